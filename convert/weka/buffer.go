@@ -1,0 +1,250 @@
+package weka
+
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// Geometry is how a prompt of `in` tokens divides into blocks and filler: section 3.1.
+type Geometry struct {
+	Full    int // whole blocks in the prompt
+	Covered int // of them, blocks that have a hash id
+	Filler  int // tokens that no hash id covers
+}
+
+// geometry divides a prompt of in tokens with n hash ids.
+func geometry(blockSize, n, in int) Geometry {
+	g := Geometry{Full: in / blockSize}
+	g.Covered = min(n, g.Full)
+	g.Filler = in - g.Covered*blockSize
+	return g
+}
+
+// span is a stretch of consecutive blocks of a trace.
+type span struct{ first, n uint32 }
+
+// cut returns the part of a list of spans from block index lo up to hi, appended to dst.
+func cut(dst, list []span, lo, hi int) []span {
+	at := 0
+	for _, s := range list {
+		from, to := max(lo-at, 0), min(hi-at, int(s.n))
+		if from < to {
+			dst = append(dst, span{s.first + uint32(from), uint32(to - from)})
+		}
+		at += int(s.n)
+	}
+	return dst
+}
+
+// buffer is the message list that a conversation's current prompt consists of: section 4. Its segments live in the
+// plan as a tree; a cut leaves the old ones to the turns that used them and continues beside them.
+type buffer struct {
+	blockSize int
+	repaired  bool
+	plan      *mmapcache.Plan
+	segments  []segment
+	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
+}
+
+// segment is one message of the prompt.
+type segment struct {
+	role   mmapcache.Role
+	start  int // first block
+	count  int // blocks
+	tokens int // count blocks and, in the last segment, filler
+	node   int // index into path of its first part
+}
+
+// last returns the plan's segment that ends the prompt.
+func (b *buffer) last() int32 {
+	if len(b.path) == 0 {
+		return mmapcache.None
+	}
+	return b.path[len(b.path)-1]
+}
+
+// blocks returns the number of blocks in the buffer.
+func (b *buffer) blocks() int {
+	n := 0
+	for _, s := range b.segments {
+		n += s.count
+	}
+	return n
+}
+
+// push appends a message of blocks and filler. fillerOf is the turn, within the trace, that the filler belongs to.
+func (b *buffer) push(role mmapcache.Role, start int, blocks []span, filler int, fillerOf uint32) {
+	s := segment{role: role, start: start, node: len(b.path)}
+	part := mmapcache.Segment{Role: role}
+	for _, sp := range blocks {
+		part.First, part.Count = sp.first, sp.n
+		b.extend(part)
+		part.Continues = true
+		s.count += int(sp.n)
+	}
+	if filler > 0 || len(blocks) == 0 {
+		part.Filler, part.First, part.Count = true, fillerOf, uint32(filler)
+		b.extend(part)
+	}
+	s.tokens = s.count*b.blockSize + filler
+	b.segments = append(b.segments, s)
+}
+
+// extend appends one part to the plan and to the path.
+func (b *buffer) extend(part mmapcache.Segment) {
+	part.Parent = b.last()
+	b.path = append(b.path, int32(len(b.plan.Segments)))
+	b.plan.Segments = append(b.plan.Segments, part)
+}
+
+// init makes the prompt of turn 0: section 4.2. blocks are those of the list that are covered.
+func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, fillerOf uint32) error {
+	prefix := 0
+	if sum := tool + system; (tool > 0 || system > 0) && sum > 0 {
+		prefix = int((sum + int64(b.blockSize) - 1) / int64(b.blockSize))
+		if prefix > ids {
+			return &Error{Fault: PrefixTooLong, Why: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", sum, prefix, ids)}
+		}
+		prefix = min(prefix, g.Covered)
+	}
+	if prefix > 0 {
+		b.push(mmapcache.System, 0, cut(nil, blocks, 0, prefix), 0, 0)
+	}
+	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.segments) == 0 {
+		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, fillerOf)
+	}
+	return nil
+}
+
+// advanceStep is what advance needs to know of a turn beyond its blocks.
+type advanceStep struct {
+	common   int   // ids shared with the list before, of the raw lists
+	prevOut  int64 // recorded completion of the turn before
+	cap      int   // most blocks the assistant may have, mmapcache.None for no limit
+	fillerOf uint32
+}
+
+// advance makes the prompt of the next turn: section 4.3. blocks are those of the list that are covered.
+func (b *buffer) advance(g Geometry, blocks []span, st advanceStep) {
+	shared := st.common
+	if b.repaired {
+		shared = min(shared, b.blocks(), g.Covered)
+	}
+	fresh := max(0, g.Covered-shared)
+	b.truncate(shared)
+
+	assistant := 0
+	if st.prevOut > 0 {
+		assistant = int((st.prevOut + int64(b.blockSize) - 1) / int64(b.blockSize))
+	}
+	if !b.hasUser() {
+		assistant = 0
+	}
+	assistant = min(assistant, fresh)
+	if st.cap != mmapcache.None {
+		assistant = min(assistant, st.cap)
+	}
+	if g.Filler == 0 && assistant == fresh && assistant > 0 {
+		assistant-- // every turn ends with the user
+	}
+	if assistant > 0 {
+		b.push(mmapcache.Assistant, shared, cut(nil, blocks, shared, shared+assistant), 0, 0)
+	}
+	if fresh > assistant || g.Filler > 0 {
+		b.push(mmapcache.User, shared+assistant, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.fillerOf)
+	}
+}
+
+func (b *buffer) hasUser() bool {
+	for _, s := range b.segments {
+		if s.role == mmapcache.User {
+			return true
+		}
+	}
+	return false
+}
+
+// truncate cuts the buffer back to target whole blocks: section 4.4. A target beyond the buffer, which only the
+// upstream rule has, changes nothing, not even the filler at the end.
+func (b *buffer) truncate(target int) {
+	if target <= 0 {
+		b.segments, b.path = b.segments[:0], b.path[:0]
+		return
+	}
+	before := 0
+	for i := range b.segments {
+		s := &b.segments[i]
+		if before+s.count < target {
+			before += s.count
+			continue
+		}
+		s.count = target - before
+		s.tokens = s.count * b.blockSize
+		b.segments = b.segments[:i+1]
+		b.trim(s.node, s.count)
+		return
+	}
+}
+
+// trim keeps count blocks of the message whose first part is path[from], and nothing after them.
+func (b *buffer) trim(from, count int) {
+	old := b.path[from:]
+	b.path = b.path[:from]
+	for _, id := range old {
+		part := b.plan.Segments[id]
+		if part.Filler || count == 0 {
+			return
+		}
+		if int(part.Count) > count {
+			part.Count = uint32(count)
+			b.extend(part)
+			return
+		}
+		b.path = append(b.path, id)
+		count -= int(part.Count)
+	}
+}
+
+// assistantCaps bounds the assistant's part of each turn so that a later cut to a block boundary that adds nothing still
+// ends with the user: section 4.6. common[k] is the prefix that list k shares with list k-1.
+func assistantCaps(common []int, g []Geometry, repaired bool) []int {
+	type stretch struct{ turn, n int }
+	var tile []stretch // owners of the blocks in the buffer
+	total := 0
+	caps := make([]int, len(g))
+	kept := make([]int, len(g))
+	for k := range g {
+		caps[k] = mmapcache.None
+		e := 0
+		if k > 0 {
+			e = min(common[k], total)
+			if repaired {
+				e = min(e, g[k].Covered)
+			}
+		}
+		kept[k] = e
+		for total > e {
+			top := &tile[len(tile)-1]
+			drop := min(top.n, total-e)
+			top.n -= drop
+			total -= drop
+			if top.n == 0 {
+				tile = tile[:len(tile)-1]
+			}
+		}
+		fresh := max(0, g[k].Covered-e)
+		if k > 0 && fresh == 0 && g[k].Filler == 0 && e >= 1 {
+			if owner := tile[len(tile)-1].turn; owner != 0 {
+				if limit := e - 1 - kept[owner]; limit >= 0 && (caps[owner] == mmapcache.None || limit < caps[owner]) {
+					caps[owner] = limit
+				}
+			}
+		}
+		if fresh > 0 {
+			tile = append(tile, stretch{k, fresh})
+			total += fresh
+		}
+	}
+	return caps
+}

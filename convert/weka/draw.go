@@ -1,0 +1,99 @@
+package weka
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Drawer places blocks and fillers in a corpus of N tokens: sections 2.2 and 3.2. It is not safe for concurrent use.
+type Drawer struct {
+	n     uint64
+	draws Draws
+	buf   []byte
+	mt    mt19937
+	base  []byte // base seed in decimal, for sha256-mt
+}
+
+// corpusIdentifier names the stream of seeds from which AIPerf cuts its coding corpus.
+const corpusIdentifier = "dataset.coding_content.corpus"
+
+// NewDrawer returns a Drawer for a corpus of n tokens.
+func NewDrawer(d Draws, n int) *Drawer {
+	w := &Drawer{n: uint64(n), draws: d}
+	if d.Backend == SHA256MT {
+		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(d.Seed, corpusIdentifier)), 10)
+	}
+	return w
+}
+
+// Starts writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
+func (w *Drawer) Starts(dst []uint32, scope string, id int64, blockSize int) {
+	if w.draws.Backend == SHA256MT {
+		for k := range dst {
+			dst[k] = uint32(w.mtStart(scope, id+int64(k)))
+		}
+		return
+	}
+	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
+	places := w.n - uint64(blockSize) + 1
+	for k := range dst {
+		binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
+		high, _ := bits.Mul64(xxh3.HashSeed(w.buf, uint64(w.draws.Seed)), places)
+		dst[k] = uint32(high)
+	}
+}
+
+// mtStart is AIPerf's rule: one draw of a Mersenne Twister seeded by a hash of base seed, scope and id.
+func (w *Drawer) mtStart(scope string, id int64) uint64 {
+	w.mt.seed(w.blockSeed(scope, id))
+	return uint64(w.mt.below(uint32(w.n)))
+}
+
+func (w *Drawer) blockSeed(scope string, id int64) uint64 {
+	w.buf = append(append(w.buf[:0], w.base...), ':')
+	w.buf = append(append(w.buf, scope...), ':')
+	w.buf = strconv.AppendInt(w.buf, id, 10)
+	return hash64(w.buf)
+}
+
+// Filler returns the start of the filler of turn k of a session, n tokens long. Where n exceeds the corpus, it starts
+// at 0.
+func (w *Drawer) Filler(session string, k, n int) uint32 {
+	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
+	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
+	return w.filler(w.buf, n)
+}
+
+func (w *Drawer) filler(seed []byte, n int) uint32 {
+	if uint64(n) > w.n {
+		return 0
+	}
+	if w.draws.Backend == SHA256MT {
+		return uint32(hash64(seed) % max(w.n-uint64(n), 1))
+	}
+	high, _ := bits.Mul64(xxh3.HashSeed(seed, uint64(w.draws.Seed)), w.n-uint64(n)+1)
+	return uint32(high)
+}
+
+// deriveSeed returns the child seed of a root seed for an identifier: section 2.1.
+func deriveSeed(root int64, identifier string) uint64 {
+	return hash64([]byte(strconv.FormatInt(root, 10) + ":" + identifier))
+}
+
+// baseSeed replaces a child seed of 0 by a fixed draw (D14).
+func baseSeed(child uint64) uint64 {
+	if child == 0 {
+		return 7758176404715800194
+	}
+	return child
+}
+
+// hash64 returns the first 8 bytes of SHA-256 as a big-endian number.
+func hash64(message []byte) uint64 {
+	sum := sha256.Sum256(message)
+	return binary.BigEndian.Uint64(sum[:8])
+}

@@ -1,0 +1,85 @@
+package weka
+
+// Run is a maximal ascending stretch of a hash_ids list: First, First+1, ... of length N.
+type Run struct {
+	First int64
+	N     int
+}
+
+// IDs is a hash_ids list as runs. Recorded lists hold thousands of ids in three or four runs.
+type IDs struct {
+	Runs []Run
+	Len  int // ids in all
+}
+
+// push appends one id.
+func (l *IDs) push(id int64) {
+	l.Len++
+	if k := len(l.Runs) - 1; k >= 0 {
+		if r := &l.Runs[k]; id == r.First+int64(r.N) {
+			r.N++
+			return
+		}
+	}
+	l.Runs = append(l.Runs, Run{id, 1})
+}
+
+// commonPrefix returns the length of the longest common prefix of two lists, in ids.
+//
+// Runs are maximal, so equal lists have equal runs, and the first run that differs decides.
+func commonPrefix(a, b IDs) int {
+	n := 0
+	for i := range min(len(a.Runs), len(b.Runs)) {
+		x, y := a.Runs[i], b.Runs[i]
+		if x.First != y.First {
+			return n
+		}
+		n += min(x.N, y.N)
+		if x.N != y.N {
+			return n
+		}
+	}
+	return n
+}
+
+// textLen returns the number of bytes of a run of ids >= 0 written in decimal with one comma after each.
+func (r Run) textLen() int {
+	n := 0
+	for r.N > 0 {
+		digits, k := r.equalWidth()
+		n += k * (digits + 1)
+		r.First += int64(k)
+		r.N -= k
+	}
+	return n
+}
+
+// idsWithin returns how many whole ids of the run, each with its comma, stand in the first n bytes of its text.
+func (r Run) idsWithin(n int) int {
+	ids := 0
+	for r.N > 0 {
+		digits, k := r.equalWidth()
+		fit := min(k, n/(digits+1))
+		ids += fit
+		n -= fit * (digits + 1)
+		if fit < k {
+			break
+		}
+		r.First += int64(k)
+		r.N -= k
+	}
+	return ids
+}
+
+// equalWidth returns the decimal digits of the run's first id, which is >= 0, and how many ids from it on have as many.
+func (r Run) equalWidth() (digits, n int) {
+	digits, limit := 1, int64(10)
+	for r.First >= limit {
+		digits++
+		if digits == 19 {
+			return digits, r.N // the last width of int64
+		}
+		limit *= 10
+	}
+	return digits, int(min(int64(r.N), limit-r.First))
+}

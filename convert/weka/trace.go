@@ -1,0 +1,133 @@
+package weka
+
+import "fmt"
+
+// Trace is one recorded session as it stands in the file.
+type Trace struct {
+	ID           string
+	BlockSize    int64 // tokens, as declared
+	Scope        Scope
+	ToolTokens   int64 // declared size of the tools prefix
+	SystemTokens int64 // declared size of the system prefix
+	Entries      []Entry
+	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
+	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
+}
+
+// Scope says what a hash id names: section 2.4 of the specification.
+type Scope uint8
+
+const (
+	ScopeAbsent Scope = iota // the key is missing: ids name blocks of one context only
+	ScopeLocal               // ids name blocks of the trace, its subagents included
+	ScopeGlobal              // ids name blocks shared by all global traces of equal block size
+)
+
+func (s Scope) String() string { return [...]string{"absent", "local", "global"}[s] }
+
+// Name returns the string that salts the hash ids of a context: agent is that of the marker, "" for top-level requests.
+func (s Scope) Name(trace, agent string, blockSize int) string {
+	switch {
+	case s == ScopeGlobal:
+		return fmt.Sprintf("__global__:%d", blockSize)
+	case s == ScopeAbsent && agent != "":
+		return trace + "::sa:" + agent
+	}
+	return trace
+}
+
+// Entry is one element of a trace's requests: a request, or a marker with requests of its own.
+type Entry struct {
+	Request
+	Marker *Marker // nil for a request
+}
+
+// Request is one recorded request to the model.
+type Request struct {
+	T         float64 // start, seconds
+	Type      byte    // 'n' not streamed, 's' streamed, '?' any other word
+	Model     int     // index into Trace.Models
+	In, Out   int64   // tokens
+	IDs       IDs
+	Input     InputTypes
+	Stop      Stop
+	APITime   Seconds
+	ThinkTime Seconds
+}
+
+// Seconds is a time that may be missing.
+type Seconds struct {
+	V  float64
+	OK bool
+}
+
+// InputTypes is what the list input_types says of a request's new input.
+type InputTypes uint8
+
+const (
+	InputUnknown InputTypes = iota // the list is empty or missing
+	InputUser                      // non-empty, without "tool_result"
+	InputTool                      // contains "tool_result"
+)
+
+// Stop is why the recorded completion ended.
+type Stop uint8
+
+const (
+	StopUnknown Stop = iota // "" or missing
+	StopTool                // "tool_use"
+	StopOther               // any other word
+)
+
+// Marker is a subagent: an entry of type "subagent".
+type Marker struct {
+	T            float64 // seconds; start or completion, see Clock
+	AgentID      string
+	Completed    bool // status is "completed"
+	HasDuration  bool // duration_ms is present
+	DurationMS   int64
+	ToolTokens   int64
+	SystemTokens int64
+	Requests     []Request
+}
+
+// Fault is a kind of invalid input.
+type Fault string
+
+const (
+	NotJSON       Fault = "not-json"
+	UnknownKey    Fault = "unknown-key"
+	MissingField  Fault = "missing-field"
+	WrongType     Fault = "wrong-type"
+	NotFinite     Fault = "not-finite"
+	NotInteger    Fault = "not-integer"
+	NegativeIn    Fault = "negative-in"
+	BadBlockSize  Fault = "block-size"
+	BadScope      Fault = "scope"
+	BadType       Fault = "request-type"
+	NestedMarker  Fault = "nested-marker"
+	IDRange       Fault = "id-range"
+	Conflict      Fault = "conflict"
+	TooLarge      Fault = "too-large"
+	DuplicateID   Fault = "duplicate-agent"
+	PrefixTooLong Fault = "prefix"
+)
+
+// Error says what is wrong with a trace and where in it.
+type Error struct {
+	Fault Fault
+	Trace string // its id, "" where it is not known yet
+	Where string // path of the field, such as requests[12].in
+	Why   string
+}
+
+func (e *Error) Error() string {
+	s := e.Why
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	if e.Trace != "" {
+		s = fmt.Sprintf("trace %q: %s", e.Trace, s)
+	}
+	return s
+}

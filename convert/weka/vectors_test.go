@@ -1,0 +1,730 @@
+package weka
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// vectors runs one section of the specification's vectors: check decodes input and wanted output.
+func vectors[In, Want any](t *testing.T, section string, check func(t *testing.T, in In, want Want)) {
+	list, err := fixtures.Weka(section)
+	require.NoError(t, err)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			var in In
+			var want Want
+			require.NoError(t, json.Unmarshal(v.In, &in))
+			require.NoError(t, json.Unmarshal(v.Want, &want))
+			check(t, in, want)
+		})
+	}
+}
+
+func u64(t *testing.T, s string) uint64 {
+	v, err := strconv.ParseUint(s, 10, 64)
+	require.NoError(t, err)
+	return v
+}
+
+// runs expands a token list given as [first, n] pairs.
+func expand(runs [][2]int) []int {
+	tokens := []int{}
+	for _, r := range runs {
+		for k := range r[1] {
+			tokens = append(tokens, r[0]+k)
+		}
+	}
+	return tokens
+}
+
+func TestValidation(t *testing.T) {
+	type in struct {
+		Mode    string
+		Trace   json.RawMessage
+		TextHex *string `json:"text_hex"`
+	}
+	type want struct {
+		OK      bool
+		Unknown int
+		Fault   string
+	}
+	vectors(t, "validation", func(t *testing.T, in in, want want) {
+		text := []byte(in.Trace)
+		if in.TextHex != nil {
+			var err error
+			text, err = hex.DecodeString(*in.TextHex)
+			require.NoError(t, err)
+		}
+		rules := Default()
+		if in.Mode == "strict" {
+			rules.UnknownKeys = "reject"
+		}
+		tr, err := Scan(text, rules)
+		if !want.OK {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, want.Fault, string(e.Fault), e.Error())
+			return
+		}
+		require.NoError(t, err)
+		n := 0
+		for _, k := range tr.Unknown {
+			n += k
+		}
+		assert.Equal(t, want.Unknown, n, tr.Unknown)
+	})
+}
+
+func TestEffectiveBlockSize(t *testing.T) {
+	type in struct {
+		Profile  string
+		Declared int64
+		Override *int
+	}
+	vectors(t, "effective_block_size", func(t *testing.T, in in, want struct {
+		BlockSize uint32 `json:"block_size"`
+	}) {
+		if in.Profile == "aiperf" && in.Override == nil {
+			t.Skip("the profile aiperf is not built yet")
+		}
+		rules := Default()
+		if in.Override != nil {
+			rules.BlockSize = *in.Override
+		}
+		plan, _, err := MakePlan(&Trace{ID: "t", BlockSize: in.Declared}, rules)
+		require.NoError(t, err)
+		assert.Equal(t, want.BlockSize, plan.Trace.BlockSize)
+	})
+}
+
+func TestMarkerTimes(t *testing.T) {
+	type in struct {
+		Marker struct {
+			T          float64
+			Status     string
+			DurationMS *int64 `json:"duration_ms"`
+			Requests   []struct {
+				T       float64
+				APITime *float64 `json:"api_time"`
+			}
+		}
+		Basis      string
+		MarkerTime string `json:"marker_time"`
+	}
+	type want struct {
+		Basis      string
+		MarkerTime string `json:"marker_time"`
+		Start, End float64
+		Times      []float64
+		Ambiguous  bool
+	}
+	vectors(t, "marker_times", func(t *testing.T, in in, want want) {
+		m := Marker{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
+		if d := in.Marker.DurationMS; d != nil {
+			m.HasDuration, m.DurationMS = true, *d
+		}
+		for _, q := range in.Marker.Requests {
+			r := Request{T: q.T}
+			if q.APITime != nil {
+				r.APITime = Seconds{*q.APITime, true}
+			}
+			m.Requests = append(m.Requests, r)
+		}
+		got := m.Clock(Rules{NestedBasis: in.Basis, MarkerTime: in.MarkerTime})
+		assert.Equal(t, want.Basis, got.Basis)
+		assert.Equal(t, want.MarkerTime, got.Reading)
+		assert.Equal(t, want.Ambiguous, got.Ambiguous)
+		assert.InDelta(t, want.Start, got.Start, 1e-9)
+		assert.InDelta(t, want.End, got.End, 1e-9)
+		assert.Len(t, got.Times, len(want.Times))
+		for k := range want.Times {
+			assert.InDelta(t, want.Times[k], got.Times[k], 1e-9)
+		}
+	})
+}
+
+func TestSeeds(t *testing.T) {
+	type seed struct{ Seed string }
+	type in struct {
+		Root       int64
+		Identifier string
+		Child      *string
+	}
+	vectors(t, "derive", func(t *testing.T, in in, want seed) {
+		assert.Equal(t, u64(t, want.Seed), deriveSeed(in.Root, in.Identifier))
+	})
+	vectors(t, "base_seed", func(t *testing.T, in in, want seed) {
+		child := deriveSeed(in.Root, in.Identifier)
+		if in.Child != nil {
+			child = u64(t, *in.Child)
+		}
+		assert.Equal(t, u64(t, want.Seed), baseSeed(child))
+	})
+}
+
+func TestMersenneTwister(t *testing.T) {
+	type in struct {
+		Seed     string
+		N        uint32
+		Count    int
+		BaseSeed string `json:"base_seed"`
+		Scope    string
+		HashID   int64 `json:"hash_id"`
+	}
+	type want struct {
+		U32, Draws []uint32
+		Seed       string
+	}
+	draws := func(m *mt19937, n uint32, count int) (list []uint32) {
+		for range count {
+			list = append(list, m.below(n))
+		}
+		return list
+	}
+	vectors(t, "mt19937", func(t *testing.T, in in, want want) {
+		var m mt19937
+		m.seed(u64(t, in.Seed))
+		for _, w := range want.U32 {
+			assert.Equal(t, w, m.uint32())
+		}
+	})
+	vectors(t, "mt_uniform", func(t *testing.T, in in, want want) {
+		var m mt19937
+		m.seed(u64(t, in.Seed))
+		assert.Equal(t, want.Draws, draws(&m, in.N, in.Count))
+	})
+	vectors(t, "block_seed", func(t *testing.T, in in, want want) {
+		w := Drawer{base: []byte(in.BaseSeed)}
+		assert.Equal(t, u64(t, want.Seed), w.blockSeed(in.Scope, in.HashID))
+	})
+	vectors(t, "mt_draws", func(t *testing.T, in in, want want) {
+		w := Drawer{base: []byte(in.BaseSeed)}
+		var m mt19937
+		m.seed(w.blockSeed(in.Scope, in.HashID))
+		assert.Equal(t, want.Draws, draws(&m, in.N, len(want.Draws)))
+	})
+}
+
+// drawer is that of a vector: its base seed is given, not derived.
+func drawer(backend, base string, corpus int) *Drawer {
+	return &Drawer{n: uint64(corpus), draws: Draws{Backend: backend}, base: []byte(base)}
+}
+
+func TestStarts(t *testing.T) {
+	type in struct {
+		Backend   string
+		Seed      int64
+		BaseSeed  string `json:"base_seed"`
+		Scope     string
+		HashID    int64   `json:"hash_id"`
+		HashIDs   []int64 `json:"hash_ids"`
+		CorpusLen int     `json:"corpus_len"`
+		BlockSize int     `json:"block_size"`
+	}
+	type want struct {
+		Start uint32
+		X     string
+		Runs  [][2]int
+	}
+	vectors(t, "xxh3_start", func(t *testing.T, in in, want want) {
+		var got [1]uint32
+		NewDrawer(Draws{XXH3, in.Seed}, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, in.BlockSize)
+		assert.Equal(t, want.Start, got[0])
+	})
+	vectors(t, "block_start", func(t *testing.T, in in, want want) {
+		var got [1]uint32
+		require.Equal(t, SHA256MT, in.Backend)
+		drawer(in.Backend, in.BaseSeed, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, 1)
+		assert.Equal(t, want.Start, got[0])
+	})
+	vectors(t, "block_content", func(t *testing.T, in in, want want) {
+		require.Equal(t, SHA256MT, in.Backend)
+		var tokens []int
+		for _, id := range in.HashIDs {
+			var start [1]uint32
+			drawer(in.Backend, in.BaseSeed, in.CorpusLen).Starts(start[:], in.Scope, id, in.BlockSize)
+			for k := range in.BlockSize {
+				tokens = append(tokens, (int(start[0])+k)%in.CorpusLen)
+			}
+		}
+		assert.Equal(t, expand(want.Runs), tokens)
+	})
+}
+
+// Starts of consecutive ids are those of each alone, in any order.
+func TestStartsTogetherAndAlone(t *testing.T) {
+	for _, backend := range []string{XXH3, SHA256MT} {
+		w := NewDrawer(Draws{backend, 7}, 5000)
+		many := make([]uint32, 20)
+		w.Starts(many, "scope", -3, 64)
+		for k := len(many) - 1; k >= 0; k-- {
+			var one [1]uint32
+			w.Starts(one[:], "scope", int64(k)-3, 64)
+			assert.Equal(t, many[k], one[0], backend)
+		}
+	}
+}
+
+func TestScopeNames(t *testing.T) {
+	type in struct {
+		Scope     *string `json:"hash_id_scope"`
+		TraceID   string  `json:"trace_id"`
+		BlockSize int     `json:"block_size"`
+		AgentID   *string `json:"agent_id"`
+	}
+	vectors(t, "scope", func(t *testing.T, in in, want struct{ Scope string }) {
+		scope := ScopeAbsent
+		if in.Scope != nil {
+			scope = map[string]Scope{"local": ScopeLocal, "global": ScopeGlobal}[*in.Scope]
+		}
+		agent := ""
+		if in.AgentID != nil {
+			agent = *in.AgentID
+		}
+		assert.Equal(t, want.Scope, scope.Name(in.TraceID, agent, in.BlockSize))
+	})
+}
+
+func TestFillerVectors(t *testing.T) {
+	type in struct {
+		CorpusLen int `json:"corpus_len"`
+		N         int
+		Seed      json.RawMessage
+		String    string
+		Overrun   string
+	}
+	type want struct {
+		Offset uint32
+		X      string
+		Runs   [][2]int
+	}
+	content := func(offset uint32, n, corpus int) []int {
+		tokens := []int{}
+		for k := range max(n, 0) {
+			tokens = append(tokens, (int(offset)+k)%corpus)
+		}
+		return tokens
+	}
+	vectors(t, "filler", func(t *testing.T, in in, want want) {
+		if in.Overrun == "short" && in.N > in.CorpusLen {
+			t.Skip("filler_overrun short belongs to the profile aiperf, which is not built yet")
+		}
+		var seed string
+		require.NoError(t, json.Unmarshal(in.Seed, &seed))
+		got := drawer(SHA256MT, "0", in.CorpusLen).filler([]byte(seed), in.N)
+		if in.N > 0 {
+			assert.Equal(t, want.Offset, got)
+		}
+		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
+	})
+	vectors(t, "xxh3_filler", func(t *testing.T, in in, want want) {
+		var seed int64
+		require.NoError(t, json.Unmarshal(in.Seed, &seed))
+		assert.Equal(t, u64(t, want.X), xxh3.HashSeed([]byte(in.String), uint64(seed)))
+		got := NewDrawer(Draws{XXH3, seed}, in.CorpusLen).filler([]byte(in.String), in.N)
+		assert.Equal(t, want.Offset, got)
+		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
+	})
+}
+
+func TestFillerSeedString(t *testing.T) {
+	w := NewDrawer(Draws{XXH3, 42}, 259485)
+	assert.Equal(t, uint32(47777), w.Filler("trace_0001", 0, 8))
+	assert.Equal(t, uint32(146997), w.Filler("trace_0001::sa:agent_001", 0, 36))
+}
+
+func TestGeometry(t *testing.T) {
+	type in struct {
+		BlockSize int `json:"block_size"`
+		IDs, In   int
+	}
+	vectors(t, "geometry", func(t *testing.T, in in, want Geometry) {
+		assert.Equal(t, want, geometry(in.BlockSize, in.IDs, in.In))
+		row := mmapcache.Turn{In: uint32(in.In), Ids: uint32(in.IDs)}
+		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
+	})
+}
+
+func TestMaxTokens(t *testing.T) {
+	type in struct {
+		Out    int32
+		MaxOSL *int64 `json:"max_osl"`
+	}
+	vectors(t, "max_tokens", func(t *testing.T, in in, want struct {
+		MaxTokens int `json:"max_tokens"`
+	}) {
+		if in.MaxOSL != nil {
+			t.Skip("max_osl is not built yet")
+		}
+		assert.Equal(t, want.MaxTokens, mmapcache.Turn{Out: in.Out}.MaxTokens())
+	})
+}
+
+func TestCaps(t *testing.T) {
+	type in struct {
+		BlockSize int `json:"block_size"`
+		Turns     []recorded
+	}
+	vectors(t, "caps", func(t *testing.T, in in, want struct{ Caps []*int }) {
+		for _, repaired := range []bool{true, false} {
+			assert.Equal(t, want.Caps, capsOf(in.BlockSize, in.Turns, repaired))
+		}
+	})
+}
+
+func capsOf(blockSize int, turns []recorded, repaired bool) (caps []*int) {
+	common := make([]int, len(turns))
+	g := make([]Geometry, len(turns))
+	for k, q := range turns {
+		g[k] = geometry(blockSize, len(q.HashIDs), q.In)
+		if k > 0 {
+			common[k] = commonPrefix(idsOf(turns[k-1].HashIDs), idsOf(q.HashIDs))
+		}
+	}
+	for _, c := range assistantCaps(common, g, repaired) {
+		if c == mmapcache.None {
+			caps = append(caps, nil)
+		} else {
+			caps = append(caps, &c)
+		}
+	}
+	return caps
+}
+
+func idsOf(list []int64) (ids IDs) {
+	for _, id := range list {
+		ids.push(id)
+	}
+	return ids
+}
+
+// recorded is a request of a vector.
+type recorded struct {
+	HashIDs    []int64  `json:"hash_ids"`
+	In         int      `json:"in"`
+	Out        int      `json:"out"`
+	InputTypes []string `json:"input_types"`
+	Stop       string   `json:"stop"`
+}
+
+// message is a message of a vector: its role, and its tokens as runs.
+type message struct {
+	Role   string
+	Start  int
+	Count  int
+	Tokens int
+	Runs   [][2]int
+}
+
+// plain is a message with its content written out.
+type plain struct {
+	Role   string
+	Tokens []int
+}
+
+func plainMessages(list []message) []plain {
+	out := []plain{}
+	for _, m := range list {
+		out = append(out, plain{m.Role, expand(m.Runs)})
+	}
+	return out
+}
+
+// planOf plans a conversation of vectors as a trace of its own, through the JSON of a trace file.
+func planOf(t *testing.T, id string, blockSize int, tool, system int64, requests []recorded, lengthRule string) (*mmapcache.Plan, error) {
+	entries := []map[string]any{}
+	for k, q := range requests {
+		e := map[string]any{"t": k, "type": "n", "model": "m", "in": q.In, "out": q.Out, "hash_ids": append([]int64{}, q.HashIDs...)}
+		if q.InputTypes != nil {
+			e["input_types"] = q.InputTypes
+		}
+		if q.Stop != "" {
+			e["stop"] = q.Stop
+		}
+		entries = append(entries, e)
+	}
+	text, err := json.Marshal(map[string]any{"id": id, "models": []string{"m"}, "block_size": blockSize, "hash_id_scope": "local",
+		"tool_tokens": tool, "system_tokens": system, "requests": entries})
+	require.NoError(t, err)
+	rules := Default()
+	rules.LengthRule = lengthRule
+	tr, err := Scan(text, rules)
+	require.NoError(t, err)
+	plan, _, err := MakePlan(tr, rules)
+	return plan, err
+}
+
+// prompt writes out the messages of a turn with the vectors' synthetic content: block h is h*1000, h*1000+1, ...;
+// filler is 900000, 900001, ...
+func prompt(plan *mmapcache.Plan, turn int) []plain {
+	id := map[uint32]int64{}
+	for _, r := range plan.Blocks {
+		for k := range r.N {
+			id[r.First+k] = r.ID + int64(k)
+		}
+	}
+	var path []mmapcache.Segment
+	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
+		path = append(path, plan.Segments[s])
+	}
+	slices.Reverse(path)
+	out := []plain{}
+	for _, s := range path {
+		if !s.Continues {
+			out = append(out, plain{s.Role.String(), []int{}})
+		}
+		m := &out[len(out)-1]
+		for k := range s.Count {
+			if s.Filler {
+				m.Tokens = append(m.Tokens, 900000+int(k))
+				continue
+			}
+			for j := range plan.Trace.BlockSize {
+				m.Tokens = append(m.Tokens, int(id[s.First+k])*1000+int(j))
+			}
+		}
+	}
+	return out
+}
+
+// accumulate is what a server that is sent deltas holds after each of them: section 4.8.
+func accumulate[M any](wire []M, reset bool, messages []M) []M {
+	if reset {
+		wire = nil
+	}
+	return append(slices.Clone(wire), messages...)
+}
+
+func TestWire(t *testing.T) {
+	type in struct {
+		Turns []struct {
+			Reset    bool
+			Messages []string
+		}
+	}
+	vectors(t, "wire", func(t *testing.T, in in, want struct{ Wire [][]string }) {
+		var wire []string
+		for k, turn := range in.Turns {
+			wire = accumulate(wire, turn.Reset, turn.Messages)
+			assert.Equal(t, want.Wire[k], append([]string{}, wire...))
+		}
+	})
+}
+
+func TestConversations(t *testing.T) {
+	type in struct {
+		BlockSize    int    `json:"block_size"`
+		SessionID    string `json:"session_id"`
+		ToolTokens   int64  `json:"tool_tokens"`
+		SystemTokens int64  `json:"system_tokens"`
+		LengthRule   string `json:"length_rule"`
+		Requests     []recorded
+		ToolShape    bool `json:"tool_shape"`
+	}
+	type want struct {
+		Turns []struct {
+			Reset    bool
+			Messages []message
+			Segments []message
+			Cap      *int
+			Filler   *struct {
+				Seed string
+				N    uint32
+			}
+			WireTokens int     `json:"wire_tokens"`
+			InputKind  *string `json:"input_kind"`
+		}
+		TrailingNonUser []int `json:"trailing_non_user"`
+	}
+	check := func(t *testing.T, in in, want want) {
+		rules := []string{in.LengthRule}
+		if in.LengthRule == "both" {
+			rules = []string{"repaired", "upstream"}
+		}
+		for _, rule := range rules {
+			plan, err := planOf(t, in.SessionID, in.BlockSize, in.ToolTokens, in.SystemTokens, in.Requests, rule)
+			require.NoError(t, err)
+			caps := capsOf(in.BlockSize, in.Requests, rule == "repaired")
+			var wire []plain
+			trailing := []int{}
+			for k, w := range want.Turns {
+				wire = accumulate(wire, w.Reset, plainMessages(w.Messages))
+				got := prompt(plan, k)
+				if !in.ToolShape { // shaping adds no tokens, but renames a role
+					assert.Equal(t, append([]plain{}, wire...), got, "turn %d, rule %s", k, rule)
+				}
+				assert.Equal(t, plainMessages(w.Segments), got, "turn %d, rule %s", k, rule)
+				assert.Equal(t, w.Cap, caps[k], "turn %d, rule %s", k, rule)
+				total := 0
+				for _, m := range got {
+					total += len(m.Tokens)
+				}
+				assert.Equal(t, w.WireTokens, total, "turn %d, rule %s", k, rule)
+				if rule == "repaired" {
+					assert.Equal(t, in.Requests[k].In, total)
+				}
+				if len(got) > 0 && got[len(got)-1].Role != "user" {
+					trailing = append(trailing, k)
+				}
+				row := plan.Turns[k]
+				fill := uint32(0)
+				if w.Filler != nil {
+					fill = w.Filler.N
+					assert.Equal(t, in.SessionID+":turn_"+strconv.Itoa(k)+":partial_tail", w.Filler.Seed)
+				}
+				assert.Equal(t, fill, row.FillerTokens(uint32(in.BlockSize)))
+				kind := ""
+				if w.InputKind != nil {
+					kind = *w.InputKind
+				}
+				assert.Equal(t, kind, row.Input.String())
+			}
+			assert.Equal(t, want.TrailingNonUser, trailing)
+		}
+	}
+	vectors(t, "conversation", check)
+	vectors(t, "length_mismatch", check)
+}
+
+func TestInit(t *testing.T) {
+	type in struct {
+		BlockSize    int     `json:"block_size"`
+		HashIDs      []int64 `json:"hash_ids"`
+		ToolTokens   int64   `json:"tool_tokens"`
+		SystemTokens int64   `json:"system_tokens"`
+		In           int
+	}
+	type want struct {
+		Segments     []message
+		EndsWithUser bool `json:"ends_with_user"`
+		Error        string
+	}
+	vectors(t, "init", func(t *testing.T, in in, want want) {
+		plan, err := planOf(t, "t", in.BlockSize, in.ToolTokens, in.SystemTokens, []recorded{{HashIDs: in.HashIDs, In: in.In}}, "repaired")
+		if want.Error != "" {
+			var e *Error
+			require.True(t, errors.As(err, &e))
+			assert.Equal(t, want.Error, string(e.Fault))
+			return
+		}
+		require.NoError(t, err)
+		got := prompt(plan, 0)
+		assert.Equal(t, plainMessages(want.Segments), got)
+		assert.Equal(t, want.EndsWithUser, got[len(got)-1].Role == "user")
+	})
+}
+
+func TestTruncate(t *testing.T) {
+	type shape struct {
+		Role          string
+		Count, Tokens int
+	}
+	type in struct {
+		BlockSize int `json:"block_size"`
+		Segments  []shape
+		Target    int
+	}
+	type want struct {
+		Segments  []shape
+		Disturbed *int
+	}
+	roles := map[string]mmapcache.Role{"system": mmapcache.System, "user": mmapcache.User, "assistant": mmapcache.Assistant}
+	vectors(t, "truncate", func(t *testing.T, in in, want want) {
+		b := buffer{blockSize: in.BlockSize, plan: &mmapcache.Plan{}}
+		next := uint32(0)
+		for _, s := range in.Segments {
+			var blocks []span
+			for range s.Count { // every block a part of its own, so that cuts fall between parts and inside them
+				blocks = append(blocks, span{next, 1})
+				next += 2
+			}
+			b.push(roles[s.Role], 0, blocks, s.Tokens-s.Count*in.BlockSize, 0)
+		}
+		before := slices.Clone(b.segments)
+		b.truncate(in.Target)
+		got := []shape{}
+		for _, s := range b.segments {
+			got = append(got, shape{s.role.String(), s.count, s.tokens})
+		}
+		assert.Equal(t, want.Segments, got)
+
+		var disturbed *int // the first segment that is no longer what it was
+		for k := range before {
+			if k >= len(b.segments) || b.segments[k] != before[k] {
+				disturbed = &k
+				break
+			}
+		}
+		assert.Equal(t, want.Disturbed, disturbed)
+
+		tokens := 0 // what the plan holds is what the buffer says
+		for _, id := range b.path {
+			part := b.plan.Segments[id]
+			if part.Filler {
+				tokens += int(part.Count)
+			} else {
+				tokens += int(part.Count) * in.BlockSize
+			}
+		}
+		sum := 0
+		for _, s := range b.segments {
+			sum += s.tokens
+		}
+		assert.Equal(t, sum, tokens)
+	})
+}
+
+func TestInputKind(t *testing.T) {
+	type in struct{ Requests []recorded }
+	vectors(t, "input_kind", func(t *testing.T, in in, want struct{ Kinds []*string }) {
+		plan, err := planOf(t, "t", 64, 0, 0, in.Requests, "repaired")
+		require.NoError(t, err)
+		for k, w := range want.Kinds {
+			kind := ""
+			if w != nil {
+				kind = *w
+			}
+			assert.Equal(t, kind, plan.Turns[k].Input.String())
+		}
+	})
+}
+
+func TestPrefixCache(t *testing.T) {
+	type in struct {
+		Requests []struct {
+			T       float64
+			HashIDs []int64 `json:"hash_ids"`
+		}
+	}
+	type want struct{ Legacy [][2]uint32 }
+	vectors(t, "prefix_cache", func(t *testing.T, in in, want want) {
+		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal}
+		for _, q := range in.Requests {
+			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
+		}
+		plan, _, err := MakePlan(tr, Default())
+		require.NoError(t, err)
+		for k, w := range want.Legacy {
+			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hit, plan.Turns[k].Ids}, "request %d", k)
+		}
+	})
+}
+
+func TestAbsentTimesAreNaN(t *testing.T) {
+	plan, err := planOf(t, "t", 4, 0, 0, []recorded{{HashIDs: []int64{1}, In: 4}}, "repaired")
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(plan.Turns[0].APITime))
+	assert.True(t, math.IsNaN(plan.Turns[0].ThinkTime))
+}

@@ -1,0 +1,133 @@
+package mmapcache
+
+import (
+	"math"
+
+	"github.com/agentx/agentx/internal/timeline"
+)
+
+// Role is the chat role of a segment.
+type Role uint8
+
+const (
+	System Role = iota
+	User
+	Assistant
+)
+
+func (r Role) String() string { return [...]string{"system", "user", "assistant"}[r] }
+
+// Kind is where a session comes from.
+type Kind uint8
+
+const (
+	Main     Kind = iota // the trace's own list of requests
+	Subagent             // the requests of a marker
+	Flat                 // a side chain found in the trace's own list
+)
+
+func (k Kind) String() string { return [...]string{"weka_main", "weka_subagent", "weka_flat"}[k] }
+
+// InputKind is what the new input of a turn is.
+type InputKind uint8
+
+const (
+	InputUnknown InputKind = iota
+	UserInput
+	ToolResult
+)
+
+func (k InputKind) String() string { return [...]string{"", "user_input", "tool_result"}[k] }
+
+// None stands for an index that is not there.
+const None = -1
+
+// Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.
+type Plan struct {
+	Trace    Trace
+	Sessions []Session // the root first
+	Turns    []Turn    // those of a session stand together, sessions in order
+	Segments []Segment // a parent stands before its children
+	Blocks   []BlockRun
+	Models   []string // Turn.Model indexes it
+}
+
+// Trace is one row of traces.arrow. Counts and firsts of the tables are filled in by the writer.
+type Trace struct {
+	ID           string
+	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
+	BlockSize    uint32 // tokens
+	FirstSession uint32
+	Sessions     uint32
+	FirstTurn    uint32
+	Turns        uint32
+	FirstSegment uint32
+	Segments     uint32
+	FirstBlock   uint32
+	Blocks       uint32
+	FirstRun     uint32 // rows of blocks.arrow
+	Runs         uint32
+}
+
+// Session is one row of sessions.arrow: a conversation.
+type Session struct {
+	ID          string
+	Agent       string // agent_id of its marker, "" for the root
+	Kind        Kind
+	Parent      int32  // session within the trace, None for the root
+	FirstTurn   uint32 // within the trace
+	Turns       uint32
+	SpawnTurn   int32           // turn of the root session that starts it, None for the root
+	JoinTurn    int32           // turn of the root session that waits for it, None: nobody does
+	SpawnFrom   timeline.Origin // from when SpawnOffset counts
+	SpawnOffset float64         // milliseconds; 0 for the root
+	Start, End  float64         // of its marker on the root clock, seconds; NaN for the root
+	Clock       string          // reading of its marker's times, "basis/reading"; "" for the root
+}
+
+// Turn is one row of turns.arrow: a request to send, with what was recorded of it.
+type Turn struct {
+	T         float64 // start on the root clock, seconds
+	APITime   float64 // recorded duration, seconds; NaN where missing
+	ThinkTime float64 // recorded think time, seconds; NaN where missing
+	In        uint32  // prompt, tokens
+	Out       int32   // recorded completion, tokens
+	Ids       uint32  // length of hash_ids as recorded
+	Hit       uint32  // of these, how many an unlimited prefix cache would have held
+	Last      int32   // last segment of the prompt, None for an empty prompt
+	Outer     uint32  // index in the trace's requests, of the marker for a subagent's turn
+	Inner     int32   // index in the marker's requests, None otherwise
+	Model     uint16
+	Input     InputKind
+}
+
+// Segment is one row of segments.arrow: a stretch of one message. Segments form a tree; a turn's prompt is the path
+// from the root to its last segment. A segment that continues belongs to the message of its parent.
+type Segment struct {
+	Parent    int32 // None for the first of a prompt
+	Role      Role
+	Continues bool
+	Filler    bool   // tokens no hash id covers
+	First     uint32 // first block, or the turn whose filler it is; both within the trace
+	Count     uint32 // blocks, or tokens of filler
+}
+
+// BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
+type BlockRun struct {
+	Scope string // salt of the hash ids
+	ID    int64
+	First uint32 // within the trace
+	N     uint32
+}
+
+// FillerTokens returns how many tokens of a turn's prompt no hash id covers: section 3.1 of the specification.
+func (t Turn) FillerTokens(blockSize uint32) uint32 {
+	full := t.In / blockSize
+	return t.In - min(full, t.Ids)*blockSize
+}
+
+// MaxTokens is the completion length to ask for: the recorded one, at least 1.
+func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }
+
+// Absent marks a missing time.
+func absent(v float64) bool { return math.IsNaN(v) }

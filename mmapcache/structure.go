@@ -1,10 +1,6 @@
 package mmapcache
 
-import (
-	"math"
-
-	"github.com/agentx/agentx/internal/timeline"
-)
+import "github.com/agentx/agentx/internal/timeline"
 
 // Role is the chat role of a segment.
 type Role uint8
@@ -48,25 +44,24 @@ type Plan struct {
 	Sessions []Session // the root first
 	Turns    []Turn    // those of a session stand together, sessions in order
 	Segments []Segment // a parent stands before its children
-	Blocks   []BlockRun
-	Models   []string // Turn.Model indexes it
+	Runs     []BlockRun
 }
 
-// Trace is one row of traces.arrow. Counts and firsts of the tables are filled in by the writer.
+// Trace is one row of traces.arrow. Where its rows lie in the other tables is filled in when a plan is appended.
 type Trace struct {
 	ID           string
 	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
 	BlockSize    uint32 // tokens
+	Blocks       uint32 // distinct ids per scope
 	FirstSession uint32
 	Sessions     uint32
 	FirstTurn    uint32
 	Turns        uint32
 	FirstSegment uint32
 	Segments     uint32
-	FirstBlock   uint32
-	Blocks       uint32
 	FirstRun     uint32 // rows of blocks.arrow
 	Runs         uint32
+	FirstBlock   uint32 // in the table of starts
 }
 
 // Session is one row of sessions.arrow: a conversation.
@@ -92,42 +87,46 @@ type Turn struct {
 	ThinkTime float64 // recorded think time, seconds; NaN where missing
 	In        uint32  // prompt, tokens
 	Out       int32   // recorded completion, tokens
-	Ids       uint32  // length of hash_ids as recorded
-	Hit       uint32  // of these, how many an unlimited prefix cache would have held
+	IDs       uint32  // length of hash_ids as recorded
+	Hits      uint32  // of these, how many an unlimited prefix cache would have held
 	Last      int32   // last segment of the prompt, None for an empty prompt
 	Outer     uint32  // index in the trace's requests, of the marker for a subagent's turn
 	Inner     int32   // index in the marker's requests, None otherwise
-	Model     uint16
+	Model     string  // as recorded
 	Input     InputKind
 }
 
 // Segment is one row of segments.arrow: a stretch of one message. Segments form a tree; a turn's prompt is the path
-// from the root to its last segment. A segment that continues belongs to the message of its parent.
+// from the root to its last segment.
 type Segment struct {
-	Parent    int32 // None for the first of a prompt
-	Role      Role
-	Continues bool
-	Filler    bool   // tokens no hash id covers
-	First     uint32 // first block, or the turn whose filler it is; both within the trace
-	Count     uint32 // blocks, or tokens of filler
+	Parent int32 // None for the first of a prompt
+	Role   Role
+	Part   Part
+	First  uint32 // first block, or the turn whose filler it is; both within the trace
+	Count  uint32 // blocks, or tokens of filler
 }
+
+// Part says what a segment is to its message.
+type Part uint8
+
+const (
+	Continues Part = 1 << iota // belongs to the message of its parent; else it begins one
+	Filler                     // tokens that no hash id covers; else blocks
+)
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
 type BlockRun struct {
 	Scope string // salt of the hash ids
 	ID    int64
 	First uint32 // within the trace
-	N     uint32
+	Count uint32
 }
 
 // FillerTokens returns how many tokens of a turn's prompt no hash id covers: section 3.1 of the specification.
 func (t Turn) FillerTokens(blockSize uint32) uint32 {
 	full := t.In / blockSize
-	return t.In - min(full, t.Ids)*blockSize
+	return t.In - min(full, t.IDs)*blockSize
 }
 
 // MaxTokens is the completion length to ask for: the recorded one, at least 1.
 func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }
-
-// Absent marks a missing time.
-func absent(v float64) bool { return math.IsNaN(v) }

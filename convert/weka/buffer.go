@@ -80,11 +80,12 @@ func (b *buffer) push(role mmapcache.Role, start int, blocks []span, filler int,
 	for _, sp := range blocks {
 		part.First, part.Count = sp.first, sp.n
 		b.extend(part)
-		part.Continues = true
+		part.Part = mmapcache.Continues
 		s.count += int(sp.n)
 	}
 	if filler > 0 || len(blocks) == 0 {
-		part.Filler, part.First, part.Count = true, fillerOf, uint32(filler)
+		part.Part |= mmapcache.Filler
+		part.First, part.Count = fillerOf, uint32(filler)
 		b.extend(part)
 	}
 	s.tokens = s.count*b.blockSize + filler
@@ -193,7 +194,7 @@ func (b *buffer) trim(from, count int) {
 	b.path = b.path[:from]
 	for _, id := range old {
 		part := b.plan.Segments[id]
-		if part.Filler || count == 0 {
+		if part.Part&mmapcache.Filler != 0 || count == 0 {
 			return
 		}
 		if int(part.Count) > count {

@@ -66,7 +66,6 @@ func (p *planner) run() *Error {
 		}
 	}
 	tr := p.tr
-	p.plan.Models = tr.Models
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
 	root := mmapcache.Session{ID: tr.ID, Kind: mmapcache.Main, Parent: mmapcache.None, SpawnTurn: mmapcache.None,
 		JoinTurn: mmapcache.None, Start: math.NaN(), End: math.NaN()}
@@ -82,14 +81,8 @@ func (p *planner) run() *Error {
 		}
 	}
 	p.prefixCache()
-	p.count()
+	p.plan.Trace.Blocks = p.blocks
 	return nil
-}
-
-func (p *planner) count() {
-	t := &p.plan.Trace
-	t.Sessions, t.Turns = uint32(len(p.plan.Sessions)), uint32(len(p.plan.Turns))
-	t.Segments, t.Runs, t.Blocks = uint32(len(p.plan.Segments)), uint32(len(p.plan.Blocks)), p.blocks
 }
 
 // subagent plans the session of one marker: sections 5.5 to 5.7 and 6.7.
@@ -186,8 +179,8 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 		}
 		p.plan.Turns = append(p.plan.Turns, mmapcache.Turn{
 			T: t.t, APITime: seconds(t.APITime), ThinkTime: seconds(t.ThinkTime),
-			In: uint32(t.In), Out: int32(t.Out), Ids: uint32(t.IDs.Len), Last: buf.last(),
-			Outer: uint32(t.outer), Inner: int32(t.inner), Model: uint16(t.Model), Input: inputKind(turns, k),
+			In: uint32(t.In), Out: int32(t.Out), IDs: uint32(t.IDs.Len), Last: buf.last(),
+			Outer: uint32(t.outer), Inner: int32(t.inner), Model: p.tr.Models[t.Model], Input: inputKind(turns, k),
 		})
 		p.queries = append(p.queries, query{t.t, [3]int{t.outer, chain, k}, row, numbers, list})
 	}
@@ -263,13 +256,13 @@ func (p *planner) block(n *numbering, id int64) uint32 {
 		b := p.blocks
 		p.blocks++
 		*slot = b + 1
-		if e := len(p.plan.Blocks) - 1; e >= 0 {
-			if run := &p.plan.Blocks[e]; run.Scope == n.scope && run.ID+int64(run.N) == id {
-				run.N++
+		if e := len(p.plan.Runs) - 1; e >= 0 {
+			if run := &p.plan.Runs[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
+				run.Count++
 				return b
 			}
 		}
-		p.plan.Blocks = append(p.plan.Blocks, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, N: 1})
+		p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
 	}
 	return *slot - 1
 }
@@ -306,7 +299,7 @@ func (p *planner) prefixCache() {
 				setOnes(q.scope.seen, s)
 			}
 		}
-		p.plan.Turns[q.turn].Hit = uint32(hit)
+		p.plan.Turns[q.turn].Hits = uint32(hit)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTokens bounds the tokens of one prompt or completion: two orders of magnitude above any model's context. A
-// larger number is damage, and would ask for bodies of many gigabytes.
-const MaxTokens = 1 << 27
+// MaxTokens bounds the tokens of one prompt or completion: far above any model's context. A
+// larger number is damage.
+const MaxTokens = 1 << 24
 
 // Scan reads one trace from the bytes of one JSON value. Nothing of the result refers to data afterwards.
 //

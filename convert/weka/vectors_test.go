@@ -352,7 +352,7 @@ func TestGeometry(t *testing.T) {
 	}
 	vectors(t, "geometry", func(t *testing.T, in in, want Geometry) {
 		assert.Equal(t, want, geometry(in.BlockSize, in.IDs, in.In))
-		row := mmapcache.Turn{In: uint32(in.In), Ids: uint32(in.IDs)}
+		row := mmapcache.Turn{In: uint32(in.In), IDs: uint32(in.IDs)}
 		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
 	})
 }
@@ -470,8 +470,8 @@ func planOf(t *testing.T, id string, blockSize int, tool, system int64, requests
 // filler is 900000, 900001, ...
 func prompt(plan *mmapcache.Plan, turn int) []plain {
 	id := map[uint32]int64{}
-	for _, r := range plan.Blocks {
-		for k := range r.N {
+	for _, r := range plan.Runs {
+		for k := range r.Count {
 			id[r.First+k] = r.ID + int64(k)
 		}
 	}
@@ -482,12 +482,12 @@ func prompt(plan *mmapcache.Plan, turn int) []plain {
 	slices.Reverse(path)
 	out := []plain{}
 	for _, s := range path {
-		if !s.Continues {
+		if s.Part&mmapcache.Continues == 0 {
 			out = append(out, plain{s.Role.String(), []int{}})
 		}
 		m := &out[len(out)-1]
 		for k := range s.Count {
-			if s.Filler {
+			if s.Part&mmapcache.Filler != 0 {
 				m.Tokens = append(m.Tokens, 900000+int(k))
 				continue
 			}
@@ -672,7 +672,7 @@ func TestTruncate(t *testing.T) {
 		tokens := 0 // what the plan holds is what the buffer says
 		for _, id := range b.path {
 			part := b.plan.Segments[id]
-			if part.Filler {
+			if part.Part&mmapcache.Filler != 0 {
 				tokens += int(part.Count)
 			} else {
 				tokens += int(part.Count) * in.BlockSize
@@ -710,14 +710,14 @@ func TestPrefixCache(t *testing.T) {
 	}
 	type want struct{ Legacy [][2]uint32 }
 	vectors(t, "prefix_cache", func(t *testing.T, in in, want want) {
-		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal}
+		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal, Models: []string{"m"}}
 		for _, q := range in.Requests {
-			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
+			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, Model: 0, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
 		}
 		plan, _, err := MakePlan(tr, Default())
 		require.NoError(t, err)
 		for k, w := range want.Legacy {
-			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hit, plan.Turns[k].Ids}, "request %d", k)
+			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hits, plan.Turns[k].IDs}, "request %d", k)
 		}
 	})
 }

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// convertFlags are the flags that decide what a conversion makes and how.
+type convertFlags struct {
+	profile, tokenizer, corpus string
+	seed                       int64
+	set                        []string
+	workers                    int
+	force, skipInvalid, strict bool
+}
+
+func (f *convertFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.profile, "profile", "default", "reconstruction rules: default (aiperf is not built yet)")
+	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of the prompts: o200k_base or cl100k_base")
+	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids")
+	flags.Int64Var(&f.seed, "seed", 42, "decides which part of the corpus a block shows; signed 64-bit")
+	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction (repeatable): backend, "+strings.Join(weka.Options(), ", "))
+	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
+	flags.BoolVar(&f.force, "force", false, "build although it is there")
+	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
+	flags.BoolVar(&f.strict, "strict", false, "refuse input with keys or request types that are not in the schema")
+}
+
+// options resolves the flags. Errors are usage errors.
+func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
+	o := convert.Options{
+		Inputs: inputs, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: f.seed},
+		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
+		SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
+		Source: hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}},
+	}
+	switch f.profile {
+	case "default":
+	case "aiperf":
+		return o, usageError{fmt.Errorf("--profile aiperf: not built yet: only default is")}
+	default:
+		return o, usageError{fmt.Errorf("--profile %s: no such profile: want default", f.profile)}
+	}
+	for _, s := range f.set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return o, usageError{fmt.Errorf("--set %s: want NAME=VALUE", s)}
+		}
+		if name == "backend" {
+			if value != weka.XXH3 && value != weka.SHA256MT {
+				return o, usageError{fmt.Errorf("--set backend=%s: want %s or %s", value, weka.XXH3, weka.SHA256MT)}
+			}
+			o.Draws.Backend = value
+		} else if err := o.Rules.Set(name, value); err != nil {
+			return o, usageError{err}
+		}
+	}
+	if f.workers < 0 || f.workers > 1024 {
+		return o, usageError{fmt.Errorf("--workers %d: want 0 to 1024", f.workers)}
+	}
+	var err error
+	o.Root, err = cacheRoot(cmd)
+	return o, err
+}
+
+func newConvert() *cobra.Command {
+	var f convertFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "convert INPUT...",
+		Short: "Prepare traces as a cache, or find them prepared",
+		Long: `Prepare traces as a memory-mapped cache, or find them prepared.
+
+INPUT is a directory (its .json, .jsonl, .jsonl.zst, .jsonl.gz files, by name), such a file,
+"-" for JSON lines on standard input, or "demo" for the corpus inside agentx.
+
+The same content gives the same cache, whatever the files are called, wherever they lie and
+however many workers convert them. The last line printed is the path of the cache.`,
+		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd, args)
+			if err != nil {
+				return err
+			}
+			begin := time.Now()
+			r, err := runConvert(cmd, o)
+			if err != nil {
+				return err
+			}
+			return printConverted(cmd.OutOrStdout(), r, time.Since(begin), asJSON)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// runConvert converts with progress and warnings on standard error.
+func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+	p := newProgress(cmd)
+	defer p.close()
+	o.Progress = p.update
+	o.Warn = func(format string, args ...any) {
+		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
+	}
+	r, err := convert.Convert(cmd.Context(), o)
+	if err != nil {
+		return nil, adviseConvert(err)
+	}
+	if n := len(r.PassedOver); n > 0 {
+		o.Warn("%d files passed over, for example %s: their names do not end in .json, .jsonl, .zst or .gz of them", n, r.PassedOver[0])
+	}
+	for k, s := range r.Facts.Skipped {
+		if k == 10 {
+			o.Warn("%d more skipped: --json lists them", len(r.Facts.Skipped)-k)
+			break
+		}
+		o.Warn("skipped %s: %s", s.Where, s.Why)
+	}
+	for name, n := range r.Facts.Unknown {
+		o.Warn("%d times %s: not in the schema, ignored", n, name)
+	}
+	return r, nil
+}
+
+// printConverted prints the result of a conversion.
+func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON bool) error {
+	u := processUsage()
+	f := r.Facts
+	if asJSON {
+		stages := map[string]float64{}
+		for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish"} {
+			stages[name] = r.Stages[name].Seconds()
+		}
+		return printJSON(w, map[string]any{
+			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
+			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
+			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "unknown": f.Unknown,
+			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
+			"stages": stages, "wall": wall.Seconds(), "cpu": u.cpu.Seconds(), "peak_rss": u.peakRSS, "parts": r.Parts,
+		})
+	}
+	what := "built"
+	if r.Hit {
+		what = "hit: prepared before, nothing built"
+	}
+	var parts []string
+	for _, kind := range mmapcache.Kinds() {
+		if p, ok := r.Parts[kind]; ok && p.Hit && !r.Hit {
+			parts = append(parts, kind)
+		}
+	}
+	if len(parts) > 0 {
+		what += " (found: " + strings.Join(parts, ", ") + ")"
+	}
+	var stages []string
+	for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish"} {
+		if d, ok := r.Stages[name]; ok {
+			stages = append(stages, name+" "+secondsText(d))
+		}
+	}
+	fmt.Fprintf(w, "%s\n", what)
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s distinct blocks", group(f.Traces), group(f.Sessions), group(f.Turns), group(int(f.PromptTokens)), group(f.Blocks))
+	if n := len(f.Skipped); n > 0 {
+		fmt.Fprintf(w, ", %s skipped", group(n))
+	}
+	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytesText(r.InputBytes), bytesText(r.Bytes))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.cpu), bytesText(u.peakRSS))
+	fmt.Fprintln(w, r.Path)
+	return nil
+}
+
+// secondsText writes a duration for people.
+func secondsText(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// group writes a number with commas.
+func group(n int) string {
+	s := strconv.Itoa(n)
+	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
+		s = s[:k] + "," + s[k:]
+	}
+	return s
+}

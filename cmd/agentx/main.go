@@ -1,0 +1,164 @@
+// Command agentx turns recorded AI-agent traces into a prepared cache and replays them against an inference server.
+//
+// One file per verb; this one holds the rules of output. Results go to standard output, everything else to standard
+// error. An error is one line "agentx: what: where: why", then "try: ..." where there is something to try. Exit status:
+// 0 done, 1 failed, 2 wrong command line, 3 the verdict is no, 130 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit statuses.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitVerdict     = 3
+	exitInterrupted = 130
+)
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+// verdictError is a command that ran to its end and whose answer is no.
+type verdictError struct{ error }
+
+// tryError carries advice.
+type tryError struct {
+	error
+	try string
+}
+
+func (e usageError) Unwrap() error   { return e.error }
+func (e verdictError) Unwrap() error { return e.error }
+func (e tryError) Unwrap() error     { return e.error }
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run runs one command line and returns its exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := interruptible()
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return report(ctx, stderr, root.ExecuteContext(ctx))
+}
+
+// interruptible returns a context that the first INT or TERM cancels; the second leaves at once.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-signals; ok {
+			cancel()
+			if _, ok := <-signals; ok {
+				os.Exit(exitInterrupted)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel()
+	}
+}
+
+// report prints an error and returns the exit status that it means.
+func report(ctx context.Context, stderr io.Writer, err error) int {
+	var try tryError
+	var usage usageError
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "agentx: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	if errors.As(err, &try) {
+		fmt.Fprintln(stderr, "try: "+try.try)
+	}
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &verdict):
+		return exitVerdict
+	}
+	return exitFailed
+}
+
+// newRoot returns the command tree.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentx",
+		Short: "Prepare recorded AI-agent traces once, replay them against an inference server many times",
+		Long: `agentx turns recorded AI-agent sessions (token counts, cache-block ids, timing) into a
+prepared cache, and replays them from it against an OpenAI-compatible server.
+
+The three commonest commands:
+
+  agentx convert TRACES            prepare a directory, .json, .jsonl(.zst|.gz), or "demo"
+  agentx replay CACHE --url URL --model NAME
+  agentx cache ls                  what has been prepared
+
+"agentx demo" shows all of it in a few seconds; "agentx help VERB" explains a verb.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown verb %q: see agentx help", args[0])}
+			}
+			return nil
+		},
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnvironment(cmd.Flags())
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
+	root.PersistentFlags().Bool("quiet", false, "no progress")
+	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
+	root.AddCommand(newConvert(), newInspect(), newCache(), newVersion())
+	return root
+}
+
+// fromEnvironment sets every flag that the command line does not from AGENTX_<FLAG>.
+func fromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "AGENTX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil {
+			if setErr := flags.Set(f.Name, v); setErr != nil {
+				err = usageError{fmt.Errorf("%s=%s: %w", name, v, setErr)}
+			}
+		}
+	})
+	return err
+}
+
+// arguments is cobra's check of the number of arguments as a usage error.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return tryError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+)
+
+// progress shows how far a command has come: a bar with rate and ETA on a terminal, otherwise a line every five
+// seconds, and none at all with --quiet.
+type progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	quiet bool
+	bars  *mpb.Progress // nil where standard error is no terminal
+	stage string
+	bar   *mpb.Bar
+	done  int64
+	begun time.Time
+	next  time.Time // of the next line
+}
+
+const lineEvery = 5 * time.Second
+
+func newProgress(cmd *cobra.Command) *progress {
+	p := &progress{w: cmd.ErrOrStderr()}
+	p.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
+	if f, ok := p.w.(*os.File); ok && !p.quiet && term.IsTerminal(int(f.Fd())) {
+		p.bars = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
+	}
+	return p
+}
+
+// update adds n units of total to a stage.
+func (p *progress) update(stage string, n, total int64) {
+	if p.quiet {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if stage != p.stage {
+		p.finish()
+		p.stage, p.done, p.begun, p.next = stage, 0, now, now.Add(lineEvery)
+		if p.bars != nil {
+			p.bar = p.bars.AddBar(total, mpb.BarRemoveOnComplete(),
+				mpb.PrependDecorators(decor.Name(stage+" ")),
+				mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageSpeed(decor.SizeB1000(0), "% .1f"), decor.Name("  ETA "), decor.AverageETA(decor.ET_STYLE_GO)))
+		}
+	}
+	p.done += n
+	switch {
+	case p.bar != nil:
+		p.bar.IncrInt64(n)
+	case now.After(p.next) && total > 0:
+		p.next = now.Add(lineEvery)
+		elapsed := now.Sub(p.begun)
+		eta := time.Duration(float64(elapsed) * float64(total-p.done) / float64(max(p.done, 1)))
+		fmt.Fprintf(p.w, "agentx: %s %.0f %%, %s/s, ETA %s\n", stage, 100*float64(p.done)/float64(total),
+			bytesText(int64(float64(p.done)/elapsed.Seconds())), eta.Round(time.Second))
+	}
+}
+
+// println prints a line beside the bars.
+func (p *progress) println(line string) {
+	if p.bars != nil {
+		fmt.Fprintln(p.bars, line)
+		return
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+// finish ends the bar of the stage that is over.
+func (p *progress) finish() {
+	if p.bar != nil {
+		p.bar.Abort(true)
+		p.bar.Wait()
+		p.bar = nil
+	}
+}
+
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finish()
+	if p.bars != nil {
+		p.bars.Wait()
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// version and commit are set by the build.
+var (
+	version = "0.1.0-dev"
+	commit  = "unknown"
+)
+
+func newVersion() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print version, cache format and recipe",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]any{
+					"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
+					"probe": map[string]any{"default": convert.Probe()}, "go": runtime.Version(),
+				})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
+				version, commit, mmapcache.Format, convert.Recipe, runtime.Version())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}

@@ -1,0 +1,88 @@
+package convert
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/agentx/agentx/convert/corpus"
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// maxCorpus bounds a corpus file before it is read, in bytes.
+const maxCorpus = 1 << 30
+
+// prompts is where prompt tokens come from: a corpus and a tokenizer, by content before anything is loaded.
+type prompts struct {
+	image     arenasImage
+	tokenizer string
+	name      string        // of the corpus
+	load      func() []byte // its bytes
+}
+
+// resolvePrompts names corpus and tokenizer by their digests.
+func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
+	digest, err := tokenizer.Digest(tokenizerName)
+	if err != nil {
+		return prompts{}, err
+	}
+	p := prompts{tokenizer: tokenizerName, name: corpusName, image: arenasImage{maker: made(probes.Arenas), Tokenizer: digest}}
+	switch {
+	case corpusName == "code":
+		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
+		p.load = corpus.Code
+	case strings.HasSuffix(corpusName, ".u32le"):
+		data, err := readCorpus(corpusName)
+		if err != nil {
+			return prompts{}, err
+		}
+		sum := sha256.Sum256(data)
+		p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
+		p.load = func() []byte { return data }
+	default:
+		return prompts{}, fmt.Errorf("corpus %s: not known: want code, or a file FILE.u32le of token ids", corpusName)
+	}
+	return p, nil
+}
+
+func readCorpus(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("corpus %s: %w", path, err)
+	}
+	if size := info.Size(); size == 0 || size%4 != 0 || size > maxCorpus {
+		return nil, fmt.Errorf("corpus %s: %d bytes: want token ids of 4 bytes each, at least one and at most %d bytes; damage at byte offset %d", path, size, maxCorpus, size-size%4)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("corpus %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// build loads the tokenizer, encodes the corpus and writes the arenas.
+func (p prompts) build(b *mmapcache.Builder) error {
+	tok, err := tokenizer.Load(p.tokenizer)
+	if err != nil {
+		return err
+	}
+	var tokens []uint32
+	data := p.load()
+	if p.image.Corpus.Kind == "text" {
+		tokens = tok.Encode(string(data))
+	} else {
+		tokens = make([]uint32, len(data)/4)
+		for k := range tokens {
+			tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
+		}
+	}
+	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: tokens, Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
+	if err != nil {
+		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package convert
+
+import (
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// Recipe says whether this program would make the same from the same input: it changes when the content of a part
+// does. History: 1, the first.
+const Recipe = 1
+
+// maker is what every key begins with: who would make a part, and how.
+type maker struct {
+	Format int    `json:"format"` // can I parse it
+	Recipe int    `json:"recipe"` // would I make the same
+	Probe  string `json:"probe"`  // digest of what this program makes of a small corpus that stresses every rule
+}
+
+// structureImage is the pre-image of a structure's key: everything that could change a byte of it.
+type structureImage struct {
+	maker
+	Rules  weka.Rules   `json:"rules"`
+	Inputs []inputImage `json:"inputs"`
+}
+
+// inputImage is one input file, by content: neither its name nor its place counts.
+type inputImage struct {
+	Lines  bool   `json:"lines"` // one value a line
+	SHA256 string `json:"sha256"`
+}
+
+// arenasImage is the pre-image of the arenas' key.
+type arenasImage struct {
+	maker
+	Corpus    corpusImage `json:"corpus"`
+	Tokenizer string      `json:"tokenizer"` // SHA-256 of its files
+}
+
+// corpusImage is a prompt corpus by content: a text to encode, or token ids.
+type corpusImage struct {
+	Kind   string `json:"kind"` // "text" or "ids"
+	SHA256 string `json:"sha256"`
+}
+
+// startsImage is the pre-image of the starts' key.
+type startsImage struct {
+	maker
+	Structure string     `json:"structure"` // key
+	Draws     weka.Draws `json:"draws"`
+	Tokens    int        `json:"corpus_tokens"`
+}
+
+// datasetImage is the pre-image of a dataset's key.
+type datasetImage struct {
+	Format    int    `json:"format"`
+	Structure string `json:"structure"`
+	Starts    string `json:"starts"`
+	Arenas    string `json:"arenas"`
+}
+
+// Probes are the digests of what this program makes of its probe corpus, by part. They are empty until that corpus is
+// built, and in every key from the start.
+type Probes struct {
+	Structure string `json:"structure"`
+	Starts    string `json:"starts"`
+	Arenas    string `json:"arenas"`
+}
+
+// probes is what the present program makes.
+var probes Probes
+
+// Probe returns the digests by part.
+func Probe() Probes { return probes }
+
+func made(probe string) maker {
+	return maker{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
+}
+
+func inputImages(s *hfsource.Snapshot) []inputImage {
+	list := []inputImage{}
+	for _, f := range s.Files {
+		list = append(list, inputImage{f.Form.Lines, f.SHA256})
+	}
+	return list
+}

@@ -1,0 +1,167 @@
+package hfsource
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxRow bounds one row, in bytes: a larger one is an error before it is memory.
+const MaxRow = 1 << 30
+
+// maxWindow bounds the memory that a zstd file may ask for, in bytes: what `zstd --long` writes by default.
+const maxWindow = 1 << 27
+
+// Row is one JSON value and where it stands.
+type Row struct {
+	File string
+	Line int    // from 1; 0 where the file is one value
+	Data []byte // valid until Free
+	Err  error  // the file could not be read on from here; there is no data
+	buf  *[]byte
+}
+
+// Where names the row for an error: the file, and the line if it has lines.
+func (r *Row) Where() string {
+	if r.Line == 0 {
+		return r.File
+	}
+	return fmt.Sprintf("%s:%d", r.File, r.Line)
+}
+
+// Free gives the row's memory back.
+func (r *Row) Free() {
+	if r.buf != nil {
+		*r.buf = r.Data[:0]
+		buffers.Put(r.buf)
+		r.buf, r.Data = nil, nil
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed
+// over. A file that is damaged, or has changed since it was resolved, gives a row with Err, and the next file follows.
+// progress is called with bytes of the files as they lie; it may be nil.
+func (s *Snapshot) Rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
+	for k := range s.Files {
+		if err := s.Files[k].rows(ctx, progress, yield); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (f *File) rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
+	raw, err := f.open()
+	if err != nil {
+		return yield(Row{File: f.Path, Err: err})
+	}
+	defer raw.Close()
+	sum := sha256.New()
+	counted := io.TeeReader(meter{ctx, raw, progress}, sum)
+	text, done, err := decompress(counted, f.Form.Compression)
+	if err != nil {
+		return yield(Row{File: f.Path, Err: err})
+	}
+	defer done()
+	line, err := split(f, bufio.NewReaderSize(text, 1<<20), yield)
+	var stop yieldError
+	if errors.As(err, &stop) {
+		return stop.error
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		if _, err = io.Copy(io.Discard, counted); err == nil && hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+			err = errors.New("the file has changed while it was being read: convert it again")
+		}
+	}
+	if err != nil {
+		return yield(Row{File: f.Path, Line: line, Err: err})
+	}
+	return nil
+}
+
+// yieldError is an error of the caller, to be told from one of the file.
+type yieldError struct{ error }
+
+func decompress(r io.Reader, compression string) (text io.Reader, done func(), err error) {
+	switch compression {
+	case "zst":
+		d, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, d.Close, nil
+	case "gz":
+		d, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, func() { _ = d.Close() }, nil // it holds nothing that could fail
+	}
+	return r, func() {}, nil
+}
+
+// split yields the rows of one text. It returns the line at which it stopped, 0 for a text that is one value.
+func split(f *File, r *bufio.Reader, yield func(Row) error) (line int, err error) {
+	for {
+		if f.Form.Lines {
+			line++
+		}
+		row := Row{File: f.Path, Line: line, buf: buffers.Get().(*[]byte)}
+		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines)
+		if err != nil && err != io.EOF {
+			row.Free()
+			return line, err
+		}
+		if f.Form.Lines && len(bytes.TrimSpace(row.Data)) == 0 {
+			row.Free()
+		} else if yieldErr := yield(row); yieldErr != nil {
+			return line, yieldError{yieldErr}
+		}
+		if err == io.EOF || !f.Form.Lines {
+			return line, nil
+		}
+	}
+}
+
+// readRow appends the next line, without its newline, or all that is left, to buf. The last row comes with io.EOF.
+func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
+	for {
+		var part []byte
+		var err error
+		if lines {
+			part, err = r.ReadSlice('\n')
+		} else {
+			if part, err = r.Peek(1); err == nil {
+				part, err = r.Peek(r.Buffered())
+				_, _ = r.Discard(len(part)) // what is buffered can be discarded
+				if err == nil {
+					err = bufio.ErrBufferFull
+				}
+			}
+		}
+		if len(buf)+len(part) > MaxRow {
+			return buf, fmt.Errorf("a row of more than %d bytes", MaxRow)
+		}
+		buf = append(buf, part...)
+		switch {
+		case err == nil:
+			return buf[:len(buf)-1], nil
+		case err != bufio.ErrBufferFull:
+			return buf, err
+		}
+	}
+}

@@ -1,0 +1,230 @@
+// Package hfsource delivers the rows of datasets: bytes and places, with no idea of what a row means.
+//
+// An input is a file, a directory of files, standard input, or data embedded in the program. Resolve lists the files
+// and hashes them as they lie; Rows streams what they hold, in order, and fails if a file is no longer what was hashed.
+package hfsource
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/alitto/pond/v2"
+)
+
+// Form is how rows stand in a file.
+type Form struct {
+	Lines       bool   // one JSON value a line; else the file is one value
+	Compression string // "", "zst" or "gz"
+}
+
+// suffixes lists the file names that are read.
+var suffixes = []struct {
+	suffix string
+	form   Form
+}{
+	{".jsonl.zst", Form{true, "zst"}}, {".jsonl.gz", Form{true, "gz"}}, {".jsonl", Form{true, ""}},
+	{".json.zst", Form{false, "zst"}}, {".json.gz", Form{false, "gz"}}, {".json", Form{false, ""}},
+}
+
+// formOf returns the form that a file name stands for.
+func formOf(name string) (Form, bool) {
+	for _, s := range suffixes {
+		if strings.HasSuffix(name, s.suffix) {
+			return s.form, true
+		}
+	}
+	return Form{}, false
+}
+
+// File is one resolved input file.
+type File struct {
+	Path   string // as shown to the user
+	Form   Form
+	Size   int64  // bytes, as it lies
+	SHA256 string // hex, of the file as it lies
+
+	open func() (io.ReadCloser, error)
+}
+
+// Snapshot is a resolved input: files in order, with what they hold fixed by their digests.
+type Snapshot struct {
+	Files      []File
+	PassedOver []string // files of directories whose suffix is none of those read
+
+	spool []string // temporary files
+}
+
+// Options are what Resolve needs besides the inputs.
+type Options struct {
+	Stdin    io.Reader         // read for the input "-"; nil: there is none
+	Embedded map[string][]byte // JSON lines by the name that stands for them, unless a path of that name exists
+	Workers  int               // files hashed at a time, at least 1
+	Progress func(bytes int64) // called with bytes hashed, from several goroutines; may be nil
+}
+
+// Resolve lists the files of the inputs and hashes them. Directories give the files directly inside them that have a
+// known suffix, sorted by name.
+func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error) {
+	s := &Snapshot{}
+	for _, in := range inputs {
+		if err := s.add(in, o); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	if err := s.hash(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close removes temporary files.
+func (s *Snapshot) Close() error {
+	var errs []error
+	for _, path := range s.spool {
+		errs = append(errs, os.Remove(path))
+	}
+	s.spool = nil
+	return errors.Join(errs...)
+}
+
+func (s *Snapshot) add(in string, o Options) error {
+	if in == "-" {
+		return s.addStdin(o.Stdin)
+	}
+	if strings.HasPrefix(in, "hf://") {
+		return fmt.Errorf("%s: datasets of the Hugging Face hub are not built yet: download the files and give their path", in)
+	}
+	info, err := os.Stat(in)
+	if data, ok := o.Embedded[in]; ok && errors.Is(err, os.ErrNotExist) {
+		s.Files = append(s.Files, File{Path: in, Form: Form{Lines: true}, Size: int64(len(data)),
+			open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
+		return nil
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("input %s: there is no such file or directory", in)
+	case err != nil:
+		return fmt.Errorf("input %s: %w", in, err)
+	case info.IsDir():
+		return s.addDirectory(in)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("input %s: neither a file nor a directory", in)
+	case strings.HasSuffix(in, ".parquet"):
+		return fmt.Errorf("input %s: Parquet is not built yet: convert it to JSON lines", in)
+	}
+	form, _ := formOf(in) // a file named outright is one JSON value unless its suffix says otherwise
+	s.addFile(in, form, info.Size())
+	return nil
+}
+
+func (s *Snapshot) addFile(path string, form Form, size int64) {
+	s.Files = append(s.Files, File{Path: path, Form: form, Size: size,
+		open: func() (io.ReadCloser, error) { return os.Open(path) }})
+}
+
+func (s *Snapshot) addDirectory(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("input %s: %w", dir, err)
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+	found := 0
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		form, ok := formOf(e.Name())
+		info, err := os.Stat(path) // follows links, as the caches of the hub are made of
+		if err != nil || !ok || !info.Mode().IsRegular() {
+			s.PassedOver = append(s.PassedOver, path)
+			continue
+		}
+		s.addFile(path, form, info.Size())
+		found++
+	}
+	if found == 0 {
+		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them (%d files passed over; directories inside are not visited)", dir, len(entries))
+	}
+	return nil
+}
+
+// addStdin keeps standard input in a temporary file: it is read twice, once for its digest.
+func (s *Snapshot) addStdin(stdin io.Reader) error {
+	if stdin == nil {
+		return fmt.Errorf("input -: standard input is closed")
+	}
+	f, err := os.CreateTemp("", "agentx-stdin-*")
+	if err != nil {
+		return err
+	}
+	s.spool = append(s.spool, f.Name())
+	size, err := io.Copy(f, stdin)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("input -: %w", err)
+	}
+	s.addFile(f.Name(), Form{Lines: true}, size)
+	s.Files[len(s.Files)-1].Path = "-"
+	return nil
+}
+
+func (s *Snapshot) hash(ctx context.Context, o Options) error {
+	pool := pond.NewPool(max(1, o.Workers), pond.WithQueueSize(2*max(1, o.Workers)))
+	defer pool.StopAndWait()
+	group := pool.NewGroupContext(ctx)
+	for k := range s.Files {
+		f := &s.Files[k]
+		group.SubmitErr(func() error { return f.hash(ctx, o.Progress) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (f *File) hash(ctx context.Context, progress func(int64)) error {
+	r, err := f.open()
+	if err != nil {
+		return fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	defer r.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, meter{ctx, r, progress})
+	if err != nil {
+		return fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	f.Size, f.SHA256 = n, hex.EncodeToString(sum.Sum(nil))
+	return nil
+}
+
+// meter reports what is read and ends when its context does.
+type meter struct {
+	ctx      context.Context
+	r        io.Reader
+	progress func(int64)
+}
+
+func (m meter) Read(p []byte) (int, error) {
+	if err := m.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := m.r.Read(p)
+	if m.progress != nil {
+		m.progress(int64(n))
+	}
+	return n, err
+}
+
+// Bytes returns the size of all files, as they lie.
+func (s *Snapshot) Bytes() (n int64) {
+	for _, f := range s.Files {
+		n += f.Size
+	}
+	return n
+}

@@ -1,0 +1,259 @@
+package mmapcache
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+)
+
+// Provenance says where a directory of a cache came from. It stands outside every key and digest.
+type Provenance struct {
+	Created time.Time `json:"created"`
+	Host    string    `json:"host"`
+	Agentx  string    `json:"agentx"`            // version of the program
+	Sources []Source  `json:"sources,omitempty"` // the input, in order
+}
+
+// Source is one input file.
+type Source struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// Builder writes one directory of a cache, which appears whole or not at all.
+type Builder struct {
+	dir      *durable.Dir
+	manifest *manifest.Manifest
+}
+
+// NewBuilder begins a directory of the given kind for a pre-image, whose hash becomes its key.
+func NewBuilder(root, kind string, preImage any, opts durable.Options) (*Builder, error) {
+	m, err := manifest.New(kind, preImage)
+	if err != nil {
+		return nil, err
+	}
+	m.Facts = json.RawMessage("{}")
+	dir, err := durable.NewDir(root, opts)
+	if err != nil {
+		return nil, fmt.Errorf("cache root %s: %w", root, err)
+	}
+	return &Builder{dir: dir, manifest: m}, nil
+}
+
+// Key returns the directory's key.
+func (b *Builder) Key() string { return b.manifest.Key }
+
+// Discard removes what has been written. After Publish it does nothing.
+func (b *Builder) Discard() { _ = b.dir.Discard() } // best effort: a sweep finds what stays
+
+// file writes one file and notes its size and digest.
+func (b *Builder) file(name string, write func(io.Writer) error) error {
+	f, err := b.dir.Create(name)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<18)
+	err = write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	var size int64
+	if info, statErr := f.Stat(); statErr == nil {
+		size = info.Size()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", b.dir.Path(name), err)
+	}
+	b.manifest.Files = append(b.manifest.Files, manifest.File{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+func (b *Builder) facts(v any) (err error) {
+	b.manifest.Facts, err = json.Marshal(v)
+	return err
+}
+
+// StructureFacts is what the manifest of a structure says about it.
+type StructureFacts struct {
+	Traces       int            `json:"traces"`
+	Sessions     int            `json:"sessions"`
+	Turns        int            `json:"turns"`
+	Blocks       int            `json:"blocks"` // distinct
+	PromptTokens int64          `json:"prompt_tokens"`
+	OutputTokens int64          `json:"output_tokens"`
+	Skipped      []Skipped      `json:"skipped"`   // traces left out as invalid, in order
+	Unknown      map[string]int `json:"unknown"`   // keys and types tolerated, by name
+	Dropped      int            `json:"dropped"`   // subagents that stand before any request
+	Ambiguous    int            `json:"ambiguous"` // markers whose clock was guessed
+	MaxBlockSize int            `json:"max_block_size"`
+}
+
+// Skipped is a trace that was left out.
+type Skipped struct {
+	Where string `json:"where"`
+	Why   string `json:"why"`
+}
+
+// BuildStructure writes the tables of a structure.
+func (b *Builder) BuildStructure(s *Structure, facts StructureFacts) error {
+	files := []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{s.Traces.file, s.Traces.writeTo},
+		{s.Sessions.file, s.Sessions.writeTo},
+		{s.Turns.file, s.Turns.writeTo},
+		{s.Segments.file, s.Segments.writeTo},
+		{s.Runs.file, s.Runs.writeTo},
+	}
+	for _, f := range files {
+		if err := b.file(f.name, f.write); err != nil {
+			return err
+		}
+	}
+	return b.facts(facts)
+}
+
+// Starts is a table of starts being filled, in any order and from several goroutines.
+type Starts struct {
+	b     *Builder
+	f     *os.File
+	n     int
+	width int // bytes of one
+}
+
+// NewStarts begins the table of starts of n blocks and fillers in a corpus of the given length.
+func (b *Builder) NewStarts(n, corpusTokens int) (*Starts, error) {
+	f, err := b.dir.Create(startsFile)
+	if err != nil {
+		return nil, err
+	}
+	s := &Starts{b, f, n, startWidth(corpusTokens)}
+	if _, err := f.WriteAt(flatHeader(kindStarts, s.width, n), 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// Put stores the starts from index first on.
+func (s *Starts) Put(first int, starts []uint32) error {
+	packed := make([]byte, 0, 4*len(starts))
+	for _, v := range starts {
+		packed = binary.LittleEndian.AppendUint32(packed, v)[:len(packed)+s.width]
+	}
+	_, err := s.f.WriteAt(packed, int64(headerSize+s.width*first))
+	return err
+}
+
+// Close ends the table once all of it has been put, and reads it back for its digest.
+func (s *Starts) Close(ctx context.Context) error {
+	size := int64(headerSize + s.width*s.n)
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(s.f, 0, size))
+	if err == nil && n != size {
+		err = fmt.Errorf("%d of %d bytes written", n, size)
+	}
+	if err := errors.Join(err, s.f.Close(), ctx.Err()); err != nil {
+		return fmt.Errorf("write %s: %w", s.b.dir.Path(startsFile), err)
+	}
+	s.b.manifest.Files = append(s.b.manifest.Files, manifest.File{Name: startsFile, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+// Name joins a dataset with one of its parts.
+func (b *Builder) Name(part *manifest.Manifest) {
+	if b.manifest.Parts == nil {
+		b.manifest.Parts = map[string]manifest.Part{}
+	}
+	b.manifest.Parts[part.Kind] = manifest.Part{Key: part.Key, Digest: part.Digest}
+}
+
+// Publish makes the directory appear under its key and returns its manifest. One that is there already is kept if its
+// manifest is the same, for names mean content; a damaged one is replaced.
+func (b *Builder) Publish(p Provenance) (*manifest.Manifest, error) {
+	where, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.dir.Write(manifest.ProvenanceName, append(where, '\n')); err != nil {
+		return nil, err
+	}
+	m := b.manifest
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.dir.Write(manifest.FileName, data); err != nil {
+		return nil, err
+	}
+	name, root := m.Kind+"/"+m.Key, b.dir.Root()
+	existed, err := b.dir.Publish(name)
+	if err != nil || !existed {
+		return m, err
+	}
+	there, err := Lookup(root, m.Kind, m.Key)
+	switch {
+	case err == nil && there != nil && there.Digest == m.Digest:
+		return there, b.dir.Discard()
+	case err == nil && there != nil:
+		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results; remove it with agentx cache rm", filepath.Join(root, m.Kind, m.Key))
+	}
+	return m, b.dir.Replace(name)
+}
+
+// Lookup returns the manifest of a directory of a cache whose files are there in full size, nil where there is none.
+// An error about damage wraps manifest.ErrDamaged.
+func Lookup(root, kind, key string) (*manifest.Manifest, error) {
+	m, err := readManifest(root, kind, key, "")
+	dir := filepath.Join(root, kind, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, statErr := os.Stat(dir); statErr == nil {
+			return nil, fmt.Errorf("%s: %w: no manifest", dir, manifest.ErrDamaged)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files {
+		info, err := os.Stat(filepath.Join(dir, f.Name))
+		if err != nil || info.Size() != f.Size {
+			return nil, fmt.Errorf("%s: %w: missing or not of its size", filepath.Join(dir, f.Name), manifest.ErrDamaged)
+		}
+	}
+	return m, nil
+}
+
+// FactsOf returns what the manifest of a structure says about it.
+func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
+	err = decodeFacts(m, &f)
+	return f, err
+}
+
+// ArenaFactsOf returns what the manifest of arenas says about them.
+func ArenaFactsOf(m *manifest.Manifest) (f ArenaFacts, err error) {
+	err = decodeFacts(m, &f)
+	return f, err
+}
+
+func decodeFacts(m *manifest.Manifest, to any) error {
+	if err := json.Unmarshal(m.Facts, to); err != nil {
+		return fmt.Errorf("%s %s: %w: facts: %v", m.Kind, m.Key, manifest.ErrDamaged, err)
+	}
+	return nil
+}

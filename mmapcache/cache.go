@@ -1,0 +1,311 @@
+package mmapcache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/manifest"
+)
+
+// Cache is an open dataset: its tables and arenas, mapped read-only. It is safe for concurrent use until Close; what
+// it returns lives as long.
+type Cache struct {
+	Root      string
+	Manifest  *manifest.Manifest // of the dataset
+	Structure *Structure
+	Facts     StructureFacts
+	Arenas    ArenaFacts
+
+	maps   []*mapping
+	starts startTable
+	tokens []uint32
+	forms  [2]rendering // by Form
+	edges  edges
+}
+
+// Form is how a prompt goes on the wire.
+type Form uint8
+
+const (
+	Text Form = iota // message texts, escaped for JSON
+	IDs              // token ids in decimal, each followed by a comma
+)
+
+// rendering is the corpus in one form.
+type rendering struct {
+	data    []byte
+	offsets []uint32 // of token i
+}
+
+// Open opens the dataset of the given key below a cache root. Sizes, headers, the digests of the tables and every index
+// in them are checked here; starts and arenas by size here and by digest in Verify.
+//
+// An error about damage wraps manifest.ErrDamaged and names the file.
+func Open(root, key string) (*Cache, error) {
+	c := &Cache{Root: root, Structure: NewStructure()}
+	if err := c.Guard(func() error { return c.open(key) }); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// OpenStructure opens the tables of a structure alone.
+func OpenStructure(root, key string) (*Cache, error) {
+	c := &Cache{Root: root, Structure: NewStructure()}
+	err := c.Guard(func() error {
+		m, err := readManifest(root, StructureKind, key, "")
+		if err != nil {
+			return err
+		}
+		return c.openPart(m)
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Close unmaps the cache.
+func (c *Cache) Close() error {
+	var errs []error
+	for _, m := range c.maps {
+		errs = append(errs, m.data.Unmap())
+	}
+	c.maps = nil
+	return errors.Join(errs...)
+}
+
+func (c *Cache) open(key string) (err error) {
+	if c.Manifest, err = readManifest(c.Root, DatasetKind, key, ""); err != nil {
+		return err
+	}
+	for _, kind := range []string{StructureKind, StartsKind, ArenasKind} {
+		part, ok := c.Manifest.Parts[kind]
+		if !ok {
+			return fmt.Errorf("%s: %w: names no %s", filepath.Join(c.Root, DatasetKind, key), manifest.ErrDamaged, kind)
+		}
+		m, err := readManifest(c.Root, kind, part.Key, part.Digest)
+		if err != nil {
+			return err
+		}
+		if err := c.openPart(m); err != nil {
+			return err
+		}
+	}
+	return c.checkLengths()
+}
+
+// readManifest reads the manifest of a directory and holds it against its name and, where given, its digest.
+func readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
+	dir := filepath.Join(root, kind, key)
+	m, err := manifest.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no such %s: %w", dir, kind, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, manifest.FileName)
+	switch {
+	case m.Kind != kind || m.Key != key:
+		return nil, fmt.Errorf("%s: %w: describes %s %s", path, manifest.ErrDamaged, m.Kind, m.Key)
+	case digest != "" && m.Digest != digest:
+		return nil, fmt.Errorf("%s: %w: not the manifest that the dataset names", path, manifest.ErrDamaged)
+	}
+	return m, nil
+}
+
+func (c *Cache) openPart(m *manifest.Manifest) error {
+	dir := filepath.Join(c.Root, m.Kind, m.Key)
+	files := map[string]*mapping{}
+	for _, f := range m.Files {
+		mp, err := openMapping(dir, f)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w: missing", filepath.Join(dir, f.Name), manifest.ErrDamaged)
+		}
+		if err != nil {
+			return err
+		}
+		c.maps = append(c.maps, mp)
+		files[f.Name] = mp
+	}
+	var err error
+	switch m.Kind {
+	case StructureKind:
+		err = c.openStructure(m, files)
+	case StartsKind:
+		mp := files[startsFile]
+		if mp == nil {
+			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, startsFile), manifest.ErrDamaged)
+		}
+		if c.starts, err = readStarts(mp.data); err != nil {
+			return fmt.Errorf("%s: %w", mp.path, err)
+		}
+	case ArenasKind:
+		err = c.openArenas(m, files)
+	}
+	return err
+}
+
+// flat returns the elements of a mapped flat file.
+func flat[T uint8 | uint32](files map[string]*mapping, dir, name, kind string) ([]T, error) {
+	m := files[name]
+	if m == nil {
+		return nil, fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+	}
+	data, err := readFlat[T](m.data, kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	return data, nil
+}
+
+func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) error {
+	dir := filepath.Join(c.Root, m.Kind, m.Key)
+	if err := decodeFacts(m, &c.Facts); err != nil {
+		return err
+	}
+	s := c.Structure
+	for name, read := range map[string]func([]byte) error{
+		s.Traces.file: s.Traces.read, s.Sessions.file: s.Sessions.read, s.Turns.file: s.Turns.read,
+		s.Segments.file: s.Segments.read, s.Runs.file: s.Runs.read,
+	} {
+		f, mp := files[name], files[name]
+		if f == nil {
+			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+		}
+		entry, _ := m.File(name)
+		if sum := sha256.Sum256(mp.data); hex.EncodeToString(sum[:]) != entry.SHA256 {
+			return fmt.Errorf("%s: %w: content does not match its digest", mp.path, manifest.ErrDamaged)
+		}
+		if err := read(mp.data); err != nil {
+			return fmt.Errorf("%s: %w", mp.path, err)
+		}
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
+	}
+	return nil
+}
+
+func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err error) {
+	dir := filepath.Join(c.Root, m.Kind, m.Key)
+	if err := decodeFacts(m, &c.Arenas); err != nil {
+		return err
+	}
+	var splits, illFormed []uint32
+	load := func(name string, get func(name string) error) {
+		if err == nil {
+			err = get(name)
+		}
+	}
+	words := func(kind string, to *[]uint32) func(string) error {
+		return func(name string) (err error) { *to, err = flat[uint32](files, dir, name, kind); return err }
+	}
+	bytes := func(kind string, to *[]byte) func(string) error {
+		return func(name string) (err error) { *to, err = flat[uint8](files, dir, name, kind); return err }
+	}
+	load("tokens.u32", words(kindTokens, &c.tokens))
+	load("text.json", bytes(kindText, &c.forms[Text].data))
+	load("text.off.u32", words(kindTextOffsets, &c.forms[Text].offsets))
+	load("ids.txt", bytes(kindIDs, &c.forms[IDs].data))
+	load("ids.off.u32", words(kindIDOffsets, &c.forms[IDs].offsets))
+	load("splits.u32", words(kindSplits, &splits))
+	load("illformed.u32", words(kindIllFormed, &illFormed))
+	if err != nil {
+		return err
+	}
+	if err := c.edges.set(len(c.tokens), splits, illFormed); err != nil {
+		return fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
+	}
+	return nil
+}
+
+// checkLengths holds the parts against each other.
+func (c *Cache) checkLengths() error {
+	s := c.Structure
+	if want := s.Blocks() + s.Turns.Len(); c.starts.len() != want {
+		return fmt.Errorf("%s: %w: %d starts for %d blocks and turns", c.partPath(StartsKind), manifest.ErrDamaged, c.starts.len(), want)
+	}
+	n := len(c.tokens)
+	for _, r := range c.forms {
+		if len(r.offsets) != n+1 || r.offsets[0] != 0 || int(r.offsets[n]) != len(r.data) {
+			return fmt.Errorf("%s: %w: offsets and tokens do not agree", c.partPath(ArenasKind), manifest.ErrDamaged)
+		}
+	}
+	if n == 0 || n != c.Arenas.Tokens {
+		return fmt.Errorf("%s: %w: %d tokens, the manifest says %d", c.partPath(ArenasKind), manifest.ErrDamaged, n, c.Arenas.Tokens)
+	}
+	return nil
+}
+
+func (c *Cache) partPath(kind string) string {
+	return filepath.Join(c.Root, kind, c.Manifest.Parts[kind].Key)
+}
+
+// Path returns the dataset's directory.
+func (c *Cache) Path() string { return filepath.Join(c.Root, DatasetKind, c.Manifest.Key) }
+
+// N returns the length of the prompt corpus, in tokens.
+func (c *Cache) N() int { return len(c.tokens) }
+
+// ReadProvenance reads where a directory of a cache came from.
+func ReadProvenance(dir string) (p Provenance, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, manifest.ProvenanceName))
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("%s: %w", filepath.Join(dir, manifest.ProvenanceName), err)
+	}
+	return p, nil
+}
+
+// edges knows the places in the corpus where a window cannot be cut or pasted as text without looking at its
+// neighbours: boundaries inside characters, and tokens with ill-formed bytes. One bit each.
+type edges struct {
+	any            bool
+	split, illForm []uint64
+}
+
+func (e *edges) set(n int, splits, illFormed []uint32) error {
+	fill := func(list []uint32) ([]uint64, error) {
+		set := make([]uint64, n/64+1)
+		for _, k := range list {
+			if int(k) >= n {
+				return nil, fmt.Errorf("boundary or token %d of %d", k, n)
+			}
+			set[k/64] |= 1 << (k % 64)
+		}
+		return set, nil
+	}
+	var err1, err2 error
+	e.split, err1 = fill(splits)
+	e.illForm, err2 = fill(illFormed)
+	e.any = len(splits)+len(illFormed) > 0
+	return errors.Join(err1, err2)
+}
+
+// rough reports whether a window needs the slow path. It may wrap around the end of the corpus of n tokens.
+func (e *edges) rough(start, length uint32, n int) bool {
+	if !e.any || length == 0 {
+		return false
+	}
+	has := func(set []uint64, k uint64) bool { return set[k/64]&(1<<(k%64)) != 0 }
+	end := (uint64(start) + uint64(length)) % uint64(n)
+	if has(e.split, uint64(start)) || has(e.split, end) {
+		return true
+	}
+	for k := range min(uint64(length), uint64(n)) {
+		if has(e.illForm, (uint64(start)+k)%uint64(n)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package mmapcache
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Selection says which turns to show. The zero value means all.
+type Selection struct {
+	Trace   string
+	Session string
+	Turn    int // in its session; None for all
+}
+
+// Each calls f for every selected turn: the tree, the session's number, and the turn within the trace. It fails where
+// nothing is selected.
+func (c *Cache) Each(sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
+	found := false
+	for i := range c.Structure.Traces.Len() {
+		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
+			continue
+		}
+		t, err := c.Tree(i, form)
+		if err != nil {
+			return err
+		}
+		for n, s := range t.Sessions {
+			if sel.Session != "" && s.ID != sel.Session {
+				continue
+			}
+			for k := range int(s.Turns) {
+				if sel.Turn != None && k != sel.Turn {
+					continue
+				}
+				found = true
+				if err := c.Guard(func() error { return f(t, n, int(s.FirstTurn)+k) }); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if !found {
+		return fmt.Errorf("no such turn: trace %q, session %q, turn %d", sel.Trace, sel.Session, sel.Turn)
+	}
+	return nil
+}
+
+// WriteText writes the selected turns in the stable text form that goldens are written in:
+//
+//	trace ID  scope local  block size 64
+//	session ID  weka_subagent  spawned by turn 0, return + 683 ms  joined by turn 1
+//	turn 0  t 19.461 s  in 11651  out 205  model M  ids 182, 0 cached
+//	  system 8448 tokens, 132 blocks (0+132): TEXT
+//	  user 3203 tokens, 50 blocks (132+50), filler 3: TEXT
+//
+// with the whole text in quotes, escaped as in JSON, where content is true, else its first characters.
+func (c *Cache) WriteText(w io.Writer, sel Selection, content bool) error {
+	out := bufio.NewWriter(w)
+	var prompt Prompt
+	var text []byte
+	trace, session := "", ""
+	err := c.Each(sel, Text, func(t *Tree, n, turn int) error {
+		if t.Trace.ID != trace {
+			trace, session = t.Trace.ID, ""
+			fmt.Fprintf(out, "trace %s  scope %s  block size %d\n", trace, t.Trace.Scope, t.Trace.BlockSize)
+		}
+		s := t.Sessions[n]
+		if s.ID != session {
+			session = s.ID
+			fmt.Fprintf(out, "session %s\n", s.describe())
+		}
+		u := t.Turns[turn]
+		t.Prompt(turn, &prompt)
+		fmt.Fprintf(out, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
+			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, u.Model, u.IDs, u.Hits)
+		for k, m := range prompt.Messages {
+			text = prompt.Append(text[:0], k)
+			if !content {
+				text = clipEscaped(text, 60)
+			}
+			fmt.Fprintf(out, "  %s %s: \"%s\"\n", m.Role, prompt.describe(k), text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// describe tells what a message is made of.
+func (p *Prompt) describe(k int) string {
+	var parts []string
+	tokens := 0
+	for _, id := range p.path[p.Messages[k].path[0]:p.Messages[k].path[1]] {
+		s := &p.tree.Segments[id]
+		tokens += p.tree.tokens(s)
+		if s.Part&Filler != 0 {
+			parts = append(parts, fmt.Sprintf("filler %d", s.Count))
+		} else {
+			parts = append(parts, fmt.Sprintf("blocks %d+%d", s.First, s.Count))
+		}
+	}
+	return fmt.Sprintf("%d tokens, %s", tokens, strings.Join(parts, ", "))
+}
+
+func (s Session) describe() string {
+	if s.Parent == None {
+		return fmt.Sprintf("%s  %s", s.ID, s.Kind)
+	}
+	join := "joined by nobody"
+	if s.JoinTurn != None {
+		join = fmt.Sprintf("joined by turn %d", s.JoinTurn)
+	}
+	return fmt.Sprintf("%s  %s  spawned by turn %d, %s + %g ms  %s  marker %s to %s (%s)",
+		s.ID, s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
+}
+
+func secondsText(s float64) string {
+	if math.IsNaN(s) {
+		return "-"
+	}
+	return fmt.Sprintf("%g s", s)
+}
+
+// clipEscaped shortens escaped text to about n bytes, never inside a character or an escape.
+func clipEscaped(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	cut := 0
+	for cut < n {
+		switch {
+		case text[cut] == '\\' && text[cut+1] == 'u':
+			cut += 6
+		case text[cut] == '\\':
+			cut += 2
+		default:
+			cut++
+			for cut < len(text) && text[cut]&0xC0 == 0x80 {
+				cut++
+			}
+		}
+	}
+	return append(text[:cut:cut], "..."...)
+}

@@ -1,0 +1,281 @@
+package mmapcache
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/agentx/agentx/manifest"
+)
+
+// Table is a list of rows R held as columns: one Arrow IPC file with one record batch. A builder appends rows; a
+// reader finds the columns in the mapped file, so opening copies nothing but strings.
+type Table[R any] struct {
+	file    string
+	columns []column[R]
+}
+
+// column is one column of a table: its values, and the field of the row that they come from and go to.
+type column[R any] interface {
+	len() int
+	push(*R)
+	at(int, *R)
+	field() arrow.Field
+	write() arrow.ArrayData
+	read(arrow.Field, arrow.ArrayData) error
+}
+
+// Len returns the number of rows.
+func (t *Table[R]) Len() int { return t.columns[0].len() }
+
+// At returns row i.
+func (t *Table[R]) At(i int) (row R) {
+	for _, c := range t.columns {
+		c.at(i, &row)
+	}
+	return row
+}
+
+// Range appends rows first to first+n-1 to dst.
+func (t *Table[R]) Range(dst []R, first, n uint32) []R {
+	for i := first; i < first+n; i++ {
+		dst = append(dst, t.At(int(i)))
+	}
+	return dst
+}
+
+func (t *Table[R]) push(row R) {
+	for _, c := range t.columns {
+		c.push(&row)
+	}
+}
+
+// numbers is a column of numbers that are always there. Read, it is a view of the mapped file.
+type numbers[R any, T arrow.NumericType] struct {
+	name   string
+	of     func(*R) *T
+	values []T
+}
+
+func number[R any, T arrow.NumericType](name string, of func(*R) *T) column[R] {
+	return &numbers[R, T]{name: name, of: of}
+}
+
+func (c *numbers[R, T]) len() int         { return len(c.values) }
+func (c *numbers[R, T]) push(row *R)      { c.values = append(c.values, *c.of(row)) }
+func (c *numbers[R, T]) at(i int, row *R) { *c.of(row) = c.values[i] }
+
+func (c *numbers[R, T]) field() arrow.Field {
+	return arrow.Field{Name: c.name, Type: arrow.GetDataType[T]()}
+}
+
+func (c *numbers[R, T]) write() arrow.ArrayData {
+	return array.NewData(arrow.GetDataType[T](), len(c.values),
+		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(c.values))}, nil, 0, 0)
+}
+
+func (c *numbers[R, T]) read(_ arrow.Field, d arrow.ArrayData) error {
+	if d.NullN() != 0 {
+		return fmt.Errorf("%d nulls", d.NullN())
+	}
+	c.values = arrow.GetValues[T](d, 1)
+	return nil
+}
+
+// times is a column of times in which NaN stands for null: in memory, and in the file below the null.
+type times[R any] struct{ numbers[R, float64] }
+
+func optional[R any](name string, of func(*R) *float64) column[R] {
+	return &times[R]{numbers[R, float64]{name: name, of: of}}
+}
+
+func (c *times[R]) push(row *R) {
+	v := *c.of(row)
+	if math.IsNaN(v) {
+		v = math.NaN() // one bit pattern
+	}
+	c.values = append(c.values, v)
+}
+
+func (c *times[R]) field() arrow.Field {
+	return arrow.Field{Name: c.name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+}
+
+func (c *times[R]) write() arrow.ArrayData {
+	n := len(c.values)
+	valid, nulls := make([]byte, bitutil.BytesForBits(int64(n))), 0
+	for k, v := range c.values {
+		if math.IsNaN(v) {
+			nulls++
+		} else {
+			bitutil.SetBit(valid, k)
+		}
+	}
+	return array.NewData(arrow.PrimitiveTypes.Float64, n,
+		[]*memory.Buffer{memory.NewBufferBytes(valid), memory.NewBufferBytes(arrow.GetBytes(c.values))}, nil, nulls, 0)
+}
+
+func (c *times[R]) read(_ arrow.Field, d arrow.ArrayData) error {
+	c.values = arrow.GetValues[float64](d, 1)
+	return nil
+}
+
+// texts is a column of strings, copied to the heap when it is read.
+type texts[R any] struct {
+	name   string
+	of     func(*R) *string
+	values []string
+}
+
+func text[R any](name string, of func(*R) *string) column[R] {
+	return &texts[R]{name: name, of: of}
+}
+
+func (c *texts[R]) len() int         { return len(c.values) }
+func (c *texts[R]) push(row *R)      { c.values = append(c.values, *c.of(row)) }
+func (c *texts[R]) at(i int, row *R) { *c.of(row) = c.values[i] }
+
+func (c *texts[R]) field() arrow.Field {
+	return arrow.Field{Name: c.name, Type: arrow.BinaryTypes.String}
+}
+
+func (c *texts[R]) write() arrow.ArrayData {
+	b := array.NewStringBuilder(memory.DefaultAllocator)
+	b.AppendValues(c.values, nil)
+	return b.NewArray().Data()
+}
+
+func (c *texts[R]) read(_ arrow.Field, d arrow.ArrayData) error {
+	if d.NullN() != 0 {
+		return fmt.Errorf("%d nulls", d.NullN())
+	}
+	a := array.NewStringData(d)
+	c.values = make([]string, a.Len())
+	for k := range c.values {
+		c.values[k] = strings.Clone(a.Value(k)) // Value is a view of the map
+	}
+	return nil
+}
+
+// words is a column of strings from a small set: an index for every row, and the set as a JSON list in the metadata of
+// the field. (Not an Arrow dictionary: the library's mapped reader, v18.8.0, panics on those.)
+type words[R any] struct {
+	numbers[R, uint32]
+	word  func(*R) *string
+	set   []string
+	index map[string]uint32 // builder only
+}
+
+// wordsKey is the key of the set in the metadata of the field.
+const wordsKey = "words"
+
+func word[R any](name string, of func(*R) *string) column[R] {
+	return &words[R]{numbers: numbers[R, uint32]{name: name}, word: of}
+}
+
+func (c *words[R]) at(i int, row *R) { *c.word(row) = c.set[c.values[i]] }
+
+func (c *words[R]) push(row *R) {
+	w := *c.word(row)
+	k, ok := c.index[w]
+	if !ok {
+		if c.index == nil {
+			c.index = map[string]uint32{}
+		}
+		k = uint32(len(c.set))
+		c.set = append(c.set, w)
+		c.index[w] = k
+	}
+	c.values = append(c.values, k)
+}
+
+func (c *words[R]) field() arrow.Field {
+	f := c.numbers.field()
+	set, _ := json.Marshal(append([]string{}, c.set...)) // strings always marshal
+	f.Metadata = arrow.NewMetadata([]string{wordsKey}, []string{string(set)})
+	return f
+}
+
+func (c *words[R]) read(f arrow.Field, d arrow.ArrayData) error {
+	set, _ := f.Metadata.GetValue(wordsKey)
+	if err := json.Unmarshal([]byte(set), &c.set); err != nil {
+		return fmt.Errorf("words: %w", err)
+	}
+	if err := c.numbers.read(f, d); err != nil {
+		return err
+	}
+	for row, k := range c.values {
+		if int(k) >= len(c.set) {
+			return fmt.Errorf("row %d: word %d of %d", row, k, len(c.set))
+		}
+	}
+	return nil
+}
+
+// writeTo writes the table as one Arrow IPC file.
+func (t *Table[R]) writeTo(w io.Writer) error {
+	fields := make([]arrow.Field, len(t.columns))
+	arrays := make([]arrow.Array, len(t.columns))
+	for k, c := range t.columns {
+		fields[k] = c.field()
+		arrays[k] = array.MakeFromData(c.write())
+	}
+	schema := arrow.NewSchema(fields, nil)
+	f, err := ipc.NewFileWriter(w, ipc.WithSchema(schema))
+	if err != nil {
+		return err
+	}
+	if err := f.Write(array.NewRecordBatch(schema, arrays, int64(t.Len()))); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// read points the columns into the bytes of an Arrow IPC file, which stay mapped as long as the table is used. Errors
+// wrap manifest.ErrDamaged.
+func (t *Table[R]) read(data []byte) (err error) {
+	damaged := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{manifest.ErrDamaged}, args...)...)
+	}
+	defer func() {
+		if r := recover(); r != nil { // the library panics on some damaged files
+			err = damaged("not a readable Arrow file: %v", r)
+		}
+	}()
+	f, err := ipc.NewMappedFileReader(data)
+	if err != nil {
+		return damaged("%v", err)
+	}
+	defer f.Close()
+	if n := f.NumRecords(); n != 1 {
+		return damaged("%d record batches, want 1", n)
+	}
+	batch, err := f.RecordBatch(0)
+	if err != nil {
+		return damaged("%v", err)
+	}
+	if int(batch.NumCols()) != len(t.columns) {
+		return damaged("%d columns, want %d", batch.NumCols(), len(t.columns))
+	}
+	for k, c := range t.columns {
+		want, got := c.field(), f.Schema().Field(k)
+		if got.Name != want.Name || !arrow.TypeEqual(got.Type, want.Type) {
+			return damaged("column %d is %s %s, want %s %s", k, got.Name, got.Type, want.Name, want.Type)
+		}
+		if err := c.read(got, batch.Column(k).Data()); err != nil {
+			return damaged("column %s: %v", want.Name, err)
+		}
+		if c.len() != int(batch.NumRows()) {
+			return damaged("column %s has %d of %d rows", want.Name, c.len(), batch.NumRows())
+		}
+	}
+	return nil
+}

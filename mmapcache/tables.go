@@ -1,0 +1,121 @@
+package mmapcache
+
+import "fmt"
+
+// Structure holds the tables of a corpus: everything about it but tokens.
+type Structure struct {
+	Traces   Table[Trace]
+	Sessions Table[Session]
+	Turns    Table[Turn]
+	Segments Table[Segment]
+	Runs     Table[BlockRun]
+
+	blocks uint64 // of all traces
+}
+
+// NewStructure returns an empty structure, to append plans to.
+func NewStructure() *Structure {
+	return &Structure{
+		Traces: Table[Trace]{file: "traces.arrow", columns: []column[Trace]{
+			text("id", func(r *Trace) *string { return &r.ID }),
+			word("hash_id_scope", func(r *Trace) *string { return &r.Scope }),
+			number("block_size", func(r *Trace) *uint32 { return &r.BlockSize }),
+			number("first_session", func(r *Trace) *uint32 { return &r.FirstSession }),
+			number("sessions", func(r *Trace) *uint32 { return &r.Sessions }),
+			number("first_turn", func(r *Trace) *uint32 { return &r.FirstTurn }),
+			number("turns", func(r *Trace) *uint32 { return &r.Turns }),
+			number("first_segment", func(r *Trace) *uint32 { return &r.FirstSegment }),
+			number("segments", func(r *Trace) *uint32 { return &r.Segments }),
+			number("first_run", func(r *Trace) *uint32 { return &r.FirstRun }),
+			number("runs", func(r *Trace) *uint32 { return &r.Runs }),
+			number("first_block", func(r *Trace) *uint32 { return &r.FirstBlock }),
+			number("blocks", func(r *Trace) *uint32 { return &r.Blocks }),
+		}},
+		Sessions: Table[Session]{file: "sessions.arrow", columns: []column[Session]{
+			text("session_id", func(r *Session) *string { return &r.ID }),
+			text("agent_id", func(r *Session) *string { return &r.Agent }),
+			number("kind", func(r *Session) *uint8 { return (*uint8)(&r.Kind) }),
+			number("parent", func(r *Session) *int32 { return &r.Parent }),
+			number("first_turn", func(r *Session) *uint32 { return &r.FirstTurn }),
+			number("turns", func(r *Session) *uint32 { return &r.Turns }),
+			number("spawn_turn", func(r *Session) *int32 { return &r.SpawnTurn }),
+			number("join_turn", func(r *Session) *int32 { return &r.JoinTurn }),
+			number("spawn_from", func(r *Session) *uint8 { return (*uint8)(&r.SpawnFrom) }),
+			number("spawn_offset_ms", func(r *Session) *float64 { return &r.SpawnOffset }),
+			optional("marker_start", func(r *Session) *float64 { return &r.Start }),
+			optional("marker_end", func(r *Session) *float64 { return &r.End }),
+			word("marker_clock", func(r *Session) *string { return &r.Clock }),
+		}},
+		Turns: Table[Turn]{file: "turns.arrow", columns: []column[Turn]{
+			number("t", func(r *Turn) *float64 { return &r.T }),
+			optional("api_time", func(r *Turn) *float64 { return &r.APITime }),
+			optional("think_time", func(r *Turn) *float64 { return &r.ThinkTime }),
+			number("in", func(r *Turn) *uint32 { return &r.In }),
+			number("out", func(r *Turn) *int32 { return &r.Out }),
+			number("hash_ids", func(r *Turn) *uint32 { return &r.IDs }),
+			number("cache_hits", func(r *Turn) *uint32 { return &r.Hits }),
+			number("last_segment", func(r *Turn) *int32 { return &r.Last }),
+			number("source_outer_idx", func(r *Turn) *uint32 { return &r.Outer }),
+			number("source_inner_idx", func(r *Turn) *int32 { return &r.Inner }),
+			word("model", func(r *Turn) *string { return &r.Model }),
+			number("input_kind", func(r *Turn) *uint8 { return (*uint8)(&r.Input) }),
+		}},
+		Segments: Table[Segment]{file: "segments.arrow", columns: []column[Segment]{
+			number("parent", func(r *Segment) *int32 { return &r.Parent }),
+			number("role", func(r *Segment) *uint8 { return (*uint8)(&r.Role) }),
+			number("part", func(r *Segment) *uint8 { return (*uint8)(&r.Part) }),
+			number("first", func(r *Segment) *uint32 { return &r.First }),
+			number("count", func(r *Segment) *uint32 { return &r.Count }),
+		}},
+		Runs: Table[BlockRun]{file: "blocks.arrow", columns: []column[BlockRun]{
+			word("scope", func(r *BlockRun) *string { return &r.Scope }),
+			number("hash_id", func(r *BlockRun) *int64 { return &r.ID }),
+			number("first", func(r *BlockRun) *uint32 { return &r.First }),
+			number("count", func(r *BlockRun) *uint32 { return &r.Count }),
+		}},
+	}
+}
+
+// Blocks returns the number of blocks of all traces: distinct ids per scope and trace.
+func (s *Structure) Blocks() int { return int(s.blocks) }
+
+// Append adds the plan of the next trace. It fails where a table would outgrow its index type.
+func (s *Structure) Append(p *Plan) error {
+	const most = 1<<31 - 1
+	t := p.Trace
+	if s.blocks+uint64(t.Blocks)+uint64(s.Turns.Len()+len(p.Turns)) > most || s.Segments.Len()+len(p.Segments) > most {
+		return fmt.Errorf("trace %q: more than %d blocks or segments: split the input", t.ID, most)
+	}
+	t.FirstSession, t.Sessions = uint32(s.Sessions.Len()), uint32(len(p.Sessions))
+	t.FirstTurn, t.Turns = uint32(s.Turns.Len()), uint32(len(p.Turns))
+	t.FirstSegment, t.Segments = uint32(s.Segments.Len()), uint32(len(p.Segments))
+	t.FirstRun, t.Runs = uint32(s.Runs.Len()), uint32(len(p.Runs))
+	t.FirstBlock = uint32(s.blocks)
+	s.blocks += uint64(t.Blocks)
+	s.Traces.push(t)
+	for _, r := range p.Sessions {
+		s.Sessions.push(r)
+	}
+	for _, r := range p.Turns {
+		s.Turns.push(r)
+	}
+	for _, r := range p.Segments {
+		s.Segments.push(r)
+	}
+	for _, r := range p.Runs {
+		s.Runs.push(r)
+	}
+	return nil
+}
+
+// Plan returns the plan of trace i again, as it was appended.
+func (s *Structure) Plan(i int) *Plan {
+	t := s.Traces.At(i)
+	return &Plan{
+		Trace:    t,
+		Sessions: s.Sessions.Range(nil, t.FirstSession, t.Sessions),
+		Turns:    s.Turns.Range(nil, t.FirstTurn, t.Turns),
+		Segments: s.Segments.Range(nil, t.FirstSegment, t.Segments),
+		Runs:     s.Runs.Range(nil, t.FirstRun, t.Runs),
+	}
+}

@@ -216,6 +216,7 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 		if c.result.Facts, err = mmapcache.FactsOf(m); err != nil {
 			return nil, err
 		}
+		c.locate()
 		return c.note(m, true), c.judge()
 	}
 	var s *mmapcache.Structure
@@ -229,9 +230,20 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	return c.build(mmapcache.StructureKind, image, true, func(b *mmapcache.Builder) error {
+	m, err = c.build(mmapcache.StructureKind, image, true, func(b *mmapcache.Builder) error {
 		return c.stage("plan", func() error { return b.BuildStructure(s, c.result.Facts) })
 	})
+	c.locate()
+	return m, err
+}
+
+// locate adds the paths of this run to the skipped traces: the manifest, a pure function of its key, knows numbers.
+func (c *conversion) locate() {
+	for k := range c.result.Facts.Skipped {
+		s := &c.result.Facts.Skipped[k]
+		row := hfsource.Row{File: c.snapshot.Files[s.File-1].Path, Line: s.Line}
+		s.Where = row.Where()
+	}
 }
 
 // judge holds what is known of the traces against the flags, on a hit as on a build.
@@ -290,14 +302,15 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 	defer s.Close()
 	return c.build(mmapcache.StartsKind, image, false, func(b *mmapcache.Builder) error {
 		return c.stage("fill", func() error {
-			return s.Guard(func() error {
-				t, err := b.NewStarts(s.Structure.Blocks()+s.Structure.Turns.Len(), facts.Tokens)
-				if err != nil {
-					return err
-				}
-				err = fill(ctx, s.Structure, t, facts.Tokens, c.o)
-				return errors.Join(err, t.Close(ctx))
-			})
+			t, err := b.NewStarts(s.Structure.Blocks()+s.Structure.Turns.Len(), facts.Tokens)
+			if err != nil {
+				return err
+			}
+			if err := fill(ctx, s, t, facts.Tokens, c.o); err != nil {
+				t.Abort()
+				return err
+			}
+			return t.Close(ctx)
 		})
 	})
 }

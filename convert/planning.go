@@ -18,7 +18,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := &merger{
-		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]string{},
+		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
 		skip: o.SkipInvalid, failed: cancel,
 		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}},
 	}
@@ -47,9 +47,23 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	return m.structure, m.facts, err
 }
 
+// place is where a row stands in the input, whatever the files are called.
+type place struct {
+	file int // from 0
+	line int // 0 where the file is one value
+}
+
+func (p place) String() string {
+	if p.line == 0 {
+		return fmt.Sprintf("file %d of the input", p.file+1)
+	}
+	return fmt.Sprintf("line %d of file %d of the input", p.line, p.file+1)
+}
+
 // planned is the outcome of one row.
 type planned struct {
 	where string
+	place place
 	plan  *mmapcache.Plan
 	notes weka.Notes
 	err   error
@@ -57,7 +71,7 @@ type planned struct {
 
 func planRow(row hfsource.Row, rules weka.Rules) planned {
 	defer row.Free()
-	p := planned{where: row.Where(), err: row.Err}
+	p := planned{where: row.Where(), place: place{row.Number, row.Line}, err: row.Err}
 	if p.err != nil {
 		return p
 	}
@@ -74,7 +88,7 @@ type merger struct {
 	mu        sync.Mutex
 	next      int
 	waiting   map[int]planned
-	seen      map[string]string // trace id: where it stands
+	seen      map[string]place // by trace id
 	skip      bool
 	failed    context.CancelCauseFunc
 	done      bool
@@ -105,16 +119,16 @@ func (m *merger) take(p planned) error {
 	if p.err == nil {
 		id := p.plan.Trace.ID
 		if first, again := m.seen[id]; again {
-			p.err = fmt.Errorf("trace %q: a second trace of this id: the first is at %s", id, first)
+			p.err = fmt.Errorf("trace %q: a second trace of this id: the first is %s", id, first)
 		} else {
-			m.seen[id] = p.where
+			m.seen[id] = p.place
 		}
 	}
 	if p.err != nil {
 		if !m.skip {
 			return &InvalidError{p.where, p.err}
 		}
-		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{Where: p.where, Why: p.err.Error()})
+		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: p.err.Error()})
 		return nil
 	}
 	f := &m.facts
@@ -145,8 +159,9 @@ func (e *InvalidError) Error() string { return e.Where + ": " + e.Err.Error() }
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// fill computes the start of every block and filler, several traces at a time.
-func fill(ctx context.Context, s *mmapcache.Structure, starts *mmapcache.Starts, corpusTokens int, o Options) error {
+// fill computes the start of every block and filler of an open structure, several traces at a time.
+func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, corpusTokens int, o Options) error {
+	s := c.Structure
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
@@ -162,9 +177,11 @@ func fill(ctx context.Context, s *mmapcache.Structure, starts *mmapcache.Starts,
 			}
 			d := drawers.Get().(*weka.Drawer)
 			defer drawers.Put(d)
-			p := s.Plan(i)
-			done(int64(p.Trace.Blocks))
-			return fillTrace(p, s.Blocks(), starts, d)
+			return c.Guard(func() error { // in the goroutine that reads: a page fault is its own
+				p := s.Plan(i)
+				done(int64(p.Trace.Blocks))
+				return fillTrace(p, s.Blocks(), starts, d)
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -23,11 +23,12 @@ const maxWindow = 1 << 27
 
 // Row is one JSON value and where it stands.
 type Row struct {
-	File string
-	Line int    // from 1; 0 where the file is one value
-	Data []byte // valid until Free
-	Err  error  // the file could not be read on from here; there is no data
-	buf  *[]byte
+	File   string
+	Number int    // of the file in the snapshot, from 0
+	Line   int    // from 1; 0 where the file is one value
+	Data   []byte // valid until Free
+	Err    error  // the content is damaged from here on: a pure function of the file's bytes; there is no data
+	buf    *[]byte
 }
 
 // Where names the row for an error: the file, and the line if it has lines.
@@ -49,46 +50,47 @@ func (r *Row) Free() {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
+// ErrChanged is wrapped by the error about a file that is no longer what was resolved: rows that it gave are not those
+// of the digest.
+var ErrChanged = errors.New("the file has changed while it was being read: convert it again")
+
 // Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed
-// over. A file that is damaged, or has changed since it was resolved, gives a row with Err, and the next file follows.
+// over. A file whose content is damaged gives a row with Err, and the next file follows. A file that cannot be read, or
+// has changed since it was resolved, ends it all: what it gave is not to be used.
 // progress is called with bytes of the files as they lie; it may be nil.
 func (s *Snapshot) Rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
 	for k := range s.Files {
-		if err := s.Files[k].rows(ctx, progress, yield); err != nil {
+		if err := s.Files[k].rows(ctx, k, progress, yield); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (f *File) rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
+func (f *File) rows(ctx context.Context, number int, progress func(int64), yield func(Row) error) error {
 	raw, err := f.open()
 	if err != nil {
-		return yield(Row{File: f.Path, Err: err})
+		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	defer raw.Close()
 	sum := sha256.New()
 	counted := io.TeeReader(meter{ctx, raw, progress}, sum)
-	text, done, err := decompress(counted, f.Form.Compression)
-	if err != nil {
-		return yield(Row{File: f.Path, Err: err})
-	}
-	defer done()
-	line, err := split(f, bufio.NewReaderSize(text, 1<<20), yield)
+	line, damage := split(f, number, counted, yield)
 	var stop yieldError
-	if errors.As(err, &stop) {
+	if errors.As(damage, &stop) {
 		return stop.error
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil {
-		if _, err = io.Copy(io.Discard, counted); err == nil && hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-			err = errors.New("the file has changed while it was being read: convert it again")
-		}
+	if _, err := io.Copy(io.Discard, counted); err != nil {
+		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
-	if err != nil {
-		return yield(Row{File: f.Path, Line: line, Err: err})
+	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
+		return fmt.Errorf("input %s: %w", f.Path, ErrChanged)
+	}
+	if damage != nil {
+		return yield(Row{File: f.Path, Number: number, Line: line, Err: damage})
 	}
 	return nil
 }
@@ -114,13 +116,20 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 	return r, func() {}, nil
 }
 
-// split yields the rows of one text. It returns the line at which it stopped, 0 for a text that is one value.
-func split(f *File, r *bufio.Reader, yield func(Row) error) (line int, err error) {
+// split yields the rows of one file. It returns the line at which it stopped, 0 for a text that is one value. Nothing
+// reads from raw afterwards.
+func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int, err error) {
+	text, done, err := decompress(raw, f.Form.Compression)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	r := bufio.NewReaderSize(text, 1<<20)
 	for {
 		if f.Form.Lines {
 			line++
 		}
-		row := Row{File: f.Path, Line: line, buf: buffers.Get().(*[]byte)}
+		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte)}
 		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines)
 		if err != nil && err != io.EOF {
 			row.Free()

@@ -105,7 +105,9 @@ type StructureFacts struct {
 
 // Skipped is a trace that was left out.
 type Skipped struct {
-	Where string `json:"where"`
+	File  int    `json:"file"`            // number of the input file, from 1
+	Line  int    `json:"line"`            // from 1; 0 where the file is one value
+	Where string `json:"where,omitempty"` // path and line in this run; never in a manifest
 	Why   string `json:"why"`
 }
 
@@ -160,6 +162,9 @@ func (s *Starts) Put(first int, starts []uint32) error {
 	return err
 }
 
+// Abort gives up a table that cannot be finished.
+func (s *Starts) Abort() { _ = s.f.Close() } // its directory will be discarded
+
 // Close ends the table once all of it has been put, and reads it back for its digest.
 func (s *Starts) Close(ctx context.Context) error {
 	size := int64(headerSize + s.width*s.n)
@@ -184,7 +189,7 @@ func (b *Builder) Name(part *manifest.Manifest) {
 }
 
 // Publish makes the directory appear under its key and returns its manifest. One that is there already is kept if its
-// manifest is the same, for names mean content; a damaged one is replaced.
+// manifest is the same and its files are what that says, for names mean content; a damaged one is replaced.
 func (b *Builder) Publish(p Provenance) (*manifest.Manifest, error) {
 	where, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
@@ -208,10 +213,13 @@ func (b *Builder) Publish(p Provenance) (*manifest.Manifest, error) {
 	}
 	there, err := Lookup(root, m.Kind, m.Key)
 	switch {
-	case err == nil && there != nil && there.Digest == m.Digest:
-		return there, b.dir.Discard()
-	case err == nil && there != nil:
+	case err == nil && there != nil && there.Digest != m.Digest:
 		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results; remove it with agentx cache rm", filepath.Join(root, m.Kind, m.Key))
+	case err == nil && there != nil:
+		v := Verification{}
+		if err := v.directory(context.Background(), root, there); err == nil && len(v.Damages) == 0 {
+			return there, b.dir.Discard()
+		}
 	}
 	return m, b.dir.Replace(name)
 }

@@ -54,7 +54,7 @@ func (p *Plan) check() error {
 	for i, s := range p.Segments {
 		bad := s.Parent < None || int(s.Parent) >= i || s.Role > Assistant || s.Part > Continues|Filler
 		if s.Part&Filler != 0 {
-			bad = bad || s.First >= t.Turns || s.Count > p.Turns[min(s.First, t.Turns-1)].FillerTokens(t.BlockSize)
+			bad = bad || s.First >= t.Turns || s.Count != p.Turns[s.First].FillerTokens(t.BlockSize)
 		} else {
 			bad = bad || uint64(s.First)+uint64(s.Count) > uint64(t.Blocks)
 		}

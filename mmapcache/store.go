@@ -26,10 +26,13 @@ var ErrNoCache = errors.New("no such cache")
 // Find returns root and key of the dataset that a user names: by the path of its directory, or by a unique prefix of
 // its key in the cache root.
 func Find(root, name string) (foundRoot, key string, err error) {
-	if filepath.Base(filepath.Dir(name)) == DatasetKind {
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			abs, err := filepath.Abs(name)
-			return filepath.Dir(filepath.Dir(abs)), filepath.Base(abs), err
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", "", err
+	}
+	if filepath.Base(filepath.Dir(abs)) == DatasetKind {
+		if info, err := os.Stat(abs); err == nil && info.IsDir() {
+			return filepath.Dir(filepath.Dir(abs)), filepath.Base(abs), nil
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
@@ -83,9 +86,9 @@ func List(root string) ([]Entry, error) {
 			}
 		}
 		part := list[from:]
-		sort.SliceStable(part, func(i, j int) bool {
+		sort.SliceStable(part, func(i, j int) bool { // without a date first
 			a, b := part[i].Created, part[j].Created
-			return a != nil && b != nil && a.Before(*b)
+			return b != nil && (a == nil || a.Before(*b))
 		})
 	}
 	return list, nil

@@ -111,7 +111,7 @@ type Part uint8
 
 const (
 	Continues Part = 1 << iota // belongs to the message of its parent; else it begins one
-	Filler                     // tokens that no hash id covers; else blocks
+	Filler                     // the tokens of its turn that no hash id covers, all of them; else blocks
 )
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.

@@ -144,11 +144,7 @@ func (t *Tree) size(s *Segment) uint64 {
 	if s.Part&Filler == 0 {
 		return t.ends[s.First+s.Count] - t.ends[s.First]
 	}
-	if s.Count == t.Turns[s.First].FillerTokens(t.Trace.BlockSize) {
-		return t.fill[s.First]
-	}
-	size, _ := t.cache.forms[t.form].window(t.fillerStart(s.First), s.Count)
-	return size
+	return t.fill[s.First]
 }
 
 func (t *Tree) tokens(s *Segment) int {

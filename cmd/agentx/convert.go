@@ -31,7 +31,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of the prompts: o200k_base or cl100k_base")
 	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids")
 	flags.Int64Var(&f.seed, "seed", 42, "decides which part of the corpus a block shows; signed 64-bit")
-	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction (repeatable): backend, "+strings.Join(weka.Options(), ", "))
+	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
 	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")

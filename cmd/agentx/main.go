@@ -136,7 +136,7 @@ The three commonest commands:
 	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
-	root.AddCommand(newConvert(), newInspect(), newCache(), newVersion())
+	root.AddCommand(newConvert(), newReplay(), newInspect(), newCache(), newMock(), newDemo(), newVersion())
 	return root
 }
 

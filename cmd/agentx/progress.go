@@ -11,6 +11,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/agentx/agentx/replay"
 )
 
 // progress shows how far a command has come: a bar with rate and ETA on a terminal, otherwise a line every five
@@ -65,6 +67,33 @@ func (p *progress) update(stage string, n, total int64) {
 		eta := time.Duration(float64(elapsed) * float64(total-p.done) / float64(max(p.done, 1)))
 		fmt.Fprintf(p.w, "agentx: %s %.0f %%, %s/s, ETA %s\n", stage, 100*float64(p.done)/float64(total),
 			bytesText(int64(float64(p.done)/elapsed.Seconds())), eta.Round(time.Second))
+	}
+}
+
+// replayed returns what shows the progress of a replay: a bar over its bound on a terminal, a line every five seconds
+// elsewhere.
+func (p *progress) replayed(o replay.Options) func(replay.Progress) {
+	last := int64(0)
+	return func(r replay.Progress) {
+		if p.quiet {
+			return
+		}
+		if p.bars == nil {
+			if now := time.Now(); now.After(p.next) {
+				p.next = now.Add(lineEvery)
+				fmt.Fprintf(p.w, "agentx: replay %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
+					r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.Trees)
+			}
+			return
+		}
+		done, total := int64(r.Requests), int64(o.Requests)
+		if o.Duration > 0 {
+			done, total = int64(min(r.Elapsed, o.Duration)), int64(o.Duration)
+		} else if total == 0 {
+			return
+		}
+		p.update("replay", done-last, total)
+		last = done
 	}
 }
 

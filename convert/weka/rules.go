@@ -112,7 +112,7 @@ func (r *Rules) Set(name, value string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("--set %s: no such option: choose from %s", name, strings.Join(Options(), ", "))
+	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(Options(), ", "))
 }
 
 // Options lists the names that Set takes, sorted.

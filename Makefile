@@ -1,0 +1,32 @@
+# agentx: two commands for a newcomer, the rest for its developers.
+#   make demo    build, convert the embedded corpus, serve the mock, replay, print a summary
+#   make test    every test that needs nothing but Go
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+CACHE   ?= $(CURDIR)/.cache
+
+.PHONY: demo build test test-race lint bench
+
+demo: build
+	./agentx demo --cache $(CACHE)
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o agentx ./cmd/agentx
+
+test:
+	CGO_ENABLED=0 go test ./...
+
+# With the race detector: the packages with concurrency. Needs a C compiler.
+test-race:
+	go test -race -short ./convert ./hfsource ./internal/... ./mmapcache ./replay/...
+
+lint:
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+
+# Ratios and throughput; see the README for what they mean. Traces are taken from ../shared where it lies.
+bench:
+	go test -run '^$$' -bench . -benchtime 2s ./convert ./mmapcache ./replay/...

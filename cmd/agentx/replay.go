@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// replayFlags say what is played and how.
+type replayFlags struct {
+	url, model, payload, marker, apiKeyEnv, out string
+	concurrency, requests, trees, limitTraces   int
+	duration, grace, maxGap, timeout            time.Duration
+	speed                                       float64
+	asap, once                                  bool
+	header                                      []string
+}
+
+func (f *replayFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000")
+	flags.StringVar(&f.model, "model", "", "model name to ask for")
+	flags.IntVar(&f.concurrency, "concurrency", 1, "lanes: trees of sessions played at a time")
+	durationVar(flags, &f.duration, "duration", 0, "send for this long")
+	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
+	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
+	flags.BoolVar(&f.once, "once", false, "play every trace once (the default without another bound)")
+	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after the end")
+	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
+	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
+	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
+	flags.BoolVar(&f.asap, "asap", false, "no gaps: every turn as soon as the one before is answered")
+	flags.StringVar(&f.marker, "marker", "first_turn_prefix", "cache-bust marker: off or first_turn_prefix")
+	flags.StringVar(&f.payload, "payload", "chat", "chat: messages; ids: token ids to /v1/completions")
+	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
+	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
+	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
+	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
+}
+
+// options resolves the flags; the cache is opened by the caller.
+func (f *replayFlags) options() (replay.Options, error) {
+	o := replay.Options{
+		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, Marker: f.marker == "first_turn_prefix",
+		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out,
+	}
+	bounds := 0
+	for _, set := range []bool{f.duration > 0, f.requests > 0, f.trees > 0, f.once} {
+		if set {
+			bounds++
+		}
+	}
+	u, err := url.Parse(f.url)
+	switch {
+	case f.url == "":
+		return o, tryError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return o, usageError{fmt.Errorf("--url %s: want http://HOST:PORT or https://HOST", f.url)}
+	case f.model == "":
+		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
+	case f.concurrency < 1 || f.concurrency > 1<<20:
+		return o, usageError{fmt.Errorf("--concurrency %d: want 1 or more", f.concurrency)}
+	case bounds > 1:
+		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --once: choose one")}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.timeout <= 0 || f.limitTraces < 0:
+		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --timeout, --limit-traces: want no negative value")}
+	case !(f.speed > 0):
+		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
+	case f.marker != "off" && f.marker != "first_turn_prefix":
+		return o, usageError{fmt.Errorf("--marker %s: want off or first_turn_prefix", f.marker)}
+	}
+	o.URL = f.url
+	switch f.payload {
+	case "chat":
+		o.Form = mmapcache.Text
+	case "ids":
+		o.Form = mmapcache.IDs
+	default:
+		return o, usageError{fmt.Errorf("--payload %s: want chat or ids", f.payload)}
+	}
+	for _, h := range f.header {
+		name, value, ok := strings.Cut(h, ":")
+		field := wire.Field{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+		if !ok {
+			return o, usageError{fmt.Errorf("--header %s: want NAME:VALUE", name)}
+		}
+		if err := field.Validate(); err != nil {
+			return o, usageError{fmt.Errorf("--header: %w", err)}
+		}
+		o.Header = append(o.Header, field)
+	}
+	if f.apiKeyEnv != "" {
+		if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
+			return o, usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
+		}
+	}
+	if o.Out == "" {
+		o.Out = filepath.Join("agentx-results", time.Now().Format("20060102-150405"))
+	}
+	return o, nil
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	var c convertFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "replay CACHE|INPUT",
+		Short: "Play a prepared cache against an inference server",
+		Long: `Play a prepared cache against an OpenAI-compatible server and record what happens. An INPUT is
+converted first, or found converted.
+
+Every lane plays one tree of sessions at a time, with the recorded gaps between the end of one
+turn and the start of the next, subagents started and joined where they were recorded. The first
+interrupt ends the sending and writes the results; the second leaves at once.`,
+		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			if o.Cache, err = cacheOf(cmd, &c, args[0]); err != nil {
+				return err
+			}
+			defer o.Cache.Close()
+			return runReplay(cmd, o, asJSON)
+		},
+	}
+	f.register(cmd)
+	c.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary")
+	return cmd
+}
+
+// cacheOf opens the cache that a CACHE argument names, or that an INPUT converts to.
+func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache, error) {
+	root, key, err := findCache(cmd, name)
+	if err == nil {
+		return mmapcache.Open(root, key)
+	}
+	o, err := f.options(cmd, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	r, err := runConvert(cmd, o)
+	if err != nil {
+		return nil, err
+	}
+	return mmapcache.Open(o.Root, r.Key)
+}
+
+// runReplay plays with progress on standard error and prints the summary.
+func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
+	p := newProgress(cmd)
+	o.Progress = p.replayed(o)
+	s, err := replay.Run(cmd.Context(), o)
+	p.close()
+	if err != nil {
+		return err
+	}
+	if err := printReplayed(cmd, s, asJSON); err != nil {
+		return err
+	}
+	if cmd.Context().Err() != nil {
+		return cmd.Context().Err()
+	}
+	if s.WedgedTrees > 0 {
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", s.WedgedTrees)}
+	}
+	return nil
+}
+
+func printReplayed(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), s)
+	}
+	return s.WriteTable(cmd.OutOrStdout())
+}

@@ -1,0 +1,293 @@
+package mock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// writeSize bounds the bytes of a stream that are held back to be written at
+// once: more than a thousand chunks.
+const writeSize = 256 << 10
+
+// An exchange is one request to a completion endpoint and its answer. Exchanges
+// are used again for the sake of their buffers.
+type exchange struct {
+	server *Server
+	form   *form
+	number uint64 // 0 for the first request since New
+	fault  *plannedFault
+
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	ctx context.Context
+
+	body    []byte
+	request request
+	names   []uint64 // of the prompt's blocks
+	slots   []int32
+
+	promptTokens int
+	cachedTokens int
+	outputTokens int // of the whole answer
+
+	start    time.Time // the body has been read
+	now      time.Time // the clock when last read
+	out      []byte    // not written yet
+	head     []byte    // what each chunk begins with
+	unsent   int       // tokens in out
+	produced int       // tokens so far
+}
+
+// infer serves one request to a completion endpoint.
+func (s *Server) infer(w http.ResponseWriter, r *http.Request, f *form) {
+	s.counters.arrive(r, s.clock.Now().Sub(s.started))
+	s.counters.openRequests.Add(1)
+	defer s.counters.openRequests.Add(-1)
+
+	x := s.exchanges.Get().(*exchange)
+	defer func() {
+		x.w, x.rc, x.ctx = nil, nil, nil
+		s.exchanges.Put(x)
+	}()
+	x.form = f
+	x.number = s.numbers.Add(1) - 1
+	x.fault = s.faults.of(x.number)
+	x.w, x.rc, x.ctx = w, http.NewResponseController(w), r.Context()
+	x.out, x.unsent, x.produced = x.out[:0], 0, 0
+	x.serve(r)
+}
+
+func (x *exchange) serve(r *http.Request) {
+	if hook := x.fault.kind.onArrival; hook != nil {
+		x.play(hook)
+		return
+	}
+	var err error
+	x.body, err = readBody(x.body, r, x.server.config.MaxBody)
+	x.server.counters.bytesIn.Add(int64(len(x.body)))
+	if err != nil {
+		x.rejectBody(err)
+		return
+	}
+	x.start = x.server.clock.Now()
+	x.now = x.start
+	x.request.clear()
+	if err := x.request.parse(x.body, x.form); err != nil {
+		x.reject(http.StatusBadRequest, err)
+		return
+	}
+	if x.request.model == nil {
+		x.request.model = x.server.model
+	}
+	if hook := x.fault.kind.answer; hook != nil {
+		x.play(hook)
+		return
+	}
+	x.answer(x.request.outputTokens())
+}
+
+// rejectBody answers a request whose body could not be read. Where the body
+// broke off there is nobody to answer.
+func (x *exchange) rejectBody(err error) {
+	if errors.Is(err, errTooLong) {
+		x.reject(http.StatusRequestEntityTooLarge, err)
+	}
+}
+
+func (x *exchange) reject(status int, err error) {
+	x.server.counters.rejected.Add(1)
+	writeError(x.w, status, apiError{Message: err.Error(), Type: "invalid_request_error"})
+}
+
+// play lets the fault of x befall it.
+func (x *exchange) play(hook func(*exchange)) {
+	if n := x.server.counters.faults[x.fault.name]; n != nil {
+		n.Add(1)
+	}
+	hook(x)
+}
+
+// answer puts the prompt through the prefix cache and sends an answer of so many
+// tokens.
+func (x *exchange) answer(tokens int) {
+	x.outputTokens = tokens
+	x.prefill()
+	if x.request.stream {
+		x.answerStream()
+	} else {
+		x.answerWhole()
+	}
+}
+
+// prefill counts the prompt and finds out how much of it was cached. A cached
+// byte of the stream is worth the same part of a token wherever it stands.
+func (x *exchange) prefill() {
+	s, p := x.server, &x.request.prompt
+	x.promptTokens = p.tokens()
+	if count := s.config.CountTokens; count != nil && !p.ids {
+		s.counters.estimatedTokens.Add(int64(x.promptTokens))
+		x.promptTokens = p.count(count)
+		s.counters.reencodedTokens.Add(int64(x.promptTokens))
+		s.counters.reencodedPrompts.Add(1)
+	}
+	x.names = appendBlockNames(x.names[:0], cacheRoot(&x.request), p.stream)
+	var hits int
+	hits, x.slots = s.cache.admit(x.names, x.slots)
+	x.cachedTokens = 0
+	if hits > 0 {
+		x.cachedTokens = x.promptTokens * (hits * blockBytes) / len(p.stream)
+	}
+	s.counters.promptTokens.Add(int64(x.promptTokens))
+	s.counters.cachedTokens.Add(int64(x.cachedTokens))
+}
+
+// due is the instant of the answer's i-th token, from 0.
+func (x *exchange) due(i int) time.Time {
+	c := &x.server.config
+	uncached := time.Duration(x.promptTokens - x.cachedTokens)
+	return x.start.Add(c.TTFT + uncached*c.TTFTPerToken + time.Duration(i)*x.server.itl)
+}
+
+// waitUntil returns at an instant, or with an error when the client goes away
+// before. If it must wait, what is held back goes out first. The clock is read
+// only where the last reading lies before the instant, so tokens that are due
+// together cost one reading, and a sleep that took too long is made up for.
+func (x *exchange) waitUntil(due time.Time) error {
+	if !due.After(x.now) {
+		return nil
+	}
+	x.now = x.server.clock.Now()
+	wait := due.Sub(x.now)
+	if wait <= 0 {
+		return nil
+	}
+	if len(x.out) > 0 {
+		if err := x.flush(); err != nil {
+			return err
+		}
+	}
+	return x.server.clock.Sleep(x.ctx, wait)
+}
+
+// send hands what is held back to the response, which may hold it back in turn.
+func (x *exchange) send() error {
+	x.server.counters.outputTokens.Add(int64(x.unsent))
+	_, err := x.w.Write(x.out)
+	x.out, x.unsent = x.out[:0], 0
+	return err
+}
+
+// flush puts what is held back, if only headers, on the wire.
+func (x *exchange) flush() error {
+	if err := x.send(); err != nil {
+		return err
+	}
+	return x.rc.Flush()
+}
+
+// answerStream sends the answer as server-sent events. An error on the way means
+// that the client has gone.
+func (x *exchange) answerStream() {
+	x.w.Header().Set("Content-Type", "text/event-stream")
+	x.head = append(x.head[:0], "data: "...)
+	x.head = appendHead(x.head, x.form.id, x.number, x.form.chunkObject, x.start.Unix(), x.request.model)
+	if x.waitUntil(x.due(0)) != nil {
+		return
+	}
+	if x.form.role != "" {
+		x.chunk(x.form.role, "", "", "null")
+	}
+	for i := range x.outputTokens {
+		if x.waitUntil(x.due(i)) != nil {
+			return
+		}
+		if hook := x.fault.kind.midway; hook != nil && i == x.outputTokens/2 {
+			x.breakOff(hook)
+			return
+		}
+		x.produced++
+		x.unsent++
+		x.chunk(x.form.open, word(i), x.form.shut, "null")
+		if len(x.out) >= writeSize && x.send() != nil {
+			return
+		}
+	}
+	x.chunk(x.form.last, "", "", x.request.finishReason())
+	if x.request.includeUsage {
+		x.out = append(x.out, x.head...)
+		x.out = append(x.out, ']')
+		x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.produced)
+		x.out = append(x.out, "}\n\n"...)
+	}
+	x.out = append(x.out, "data: [DONE]\n\n"...)
+	_ = x.send()
+}
+
+// chunk appends an event with one choice, whose text stands between open and shut.
+func (x *exchange) chunk(open, text, shut, reason string) {
+	x.out = append(x.out, x.head...)
+	x.out = append(x.out, `{"index":0,`...)
+	x.out = append(x.out, open...)
+	x.out = append(x.out, text...)
+	x.out = append(x.out, shut...)
+	x.out = appendFinish(x.out, reason)
+	if x.request.continuousUsage {
+		x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.produced)
+	}
+	x.out = append(x.out, "}\n\n"...)
+}
+
+// answerWhole sends the answer as one JSON document, when its last token is due.
+func (x *exchange) answerWhole() {
+	if x.waitUntil(x.due(max(0, x.outputTokens-1))) != nil {
+		return
+	}
+	if hook := x.fault.kind.whole; hook != nil {
+		x.play(hook)
+		return
+	}
+	x.out = appendHead(x.out, x.form.id, x.number, x.form.object, x.start.Unix(), x.request.model)
+	x.out = append(x.out, `{"index":0,`...)
+	x.out = append(x.out, x.form.wholeOpen...)
+	for i := range x.outputTokens {
+		x.out = append(x.out, word(i)...)
+	}
+	x.out = append(x.out, x.form.wholeShut...)
+	x.out = appendFinish(x.out, x.request.finishReason())
+	x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.outputTokens)
+	x.out = append(x.out, '}')
+	if hook := x.fault.kind.midway; hook != nil {
+		x.w.Header().Set("Content-Type", "application/json")
+		x.out = x.out[:len(x.out)/2]
+		x.breakOff(hook)
+		return
+	}
+	x.server.counters.outputTokens.Add(int64(x.outputTokens))
+	writeBody(x.w, http.StatusOK, "application/json", x.out)
+}
+
+// breakOff sends what there is of the answer and leaves the rest to a fault.
+func (x *exchange) breakOff(hook func(*exchange)) {
+	if x.flush() == nil {
+		x.play(hook)
+	}
+}
+
+// outputTokens is the number of tokens that q asks for.
+func (q *request) outputTokens() int {
+	if q.maxTokens == 0 {
+		return defaultOutput
+	}
+	return q.maxTokens
+}
+
+// finishReason is, as JSON, why the answer to q ends: for its length, unless it
+// was free to end where it liked.
+func (q *request) finishReason() string {
+	if q.maxTokens == 0 && !q.ignoreEOS {
+		return `"stop"`
+	}
+	return `"length"`
+}

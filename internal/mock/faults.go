@@ -1,0 +1,253 @@
+package mock
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A Fault is a way to fail and how often.
+type Fault struct {
+	Kind string  // a name of FaultKinds, its NNN replaced by a number
+	Rate float64 // the part of requests that it befalls, 0 to 1
+}
+
+// A FaultKind is a way to fail.
+type FaultKind struct {
+	Name string // as Fault.Kind has it; NNN stands for an HTTP status, 400 to 599
+	Doc  string // what the client gets, in one line
+
+	// One of the first three is set: what happens instead of reading the body,
+	// instead of looking at the prompt, or with half of the answer on the wire.
+	onArrival, answer, midway func(*exchange)
+	// whole, where it is set, takes midway's place, and that of the answer, for
+	// an answer that is not streamed.
+	whole func(*exchange)
+}
+
+// FaultKinds are the faults there are. "Midway" is behind half of the tokens of
+// a stream, or half of the bytes of an answer that is not streamed.
+var FaultKinds = []FaultKind{
+	{Name: "refuse", onArrival: (*exchange).refuse,
+		Doc: "the connection is closed at once, the body unread, nothing answered"},
+	{Name: "reset", answer: (*exchange).reset,
+		Doc: "the connection is reset (TCP RST) when the body has been read, nothing answered"},
+	{Name: "status=NNN", answer: (*exchange).answerStatus,
+		Doc: "HTTP status NNN with a JSON error body"},
+	{Name: "status-plain=NNN", answer: (*exchange).answerPlainStatus,
+		Doc: "HTTP status NNN with a line of text for a body"},
+	{Name: "overflow", answer: (*exchange).answerOverflow,
+		Doc: "HTTP status 400 with a JSON error whose code is context_length_exceeded"},
+	{Name: "stall", answer: (*exchange).stall,
+		Doc: "status 200 and headers, then nothing until the client goes away"},
+	{Name: "empty", answer: (*exchange).answerEmpty,
+		Doc: "a complete answer of no tokens"},
+	{Name: "not-json", answer: (*exchange).answerPage,
+		Doc: "status 200 with an HTML page for a body"},
+	{Name: "garbage", answer: (*exchange).answerGarbage,
+		Doc: "status 200 with malformed events and halves of JSON, ending cleanly"},
+	{Name: "reset-mid", midway: (*exchange).reset,
+		Doc: "the connection is reset (TCP RST) midway"},
+	{Name: "stall-mid", midway: (*exchange).stall,
+		Doc: "midway nothing more comes until the client goes away"},
+	{Name: "cut", midway: func(*exchange) {},
+		Doc: "the answer ends cleanly midway, without finish reason, usage and [DONE]"},
+	{Name: "cut-chunk", midway: (*exchange).cutChunk,
+		Doc: "the connection is closed midway, inside an HTTP chunk"},
+	{Name: "error-event", midway: (*exchange).sendErrorEvent, whole: (*exchange).answerErrorObject,
+		Doc: "midway an event named error, and the end; not streamed: as error-payload"},
+	{Name: "error-payload", midway: (*exchange).sendErrorPayload, whole: (*exchange).answerErrorObject,
+		Doc: "midway an event whose data is an error object, then [DONE]; not streamed: an error object under status 200"},
+}
+
+// ParseFault reads KIND:RATE, as in "status=503:0.1".
+func ParseFault(text string) (Fault, error) {
+	kind, rate, ok := strings.Cut(text, ":")
+	if !ok {
+		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE", text)
+	}
+	if _, _, err := findKind(kind); err != nil {
+		return Fault{}, fmt.Errorf("fault %q: %w", text, err)
+	}
+	r, err := strconv.ParseFloat(rate, 64)
+	if err != nil || !(0 <= r && r <= 1) {
+		return Fault{}, fmt.Errorf("fault %q: want a rate from 0 to 1, not %q", text, rate)
+	}
+	return Fault{Kind: kind, Rate: r}, nil
+}
+
+// findKind looks up what Fault.Kind names, and the status in it.
+func findKind(kind string) (k *FaultKind, status int, err error) {
+	name, number, numbered := strings.Cut(kind, "=")
+	for i := range FaultKinds {
+		k := &FaultKinds[i]
+		want, _, wantNumber := strings.Cut(k.Name, "=")
+		if name != want || numbered != wantNumber {
+			continue
+		}
+		if !numbered {
+			return k, 0, nil
+		}
+		status, err := strconv.Atoi(number)
+		if err != nil || status < 400 || status > 599 {
+			return nil, 0, fmt.Errorf("want a status from 400 to 599, not %q", number)
+		}
+		return k, status, nil
+	}
+	return nil, 0, fmt.Errorf("no fault is called %q", kind)
+}
+
+// A faultPlan decides which fault befalls which request.
+type faultPlan struct {
+	seed   uint64
+	faults []plannedFault
+}
+
+type plannedFault struct {
+	name   string
+	kind   *FaultKind
+	status int     // for status=NNN
+	upTo   float64 // requests draw from 0 to 1; the fault befalls those below
+}
+
+var noFault = plannedFault{kind: &FaultKind{}}
+
+// planFaults makes a plan. A kind that does not exist is planned as an answer
+// that says so.
+func planFaults(faults []Fault, seed int64) faultPlan {
+	p := faultPlan{seed: uint64(seed)}
+	sum := 0.0
+	for _, f := range faults {
+		sum += f.Rate
+		planned := plannedFault{name: f.Kind, upTo: sum}
+		var err error
+		if planned.kind, planned.status, err = findKind(f.Kind); err != nil {
+			planned.kind = &FaultKind{answer: func(x *exchange) {
+				writeError(x.w, http.StatusInternalServerError, apiError{Message: "mock: " + err.Error(), Type: "server_error"})
+			}}
+		}
+		p.faults = append(p.faults, planned)
+	}
+	return p
+}
+
+// of returns the fault of the request with a number, which depends on the plan,
+// its seed and the number alone.
+func (p *faultPlan) of(number uint64) *plannedFault {
+	if len(p.faults) == 0 {
+		return &noFault
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], number)
+	draw := float64(xxh3.HashSeed(b[:], p.seed)>>11) / (1 << 53)
+	for i := range p.faults {
+		if draw < p.faults[i].upTo {
+			return &p.faults[i]
+		}
+	}
+	return &noFault
+}
+
+const faultMessage = "this fault was asked for"
+
+// takeConn takes the connection away from the HTTP server.
+func (x *exchange) takeConn() net.Conn {
+	conn, _, err := x.rc.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return conn
+}
+
+func (x *exchange) refuse() {
+	_ = x.takeConn().Close()
+}
+
+func (x *exchange) reset() {
+	conn := x.takeConn()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // so that Close resets
+	}
+	_ = conn.Close()
+}
+
+func (x *exchange) cutChunk() {
+	conn := x.takeConn()
+	_, _ = conn.Write([]byte("1000\r\ndata: {\"id\":\""))
+	_ = conn.Close()
+}
+
+func (x *exchange) stall() {
+	if x.w.Header().Get("Content-Type") == "" {
+		x.w.Header().Set("Content-Type", x.contentType())
+	}
+	if x.flush() == nil {
+		<-x.ctx.Done()
+	}
+}
+
+func (x *exchange) contentType() string {
+	if x.request.stream {
+		return "text/event-stream"
+	}
+	return "application/json"
+}
+
+func (x *exchange) answerStatus() {
+	writeError(x.w, x.fault.status, apiError{Message: faultMessage, Type: "server_error"})
+}
+
+func (x *exchange) answerPlainStatus() {
+	writeBody(x.w, x.fault.status, "text/plain; charset=utf-8", []byte(http.StatusText(x.fault.status)+": "+faultMessage+"\n"))
+}
+
+func (x *exchange) answerOverflow() {
+	tokens := x.request.prompt.tokens()
+	param, code := x.form.promptKey, "context_length_exceeded"
+	writeError(x.w, http.StatusBadRequest, apiError{
+		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has %d tokens.", max(0, tokens-1), tokens),
+		Type:    "invalid_request_error",
+		Param:   &param,
+		Code:    &code,
+	})
+}
+
+func (x *exchange) answerEmpty() {
+	x.answer(0)
+}
+
+func (x *exchange) answerPage() {
+	writeBody(x.w, http.StatusOK, "text/html; charset=utf-8", []byte("<!DOCTYPE html>\n<title>Gateway</title>\n<p>"+faultMessage+"</p>\n"))
+}
+
+func (x *exchange) answerGarbage() {
+	x.w.Header().Set("Content-Type", x.contentType())
+	if !x.request.stream {
+		_, _ = x.w.Write([]byte("{\"id\":\"chatcmpl-\xff\xfe\",\"choices\":[{"))
+		return
+	}
+	_, _ = x.w.Write([]byte("data: {\"id\":\"chatcmpl-\n\n" + // half of an object
+		"data\n\n" + // no value
+		"no field at all\r\n\r\n" +
+		"data: \xff\xfe\x00\n\n" + // not UTF-8
+		"data: <html>\n\n" +
+		"data: {\"choices\":[{\"delta\":{\"content\":")) // not even an end
+}
+
+func (x *exchange) sendErrorEvent() {
+	_, _ = x.w.Write([]byte("event: error\n: " + faultMessage + "\ndata: {\"message\":\"" + faultMessage + "\"}\n\n"))
+}
+
+func (x *exchange) sendErrorPayload() {
+	payload := apiError{Message: faultMessage, Type: "server_error"}.body()
+	_, _ = x.w.Write([]byte("data: " + string(payload) + "\n\ndata: [DONE]\n\n"))
+}
+
+func (x *exchange) answerErrorObject() {
+	writeError(x.w, http.StatusOK, apiError{Message: faultMessage, Type: "server_error"})
+}

@@ -1,0 +1,147 @@
+package mock
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Stats is what a Server has counted since New. A request counts from its
+// headers on, its prompt from the end of its body on, its output as it is sent.
+// Only POSTs to the two completion endpoints are requests here.
+type Stats struct {
+	Requests        int64 `json:"requests"`
+	OpenRequests    int64 `json:"open_requests"`    // under way now
+	OpenConnections int64 `json:"open_connections"` // now; those of Serve only
+	Rejected        int64 `json:"rejected"`         // answered 400 or 413 without being asked to
+	BytesIn         int64 `json:"bytes_in"`         // of request bodies
+	PromptTokens    int64 `json:"prompt_tokens"`
+	CachedTokens    int64 `json:"cached_tokens"` // the part of PromptTokens that the prefix cache had
+	OutputTokens    int64 `json:"output_tokens"`
+	CacheBlocks     int64 `json:"cache_blocks"` // in the prefix cache now
+
+	// ReencodedPrompts counts the text prompts that Config.CountTokens was asked
+	// about, ReencodedTokens what it said and EstimatedTokens what would have
+	// been estimated. All are 0 without it.
+	ReencodedPrompts int64 `json:"reencoded_prompts"`
+	ReencodedTokens  int64 `json:"reencoded_tokens"`
+	EstimatedTokens  int64 `json:"estimated_tokens"`
+
+	// Faults counts the faults played, under the Kind of each configured Fault.
+	Faults map[string]int64 `json:"faults"`
+	// FirstArrival has for each session the seconds from New to the headers of
+	// its first request. A session is named by the header X-Session-ID, else
+	// X-Correlation-ID; a request with neither is in none. The map grows by an
+	// entry for each session ever seen.
+	FirstArrival map[string]float64 `json:"first_arrival"`
+}
+
+// counters is the live form of Stats.
+type counters struct {
+	requests, openRequests, openConnections, rejected  atomic.Int64
+	bytesIn, promptTokens, cachedTokens, outputTokens  atomic.Int64
+	reencodedPrompts, reencodedTokens, estimatedTokens atomic.Int64
+	faults                                             map[string]*atomic.Int64 // not written after init
+
+	mu           sync.Mutex
+	firstArrival map[string]time.Duration
+}
+
+func (c *counters) init(p faultPlan) {
+	c.firstArrival = make(map[string]time.Duration)
+	c.faults = make(map[string]*atomic.Int64)
+	for _, f := range p.faults {
+		c.faults[f.name] = new(atomic.Int64)
+	}
+}
+
+// arrive notes that a request has arrived at an instant after New.
+func (c *counters) arrive(r *http.Request, at time.Duration) {
+	c.requests.Add(1)
+	session := r.Header.Get("X-Session-Id")
+	if session == "" {
+		session = r.Header.Get("X-Correlation-Id")
+	}
+	if session == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, seen := c.firstArrival[session]; !seen || at < first {
+		c.firstArrival[session] = at
+	}
+}
+
+// Stats returns the counts. They are read one after the other: under load they
+// may disagree by the requests that came and went meanwhile.
+func (s *Server) Stats() Stats {
+	c := &s.counters
+	stats := Stats{
+		Requests:         c.requests.Load(),
+		OpenRequests:     c.openRequests.Load(),
+		OpenConnections:  c.openConnections.Load(),
+		Rejected:         c.rejected.Load(),
+		BytesIn:          c.bytesIn.Load(),
+		PromptTokens:     c.promptTokens.Load(),
+		CachedTokens:     c.cachedTokens.Load(),
+		OutputTokens:     c.outputTokens.Load(),
+		CacheBlocks:      int64(s.cache.len()),
+		ReencodedPrompts: c.reencodedPrompts.Load(),
+		ReencodedTokens:  c.reencodedTokens.Load(),
+		EstimatedTokens:  c.estimatedTokens.Load(),
+		Faults:           make(map[string]int64, len(c.faults)),
+	}
+	for name, n := range c.faults {
+		stats.Faults[name] = n.Load()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats.FirstArrival = make(map[string]float64, len(c.firstArrival))
+	for session, at := range c.firstArrival {
+		stats.FirstArrival[session] = at.Seconds()
+	}
+	return stats
+}
+
+func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.Stats())
+}
+
+// serveMetrics writes what vLLM would under the names of vLLM, so that a client
+// that scrapes servers has something to scrape, and our own counts beside it.
+func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	stats := s.Stats()
+	var b bytes.Buffer
+	metric := func(kind, name, help string, value any) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %v\n", name, help, name, kind, name, value)
+	}
+	metric("gauge", "vllm:num_requests_running", "Requests under way.", stats.OpenRequests)
+	metric("gauge", "vllm:kv_cache_usage_perc", "Filled part of the prefix cache, 1 is all.", s.cacheUsage(stats))
+	metric("counter", "vllm:prompt_tokens_total", "Prompt tokens.", stats.PromptTokens)
+	metric("counter", "vllm:generation_tokens_total", "Output tokens.", stats.OutputTokens)
+	metric("counter", "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", stats.PromptTokens)
+	metric("counter", "vllm:prefix_cache_hits_total", "Prompt tokens found there.", stats.CachedTokens)
+	metric("counter", "agentx_mock_requests_total", "Requests.", stats.Requests)
+	metric("counter", "agentx_mock_request_bytes_total", "Bytes of request bodies.", stats.BytesIn)
+	metric("gauge", "agentx_mock_open_connections", "Open connections.", stats.OpenConnections)
+	if len(stats.Faults) > 0 {
+		const name = "agentx_mock_faults_total"
+		fmt.Fprintf(&b, "# HELP %s Faults played.\n# TYPE %s counter\n", name, name)
+		for _, kind := range slices.Sorted(maps.Keys(stats.Faults)) {
+			fmt.Fprintf(&b, "%s{kind=%q} %d\n", name, kind, stats.Faults[kind])
+		}
+	}
+	writeBody(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", b.Bytes())
+}
+
+func (s *Server) cacheUsage(stats Stats) float64 {
+	if s.cache.capacity == 0 {
+		return 0
+	}
+	return float64(stats.CacheBlocks) / float64(s.cache.capacity)
+}

@@ -1,0 +1,181 @@
+package replay
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// chunk is how much of a body is put together before it is written, bytes: large enough that a system call costs little
+// beside it, small enough to stay in the cache and for thousands of requests at once.
+const chunk = 64 << 10
+
+// body streams one prompt from the mapped cache: windows are copied, and nothing else is done with them.
+type body struct {
+	prompt mmapcache.Prompt
+	form   mmapcache.Form
+	mark   string // before the first user message, in the body's form
+	tail   []byte // what follows the prompt
+	size   int64
+}
+
+// bodies are used again: filling one allocates nothing once its slices have grown.
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+8<<10); return &b }}
+
+// openings of a message, by role.
+var openings = func() (o [3]string) {
+	for r := range o {
+		o[r] = `{"role":"` + mmapcache.Role(r).String() + `","content":"`
+	}
+	return o
+}()
+
+const (
+	chatHead  = `{"messages":[`
+	idsHead   = `{"prompt":[`
+	closing   = `"}`
+	separator = `,`
+)
+
+// fill makes the body of one turn. model is its name as JSON.
+func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark string, model []byte, maxTokens int) {
+	t.Prompt(turn, &b.prompt)
+	b.form, b.mark = form, ""
+	for _, m := range b.prompt.Messages {
+		if m.Role == mmapcache.User {
+			b.mark = mark
+		}
+	}
+	limit := `,"stream":true,"max_completion_tokens":`
+	if form == mmapcache.IDs {
+		limit = `,"stream":true,"max_tokens":`
+	}
+	b.tail = append(append(b.tail[:0], `],"model":`...), model...)
+	b.tail = append(b.tail, limit...)
+	b.tail = strconv.AppendInt(b.tail, int64(maxTokens), 10)
+	b.tail = append(b.tail, `,"stream_options":{"include_usage":true},"ignore_eos":true}`...)
+	b.size = int64(len(b.tail)) + b.content()
+}
+
+// content returns the size of the prompt with its head.
+func (b *body) content() int64 {
+	n := int64(len(b.mark))
+	for _, m := range b.prompt.Messages {
+		n += int64(m.Size)
+	}
+	if b.form == mmapcache.IDs {
+		return int64(len(idsHead)) + max(0, n-1) // without the last comma
+	}
+	for _, m := range b.prompt.Messages {
+		n += int64(len(openings[m.Role]) + len(closing) + len(separator))
+	}
+	if len(b.prompt.Messages) > 0 {
+		n -= int64(len(separator))
+	}
+	return int64(len(chatHead)) + n
+}
+
+// Size returns the number of bytes that WriteTo writes.
+func (b *body) Size() int64 { return b.size }
+
+// WriteTo writes the body from its beginning.
+func (b *body) WriteTo(w io.Writer) (n int64, err error) {
+	buf := chunks.Get().(*[]byte)
+	defer chunks.Put(buf)
+	out := sink{w: w, buf: (*buf)[:0]}
+	if b.form == mmapcache.IDs {
+		b.writeIDs(&out)
+	} else {
+		b.writeChat(&out)
+	}
+	out.put(b.tail)
+	out.flush()
+	*buf = out.buf[:0]
+	return out.n, out.err
+}
+
+func (b *body) writeChat(out *sink) {
+	out.text(chatHead)
+	marked := b.mark == ""
+	var c mmapcache.Cursor
+	for c.Message < len(b.prompt.Messages) && out.err == nil {
+		role := b.prompt.Messages[c.Message].Role
+		if c.Message > 0 {
+			out.text(separator)
+		}
+		out.text(openings[role])
+		if role == mmapcache.User && !marked {
+			out.text(b.mark)
+			marked = true
+		}
+		b.message(out, &c)
+		out.text(closing)
+	}
+}
+
+func (b *body) writeIDs(out *sink) {
+	out.text(idsHead)
+	marked := b.mark == ""
+	var c mmapcache.Cursor
+	for c.Message < len(b.prompt.Messages) && out.err == nil {
+		if b.prompt.Messages[c.Message].Role == mmapcache.User && !marked {
+			out.text(b.mark)
+			marked = true
+		}
+		b.message(out, &c)
+	}
+	out.dropComma()
+}
+
+// message writes the message that the cursor stands in.
+func (b *body) message(out *sink, c *mmapcache.Cursor) {
+	for ended := false; !ended && out.err == nil; {
+		out.buf, ended = b.prompt.AppendSome(out.buf, c, chunk)
+		if !ended {
+			out.flushBut(1)
+		}
+	}
+}
+
+// sink gathers small pieces and writes large ones. It sticks to its first error.
+type sink struct {
+	w   io.Writer
+	buf []byte
+	n   int64
+	err error
+}
+
+func (s *sink) text(t string) { s.buf = append(s.buf, t...) }
+
+func (s *sink) put(b []byte) { s.buf = append(s.buf, b...) }
+
+func (s *sink) flush() { s.flushBut(0) }
+
+// flushBut writes all but the last keep bytes, which may still be taken back.
+func (s *sink) flushBut(keep int) {
+	if s.err != nil || len(s.buf) <= keep {
+		return
+	}
+	n, err := s.w.Write(s.buf[:len(s.buf)-keep])
+	s.n += int64(n)
+	s.err = err
+	s.buf = append(s.buf[:0], s.buf[len(s.buf)-keep:]...)
+}
+
+// dropComma takes back the comma after the last token.
+func (s *sink) dropComma() {
+	if k := len(s.buf) - 1; k >= 0 && s.buf[k] == ',' {
+		s.buf = s.buf[:k]
+	}
+}
+
+// quote returns a name as JSON.
+func quote(name string) []byte {
+	q, _ := json.Marshal(name) // a string always marshals
+	return q
+}

@@ -1,0 +1,165 @@
+package measure
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// Aggregate takes records as they come and keeps of each only the numbers that exact percentiles need: four of
+// eight bytes for a request that ended well, counters for the others. One goroutine uses it at a time.
+type Aggregate struct {
+	requests  int
+	completed int
+	errors    map[string]int
+	buckets   map[Bucket]int
+	trees     map[int]struct{}
+	lanes     map[int]float64 // lane -> its first request
+
+	bytesSent, bytesReceived int64
+
+	headline, cooldown samples
+}
+
+// samples are what is kept of the successful requests of one bucket.
+type samples struct {
+	n                            int
+	ttft, itl, latency, lateness []float64
+
+	first, last float64 // earliest start and latest content
+
+	prompt, output, cached, recorded tokenSum
+}
+
+// tokenSum adds up counts that may be unknown.
+type tokenSum struct{ sum, known int64 }
+
+func (s *tokenSum) add(n *int64) {
+	if n != nil {
+		s.sum += *n
+		s.known++
+	}
+}
+
+// of is the sum over n requests: missing when not one of them said anything.
+func (s *tokenSum) of(n int) Number {
+	if n > 0 && s.known == 0 {
+		return Missing
+	}
+	return Number(s.sum)
+}
+
+// NewAggregate returns an empty aggregate.
+func NewAggregate() *Aggregate {
+	return &Aggregate{
+		errors: map[string]int{}, buckets: map[Bucket]int{}, trees: map[int]struct{}{}, lanes: map[int]float64{},
+		headline: newSamples(), cooldown: newSamples(),
+	}
+}
+
+func newSamples() samples { return samples{first: math.Inf(1), last: math.Inf(-1)} }
+
+// Add takes one record of the profiling phase. It keeps nothing of it.
+func (a *Aggregate) Add(r *Record) {
+	a.requests++
+	a.buckets[r.Bucket]++
+	a.trees[r.Tree] = struct{}{}
+	a.bytesSent += r.BytesSent
+	a.bytesReceived += r.BytesReceived
+	if first, ok := a.lanes[r.Lane]; !ok || r.Sent < first {
+		a.lanes[r.Lane] = r.Sent
+	}
+	if r.Bucket != Profiling && r.Bucket != Cooldown {
+		return
+	}
+	if r.Error != nil {
+		a.errors[r.Error.Category]++
+		return
+	}
+	a.completed++
+	if r.Bucket == Profiling {
+		a.headline.add(r)
+	} else {
+		a.cooldown.add(r)
+	}
+}
+
+func (s *samples) add(r *Record) {
+	s.n++
+	s.lateness = append(s.lateness, r.Lateness())
+	if v, ok := r.TTFT(); ok {
+		s.ttft = append(s.ttft, v)
+	}
+	if v, ok := r.ITL(); ok {
+		s.itl = append(s.itl, v)
+	}
+	s.first = min(s.first, r.Sent)
+	if v, ok := r.Latency(); ok {
+		s.latency = append(s.latency, v)
+		s.last = max(s.last, r.LastToken)
+	}
+	s.prompt.add(r.PromptTokens)
+	s.cached.add(r.CachedTokens)
+	if n, ok := r.Sequence(); ok {
+		s.output.add(&n)
+	}
+	s.recorded.add(&r.RecordedIn)
+}
+
+// metrics are the published numbers over the samples.
+func (s *samples) metrics() Metrics {
+	m := Metrics{
+		Measured: s.n, PromptTokens: s.prompt.of(s.n), OutputTokens: s.output.of(s.n), CachedTokens: s.cached.of(s.n),
+		RecordedPromptTokens: s.recorded.of(s.n), UsageMissing: s.n - int(s.output.known),
+		TTFT: NewStat(s.ttft), ITL: NewStat(s.itl), RequestLatency: NewStat(s.latency), Lateness: NewStat(s.lateness),
+		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing,
+	}
+	if window := s.last - s.first; window > 0 {
+		m.Duration = Number(window)
+		m.RequestRate = Number(s.n) / m.Duration
+		m.PromptTokenRate = m.PromptTokens / m.Duration
+		m.OutputTokenRate = m.OutputTokens / m.Duration
+	}
+	return m
+}
+
+// Summary computes the numbers of the run so far. It may be called again after more records.
+func (a *Aggregate) Summary(info RunInfo) Summary {
+	s := Summary{
+		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),
+		Buckets: Buckets{
+			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
+		},
+		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
+		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
+		Trees: len(a.trees), WedgedTrees: info.WedgedTrees, PhaseDuration: info.PhaseDuration.Seconds(),
+		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records,
+	}
+	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {
+		s.Reasons = append(s.Reasons, wedgedTree)
+	}
+	s.Client = Client{
+		CPU: info.Process.CPU.Seconds(), PeakRSS: info.Process.PeakRSS,
+		BytesSent: a.bytesSent, BytesReceived: a.bytesReceived, Bound: bound(s.Lateness, s.TTFT),
+	}
+	return s
+}
+
+func (a *Aggregate) laneSummary(n int) Lanes {
+	l := Lanes{N: n, Started: len(a.lanes), FirstRequest: FirstRequest{Missing, Missing}}
+	if len(a.lanes) > 0 {
+		firsts := slices.Collect(maps.Values(a.lanes))
+		l.FirstRequest = FirstRequest{Number(slices.Min(firsts)), Number(slices.Max(firsts))}
+	}
+	return l
+}
+
+// bound says whether the client was part of the measurement: the 99th percentile of its lateness exceeds 10 ms and
+// 1 % of the median time to the first token, whichever is larger.
+func bound(lateness, ttft Stat) bool {
+	limit := Number(0.010)
+	if !ttft.P50.IsMissing() {
+		limit = max(limit, ttft.P50/100)
+	}
+	return lateness.P99 > limit // false when missing
+}

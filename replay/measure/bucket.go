@@ -1,0 +1,34 @@
+package measure
+
+import "time"
+
+// Bucket is the set of requests that a record belongs to; every one is in exactly one.
+type Bucket string
+
+// The buckets. Only Profiling is in the headline numbers.
+const (
+	Profiling       Bucket = "profiling"        // ended at or before the deadline
+	Cooldown        Bucket = "cooldown"         // ended after the deadline, inside the grace
+	CancelledAtEnd  Bucket = "cancelled_at_end" // cancelled by us
+	ContextOverflow Bucket = "context_overflow" // failed with an overflow text, whenever it ended
+)
+
+// Cutoff decides buckets.
+type Cutoff struct {
+	Deadline   time.Duration // end of the phase, on the clock of the results; 0: none, hence no cooldown
+	CountGrace bool          // what ends inside the grace is profiling: the reading of AIPerf
+}
+
+// Bucket returns the bucket of a request that ended at the given instant; category is that of its error, empty
+// when it ended well.
+func (c Cutoff) Bucket(end time.Duration, category string) Bucket {
+	switch {
+	case category == "cancelled":
+		return CancelledAtEnd
+	case category == "context_overflow":
+		return ContextOverflow
+	case c.Deadline > 0 && end > c.Deadline && !c.CountGrace:
+		return Cooldown
+	}
+	return Profiling
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package measure
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// ReadProcess reads what this process has used so far.
+func ReadProcess() Process {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return Process{}
+	}
+	p := Process{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), PeakRSS: int64(u.Maxrss)}
+	if runtime.GOOS != "darwin" {
+		p.PeakRSS <<= 10 // in KiB everywhere else
+	}
+	if peak, ok := highWater(); ok {
+		p.PeakRSS = peak
+	}
+	return p
+}
+
+// highWater reads Linux's own peak: that of getrusage lives through exec, so a small program that was started by a
+// large one would report the other's.
+func highWater() (int64, bool) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	_, rest, ok := bytes.Cut(status, []byte("\nVmHWM:"))
+	if !ok {
+		return 0, false
+	}
+	value, _, ok := bytes.Cut(rest, []byte("kB"))
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
+	return n << 10, err == nil
+}

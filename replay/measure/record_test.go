@@ -1,0 +1,163 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+func group[In, Want any](t *testing.T, name string, check func(t *testing.T, in In, want Want)) {
+	raw, err := fixtures.Replay(name)
+	require.NoError(t, err)
+	var list []struct {
+		Name string
+		In   In
+		Want Want
+	}
+	require.NoError(t, json.Unmarshal(raw, &list))
+	require.NotEmpty(t, list)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) { check(t, v.In, v.Want) })
+	}
+}
+
+// example is a record with every field set.
+func example() Record {
+	return Record{
+		Lane: 3, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4,
+		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
+		RequestID: "r", CorrelationID: "c", Due: 1.5, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
+		Status: 200, RecordedIn: 1000, MaxTokens: 11, FirstTokens: 4,
+		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
+		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Bucket: Cooldown,
+		Error: &Error{"http_status", "500 \"é\" <b>\n"},
+	}
+}
+
+func TestRecordGolden(t *testing.T) {
+	r := example()
+	require.Equal(t, `{"lane":3,"tree":17,"pass":1,"trace":"t-1","session":"t-1::sa:a","parent":"t-1","turn":4,`+
+		`"source_outer":9,"source_inner":2,"source_kind":"weka_subagent","request_id":"r","correlation_id":"c",`+
+		`"due":1.5,"sent":1.5001,"first_token":1.75,"last_token":2.5,"end":2.6,"status":200,"recorded_in":1000,"max_tokens":11,`+
+		`"first_tokens":4,"prompt_tokens":998,"cached_tokens":0,"output_tokens":8,"reasoning_tokens":3,"chunks":5,`+
+		`"bytes_sent":4000,"bytes_received":900,"reused":true,"bucket":"cooldown",`+
+		`"error":{"category":"http_status","message":"500 \"é\" \u003cb\u003e\n"}}`, string(r.AppendJSON(nil)))
+	r = Record{}
+	require.Equal(t, `{"lane":0,"tree":0,"pass":0,"trace":"","session":"","turn":0,"source_outer":0,"source_kind":"",`+
+		`"request_id":"","correlation_id":"","due":0,"sent":0,"end":0,"status":0,"recorded_in":0,"max_tokens":0,`+
+		`"chunks":0,"bytes_sent":0,"bytes_received":0,"reused":false,"bucket":""}`, string(r.AppendJSON(nil)))
+}
+
+// TestRecordEncodesAsJSON holds the encoder to encoding/json, and what is written reads back as the same record.
+func TestRecordEncodesAsJSON(t *testing.T) {
+	number := rapid.OneOf(rapid.Float64(), rapid.Map(rapid.Int64(), func(ns int64) float64 { return time.Duration(ns).Seconds() }))
+	tokens := rapid.Ptr(rapid.Int64(), true)
+	rapid.Check(t, func(t *rapid.T) {
+		r := example()
+		r.Lane, r.Turn = rapid.Int().Draw(t, "lane"), rapid.Int().Draw(t, "turn")
+		r.SourceInner = rapid.Ptr(rapid.Int(), true).Draw(t, "inner")
+		r.Trace, r.Parent = rapid.String().Draw(t, "trace"), rapid.String().Draw(t, "parent")
+		r.Due, r.Sent = number.Draw(t, "due"), number.Draw(t, "sent")
+		r.FirstToken, r.LastToken = number.Draw(t, "first"), number.Draw(t, "last")
+		r.PromptTokens, r.OutputTokens = tokens.Draw(t, "prompt"), tokens.Draw(t, "output")
+		if rapid.Bool().Draw(t, "good") {
+			r.Error = nil
+		}
+		want, err := json.Marshal(r)
+		require.NoError(t, err)
+		got := r.AppendJSON([]byte("{"))[1:]
+		require.Equal(t, string(want), string(got))
+		var back Record
+		require.NoError(t, json.Unmarshal(got, &back))
+		require.Equal(t, r, back)
+	})
+}
+
+func TestRecordOddNumber(t *testing.T) {
+	r := Record{Due: math.NaN(), End: math.Inf(1)}
+	require.True(t, json.Valid(r.AppendJSON(nil)))
+}
+
+func TestConversions(t *testing.T) {
+	require.Nil(t, Tokens(-1))
+	require.EqualValues(t, 0, *Tokens(0))
+	require.Zero(t, Seconds(-1, time.Second))
+	require.Equal(t, 0.25, Seconds(1250*time.Millisecond, time.Second))
+}
+
+func TestVectorsRequestArithmetic(t *testing.T) {
+	type in struct {
+		TTFT    float64 `json:"ttft_ms"`
+		Latency float64 `json:"request_latency_ms"`
+		OSL     int64   `json:"output_sequence_length"`
+	}
+	// Of the report, not of the record: decode_duration_ms, full_response_inter_token_latency_ms,
+	// output_token_throughput_per_user, e2e_output_token_throughput.
+	type want struct {
+		ITL float64 `json:"inter_token_latency_ms"`
+	}
+	group(t, "request_arithmetic", func(t *testing.T, in in, want want) {
+		r := Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
+		itl, ok := r.ITL()
+		require.True(t, ok)
+		require.InDelta(t, want.ITL, itl*1e3, 1e-6)
+		ttft, ok := r.TTFT()
+		require.True(t, ok)
+		require.InDelta(t, in.TTFT, ttft*1e3, 1e-9)
+		latency, ok := r.Latency()
+		require.True(t, ok)
+		require.InDelta(t, in.Latency, latency*1e3, 1e-9)
+	})
+}
+
+func TestITLDivisor(t *testing.T) {
+	for _, c := range []struct {
+		output, reasoning, first int64
+		itl                      float64
+		ok                       bool
+	}{
+		{11, -1, 0, 0.02, true},
+		{11, -1, 4, 0.2 / 7, true},
+		{11, -1, 11, 0.02, true}, // not below the length: of no use
+		{8, 3, 4, 0.2 / 7, true},
+		{1, -1, 0, 0, false},
+		{1, 1, 0, 0.2, true},
+		{-1, -1, 0, 0, false},
+	} {
+		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstTokens: c.first, OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
+		itl, ok := r.ITL()
+		require.Equal(t, c.ok, ok, "%+v", c)
+		require.InDelta(t, c.itl, itl, 1e-12, "%+v", c)
+	}
+	_, ok := (&Record{OutputTokens: Tokens(5)}).ITL()
+	require.False(t, ok, "no token came")
+}
+
+func TestVectorsBucket(t *testing.T) {
+	type in struct {
+		Deadline  int64 `json:"deadline_ns"`
+		End       int64 `json:"end_ns"`
+		Cancelled bool
+		Overflow  bool `json:"context_overflow"`
+		Grace     bool `json:"include_grace"`
+	}
+	type want struct{ Bucket Bucket }
+	group(t, "bucket", func(t *testing.T, in in, want want) {
+		category := ""
+		switch {
+		case in.Cancelled:
+			category = "cancelled"
+		case in.Overflow:
+			category = "context_overflow"
+		}
+		c := Cutoff{Deadline: time.Duration(in.Deadline), CountGrace: in.Grace}
+		require.Equal(t, want.Bucket, c.Bucket(time.Duration(in.End), category))
+	})
+	require.Equal(t, Profiling, Cutoff{}.Bucket(1<<60, "timeout"), "no deadline, no cooldown")
+}

@@ -1,0 +1,94 @@
+package measure
+
+import "time"
+
+// Summary is what a run reports of its profiling phase: the object of summary.json and of replay --json. Durations
+// are in seconds, sizes in bytes. A figure that cannot be had is null. The headline numbers, those of the embedded
+// Metrics, are over the requests of the profiling bucket that ended well.
+type Summary struct {
+	Requests  int            `json:"requests"`  // all sent: the sum of the buckets
+	Completed int            `json:"completed"` // ended well, in profiling or cooldown
+	Errors    map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
+	Buckets   Buckets        `json:"buckets"`
+
+	Metrics
+
+	Lanes   Lanes    `json:"lanes"`
+	Client  Client   `json:"client"`
+	Valid   *bool    `json:"valid"`   // nil without a scenario
+	Reasons []string `json:"reasons"` // why the run is not valid; nil without a scenario and a reason
+	Out     string   `json:"out"`     // directory with the results, empty when none was asked for
+
+	Concurrency   int     `json:"concurrency"`
+	Trees         int     `json:"trees"` // trees that sent a request
+	WedgedTrees   int     `json:"wedged_trees"`
+	PhaseDuration float64 `json:"phase_duration"`    // from its start to its last response
+	Records       string  `json:"records,omitempty"` // name of the record file in Out
+	Cooldown      Metrics `json:"cooldown"`          // the same numbers over the cooldown bucket
+}
+
+// wedgedTree is the reason that a run with wedged trees has in any case.
+const wedgedTree = "wedged_tree"
+
+// Buckets counts the requests of each bucket.
+type Buckets struct {
+	Profiling       int `json:"profiling"`
+	Cooldown        int `json:"cooldown"`
+	CancelledAtEnd  int `json:"cancelled_at_end"`
+	ContextOverflow int `json:"context_overflow"`
+}
+
+// Metrics are the numbers over the successful requests of one bucket. Rates divide by Duration, the time from the
+// first start to the last content of these requests.
+type Metrics struct {
+	Measured        int    `json:"measured"` // requests that the numbers are over
+	Duration        Number `json:"duration"`
+	RequestRate     Number `json:"request_rate"`
+	PromptTokens    Number `json:"prompt_tokens"` // as the server counted
+	OutputTokens    Number `json:"output_tokens"` // as the server counted, reasoning included
+	PromptTokenRate Number `json:"prompt_token_rate"`
+	OutputTokenRate Number `json:"output_token_rate"`
+
+	TTFT           Stat `json:"ttft"`            // time to the first token
+	ITL            Stat `json:"itl"`             // inter-token latency
+	RequestLatency Stat `json:"request_latency"` // to the last token
+	Lateness       Stat `json:"lateness"`        // due to sent
+
+	CachedTokens         Number `json:"cached_tokens"`          // prompt tokens that the server had in its cache
+	RecordedPromptTokens Number `json:"recorded_prompt_tokens"` // prompt tokens that were to be sent
+	UsageMissing         int    `json:"usage_missing"`          // measured requests without token counts
+}
+
+// Lanes says how the load started.
+type Lanes struct {
+	N            int          `json:"n"`       // asked for
+	Started      int          `json:"started"` // that sent a request
+	FirstRequest FirstRequest `json:"first_request"`
+}
+
+// FirstRequest is when the earliest and the latest lane sent its first request, from the start of the phase.
+type FirstRequest struct {
+	First Number `json:"first"`
+	Last  Number `json:"last"`
+}
+
+// Client is what the measurement itself cost.
+type Client struct {
+	CPU           float64 `json:"cpu"`
+	PeakRSS       int64   `json:"peak_rss"`
+	BytesSent     int64   `json:"bytes_sent"`
+	BytesReceived int64   `json:"bytes_received"`
+	Bound         bool    `json:"bound"` // the client, or a limit set on it, was part of the measurement
+}
+
+// RunInfo is what a summary says that no record knows.
+type RunInfo struct {
+	Lanes         int
+	PhaseDuration time.Duration
+	WedgedTrees   int
+	Process       Process // what the phase took
+	Valid         *bool
+	Reasons       []string
+	Out           string
+	Records       string
+}

@@ -1,0 +1,260 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// good is a request that was due at t, sent late, and answered with n tokens.
+func good(lane int, t, late, ttft, latency float64, n int64) *Record {
+	return &Record{
+		Lane: lane, Tree: lane, Due: t, Sent: t + late, FirstToken: t + late + ttft, LastToken: t + late + latency, End: t + late + latency + 0.1,
+		Status: 200, RecordedIn: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), Chunks: int(n),
+		BytesSent: 1000, BytesReceived: 50, Bucket: Profiling,
+	}
+}
+
+func bad(bucket Bucket, category string) *Record {
+	return &Record{Lane: 7, Tree: 9, Due: 0.25, Sent: 0.25, End: 50, BytesSent: 10, Bucket: bucket, Error: &Error{Category: category}, FirstToken: 3, LastToken: 4}
+}
+
+func TestSummary(t *testing.T) {
+	a := NewAggregate()
+	// Sent at 1 and 2; first tokens after 0.5 and 0.25 s; last ones after 2.5 and 1.25 s, at 3.5 and 3.25.
+	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
+	a.Add(good(1, 2, 0, 0.25, 1.25, 3))
+	late := good(1, 20, 0, 1, 2, 2)
+	late.Bucket = Cooldown
+	a.Add(late)
+	a.Add(bad(Profiling, "http_status"))
+	a.Add(bad(Profiling, "http_status"))
+	a.Add(bad(Cooldown, "timeout"))
+	a.Add(bad(CancelledAtEnd, "cancelled"))
+	a.Add(bad(ContextOverflow, "context_overflow"))
+	s := a.Summary(RunInfo{
+		Lanes: 8, PhaseDuration: 30 * time.Second, Process: Process{CPU: 1500 * time.Millisecond, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
+	})
+	require.Equal(t, 8, s.Requests)
+	require.Equal(t, 3, s.Completed)
+	require.Equal(t, map[string]int{"http_status": 2, "timeout": 1}, s.Errors)
+	require.Equal(t, Buckets{Profiling: 4, Cooldown: 2, CancelledAtEnd: 1, ContextOverflow: 1}, s.Buckets)
+	require.Equal(t, 2, s.Measured)
+	require.EqualValues(t, 2.5, s.Duration) // from 1 to 3.5
+	require.EqualValues(t, 2/2.5, s.RequestRate)
+	require.EqualValues(t, 196, s.PromptTokens)
+	require.EqualValues(t, 8, s.OutputTokens)
+	require.EqualValues(t, 80, s.CachedTokens)
+	require.EqualValues(t, 200, s.RecordedPromptTokens)
+	require.EqualValues(t, 196/2.5, s.PromptTokenRate)
+	require.EqualValues(t, 8/2.5, s.OutputTokenRate)
+	require.EqualValues(t, 0.375, s.TTFT.P50)
+	require.EqualValues(t, 0.5, s.ITL.Mean) // (2.5-0.5)/4 and (1.25-0.25)/2
+	require.EqualValues(t, 2.5, s.RequestLatency.Max)
+	require.EqualValues(t, 0, s.Lateness.P99)
+	require.Equal(t, Lanes{N: 8, Started: 3, FirstRequest: FirstRequest{0.25, 2}}, s.Lanes)
+	require.Equal(t, Client{CPU: 1.5, PeakRSS: 1 << 20, BytesSent: 3050, BytesReceived: 150}, s.Client)
+	require.Equal(t, 3, s.Trees)
+	require.Nil(t, s.Valid)
+	require.Nil(t, s.Reasons)
+	require.Equal(t, 1, s.Cooldown.Measured)
+	require.EqualValues(t, 1, s.Cooldown.TTFT.P50)
+	require.EqualValues(t, 2, s.Cooldown.Duration)
+}
+
+func TestSummaryKeys(t *testing.T) {
+	b, err := json.Marshal(NewAggregate().Summary(RunInfo{}))
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(b, &got))
+	for _, key := range []string{
+		"requests", "completed", "errors", "buckets", "duration", "request_rate", "prompt_tokens", "output_tokens",
+		"prompt_token_rate", "output_token_rate", "ttft", "itl", "request_latency", "lateness", "lanes", "client", "valid", "reasons", "out",
+	} {
+		require.Contains(t, got, key)
+	}
+	require.Nil(t, got["duration"])
+	require.Nil(t, got["request_rate"])
+	require.Nil(t, got["valid"])
+	require.Nil(t, got["reasons"])
+	require.Equal(t, map[string]any{}, got["errors"])
+	require.EqualValues(t, 0, got["prompt_tokens"])
+	require.Equal(t, map[string]any{"n": 0.0, "started": 0.0, "first_request": map[string]any{"first": nil, "last": nil}}, got["lanes"])
+	require.Contains(t, got["ttft"], "p99")
+	var back Summary
+	require.NoError(t, json.Unmarshal(b, &back))
+	require.True(t, back.Duration.IsMissing())
+}
+
+// TestSummaryAddsUp: every request is in one bucket, and ends in one way.
+func TestSummaryAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := NewAggregate()
+		n := rapid.IntRange(0, 50).Draw(t, "n")
+		for range n {
+			r := good(rapid.IntRange(0, 5).Draw(t, "lane"), rapid.Float64Range(0, 100).Draw(t, "t"), 0, 1, 2, 3)
+			switch r.Bucket = rapid.SampledFrom([]Bucket{Profiling, Cooldown, CancelledAtEnd, ContextOverflow}).Draw(t, "bucket"); {
+			case r.Bucket == CancelledAtEnd:
+				r.Error = &Error{Category: "cancelled"}
+			case r.Bucket == ContextOverflow:
+				r.Error = &Error{Category: "context_overflow"}
+			case rapid.Bool().Draw(t, "failed"):
+				r.Error = &Error{Category: rapid.SampledFrom([]string{"timeout", "connection"}).Draw(t, "category")}
+			}
+			a.Add(r)
+		}
+		s := a.Summary(RunInfo{})
+		b := s.Buckets
+		errors := 0
+		for _, k := range s.Errors {
+			errors += k
+		}
+		require.Equal(t, n, s.Requests)
+		require.Equal(t, n, b.Profiling+b.Cooldown+b.CancelledAtEnd+b.ContextOverflow)
+		require.Equal(t, n, s.Completed+errors+b.CancelledAtEnd+b.ContextOverflow)
+		require.Equal(t, s.Completed, s.Measured+s.Cooldown.Measured)
+		first, err := json.Marshal(s)
+		require.NoError(t, err)
+		again, err := json.Marshal(a.Summary(RunInfo{}))
+		require.NoError(t, err)
+		require.Equal(t, string(first), string(again))
+	})
+}
+
+func TestThroughputWindow(t *testing.T) {
+	type in struct {
+		First int64  `json:"first_start_ns"`
+		Last  *int64 `json:"last_content_ns"`
+		Count int
+	}
+	type want struct {
+		Window         string
+		Seconds, Value *float64
+	}
+	group(t, "throughput_window", func(t *testing.T, in in, want want) {
+		if want.Window != "benchmark" {
+			t.Skip("ThroughputWindow = phase is not built")
+		}
+		s := newSamples()
+		s.n, s.first = in.Count, float64(in.First)/1e9
+		if in.Last != nil {
+			s.last = float64(*in.Last) / 1e9
+		}
+		m := s.metrics()
+		if want.Seconds == nil {
+			require.True(t, m.Duration.IsMissing())
+			require.True(t, m.RequestRate.IsMissing())
+			return
+		}
+		require.InDelta(t, *want.Seconds, float64(m.Duration), 1e-12)
+		require.InDelta(t, *want.Value, float64(m.RequestRate), 1e-12)
+	})
+}
+
+func TestUsageUnknown(t *testing.T) {
+	a := NewAggregate()
+	r := good(0, 0, 0, 1, 2, -1)
+	r.PromptTokens, r.CachedTokens = nil, nil
+	a.Add(r)
+	s := a.Summary(RunInfo{})
+	require.True(t, s.PromptTokens.IsMissing())
+	require.True(t, s.OutputTokens.IsMissing())
+	require.True(t, s.OutputTokenRate.IsMissing())
+	require.Equal(t, 1, s.UsageMissing)
+	require.Zero(t, s.ITL.N)
+	a.Add(good(0, 0, 0, 1, 2, 3))
+	s = a.Summary(RunInfo{})
+	require.EqualValues(t, 98, s.PromptTokens)
+	require.EqualValues(t, 40, s.CachedTokens)
+	require.Equal(t, 1, s.UsageMissing)
+}
+
+func TestClientBound(t *testing.T) {
+	for _, c := range []struct {
+		lateness, ttft float64
+		bound          bool
+	}{
+		{0.010, 0.1, false}, {0.0101, 0.1, true}, {0.0101, 2, false}, {0.02, 2, false}, {0.0201, 2, true}, {1, math.NaN(), true},
+	} {
+		ttft := NewStat([]float64{c.ttft})
+		if math.IsNaN(c.ttft) {
+			ttft = NewStat(nil)
+		}
+		require.Equal(t, c.bound, bound(NewStat([]float64{c.lateness}), ttft), "%+v", c)
+	}
+	require.False(t, bound(NewStat(nil), NewStat(nil)))
+}
+
+func TestWedgedTreesAreAReason(t *testing.T) {
+	info := RunInfo{WedgedTrees: 1, Reasons: []string{"run_cancelled"}}
+	for range 2 {
+		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)
+	}
+	info.Reasons = []string{"wedged_tree"}
+	require.Equal(t, []string{"wedged_tree"}, NewAggregate().Summary(info).Reasons)
+}
+
+func TestTable(t *testing.T) {
+	a := NewAggregate()
+	for i := range 1000 {
+		a.Add(good(i%64, float64(i)/10, 0.0002, 0.1+float64(i%100)/1000, 2, 100))
+	}
+	a.Add(bad(Profiling, "http_status"))
+	a.Add(bad(Profiling, "connection"))
+	a.Add(bad(Profiling, "connection"))
+	a.Add(bad(ContextOverflow, "context_overflow"))
+	s := a.Summary(RunInfo{
+		Lanes: 72, WedgedTrees: 1, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
+		Reasons: []string{"run_cancelled"}, Out: "runs/c0072",
+	})
+	s.Client.Bound = true
+	var b strings.Builder
+	require.NoError(t, s.WriteTable(&b))
+	golden(t, "testdata/table.txt", b.String())
+
+	b.Reset()
+	require.NoError(t, NewAggregate().Summary(RunInfo{Lanes: 2}).WriteTable(&b))
+	golden(t, "testdata/empty.txt", b.String())
+}
+
+// golden compares with a file, or writes it when AGENTX_GOLDEN is set.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("AGENTX_GOLDEN") != "" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestUnits(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 s": duration(0), "12.3 us": duration(12.34e-6), "999 us": duration(999.4e-6), "1.00 ms": duration(999.6e-6),
+		"999 ms": duration(0.9994), "1.00 s": duration(0.9996), "100 s": duration(99.97), "1234 s": duration(1234), "-5.00 ms": duration(-0.005),
+		"7": quantity(7), "0.80": quantity(0.8), "9999": quantity(9999), "10.0k": quantity(10000), "1000k": quantity(1e6), "12.3M": quantity(12.3e6),
+		"15.0G": quantity(15e9), "-": quantity(Missing), "- ": seconds(Missing) + " ",
+		"1023 B": bytesText(1023), "1.00 KiB": bytesText(1024), "2.50 GiB": bytesText(5 << 29),
+	} {
+		require.Equal(t, want, got)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	before := ReadProcess()
+	for start := time.Now(); time.Since(start) < 20*time.Millisecond; {
+	}
+	used := ReadProcess().Since(before)
+	if before.PeakRSS == 0 {
+		t.Skip("the system does not tell")
+	}
+	require.Positive(t, used.CPU)
+	require.Greater(t, used.PeakRSS, int64(1<<20))
+}

@@ -1,0 +1,155 @@
+package measure
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWriterKeepsEveryRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.jsonl")
+	w, err := Create(path)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	const writers, each = 4, 3000 // some MB, so that buffers change hands many times
+	for lane := range writers {
+		all.Go(func() {
+			for turn := range each {
+				r := example()
+				r.Lane, r.Turn = lane, turn
+				if err := w.Write(&r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Close())
+	require.EqualValues(t, writers*each, w.Records())
+	require.ErrorIs(t, w.Write(&Record{}), ErrClosed)
+
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	next := map[int]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var r Record
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &r))
+		require.Equal(t, next[r.Lane], r.Turn)
+		next[r.Lane]++
+	}
+	require.Equal(t, map[int]int{0: each, 1: each, 2: each, 3: each}, next)
+}
+
+func TestWriterCannotCreate(t *testing.T) {
+	_, err := Create(filepath.Join(t.TempDir(), "no", "such", "folder"))
+	require.ErrorContains(t, err, "record file: ")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// gate is an output that holds every write until it is opened, and then fails it if told so.
+type gate struct {
+	open chan struct{}
+	err  error
+	got  bytes.Buffer
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	<-g.open
+	if g.err != nil {
+		return 0, g.err
+	}
+	return g.got.Write(b)
+}
+
+func TestWriteDoesNotWaitForTheDisk(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	w := NewWriter(g)
+	r := example()
+	const n = 5000 // several buffers full
+	for range n {
+		require.NoError(t, w.Write(&r))
+	}
+	close(g.open)
+	require.NoError(t, w.Close())
+	require.Equal(t, n, bytes.Count(g.got.Bytes(), []byte("\n")))
+}
+
+// TestWriteIsBounded: behind a disk that takes nothing, Write waits once enough is waiting, and goes on after it.
+func TestWriteIsBounded(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	w := NewWriter(g)
+	const limit, size, n = 1 << 20, 64 << 10, 100
+	w.limit = limit
+	r := example()
+	r.Error.Message = string(bytes.Repeat([]byte("x"), size))
+	var all sync.WaitGroup
+	all.Go(func() {
+		for range n {
+			if err := w.Write(&r); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	waiting := 0
+	for waiting < limit { // the goroutine holds what it took first and is stuck with it
+		runtime.Gosched()
+		w.mu.Lock()
+		waiting = len(w.buf)
+		w.mu.Unlock()
+	}
+	require.Less(t, waiting, limit+size+1<<10)
+	close(g.open)
+	all.Wait()
+	require.NoError(t, w.Close())
+	require.Equal(t, n, bytes.Count(g.got.Bytes(), []byte("\n")))
+}
+
+func TestWriterReportsTheFirstError(t *testing.T) {
+	g := &gate{open: make(chan struct{}), err: io.ErrShortWrite}
+	close(g.open)
+	w := NewWriter(g)
+	r := example()
+	var err error
+	for err == nil { // until the goroutine has met it
+		err = w.Write(&r)
+	}
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	g.err = errors.New("later")
+	require.ErrorIs(t, w.Close(), io.ErrShortWrite)
+}
+
+func BenchmarkWrite(b *testing.B) {
+	w := NewWriter(io.Discard)
+	r := example()
+	r.Error = nil
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Write(&r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	a := NewAggregate()
+	r := good(1, 1, 0, 1, 2, 3)
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Add(r)
+	}
+}

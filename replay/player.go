@@ -1,0 +1,348 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Options say what to play, how, and against which server.
+type Options struct {
+	Cache *mmapcache.Cache
+	URL   string
+	Model string
+	Form  mmapcache.Form // Text: chat completions; IDs: completions with token ids
+
+	Concurrency int // lanes
+	Traces      int // play only the first so many traces; 0: all
+	Pace        Pace
+	Marker      bool // put a cache-bust marker before the first user message of every tree
+
+	// At most one bound; none means that every trace is played once.
+	Duration time.Duration
+	Requests int
+	Trees    int
+
+	Grace   time.Duration // how long running requests may go on after the end
+	Timeout time.Duration // of a request; 0: six hours
+	Header  []wire.Field
+	APIKey  string
+	Out     string // directory for the results; "": none are written
+
+	Progress func(Progress) // called about every second from the conductor's goroutine; may be nil
+	NewID    func() string  // ids of requests and sessions; nil: random UUIDs
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	Elapsed   time.Duration
+	Requests  int // sent
+	InFlight  int
+	Completed int
+	Errors    int
+	Trees     int
+}
+
+// RecordsFile and SummaryFile are the names of the results in Options.Out.
+const (
+	RecordsFile = "records.jsonl"
+	SummaryFile = "summary.json"
+)
+
+// maxInterruptGrace is the longest grace after an interrupt; progressEvery is how often Progress is called.
+const (
+	maxInterruptGrace = 30 * time.Second
+	progressEvery     = time.Second
+)
+
+// Run plays until its bound is reached or ctx ends, then lets running requests finish within the grace, and returns the
+// summary. The results are written whatever ended the run. An error means that nothing could be measured.
+func Run(ctx context.Context, o Options) (*measure.Summary, error) {
+	p, err := newPlayer(o)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := p.run(ctx)
+	p.client.Close()
+	if err != nil {
+		return nil, err
+	}
+	return summary, p.write(summary)
+}
+
+// player is the driver of one run: clock, requests in flight, records.
+type player struct {
+	Options
+	sampler   *sampler
+	client    *wire.Client
+	model     []byte // as JSON
+	epoch     time.Time
+	events    chan outcome
+	conductor *conductor.Conductor
+	flights   context.Context // of all requests
+	cancel    context.CancelFunc
+	aggregate *measure.Aggregate
+	records   *measure.Writer // nil without Out
+	cutoff    measure.Cutoff
+	progress  Progress
+}
+
+// outcome is a request that is over.
+type outcome struct {
+	send   conductor.Send
+	record measure.Record
+	end    time.Duration
+}
+
+func newPlayer(o Options) (*player, error) {
+	if o.NewID == nil {
+		o.NewID = func() string { return uuid.NewString() }
+	}
+	traces := o.Cache.Structure.Traces.Len()
+	if o.Traces > 0 {
+		traces = min(traces, o.Traces)
+	}
+	p := &player{Options: o, model: quote(o.Model), events: make(chan outcome, 1024), aggregate: measure.NewAggregate()}
+	p.sampler = &sampler{
+		cache: o.Cache, pace: o.Pace, form: o.Form, traces: traces, markers: o.Marker, benchID: o.NewID(),
+		once:   o.Duration == 0 && o.Requests == 0 && o.Trees == 0,
+		passes: map[int]int{}, scripts: map[int]*script{}, lanes: make([]int, o.Concurrency),
+	}
+	for k := range p.sampler.lanes {
+		p.sampler.lanes[k] = -1
+	}
+	p.cutoff.Deadline = o.Duration
+	if o.Out != "" {
+		if err := os.MkdirAll(o.Out, 0o777); err != nil {
+			return nil, fmt.Errorf("results: %w", err)
+		}
+		var err error
+		if p.records, err = measure.Create(filepath.Join(o.Out, RecordsFile)); err != nil {
+			return nil, fmt.Errorf("results: %w", err)
+		}
+	}
+	p.epoch = time.Now()
+	var err error
+	p.client, err = wire.New(o.URL, wire.Options{Epoch: p.epoch, Timeout: o.Timeout, Header: o.Header, APIKey: o.APIKey})
+	if err != nil {
+		return nil, errors.Join(err, p.closeRecords())
+	}
+	p.flights, p.cancel = context.WithCancel(context.Background())
+	p.conductor = conductor.New(o.Concurrency, p.sampler, conductor.Limits{Requests: o.Requests, Trees: o.Trees}, p.launch)
+	return p, nil
+}
+
+func (p *player) closeRecords() error {
+	if p.records == nil {
+		return nil
+	}
+	return p.records.Close()
+}
+
+func (p *player) now() time.Duration { return time.Since(p.epoch) }
+
+// run is the conductor's goroutine. It ends when nothing is in flight and nothing will be.
+func (p *player) run(ctx context.Context) (*measure.Summary, error) {
+	defer p.cancel()
+	before := measure.ReadProcess()
+	c := p.conductor
+	c.Start(p.now())
+	if c.Counts().TreesOpened == 0 {
+		return nil, errors.Join(fmt.Errorf("replay: the cache has no trace with a request"), p.closeRecords())
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	interrupted := ctx.Done()
+	end := endings{duration: p.Duration, grace: p.Grace}
+	for !c.Done() {
+		now := p.now()
+		c.Wake(now)
+		if end.check(now) {
+			c.Stop(now)
+		}
+		if end.cancelAt > 0 && now >= end.cancelAt {
+			p.cancel()
+			end.cancelAt = 0
+		}
+		p.report(now)
+		timer.Reset(p.sleep(now, &end))
+		select {
+		case e := <-p.events:
+			p.take(e)
+		case <-timer.C:
+		case <-interrupted:
+			interrupted = nil
+			end.interrupt(p.now())
+			c.Stop(p.now())
+		}
+	}
+	info := measure.RunInfo{
+		Lanes: p.Concurrency, PhaseDuration: p.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
+	}
+	if p.records != nil {
+		info.Records = RecordsFile
+	}
+	s := p.aggregate.Summary(info)
+	return &s, nil
+}
+
+// endings knows when a run ends.
+type endings struct {
+	duration, grace time.Duration
+	stopped         bool
+	cancelAt        time.Duration // when running requests are cancelled; 0: never, or done
+}
+
+// check reports whether the bound of time has just been reached.
+func (e *endings) check(now time.Duration) bool {
+	if e.stopped || e.duration == 0 || now < e.duration {
+		return false
+	}
+	e.stopped = true
+	e.cancelAt = e.duration + max(e.grace, 1)
+	return true
+}
+
+// interrupt ends the run now, with a grace of its own.
+func (e *endings) interrupt(now time.Duration) {
+	grace := min(e.grace, maxInterruptGrace)
+	if e.stopped && e.cancelAt > 0 {
+		e.cancelAt = min(e.cancelAt, now+grace)
+		return
+	}
+	e.stopped = true
+	e.cancelAt = now + max(grace, 1)
+}
+
+// sleep returns how long there is nothing to do but wait for events.
+func (p *player) sleep(now time.Duration, end *endings) time.Duration {
+	wake := now + progressEvery
+	if at, ok := p.conductor.Next(); ok {
+		wake = min(wake, at)
+	}
+	if !end.stopped && end.duration > 0 {
+		wake = min(wake, end.duration)
+	}
+	if end.cancelAt > 0 {
+		wake = min(wake, end.cancelAt)
+	}
+	return max(0, wake-now)
+}
+
+// report calls Progress about every second.
+func (p *player) report(now time.Duration) {
+	if p.Progress == nil || now < p.progress.Elapsed+progressEvery {
+		return
+	}
+	n := p.conductor.Counts()
+	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight, p.progress.Trees = now, n.Sent, n.InFlight, n.TreesOpened
+	p.Options.Progress(p.progress)
+}
+
+// take books a request that is over.
+func (p *player) take(e outcome) {
+	category := ""
+	if e.record.Error != nil {
+		category = e.record.Error.Category
+		p.progress.Errors++
+	} else {
+		p.progress.Completed++
+	}
+	e.record.Bucket = p.cutoff.Bucket(e.end, category)
+	p.aggregate.Add(&e.record)
+	if p.records != nil {
+		p.records.Write(&e.record)
+	}
+	p.conductor.Returned(e.send.ID, e.end, p.now(), category == string(wire.ContextOverflow))
+}
+
+// launch puts one turn on the wire, in a goroutine of its own.
+func (p *player) launch(s conductor.Send) {
+	l := p.sampler.trees[s.Tree]
+	if l.sessions[s.Session] == "" {
+		l.sessions[s.Session] = p.NewID()
+	}
+	correlation := l.sessions[s.Session]
+	go func() { p.events <- p.play(s, l, correlation) }()
+}
+
+// play sends one turn and returns what became of it.
+func (p *player) play(s conductor.Send, l *lane, correlation string) outcome {
+	session := l.plan.Sessions[s.Session]
+	row := int(session.FirstTurn) + s.Turn
+	turn := l.plan.Turns[row]
+	r := measure.Record{
+		Lane: s.Lane, Tree: s.Tree, Pass: l.pass, Trace: l.plan.Trace.ID, Session: session.ID, Turn: s.Turn,
+		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
+		RequestID: p.NewID(), CorrelationID: correlation,
+		Due: s.Due.Seconds(), RecordedIn: int64(turn.In), MaxTokens: int64(turn.MaxTokens()),
+	}
+	if session.Parent != mmapcache.None {
+		r.Parent = l.plan.Sessions[session.Parent].ID
+	}
+	if turn.Inner != mmapcache.None {
+		inner := int(turn.Inner)
+		r.SourceInner = &inner
+	}
+	tree, err := l.load()
+	if err != nil {
+		now := p.now()
+		r.Sent, r.End = now.Seconds(), now.Seconds()
+		r.Error = &measure.Error{Category: string(wire.Internal), Message: err.Error()}
+		return outcome{s, r, now}
+	}
+	mark, path := l.marker.text(), "/v1/chat/completions"
+	if p.Form == mmapcache.IDs {
+		mark, path = l.marker.ids(p.Cache.Arenas.Marker), "/v1/completions"
+	}
+	b := bodies.Get().(*body)
+	b.fill(tree, row, p.Form, mark, p.model, turn.MaxTokens())
+	res := p.client.Do(p.flights, &wire.Request{
+		Path: path, Stream: true, Body: b,
+		Header: []wire.Field{{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: correlation}, {Name: "X-Session-Affinity", Value: correlation}},
+	})
+	bodies.Put(b)
+	describe(&r, &res)
+	return outcome{s, r, res.End}
+}
+
+// describe copies the result of a request into its record.
+func describe(r *measure.Record, res *wire.Result) {
+	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
+	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
+	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
+	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
+	r.FirstTokens = max(0, res.FirstTokens)
+	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
+	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
+	if res.Err != nil {
+		r.Error = &measure.Error{Category: string(res.Err.Category), Message: res.Err.Message}
+	}
+}
+
+// write writes the summary.
+func (p *player) write(s *measure.Summary) error {
+	if p.Out == "" {
+		return nil
+	}
+	if err := p.closeRecords(); err != nil {
+		return fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n'))
+}

@@ -1,0 +1,511 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeadOnTheWire(t *testing.T) {
+	heads := make(chan string, 3)
+	var bodies []string
+	url := serve(t, func(p *peer) {
+		for range 3 {
+			head, body := p.request()
+			heads <- head
+			bodies = append(bodies, string(body))
+			p.say(sized(eventHead, goodStream))
+		}
+	})
+	host := strings.TrimPrefix(url, "http://")
+	c := newClient(t, url+"/api/v1/?key=1", Options{APIKey: "k", Header: []Field{{"X-A", "common"}, {"x-a", "later"}}})
+	res := post(c)
+	require.Nil(t, res.Err)
+	require.Equal(t, "POST /api/v1/chat/completions?key=1 HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: agentx\r\nAuthorization: Bearer k\r\n"+
+		"x-a: later\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n", <-heads)
+	res = c.Do(context.Background(), &Request{
+		Path: "/other", Header: []Field{{"X-Request-ID", "7"}, {"X-A", "own"}, {"user-agent", "me"}}, Body: textBody(""),
+	})
+	require.Nil(t, res.Err)
+	require.Equal(t, "POST /api/v1/other?key=1 HTTP/1.1\r\nHost: "+host+"\r\nAuthorization: Bearer k\r\n"+
+		"X-Request-ID: 7\r\nX-A: own\r\nuser-agent: me\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n", <-heads)
+	res = c.Do(context.Background(), &Request{Path: "/x", Accept: "*/*", Body: manyPieces{"ab", "", "c"}})
+	require.Nil(t, res.Err)
+	require.Contains(t, <-heads, "\r\nAccept: */*\r\n")
+	require.Equal(t, []string{`{"messages":[]}`, "", "abc"}, bodies)
+	require.EqualValues(t, 1, c.Dialled())
+}
+
+type manyPieces []string
+
+func (b manyPieces) Size() int64 { return int64(len(strings.Join(b, ""))) }
+func (b manyPieces) WriteTo(w io.Writer) (n int64, err error) {
+	for _, s := range b {
+		k, err := io.WriteString(w, s)
+		if n += int64(k); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func TestResultOfAGoodRequest(t *testing.T) {
+	response := chunked(eventHead, goodStream, 50)
+	var told []time.Duration
+	c := newClient(t, serve(t, answer(response)), Options{Epoch: time.Now()})
+	res := c.Do(context.Background(), &Request{
+		Path: "/v1/chat/completions", Stream: true, Body: textBody("0123456789"),
+		OnFirstToken: func(at time.Duration) { told = append(told, at) },
+	})
+	require.Nil(t, res.Err)
+	require.Equal(t, 200, res.Status)
+	require.Equal(t, 2, res.Chunks)
+	require.Equal(t, "length", res.Finish)
+	require.EqualValues(t, 2, res.Usage.Sequence())
+	require.EqualValues(t, len(response), res.BytesReceived)
+	require.Greater(t, res.BytesSent, int64(100))
+	require.False(t, res.Reused)
+	require.Equal(t, []time.Duration{res.FirstToken}, told)
+	order := []time.Duration{
+		0, res.Sent, res.Connected, res.Wrote, res.FirstByte, res.FirstToken, res.SecondToken, res.LastToken, res.LastMessage, res.End,
+	}
+	require.IsNonDecreasing(t, order)
+	require.Equal(t, res.FirstToken, res.FirstOutput)
+}
+
+func TestKeepAlive(t *testing.T) {
+	url := serve(t,
+		func(p *peer) {
+			for range 3 {
+				p.request()
+				p.say(sized(eventHead, goodStream))
+			}
+			p.request()
+			p.say(sized("HTTP/1.1 500 Oops\r\n", "no")) // an error ends the connection
+			_, err := p.in.ReadByte()
+			if err == nil {
+				p.t.Error("the connection was used after an error")
+			}
+		},
+		answer(eventHead, "Connection: close\r\n\r\n", goodStream),
+		answer(sized(eventHead, goodStream)),
+	)
+	c := newClient(t, url, Options{})
+	var got []string
+	for range 6 {
+		res := post(c)
+		got = append(got, fmt.Sprint(res.Status, res.Reused, res.Resent))
+	}
+	require.Equal(t, []string{"200 false false", "200 true false", "200 true false", "500 true false", "200 false false", "200 false false"}, got)
+	require.EqualValues(t, 3, c.Dialled())
+}
+
+func TestStaleConnectionIsResent(t *testing.T) {
+	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
+	c := newClient(t, url, Options{})
+	require.Nil(t, post(c).Err)
+	res := post(c) // the server has closed the first connection, or is about to
+	require.Nil(t, res.Err)
+	require.True(t, res.Resent)
+	require.False(t, res.Reused)
+	require.EqualValues(t, 1, c.Resent())
+	require.IsNonDecreasing(t, []time.Duration{res.Sent, res.Connected, res.Wrote, res.FirstByte, res.End})
+}
+
+// TestStaleOnlyOnce: a fresh connection that gives no answer is an error, and so is a kept one that began to answer.
+func TestStaleOnlyOnce(t *testing.T) {
+	hangUp := func(p *peer) { p.request() }
+	c := newClient(t, serve(t, answer(sized(eventHead, goodStream)), hangUp), Options{})
+	require.Nil(t, post(c).Err)
+	res := post(c)
+	require.Equal(t, Connection, res.Err.Category)
+	require.True(t, res.Resent)
+
+	c = newClient(t, serve(t, func(p *peer) {
+		p.request()
+		p.say(sized(eventHead, goodStream))
+		p.request()
+		p.say("HTTP")
+	}), Options{})
+	require.Nil(t, post(c).Err)
+	res = post(c)
+	require.Equal(t, Connection, res.Err.Category)
+	require.False(t, res.Resent)
+	require.True(t, res.Reused)
+}
+
+// TestIdleConnectionIsLookedAt: one that was idle for a while and was closed meanwhile is not used at all.
+func TestIdleConnectionIsLookedAt(t *testing.T) {
+	closed := make(chan struct{})
+	c := newClient(t, serve(t, func(p *peer) {
+		answer(sized(eventHead, goodStream))(p)
+		<-closed
+	}), Options{})
+	require.Nil(t, post(c).Err)
+	now := c.now()
+	cn := c.idle.get(now + keepAlive/2)
+	require.NotNil(t, cn, "quiet and open")
+	close(closed)
+	for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	c.idle.put(cn, now)
+	require.Nil(t, c.idle.get(now+keepAlive/2), "closed by the server")
+}
+
+func TestIdleLimits(t *testing.T) {
+	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
+	c := newClient(t, url, Options{})
+	require.Nil(t, post(c).Err)
+	require.Nil(t, c.idle.get(c.now()+keepAlive), "idle for too long")
+	c.Close()
+	require.Nil(t, post(c).Err)
+	require.Nil(t, c.idle.get(c.now()), "closed clients keep nothing")
+
+	p := pool{max: 1}
+	one, two := dialPair(t), dialPair(t)
+	p.put(one, 0)
+	p.put(two, 0)
+	require.Same(t, one, p.get(0))
+	require.Nil(t, p.get(0))
+}
+
+// dialPair is a connection whose other end is open until the test ends.
+func dialPair(t *testing.T) *conn {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	other, err := l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { nc.Close(); other.Close() })
+	return &conn{Conn: nc, tcp: nc.(*net.TCPConn)}
+}
+
+// zeros is a large body in pieces of 64 KiB.
+type zeros int64
+
+func (b zeros) Size() int64 { return int64(b) }
+func (b zeros) WriteTo(w io.Writer) (n int64, err error) {
+	buf := make([]byte, 64<<10)
+	for n < int64(b) && err == nil {
+		var k int
+		k, err = w.Write(buf[:min(int64(len(buf)), int64(b)-n)])
+		n += int64(k)
+	}
+	return n, err
+}
+
+// TestEarlyAnswer: the server refuses a body that is larger than all socket buffers and closes; its status wins
+// over the broken write.
+func TestEarlyAnswer(t *testing.T) {
+	c := newClient(t, serve(t, func(p *peer) {
+		p.in.ReadString('\n')
+		p.say(sized("HTTP/1.1 413 Content Too Large\r\n", `{"error":"too long for us"}`))
+	}), Options{})
+	res := c.Do(context.Background(), &Request{Path: "/", Body: zeros(256 << 20)})
+	require.Equal(t, &Failure{HTTPStatus, `413 Content Too Large: {"error":"too long for us"}`, 413}, res.Err)
+	require.Equal(t, Never, res.Wrote)
+	require.Less(t, res.BytesSent, int64(256<<20))
+}
+
+func TestBrokenWrite(t *testing.T) {
+	c := newClient(t, serve(t, func(p *peer) { p.in.ReadString('\n') }), Options{})
+	res := c.Do(context.Background(), &Request{Path: "/", Body: zeros(256 << 20)})
+	require.Equal(t, Connection, res.Err.Category)
+	require.Equal(t, Never, res.FirstByte)
+}
+
+func TestRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l.Close()
+	c := newClient(t, "http://"+l.Addr().String(), Options{})
+	res := post(c)
+	require.Equal(t, Connection, res.Err.Category)
+	require.Contains(t, res.Err.Message, "refused")
+	require.Equal(t, Never, res.Connected)
+	require.GreaterOrEqual(t, res.End, res.Sent)
+}
+
+func TestReset(t *testing.T) {
+	c := newClient(t, serve(t, func(p *peer) {
+		p.request()
+		p.say(eventHead, "Content-Length: 9999\r\n\r\n", event1("a"))
+		p.SetLinger(0) //nolint:errcheck // makes the close a reset
+	}), Options{})
+	res := post(c)
+	require.Equal(t, Connection, res.Err.Category)
+}
+
+// TestCancel cancels a request that is blocked; the server neither reads on nor answers.
+func TestCancel(t *testing.T) {
+	for name, body := range map[string]Body{"while reading": textBody("{}"), "while writing": zeros(256 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			over := make(chan struct{})
+			ctx, cancel := context.WithCancelCause(context.Background())
+			c := newClient(t, serve(t, func(p *peer) {
+				p.in.ReadString('\n')
+				cancel(errors.New("the run is over"))
+				<-over
+			}), Options{})
+			res := c.Do(ctx, &Request{Path: "/", Body: body})
+			close(over)
+			require.Equal(t, &Failure{Cancelled, "the run is over", 0}, res.Err)
+			require.Nil(t, c.idle.get(c.now()), "a cancelled connection is not kept")
+		})
+	}
+}
+
+func TestCancelledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	res := newClient(t, "http://127.0.0.1:1", Options{}).Do(ctx, &Request{Path: "/", Body: textBody("")})
+	require.Equal(t, Cancelled, res.Err.Category)
+	require.GreaterOrEqual(t, res.End, res.Sent)
+}
+
+// TestCancelStorm cancels at arbitrary moments and wants either end, and no connection that is kept with a
+// deadline in the past.
+func TestCancelStorm(t *testing.T) {
+	url := echo(t)
+	c := newClient(t, url, Options{})
+	for range 200 {
+		ctx, cancel := context.WithCancel(context.Background())
+		go cancel()
+		res := c.Do(ctx, &Request{Path: "/", Stream: true, Body: textBody("{}")})
+		if res.Err != nil {
+			require.Equal(t, Cancelled, res.Err.Category, res.Err.Message)
+		}
+		res = c.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}")})
+		require.Nil(t, res.Err)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for name, body := range map[string]Body{"while reading": textBody("{}"), "while writing": zeros(256 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			over := make(chan struct{})
+			c := newClient(t, serve(t, func(*peer) { <-over }), Options{Timeout: 20 * time.Millisecond})
+			res := c.Do(context.Background(), &Request{Path: "/", Body: body})
+			close(over)
+			require.Equal(t, Timeout, res.Err.Category)
+			require.GreaterOrEqual(t, res.End-res.Sent, 20*time.Millisecond)
+		})
+	}
+	t.Run("of the context", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		over := make(chan struct{})
+		c := newClient(t, serve(t, func(*peer) { <-over }), Options{Timeout: -1})
+		res := c.Do(ctx, &Request{Path: "/", Body: textBody("{}")})
+		close(over)
+		require.Equal(t, Timeout, res.Err.Category)
+	})
+}
+
+// oddBody announces one size and does something else.
+type oddBody struct {
+	size  int64
+	write func(w io.Writer) (int64, error)
+}
+
+func (b oddBody) Size() int64                        { return b.size }
+func (b oddBody) WriteTo(w io.Writer) (int64, error) { return b.write(w) }
+
+func TestBodyFailures(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		body    Body
+		message string
+	}{
+		{"none", nil, "request has no body"},
+		{"negative", oddBody{size: -1}, "request body has size -1"},
+		{"short", oddBody{3, func(w io.Writer) (int64, error) { n, err := w.Write([]byte("x")); return int64(n), err }}, "request body ended 2 bytes early"},
+		{"long", oddBody{3, func(w io.Writer) (int64, error) { n, err := w.Write([]byte("four")); return int64(n), err }}, "request body is longer than it announced"},
+		{"fails", oddBody{3, func(io.Writer) (int64, error) { return 0, errors.New("no such block") }}, "request body: no such block"},
+		{"panics", oddBody{3, func(io.Writer) (int64, error) { panic("ouch") }}, "request body: panic: ouch"},
+		{"index", oddBody{3, func(io.Writer) (int64, error) { return int64([]byte(nil)[len(t.Name())]), nil }}, "request body: panic: runtime error: index out of range"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := newClient(t, serve(t, func(p *peer) { io.Copy(io.Discard, p.in) }), Options{})
+			if c.body == nil || c.body.Size() < 0 {
+				client = newClient(t, "http://127.0.0.1:1", Options{})
+			}
+			res := client.Do(context.Background(), &Request{Path: "/", Body: c.body})
+			require.Equal(t, Internal, res.Err.Category)
+			require.Contains(t, res.Err.Message, c.message)
+		})
+	}
+}
+
+func TestInjectionIsRefused(t *testing.T) {
+	c := newClient(t, "http://127.0.0.1:1", Options{})
+	for _, r := range []Request{
+		{Path: "no-slash"}, {Path: ""}, {Path: "/a b"}, {Path: "/a\r\nX: y"}, {Path: "/", Accept: "a\r\nb"},
+		{Path: "/", Header: []Field{{"X", "secret\r\nY: z"}}},
+		{Path: "/", Header: []Field{{"X", "secret\nY: z"}}},
+		{Path: "/", Header: []Field{{"X", "secret\x00"}}},
+		{Path: "/", Header: []Field{{"X: y\r\nZ", "secret"}}},
+		{Path: "/", Header: []Field{{"", "secret"}}},
+		{Path: "/", Header: []Field{{"content-length", "secret"}}},
+		{Path: "/", Header: []Field{{"Transfer-Encoding", "secret"}}},
+		{Path: "/", Header: []Field{{"Accept-Encoding", "secret"}}},
+	} {
+		r.Body = textBody("")
+		res := c.Do(context.Background(), &r)
+		require.Equal(t, Internal, res.Err.Category, "%+v", r)
+		require.NotContains(t, res.Err.Message, "secret")
+		require.Zero(t, res.BytesSent)
+	}
+	require.Zero(t, c.Dialled())
+}
+
+func TestTargets(t *testing.T) {
+	for _, bad := range []string{
+		"", "host:80", "ftp://host", "http://", "http://:80", "http://user:secret@host", "http://host/#secret", "http://host:0",
+		"http://host:99999", "http://host:secret", "http://ho st/secret", "http://h\u00f6st", "http://[::1", "http://host/%zz?secret",
+	} {
+		_, err := New(bad, Options{})
+		require.Error(t, err, bad)
+		if !strings.Contains(bad, "host:secret") {
+			require.NotContains(t, err.Error(), "secret", bad)
+		}
+	}
+	for url, want := range map[string]target{
+		"http://host":               {host: "host", port: 80, header: "host"},
+		"https://host/":             {tls: true, host: "host", port: 443, header: "host"},
+		"http://[::1]:8000/v1/":     {host: "::1", port: 8000, header: "[::1]:8000", prefix: "/v1"},
+		"http://h:1/a%20b/v1?k=v&w": {host: "h", port: 1, header: "h:1", prefix: "/a%20b/v1", query: "?k=v&w"},
+	} {
+		got, err := parseTarget(url)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := New("http://host", Options{Header: []Field{{"Content-Length", "1"}}})
+	require.ErrorContains(t, err, "wire: header Content-Length is set by the client itself")
+}
+
+func TestAPIKeyIsNeverPrinted(t *testing.T) {
+	const key = "sk-very-secret"
+	c := newClient(t, serve(t, answer(sized("HTTP/1.1 401 Unauthorized\r\n", "bad key "+key+"!"))), Options{APIKey: key})
+	res := post(c)
+	require.Equal(t, "401 Unauthorized: bad key [API key]!", res.Err.Message)
+	_, err := New("http://host", Options{APIKey: key + "\r\n"})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), key)
+}
+
+func TestTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil || n != 1<<20 || r.Proto != "HTTP/1.1" {
+			t.Errorf("%d bytes, %v, %s", n, err, r.Proto)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, goodStream)
+	}))
+	srv.EnableHTTP2 = true
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // a refused certificate is part of the test
+	srv.StartTLS()
+	defer srv.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	c := newClient(t, srv.URL, Options{TLS: &tls.Config{RootCAs: roots}})
+	for i := range 3 {
+		res := c.Do(context.Background(), &Request{Path: "/", Stream: true, Body: zeros(1 << 20)})
+		require.Nil(t, res.Err)
+		require.Equal(t, i > 0, res.Reused)
+	}
+	res := post(newClient(t, srv.URL, Options{}))
+	require.Equal(t, Connection, res.Err.Category)
+	require.Contains(t, res.Err.Message, "tls: ")
+}
+
+// echo answers every request of every connection with a good stream.
+func echo(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				serveGood(nc, chunked(eventHead, goodStream, 60))
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return "http://" + l.Addr().String()
+}
+
+func TestManyAtOnce(t *testing.T) {
+	c := newClient(t, echo(t), Options{})
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for range 30 {
+				if res := post(c); res.Err != nil || res.Chunks != 2 {
+					t.Errorf("%+v", res)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, c.Dialled(), int64(32))
+}
+
+// TestResolver: addresses are asked for once, IPv4 comes first.
+func TestResolver(t *testing.T) {
+	r := newResolver("localhost")
+	first, err := r.addresses(context.Background())
+	require.NoError(t, err)
+	require.True(t, first[0].Is4())
+	r.host = "no such host"
+	again, err := r.addresses(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	<-r.turn
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = r.addresses(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	r.turn <- struct{}{}
+	r.expiry = time.Time{}
+	_, err = r.addresses(context.Background())
+	require.Error(t, err)
+}
+
+// TestAllocations: a request on a kept connection allocates its result and what a cancellable context needs.
+func TestAllocations(t *testing.T) {
+	c := newClient(t, echo(t), Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []Field{{"X-Request-ID", "1"}}}
+	n := testing.AllocsPerRun(200, func() {
+		if res := c.Do(ctx, r); res.Err != nil {
+			t.Error(res.Err)
+		}
+	})
+	t.Logf("%v allocations per request, the server's included", n)
+	require.LessOrEqual(t, n, 8.0)
+}

@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Category is why a request failed, in one word; it goes into records and reports as it stands.
+type Category string
+
+// The categories. ContextOverflow takes precedence over the ones that have a text of the server in them.
+const (
+	HTTPStatus      Category = "http_status"          // status outside 200-299
+	Connection      Category = "connection"           // refused, reset, broken, or not HTTP
+	Timeout         Category = "timeout"              // the request took longer than Options.Timeout
+	StreamEvent     Category = "stream_error_event"   // an event named error
+	StreamPayload   Category = "stream_error_payload" // an error object in a payload under status 200
+	StreamTruncated Category = "stream_truncated"     // clean end, but neither finish reason nor [DONE]
+	NoContent       Category = "no_content"           // complete, but nothing was generated
+	ContextOverflow Category = "context_overflow"     // any of the above whose text matches a needle
+	Cancelled       Category = "cancelled"            // the caller's context ended
+	Internal        Category = "internal"             // the request could not be written: our side, not the server's
+)
+
+// Failure is the reason why a request did not end well.
+type Failure struct {
+	Category Category
+	Message  string // at most 4 KiB; the API key never appears in it
+	Code     int    // the HTTP status; 502 for StreamEvent; 0 when there was none
+}
+
+// Error makes a Failure an error.
+func (f *Failure) Error() string { return string(f.Category) + ": " + f.Message }
+
+// Overflow says whether the server refused the request because its context was too long.
+func (f *Failure) Overflow() bool { return f.Category == ContextOverflow }
+
+// DefaultNeedles are the texts by which a context overflow is known, in any letter case.
+var DefaultNeedles = []string{"context length", "maximum context", "context_length_exceeded", "prompt is too long"}
+
+const (
+	maxMessage   = 4 << 10  // of Failure.Message
+	maxErrorText = 64 << 10 // of an error body: what is searched for needles
+)
+
+// judge makes the failure out of its full text, once: overflow is decided here and nowhere else.
+func (c *Client) judge(category Category, code int, text string) *Failure {
+	switch category {
+	case Cancelled, Internal:
+	default:
+		if overflows(text, c.needles) {
+			category = ContextOverflow
+		}
+	}
+	if c.secret != "" {
+		text = strings.ReplaceAll(text, c.secret, "[API key]")
+	}
+	return &Failure{Category: category, Message: clip(text, maxMessage), Code: code}
+}
+
+// overflows reports whether the text, or the error message inside it when a part of it is JSON, has a needle in it.
+// The needles are in lower case.
+func overflows(text string, needles []string) bool {
+	if len(needles) == 0 {
+		return false
+	}
+	if containsAny(text, needles) {
+		return true
+	}
+	// The message may be escaped in the raw text, so it is looked at decoded as well.
+	if i := strings.IndexByte(text, '{'); i >= 0 {
+		return containsAny(errorMessage(text[i:]), needles)
+	}
+	return false
+}
+
+func containsAny(text string, needles []string) bool {
+	low := strings.ToLower(text)
+	for _, n := range needles {
+		if strings.Contains(low, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// errorMessage is the text of the error field of a JSON object: a string, or an object with a message.
+func errorMessage(text string) string {
+	var doc struct{ Error json.RawMessage }
+	if json.NewDecoder(strings.NewReader(text)).Decode(&doc) != nil {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(doc.Error, &s) == nil {
+		return s
+	}
+	var e struct{ Message, Code any }
+	if json.Unmarshal(doc.Error, &e) != nil {
+		return ""
+	}
+	message, _ := e.Message.(string)
+	code, _ := e.Code.(string)
+	return message + " " + code
+}
+
+// clip cuts a text to at most n bytes, at the border of a character, and makes it valid UTF-8.
+func clip(s string, n int) string {
+	if len(s) > n {
+		for i := 1; i < utf8.UTFMax && !utf8.RuneStart(s[n]); i++ {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "?")
+}

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pieces is a connection that takes every write and answers with the given pieces, one at each read; then it ends.
+type pieces struct {
+	net.Conn
+	list [][]byte
+}
+
+func (p *pieces) Write(b []byte) (int, error) { return len(b), nil }
+func (p *pieces) Read(b []byte) (int, error) {
+	for len(p.list) > 0 && len(p.list[0]) == 0 {
+		p.list = p.list[1:]
+	}
+	if len(p.list) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.list[0])
+	p.list[0] = p.list[0][n:]
+	return n, nil
+}
+
+// exchange plays a response that arrives in the given pieces; read i ends at instant i.
+func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
+	t.Helper()
+	c, err := New("http://host", o)
+	require.NoError(t, err)
+	p := &pieces{}
+	for _, s := range list {
+		p.list = append(p.list, []byte(s))
+	}
+	var reads time.Duration
+	cn := &conn{in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: sender{conn: p}}
+	res := newResult(0)
+	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}")}
+	f, clean := c.exchange(context.Background(), time.Time{}, cn, r, &res)
+	res.Err = f
+	return res, clean
+}
+
+// facts are the parts of a result that do not depend on when its bytes came.
+func facts(res Result) Result {
+	r := newResult(0)
+	r.Status, r.Chunks, r.Usage, r.FirstTokens, r.Finish, r.Err = res.Status, res.Chunks, res.Usage, res.FirstTokens, res.Finish, res.Err
+	return r
+}
+
+func TestResponseSplitAnywhere(t *testing.T) {
+	good := newResult(0)
+	good.Status, good.Chunks, good.Finish = 200, 2, "length"
+	good.Usage.Prompt, good.Usage.Completion = 10, 2
+	for name, c := range map[string]struct {
+		response string
+		clean    bool
+	}{
+		"length":          {sized(eventHead, goodStream), true},
+		"chunk per event": {chunked(eventHead, goodStream, 60), true},
+		"small chunks":    {chunked(eventHead, goodStream, 7), true},
+		"extensions, trailers": {strings.NewReplacer("\r\n0\r\n", "\r\n000;a=b\r\nX-Sum: 1\r\n", "\r\n3c\r\n", "\r\n3C ;x\r\n").
+			Replace(chunked(eventHead, goodStream, 60)), true},
+		"until close":          {eventHead + "\r\n" + goodStream, false},
+		"HTTP/1.0":             {strings.Replace(sized(eventHead, goodStream), "1.1", "1.0", 1), false},
+		"HTTP/1.0 keep-alive":  {strings.Replace(sized(eventHead+"Connection: Keep-Alive\r\n", goodStream), "1.1", "1.0", 1), true},
+		"connection close":     {sized(eventHead+"connection: x, CLOSE\r\n", goodStream), false},
+		"informational first":  {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + sized(eventHead, goodStream), true},
+		"bare line feeds":      {strings.ReplaceAll(sized(eventHead, goodStream), "\r\n", "\n"), true},
+		"carriage returns":     {sized(eventHead, strings.ReplaceAll(goodStream, "\n", "\r\n")), true},
+		"no reason, odd lines": {sized("HTTP/1.1 200\r\nno colon\r\n folded: x\r\ncontent-TYPE:text/event-stream\r\n", goodStream), true},
+		"no content type":      {sized("HTTP/1.1 200 OK\r\n", goodStream), true},
+		"no last separator":    {sized(eventHead, strings.TrimRight(goodStream, "\n")), true},
+		"something behind":     {sized(eventHead, goodStream) + "x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range len(c.response) {
+				res, clean := exchange(t, Options{}, c.response[:i], c.response[i:])
+				require.Equal(t, good, facts(res), "split at %d", i)
+				if name != "something behind" {
+					require.Equal(t, c.clean, clean, "split at %d", i)
+				}
+			}
+			res, _ := exchange(t, Options{}, strings.Split(c.response, "")...)
+			require.Equal(t, good, facts(res), "byte by byte")
+		})
+	}
+}
+
+func TestResponseInstants(t *testing.T) {
+	res, _ := exchange(t, Options{},
+		eventHead+"Transfer-Encoding: chunked\r\n\r\n", // 1
+		"100\r\n",                                      // 2
+		": "+strings.Repeat("x", 10)+"\n\n",            // 3
+		event1("a")[:20], event1("a")[20:]+event1("b"), // 4, 5
+		finishEvent[:10], // 6
+	)
+	require.Equal(t, []time.Duration{1, 5, 5, 5, 5}, []time.Duration{res.FirstByte, res.FirstToken, res.SecondToken, res.FirstOutput, res.LastToken})
+	require.Equal(t, Connection, res.Err.Category)
+	require.Equal(t, 200, res.Err.Code)
+	require.Contains(t, res.Err.Message, "unexpected EOF")
+}
+
+// TestTrailingMessage: a message without separator bears the arrival of its own last bytes, not of the end.
+func TestTrailingMessage(t *testing.T) {
+	res, _ := exchange(t, Options{}, eventHead+"Content-Length: 1\r\n\r\n")
+	require.Equal(t, Connection, res.Err.Category)
+	last := strings.TrimRight(event1("b"), "\n")
+	res, _ = exchange(t, Options{}, eventHead+"Connection: close\r\n\r\n", event1("a")+finishEvent, last)
+	require.Nil(t, res.Err)
+	require.Equal(t, []time.Duration{2, 3, 3}, []time.Duration{res.FirstToken, res.LastToken, res.LastMessage})
+}
+
+func TestResponseVerdicts(t *testing.T) {
+	whole := `{"choices":[{"message":{"content":"whole"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+	overflow := `{"error":{"message":"Prompt\u0020is too long: 9 tokens"}}`
+	for _, c := range []struct {
+		name, response string
+		lenient        bool
+		want           Category
+		code           int
+		message        string
+	}{
+		{name: "plain body", response: sized(jsonHead, whole)},
+		{name: "plain body, indented", response: sized(jsonHead, strings.ReplaceAll(whole, ",", ",\n  "))},
+		{name: "plain body until close", response: jsonHead + "\r\n" + whole},
+		{name: "plain body is no JSON", response: sized(jsonHead, "busy"), want: NoContent, code: 200, message: "the response had no content: busy"},
+		{name: "plain error", response: sized(jsonHead, `{"error":"out of memory"}`), want: StreamPayload, code: 200, message: `{"error":"out of memory"}`},
+		{name: "empty plain body", response: sized(jsonHead, ""), want: NoContent, code: 200, message: "the response had no content: "},
+		{name: "no body", response: "HTTP/1.1 204 No Content\r\n\r\n", want: StreamTruncated, code: 204, message: "the stream ended with neither a finish reason nor [DONE]"},
+		{name: "server error", response: sized("HTTP/1.1 500 Internal Server Error\r\n", "oops\n"), want: HTTPStatus, code: 500, message: "500 Internal Server Error: oops"},
+		{name: "redirect", response: "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", want: HTTPStatus, code: 302, message: "302 Found"},
+		{name: "not modified", response: "HTTP/1.1 304 Not Modified\r\n\r\n", want: HTTPStatus, code: 304, message: "304 Not Modified"},
+		{name: "error body cut", response: "HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nlater", want: HTTPStatus, code: 503, message: "503 Busy: later"},
+		{name: "overflow in status", response: sized("HTTP/1.1 400 Bad Request\r\n", overflow), want: ContextOverflow, code: 400, message: "400 Bad Request: " + overflow},
+		{name: "overflow in stream", response: sized(eventHead, event1("a")+"data: "+overflow+"\n\n"), want: ContextOverflow, code: 200, message: overflow},
+		{name: "error payload", response: sized(eventHead, event1("a")+"data: {\"error\":{\"message\":\"died\"}}\n\n"+doneEvent), want: StreamPayload, code: 200, message: `{"error":{"message":"died"}}`},
+		{name: "error payload, lenient", response: sized(eventHead, event1("a")+"data: {\"error\":{\"message\":\"died\"}}\n\n"+doneEvent), lenient: true},
+		{name: "error payload alone, lenient", response: sized(eventHead, "data: {\"error\":1}\n\n"+doneEvent), lenient: true, want: StreamPayload, code: 200, message: `{"error":1}`},
+		{name: "error event", response: sized(eventHead, event1("a")+": gone\nevent: error\ndata: {}\n\n"), want: StreamEvent, code: 502, message: "gone\n{}"},
+		{name: "error event, lenient", response: sized(eventHead, event1("a")+"event: error\ndata: {}\n\n"+doneEvent), lenient: true, want: StreamEvent, code: 502, message: "{}"},
+		{name: "truncated", response: sized(eventHead, event1("a")+usageEvent), want: StreamTruncated, code: 200, message: "the stream ended with neither a finish reason nor [DONE]"},
+		{name: "truncated, lenient", response: sized(eventHead, event1("a")+usageEvent), lenient: true},
+		{name: "finish without done", response: sized(eventHead, event1("a")+finishEvent)},
+		{name: "done without finish", response: sized(eventHead, event1("a")+doneEvent)},
+		{name: "nothing after done counts", response: sized(eventHead, event1("a")+doneEvent+"data: {\"error\":1}\n\n")},
+		{name: "cut after done", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + doneEvent},
+		{name: "cut after finish", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + finishEvent, want: Connection, code: 200, message: "unexpected EOF"},
+		{name: "cut in a chunk", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n" + event1("a"), want: Connection, code: 200, message: "unexpected EOF"},
+		{name: "no content", response: sized(eventHead, finishEvent+usageEvent+doneEvent), want: NoContent, code: 200, message: "the stream had no content"},
+		{name: "hang-up", response: "", want: Connection, message: "unexpected EOF"},
+		{name: "cut head", response: "HTTP/1.1 200 OK\r\nConte", want: Connection, message: "unexpected EOF"},
+		{name: "other protocol", response: "SSH-2.0-x\r\n", want: Connection, message: `no HTTP/1.1 response: "SSH-2.0-x"`},
+		{name: "bad status", response: "HTTP/1.1 2x0 OK\r\n\r\n", want: Connection, message: `no HTTP status: "HTTP/1.1 2x0 OK"`},
+		{name: "long status", response: "HTTP/1.1 2000 OK\r\n\r\n", want: Connection, message: `no HTTP status: "HTTP/1.1 2000 OK"`},
+		{name: "switch", response: "HTTP/1.1 101 Go\r\n\r\n", want: Connection, message: "server switched protocols"},
+		{name: "two lengths", response: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", want: Connection, message: "response has two lengths, 1 and 2"},
+		{name: "bad length", response: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", want: Connection, message: `response has length "-1"`},
+		{name: "huge length", response: "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", want: Connection, message: `response has length "99999999999999999999"`},
+		{name: "empty length", response: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", want: Connection, message: "response has an empty length"},
+		{name: "unknown coding", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", want: Connection, message: `response has transfer encoding "gzip"`},
+		{name: "bad chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", want: Connection, code: 200, message: `response has a malformed chunk: "xyz"`},
+		{name: "huge chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", want: Connection, code: 200, message: `response has a malformed chunk: "fffffffffffffffff"`},
+		{name: "no chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\n\r\n", want: Connection, code: 200, message: `response has a malformed chunk: ""`},
+		{name: "bad chunk end", response: eventHead + "Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", want: Connection, code: 200, message: `response has a malformed chunk: "c"`},
+		{name: "endless line", response: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxBuffer), want: Connection, message: errLongLine.Error()},
+		{name: "endless head", response: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: x\r\n", maxHead/4), want: Connection, message: errLongHead.Error()},
+		{name: "endless informational", response: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", maxHead/10), want: Connection, message: errLongHead.Error()},
+		{name: "endless trailer", response: eventHead + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: x\r\n", maxHead/4), want: Connection, code: 200, message: errLongHead.Error()},
+		{name: "endless event", response: eventHead + "\r\ndata: " + strings.Repeat("x", 2*maxEvent), want: Connection, code: 200, message: errTooLong.Error()},
+		{name: "endless body", response: jsonHead + "\r\n" + strings.Repeat("x", 2*maxEvent), want: Connection, code: 200, message: errTooLong.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, clean := exchange(t, Options{Lenient: c.lenient}, c.response)
+			if c.want == "" {
+				require.Nil(t, res.Err)
+				return
+			}
+			require.Equal(t, &Failure{Category: c.want, Message: c.message, Code: c.code}, res.Err)
+			require.False(t, clean)
+			require.Equal(t, fmt.Sprintf("%s: %s", c.want, c.message), res.Err.Error())
+		})
+	}
+}
+
+// TestErrorTextIsBounded: of an endless error body, 64 KiB are searched and 4 KiB are kept.
+func TestErrorTextIsBounded(t *testing.T) {
+	long := "HTTP/1.1 500 Oops\r\n\r\n" + strings.Repeat("é", 20<<10)
+	res, _ := exchange(t, Options{}, long+" prompt is too long "+strings.Repeat("x", 1<<20))
+	require.Equal(t, ContextOverflow, res.Err.Category)
+	require.LessOrEqual(t, len(res.Err.Message), maxMessage)
+	require.True(t, strings.HasSuffix(res.Err.Message, "é"))
+	res, _ = exchange(t, Options{}, long+strings.Repeat("x", 64<<10)+" prompt is too long ")
+	require.Equal(t, HTTPStatus, res.Err.Category)
+}
+
+func TestClip(t *testing.T) {
+	require.Equal(t, "aé", clip("aéé", 3))
+	require.Equal(t, "aé", clip("aéé", 4))
+	require.Equal(t, "a?", clip("a\xff", 4))
+	require.Len(t, clip(strings.Repeat("\x80", 100), 10), 1) // a run of broken bytes becomes one mark
+}

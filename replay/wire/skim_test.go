@@ -1,0 +1,262 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Events as servers write them; all of them must be skimmed, not decoded.
+var commonEvents = []struct {
+	payload string
+	want    event
+}{
+	{`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
+		event{json: true}},
+	{`{"id":"c1","choices":[{"index":0,"delta":{"content":" tok\n\u00e9"},"logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
+		event{json: true, content: true}},
+	{`{"choices": [{"index": 0, "delta": {"reasoning_content": "hm", "content": null}}]}`,
+		event{json: true, reasoning: true}},
+	{`{"choices":[{"delta":{"reasoning":"hm","content":"x"},"finish_reason":"stop"}]}`,
+		event{json: true, reasoning: true, content: true, finish: "stop"}},
+	{`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"ls","arguments":""}}]}}]}`,
+		event{json: true, toolCall: true}},
+	{`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}},{"index":1,"function":{"arguments":""}}]},"finish_reason":"tool_calls"}]}`,
+		event{json: true, toolCall: true, finish: "tool_calls"}},
+	{`{"choices":[{"delta":{"tool_calls":[]},"finish_reason":"length"},{"delta":{"content":"other"},"finish_reason":"stop"}]}`,
+		event{json: true, finish: "length"}},
+	{`{"object":"text_completion","choices":[{"index":0,"text":"abc","logprobs":{"top":[1.5e-3,-2,true,false]},"finish_reason":null}]}`,
+		event{json: true, content: true}},
+	{`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
+		event{json: true, content: true, finish: "stop", usage: []byte(`{"prompt_tokens":3}`)}},
+	{`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}},"error":null}`,
+		event{json: true, usage: []byte(`{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}}`)}},
+	{`{}`, event{json: true}},
+}
+
+func TestSkimCommonEvents(t *testing.T) {
+	for _, c := range commonEvents {
+		got, sure := skimEvent([]byte(c.payload))
+		require.True(t, sure, c.payload)
+		require.Equal(t, c.want, saying(got), c.payload)
+		require.Equal(t, c.want, decodeEvent([]byte(c.payload)), c.payload)
+	}
+}
+
+func TestSkimIsNotSure(t *testing.T) {
+	for _, payload := range []string{
+		``, `[DONE]`, `null`, `[]`, `"x"`, `{`, `{"a":1}x`, `{"a":1,}`, `{"a"}`, `{,}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`,
+		`{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\n\"}", "{\"a\":\n1}", `{"a":tru}`, `{"a":[1,]}`, `{"a":[1 2]}`,
+		`{"error":{"message":"x"}}`, `{"error":""}`, `{"choices":5}`, `{"choices":[5]}`, `{"choices":[null]}`,
+		`{"choices":[{"delta":{"content":5}}]}`, `{"choices":[{"delta":{"content":"a","content":""}}]}`,
+		`{"choices":[{"finish_reason":"odd"}]}`, `{"choi\u0063es":[]}`, `{"usage":{}}`, `{"usage":7}`,
+		strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100),
+	} {
+		_, sure := skimEvent([]byte(payload))
+		require.False(t, sure, payload)
+	}
+}
+
+func TestDecodeEventOdd(t *testing.T) {
+	for payload, want := range map[string]event{
+		`hello`:                     {},
+		`null`:                      {},
+		`[1]`:                       {},
+		`{"error":{"message":"x"}}`: {json: true, failed: true},
+		`{"error":"x"}`:             {json: true, failed: true},
+		`{"error":1}`:               {json: true, failed: true},
+		`{"error":true}`:            {json: true, failed: true},
+		`{"error":["x"]}`:           {json: true, failed: true},
+		`{"error":null}`:            {json: true},
+		`{"error":""}`:              {json: true},
+		`{"error":{}}`:              {json: true},
+		`{"error":false}`:           {json: true},
+		`{"usage":{}}`:              {json: true},
+		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`: {json: true, finish: "odd"},
+	} {
+		require.Equal(t, want, decodeEvent([]byte(payload)), payload)
+	}
+}
+
+// saying is what an event says, without the places that only the skimmer knows.
+func saying(e event) event {
+	e.texts, e.from, e.to = 0, 0, 0
+	return e
+}
+
+// agree holds the skimmer to the truth.
+func agree(t require.TestingT, payload []byte) {
+	if got, sure := skimEvent(payload); sure {
+		require.Equal(t, decodeEvent(payload), saying(got), "%q", payload)
+	}
+	if got, sure := skimUsage(payload); sure {
+		require.True(t, json.Valid(payload), "%q", payload)
+		require.Equal(t, decodeUsage(payload), got, "%q", payload)
+	}
+}
+
+// genValue draws JSON made of the names that matter, in any place and of any type.
+func genValue(depth int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		kinds := 7
+		if depth <= 0 {
+			kinds = 5
+		}
+		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+		case 0:
+			return rapid.SampledFrom([]string{"null", "true", "false", "0", "-1", "12", "3.5", "1e3", "007", "1234567890123456789"}).Draw(t, "word")
+		case 1, 2:
+			return rapid.SampledFrom([]string{`""`, `"x"`, `"stop"`, `"length"`, `"a\nb"`, `"\u00e9\ud83d\ude00"`, `"long enough for eight bytes"`, `"odd\"reason"`, "\"\xff\""}).Draw(t, "string")
+		case 3, 4:
+			s, err := json.Marshal(rapid.String().Draw(t, "text"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(s)
+		case 5:
+			items := rapid.SliceOfN(genValue(depth-1), 0, 3).Draw(t, "items")
+			return "[" + strings.Join(items, ", ") + "]"
+		default:
+			return genObject(depth-1).Draw(t, "object")
+		}
+	})
+}
+
+var eventNames = []string{
+	"choices", "delta", "message", "text", "content", "reasoning_content", "reasoning", "tool_calls", "function",
+	"name", "arguments", "finish_reason", "usage", "error", "id", "prompt_tokens", "completion_tokens",
+	"completion_tokens_details", "reasoning_tokens", "prompt_tokens_details", "cached_tokens",
+	"input_tokens_details", "cache_read_input_tokens", "Choices", `us\u0061ge`,
+}
+
+func genObject(depth int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		names := rapid.SliceOfN(rapid.SampledFrom(eventNames), 0, 4).Draw(t, "names")
+		var members []string
+		for _, n := range names {
+			members = append(members, fmt.Sprintf(`"%s":%s`, n, genValue(depth).Draw(t, n)))
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	})
+}
+
+// genEvent draws payloads near to the ones that servers send.
+func genEvent() *rapid.Generator[string] {
+	member := func(t *rapid.T, name string, g *rapid.Generator[string]) string {
+		return fmt.Sprintf(`"%s":%s`, name, g.Draw(t, name))
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		v := genValue(1)
+		function := "{" + member(t, "name", v) + "," + member(t, "arguments", v) + "}"
+		delta := "{" + member(t, "content", v) + "," + member(t, "reasoning_content", v) + `,"tool_calls":[{"function":` + function + "}]}"
+		carrier := rapid.SampledFrom([]string{"delta", "message", "other"}).Draw(t, "carrier")
+		choice := fmt.Sprintf(`{"index":0,"%s":%s,%s,%s}`, carrier, delta, member(t, "finish_reason", v), member(t, "text", v))
+		return fmt.Sprintf(`{"id":"x","choices":[%s],%s,%s}`, choice, member(t, "usage", genObject(2)), member(t, "error", v))
+	})
+}
+
+func TestSkimAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		agree(t, []byte(rapid.OneOf(genEvent(), genObject(5)).Draw(t, "payload")))
+	})
+}
+
+func TestSkimAgreesOnMutations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := []byte(rapid.OneOf(genEvent(), genObject(3)).Draw(t, "payload"))
+		for range rapid.IntRange(1, 3).Draw(t, "mutations") {
+			i := rapid.IntRange(0, len(b)-1).Draw(t, "at")
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				b[i] = rapid.Byte().Draw(t, "byte")
+			case 1:
+				b = append(b[:i:i], b[i+1:]...)
+			default:
+				b = b[:max(1, i)]
+			}
+			if len(b) == 0 {
+				return
+			}
+		}
+		agree(t, b)
+	})
+}
+
+// TestSkimCutsAndFlips breaks common events at every byte.
+func TestSkimCutsAndFlips(t *testing.T) {
+	for _, c := range commonEvents {
+		for i := range len(c.payload) {
+			agree(t, []byte(c.payload[:i]))
+			for _, x := range []byte("\x00\"\\{}[],: 0n\xff") {
+				b := []byte(c.payload)
+				b[i] = x
+				agree(t, b)
+			}
+		}
+	}
+}
+
+func FuzzSkim(f *testing.F) {
+	for _, c := range commonEvents {
+		f.Add([]byte(c.payload))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) { agree(t, payload) })
+}
+
+// FuzzSplit: however a stream is cut into pieces, the same messages come out.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte("data: a\n\ndata: b\r\n\r\ndata: c\n\r\n\r\n\n"), uint8(3))
+	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
+		var pieces [][]byte
+		for rest := stream; len(rest) > 0; {
+			n := min(len(rest), int(size)+1)
+			pieces = append(pieces, rest[:n])
+			rest = rest[n:]
+		}
+		require.Equal(t, messages(stream), messages(pieces...))
+	})
+}
+
+func TestSplitAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stream := []byte(rapid.StringOfN(rapid.SampledFrom([]rune("\r\nda:{} ")), 0, 60, -1).Draw(t, "stream"))
+		i := rapid.IntRange(0, len(stream)).Draw(t, "i")
+		j := rapid.IntRange(i, len(stream)).Draw(t, "j")
+		require.Equal(t, messages(stream), messages(stream[:i], stream[i:j], stream[j:]))
+	})
+}
+
+// TestShapeAgrees learns the shape of one message and holds every message that fits to the truth.
+func TestShapeAgrees(t *testing.T) {
+	fitted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := rapid.SampledFrom(commonEvents).Draw(t, "event")
+		raw := []byte("data:  " + c.payload + " ")
+		e, _ := skimEvent([]byte(c.payload))
+		var s shape
+		s.learn(raw, 7, &e)
+		if len(s.before) == 0 {
+			return
+		}
+		require.True(t, s.fits(raw))
+		hole := rapid.OneOf(
+			rapid.StringOfN(rapid.SampledFrom([]rune("ab\"\\nu0{},:\n")), 0, 12, -1), rapid.String(),
+			rapid.Just(`","x":"`), rapid.Just(`\u00e9`),
+		).Draw(t, "hole")
+		changed := string(s.before) + hole + string(s.after)
+		if s.fits([]byte(changed)) {
+			fitted++
+			require.Equal(t, saying(e), decodeEvent([]byte(changed[7:len(changed)-1])), changed)
+		}
+		b := []byte(changed)
+		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
+		if s.fits(b) {
+			require.Equal(t, saying(e), decodeEvent(b[7:len(b)-1]), "%q", b)
+		}
+	})
+	require.Positive(t, fitted)
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// target is where requests go.
+type target struct {
+	tls    bool
+	host   string // name or address, without brackets
+	port   uint16
+	header string // value of the Host header
+	prefix string // what stands before the path of a request
+	query  string // with its question mark
+}
+
+// parseTarget reads the URL of a server: scheme, host and port, a path that goes before every request's, a query
+// that goes behind it. Errors do not repeat the URL: it may have a secret in it.
+func parseTarget(raw string) (target, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return target{}, fmt.Errorf("wire: target is no URL: %w", err)
+	}
+	t := target{tls: u.Scheme == "https", host: u.Hostname(), header: u.Host, port: 80}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return target{}, fmt.Errorf("wire: target has scheme %q: want http or https", u.Scheme)
+	case t.host == "":
+		return target{}, errors.New("wire: target has no host")
+	case u.User != nil:
+		return target{}, errors.New("wire: target has a user in it: pass credentials as an API key or a header")
+	case u.Fragment != "":
+		return target{}, errors.New("wire: target has a fragment")
+	}
+	for i := range len(u.Host) {
+		if u.Host[i] <= ' ' || u.Host[i] >= 0x7f {
+			return target{}, fmt.Errorf("wire: target host has byte %#x in it", u.Host[i])
+		}
+	}
+	if t.tls {
+		t.port = 443
+	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return target{}, fmt.Errorf("wire: target has port %q", p)
+		}
+		t.port = uint16(n)
+	}
+	t.prefix = strings.TrimRight(u.EscapedPath(), "/")
+	if u.RawQuery != "" {
+		t.query = "?" + u.RawQuery
+	}
+	return t, nil
+}
+
+// before is the prefix to put before a request's path. A target that ends in /v1 is taken for the root of the API,
+// so that both forms of URL that people write mean the same.
+func (t *target) before(path string) string {
+	if strings.HasPrefix(path, "/v1/") {
+		return strings.TrimSuffix(t.prefix, "/v1")
+	}
+	return t.prefix
+}
+
+// resolver keeps the addresses of a host, so that a thousand lanes that start at once ask the name server once.
+type resolver struct {
+	host   string
+	turn   chan struct{} // holds one token: whoever has it may look, and ask
+	addrs  []netip.Addr
+	expiry time.Time
+}
+
+// addressLife is how long an answer of the name server is used.
+const addressLife = 300 * time.Second
+
+func newResolver(host string) *resolver {
+	r := &resolver{host: host, turn: make(chan struct{}, 1)}
+	r.turn <- struct{}{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		r.addrs, r.expiry = []netip.Addr{a}, time.Unix(1<<40, 0)
+	}
+	return r
+}
+
+// addresses are those of the host, IPv4 first.
+func (r *resolver) addresses(ctx context.Context) ([]netip.Addr, error) {
+	select {
+	case <-r.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { r.turn <- struct{}{} }()
+	if time.Now().Before(r.expiry) {
+		return r.addrs, nil
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.host)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	r.addrs, r.expiry = addrs, time.Now().Add(addressLife)
+	return addrs, nil
+}

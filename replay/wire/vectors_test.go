@@ -1,0 +1,246 @@
+package wire
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+// vectors decodes a group of replay vectors that hold under the default preset and runs each as a subtest.
+func vectors[In, Want any](t *testing.T, group string, check func(t *testing.T, in In, want Want)) {
+	raw, err := fixtures.Replay(group)
+	require.NoError(t, err)
+	var list []struct {
+		Name, Profile string
+		In            In
+		Want          Want
+	}
+	require.NoError(t, json.Unmarshal(raw, &list))
+	require.NotEmpty(t, list)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) { check(t, v.In, v.Want) })
+	}
+}
+
+type wantMessage struct {
+	Fields [][]*string
+	Data   string
+}
+
+func toWant(raw []byte) wantMessage {
+	m := parseMessage(raw)
+	w := wantMessage{Data: m.data()}
+	for _, f := range m.fields {
+		pair := []*string{&f.name, nil}
+		if f.hasValue {
+			pair[1] = &f.value
+		}
+		w.Fields = append(w.Fields, pair)
+	}
+	return w
+}
+
+// messages splits a stream that arrives in the given pieces.
+func messages(pieces ...[]byte) []wantMessage {
+	var got []wantMessage
+	s := splitter{each: func(raw []byte) {
+		if m := toWant(raw); len(m.Fields) > 0 {
+			got = append(got, m)
+		}
+	}}
+	for _, p := range pieces {
+		s.feed(p)
+	}
+	s.finish()
+	return got
+}
+
+func TestVectorsSSE(t *testing.T) {
+	type in struct{ Text, Hex string }
+	type want struct{ Messages []wantMessage }
+	vectors(t, "sse", func(t *testing.T, in in, want want) {
+		data := []byte(in.Text)
+		if in.Hex != "" {
+			var err error
+			data, err = hex.DecodeString(in.Hex)
+			require.NoError(t, err)
+		}
+		for i := range len(data) + 1 {
+			require.Equal(t, want.Messages, messages(data[:i], data[i:]), "split at %d", i)
+			for j := i; j <= len(data); j++ {
+				require.Equal(t, want.Messages, messages(data[:i], data[i:j], data[j:]), "split at %d and %d", i, j)
+			}
+		}
+	})
+}
+
+func TestVectorsUsage(t *testing.T) {
+	type in struct{ Usage json.RawMessage }
+	type want struct {
+		Input, Output, Reasoning, OSL *int64
+		CacheRead                     *int64 `json:"cache_read"`
+		CacheWrite                    *int64 `json:"cache_write"`
+		CacheMiss                     *int64 `json:"cache_miss"`
+	}
+	known := func(n int64) *int64 {
+		if n == Unknown {
+			return nil
+		}
+		return &n
+	}
+	vectors(t, "usage", func(t *testing.T, in in, want want) {
+		payload := []byte(`{"usage":` + string(in.Usage) + `}`)
+		skimmed, sure := skimEvent(payload)
+		decoded := decodeEvent(payload)
+		if sure {
+			require.Equal(t, decoded, saying(skimmed))
+		}
+		for _, u := range []Usage{parseUsage(decoded.usage), decodeUsage(decoded.usage)} {
+			require.Equal(t, want.Input, known(u.Prompt))
+			require.Equal(t, want.Output, known(u.Output()))
+			require.Equal(t, want.Reasoning, known(u.Reasoning))
+			require.Equal(t, want.OSL, known(u.Sequence()))
+			require.Equal(t, want.CacheRead, known(u.Cached))
+			require.Equal(t, want.CacheWrite, known(u.CacheWrite))
+			require.Equal(t, want.CacheMiss, known(u.CacheMiss))
+		}
+	})
+}
+
+func TestVectorsOverflowText(t *testing.T) {
+	type in struct {
+		Body    string
+		Needles []string
+	}
+	type want struct{ Overflow bool }
+	vectors(t, "overflow_text", func(t *testing.T, in in, want want) {
+		c, err := New("http://host", Options{Needles: in.Needles})
+		require.NoError(t, err)
+		require.Equal(t, want.Overflow, c.judge(HTTPStatus, 400, "400 Bad Request: "+in.Body).Overflow())
+	})
+}
+
+type requestEvent struct {
+	AtNS   int64 `json:"at_ns"`
+	Data   *string
+	Fields [][2]string
+}
+
+func (e *requestEvent) text() string {
+	var b strings.Builder
+	if e.Data != nil {
+		b.WriteString("data: " + *e.Data + "\n")
+	}
+	for _, f := range e.Fields {
+		if f[0] != "comment" {
+			b.WriteString(f[0])
+		}
+		b.WriteString(": " + f[1] + "\n")
+	}
+	return b.String() + "\n"
+}
+
+// kind names what an event is taken for.
+func (e *requestEvent) kind() string {
+	m := parseMessage([]byte(e.text()))
+	if m.isError() {
+		return "error_event"
+	}
+	if m.data() == "[DONE]" {
+		return "done"
+	}
+	switch ev := decodeEvent([]byte(m.data())); {
+	case ev.failed:
+		return "error"
+	case ev.reasoning:
+		return "reasoning"
+	case ev.toolCall:
+		return "tool_call"
+	case ev.content:
+		return "content"
+	case ev.usage != nil:
+		return "usage"
+	case ev.finish != "":
+		return "finish"
+	}
+	return "ignored"
+}
+
+// TestVectorsRequest feeds the events of the group to the decoder; the metrics made of the instants are
+// replay/measure's. What the transport reports (connection, timeout, cancelled, a status) is tested with sockets.
+func TestVectorsRequest(t *testing.T) {
+	type in struct {
+		Start       int64 `json:"start_ns"`
+		Events      []requestEvent
+		Status      int
+		Transport   string
+		CancelledAt int64 `json:"cancelled_at"`
+		Strict      bool  `json:"strict_streams"`
+	}
+	type want struct {
+		Kinds []string
+		Valid bool
+		Error *struct {
+			Type Category
+			Code int
+		}
+		Metrics map[string]any
+	}
+	vectors(t, "request", func(t *testing.T, in in, want want) {
+		if in.Transport != "" || in.CancelledAt != 0 || in.Status != 0 {
+			t.Skip("of the transport")
+		}
+		c, err := New("http://host", Options{})
+		require.NoError(t, err)
+		res := newResult(time.Duration(in.Start))
+		var d decoder
+		d.reset(response{res: &res, events: true, lenient: !in.Strict})
+		kinds := []string{}
+		for _, e := range in.Events {
+			kinds = append(kinds, e.kind())
+			require.NoError(t, d.feed([]byte(e.text()), time.Duration(e.AtNS)))
+		}
+		require.Equal(t, want.Kinds, kinds)
+		category, text := d.finish()
+		if !want.Valid {
+			f := c.judge(category, 200, text)
+			require.Equal(t, want.Error.Type, f.Category)
+			return
+		}
+		require.Empty(t, category)
+		for name, got := range map[string]time.Duration{
+			"time_to_first_token_ns":        since(res.FirstToken, res.Sent),
+			"time_to_second_token_ns":       since(res.SecondToken, res.FirstToken),
+			"time_to_first_output_token_ns": since(res.FirstOutput, res.Sent),
+			"request_latency_ns":            since(res.LastToken, res.Sent),
+			"request_end_ns":                res.LastMessage,
+			"input_sequence_length":         time.Duration(res.Usage.Prompt),
+			"output_token_count":            time.Duration(res.Usage.Output()),
+			"reasoning_token_count":         time.Duration(res.Usage.Reasoning),
+			"output_sequence_length":        time.Duration(res.Usage.Sequence()),
+			"first_chunk_tokens":            time.Duration(res.FirstTokens),
+		} {
+			switch w := want.Metrics[name].(type) {
+			case float64:
+				require.EqualValues(t, w, got, name)
+			case nil:
+				if name != "first_chunk_tokens" { // whether it was asked for is the caller's to know
+					require.Equal(t, Never, got, name)
+				}
+			}
+		}
+	})
+}
+
+func since(t, from time.Duration) time.Duration {
+	if t == Never {
+		return Never
+	}
+	return t - from
+}

@@ -8,6 +8,14 @@ import (
 	"unicode/utf8"
 )
 
+// Files of the arenas that errors name in more than one place.
+const (
+	textOffsetsFile = "text.off.u32"
+	idOffsetsFile   = "ids.off.u32"
+	splitsFile      = "splits.u32"
+	illFormedFile   = "illformed.u32"
+)
+
 // PromptCorpus is a tokenized text from which blocks and fillers are cut.
 type PromptCorpus struct {
 	Tokens []uint32
@@ -136,11 +144,11 @@ func (b *Builder) BuildArenas(c PromptCorpus, marker MarkerPieces) error {
 	}{
 		{"tokens.u32", func(w io.Writer) error { return writeFlat(w, kindTokens, c.Tokens) }},
 		{"text.json", func(w io.Writer) error { return writeFlat(w, kindText, r.text) }},
-		{"text.off.u32", func(w io.Writer) error { return writeFlat(w, kindTextOffsets, r.textOffsets) }},
+		{textOffsetsFile, func(w io.Writer) error { return writeFlat(w, kindTextOffsets, r.textOffsets) }},
 		{"ids.txt", func(w io.Writer) error { return writeFlat(w, kindIDs, r.ids) }},
-		{"ids.off.u32", func(w io.Writer) error { return writeFlat(w, kindIDOffsets, r.idOffset) }},
-		{"splits.u32", func(w io.Writer) error { return writeFlat(w, kindSplits, r.splits) }},
-		{"illformed.u32", func(w io.Writer) error { return writeFlat(w, kindIllFormed, r.illFormed) }},
+		{idOffsetsFile, func(w io.Writer) error { return writeFlat(w, kindIDOffsets, r.idOffset) }},
+		{splitsFile, func(w io.Writer) error { return writeFlat(w, kindSplits, r.splits) }},
+		{illFormedFile, func(w io.Writer) error { return writeFlat(w, kindIllFormed, r.illFormed) }},
 	}
 	for _, f := range files {
 		if err := b.file(f.name, f.write); err != nil {

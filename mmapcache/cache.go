@@ -154,16 +154,12 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 }
 
 // flat returns the elements of a mapped flat file.
-func flat[T uint8 | uint32](files map[string]*mapping, dir, name, kind string) ([]T, error) {
+func flat[T uint8 | uint32](files map[string]*mapping, name, kind string) ([]T, error) {
 	m := files[name]
 	if m == nil {
-		return nil, fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+		return nil, fmt.Errorf("%w: not in the manifest", manifest.ErrDamaged)
 	}
-	data, err := readFlat[T](m.data, kind)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
-	}
-	return data, nil
+	return readFlat[T](m.data, kind)
 }
 
 func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) error {
@@ -201,30 +197,30 @@ func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err
 	}
 	var splits, illFormed []uint32
 	load := func(name string, get func(name string) error) {
-		if err == nil {
-			err = get(name)
+		if err != nil {
+			return
+		}
+		if err = get(name); err != nil {
+			err = fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
 	}
 	words := func(kind string, to *[]uint32) func(string) error {
-		return func(name string) (err error) { *to, err = flat[uint32](files, dir, name, kind); return err }
+		return func(name string) (err error) { *to, err = flat[uint32](files, name, kind); return err }
 	}
 	bytes := func(kind string, to *[]byte) func(string) error {
-		return func(name string) (err error) { *to, err = flat[uint8](files, dir, name, kind); return err }
+		return func(name string) (err error) { *to, err = flat[uint8](files, name, kind); return err }
 	}
 	load("tokens.u32", words(kindTokens, &c.tokens))
 	load("text.json", bytes(kindText, &c.forms[Text].data))
-	load("text.off.u32", words(kindTextOffsets, &c.forms[Text].offsets))
+	load(textOffsetsFile, words(kindTextOffsets, &c.forms[Text].offsets))
 	load("ids.txt", bytes(kindIDs, &c.forms[IDs].data))
-	load("ids.off.u32", words(kindIDOffsets, &c.forms[IDs].offsets))
-	load("splits.u32", words(kindSplits, &splits))
-	load("illformed.u32", words(kindIllFormed, &illFormed))
-	if err != nil {
-		return err
-	}
-	if err := c.edges.set(len(c.tokens), splits, illFormed); err != nil {
-		return fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
-	}
-	return nil
+	load(idOffsetsFile, words(kindIDOffsets, &c.forms[IDs].offsets))
+	load(splitsFile, words(kindSplits, &splits))
+	load(splitsFile, func(string) (err error) { c.edges.split, err = bitSet(len(c.tokens), splits); return err })
+	load(illFormedFile, words(kindIllFormed, &illFormed))
+	load(illFormedFile, func(string) (err error) { c.edges.illForm, err = bitSet(len(c.tokens), illFormed); return err })
+	c.edges.any = len(splits)+len(illFormed) > 0
+	return err
 }
 
 // checkLengths holds the parts against each other.
@@ -234,9 +230,9 @@ func (c *Cache) checkLengths() error {
 		return fmt.Errorf("%s: %w: %d starts for %d blocks and turns", c.partPath(StartsKind), manifest.ErrDamaged, c.starts.len(), want)
 	}
 	n := len(c.tokens)
-	for _, r := range c.forms {
+	for form, r := range c.forms {
 		if len(r.offsets) != n+1 || r.offsets[0] != 0 || int(r.offsets[n]) != len(r.data) {
-			return fmt.Errorf("%s: %w: offsets and tokens do not agree", c.partPath(ArenasKind), manifest.ErrDamaged)
+			return fmt.Errorf("%s: %w: offsets, rendering and tokens do not agree", c.offsetsPath(Form(form)), manifest.ErrDamaged)
 		}
 	}
 	if n == 0 || n != c.Arenas.Tokens {
@@ -247,6 +243,10 @@ func (c *Cache) checkLengths() error {
 
 func (c *Cache) partPath(kind string) string {
 	return filepath.Join(c.Root, kind, c.Manifest.Parts[kind].Key)
+}
+
+func (c *Cache) offsetsPath(form Form) string {
+	return filepath.Join(c.partPath(ArenasKind), [...]string{Text: textOffsetsFile, IDs: idOffsetsFile}[form])
 }
 
 // Path returns the dataset's directory.
@@ -274,22 +274,16 @@ type edges struct {
 	split, illForm []uint64
 }
 
-func (e *edges) set(n int, splits, illFormed []uint32) error {
-	fill := func(list []uint32) ([]uint64, error) {
-		set := make([]uint64, n/64+1)
-		for _, k := range list {
-			if int(k) >= n {
-				return nil, fmt.Errorf("boundary or token %d of %d", k, n)
-			}
-			set[k/64] |= 1 << (k % 64)
+// bitSet returns the listed tokens or boundaries of a corpus of n tokens as a set.
+func bitSet(n int, list []uint32) ([]uint64, error) {
+	set := make([]uint64, n/64+1)
+	for _, k := range list {
+		if int(k) >= n {
+			return nil, fmt.Errorf("%w: %d of %d tokens", manifest.ErrDamaged, k, n)
 		}
-		return set, nil
+		set[k/64] |= 1 << (k % 64)
 	}
-	var err1, err2 error
-	e.split, err1 = fill(splits)
-	e.illForm, err2 = fill(illFormed)
-	e.any = len(splits)+len(illFormed) > 0
-	return errors.Join(err1, err2)
+	return set, nil
 }
 
 // rough reports whether a window needs the slow path. It may wrap around the end of the corpus of n tokens.
@@ -297,13 +291,31 @@ func (e *edges) rough(start, length uint32, n int) bool {
 	if !e.any || length == 0 {
 		return false
 	}
-	has := func(set []uint64, k uint64) bool { return set[k/64]&(1<<(k%64)) != 0 }
-	end := (uint64(start) + uint64(length)) % uint64(n)
-	if has(e.split, uint64(start)) || has(e.split, end) {
+	from, end := uint64(start), uint64(start)+uint64(length)
+	corpus := uint64(n)
+	if hasBit(e.split, from) || hasBit(e.split, end%corpus) {
 		return true
 	}
-	for k := range min(uint64(length), uint64(n)) {
-		if has(e.illForm, (uint64(start)+k)%uint64(n)) {
+	if end <= corpus {
+		return anyBit(e.illForm, from, end)
+	}
+	return anyBit(e.illForm, from, corpus) || anyBit(e.illForm, 0, min(end-corpus, from))
+}
+
+func hasBit(set []uint64, k uint64) bool { return set[k/64]&(1<<(k%64)) != 0 }
+
+// anyBit reports whether a bit in [from, to) is set; from < to.
+func anyBit(set []uint64, from, to uint64) bool {
+	first, last := from/64, (to-1)/64
+	head, tail := ^uint64(0)<<(from%64), ^uint64(0)>>(63-(to-1)%64)
+	if first == last {
+		return set[first]&head&tail != 0
+	}
+	if set[first]&head != 0 || set[last]&tail != 0 {
+		return true
+	}
+	for _, w := range set[first+1 : last] {
+		if w != 0 {
 			return true
 		}
 	}

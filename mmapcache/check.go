@@ -5,6 +5,7 @@ import "fmt"
 // check validates every index of the tables, so that no reader has to.
 func (s *Structure) check() error {
 	var sessions, turns, segments, runs, blocks uint64
+	var p Plan
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
 		if uint64(t.FirstSession) != sessions || uint64(t.FirstTurn) != turns || uint64(t.FirstSegment) != segments ||
@@ -20,7 +21,8 @@ func (s *Structure) check() error {
 			runs > uint64(s.Runs.Len()) || blocks > 1<<31 {
 			return fmt.Errorf("trace %d %q has more rows than there are", i, t.ID)
 		}
-		if err := s.Plan(i).check(); err != nil {
+		s.plan(i, &p)
+		if err := p.check(); err != nil {
 			return fmt.Errorf("trace %d %q: %w", i, t.ID, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -27,7 +28,7 @@ type Table[R any] struct {
 type column[R any] interface {
 	len() int
 	push(*R)
-	at(int, *R)
+	fill(first int, rows []R)
 	field() arrow.Field
 	write() arrow.ArrayData
 	read(arrow.Field, arrow.ArrayData) error
@@ -37,17 +38,20 @@ type column[R any] interface {
 func (t *Table[R]) Len() int { return t.columns[0].len() }
 
 // At returns row i.
-func (t *Table[R]) At(i int) (row R) {
+func (t *Table[R]) At(i int) R {
+	var row [1]R
 	for _, c := range t.columns {
-		c.at(i, &row)
+		c.fill(i, row[:])
 	}
-	return row
+	return row[0]
 }
 
 // Range appends rows first to first+n-1 to dst.
 func (t *Table[R]) Range(dst []R, first, n uint32) []R {
-	for i := first; i < first+n; i++ {
-		dst = append(dst, t.At(int(i)))
+	at := len(dst)
+	dst = slices.Grow(dst, int(n))[:at+int(n)]
+	for _, c := range t.columns {
+		c.fill(int(first), dst[at:])
 	}
 	return dst
 }
@@ -69,9 +73,14 @@ func number[R any, T arrow.NumericType](name string, of func(*R) *T) column[R] {
 	return &numbers[R, T]{name: name, of: of}
 }
 
-func (c *numbers[R, T]) len() int         { return len(c.values) }
-func (c *numbers[R, T]) push(row *R)      { c.values = append(c.values, *c.of(row)) }
-func (c *numbers[R, T]) at(i int, row *R) { *c.of(row) = c.values[i] }
+func (c *numbers[R, T]) len() int    { return len(c.values) }
+func (c *numbers[R, T]) push(row *R) { c.values = append(c.values, *c.of(row)) }
+func (c *numbers[R, T]) fill(first int, rows []R) {
+	of := c.of
+	for k, v := range c.values[first : first+len(rows)] {
+		*of(&rows[k]) = v
+	}
+}
 
 func (c *numbers[R, T]) field() arrow.Field {
 	return arrow.Field{Name: c.name, Type: arrow.GetDataType[T]()}
@@ -139,9 +148,13 @@ func text[R any](name string, of func(*R) *string) column[R] {
 	return &texts[R]{name: name, of: of}
 }
 
-func (c *texts[R]) len() int         { return len(c.values) }
-func (c *texts[R]) push(row *R)      { c.values = append(c.values, *c.of(row)) }
-func (c *texts[R]) at(i int, row *R) { *c.of(row) = c.values[i] }
+func (c *texts[R]) len() int    { return len(c.values) }
+func (c *texts[R]) push(row *R) { c.values = append(c.values, *c.of(row)) }
+func (c *texts[R]) fill(first int, rows []R) {
+	for k := range rows {
+		*c.of(&rows[k]) = c.values[first+k]
+	}
+}
 
 func (c *texts[R]) field() arrow.Field {
 	return arrow.Field{Name: c.name, Type: arrow.BinaryTypes.String}
@@ -181,7 +194,11 @@ func word[R any](name string, of func(*R) *string) column[R] {
 	return &words[R]{numbers: numbers[R, uint32]{name: name}, word: of}
 }
 
-func (c *words[R]) at(i int, row *R) { *c.word(row) = c.set[c.values[i]] }
+func (c *words[R]) fill(first int, rows []R) {
+	for k := range rows {
+		*c.word(&rows[k]) = c.set[c.values[first+k]]
+	}
+}
 
 func (c *words[R]) push(row *R) {
 	w := *c.word(row)
@@ -241,6 +258,8 @@ func (t *Table[R]) writeTo(w io.Writer) error {
 
 // read points the columns into the bytes of an Arrow IPC file, which stay mapped as long as the table is used. Errors
 // wrap manifest.ErrDamaged.
+//
+// The caller has held data against its digest: one flipped bit can make the library (v18.8.0) ask for 64 GB.
 func (t *Table[R]) read(data []byte) (err error) {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{manifest.ErrDamaged}, args...)...)

@@ -110,12 +110,17 @@ func (s *Structure) Append(p *Plan) error {
 
 // Plan returns the plan of trace i again, as it was appended.
 func (s *Structure) Plan(i int) *Plan {
+	p := new(Plan)
+	s.plan(i, p)
+	return p
+}
+
+// plan is Plan into slices that are used again.
+func (s *Structure) plan(i int, p *Plan) {
 	t := s.Traces.At(i)
-	return &Plan{
-		Trace:    t,
-		Sessions: s.Sessions.Range(nil, t.FirstSession, t.Sessions),
-		Turns:    s.Turns.Range(nil, t.FirstTurn, t.Turns),
-		Segments: s.Segments.Range(nil, t.FirstSegment, t.Segments),
-		Runs:     s.Runs.Range(nil, t.FirstRun, t.Runs),
-	}
+	p.Trace = t
+	p.Sessions = s.Sessions.Range(p.Sessions[:0], t.FirstSession, t.Sessions)
+	p.Turns = s.Turns.Range(p.Turns[:0], t.FirstTurn, t.Turns)
+	p.Segments = s.Segments.Range(p.Segments[:0], t.FirstSegment, t.Segments)
+	p.Runs = s.Runs.Range(p.Runs[:0], t.FirstRun, t.Runs)
 }

@@ -1,6 +1,7 @@
 package mmapcache
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -17,7 +18,7 @@ type Tree struct {
 	at    []uint32 // byte start of every block, then of every turn's filler
 	ends  []uint64 // bytes of all blocks up to and with this one
 	fill  []uint64 // bytes of every turn's filler
-	rough []bool   // blocks, then fillers, that need the slow path; nil where none does
+	rough []byte   // 1 for every block, then filler, that needs the slow path; nil where none can
 }
 
 // Tree loads trace i for a form. It costs some nanoseconds per block.
@@ -34,7 +35,7 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &Tree{Plan: p, cache: c, form: form, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
 	if form == Text && c.edges.any {
-		t.rough = make([]bool, blocks+turns)
+		t.rough = make([]byte, blocks+turns)
 	}
 	for b := range blocks {
 		size, err := t.place(b, c.starts.at(int(p.Trace.FirstBlock)+b), p.Trace.BlockSize)
@@ -62,12 +63,12 @@ func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
 		path := filepath.Join(t.cache.partPath(StartsKind), startsFile)
 		return 0, fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, corpus)
 	}
-	if t.rough != nil {
-		t.rough[slot] = t.cache.edges.rough(start, n, int(corpus))
+	if t.rough != nil && t.cache.edges.rough(start, n, int(corpus)) {
+		t.rough[slot] = 1
 	}
 	size, ok := t.cache.forms[t.form].window(start, n)
 	if !ok {
-		return 0, fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.partPath(ArenasKind), manifest.ErrDamaged, start, uint64(start)+uint64(n))
+		return 0, fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.form), manifest.ErrDamaged, start, uint64(start)+uint64(n))
 	}
 	t.at[slot] = t.cache.forms[t.form].offsets[start]
 	return size, nil
@@ -110,8 +111,7 @@ type Prompt struct {
 // Message is one message of a prompt.
 type Message struct {
 	Role Role
-	Size int // bytes of its content, in the form of the tree
-	slow bool
+	Size int      // bytes of its content, in the form of the tree
 	path [2]int32 // its segments: path[lo:hi]
 }
 
@@ -135,7 +135,9 @@ func (t *Tree) Prompt(turn int, p *Prompt) {
 		p.Tokens += t.tokens(s)
 	}
 	if t.rough != nil {
-		p.findSlow()
+		for k := range p.Messages {
+			p.Messages[k].Size += p.replaced(&p.Messages[k])
+		}
 	}
 }
 
@@ -159,38 +161,68 @@ func (t *Tree) fillerStart(turn uint32) uint32 {
 	return t.cache.starts.at(t.cache.Structure.Blocks() + int(t.Trace.FirstTurn) + int(turn))
 }
 
-// findSlow marks the messages in which a window begins or ends inside a character or covers ill-formed bytes, and
-// corrects their sizes.
-func (p *Prompt) findSlow() {
-	for k := range p.Messages {
-		m := &p.Messages[k]
-		for _, id := range p.path[m.path[0]:m.path[1]] {
-			if m.slow = p.tree.isRough(&p.tree.Segments[id]); m.slow {
-				p.scratch = p.appendSlow(p.scratch[:0], m)
-				m.Size = len(p.scratch)
-				break
-			}
-		}
+// slot returns where the place of a segment's window number k is kept.
+func (t *Tree) slot(s *Segment, k uint32) uint32 {
+	if s.Part&Filler != 0 {
+		return t.Trace.Blocks + s.First
 	}
+	return s.First + k
 }
 
-func (t *Tree) isRough(s *Segment) bool {
+// windows returns the number of windows of a segment.
+func (s *Segment) windows() uint32 {
 	if s.Part&Filler != 0 {
-		return t.rough[int(t.Trace.Blocks)+int(s.First)]
+		return 1
 	}
-	for _, r := range t.rough[s.First : s.First+s.Count] {
-		if r {
-			return true
+	return s.Count
+}
+
+// The slow path. A window is rough if it begins or ends inside a character, or covers ill-formed bytes; any other begins
+// and ends with a whole character and holds nothing but such. So what is ill-formed in the text of a message never
+// reaches beyond a group of rough windows side by side, and decoding every group as a whole, one U+FFFD for each
+// maximal ill-formed subsequence, is decoding the message as a whole.
+
+// replaced returns by how many bytes the replacements make a message longer than its windows (less than 0: shorter).
+func (p *Prompt) replaced(m *Message) int {
+	t, more := p.tree, 0
+	group := p.scratch[:0]
+	for _, id := range p.path[m.path[0]:m.path[1]] {
+		s := &t.Segments[id]
+		for k, n := uint32(0), s.windows(); k < n; k++ {
+			first := t.slot(s, k)
+			smooth := bytes.IndexByte(t.rough[first:first+n-k], 1)
+			if smooth != 0 && len(group) > 0 {
+				more += validGrowth(group)
+				group = group[:0]
+			}
+			if smooth < 0 {
+				break
+			}
+			k += uint32(smooth)
+			at, size := t.window(s, k)
+			group = t.cache.forms[t.form].append(group, at, size)
 		}
 	}
-	return false
+	more += validGrowth(group)
+	p.scratch = group[:0]
+	return more
+}
+
+// window returns where window k of a segment lies in the rendering, in bytes.
+func (t *Tree) window(s *Segment, k uint32) (at, size uint64) {
+	if s.Part&Filler != 0 {
+		return uint64(t.at[t.Trace.Blocks+s.First]), t.size(s)
+	}
+	b := s.First + k
+	return uint64(t.at[b]), t.ends[b+1] - t.ends[b]
 }
 
 // Cursor is a place in a prompt: the next byte to append lies in message Message.
 type Cursor struct {
 	Message int
 	segment int32  // within the message
-	block   uint32 // within the segment
+	window  uint32 // within the segment
+	group   []byte // rough windows that have been passed and not yet appended
 }
 
 // Append appends the content of message k to dst: in the form Text what stands between the quotes of a JSON string, in
@@ -202,54 +234,38 @@ func (p *Prompt) Append(dst []byte, k int) []byte {
 
 // AppendSome appends content of the message that the cursor stands in until dst holds limit bytes or more, or the
 // message ends, which it reports. It does not allocate if dst has room for limit bytes and one window more, but for
-// messages on the slow path, which are appended whole.
+// rough windows.
 func (p *Prompt) AppendSome(dst []byte, c *Cursor, limit int) (_ []byte, ended bool) {
-	m := &p.Messages[c.Message]
-	if m.slow {
-		dst, ended = p.appendSlow(dst, m), true
-	} else {
-		dst, ended = p.appendParts(dst, m, c, limit)
-	}
-	if ended {
-		*c = Cursor{Message: c.Message + 1}
-	}
-	return dst, ended
-}
-
-func (p *Prompt) appendParts(dst []byte, m *Message, c *Cursor, limit int) (_ []byte, ended bool) {
-	t := p.tree
+	t, m := p.tree, &p.Messages[c.Message]
 	r := &t.cache.forms[t.form]
 	for path := p.path[m.path[0]:m.path[1]]; int(c.segment) < len(path); c.segment++ {
 		s := &t.Segments[path[c.segment]]
-		if s.Part&Filler != 0 {
+		for n := s.windows(); c.window < n; c.window++ {
 			if len(dst) >= limit {
 				return dst, false
 			}
-			dst = r.append(dst, uint64(t.at[t.Trace.Blocks+s.First]), t.size(s))
-			continue
-		}
-		for ; c.block < s.Count; c.block++ {
-			if len(dst) >= limit {
-				return dst, false
+			at, size := t.window(s, c.window)
+			if t.rough != nil {
+				if t.rough[t.slot(s, c.window)] != 0 {
+					c.group = r.append(c.group, at, size)
+					continue
+				}
+				if len(c.group) > 0 {
+					dst = appendValid(dst, c.group)
+					c.group = c.group[:0]
+				}
 			}
-			b := s.First + c.block
-			at, size := uint64(t.at[b]), t.ends[b+1]-t.ends[b]
 			if at+size <= uint64(len(r.data)) {
 				dst = append(dst, r.data[at:at+size]...)
 			} else {
 				dst = r.append(dst, at, size)
 			}
 		}
-		c.block = 0
+		c.window = 0
 	}
+	dst = appendValid(dst, c.group)
+	*c = Cursor{Message: c.Message + 1}
 	return dst, true
-}
-
-// appendSlow appends the content of a message decoded as a whole: one U+FFFD for every maximal ill-formed subsequence,
-// wherever the windows meet.
-func (p *Prompt) appendSlow(dst []byte, m *Message) []byte {
-	raw, _ := p.appendParts(nil, m, &Cursor{}, math.MaxInt)
-	return appendValid(dst, raw)
 }
 
 // TokenIDs appends the token ids of message k to dst: the slow, plain way, which tests hold the renderings against.

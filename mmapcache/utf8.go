@@ -56,3 +56,17 @@ func appendValid(dst, raw []byte) []byte {
 	}
 	return dst
 }
+
+// validGrowth returns by how many bytes appendValid makes raw longer (less than 0: shorter).
+func validGrowth(raw []byte) (more int) {
+	for len(raw) > 0 {
+		if n := illFormed(raw); n > 0 {
+			more += len(replacement) - n
+			raw = raw[n:]
+			continue
+		}
+		_, n := utf8.DecodeRune(raw)
+		raw = raw[n:]
+	}
+	return more
+}

@@ -144,7 +144,7 @@ func (v *Verification) spans(ctx context.Context, root, key string) error {
 			offsets := c.forms[f].offsets
 			for k := 1; k < len(offsets); k++ {
 				if offsets[k-1] > offsets[k] {
-					return fmt.Errorf("%s: %w: offset %d goes back", c.partPath(ArenasKind), manifest.ErrDamaged, k)
+					return fmt.Errorf("%s: %w: offset %d goes back", c.offsetsPath(Form(f)), manifest.ErrDamaged, k)
 				}
 			}
 		}

@@ -45,41 +45,38 @@ func commonPrefix(a, b IDs) int {
 // textLen returns the number of bytes of a run of ids >= 0 written in decimal with one comma after each.
 func (r Run) textLen() int {
 	n := 0
-	for r.N > 0 {
-		digits, k := r.equalWidth()
+	for done := 0; done < r.N; {
+		digits, k := equalWidth(r.First+int64(done), r.N-done)
 		n += k * (digits + 1)
-		r.First += int64(k)
-		r.N -= k
+		done += k
 	}
 	return n
 }
 
 // idsWithin returns how many whole ids of the run, each with its comma, stand in the first n bytes of its text.
 func (r Run) idsWithin(n int) int {
-	ids := 0
-	for r.N > 0 {
-		digits, k := r.equalWidth()
+	done := 0
+	for done < r.N {
+		digits, k := equalWidth(r.First+int64(done), r.N-done)
 		fit := min(k, n/(digits+1))
-		ids += fit
+		done += fit
 		n -= fit * (digits + 1)
 		if fit < k {
 			break
 		}
-		r.First += int64(k)
-		r.N -= k
 	}
-	return ids
+	return done
 }
 
-// equalWidth returns the decimal digits of the run's first id, which is >= 0, and how many ids from it on have as many.
-func (r Run) equalWidth() (digits, n int) {
+// equalWidth returns the decimal digits of id, which is >= 0, and how many of the n ids from it on have as many.
+func equalWidth(id int64, n int) (digits, equal int) {
 	digits, limit := 1, int64(10)
-	for r.First >= limit {
+	for id >= limit {
 		digits++
 		if digits == 19 {
-			return digits, r.N // the last width of int64
+			return digits, n // the last width of int64
 		}
 		limit *= 10
 	}
-	return digits, int(min(int64(r.N), limit-r.First))
+	return digits, int(min(int64(n), limit-id))
 }

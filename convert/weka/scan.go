@@ -16,6 +16,9 @@ import (
 // larger number is damage.
 const MaxTokens = 1 << 24
 
+// MaxSeconds bounds recorded times, in seconds: far above any clock, far below what milliseconds as float64 hold.
+const MaxSeconds = 1e15
+
 // Scan reads one trace from the bytes of one JSON value. Nothing of the result refers to data afterwards.
 //
 // It is written by hand for what trace files are: 97.9 % of their bytes are hash_ids, most of which repeat the list
@@ -408,7 +411,8 @@ func (s *scanner) wantText() string {
 	return s.text()
 }
 
-func (s *scanner) wantFloat() float64 {
+// wantTime reads a number of seconds.
+func (s *scanner) wantTime() float64 {
 	if !s.want("number") {
 		return 0
 	}
@@ -418,7 +422,9 @@ func (s *scanner) wantFloat() float64 {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) {
-		s.fail(NotFinite, "%s is no finite number", text)
+		s.fail(NotFinite, "%s is no finite number", clip([]byte(text)))
+	} else if math.Abs(v) > MaxSeconds {
+		s.fail(TooLarge, "%s seconds: beyond %g", clip([]byte(text)), MaxSeconds)
 	}
 	return v
 }
@@ -428,7 +434,7 @@ func (s *scanner) wantSeconds() Seconds {
 	if s.null() {
 		return Seconds{}
 	}
-	return Seconds{s.wantFloat(), true}
+	return Seconds{s.wantTime(), true}
 }
 
 // wantInt reads a number that is whole.
@@ -751,7 +757,7 @@ func (s *scanner) value(e *element, k key, inside bool) {
 	m := &e.marker
 	switch k {
 	case keyT:
-		e.T = s.wantFloat()
+		e.T = s.wantTime()
 	case keyType:
 		e.kind = s.wantText()
 	case keyModel:

@@ -1,0 +1,153 @@
+package mmapcache
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Sending is copying windows; what is sent is the message decoded as a whole, wherever the windows were cut.
+func TestPromptIsTheMessageDecodedAsAWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y := drawToy(t)
+		root, err := os.MkdirTemp("", "agentx-prompt-*")
+		require.NoError(t, err)
+		defer os.RemoveAll(root)
+		c := open(t, root, y.build(t, root, ""))
+		for i := range y.plans {
+			for _, form := range []Form{Text, IDs} {
+				tree, err := c.Tree(i, form)
+				require.NoError(t, err)
+				checkPrompts(t, y, i, tree)
+			}
+		}
+	})
+}
+
+// checkPrompts holds every prompt of a tree against the truth.
+func checkPrompts(t require.TestingT, y *toy, trace int, tree *Tree) {
+	var p Prompt
+	for turn := range tree.Turns {
+		want := y.prompt(trace, turn)
+		tree.Prompt(turn, &p)
+		require.Len(t, p.Messages, len(want))
+		tokens := 0
+		for k, m := range want {
+			tokens += len(m.tokens)
+			require.Equal(t, m.role, p.Messages[k].Role)
+			require.Equal(t, m.tokens, p.TokenIDs(nil, k))
+			got := p.Append(nil, k)
+			require.Equal(t, p.Messages[k].Size, len(got), "size of message %d", k)
+			checkPieces(t, &p, k, got)
+			if tree.form == IDs {
+				ids := ""
+				for _, id := range m.tokens {
+					ids += strconv.Itoa(int(id)) + ","
+				}
+				require.Equal(t, ids, string(got))
+				continue
+			}
+			require.Equal(t, decode(m.raw), string(p.Content(nil, k)))
+			var text string
+			require.NoError(t, json.Unmarshal([]byte(`"`+string(got)+`"`), &text))
+			require.Equal(t, decode(m.raw), text)
+		}
+		require.Equal(t, tokens, p.Tokens)
+	}
+}
+
+// checkPieces holds content that is appended in pieces of every small limit against the whole.
+func checkPieces(t require.TestingT, p *Prompt, k int, whole []byte) {
+	for limit := 1; limit <= 9; limit++ {
+		var got []byte
+		for at, ended := (Cursor{Message: k}), false; !ended; {
+			var piece []byte
+			piece, ended = p.AppendSome(make([]byte, 0, limit), &at, limit)
+			if !ended {
+				require.GreaterOrEqual(t, len(piece), limit)
+				require.Equal(t, k, at.Message)
+			} else {
+				require.Equal(t, Cursor{Message: k + 1}, at)
+			}
+			got = append(got, piece...)
+		}
+		require.Equal(t, string(whole), string(got), "limit %d", limit)
+	}
+}
+
+// plainToy has one trace over a corpus of n plain tokens.
+func plainToy(n int) *toy {
+	y := &toy{plans: []*Plan{{
+		Trace:    Trace{ID: "t", Scope: "local", BlockSize: 4, Blocks: 3},
+		Sessions: []Session{{ID: "t", Parent: None, Turns: 2, SpawnTurn: None, JoinTurn: None}},
+		Turns:    []Turn{{In: 14, IDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, IDs: 3, Last: 3, Model: "m"}},
+		Segments: []Segment{
+			{Parent: None, Role: User, First: 0, Count: 3},
+			{Parent: 0, Role: User, Part: Continues | Filler, First: 0, Count: 2},
+			{Parent: 0, Role: Assistant, First: 1, Count: 2},
+			{Parent: 2, Role: User, Part: Filler, First: 1, Count: 4},
+		},
+		Runs: []BlockRun{{Scope: "t", ID: 1, First: 0, Count: 3}},
+	}}}
+	for k := range n {
+		y.corpus = append(y.corpus, uint32(k%8)) // characters of one byte
+	}
+	y.starts = [][]uint32{{0, uint32(n - 2), uint32(n / 2), uint32(n - 1), 1}}
+	return y
+}
+
+// A window may be longer than the corpus, begin anywhere in it, and wrap more than once.
+func TestWindowsWrap(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		y := plainToy(9)
+		y.corpus = y.corpus[:n]
+		for start := range uint32(n) {
+			for k := range y.starts[0] {
+				y.starts[0][k] = (start + uint32(k)) % uint32(n)
+			}
+			root := t.TempDir()
+			c := open(t, root, y.build(t, root, ""))
+			for _, form := range []Form{Text, IDs} {
+				tree, err := c.Tree(0, form)
+				require.NoError(t, err)
+				checkPrompts(t, y, 0, tree)
+			}
+		}
+	}
+}
+
+func TestPromptDoesNotAllocate(t *testing.T) {
+	y := plainToy(100)
+	root := t.TempDir()
+	c := open(t, root, y.build(t, root, ""))
+	for _, form := range []Form{Text, IDs} {
+		tree, err := c.Tree(0, form)
+		require.NoError(t, err)
+		var p Prompt
+		buf := make([]byte, 0, 64)
+		send := func() {
+			for turn := range tree.Turns {
+				tree.Prompt(turn, &p)
+				for at := (Cursor{}); at.Message < len(p.Messages); {
+					buf, _ = p.AppendSome(buf[:0], &at, 16)
+				}
+			}
+		}
+		send()
+		assert.Zero(t, testing.AllocsPerRun(10, send))
+	}
+}
+
+func TestStartBeyondTheCorpusIsDamage(t *testing.T) {
+	y := plainToy(20)
+	y.starts[0][1] = 20
+	root := t.TempDir()
+	c := open(t, root, y.build(t, root, ""))
+	_, err := c.Tree(0, Text)
+	assert.ErrorContains(t, err, startsFile+": damaged")
+}

@@ -1,0 +1,210 @@
+package mmapcache
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+)
+
+// twins builds two datasets that share a structure and arenas, and returns their keys.
+func twins(t *testing.T, root string) (first, second string) {
+	y := plainToy(40)
+	first = y.build(t, root, "first")
+	m, err := readManifest(root, DatasetKind, first, "")
+	require.NoError(t, err)
+	starts := y.part(t, root, StartsKind, "second", func(b *Builder) error { return y.writeStarts(t, b) })
+	second = y.part(t, root, DatasetKind, "second", func(b *Builder) error {
+		b.manifest.Parts = map[string]manifest.Part{}
+		for kind, part := range m.Parts {
+			b.manifest.Parts[kind] = part
+		}
+		b.Name(starts)
+		return nil
+	}).Key
+	return first, second
+}
+
+// keysOf lists the directories of a root by kind.
+func keysOf(t *testing.T, root string) map[string]int {
+	list, err := List(root)
+	require.NoError(t, err)
+	n := map[string]int{}
+	for _, e := range list {
+		n[e.Kind]++
+	}
+	return n
+}
+
+func bytesOf(t *testing.T, dir string) (n int64) {
+	for _, data := range snapshotOf(t, dir) {
+		n += int64(len(data))
+	}
+	return n
+}
+
+func TestFind(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	t.Chdir(root)
+	for _, name := range []string{
+		key, key[:minPrefix], DatasetPath(root, key), DatasetPath(root, key) + "/",
+		filepath.Join("dataset", key), "./dataset/" + key + "/.",
+	} {
+		gotRoot, gotKey, err := Find(root, name)
+		require.NoError(t, err, name)
+		assert.Equal(t, root, gotRoot, name)
+		assert.Equal(t, key, gotKey, name)
+	}
+	t.Chdir(DatasetPath(root, key))
+	_, gotKey, err := Find("elsewhere", ".")
+	require.NoError(t, err)
+	assert.Equal(t, key, gotKey)
+}
+
+func TestFindSaysWhyNot(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	for _, name := range []string{"", "0123456789", key[:minPrefix-1], DatasetPath(root, "0123456789"), root, filepath.Join(root, "structure", key)} {
+		_, _, err := Find(root, name)
+		assert.ErrorIs(t, err, ErrNoCache, name)
+	}
+	_, _, err := Find(filepath.Join(root, "nothing"), key)
+	assert.ErrorIs(t, err, ErrNoCache)
+	require.NoError(t, os.Mkdir(DatasetPath(root, key[:minPrefix]+"0"), 0o777))
+	_, _, err = Find(root, key[:minPrefix])
+	assert.ErrorContains(t, err, "more than one")
+}
+
+func TestList(t *testing.T) {
+	root := t.TempDir()
+	none, err := List(filepath.Join(root, "nothing"))
+	require.NoError(t, err)
+	assert.NotNil(t, none)
+	assert.Empty(t, none)
+
+	first, second := twins(t, root)
+	young := filepath.Join(DatasetPath(root, first), manifest.ProvenanceName)
+	require.NoError(t, os.WriteFile(young, []byte(`{"created":"2030-01-01T00:00:00Z","sources":[{"path":"a"},{"path":"b"}]}`), 0o666))
+	require.NoError(t, os.Mkdir(DatasetPath(root, ".hidden"), 0o777))
+	require.NoError(t, os.WriteFile(DatasetPath(root, "file"), nil, 0o666))
+	require.NoError(t, os.Mkdir(DatasetPath(root, "empty"), 0o777))
+	list, err := List(root)
+	require.NoError(t, err)
+	var kinds, keys []string
+	for _, e := range list {
+		kinds = append(kinds, e.Kind)
+		keys = append(keys, e.Key)
+	}
+	assert.Equal(t, []string{DatasetKind, DatasetKind, DatasetKind, ArenasKind, StartsKind, StartsKind, StructureKind}, kinds)
+	assert.Equal(t, []string{"empty", second, first}, keys[:3], "by age, undated first")
+	assert.NotEmpty(t, list[0].Damaged)
+	assert.Empty(t, list[1].Damaged)
+	assert.Equal(t, "in", list[1].Source)
+	assert.Equal(t, "a and 1 more", list[2].Source)
+	assert.Equal(t, bytesOf(t, list[3].Path), list[3].Bytes)
+}
+
+func TestSizeIsThatOfDatasetAndParts(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	n, err := Size(root, key)
+	require.NoError(t, err)
+	assert.Equal(t, bytesOf(t, root), n)
+}
+
+func TestRemoveKeepsWhatOthersName(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	before := bytesOf(t, root)
+	freed, err := Remove(root, first)
+	require.NoError(t, err)
+	assert.Equal(t, before-bytesOf(t, root), freed)
+	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	v, err := Verify(t.Context(), root, second)
+	require.NoError(t, err)
+	assert.Empty(t, v.Damages)
+
+	_, err = Remove(root, second)
+	require.NoError(t, err)
+	assert.Empty(t, keysOf(t, root))
+	assert.Empty(t, snapshotOf(t, root))
+	assert.Empty(t, stagingOf(t, root))
+	_, err = Remove(root, second)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A dataset whose manifest cannot be read might name any part.
+func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
+	_, err := Remove(root, first)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+}
+
+func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
+	freed, err := Remove(root, key)
+	require.NoError(t, err)
+	assert.Positive(t, freed)
+	assert.Equal(t, map[string]int{StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+}
+
+func TestRemoveOfADatasetWhosePartsAreGone(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, os.RemoveAll(filepath.Join(root, StartsKind)))
+	_, err := Remove(root, key)
+	require.NoError(t, err)
+	assert.Empty(t, keysOf(t, root))
+}
+
+func TestLookup(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	m, err := Lookup(root, StructureKind, "0123456789")
+	require.NoError(t, err)
+	assert.Nil(t, m)
+	built := y.buildStructure(t, root, "")
+	m, err = Lookup(root, StructureKind, built.Key)
+	require.NoError(t, err)
+	assert.Equal(t, built.Digest, m.Digest)
+	dir := filepath.Join(root, StructureKind, built.Key)
+	for _, spoil := range []func(string) error{
+		func(path string) error { return os.Truncate(path, 10) }, os.Remove,
+		func(string) error { return os.Remove(filepath.Join(dir, manifest.FileName)) },
+	} {
+		require.NoError(t, spoil(filepath.Join(dir, "turns.arrow")))
+		m, err = Lookup(root, StructureKind, built.Key)
+		assert.ErrorIs(t, err, manifest.ErrDamaged)
+		assert.ErrorContains(t, err, dir)
+		assert.Nil(t, m)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	info, err := Describe(root, key)
+	require.NoError(t, err)
+	require.Len(t, info.Directories, 4)
+	for k, kind := range []string{DatasetKind, StructureKind, StartsKind, ArenasKind} {
+		assert.Equal(t, kind, info.Directories[k].Manifest.Kind)
+		assert.Equal(t, "host", info.Directories[k].Provenance.Host)
+	}
+	require.NoError(t, os.Remove(filepath.Join(info.Directories[2].Path, manifest.ProvenanceName)))
+	info, err = Describe(root, key)
+	require.NoError(t, err)
+	assert.Nil(t, info.Directories[2].Provenance)
+	require.NoError(t, durable.Remove(root, StartsKind+"/"+info.Directories[2].Manifest.Key))
+	_, err = Describe(root, key)
+	assert.Error(t, err)
+}

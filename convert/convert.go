@@ -140,6 +140,9 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.snapshot, err = hfsource.Resolve(ctx, c.o.Inputs, c.o.Source); err != nil {
 		return err
 	}
+	if c.o.Draws.Backend == weka.SHA256MT {
+		c.o.Draws.Stream = c.prompts.stream
+	}
 	c.result.InputBytes = c.snapshot.Bytes()
 	c.result.PassedOver = c.snapshot.PassedOver
 	return nil

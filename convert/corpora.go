@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/convert/corpus"
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -21,6 +22,7 @@ type prompts struct {
 	image     arenasImage
 	tokenizer string
 	name      string        // of the corpus
+	stream    string        // of AIPerf's seeds
 	load      func() []byte // its bytes
 }
 
@@ -30,13 +32,17 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 	if err != nil {
 		return prompts{}, err
 	}
-	p := prompts{tokenizer: tokenizerName, name: corpusName, image: arenasImage{maker: made(probes.Arenas), Tokenizer: digest}}
+	path, sonnet := strings.CutPrefix(corpusName, "sonnet:")
+	p := prompts{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probes.Arenas), Tokenizer: digest}}
 	switch {
 	case corpusName == "code":
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
 		p.load = corpus.Code
-	case strings.HasSuffix(corpusName, ".u32le"):
-		data, err := readCorpus(corpusName)
+	case strings.HasSuffix(path, ".u32le"):
+		if sonnet {
+			p.stream = weka.SonnetStream
+		}
+		data, err := readCorpus(path)
 		if err != nil {
 			return prompts{}, err
 		}
@@ -44,7 +50,7 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 		p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
 		p.load = func() []byte { return data }
 	default:
-		return prompts{}, fmt.Errorf("corpus %s: not known: want code, or a file FILE.u32le of token ids", corpusName)
+		return prompts{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", corpusName)
 	}
 	return p, nil
 }

@@ -20,21 +20,28 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	m := &merger{
 		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
 		skip: o.SkipInvalid, failed: cancel,
-		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}},
+		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
 	}
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	n := 0
-	err := snapshot.Rows(ctx, o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
+	submit := func(task func() planned) {
 		k := n
 		n++
 		group.SubmitErr(func() error {
-			m.add(k, planRow(row, o.Rules))
+			m.add(k, task())
 			return nil
 		})
+	}
+	files := &mooncakeFiles{rules: o.Rules, submit: submit}
+	err := snapshot.Rows(ctx, o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
+		if !files.take(row) {
+			submit(func() planned { return planRow(row, o.Rules) })
+		}
 		return ctx.Err()
 	})
+	files.end()
 	if waitErr := group.Wait(); err == nil {
 		err = waitErr
 	}
@@ -44,6 +51,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	if err == nil && m.structure.Traces.Len() == 0 {
 		err = fmt.Errorf("no trace in %d files (%d skipped as invalid)", len(snapshot.Files), len(m.facts.Skipped))
 	}
+	m.finish(o.Rules)
 	return m.structure, m.facts, err
 }
 
@@ -76,11 +84,59 @@ func planRow(row hfsource.Row, rules weka.Rules) planned {
 		return p
 	}
 	tr, err := weka.Scan(row.Data, rules)
-	if err == nil {
-		p.plan, p.notes, err = weka.MakePlan(tr, rules)
+	if err != nil {
+		p.err = err
+		return p
 	}
-	p.err = err
+	return planTrace(tr, p, rules)
+}
+
+// planTrace plans the trace that stands where p says.
+func planTrace(tr *weka.Trace, p planned, rules weka.Rules) planned {
+	p.plan, p.notes, p.err = weka.MakePlan(tr, rules)
 	return p
+}
+
+// mooncakeFiles takes the rows of Mooncake files, which become traces only together.
+type mooncakeFiles struct {
+	rules  weka.Rules
+	submit func(func() planned)
+	number int     // of Mooncake files begun
+	file   planned // where the file stands whose rows come
+	open   *weka.Mooncake
+}
+
+// take takes a row if its file is a Mooncake file, which the first row decides.
+func (f *mooncakeFiles) take(row hfsource.Row) bool {
+	if row.File != f.file.where || row.Number != f.file.place.file {
+		f.end()
+		f.file = planned{where: row.File, place: place{file: row.Number}}
+		if row.Err == nil && row.Line > 0 && weka.IsMooncake(row.Data) {
+			f.open = weka.NewMooncake(f.number, f.rules)
+			f.number++
+		}
+	}
+	if f.open == nil || row.Err != nil {
+		return false
+	}
+	defer row.Free()
+	if err := f.open.Add(row.Data); err != nil {
+		p := planned{where: row.Where(), place: place{row.Number, row.Line}, err: err}
+		f.submit(func() planned { return p })
+	}
+	return true
+}
+
+// end plans the traces of the file that is open.
+func (f *mooncakeFiles) end() {
+	if f.open == nil {
+		return
+	}
+	for _, t := range f.open.Traces() {
+		where := f.file
+		f.submit(func() planned { return planTrace(t, where, f.rules) })
+	}
+	f.open = nil
 }
 
 // merger puts plans, which come in any order, into the structure in the order of the input.
@@ -94,6 +150,7 @@ type merger struct {
 	done      bool
 	structure *mmapcache.Structure
 	facts     mmapcache.StructureFacts
+	global    map[uint32]*weka.GlobalCache // by block size
 }
 
 func (m *merger) add(k int, p planned) {
@@ -145,8 +202,38 @@ func (m *merger) take(p planned) error {
 	}
 	f.Dropped += len(p.notes.Dropped)
 	f.Ambiguous += p.notes.Ambiguous
+	f.Seams += p.notes.Seams
+	f.Unclassified += p.notes.Unclassified
+	if p.notes.Queries == nil {
+		f.ChainBreaks += p.notes.ChainBreaks // of a global scope they are counted over all traces
+	}
+	f.Generations[p.notes.Generation]++
+	if p.notes.Queries != nil {
+		m.share(p.plan.Trace.BlockSize, p.notes.Queries)
+	}
 	f.MaxBlockSize = max(f.MaxBlockSize, int(p.plan.Trace.BlockSize))
 	return m.structure.Append(p.plan)
+}
+
+// share adds a trace of global scope, about to be appended, to the cache that it shares with others.
+func (m *merger) share(blockSize uint32, queries []weka.Query) {
+	if m.global == nil {
+		m.global = map[uint32]*weka.GlobalCache{}
+	}
+	g := m.global[blockSize]
+	if g == nil {
+		g = &weka.GlobalCache{}
+		m.global[blockSize] = g
+	}
+	g.Add(queries, m.structure.Turns.Len())
+}
+
+// finish fills in what depends on all traces.
+func (m *merger) finish(r weka.Rules) {
+	for _, g := range m.global {
+		g.Count(r, m.structure.SetHits)
+		m.facts.ChainBreaks += g.ChainBreaks
+	}
 }
 
 // InvalidError is a trace that cannot be converted, with the file and line where it stands.

@@ -163,7 +163,10 @@ func Decode(data []byte) (*Manifest, error) {
 			return nil, fmt.Errorf("%w: bad file entry %q", ErrDamaged, f.Name)
 		}
 	}
-	m.PreImage, m.Digest = canonical, sum
+	m.PreImage = canonical
+	if again, err := m.Encode(); err != nil || !bytes.Equal(again, data) {
+		return nil, fmt.Errorf("%w: not in the form in which manifests are written", ErrDamaged)
+	}
 	return &m, nil
 }
 

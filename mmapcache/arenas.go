@@ -1,6 +1,7 @@
 package mmapcache
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -103,6 +104,38 @@ func appendEscaped(dst, b []byte) []byte {
 		}
 	}
 	return dst
+}
+
+// appendUnescaped appends what appendEscaped made text of. dst may be the beginning of text.
+func appendUnescaped(dst, text []byte) []byte {
+	for len(text) > 0 {
+		k := bytes.IndexByte(text, '\\')
+		if k < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:k]...)
+		c, n := text[k+1], 2
+		switch c {
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'u':
+			c, n = hexDigit(text[k+4])<<4|hexDigit(text[k+5]), 6
+		}
+		dst = append(dst, c)
+		text = text[k+n:]
+	}
+	return dst
+}
+
+func hexDigit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
 }
 
 // MarkerPieces are the token ids of the parts of a cache-bust marker, each encoded by itself: players do not tokenize,

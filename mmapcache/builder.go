@@ -101,6 +101,11 @@ type StructureFacts struct {
 	Dropped      int            `json:"dropped"`   // subagents that stand before any request
 	Ambiguous    int            `json:"ambiguous"` // markers whose clock was guessed
 	MaxBlockSize int            `json:"max_block_size"`
+	Seams        int            `json:"seams"`
+	Unclassified int            `json:"unclassified"` // requests without ids among side chains
+	ChainBreaks  int            `json:"chain_breaks"` // times a block followed another one than where it was first seen
+	Generations  map[string]int `json:"generations"`  // traces by generation of the format
+	Rules        TimeRules      `json:"rules"`
 }
 
 // Skipped is a trace that was left out.
@@ -122,6 +127,7 @@ func (b *Builder) BuildStructure(s *Structure, facts StructureFacts) error {
 		{s.Turns.file, s.Turns.writeTo},
 		{s.Segments.file, s.Segments.writeTo},
 		{s.Runs.file, s.Runs.writeTo},
+		{s.Tools.file, s.Tools.writeTo},
 	}
 	for _, f := range files {
 		if err := b.file(f.name, f.write); err != nil {

@@ -170,7 +170,7 @@ func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) e
 	s := c.Structure
 	for name, read := range map[string]func([]byte) error{
 		s.Traces.file: s.Traces.read, s.Sessions.file: s.Sessions.read, s.Turns.file: s.Turns.read,
-		s.Segments.file: s.Segments.read, s.Runs.file: s.Runs.read,
+		s.Segments.file: s.Segments.read, s.Runs.file: s.Runs.read, s.Tools.file: s.Tools.read,
 	} {
 		f, mp := files[name], files[name]
 		if f == nil {
@@ -304,8 +304,11 @@ func (e *edges) rough(start, length uint32, n int) bool {
 
 func hasBit(set []uint64, k uint64) bool { return set[k/64]&(1<<(k%64)) != 0 }
 
-// anyBit reports whether a bit in [from, to) is set; from < to.
+// anyBit reports whether a bit in [from, to) is set.
 func anyBit(set []uint64, from, to uint64) bool {
+	if from >= to {
+		return false
+	}
 	first, last := from/64, (to-1)/64
 	head, tail := ^uint64(0)<<(from%64), ^uint64(0)>>(63-(to-1)%64)
 	if first == last {

@@ -4,21 +4,22 @@ import "fmt"
 
 // check validates every index of the tables, so that no reader has to.
 func (s *Structure) check() error {
-	var sessions, turns, segments, runs, blocks uint64
+	var sessions, turns, segments, runs, tools, blocks uint64
 	var p Plan
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
 		if uint64(t.FirstSession) != sessions || uint64(t.FirstTurn) != turns || uint64(t.FirstSegment) != segments ||
-			uint64(t.FirstRun) != runs || uint64(t.FirstBlock) != blocks {
+			uint64(t.FirstRun) != runs || uint64(t.FirstTool) != tools || uint64(t.FirstBlock) != blocks {
 			return fmt.Errorf("trace %d %q does not begin where the one before ends", i, t.ID)
 		}
 		sessions += uint64(t.Sessions)
 		turns += uint64(t.Turns)
 		segments += uint64(t.Segments)
 		runs += uint64(t.Runs)
+		tools += uint64(t.Tools)
 		blocks += uint64(t.Blocks)
 		if sessions > uint64(s.Sessions.Len()) || turns > uint64(s.Turns.Len()) || segments > uint64(s.Segments.Len()) ||
-			runs > uint64(s.Runs.Len()) || blocks > 1<<31 {
+			runs > uint64(s.Runs.Len()) || tools > uint64(s.Tools.Len()) || blocks > 1<<31 {
 			return fmt.Errorf("trace %d %q has more rows than there are", i, t.ID)
 		}
 		s.plan(i, &p)
@@ -27,7 +28,7 @@ func (s *Structure) check() error {
 		}
 	}
 	if sessions != uint64(s.Sessions.Len()) || turns != uint64(s.Turns.Len()) || segments != uint64(s.Segments.Len()) ||
-		runs != uint64(s.Runs.Len()) {
+		runs != uint64(s.Runs.Len()) || tools != uint64(s.Tools.Len()) {
 		return fmt.Errorf("tables hold rows of no trace")
 	}
 	s.blocks = blocks
@@ -54,11 +55,16 @@ func (p *Plan) check() error {
 		return fmt.Errorf("%d turns in sessions, %d in the trace", next, t.Turns)
 	}
 	for i, s := range p.Segments {
-		bad := s.Parent < None || int(s.Parent) >= i || s.Role > Assistant || s.Part > Continues|Filler
-		if s.Part&Filler != 0 {
-			bad = bad || s.First >= t.Turns || s.Count != p.Turns[s.First].FillerTokens(t.BlockSize)
-		} else {
+		bad := s.Parent < None || int(s.Parent) >= i || s.Role > Assistant
+		switch s.Part &^ Continues {
+		case Filler:
+			bad = bad || s.First >= t.Turns || s.Count != p.Turns[min(s.First, t.Turns-1)].FillerTokens(t.BlockSize)
+		case Head:
+			bad = bad || s.First >= t.Blocks || s.Count == 0 || s.Count >= t.BlockSize
+		case 0:
 			bad = bad || uint64(s.First)+uint64(s.Count) > uint64(t.Blocks)
+		default:
+			bad = true
 		}
 		if bad || s.Part&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role) {
 			return fmt.Errorf("segment %d: bad row %+v", i, s)
@@ -67,6 +73,11 @@ func (p *Plan) check() error {
 	for i, u := range p.Turns {
 		if u.Last < None || int(u.Last) >= len(p.Segments) || u.Input > ToolResult {
 			return fmt.Errorf("turn %d: bad row", i)
+		}
+	}
+	for i, r := range p.Tools {
+		if r.Segment < 0 || int(r.Segment) >= len(p.Segments) || p.Segments[r.Segment].Part&Continues != 0 || p.Segments[r.Segment].Parent == None {
+			return fmt.Errorf("tool %d: bad row", i)
 		}
 	}
 	blocks := uint64(0)

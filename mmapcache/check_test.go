@@ -40,7 +40,7 @@ func TestBadIndicesAreRefused(t *testing.T) {
 		"segment's parent":      func(p *Plan) { p.Segments[2].Parent = 2 },
 		"negative parent":       func(p *Plan) { p.Segments[2].Parent = -2 },
 		"role":                  func(p *Plan) { p.Segments[0].Role = 3 },
-		"part":                  func(p *Plan) { p.Segments[0].Part = 4 },
+		"part":                  func(p *Plan) { p.Segments[0].Part = 8 },
 		"continues nothing":     func(p *Plan) { p.Segments[0].Part = Continues },
 		"continues other role":  func(p *Plan) { p.Segments[2].Part = Continues },
 		"blocks":                func(p *Plan) { p.Segments[0].Count = 4 },

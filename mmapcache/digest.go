@@ -3,10 +3,10 @@ package mmapcache
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"hash"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,18 +44,23 @@ func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 		if err != nil {
 			return err
 		}
-		d = t.digest(model)
-		return nil
+		d, err = t.digest(model)
+		return err
 	})
 	return d, err
 }
 
-func (t *Tree) digest(model string) Digest {
-	d := Digest{ID: t.Trace.ID, Conversations: len(t.Sessions), Turns: len(t.Turns)}
+func (t *Tree) digest(model string) (d Digest, err error) {
+	d = Digest{ID: t.Trace.ID, Conversations: len(t.Sessions), Turns: len(t.Turns)}
 	structure, timing, cache, messages := lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}
-	branches := t.Branches()
+	rules := t.cache.Facts.Rules
+	times, err := t.Times(rules, View{})
+	if err != nil {
+		return d, err
+	}
+	branches := times.Branches
 	var prompt Prompt
-	var content []byte
+	sums := messageSums{known: make([][]string, len(t.Segments))}
 	for n, s := range t.Sessions {
 		parent, depth, root := "-", "1", "0"
 		if s.Parent == None {
@@ -63,17 +68,16 @@ func (t *Tree) digest(model string) Digest {
 		} else {
 			parent = t.Sessions[s.Parent].ID
 		}
-		structure.put("C", s.ID, parent, root, depth, t.replayScope(s), strconv.Itoa(int(s.Turns)))
+		structure.put("C", s.ID, parent, root, depth, t.ReplayScope(n, rules.ParsedScope), strconv.Itoa(int(s.Turns)))
 		for _, l := range []lines{timing, cache, messages} {
 			l.put("C", s.ID)
 		}
 		if n == 0 {
 			for _, b := range branches {
-				structure.put("B", b.ID, "spawn", flag(b.Join == None), strings.Join(b.children(t), ","))
+				structure.put("B", b.ID, "spawn", flag(b.Join == None), t.sessionIDs(b.Sessions))
 				timing.put("B", b.ID, timeText(b.Start))
 			}
 		}
-		shift := t.shift(branches, n)
 		for k := range s.Turns {
 			row := s.FirstTurn + k
 			u := t.Turns[row]
@@ -94,17 +98,9 @@ func (t *Tree) digest(model string) Digest {
 				spawns = branchIDs(branches, func(b Branch) bool { return b.Spawn == int32(k) })
 				joins = branchIDs(branches, func(b Branch) bool { return b.Join == int32(k) })
 			}
-			structure.put("T", turn, s.Kind.String(), strconv.Itoa(int(u.Outer)), inner, name, strconv.Itoa(u.MaxTokens()), kind, spawns, joins, "-")
-			delay := math.NaN()
-			if k > 0 {
-				before := t.Turns[row-1]
-				delay = timeline.Delay(before.T, before.APITime, u.T)
-			}
-			api := math.NaN()
-			if !math.IsNaN(u.APITime) {
-				api = timeline.Duration(u.APITime)
-			}
-			timing.put("T", turn, timeText(u.T*1000+shift), timeText(delay), timeText(api))
+			structure.put("T", turn, s.Kind.String(), strconv.Itoa(int(u.Outer)), inner, name, strconv.Itoa(rules.MaxTokens(s.Kind, u)), kind, spawns, joins, t.turnIDs(times.After[row]))
+			played := times.Turns[row]
+			timing.put("T", turn, timeText(played.Start), timeText(played.Delay), timeText(played.API))
 			cache.put("T", turn, strconv.Itoa(int(u.Hits)), strconv.Itoa(int(u.IDs)))
 			d.HitBlocks += int(u.Hits)
 			d.TotalBlocks += int(u.IDs)
@@ -113,24 +109,47 @@ func (t *Tree) digest(model string) Digest {
 			messages.put("W", turn, strconv.Itoa(len(prompt.Messages)))
 			d.WireMessages += len(prompt.Messages)
 			for m := range prompt.Messages {
-				content = prompt.Content(content[:0], m)
-				sum := sha256.Sum256(content)
-				messages.put("M", prompt.Messages[m].Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:]))
+				messages.put(sums.of(&prompt, m)...)
 			}
 		}
 	}
 	d.Structure, d.Timing, d.Cache, d.Messages = structure.sum(), timing.sum(), cache.sum(), messages.sum()
-	return d
+	return d, nil
 }
 
 // Content appends the content of message k as plain UTF-8, unescaped. The tree's form is Text.
 func (p *Prompt) Content(dst []byte, k int) []byte {
-	quoted := append(p.Append([]byte{'"'}, k), '"')
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		panic(fmt.Sprintf("rendering of turn is no JSON string: %v", err)) // appendEscaped and appendValid see to it
+	return appendUnescaped(dst, p.Append(nil, k))
+}
+
+// messageSums are the fields of messages by their last segment, which decides a message: most are sent by many turns.
+type messageSums struct {
+	known [][]string
+	text  []byte
+}
+
+func (s *messageSums) of(p *Prompt, k int) []string {
+	m := p.Messages[k]
+	last := p.path[m.path[1]-1]
+	if m.Tool != None {
+		s.known[last] = nil // the call belongs to the turn, not to the message
 	}
-	return append(dst, s...)
+	if s.known[last] == nil {
+		s.text = p.Append(s.text[:0], k)
+		content := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
+		sum := sha256.Sum256(content)
+		s.known[last] = []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}
+	}
+	if m.Tool == None {
+		return s.known[last]
+	}
+	fields := slices.Clone(s.known[last])
+	s.known[last] = nil
+	if m.Role == Assistant {
+		return append(fields, "call:"+CallID(m.Tool))
+	}
+	fields[1] = "tool"
+	return append(fields, "answers:"+CallID(m.Tool))
 }
 
 func flag(b bool) string {
@@ -151,59 +170,28 @@ func timeText(ms float64) string {
 	return fmt.Sprintf("%016x", math.Float64bits(ms))
 }
 
-// replayScope names the streams among which recorded order is kept: a root with its side chains, or one subagent.
-func (t *Tree) replayScope(s Session) string {
-	if s.Kind == Subagent {
-		return t.Trace.ID + "::sa:" + s.Agent
+// sessionIDs writes a list of sessions.
+func (t *Tree) sessionIDs(list []int) string {
+	ids := make([]string, len(list))
+	for k, n := range list {
+		ids[k] = t.Sessions[n].ID
 	}
-	return t.Trace.ID
+	return strings.Join(ids, ",")
 }
 
-// Branch is a group of sessions that the same turn spawns and the same turn joins.
-type Branch struct {
-	ID       string
-	Spawn    int32 // turn of the root
-	Join     int32 // turn of the root, None for a background branch
-	Sessions []int
-	Start    float64 // milliseconds on the root clock, never negative
-	Shift    float64 // milliseconds added to all times of its sessions: a branch recorded before time 0 is moved to 0
+// turnIDs writes a list of turns as session#turn, sorted, "-" for none.
+func (t *Tree) turnIDs(list []timeline.Ref) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	ids := make([]string, len(list))
+	for k, c := range list {
+		ids[k] = fmt.Sprintf("%s#%d", t.Sessions[c.Stream].ID, c.Turn)
+	}
+	return strings.Join(ids, ",")
 }
 
-// Branches groups the sessions of a plan: section 5.7 of the specification.
-func (p *Plan) Branches() []Branch {
-	var list []Branch
-	for n, s := range p.Sessions {
-		if s.Parent == None {
-			continue
-		}
-		at := -1
-		for k := range list {
-			if list[k].Spawn == s.SpawnTurn && list[k].Join == s.JoinTurn {
-				at = k
-			}
-		}
-		if at < 0 {
-			at = len(list)
-			list = append(list, Branch{ID: p.Trace.ID + ":spawn:" + s.Agent, Spawn: s.SpawnTurn, Join: s.JoinTurn, Start: math.Inf(1)})
-		}
-		list[at].Sessions = append(list[at].Sessions, n)
-		list[at].Start = min(list[at].Start, s.Start*1000)
-	}
-	for k := range list {
-		if b := &list[k]; b.Start < 0 {
-			b.Start, b.Shift = 0, -b.Start
-		}
-	}
-	return list
-}
-
-func (b Branch) children(t *Tree) (ids []string) {
-	for _, n := range b.Sessions {
-		ids = append(ids, t.Sessions[n].ID)
-	}
-	return ids
-}
-
+// branchIDs writes the branches that is selects, "-" for none.
 func branchIDs(list []Branch, is func(Branch) bool) string {
 	var ids []string
 	for _, b := range list {
@@ -215,16 +203,4 @@ func branchIDs(list []Branch, is func(Branch) bool) string {
 		return "-"
 	}
 	return strings.Join(ids, ",")
-}
-
-// shift returns what is added to the times of a session, milliseconds.
-func (t *Tree) shift(branches []Branch, session int) float64 {
-	for _, b := range branches {
-		for _, n := range b.Sessions {
-			if n == session {
-				return b.Shift
-			}
-		}
-	}
-	return 0
 }

@@ -98,9 +98,12 @@ func (p *Prompt) describe(k int) string {
 	for _, id := range p.path[p.Messages[k].path[0]:p.Messages[k].path[1]] {
 		s := &p.tree.Segments[id]
 		tokens += p.tree.tokens(s)
-		if s.Part&Filler != 0 {
+		switch {
+		case s.Part&Filler != 0:
 			parts = append(parts, fmt.Sprintf("filler %d", s.Count))
-		} else {
+		case s.Part&Head != 0:
+			parts = append(parts, fmt.Sprintf("%d of block %d", s.Count, s.First))
+		default:
 			parts = append(parts, fmt.Sprintf("blocks %d+%d", s.First, s.Count))
 		}
 	}

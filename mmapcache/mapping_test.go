@@ -41,7 +41,7 @@ func walk(c *Cache) error {
 
 // A file that is cut under the map is an error that names it, not the end of the process.
 func TestFileCutWhileInUse(t *testing.T) {
-	copied := map[string]bool{splitsFile: true, illFormedFile: true} // read once, when the cache is opened
+	spared := map[string]bool{splitsFile: true, illFormedFile: true, "tools.arrow": true} // read when the cache is opened; empty
 	y := plainToy(40)
 	root := t.TempDir()
 	key := y.build(t, root, "")
@@ -57,7 +57,7 @@ func TestFileCutWhileInUse(t *testing.T) {
 			require.NoError(t, os.Truncate(path, 0))
 			err = walk(c)
 			require.NoError(t, os.WriteFile(path, good, 0o666))
-			if copied[filepath.Base(path)] {
+			if spared[filepath.Base(path)] {
 				assert.NoError(t, err)
 				return
 			}

@@ -106,16 +106,22 @@ func TestWindowsWrap(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		y := plainToy(9)
 		y.corpus = y.corpus[:n]
-		for start := range uint32(n) {
-			for k := range y.starts[0] {
-				y.starts[0][k] = (start + uint32(k)) % uint32(n)
+		plan := y.plans[0]
+		y.plans, y.starts = nil, nil
+		for start := range n {
+			var starts []uint32
+			for k := range 5 {
+				starts = append(starts, uint32((start+k)%n))
 			}
-			root := t.TempDir()
-			c := open(t, root, y.build(t, root, ""))
+			y.plans, y.starts = append(y.plans, plan), append(y.starts, starts)
+		}
+		root := t.TempDir()
+		c := open(t, root, y.build(t, root, ""))
+		for i := range y.plans {
 			for _, form := range []Form{Text, IDs} {
-				tree, err := c.Tree(0, form)
+				tree, err := c.Tree(i, form)
 				require.NoError(t, err)
-				checkPrompts(t, y, 0, tree)
+				checkPrompts(t, y, i, tree)
 			}
 		}
 	}

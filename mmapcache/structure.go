@@ -45,6 +45,7 @@ type Plan struct {
 	Turns    []Turn    // those of a session stand together, sessions in order
 	Segments []Segment // a parent stands before its children
 	Runs     []BlockRun
+	Tools    []Tool // only where tool results are shaped
 }
 
 // Trace is one row of traces.arrow. Where its rows lie in the other tables is filled in when a plan is appended.
@@ -62,6 +63,8 @@ type Trace struct {
 	FirstRun     uint32 // rows of blocks.arrow
 	Runs         uint32
 	FirstBlock   uint32 // in the table of starts
+	FirstTool    uint32
+	Tools        uint32
 }
 
 // Session is one row of sessions.arrow: a conversation.
@@ -70,6 +73,7 @@ type Session struct {
 	Agent       string // agent_id of its marker, "" for the root
 	Kind        Kind
 	Parent      int32  // session within the trace, None for the root
+	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
 	FirstTurn   uint32 // within the trace
 	Turns       uint32
 	SpawnTurn   int32           // turn of the root session that starts it, None for the root
@@ -103,7 +107,7 @@ type Segment struct {
 	Role   Role
 	Part   Part
 	First  uint32 // first block, or the turn whose filler it is; both within the trace
-	Count  uint32 // blocks, or tokens of filler
+	Count  uint32 // blocks; tokens of a filler or head
 }
 
 // Part says what a segment is to its message.
@@ -112,6 +116,7 @@ type Part uint8
 const (
 	Continues Part = 1 << iota // belongs to the message of its parent; else it begins one
 	Filler                     // the tokens of its turn that no hash id covers, all of them; else blocks
+	Head                       // the first tokens of one block, where the last id of a list covers less than a block
 )
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
@@ -122,11 +127,17 @@ type BlockRun struct {
 	Count uint32
 }
 
+// Tool is one row of tools.arrow: a message that answers a call of the assistant's message before it.
+type Tool struct {
+	Segment int32  // that begins the message, within the trace
+	Turn    uint32 // of the session, that brought the result: the call's name
+}
+
 // FillerTokens returns how many tokens of a turn's prompt no hash id covers: section 3.1 of the specification.
 func (t Turn) FillerTokens(blockSize uint32) uint32 {
 	full := t.In / blockSize
 	return t.In - min(full, t.IDs)*blockSize
 }
 
-// MaxTokens is the completion length to ask for: the recorded one, at least 1.
+// MaxTokens is the completion length that was recorded, at least 1: servers refuse 0.
 func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }

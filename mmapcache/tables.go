@@ -9,6 +9,7 @@ type Structure struct {
 	Turns    Table[Turn]
 	Segments Table[Segment]
 	Runs     Table[BlockRun]
+	Tools    Table[Tool]
 
 	blocks uint64 // of all traces
 }
@@ -30,12 +31,15 @@ func NewStructure() *Structure {
 			number("runs", func(r *Trace) *uint32 { return &r.Runs }),
 			number("first_block", func(r *Trace) *uint32 { return &r.FirstBlock }),
 			number("blocks", func(r *Trace) *uint32 { return &r.Blocks }),
+			number("first_tool", func(r *Trace) *uint32 { return &r.FirstTool }),
+			number("tools", func(r *Trace) *uint32 { return &r.Tools }),
 		}},
 		Sessions: Table[Session]{file: "sessions.arrow", columns: []column[Session]{
 			text("session_id", func(r *Session) *string { return &r.ID }),
 			text("agent_id", func(r *Session) *string { return &r.Agent }),
 			number("kind", func(r *Session) *uint8 { return (*uint8)(&r.Kind) }),
 			number("parent", func(r *Session) *int32 { return &r.Parent }),
+			number("source_outer_idx", func(r *Session) *uint32 { return &r.Outer }),
 			number("first_turn", func(r *Session) *uint32 { return &r.FirstTurn }),
 			number("turns", func(r *Session) *uint32 { return &r.Turns }),
 			number("spawn_turn", func(r *Session) *int32 { return &r.SpawnTurn }),
@@ -73,6 +77,10 @@ func NewStructure() *Structure {
 			number("first", func(r *BlockRun) *uint32 { return &r.First }),
 			number("count", func(r *BlockRun) *uint32 { return &r.Count }),
 		}},
+		Tools: Table[Tool]{file: "tools.arrow", columns: []column[Tool]{
+			number("segment", func(r *Tool) *int32 { return &r.Segment }),
+			number("turn", func(r *Tool) *uint32 { return &r.Turn }),
+		}},
 	}
 }
 
@@ -90,6 +98,7 @@ func (s *Structure) Append(p *Plan) error {
 	t.FirstTurn, t.Turns = uint32(s.Turns.Len()), uint32(len(p.Turns))
 	t.FirstSegment, t.Segments = uint32(s.Segments.Len()), uint32(len(p.Segments))
 	t.FirstRun, t.Runs = uint32(s.Runs.Len()), uint32(len(p.Runs))
+	t.FirstTool, t.Tools = uint32(s.Tools.Len()), uint32(len(p.Tools))
 	t.FirstBlock = uint32(s.blocks)
 	s.blocks += uint64(t.Blocks)
 	s.Traces.push(t)
@@ -105,7 +114,19 @@ func (s *Structure) Append(p *Plan) error {
 	for _, r := range p.Runs {
 		s.Runs.push(r)
 	}
+	for _, r := range p.Tools {
+		s.Tools.push(r)
+	}
 	return nil
+}
+
+// SetHits corrects the cache hits of a turn that has been appended.
+func (s *Structure) SetHits(turn, hits int) {
+	for _, c := range s.Turns.columns {
+		if n, ok := c.(*numbers[Turn, uint32]); ok && n.name == "cache_hits" {
+			n.values[turn] = uint32(hits)
+		}
+	}
 }
 
 // Plan returns the plan of trace i again, as it was appended.
@@ -123,4 +144,5 @@ func (s *Structure) plan(i int, p *Plan) {
 	p.Turns = s.Turns.Range(p.Turns[:0], t.FirstTurn, t.Turns)
 	p.Segments = s.Segments.Range(p.Segments[:0], t.FirstSegment, t.Segments)
 	p.Runs = s.Runs.Range(p.Runs[:0], t.FirstRun, t.Runs)
+	p.Tools = s.Tools.Range(p.Tools[:0], t.FirstTool, t.Tools)
 }

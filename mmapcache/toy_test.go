@@ -15,8 +15,8 @@ import (
 
 // vocabulary is a toy one: token i is the bytes of its entry. It cuts characters at every place where they can be cut.
 var vocabulary = []string{
-	"a", "the ", "\n", "\t\x00\x1f", `"`, `\`, `\u0041`, "\x7f", "", "e\u0301", "\u2028",
-	"\u4e2d", "\xe4", "\xb8\xad", "\xe4\xb8", "\xad", // a Han character whole, and cut after each byte
+	"a", "the ", "\n", "\t\x00\x1f", `"`, `\`, `\u0041`, "\x7f", "e\u0301", "\u2028",
+	"", "\u4e2d", "\xe4", "\xb8\xad", "\xe4\xb8", "\xad", // a Han character whole, and cut after each byte
 	"e", "\xcc", "\x81", // a combining mark
 	"\U0001F468\u200d\U0001F469", "\xf0", "\x9f", "\xf0\x9f\x91", "\xa8\xe2", "\x80\x8d\xf0", // a joined emoji
 	"\xe2\x82", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff", "\x80", "\xbf\xbf", // no UTF-8
@@ -150,7 +150,7 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 
 // drawToy draws a corpus and the plans of some traces. Every index is valid; besides that anything goes.
 func drawToy(t *rapid.T) *toy {
-	words := rapid.SampledFrom([][2]int{{0, 8}, {0, 12}, {9, 26}, {0, len(vocabulary)}}).Draw(t, "words")
+	words := rapid.SampledFrom([][2]int{{0, 10}, {0, 12}, {10, 16}, {10, 26}, {0, len(vocabulary)}}).Draw(t, "words")
 	y := &toy{corpus: rapid.SliceOfN(rapid.Uint32Range(uint32(words[0]), uint32(words[1]-1)), 1, 40).Draw(t, "corpus")}
 	for i := range rapid.IntRange(1, 3).Draw(t, "traces") {
 		p := drawPlan(t, fmt.Sprint("trace ", i))

@@ -15,10 +15,11 @@ type Tree struct {
 	*Plan
 	cache *Cache
 	form  Form
-	at    []uint32 // byte start of every block, then of every turn's filler
-	ends  []uint64 // bytes of all blocks up to and with this one
-	fill  []uint64 // bytes of every turn's filler
-	rough []byte   // 1 for every block, then filler, that needs the slow path; nil where none can
+	at    []uint32        // byte start of every block, then of every turn's filler
+	ends  []uint64        // bytes of all blocks up to and with this one
+	fill  []uint64        // bytes of every turn's filler
+	tools map[int32]int32 // turn by the segment that begins its tool result
+	rough []byte          // 1 for every block, then filler, that needs the slow path; nil where none can
 }
 
 // Tree loads trace i for a form. It costs some nanoseconds per block.
@@ -34,6 +35,12 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 	p := c.Structure.Plan(i)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &Tree{Plan: p, cache: c, form: form, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
+	for k, r := range p.Tools {
+		if k == 0 {
+			t.tools = map[int32]int32{}
+		}
+		t.tools[r.Segment] = int32(r.Turn)
+	}
 	if form == Text && c.edges.any {
 		t.rough = make([]byte, blocks+turns)
 	}
@@ -45,13 +52,11 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 		t.ends[b+1] = t.ends[b] + size
 	}
 	for k := range turns {
-		if n := p.Turns[k].FillerTokens(p.Trace.BlockSize); n > 0 {
-			size, err := t.place(blocks+k, t.fillerStart(uint32(k)), n)
-			if err != nil {
-				return nil, err
-			}
-			t.fill[k] = size
+		size, err := t.place(blocks+k, t.fillerStart(uint32(k)), p.Turns[k].FillerTokens(p.Trace.BlockSize))
+		if err != nil {
+			return nil, err
 		}
+		t.fill[k] = size
 	}
 	return t, nil
 }
@@ -63,10 +68,10 @@ func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
 		path := filepath.Join(t.cache.partPath(StartsKind), startsFile)
 		return 0, fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, corpus)
 	}
-	if t.rough != nil && t.cache.edges.rough(start, n, int(corpus)) {
+	size, ok := t.cache.forms[t.form].window(start, n)
+	if t.rough != nil && (size == 0 || t.cache.edges.rough(start, n, int(corpus))) {
 		t.rough[slot] = 1
 	}
-	size, ok := t.cache.forms[t.form].window(start, n)
 	if !ok {
 		return 0, fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.form), manifest.ErrDamaged, start, uint64(start)+uint64(n))
 	}
@@ -112,6 +117,7 @@ type Prompt struct {
 type Message struct {
 	Role Role
 	Size int      // bytes of its content, in the form of the tree
+	Tool int32    // turn whose tool result it is, of an assistant's message that it asked for; None
 	path [2]int32 // its segments: path[lo:hi]
 }
 
@@ -127,7 +133,10 @@ func (t *Tree) Prompt(turn int, p *Prompt) {
 	for k, id := range p.path {
 		s := &t.Segments[id]
 		if s.Part&Continues == 0 {
-			p.Messages = append(p.Messages, Message{Role: s.Role, path: [2]int32{int32(k), int32(k)}})
+			p.Messages = append(p.Messages, Message{Role: s.Role, Tool: None, path: [2]int32{int32(k), int32(k)}})
+			if turn, ok := t.tools[id]; ok {
+				p.markTool(turn)
+			}
 		}
 		m := &p.Messages[len(p.Messages)-1]
 		m.path[1]++
@@ -141,19 +150,42 @@ func (t *Tree) Prompt(turn int, p *Prompt) {
 	}
 }
 
+// markTool makes the last message the answer to a call of the one before it.
+func (p *Prompt) markTool(turn int32) {
+	n := len(p.Messages)
+	p.Messages[n-1].Tool = turn
+	p.Messages[n-2].Tool = turn
+}
+
 // size returns the bytes of a segment.
 func (t *Tree) size(s *Segment) uint64 {
-	if s.Part&Filler == 0 {
-		return t.ends[s.First+s.Count] - t.ends[s.First]
+	switch {
+	case s.Part&Filler != 0:
+		return t.fill[s.First]
+	case s.Part&Head != 0:
+		size, _ := t.cache.forms[t.form].window(t.blockStart(s.First), s.Count) // place has checked the whole block
+		return size
 	}
-	return t.fill[s.First]
+	return t.ends[s.First+s.Count] - t.ends[s.First]
 }
 
 func (t *Tree) tokens(s *Segment) int {
-	if s.Part&Filler == 0 {
-		return int(s.Count) * int(t.Trace.BlockSize)
+	switch {
+	case s.Part&Filler != 0:
+		return int(t.fillerLength(s.First))
+	case s.Part&Head != 0:
+		return int(s.Count)
 	}
-	return int(s.Count)
+	return int(s.Count) * int(t.Trace.BlockSize)
+}
+
+// fillerLength returns how many tokens of filler a turn has.
+func (t *Tree) fillerLength(turn uint32) uint32 {
+	n := t.Turns[turn].FillerTokens(t.Trace.BlockSize)
+	if t.cache.Facts.Rules.ShortFiller {
+		n = min(n, uint32(t.cache.N()))
+	}
+	return n
 }
 
 // fillerStart returns the start of a turn's filler, in tokens.
@@ -161,24 +193,52 @@ func (t *Tree) fillerStart(turn uint32) uint32 {
 	return t.cache.starts.at(t.cache.Structure.Blocks() + int(t.Trace.FirstTurn) + int(turn))
 }
 
-// slot returns where the place of a segment's window number k is kept.
-func (t *Tree) slot(s *Segment, k uint32) uint32 {
-	if s.Part&Filler != 0 {
-		return t.Trace.Blocks + s.First
-	}
-	return s.First + k
+// blockStart returns the start of a block, in tokens.
+func (t *Tree) blockStart(block uint32) uint32 {
+	return t.cache.starts.at(int(t.Trace.FirstBlock + block))
 }
 
 // windows returns the number of windows of a segment.
 func (s *Segment) windows() uint32 {
-	if s.Part&Filler != 0 {
+	if s.Part&(Filler|Head) != 0 {
 		return 1
 	}
 	return s.Count
 }
 
+// window returns where window k of a segment lies in the rendering, in bytes.
+func (t *Tree) window(s *Segment, k uint32) (at, size uint64) {
+	switch {
+	case s.Part&Filler != 0:
+		return uint64(t.at[t.Trace.Blocks+s.First]), t.fill[s.First]
+	case s.Part&Head != 0:
+		return uint64(t.at[s.First]), t.size(s)
+	}
+	b := s.First + k
+	return uint64(t.at[b]), t.ends[b+1] - t.ends[b]
+}
+
+// smooth returns how many windows of a segment from number k on are not rough.
+func (t *Tree) smooth(s *Segment, k uint32) uint32 {
+	first, n := s.First+k, s.windows()-k
+	switch {
+	case s.Part&Filler != 0:
+		first = t.Trace.Blocks + s.First
+	case s.Part&Head != 0:
+		if t.cache.edges.rough(t.blockStart(s.First), s.Count, t.cache.N()) {
+			return 0
+		}
+		return 1
+	}
+	if at := bytes.IndexByte(t.rough[first:first+n], 1); at >= 0 {
+		return uint32(at)
+	}
+	return n
+}
+
 // The slow path. A window is rough if it begins or ends inside a character, or covers ill-formed bytes; any other begins
-// and ends with a whole character and holds nothing but such. So what is ill-formed in the text of a message never
+// and ends with a whole character and holds nothing but such. One without a byte counts as rough: what it stands between
+// touches. So what is ill-formed in the text of a message never
 // reaches beyond a group of rough windows side by side, and decoding every group as a whole, one U+FFFD for each
 // maximal ill-formed subsequence, is decoding the message as a whole.
 
@@ -189,32 +249,20 @@ func (p *Prompt) replaced(m *Message) int {
 	for _, id := range p.path[m.path[0]:m.path[1]] {
 		s := &t.Segments[id]
 		for k, n := uint32(0), s.windows(); k < n; k++ {
-			first := t.slot(s, k)
-			smooth := bytes.IndexByte(t.rough[first:first+n-k], 1)
-			if smooth != 0 && len(group) > 0 {
+			smooth := t.smooth(s, k)
+			if smooth > 0 && len(group) > 0 {
 				more += validGrowth(group)
 				group = group[:0]
 			}
-			if smooth < 0 {
-				break
+			if k += smooth; k < n {
+				at, size := t.window(s, k)
+				group = t.cache.forms[t.form].append(group, at, size)
 			}
-			k += uint32(smooth)
-			at, size := t.window(s, k)
-			group = t.cache.forms[t.form].append(group, at, size)
 		}
 	}
 	more += validGrowth(group)
 	p.scratch = group[:0]
 	return more
-}
-
-// window returns where window k of a segment lies in the rendering, in bytes.
-func (t *Tree) window(s *Segment, k uint32) (at, size uint64) {
-	if s.Part&Filler != 0 {
-		return uint64(t.at[t.Trace.Blocks+s.First]), t.size(s)
-	}
-	b := s.First + k
-	return uint64(t.at[b]), t.ends[b+1] - t.ends[b]
 }
 
 // Cursor is a place in a prompt: the next byte to append lies in message Message.
@@ -240,20 +288,19 @@ func (p *Prompt) AppendSome(dst []byte, c *Cursor, limit int) (_ []byte, ended b
 	r := &t.cache.forms[t.form]
 	for path := p.path[m.path[0]:m.path[1]]; int(c.segment) < len(path); c.segment++ {
 		s := &t.Segments[path[c.segment]]
+		smooth := uint32(0) // windows before this one are not rough
 		for n := s.windows(); c.window < n; c.window++ {
 			if len(dst) >= limit {
 				return dst, false
 			}
 			at, size := t.window(s, c.window)
-			if t.rough != nil {
-				if t.rough[t.slot(s, c.window)] != 0 {
+			if t.rough != nil && c.window >= smooth {
+				if smooth = c.window + t.smooth(s, c.window); smooth == c.window {
 					c.group = r.append(c.group, at, size)
 					continue
 				}
-				if len(c.group) > 0 {
-					dst = appendValid(dst, c.group)
-					c.group = c.group[:0]
-				}
+				dst = appendValid(dst, c.group)
+				c.group = c.group[:0]
 			}
 			if at+size <= uint64(len(r.data)) {
 				dst = append(dst, r.data[at:at+size]...)
@@ -274,11 +321,15 @@ func (p *Prompt) TokenIDs(dst []uint32, k int) []uint32 {
 	for _, id := range p.path[m.path[0]:m.path[1]] {
 		s := t.Segments[id]
 		if s.Part&Filler != 0 {
-			dst = t.cache.appendTokens(dst, t.fillerStart(s.First), s.Count)
+			dst = t.cache.appendTokens(dst, t.fillerStart(s.First), t.fillerLength(s.First))
+			continue
+		}
+		if s.Part&Head != 0 {
+			dst = t.cache.appendTokens(dst, t.blockStart(s.First), s.Count)
 			continue
 		}
 		for b := s.First; b < s.First+s.Count; b++ {
-			dst = t.cache.appendTokens(dst, t.cache.starts.at(int(t.Trace.FirstBlock+b)), t.Trace.BlockSize)
+			dst = t.cache.appendTokens(dst, t.blockStart(b), t.Trace.BlockSize)
 		}
 	}
 	return dst

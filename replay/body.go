@@ -27,18 +27,9 @@ var bodies = sync.Pool{New: func() any { return new(body) }}
 
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+8<<10); return &b }}
 
-// openings of a message, by role.
-var openings = func() (o [3]string) {
-	for r := range o {
-		o[r] = `{"role":"` + mmapcache.Role(r).String() + `","content":"`
-	}
-	return o
-}()
-
 const (
 	chatHead  = `{"messages":[`
 	idsHead   = `{"prompt":[`
-	closing   = `"}`
 	separator = `,`
 )
 
@@ -72,7 +63,7 @@ func (b *body) content() int64 {
 		return int64(len(idsHead)) + max(0, n-1) // without the last comma
 	}
 	for _, m := range b.prompt.Messages {
-		n += int64(len(openings[m.Role]) + len(closing) + len(separator))
+		n += int64(len(m.Opening()) + len(m.Closing()) + len(separator))
 	}
 	if len(b.prompt.Messages) > 0 {
 		n -= int64(len(separator))
@@ -84,10 +75,13 @@ func (b *body) content() int64 {
 func (b *body) Size() int64 { return b.size }
 
 // WriteTo writes the body from its beginning.
-func (b *body) WriteTo(w io.Writer) (n int64, err error) {
+func (b *body) WriteTo(w io.Writer) (n int64, err error) { return b.writeTo(w, chunk) }
+
+// writeTo writes the body in pieces of about limit bytes, of which there are two at least.
+func (b *body) writeTo(w io.Writer, limit int) (n int64, err error) {
 	buf := chunks.Get().(*[]byte)
 	defer chunks.Put(buf)
-	out := sink{w: w, buf: (*buf)[:0]}
+	out := sink{w: w, buf: (*buf)[:0], limit: limit}
 	if b.form == mmapcache.IDs {
 		b.writeIDs(&out)
 	} else {
@@ -104,17 +98,17 @@ func (b *body) writeChat(out *sink) {
 	marked := b.mark == ""
 	var c mmapcache.Cursor
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
-		role := b.prompt.Messages[c.Message].Role
+		m := b.prompt.Messages[c.Message]
 		if c.Message > 0 {
 			out.text(separator)
 		}
-		out.text(openings[role])
-		if role == mmapcache.User && !marked {
+		out.text(m.Opening())
+		if m.Role == mmapcache.User && !marked {
 			out.text(b.mark)
 			marked = true
 		}
 		b.message(out, &c)
-		out.text(closing)
+		out.text(m.Closing())
 	}
 }
 
@@ -135,7 +129,7 @@ func (b *body) writeIDs(out *sink) {
 // message writes the message that the cursor stands in.
 func (b *body) message(out *sink, c *mmapcache.Cursor) {
 	for ended := false; !ended && out.err == nil; {
-		out.buf, ended = b.prompt.AppendSome(out.buf, c, chunk)
+		out.buf, ended = b.prompt.AppendSome(out.buf, c, out.limit)
 		if !ended {
 			out.flushBut(1)
 		}
@@ -144,10 +138,11 @@ func (b *body) message(out *sink, c *mmapcache.Cursor) {
 
 // sink gathers small pieces and writes large ones. It sticks to its first error.
 type sink struct {
-	w   io.Writer
-	buf []byte
-	n   int64
-	err error
+	w     io.Writer
+	limit int // of buf, but for one window more
+	buf   []byte
+	n     int64
+	err   error
 }
 
 func (s *sink) text(t string) { s.buf = append(s.buf, t...) }

@@ -42,7 +42,7 @@ type Options struct {
 	Out     string // directory for the results; "": none are written
 
 	Progress func(Progress) // called about every second from the conductor's goroutine; may be nil
-	NewID    func() string  // ids of requests and sessions; nil: random UUIDs
+	NewID    func() string  // ids of requests and sessions, called from several goroutines; nil: random UUIDs
 }
 
 // Progress is how far a run has come.
@@ -68,7 +68,8 @@ const (
 )
 
 // Run plays until its bound is reached or ctx ends, then lets running requests finish within the grace, and returns the
-// summary. The results are written whatever ended the run. An error means that nothing could be measured.
+// summary. The results are written whatever ended the run. An error without a summary means that nothing could be
+// measured; one beside it, that the results could not be written or that the cache became unreadable on the way.
 func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	p, err := newPlayer(o)
 	if err != nil {
@@ -76,10 +77,10 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	}
 	summary, err := p.run(ctx)
 	p.client.Close()
-	if err != nil {
-		return nil, err
+	if summary != nil {
+		err = errors.Join(err, p.write(summary))
 	}
-	return summary, p.write(summary)
+	return summary, err
 }
 
 // player is the driver of one run: clock, requests in flight, records.
@@ -95,6 +96,7 @@ type player struct {
 	cancel    context.CancelFunc
 	aggregate *measure.Aggregate
 	records   *measure.Writer // nil without Out
+	end       endings
 	cutoff    measure.Cutoff
 	progress  Progress
 }
@@ -118,11 +120,9 @@ func newPlayer(o Options) (*player, error) {
 	p.sampler = &sampler{
 		cache: o.Cache, pace: o.Pace, form: o.Form, traces: traces, markers: o.Marker, benchID: o.NewID(),
 		once:   o.Duration == 0 && o.Requests == 0 && o.Trees == 0,
-		passes: map[int]int{}, scripts: map[int]*script{}, lanes: make([]int, o.Concurrency),
+		passes: map[int]int{}, scripts: map[int]*script{}, trees: map[int]*lane{}, lanes: make([]*lane, o.Concurrency),
 	}
-	for k := range p.sampler.lanes {
-		p.sampler.lanes[k] = -1
-	}
+	p.end = endings{duration: o.Duration, grace: o.Grace}
 	p.cutoff.Deadline = o.Duration
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o777); err != nil {
@@ -159,43 +159,65 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	before := measure.ReadProcess()
 	c := p.conductor
 	c.Start(p.now())
-	if c.Counts().TreesOpened == 0 {
-		return nil, errors.Join(fmt.Errorf("replay: the cache has no trace with a request"), p.closeRecords())
+	if err := p.sampler.err; c.Counts().TreesOpened == 0 {
+		if err == nil {
+			err = fmt.Errorf("replay: the cache has no trace with a request")
+		}
+		return nil, errors.Join(err, p.closeRecords())
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	interrupted := ctx.Done()
-	end := endings{duration: p.Duration, grace: p.Grace}
 	for !c.Done() {
 		now := p.now()
-		c.Wake(now)
-		if end.check(now) {
-			c.Stop(now)
-		}
-		if end.cancelAt > 0 && now >= end.cancelAt {
-			p.cancel()
-			end.cancelAt = 0
-		}
-		p.report(now)
-		timer.Reset(p.sleep(now, &end))
+		p.advance(now)
+		timer.Reset(p.sleep(now))
 		select {
 		case e := <-p.events:
-			p.take(e)
+			p.take(e, p.now())
 		case <-timer.C:
 		case <-interrupted:
 			interrupted = nil
-			end.interrupt(p.now())
-			c.Stop(p.now())
+			p.interrupt(p.now())
 		}
 	}
+	n := c.Counts()
 	info := measure.RunInfo{
 		Lanes: p.Concurrency, PhaseDuration: p.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
+		WedgedTrees: n.TreesOpened - n.TreesDrained,
 	}
 	if p.records != nil {
 		info.Records = RecordsFile
 	}
 	s := p.aggregate.Summary(info)
-	return &s, nil
+	return &s, p.sampler.err
+}
+
+// advance does what has become due.
+func (p *player) advance(now time.Duration) {
+	p.expire(now)
+	p.conductor.Wake(now)
+	if p.end.cancelAt > 0 && now >= p.end.cancelAt {
+		p.cancel()
+		p.end.cancelAt = 0
+	}
+	p.report(now)
+}
+
+// expire ends the sending when its time is up. It comes before all that could send.
+func (p *player) expire(now time.Duration) {
+	if p.end.check(now) {
+		p.conductor.Stop(now)
+	}
+}
+
+// interrupt ends the sending as a deadline at this instant would.
+func (p *player) interrupt(now time.Duration) {
+	if !p.end.stopped {
+		p.cutoff.Deadline = now
+	}
+	p.end.interrupt(now)
+	p.conductor.Stop(now)
 }
 
 // endings knows when a run ends.
@@ -227,8 +249,8 @@ func (e *endings) interrupt(now time.Duration) {
 }
 
 // sleep returns how long there is nothing to do but wait for events.
-func (p *player) sleep(now time.Duration, end *endings) time.Duration {
-	wake := now + progressEvery
+func (p *player) sleep(now time.Duration) time.Duration {
+	wake, end := now+progressEvery, &p.end
 	if at, ok := p.conductor.Next(); ok {
 		wake = min(wake, at)
 	}
@@ -252,7 +274,7 @@ func (p *player) report(now time.Duration) {
 }
 
 // take books a request that is over.
-func (p *player) take(e outcome) {
+func (p *player) take(e outcome, now time.Duration) {
 	category := ""
 	if e.record.Error != nil {
 		category = e.record.Error.Category
@@ -265,7 +287,8 @@ func (p *player) take(e outcome) {
 	if p.records != nil {
 		p.records.Write(&e.record)
 	}
-	p.conductor.Returned(e.send.ID, e.end, p.now(), category == string(wire.ContextOverflow))
+	p.expire(now)
+	p.conductor.Returned(e.send.ID, e.end, now, category == string(wire.ContextOverflow))
 }
 
 // launch puts one turn on the wire, in a goroutine of its own.
@@ -283,11 +306,12 @@ func (p *player) play(s conductor.Send, l *lane, correlation string) outcome {
 	session := l.plan.Sessions[s.Session]
 	row := int(session.FirstTurn) + s.Turn
 	turn := l.plan.Turns[row]
+	maxTokens := p.Cache.Facts.Rules.MaxTokens(session.Kind, turn)
 	r := measure.Record{
 		Lane: s.Lane, Tree: s.Tree, Pass: l.pass, Trace: l.plan.Trace.ID, Session: session.ID, Turn: s.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: p.NewID(), CorrelationID: correlation,
-		Due: s.Due.Seconds(), RecordedIn: int64(turn.In), MaxTokens: int64(turn.MaxTokens()),
+		Due: s.Due.Seconds(), RecordedIn: int64(turn.In), MaxTokens: int64(maxTokens),
 	}
 	if session.Parent != mmapcache.None {
 		r.Parent = l.plan.Sessions[session.Parent].ID
@@ -298,24 +322,35 @@ func (p *player) play(s conductor.Send, l *lane, correlation string) outcome {
 	}
 	tree, err := l.load()
 	if err != nil {
-		now := p.now()
-		r.Sent, r.End = now.Seconds(), now.Seconds()
-		r.Error = &measure.Error{Category: string(wire.Internal), Message: err.Error()}
-		return outcome{s, r, now}
+		return p.unsent(s, r, err)
 	}
 	mark, path := l.marker.text(), "/v1/chat/completions"
 	if p.Form == mmapcache.IDs {
 		mark, path = l.marker.ids(p.Cache.Arenas.Marker), "/v1/completions"
 	}
 	b := bodies.Get().(*body)
-	b.fill(tree, row, p.Form, mark, p.model, turn.MaxTokens())
+	defer bodies.Put(b)
+	err = p.Cache.Guard(func() error {
+		b.fill(tree, row, p.Form, mark, p.model, maxTokens)
+		return nil
+	})
+	if err != nil {
+		return p.unsent(s, r, err)
+	}
 	res := p.client.Do(p.flights, &wire.Request{
 		Path: path, Stream: true, Body: b,
 		Header: []wire.Field{{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: correlation}, {Name: "X-Session-Affinity", Value: correlation}},
 	})
-	bodies.Put(b)
 	describe(&r, &res)
 	return outcome{s, r, res.End}
+}
+
+// unsent is the outcome of a turn whose request could not be made.
+func (p *player) unsent(s conductor.Send, r measure.Record, err error) outcome {
+	now := p.now()
+	r.Sent, r.End = now.Seconds(), now.Seconds()
+	r.Error = &measure.Error{Category: string(wire.Internal), Message: err.Error()}
+	return outcome{s, r, now}
 }
 
 // describe copies the result of a request into its record.
@@ -337,12 +372,13 @@ func (p *player) write(s *measure.Summary) error {
 	if p.Out == "" {
 		return nil
 	}
+	var errs []error
 	if err := p.closeRecords(); err != nil {
-		return fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err)
+		errs = append(errs, fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err))
 	}
 	data, err := json.Marshal(s)
-	if err != nil {
-		return err
+	if err == nil {
+		err = durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n'))
 	}
-	return durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n'))
+	return errors.Join(append(errs, err)...)
 }

@@ -23,6 +23,7 @@ type lane struct {
 	pass     int      // how often the trace was begun before
 	marker   marker   // zero: none
 	sessions []string // correlation ids, by session; empty until its first turn
+	ordinal  int      // of the tree in the run
 }
 
 // sampler deals traces to lanes in the order of the cache, again from the start when they run out, unless each is to be
@@ -39,31 +40,35 @@ type sampler struct {
 	next    int
 	passes  map[int]int // by trace
 	scripts map[int]*script
-	trees   []*lane // by ordinal of the tree, in the order of opening; nil when it is over
-	lanes   []int   // ordinal of the tree on every lane, -1 for none
+	opened  int           // trees
+	trees   map[int]*lane // that are open, by ordinal
+	lanes   []*lane       // by number; nil: has nothing to play
+	err     error         // the cache became unreadable: no tree is opened any more
 }
 
-// Next opens the next tree on a lane. Traces without a turn are passed over.
+// Next opens the next tree on a lane. Traces without a turn to begin with are passed over.
 func (s *sampler) Next(n int) (*conductor.Tree, bool) {
 	s.leave(n)
-	for tries := 0; tries < s.traces; tries++ {
+	for tries := 0; tries < s.traces && s.err == nil; tries++ {
 		if s.once && s.next >= s.traces {
 			return nil, false
 		}
 		trace := s.next % s.traces
 		s.next++
 		sc := s.script(trace)
-		if len(sc.plan.Turns) == 0 {
+		if sc == nil || sc.plan.Sessions[0].Turns == 0 {
 			continue
 		}
+		s.scripts[trace] = sc
 		sc.users++
-		l := &lane{script: sc, pass: s.passes[trace], sessions: make([]string, len(sc.plan.Sessions))}
+		l := &lane{script: sc, pass: s.passes[trace], sessions: make([]string, len(sc.plan.Sessions)), ordinal: s.opened}
 		s.passes[trace]++
 		if s.markers {
 			l.marker = newMarker(s.benchID, l.pass, n, sc.plan.Trace.ID)
 		}
-		s.lanes[n] = len(s.trees)
-		s.trees = append(s.trees, l)
+		s.opened++
+		s.lanes[n] = l
+		s.trees[l.ordinal] = l
 		return sc.sheet, true
 	}
 	return nil, false
@@ -71,24 +76,32 @@ func (s *sampler) Next(n int) (*conductor.Tree, bool) {
 
 // leave ends what a lane has played so far. The last lane frees the script.
 func (s *sampler) leave(n int) {
-	if s.lanes[n] < 0 {
+	l := s.lanes[n]
+	if l == nil {
 		return
 	}
-	l := s.trees[s.lanes[n]]
-	s.trees[s.lanes[n]] = nil
-	s.lanes[n] = -1
+	s.lanes[n] = nil
+	delete(s.trees, l.ordinal)
 	if l.users--; l.users == 0 {
 		delete(s.scripts, l.trace)
 	}
 }
 
+// script returns the script of a trace, nil when it cannot be read.
 func (s *sampler) script(trace int) *script {
 	if sc := s.scripts[trace]; sc != nil {
 		return sc
 	}
-	plan := s.cache.Structure.Plan(trace)
-	sc := &script{trace: trace, plan: plan, sheet: sheet(plan, s.pace)}
+	sc := &script{trace: trace}
+	s.err = s.cache.Guard(func() error {
+		sc.plan = s.cache.Structure.Plan(trace)
+		var err error
+		sc.sheet, err = sheet(sc.plan, s.pace, s.cache.Facts.Rules)
+		return err
+	})
+	if s.err != nil {
+		return nil
+	}
 	sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
-	s.scripts[trace] = sc
 	return sc
 }

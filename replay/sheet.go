@@ -23,6 +23,9 @@ func (p Pace) gap(ms float64) time.Duration {
 	if p.Speed > 0 {
 		ms /= p.Speed
 	}
+	if !(ms > 0) { // NaN too
+		return 0
+	}
 	const most = float64(1<<62) / 1e6 // about 146 years
 	d := time.Duration(min(ms, most) * 1e6)
 	if p.MaxGap > 0 {
@@ -32,25 +35,29 @@ func (p Pace) gap(ms float64) time.Duration {
 }
 
 // sheet returns what the conductor plays of a trace.
-func sheet(p *mmapcache.Plan, pace Pace) *conductor.Tree {
+func sheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*conductor.Tree, error) {
+	times, err := p.Times(rules, mmapcache.View{View: timeline.View{IgnoreDelays: pace.ASAP}})
+	if err != nil {
+		return nil, err
+	}
 	t := &conductor.Tree{Sessions: make([]conductor.Session, len(p.Sessions))}
 	for n, s := range p.Sessions {
 		c := &t.Sessions[n]
 		c.Turns = make([]conductor.Turn, s.Turns)
-		rows := p.Turns[s.FirstTurn:][:s.Turns]
-		for k := 1; k < len(rows); k++ {
-			c.Turns[k].Delay = pace.gap(timeline.Delay(rows[k-1].T, rows[k-1].APITime, rows[k].T))
+		for k, u := range times.Turns[s.FirstTurn:][:s.Turns] {
+			c.Turns[k].Delay = pace.gap(u.Delay)
 		}
 		if s.Parent == mmapcache.None {
 			continue
 		}
-		c.SpawnTurn = int(s.SpawnTurn)
-		c.OnIssue = s.SpawnFrom == timeline.Issue && !pace.ASAP
-		c.Offset = pace.gap(s.SpawnOffset)
-		if s.JoinTurn != mmapcache.None {
-			joins := &t.Sessions[s.Parent].Turns[s.JoinTurn].Joins
+		spawn := times.Sessions[n]
+		c.Parent, c.SpawnTurn = int(s.Parent), int(s.SpawnTurn)
+		c.OnIssue = spawn.From == timeline.Issue
+		c.Offset = pace.gap(spawn.Offset)
+		if spawn.Join != mmapcache.None {
+			joins := &t.Sessions[s.Parent].Turns[spawn.Join].Joins
 			*joins = append(*joins, n)
 		}
 	}
-	return t
+	return t, nil
 }

@@ -27,9 +27,9 @@ type convertFlags struct {
 
 func (f *convertFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.profile, "profile", "default", "reconstruction rules: default (aiperf is not built yet)")
+	flags.StringVar(&f.profile, "profile", "default", "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of the prompts: o200k_base or cl100k_base")
-	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids")
+	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
 	flags.Int64Var(&f.seed, "seed", 42, "decides which part of the corpus a block shows; signed 64-bit")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
 	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
@@ -49,9 +49,9 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	switch f.profile {
 	case "default":
 	case "aiperf":
-		return o, usageError{fmt.Errorf("--profile aiperf: not built yet: only default is")}
+		o.Rules, o.Draws.Backend = weka.AIPerf(), weka.SHA256MT
 	default:
-		return o, usageError{fmt.Errorf("--profile %s: no such profile: want default", f.profile)}
+		return o, usageError{fmt.Errorf("--profile %s: no such profile: want default or aiperf", f.profile)}
 	}
 	for _, s := range f.set {
 		name, value, ok := strings.Cut(s, "=")
@@ -115,6 +115,9 @@ func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) 
 	o.Progress = p.update
 	o.Warn = func(format string, args ...any) {
 		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
+	}
+	if o.Draws.Backend == weka.SHA256MT && o.Corpus == "code" {
+		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
 	}
 	r, err := convert.Convert(cmd.Context(), o)
 	if err != nil {

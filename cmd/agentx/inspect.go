@@ -109,10 +109,8 @@ func writeMessages(w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection)
 			if k > 0 {
 				line = append(line, ',')
 			}
-			line = append(line, `{"role":"`...)
-			line = append(line, m.Role.String()...)
-			line = append(line, `","content":"`...)
-			line = append(prompt.Append(line, k), `"}`...)
+			line = append(line, m.Opening()...)
+			line = append(prompt.Append(line, k), m.Closing()...)
 		}
 		line = append(line, `],"tokens":`...)
 		line = append(strconv.AppendInt(line, int64(prompt.Tokens), 10), "}\n"...)
@@ -137,13 +135,20 @@ type corpusStats struct {
 	BlockRuns       int            `json:"block_runs"`
 	Segments        int            `json:"segments"`
 	TheoreticalHits float64        `json:"theoretical_hit_rate"`
-	Scopes          map[string]int `json:"scopes"` // traces by hash_id_scope
+	Scopes          map[string]int `json:"scopes"`      // traces by hash_id_scope
+	Generations     map[string]int `json:"generations"` // traces by generation of the format
+	Seams           int            `json:"seams"`
+	ChainBreaks     int            `json:"chain_breaks"`
+	Ambiguous       int            `json:"ambiguous_clocks"`
+	Dropped         int            `json:"dropped_subagents"`
 	CorpusTokens    int            `json:"corpus_tokens"`
 }
 
 func statsOf(c *mmapcache.Cache) corpusStats {
 	s := c.Structure
 	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
+		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
+		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
 		Blocks: s.Blocks(), BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N()}
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
@@ -189,10 +194,16 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	for _, kind := range sortedKeys(st.Scopes) {
 		row("  scope "+kind, group(st.Scopes[kind]))
 	}
+	for _, name := range sortedKeys(st.Generations) {
+		row("  generation "+name, group(st.Generations[name]))
+	}
 	for _, kind := range sortedKeys(st.Sessions) {
 		row("sessions "+kind, group(st.Sessions[kind]))
 	}
 	row("joined, background", group(st.Joined)+", "+group(st.Background))
+	row("seams", group(st.Seams))
+	row("dropped subagents", group(st.Dropped))
+	row("guessed clocks", group(st.Ambiguous))
 	row("turns", group(st.Turns))
 	row("prompt tokens", group(int(st.PromptTokens)))
 	row("unique tokens", group(int(st.UniqueTokens)))
@@ -201,6 +212,7 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	row("hash ids", group(int(st.HashIDs)))
 	row("distinct blocks", group(st.Blocks))
 	row("runs of blocks", group(st.BlockRuns))
+	row("chain breaks", group(st.ChainBreaks))
 	row("segments", group(st.Segments))
 	row("theoretical hit rate", fmt.Sprintf("%.4f", st.TheoreticalHits))
 	row("prompt corpus", group(st.CorpusTokens)+" tokens")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -167,10 +168,10 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	o.Progress = p.replayed(o)
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()
-	if err != nil {
-		return err
+	if s != nil { // measured, even where something went wrong
+		err = errors.Join(err, printReplayed(cmd, s, asJSON))
 	}
-	if err := printReplayed(cmd, s, asJSON); err != nil {
+	if err != nil {
 		return err
 	}
 	if cmd.Context().Err() != nil {

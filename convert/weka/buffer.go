@@ -43,6 +43,9 @@ type buffer struct {
 	blockSize int
 	repaired  bool
 	plan      *mmapcache.Plan
+	shaped    bool   // tool results are marked
+	turn      uint32 // in the conversation
+	emitted   int    // messages of the turn before
 	segments  []segment
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
 }
@@ -73,8 +76,14 @@ func (b *buffer) blocks() int {
 	return n
 }
 
-// push appends a message of blocks and filler. fillerOf is the turn, within the trace, that the filler belongs to.
-func (b *buffer) push(role mmapcache.Role, start int, blocks []span, filler int, fillerOf uint32) {
+// tail says what the tokens behind the last covered block are: the filler of a turn, or the head of a block.
+type tail struct {
+	part  mmapcache.Part
+	first uint32 // the turn within the trace, or the block
+}
+
+// push appends a message of blocks and, behind them, n tokens of a tail.
+func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behind tail) {
 	s := segment{role: role, start: start, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
 	for _, sp := range blocks {
@@ -83,12 +92,12 @@ func (b *buffer) push(role mmapcache.Role, start int, blocks []span, filler int,
 		part.Part = mmapcache.Continues
 		s.count += int(sp.n)
 	}
-	if filler > 0 || len(blocks) == 0 {
-		part.Part |= mmapcache.Filler
-		part.First, part.Count = fillerOf, uint32(filler)
+	if n > 0 || len(blocks) == 0 {
+		part.Part |= behind.part
+		part.First, part.Count = behind.first, uint32(n)
 		b.extend(part)
 	}
-	s.tokens = s.count*b.blockSize + filler
+	s.tokens = s.count*b.blockSize + n
 	b.segments = append(b.segments, s)
 }
 
@@ -100,7 +109,7 @@ func (b *buffer) extend(part mmapcache.Segment) {
 }
 
 // init makes the prompt of turn 0: section 4.2. blocks are those of the list that are covered.
-func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, fillerOf uint32) error {
+func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, behind tail) error {
 	prefix := 0
 	if sum := tool + system; (tool > 0 || system > 0) && sum > 0 {
 		prefix = int((sum + int64(b.blockSize) - 1) / int64(b.blockSize))
@@ -110,20 +119,22 @@ func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, fi
 		prefix = min(prefix, g.Covered)
 	}
 	if prefix > 0 {
-		b.push(mmapcache.System, 0, cut(nil, blocks, 0, prefix), 0, 0)
+		b.push(mmapcache.System, 0, cut(nil, blocks, 0, prefix), 0, tail{})
 	}
 	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.segments) == 0 {
-		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, fillerOf)
+		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
 	}
+	b.emitted = len(b.segments)
 	return nil
 }
 
 // advanceStep is what advance needs to know of a turn beyond its blocks.
 type advanceStep struct {
-	common   int   // ids shared with the list before, of the raw lists
-	prevOut  int64 // recorded completion of the turn before
-	cap      int   // most blocks the assistant may have, mmapcache.None for no limit
-	fillerOf uint32
+	common  int   // ids shared with the list before, of the raw lists
+	prevOut int64 // recorded completion of the turn before
+	cap     int   // most blocks the assistant may have, mmapcache.None for no limit
+	behind  tail
+	tool    bool // the new input is a tool result
 }
 
 // advance makes the prompt of the next turn: section 4.3. blocks are those of the list that are covered.
@@ -133,8 +144,11 @@ func (b *buffer) advance(g Geometry, blocks []span, st advanceStep) {
 		shared = min(shared, b.blocks(), g.Covered)
 	}
 	fresh := max(0, g.Covered-shared)
-	b.truncate(shared)
-
+	window := b.emitted // first message that this turn sends anew
+	if b.truncate(shared) {
+		window = 0
+	}
+	b.turn++
 	assistant := 0
 	if st.prevOut > 0 {
 		assistant = int((st.prevOut + int64(b.blockSize) - 1) / int64(b.blockSize))
@@ -150,11 +164,15 @@ func (b *buffer) advance(g Geometry, blocks []span, st advanceStep) {
 		assistant-- // every turn ends with the user
 	}
 	if assistant > 0 {
-		b.push(mmapcache.Assistant, shared, cut(nil, blocks, shared, shared+assistant), 0, 0)
+		b.push(mmapcache.Assistant, shared, cut(nil, blocks, shared, shared+assistant), 0, tail{})
 	}
 	if fresh > assistant || g.Filler > 0 {
-		b.push(mmapcache.User, shared+assistant, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.fillerOf)
+		b.push(mmapcache.User, shared+assistant, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.behind)
+		if k := len(b.segments) - 1; b.shaped && st.tool && k > window && b.segments[k-1].role == mmapcache.Assistant {
+			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.segments[k].node], Turn: b.turn})
+		}
 	}
+	b.emitted = len(b.segments)
 }
 
 func (b *buffer) hasUser() bool {
@@ -167,11 +185,12 @@ func (b *buffer) hasUser() bool {
 }
 
 // truncate cuts the buffer back to target whole blocks: section 4.4. A target beyond the buffer, which only the
-// upstream rule has, changes nothing, not even the filler at the end.
-func (b *buffer) truncate(target int) {
+// upstream rule has, changes nothing, not even the filler at the end. It reports whether it changed anything.
+func (b *buffer) truncate(target int) bool {
 	if target <= 0 {
+		changed := len(b.segments) > 0
 		b.segments, b.path = b.segments[:0], b.path[:0]
-		return
+		return changed
 	}
 	before := 0
 	for i := range b.segments {
@@ -180,30 +199,48 @@ func (b *buffer) truncate(target int) {
 			before += s.count
 			continue
 		}
-		s.count = target - before
-		s.tokens = s.count * b.blockSize
+		keep := target - before
+		if keep == s.count && s.tokens == keep*b.blockSize && i+1 == len(b.segments) {
+			return false
+		}
+		s.count = keep
+		s.tokens = keep * b.blockSize
 		b.segments = b.segments[:i+1]
-		b.trim(s.node, s.count)
-		return
+		b.trim(s.node, keep)
+		return true
 	}
+	return false
 }
 
 // trim keeps count blocks of the message whose first part is path[from], and nothing after them.
 func (b *buffer) trim(from, count int) {
 	old := b.path[from:]
 	b.path = b.path[:from]
-	for _, id := range old {
+	for k, id := range old {
 		part := b.plan.Segments[id]
-		if part.Part&mmapcache.Filler != 0 || count == 0 {
+		if part.Part&(mmapcache.Filler|mmapcache.Head) != 0 || count == 0 {
 			return
 		}
 		if int(part.Count) > count {
 			part.Count = uint32(count)
 			b.extend(part)
+			if k == 0 {
+				b.keepMark(id)
+			}
 			return
 		}
 		b.path = append(b.path, id)
 		count -= int(part.Count)
+	}
+}
+
+// keepMark marks the last part as the tool result that another part was, if it was one.
+func (b *buffer) keepMark(old int32) {
+	for _, m := range b.plan.Tools {
+		if m.Segment == old {
+			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.last(), Turn: m.Turn})
+			return
+		}
 	}
 }
 

@@ -14,18 +14,21 @@ type Drawer struct {
 	n     uint64
 	draws Draws
 	buf   []byte
-	mt    mt19937
+	mt    mt19937x4
 	base  []byte // base seed in decimal, for sha256-mt
 }
 
-// corpusIdentifier names the stream of seeds from which AIPerf cuts its coding corpus.
-const corpusIdentifier = "dataset.coding_content.corpus"
+// Streams of seeds, from which AIPerf cuts its corpora. They count for the back-end sha256-mt alone.
+const (
+	CodingStream = "dataset.coding_content.corpus"
+	SonnetStream = "dataset.prompt.corpus"
+)
 
 // NewDrawer returns a Drawer for a corpus of n tokens.
 func NewDrawer(d Draws, n int) *Drawer {
 	w := &Drawer{n: uint64(n), draws: d}
 	if d.Backend == SHA256MT {
-		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(d.Seed, corpusIdentifier)), 10)
+		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(d.Seed, d.Stream)), 10)
 	}
 	return w
 }
@@ -33,8 +36,8 @@ func NewDrawer(d Draws, n int) *Drawer {
 // Starts writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
 func (w *Drawer) Starts(dst []uint32, scope string, id int64, blockSize int) {
 	if w.draws.Backend == SHA256MT {
-		for k := range dst {
-			dst[k] = uint32(w.mtStart(scope, id+int64(k)))
+		for k := 0; k < len(dst); k += 4 {
+			w.mtStarts(dst[k:min(k+4, len(dst))], scope, id+int64(k))
 		}
 		return
 	}
@@ -47,10 +50,17 @@ func (w *Drawer) Starts(dst []uint32, scope string, id int64, blockSize int) {
 	}
 }
 
-// mtStart is AIPerf's rule: one draw of a Mersenne Twister seeded by a hash of base seed, scope and id.
-func (w *Drawer) mtStart(scope string, id int64) uint64 {
-	w.mt.seed(w.blockSeed(scope, id))
-	return uint64(w.mt.below(uint32(w.n)))
+// mtStarts is AIPerf's rule for up to four blocks: one draw of a Mersenne Twister seeded by a hash of base seed, scope
+// and id.
+func (w *Drawer) mtStarts(dst []uint32, scope string, id int64) {
+	var seeds [4]uint64
+	for k := range dst {
+		seeds[k] = w.blockSeed(scope, id+int64(k))
+	}
+	w.mt.seed(&seeds)
+	for k := range dst {
+		dst[k] = w.mt.below(k, uint32(w.n))
+	}
 }
 
 func (w *Drawer) blockSeed(scope string, id int64) uint64 {

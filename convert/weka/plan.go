@@ -3,7 +3,6 @@ package weka
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"sort"
 
 	"github.com/agentx/agentx/internal/timeline"
@@ -15,6 +14,13 @@ type Notes struct {
 	Unknown   map[string]int // keys and types that were tolerated, by name
 	Dropped   []string       // agents whose marker stands before any request of the trace
 	Ambiguous int            // markers whose clock was guessed
+
+	Seams        int // places where an agent goes on after its context was shortened
+	Unclassified int // requests without ids in a list that was searched for side chains
+	ChainBreaks  int // times a block followed another one than where it was first seen
+
+	Generation string  // of the format
+	Queries    []Query // of a trace of global scope, whose cache counts depend on all such traces
 }
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
@@ -23,7 +29,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
-	p.notes.Unknown = tr.Unknown
+	p.notes.Unknown, p.notes.Generation = tr.Unknown, tr.Generation()
 	if err := p.run(); err != nil {
 		err.Trace = tr.ID
 		return nil, p.notes, err
@@ -39,7 +45,8 @@ type planner struct {
 	notes     Notes
 	numbers   map[string]*numbering // by scope
 	blocks    uint32                // numbered so far
-	queries   []query               // every turn, for the prefix cache
+	before    []uint32              // the first block seen before each, plus 1; 0 for one that began a list
+	queries   []Query               // every turn, for the prefix cache
 }
 
 // turn is a request placed in a conversation.
@@ -49,27 +56,17 @@ type turn struct {
 	outer, inner int
 }
 
-// query is what the theoretical prefix cache is asked: section 8.
-type query struct {
-	t     float64
-	order [3]int // outer index, chain, turn: decides among equal times
-	turn  int    // in the plan
-	scope *numbering
-	list  []span
-}
-
 func (p *planner) run() *Error {
-	var main []turn
-	for k := range p.tr.Entries {
-		if e := &p.tr.Entries[k]; e.Marker == nil {
-			main = append(main, turn{&e.Request, e.T, k, mmapcache.None})
-		}
-	}
 	tr := p.tr
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
+	top := p.retained()
+	a := takeApart(top, p.rules)
+	p.note(a)
+	main := pick(top, a.main)
 	root := mmapcache.Session{ID: tr.ID, Kind: mmapcache.Main, Parent: mmapcache.None, SpawnTurn: mmapcache.None,
 		JoinTurn: mmapcache.None, Start: math.NaN(), End: math.NaN()}
-	if err := p.session(root, tr.Scope.Name(tr.ID, "", p.blockSize), main, tr.ToolTokens, tr.SystemTokens); err != nil {
+	scope := tr.Scope.Name(tr.ID, "", p.blockSize)
+	if err := p.session(root, scope, main, tr.ToolTokens, tr.SystemTokens); err != nil {
 		return err
 	}
 	agents := map[string]bool{}
@@ -80,14 +77,70 @@ func (p *planner) run() *Error {
 			}
 		}
 	}
-	p.prefixCache()
+	base := firstIDs(top, a.main, a.preamble)
+	for _, w := range a.workers {
+		tool, system := inherit(p.blockSize, tr.ToolTokens, tr.SystemTokens, base, top[w.requests[0]].IDs)
+		if err := p.flat(pick(top, w.requests), w.suffix, scope, main, tool, system); err != nil {
+			return err
+		}
+	}
+	if err := p.refuseNegativeBranches(); err != nil {
+		return err
+	}
 	p.plan.Trace.Blocks = p.blocks
+	if tr.Scope == ScopeGlobal {
+		p.notes.Queries = p.queries
+	} else {
+		countHits(p.queries, p.blocks, p.rules.CacheMetric == "causal", func(q *Query, hits int) {
+			p.plan.Turns[q.Row].Hits = uint32(hits)
+		})
+	}
 	return nil
 }
 
-// subagent plans the session of one marker: sections 5.5 to 5.7 and 6.7.
+// retained returns the top-level requests that the filter lets through: section 5.1.
+func (p *planner) retained() (list []turn) {
+	r := p.rules
+	for k := range p.tr.Entries {
+		e := &p.tr.Entries[k]
+		if e.Marker != nil || r.MaxInput != nil && e.In > *r.MaxInput ||
+			r.StartOffset != nil && e.T*1000 < float64(*r.StartOffset) ||
+			r.EndOffset != nil && e.T*1000 > float64(*r.EndOffset) {
+			continue
+		}
+		list = append(list, turn{&e.Request, e.T, k, mmapcache.None})
+	}
+	return list
+}
+
+func (p *planner) note(a agents) {
+	p.notes.Seams += a.seams
+	p.notes.Unclassified += a.unclassified
+}
+
+// pick returns the turns at some positions of a list.
+func pick(list []turn, positions []int) []turn {
+	out := make([]turn, len(positions))
+	for k, at := range positions {
+		out[k] = list[at]
+	}
+	return out
+}
+
+// firstIDs returns the first list of ids that is not empty among some positions, the one left out aside.
+func firstIDs(list []turn, positions []int, but int) IDs {
+	for _, at := range positions {
+		if at != but && list[at].IDs.Len > 0 {
+			return list[at].IDs
+		}
+	}
+	return IDs{}
+}
+
+// subagent plans the sessions of one marker: sections 5.5 to 5.7 and 6.7.
 func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]bool) *Error {
-	if len(main) == 0 || main[0].outer > outer {
+	spawn := timeline.SpawnTurn(placed(main), outer)
+	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
 		return nil
 	}
@@ -99,40 +152,96 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 	if clock.Ambiguous {
 		p.notes.Ambiguous++
 	}
-	turns := make([]turn, len(m.Requests))
+	list := make([]turn, len(m.Requests))
 	for k := range m.Requests {
-		turns[k] = turn{&m.Requests[k], clock.Times[k], outer, k}
+		list[k] = turn{&m.Requests[k], clock.Times[k], outer, k}
 	}
-	sort.SliceStable(turns, func(i, j int) bool { return turns[i].t < turns[j].t })
-
-	spawn, join := branch(main, outer, clock.End)
+	a := takeApart(list, p.rules)
+	p.note(a)
+	join, err := p.joinTurn(main, outer, clock.End, spawn)
+	if err != nil {
+		return err
+	}
 	s := mmapcache.Session{
-		ID: p.tr.ID + "::sa:" + m.AgentID, Agent: m.AgentID, Kind: mmapcache.Subagent, Parent: 0,
+		ID: p.tr.ID + "::sa:" + m.AgentID, Agent: m.AgentID, Kind: mmapcache.Subagent, Outer: uint32(outer),
 		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: clock.Start, End: clock.End,
 		Clock: clock.Basis + "/" + clock.Reading,
 	}
-	if len(turns) > 0 {
-		at := main[spawn]
-		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, seconds(at.APITime), turns[0].t)
-	}
 	scope := p.tr.Scope.Name(p.tr.ID, m.AgentID, p.blockSize)
-	return p.session(s, scope, turns, m.ToolTokens, m.SystemTokens)
+	own := pick(list, a.main)
+	sort.SliceStable(own, func(i, j int) bool { return own[i].t < own[j].t })
+	if err := p.child(s, scope, own, main, m.ToolTokens, m.SystemTokens); err != nil {
+		return err
+	}
+	base := firstIDs(list, a.main, a.preamble)
+	for _, w := range a.workers {
+		worker := s
+		worker.ID += ":" + w.suffix
+		tool, system := inherit(p.blockSize, m.ToolTokens, m.SystemTokens, base, firstIDs(list, w.requests, none))
+		if err := p.child(worker, scope, pick(list, w.requests), main, tool, system); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// branch returns the main turn that spawns what stands at the outer index, and the one that waits for its end,
-// mmapcache.None where nobody does. Some main turn stands before outer.
-func branch(main []turn, outer int, end float64) (spawn, join int) {
+// flat plans the session of a side chain of the trace's own list.
+func (p *planner) flat(turns []turn, suffix, scope string, main []turn, tool, system int64) *Error {
+	outer := turns[0].outer
+	spawn := max(0, timeline.SpawnTurn(placed(main), outer))
+	end := math.Inf(-1)
+	for _, t := range turns {
+		end = max(end, t.end(t.t))
+	}
+	join, err := p.joinTurn(main, outer, end, spawn)
+	if err != nil {
+		return err
+	}
+	s := mmapcache.Session{
+		ID: p.tr.ID + "::" + suffix, Kind: mmapcache.Flat, Outer: uint32(outer),
+		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: turns[0].t, End: end,
+	}
+	return p.child(s, scope, turns, main, tool, system)
+}
+
+// child plans a session that a turn of the root spawns.
+func (p *planner) child(s mmapcache.Session, scope string, turns, main []turn, tool, system int64) *Error {
+	if len(turns) > 0 {
+		at := main[s.SpawnTurn]
+		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, seconds(at.APITime), turns[0].t)
+	}
+	return p.session(s, scope, turns, tool, system)
+}
+
+// placed returns the main turns as what branches are hung on.
+func placed(main []turn) []timeline.Placed {
+	out := make([]timeline.Placed, len(main))
 	for k, t := range main {
-		if t.outer < outer {
-			spawn = k
+		out[k] = timeline.Placed{Outer: t.outer, Start: t.t}
+	}
+	return out
+}
+
+// joinTurn returns the main turn that waits for what stands at an outer index, none if nobody does.
+func (p *planner) joinTurn(main []turn, outer int, end float64, spawn int) (int, *Error) {
+	join, err := timeline.JoinTurn(placed(main), outer, end, spawn, p.rules.Refusals == "error")
+	if err != nil {
+		return none, &Error{Fault: JoinBeforeSpawn, Where: fmt.Sprintf("requests[%d]", outer), Why: err.Error()}
+	}
+	return join, nil
+}
+
+// refuseNegativeBranches refuses a branch that starts before time 0, where the rules do not move it there (D20).
+func (p *planner) refuseNegativeBranches() *Error {
+	if p.rules.Refusals != "error" {
+		return nil
+	}
+	for _, s := range p.plan.Sessions {
+		if s.Start < 0 {
+			return &Error{Fault: NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Why: fmt.Sprintf("starts %g s before time 0", -s.Start)}
 		}
 	}
-	for k, t := range main {
-		if t.outer > outer && t.t+eps >= end && k > spawn {
-			return spawn, k
-		}
-	}
-	return spawn, mmapcache.None
+	return nil
 }
 
 func seconds(s Seconds) float64 {
@@ -158,15 +267,19 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 	}
 	repaired := p.rules.LengthRule == "repaired"
 	caps := assistantCaps(common, shapes, repaired)
-	buf := buffer{blockSize: p.blockSize, repaired: repaired, plan: p.plan}
+	buf := buffer{blockSize: p.blockSize, repaired: repaired, shaped: p.rules.ToolShaped, plan: p.plan}
 	numbers := p.numbering(scope)
 	var list []span // blocks of the turn's hash_ids
 	for k, t := range turns {
 		row := len(p.plan.Turns)
-		list = p.number(numbers, cut(nil, list, 0, common[k]), t.IDs, common[k])
+		list = p.number(numbers, list, t.IDs, common[k])
 		covered := cut(nil, list, 0, shapes[k].Covered)
+		behind := tail{mmapcache.Filler, uint32(row)}
+		if n := shapes[k].Covered; p.tr.TailIDs && t.IDs.Len > n && shapes[k].Filler > 0 {
+			behind = tail{mmapcache.Head, cut(nil, list, n, n+1)[0].first}
+		}
 		if k == 0 {
-			if err := buf.init(shapes[k], t.IDs.Len, covered, tool, system, uint32(row)); err != nil {
+			if err := buf.init(shapes[k], t.IDs.Len, covered, tool, system, behind); err != nil {
 				e := err.(*Error)
 				e.Where = fmt.Sprintf("session %q", s.ID)
 				return e
@@ -174,7 +287,7 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 		} else {
 			buf.advance(shapes[k], covered, advanceStep{
 				common: common[k], prevOut: turns[k-1].Out, cap: caps[k],
-				fillerOf: uint32(row),
+				behind: behind, tool: inputKind(turns, k) == mmapcache.ToolResult,
 			})
 		}
 		p.plan.Turns = append(p.plan.Turns, mmapcache.Turn{
@@ -182,7 +295,9 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 			In: uint32(t.In), Out: int32(t.Out), IDs: uint32(t.IDs.Len), Last: buf.last(),
 			Outer: uint32(t.outer), Inner: int32(t.inner), Model: p.tr.Models[t.Model], Input: inputKind(turns, k),
 		})
-		p.queries = append(p.queries, query{t.t, [3]int{t.outer, chain, k}, row, numbers, list})
+		p.queries = append(p.queries, Query{
+			Start: t.t, End: t.end(t.t), Row: row, ids: t.IDs, blocks: list, order: [3]int{t.outer, chain, k},
+		})
 	}
 	return nil
 }
@@ -200,126 +315,4 @@ func inputKind(turns []turn, k int) mmapcache.InputKind {
 		return mmapcache.ToolResult
 	}
 	return mmapcache.UserInput
-}
-
-// numbering gives the blocks of one scope dense numbers in order of first appearance. Ids come in ascending runs, so
-// it looks them up a page at a time.
-type numbering struct {
-	scope string
-	pages map[int64]*[pageIDs]uint32 // block number plus 1, 0 where the id has none
-	seen  []uint64                   // blocks an unlimited cache holds, one bit each; all scopes share the numbers
-}
-
-const pageIDs = 16
-
-func (p *planner) numbering(scope string) *numbering {
-	if n := p.numbers[scope]; n != nil {
-		return n
-	}
-	if p.numbers == nil {
-		p.numbers = map[string]*numbering{}
-	}
-	n := &numbering{scope: scope, pages: map[int64]*[pageIDs]uint32{}}
-	p.numbers[scope] = n
-	return n
-}
-
-// number appends the blocks of a list, from its id number skip on, to dst.
-func (p *planner) number(n *numbering, dst []span, ids IDs, skip int) []span {
-	for _, r := range ids.Runs {
-		if skip >= r.N {
-			skip -= r.N
-			continue
-		}
-		for k := skip; k < r.N; k++ {
-			b := p.block(n, r.First+int64(k))
-			if e := len(dst) - 1; e >= 0 && dst[e].first+dst[e].n == b {
-				dst[e].n++
-			} else {
-				dst = append(dst, span{b, 1})
-			}
-		}
-		skip = 0
-	}
-	return dst
-}
-
-// block returns the number of a hash id, a new one where it is seen for the first time.
-func (p *planner) block(n *numbering, id int64) uint32 {
-	page := n.pages[id>>4]
-	if page == nil {
-		page = new([pageIDs]uint32)
-		n.pages[id>>4] = page
-	}
-	slot := &page[id&(pageIDs-1)]
-	if *slot == 0 {
-		b := p.blocks
-		p.blocks++
-		*slot = b + 1
-		if e := len(p.plan.Runs) - 1; e >= 0 {
-			if run := &p.plan.Runs[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
-				run.Count++
-				return b
-			}
-		}
-		p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
-	}
-	return *slot - 1
-}
-
-// prefixCache counts for every turn how many of its ids an unlimited cache shared by the scope would hold: the legacy
-// rule of section 8, which takes requests in order of their start and ids as stored at once.
-//
-// Requests of a global scope are counted within their trace.
-func (p *planner) prefixCache() {
-	sort.SliceStable(p.queries, func(i, j int) bool {
-		a, b := p.queries[i], p.queries[j]
-		if a.t != b.t {
-			return a.t < b.t
-		}
-		for k := range a.order {
-			if a.order[k] != b.order[k] {
-				return a.order[k] < b.order[k]
-			}
-		}
-		return false
-	})
-	for _, n := range p.numbers {
-		n.seen = make([]uint64, (p.blocks+63)/64)
-	}
-	for _, q := range p.queries {
-		hit, leading := 0, true
-		for _, s := range q.list {
-			if leading {
-				k := leadingOnes(q.scope.seen, s)
-				hit += k
-				leading = k == int(s.n)
-			}
-			if !leading {
-				setOnes(q.scope.seen, s)
-			}
-		}
-		p.plan.Turns[q.turn].Hits = uint32(hit)
-	}
-}
-
-// leadingOnes returns how many bits from s.first on are set, at most s.n.
-func leadingOnes(set []uint64, s span) int {
-	for at, end := s.first, s.first+s.n; at < end; {
-		word := set[at/64] >> (at % 64)
-		ones := uint32(bits.TrailingZeros64(^word))
-		if ones < 64-at%64 || at+ones >= end {
-			return int(min(at+ones, end) - s.first)
-		}
-		at += ones
-	}
-	return int(s.n)
-}
-
-func setOnes(set []uint64, s span) {
-	for at, end := s.first, s.first+s.n; at < end; {
-		n := min(64-at%64, end-at)
-		set[at/64] |= (^uint64(0) >> (64 - n)) << (at % 64)
-		at += n
-	}
 }

@@ -6,11 +6,17 @@
 package weka
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // Rules is everything besides the input that can change a byte of the structure: the rows of the table of
@@ -18,30 +24,40 @@ import (
 //
 // The JSON names are those of `--set NAME=VALUE`.
 type Rules struct {
-	BlockSize        int    `json:"block_size"`        // tokens of a block; 0 takes what each trace declares (D1)
-	LengthRule       string `json:"length_rule"`       // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
-	UnknownKeys      string `json:"unknown_keys"`      // "count" tolerates the looseness of older corpora, "reject" is strict (D3, D7, D8, D15)
-	NestedBasis      string `json:"nested_basis"`      // clock of nested times: "auto", "absolute", "relative", "per-request" (D4)
-	MarkerTime       string `json:"marker_time"`       // meaning of a marker's t: "auto", "start", "end" (D4)
-	ThinkTimeRule    string `json:"think_time_rule"`   // "min": think time never exceeds the recorded gap; "raw" (D5)
-	NegativeAPITime  string `json:"negative_api_time"` // "zero": a negative duration has width 0; "subtract" (D18)
-	Refusals         string `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21)
-	FillerOverrun    string `json:"filler_overrun"`    // filler longer than the corpus: "cyclic" or "short" (D10)
-	PredecessorClock string `json:"predecessor_clock"` // "recorded" or "emitted" (D13)
-	ReplayScope      string `json:"replay_scope"`      // "assigned" or "parsed" (D12)
-	CacheMetric      string `json:"cache_metric"`      // "legacy" or "causal" (D17)
-	SplitAgents      bool   `json:"split_agents"`      // detect flattened side chains (section 5.3)
-	ToolShaped       bool   `json:"tool_shaped"`       // shape tool results as tool messages (section 4.7)
-	MaxInput         int64  `json:"max_isl"`           // drop top-level requests with a longer prompt, tokens; 0: none
-	StartOffset      int64  `json:"start_offset"`      // drop top-level requests before this time, ms; 0: none
-	EndOffset        int64  `json:"end_offset"`        // drop top-level requests after this time, ms; 0: none
-	MaxOutput        int64  `json:"max_osl"`           // cap on max_tokens of main turns, tokens; 0: none
+	BlockSize          int     `json:"block_size"`        // tokens of a block; 0 takes what each trace declares (D1)
+	LengthRule         string  `json:"length_rule"`       // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
+	UnknownKeys        string  `json:"unknown_keys"`      // "count" tolerates the looseness of older corpora, "reject" is strict (D3, D7, D8, D15)
+	NestedBasis        string  `json:"nested_basis"`      // clock of nested times: "auto", "absolute", "relative", "per-request" (D4)
+	MarkerTime         string  `json:"marker_time"`       // meaning of a marker's t: "auto", "start", "end" (D4)
+	ThinkTimeRule      string  `json:"think_time_rule"`   // "min": think time never exceeds the recorded gap; "raw" (D5)
+	NegativeAPITime    string  `json:"negative_api_time"` // "zero": a negative duration has width 0; "subtract" (D18)
+	Refusals           string  `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21)
+	FillerOverrun      string  `json:"filler_overrun"`    // filler longer than the corpus: "cyclic" or "short" (D10)
+	PredecessorClock   string  `json:"predecessor_clock"` // "recorded" or "emitted" (D13)
+	ReplayScope        string  `json:"replay_scope"`      // "assigned" or "parsed" (D12)
+	CacheMetric        string  `json:"cache_metric"`      // "legacy" or "causal" (D17)
+	SplitAgents        bool    `json:"split_agents"`      // detect flattened side chains (section 5.3)
+	AuxMaxRequests     int64   `json:"aux_max_requests"`
+	AuxISLRatio        float64 `json:"aux_isl_ratio"`
+	AuxISLFloor        int64   `json:"aux_isl_floor"`
+	AuxCrossModel      bool    `json:"aux_cross_model"`
+	AuxReductionOSLMax int64   `json:"aux_reduction_osl_max"`
+	AuxReductionRatio  float64 `json:"aux_reduction_ratio"`
+	WorkerGroupMin     int64   `json:"worker_group_min"`
+	SeamMaxGap         float64 `json:"seam_max_gap_seconds"`
+	SeamMinOverlap     float64 `json:"seam_min_overlap_ratio"`
+	ToolShaped         bool    `json:"tool_shaped"`  // shape tool results as tool messages (section 4.7)
+	MaxInput           *int64  `json:"max_isl"`      // drop top-level requests with a longer prompt, tokens; nil: none
+	StartOffset        *int64  `json:"start_offset"` // drop top-level requests before this time, ms; nil: none
+	EndOffset          *int64  `json:"end_offset"`   // drop top-level requests after this time, ms; nil: none
+	MaxOutput          *int64  `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
 }
 
 // Draws is what decides where in the corpus a block or filler lies. It is no part of the structure's key, but of the starts'.
 type Draws struct {
 	Backend string `json:"backend"` // "xxh3" or "sha256-mt" (D16)
 	Seed    int64  `json:"seed"`    // the operator's seed
+	Stream  string `json:"stream"`  // CodingStream or SonnetStream for sha256-mt, else ""
 }
 
 // Back-ends from a seed to places in the corpus.
@@ -55,64 +71,83 @@ func Default() Rules {
 	return Rules{
 		LengthRule: "repaired", UnknownKeys: "count", NestedBasis: "auto", MarkerTime: "auto", ThinkTimeRule: "min",
 		NegativeAPITime: "zero", Refusals: "repair", FillerOverrun: "cyclic", PredecessorClock: "recorded",
-		ReplayScope: "assigned", CacheMetric: "legacy",
+		ReplayScope: "assigned", CacheMetric: "legacy", SplitAgents: true,
+		AuxMaxRequests: 1, AuxISLRatio: 0.10, AuxISLFloor: 16384, AuxCrossModel: true, AuxReductionOSLMax: 4000,
+		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5,
 	}
 }
 
-// choices lists the values that each field may take and that are built. A value of the specification that is not
-// listed here is refused, never ignored.
+// choices lists the values that a field with words for values may take.
 var choices = map[string][]string{
 	"length_rule":       {"repaired", "upstream"},
 	"unknown_keys":      {"count", "reject"},
 	"nested_basis":      {"auto", "absolute", "relative", "per-request"},
 	"marker_time":       {"auto", "start", "end"},
-	"think_time_rule":   {"min"},
-	"negative_api_time": {"zero"},
-	"refusals":          {"repair"},
-	"filler_overrun":    {"cyclic"},
-	"predecessor_clock": {"recorded"},
-	"replay_scope":      {"assigned"},
-	"cache_metric":      {"legacy"},
-	"split_agents":      {"false"},
-	"tool_shaped":       {"false"},
-	"max_isl":           {"0"},
-	"start_offset":      {"0"},
-	"end_offset":        {"0"},
-	"max_osl":           {"0"},
+	"think_time_rule":   {"min", "raw"},
+	"negative_api_time": {"zero", "subtract"},
+	"refusals":          {"repair", "error"},
+	"filler_overrun":    {"cyclic", "short"},
+	"predecessor_clock": {"recorded", "emitted"},
+	"replay_scope":      {"assigned", "parsed"},
+	"cache_metric":      {"legacy", "causal"},
 }
 
 // MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.
 const MaxBlockSize = 1 << 20
 
-// Set changes one field by its JSON name, as `--set NAME=VALUE` does.
+// Set changes one field by its JSON name, as `--set NAME=VALUE` does. The value none puts an optional field back.
 func (r *Rules) Set(name, value string) error {
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("json") != name {
 			continue
 		}
-		if allowed, ok := choices[name]; ok && !contains(allowed, value) {
-			return fmt.Errorf("--set %s=%s: not built: choose from %s", name, value, strings.Join(allowed, ", "))
+		if allowed, ok := choices[name]; ok && !slices.Contains(allowed, value) {
+			return fmt.Errorf("--set %s=%s: want one of %s", name, value, strings.Join(allowed, ", "))
 		}
-		switch f := v.Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString(value)
-		case reflect.Bool:
-			b, err := strconv.ParseBool(value)
-			if err != nil {
-				return fmt.Errorf("--set %s=%s: want true or false", name, value)
-			}
-			f.SetBool(b)
-		default:
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil || n < 0 || n > MaxBlockSize {
-				return fmt.Errorf("--set %s=%s: want a number from 0 to %d", name, value, MaxBlockSize)
-			}
-			f.SetInt(n)
+		if err := setField(v.Field(i), value); err != nil {
+			return fmt.Errorf("--set %s=%s: %w", name, value, err)
+		}
+		if r.BlockSize < 0 || r.BlockSize > MaxBlockSize {
+			return fmt.Errorf("--set %s=%s: want 0 (as declared) to %d", name, value, MaxBlockSize)
 		}
 		return nil
 	}
 	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(Options(), ", "))
+}
+
+func setField(f reflect.Value, value string) (err error) {
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(value)
+	case reflect.Bool:
+		b, parseErr := strconv.ParseBool(value)
+		if parseErr != nil {
+			return errors.New("want true or false")
+		}
+		f.SetBool(b)
+	case reflect.Float64:
+		x, parseErr := strconv.ParseFloat(value, 64)
+		if parseErr != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return errors.New("want a number")
+		}
+		f.SetFloat(x)
+	case reflect.Pointer:
+		f.SetZero()
+		if value != "none" {
+			n := reflect.New(f.Type().Elem())
+			if err = setField(n.Elem(), value); err == nil {
+				f.Set(n)
+			}
+		}
+	default:
+		n, parseErr := strconv.ParseInt(value, 10, 64)
+		if parseErr != nil {
+			return errors.New("want a whole number")
+		}
+		f.SetInt(n)
+	}
+	return err
 }
 
 // Options lists the names that Set takes, sorted.
@@ -126,13 +161,30 @@ func Options() []string {
 	return names
 }
 
-func (r Rules) strict() bool { return r.UnknownKeys == "reject" }
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
+// AIPerf returns the rules of the profile `aiperf`: those of AIPerf 0.13.0, its defects and refusals included.
+func AIPerf() Rules {
+	r := Default()
+	r.BlockSize = 64
+	r.LengthRule, r.UnknownKeys, r.NestedBasis, r.MarkerTime = "upstream", "reject", "per-request", "start"
+	r.ThinkTimeRule, r.NegativeAPITime, r.Refusals, r.FillerOverrun = "raw", "subtract", "error", "short"
+	r.PredecessorClock, r.ReplayScope = "emitted", "parsed"
+	return r
 }
+
+// Time returns the rules that a reader of the cache applies.
+func (r Rules) Time() mmapcache.TimeRules {
+	return mmapcache.TimeRules{
+		Rules: timeline.Rules{
+			SubtractNegative: r.NegativeAPITime == "subtract",
+			RawThink:         r.ThinkTimeRule == "raw",
+			RefuseNegative:   r.Refusals == "error",
+		},
+		ParsedScope:  r.ReplayScope == "parsed",
+		EmittedClock: r.PredecessorClock == "emitted",
+		RefuseJoin:   r.Refusals == "error",
+		ShortFiller:  r.FillerOverrun == "short",
+		MaxOutput:    r.MaxOutput,
+	}
+}
+
+func (r Rules) strict() bool { return r.UnknownKeys == "reject" }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"strconv"
@@ -562,13 +563,13 @@ func (s *scanner) trace() {
 		case "system_tokens":
 			s.tr.SystemTokens = s.wantDeclared()
 		case "requests":
-			s.tr.Entries = s.tr.Entries[:0]
+			s.tr.Entries, s.tr.Models, s.tr.Unknown = s.tr.Entries[:0], nil, nil
 			hasRequests = true
 			if s.want("array") {
 				s.array(s.entry)
 			}
 		case "totals":
-			if !s.null() && s.want("object") {
+			if s.tr.HasTotals = !s.null(); s.tr.HasTotals && s.want("object") {
 				s.skip()
 			}
 		default:
@@ -576,9 +577,7 @@ func (s *scanner) trace() {
 			unknown = append(unknown, key)
 		}
 	})
-	if s.err == nil && (s.space() != 0 || s.i < len(s.b)) {
-		s.fail(NotJSON, "not JSON: byte %d: more after the trace; a .json file holds one trace, a .jsonl file one per line", s.i)
-	}
+	s.end()
 	for _, key := range unknown {
 		s.unknown(key)
 	}
@@ -594,6 +593,13 @@ func (s *scanner) trace() {
 		s.missing("hash_id_scope")
 	case !hasRequests:
 		s.missing("requests")
+	}
+}
+
+// end fails unless the text ends here.
+func (s *scanner) end() {
+	if s.err == nil && (s.space() != 0 || s.i < len(s.b)) {
+		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.i)
 	}
 }
 
@@ -706,6 +712,13 @@ type element struct {
 	seen            keys
 	bad             map[key]*Error // values that do not fit their key; nil while there is none
 	unknown         []string       // names that no schema has
+	before          *notes         // what was known before its own requests were read
+}
+
+// notes is what the scanner has found in requests besides themselves.
+type notes struct {
+	models  []string
+	unknown map[string]int
 }
 
 // element reads a request or a marker. Inside a marker no further marker is allowed.
@@ -822,9 +835,18 @@ func (s *scanner) value(e *element, k key, inside bool) {
 	case keySystemTokens:
 		m.SystemTokens = s.wantDeclared()
 	case keyRequests:
+		s.forget(e)
+		e.before = &notes{s.tr.Models, maps.Clone(s.tr.Unknown)}
 		s.inner(m, inside)
 	default:
 		s.skip()
+	}
+}
+
+// forget takes back what an element's own requests gave: they do not count after all.
+func (s *scanner) forget(e *element) {
+	if e.before != nil {
+		s.tr.Models, s.tr.Unknown = e.before.models, e.before.unknown
 	}
 }
 
@@ -879,6 +901,7 @@ func (s *scanner) finishMarker(e *element) {
 }
 
 func (s *scanner) finishRequest(e *element) {
+	s.forget(e)
 	known := requestKeys
 	switch e.kind {
 	case "n":

@@ -7,8 +7,11 @@ type Trace struct {
 	ID           string
 	BlockSize    int64 // tokens, as declared
 	Scope        Scope
-	ToolTokens   int64 // declared size of the tools prefix
-	SystemTokens int64 // declared size of the system prefix
+	ToolTokens   int64  // declared size of the tools prefix
+	SystemTokens int64  // declared size of the system prefix
+	HasTotals    bool   // the file sums up its own requests
+	TailIDs      bool   // the last id of a list may cover less than a block
+	Format       string // generation, where it is known from elsewhere
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
@@ -111,6 +114,9 @@ const (
 	TooLarge      Fault = "too-large"
 	DuplicateID   Fault = "duplicate-agent"
 	PrefixTooLong Fault = "prefix"
+
+	JoinBeforeSpawn Fault = "join_before_spawn"
+	NegativeBranch  Fault = "negative_branch_start"
 )
 
 // Error says what is wrong with a trace and where in it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"testing"
@@ -96,10 +97,10 @@ func TestEffectiveBlockSize(t *testing.T) {
 	vectors(t, "effective_block_size", func(t *testing.T, in in, want struct {
 		BlockSize uint32 `json:"block_size"`
 	}) {
-		if in.Profile == "aiperf" && in.Override == nil {
-			t.Skip("the profile aiperf is not built yet")
-		}
 		rules := Default()
+		if in.Profile == "aiperf" {
+			rules = AIPerf()
+		}
 		if in.Override != nil {
 			rules.BlockSize = *in.Override
 		}
@@ -187,23 +188,31 @@ func TestMersenneTwister(t *testing.T) {
 		U32, Draws []uint32
 		Seed       string
 	}
-	draws := func(m *mt19937, n uint32, count int) (list []uint32) {
-		for range count {
-			list = append(list, m.below(n))
+	// draws are successive numbers in [0, n), of a generator in the last lane of four.
+	draws := func(seed uint64, n uint32, count int) (list []uint32) {
+		var m mt19937x4
+		m.seed(&[4]uint64{1, 2, 3, seed})
+		for k := 0; len(list) < count; k++ {
+			if r := m.output(3, k) >> (32 - bits.Len32(n)); r < n {
+				list = append(list, r)
+			}
 		}
+		assert.Equal(t, list[0], m.below(3, n))
 		return list
 	}
 	vectors(t, "mt19937", func(t *testing.T, in in, want want) {
-		var m mt19937
-		m.seed(u64(t, in.Seed))
-		for _, w := range want.U32 {
-			assert.Equal(t, w, m.uint32())
+		var m mt19937x4
+		for lane := range 4 {
+			seeds := [4]uint64{11, 22, 33, 44}
+			seeds[lane] = u64(t, in.Seed)
+			m.seed(&seeds)
+			for k, w := range want.U32 {
+				assert.Equal(t, w, m.output(lane, k))
+			}
 		}
 	})
 	vectors(t, "mt_uniform", func(t *testing.T, in in, want want) {
-		var m mt19937
-		m.seed(u64(t, in.Seed))
-		assert.Equal(t, want.Draws, draws(&m, in.N, in.Count))
+		assert.Equal(t, want.Draws, draws(u64(t, in.Seed), in.N, in.Count))
 	})
 	vectors(t, "block_seed", func(t *testing.T, in in, want want) {
 		w := Drawer{base: []byte(in.BaseSeed)}
@@ -211,9 +220,7 @@ func TestMersenneTwister(t *testing.T) {
 	})
 	vectors(t, "mt_draws", func(t *testing.T, in in, want want) {
 		w := Drawer{base: []byte(in.BaseSeed)}
-		var m mt19937
-		m.seed(w.blockSeed(in.Scope, in.HashID))
-		assert.Equal(t, want.Draws, draws(&m, in.N, len(want.Draws)))
+		assert.Equal(t, want.Draws, draws(w.blockSeed(in.Scope, in.HashID), in.N, len(want.Draws)))
 	})
 }
 
@@ -240,7 +247,7 @@ func TestStarts(t *testing.T) {
 	}
 	vectors(t, "xxh3_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
-		NewDrawer(Draws{XXH3, in.Seed}, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, in.BlockSize)
+		NewDrawer(Draws{Backend: XXH3, Seed: in.Seed}, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, in.BlockSize)
 		assert.Equal(t, want.Start, got[0])
 	})
 	vectors(t, "block_start", func(t *testing.T, in in, want want) {
@@ -266,7 +273,7 @@ func TestStarts(t *testing.T) {
 // Starts of consecutive ids are those of each alone, in any order.
 func TestStartsTogetherAndAlone(t *testing.T) {
 	for _, backend := range []string{XXH3, SHA256MT} {
-		w := NewDrawer(Draws{backend, 7}, 5000)
+		w := NewDrawer(Draws{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
 		many := make([]uint32, 20)
 		w.Starts(many, "scope", -3, 64)
 		for k := len(many) - 1; k >= 0; k-- {
@@ -333,14 +340,14 @@ func TestFillerVectors(t *testing.T) {
 		var seed int64
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
 		assert.Equal(t, u64(t, want.X), xxh3.HashSeed([]byte(in.String), uint64(seed)))
-		got := NewDrawer(Draws{XXH3, seed}, in.CorpusLen).filler([]byte(in.String), in.N)
+		got := NewDrawer(Draws{Backend: XXH3, Seed: seed}, in.CorpusLen).filler([]byte(in.String), in.N)
 		assert.Equal(t, want.Offset, got)
 		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
 	})
 }
 
 func TestFillerSeedString(t *testing.T) {
-	w := NewDrawer(Draws{XXH3, 42}, 259485)
+	w := NewDrawer(Draws{Backend: XXH3, Seed: 42}, 259485)
 	assert.Equal(t, uint32(47777), w.Filler("trace_0001", 0, 8))
 	assert.Equal(t, uint32(146997), w.Filler("trace_0001::sa:agent_001", 0, 36))
 }
@@ -359,16 +366,19 @@ func TestGeometry(t *testing.T) {
 
 func TestMaxTokens(t *testing.T) {
 	type in struct {
-		Out    int32
-		MaxOSL *int64 `json:"max_osl"`
+		Out      int32
+		MaxOSL   *int64 `json:"max_osl"`
+		Subagent bool
 	}
 	vectors(t, "max_tokens", func(t *testing.T, in in, want struct {
 		MaxTokens int `json:"max_tokens"`
 	}) {
-		if in.MaxOSL != nil {
-			t.Skip("max_osl is not built yet")
+		kind := mmapcache.Main
+		if in.Subagent {
+			kind = mmapcache.Subagent
 		}
-		assert.Equal(t, want.MaxTokens, mmapcache.Turn{Out: in.Out}.MaxTokens())
+		rules := Rules{MaxOutput: in.MaxOSL}
+		assert.Equal(t, want.MaxTokens, rules.Time().MaxTokens(kind, mmapcache.Turn{Out: in.Out}))
 	})
 }
 
@@ -459,7 +469,7 @@ func planOf(t *testing.T, id string, blockSize int, tool, system int64, requests
 		"tool_tokens": tool, "system_tokens": system, "requests": entries})
 	require.NoError(t, err)
 	rules := Default()
-	rules.LengthRule = lengthRule
+	rules.LengthRule, rules.SplitAgents = lengthRule, false
 	tr, err := Scan(text, rules)
 	require.NoError(t, err)
 	plan, _, err := MakePlan(tr, rules)
@@ -650,7 +660,7 @@ func TestTruncate(t *testing.T) {
 				blocks = append(blocks, span{next, 1})
 				next += 2
 			}
-			b.push(roles[s.Role], 0, blocks, s.Tokens-s.Count*in.BlockSize, 0)
+			b.push(roles[s.Role], 0, blocks, s.Tokens-s.Count*in.BlockSize, tail{mmapcache.Filler, 0})
 		}
 		before := slices.Clone(b.segments)
 		b.truncate(in.Target)
@@ -714,7 +724,7 @@ func TestPrefixCache(t *testing.T) {
 		for _, q := range in.Requests {
 			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, Model: 0, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
 		}
-		plan, _, err := MakePlan(tr, Default())
+		plan, _, err := MakePlan(tr, together())
 		require.NoError(t, err)
 		for k, w := range want.Legacy {
 			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hits, plan.Turns[k].IDs}, "request %d", k)
@@ -727,4 +737,11 @@ func TestAbsentTimesAreNaN(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, math.IsNaN(plan.Turns[0].APITime))
 	assert.True(t, math.IsNaN(plan.Turns[0].ThinkTime))
+}
+
+// together are the default rules without the search for side chains: one conversation per agent.
+func together() Rules {
+	r := Default()
+	r.SplitAgents = false
+	return r
 }

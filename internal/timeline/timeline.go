@@ -1,32 +1,107 @@
-// Package timeline turns recorded times into the gaps that a replay plays: pure functions, imported by the builder of
-// a cache and by its player, so that neither has a copy.
+// Package timeline turns recorded times into what is played: delays, spawn offsets, joins, predecessors, and the views
+// that change them without another cache. Pure functions, imported by the builder of a cache and by its player, so
+// that neither has a copy.
 //
 // Inputs are seconds as recorded, NaN where a value is missing. Outputs are milliseconds. The order of the arithmetic
-// is that of the specification (sections 6.1 and 6.7), so results compare bit for bit.
+// is that of the specification (section 6), so results compare bit for bit.
 package timeline
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
-// Missing marks a time that was not recorded.
+// Missing marks a time that is not there.
 var Missing = math.NaN()
+
+// Rules are fixed when a cache is built.
+type Rules struct {
+	SubtractNegative bool `json:"subtract_negative"` // a negative recorded duration lengthens the delay behind it
+	RawThink         bool `json:"raw_think"`         // a think time counts as recorded, even beyond the recorded gap
+	RefuseNegative   bool `json:"refuse_negative"`   // a negative delay of a child turn is an error
+}
+
+// View says how recorded times are read. The zero value reads them as they are.
+type View struct {
+	ThinkTimeOnly bool    // recorded think times are the delays, where there are any
+	IgnoreDelays  bool    // no times at all
+	TurnCap       float64 // longest delay, seconds; 0: none
+}
+
+// Recorded are the times of one request as recorded, seconds.
+type Recorded struct{ Start, API, Think float64 }
+
+// Played are the times of one turn as they are played, milliseconds; Missing where there is none.
+type Played struct{ Start, Delay, API float64 }
+
+// Play returns the times of a conversation: section 6.1, and 6.3 where warp is not nil. child tells a session that
+// another spawned. The error is about a delay that the rules refuse.
+func (v View) Play(r Rules, turns []Recorded, child bool, warp *Warp) ([]Played, error) {
+	out := make([]Played, len(turns))
+	for k, t := range turns {
+		p := &out[k]
+		*p = Played{Missing, Missing, Missing}
+		if v.IgnoreDelays {
+			continue
+		}
+		p.Start = warp.Map(t.Start) * 1000
+		if finite(t.API) {
+			p.API = Duration(t.API)
+		}
+		if k == 0 {
+			continue
+		}
+		before := turns[k-1]
+		width := Duration(before.API)
+		if r.SubtractNegative && finite(before.API) {
+			width = before.API * 1000
+		}
+		d := v.delay(r, before, t, width, warp)
+		if d < 0 && child && r.RefuseNegative {
+			return nil, fmt.Errorf("turn %d: negative delay of %g ms", k, d)
+		}
+		if finite(d) {
+			p.Delay = max(0, d)
+		}
+	}
+	return out, nil
+}
+
+// delay returns the delay of a turn before it is floored.
+func (v View) delay(r Rules, before, t Recorded, width float64, warp *Warp) float64 {
+	if warp != nil {
+		return positive((warp.Map(t.Start)-warp.Map(before.Start))*1000 - width)
+	}
+	gap := t.Start*1000 - before.Start*1000
+	d := positive(gap - width)
+	if v.ThinkTimeOnly && !math.IsNaN(t.Think) {
+		d = t.Think * 1000
+		if !r.RawThink {
+			d = min(d, positive(gap))
+		}
+	}
+	if limit := v.TurnCap * 1000; v.TurnCap > 0 && d > limit {
+		d = limit
+	}
+	return d
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// positive returns max(0, v), 0 for NaN.
+func positive(v float64) float64 {
+	if v > 0 {
+		return v
+	}
+	return 0
+}
 
 // Duration returns a recorded duration in milliseconds; a missing, negative or non-finite one has width 0.
 func Duration(apiTime float64) float64 {
-	if math.IsNaN(apiTime) || math.IsInf(apiTime, 0) || apiTime < 0 {
+	if !finite(apiTime) || apiTime < 0 {
 		return 0
 	}
 	return apiTime * 1000
-}
-
-// Delay returns the pause between the end of one turn and the start of the next, in milliseconds, never negative.
-// prevStart and prevAPI are start and duration of the turn before, start is that of the turn itself, in seconds.
-func Delay(prevStart, prevAPI, start float64) float64 {
-	gap := start*1000 - prevStart*1000
-	d := gap - Duration(prevAPI)
-	if !(d > 0) { // NaN too
-		return 0
-	}
-	return d
 }
 
 // Origin says from when a spawn offset counts.
@@ -40,8 +115,8 @@ const (
 func (o Origin) String() string { return [...]string{"return", "issue"}[o] }
 
 // SpawnOffset returns when the first turn of a child session is due, counted from the return or the issue of its
-// spawning turn, in milliseconds. turnStart and turnAPI are start and duration of the spawning turn, childStart is the
-// start of the child's first request, in seconds.
+// spawning turn, in milliseconds: section 6.7. turnStart and turnAPI are start and duration of the spawning turn,
+// childStart is the start of the child's first request, in seconds.
 func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 	gap := childStart*1000 - turnStart*1000
 	api := Duration(turnAPI)

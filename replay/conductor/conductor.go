@@ -2,9 +2,10 @@
 // method is told the time, as a duration since the start of the phase, and returns at once. Nothing in it runs
 // concurrently, so no two decisions can race; tests play whole replays on a virtual clock.
 //
-// A lane holds one tree at a time: a root session and the sessions it spawns. A turn is due after the return of the turn
-// before it plus the recorded gap, and not before the sessions it joins are done. When the last session of a tree is
-// done, its lane takes the next tree.
+// A lane holds one tree at a time: a root session and the sessions it spawns, which may spawn others. A turn is due after
+// the return of the turn before it plus the recorded gap, and not before the sessions it joins are done. When the last
+// session of a tree is done, its lane takes the next tree. What is due goes out in the order of due times, and in that of
+// scheduling among equal ones.
 package conductor
 
 import (
@@ -14,13 +15,14 @@ import (
 
 // Tree is what is played: the gaps of one trace, with speed and limits applied already.
 type Tree struct {
-	Sessions []Session // the root first; every other is spawned by a turn of the root
+	Sessions []Session // the root first; every other is spawned by a turn of one before it
 }
 
 // Session is one conversation.
 type Session struct {
 	Turns     []Turn
-	SpawnTurn int           // turn of the root that spawns it; not used for the root
+	Parent    int           // session that spawns it; not used for the root
+	SpawnTurn int           // turn of the parent that does
 	OnIssue   bool          // Offset counts from the issue of that turn, else from its return
 	Offset    time.Duration // when its first turn is due
 }
@@ -28,7 +30,7 @@ type Session struct {
 // Turn is one request.
 type Turn struct {
 	Delay time.Duration // after the return of the turn before
-	Joins []int         // sessions that must be done first
+	Joins []int         // sessions, children of this one, that must be done first
 }
 
 // Source hands out trees. It is asked for the next tree of a lane, and says no when there is none left.
@@ -59,7 +61,6 @@ type Conductor struct {
 	send   func(Send)
 
 	lanes   int
-	started int
 	trees   int // opened
 	drained int
 	sent    int
@@ -77,6 +78,7 @@ type stream struct {
 	due     time.Duration // of that turn
 	parked  bool          // waits for the sessions that its turn joins
 	done    bool
+	end     time.Duration // when it was done
 }
 
 // play is a tree being played.
@@ -84,8 +86,9 @@ type play struct {
 	*Tree
 	lane    int
 	ordinal int
-	streams []*stream // by session, nil until spawned
-	live    int       // spawned and not done
+	streams []*stream     // by session, nil until spawned
+	live    int           // spawned and not done
+	end     time.Duration // latest end of a session
 }
 
 // New returns a conductor. send is called from inside Start, Returned and Wake.
@@ -96,138 +99,126 @@ func New(lanes int, source Source, limits Limits, send func(Send)) *Conductor {
 // Start opens a tree on every lane. All first turns are due now.
 func (c *Conductor) Start(now time.Duration) {
 	for lane := range c.lanes {
-		if !c.open(lane, now) {
-			return
-		}
-		c.started++
+		c.open(lane, now)
+		c.Wake(now)
 	}
 }
 
-// open takes the next tree for a lane.
-func (c *Conductor) open(lane int, now time.Duration) bool {
+// open takes the next tree for a lane, if there is one.
+func (c *Conductor) open(lane int, due time.Duration) {
 	if c.stopped || c.limits.Trees > 0 && c.trees >= c.limits.Trees {
-		return false
+		return
 	}
 	t, ok := c.source.Next(lane)
 	if !ok {
-		return false
+		return
 	}
-	p := &play{Tree: t, lane: lane, ordinal: c.trees, streams: make([]*stream, len(t.Sessions))}
+	p := &play{Tree: t, lane: lane, ordinal: c.trees, streams: make([]*stream, len(t.Sessions)), end: due}
 	c.trees++
-	c.spawn(p, 0, now, now)
-	return true
+	c.spawn(p, 0, due)
 }
 
-// spawn starts a session whose first turn is due at the given time.
-func (c *Conductor) spawn(p *play, session int, due, now time.Duration) {
-	s := &stream{tree: p, session: session}
+// spawn starts a session whose first turn is due at the given time. One without turns is done at once.
+func (c *Conductor) spawn(p *play, session int, due time.Duration) {
+	s := &stream{tree: p, session: session, due: due}
 	p.streams[session] = s
 	p.live++
 	if len(p.Sessions[session].Turns) == 0 {
-		c.finish(s, now)
+		c.finish(s, 0)
 		return
 	}
-	c.schedule(s, due, now)
+	c.schedule(s)
 }
 
-// schedule makes the stream's turn due.
-func (c *Conductor) schedule(s *stream, due, now time.Duration) {
-	s.due, s.parked = due, false
-	if due <= now {
-		c.issue(s, now)
-		return
-	}
+// schedule lets the stream's turn wait for its time.
+func (c *Conductor) schedule(s *stream) {
 	c.seq++
-	heap.Push(&c.timers, timer{due, c.seq, s})
+	heap.Push(&c.timers, timer{s.due, c.seq, s})
 }
 
 // issue sends the stream's turn. What the turn spawns at its issue is registered before it is handed over.
 func (c *Conductor) issue(s *stream, now time.Duration) {
-	if c.stopped {
-		c.finish(s, now)
-		return
-	}
 	order := Send{ID: c.sent, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.session, Turn: s.turn, Due: s.due}
 	c.sent++
 	c.flying[order.ID] = s
-	if c.limits.Requests > 0 && c.sent >= c.limits.Requests {
-		c.send(order)
-		c.Stop(now)
-		return
-	}
-	base := max(now, s.due)
+	c.spawnFrom(s, true, now)
 	c.send(order)
-	c.spawnFrom(s, true, base, now)
+	if c.limits.Requests > 0 && c.sent >= c.limits.Requests {
+		c.Stop(now)
+	}
 }
 
 // spawnFrom starts the sessions that hang on the stream's turn.
-func (c *Conductor) spawnFrom(s *stream, onIssue bool, base, now time.Duration) {
-	if s.session != 0 {
-		return
-	}
+func (c *Conductor) spawnFrom(s *stream, onIssue bool, base time.Duration) {
 	p := s.tree
 	for k := 1; k < len(p.Sessions); k++ {
-		if child := p.Sessions[k]; child.SpawnTurn == s.turn && child.OnIssue == onIssue && p.streams[k] == nil {
-			c.spawn(p, k, base+child.Offset, now)
+		child := &p.Sessions[k]
+		if child.Parent == s.session && child.SpawnTurn == s.turn && child.OnIssue == onIssue && p.streams[k] == nil {
+			c.spawn(p, k, base+child.Offset)
 		}
 	}
 }
 
 // Returned says that a request is over since the instant at, whatever came of it. ended means that its session cannot
-// go on.
+// go on; what it would have spawned never starts.
 func (c *Conductor) Returned(id int, at, now time.Duration, ended bool) {
 	s, ok := c.flying[id]
 	if !ok {
 		return
 	}
 	delete(c.flying, id)
-	if c.stopped {
-		c.finish(s, now)
-		return
-	}
-	c.spawnFrom(s, false, at, now)
 	turns := s.tree.Sessions[s.session].Turns
-	if ended || s.turn+1 >= len(turns) {
-		c.finish(s, now)
-		return
-	}
-	s.turn++
-	s.due = at + turns[s.turn].Delay
-	if s.waits() {
-		s.parked = true
-		return
-	}
-	c.schedule(s, s.due, now)
-}
-
-// waits reports whether a session that the stream's turn joins is not done. One that was never spawned holds up nobody.
-func (s *stream) waits() bool {
-	for _, k := range s.tree.Sessions[s.session].Turns[s.turn].Joins {
-		if child := s.tree.streams[k]; child != nil && !child.done {
-			return true
-		}
-	}
-	return false
-}
-
-// finish ends a session, releases whoever waited for it, and ends the tree with its last session.
-func (c *Conductor) finish(s *stream, now time.Duration) {
-	if s.done {
-		return
-	}
-	s.done = true
-	p := s.tree
-	if root := p.streams[0]; root != nil && root.parked && !root.waits() {
-		if c.stopped {
-			c.finish(root, now)
+	last := s.turn+1 >= len(turns)
+	if c.stopped || ended && !last {
+		c.finish(s, at)
+	} else {
+		c.spawnFrom(s, false, at)
+		if last {
+			c.finish(s, at)
 		} else {
-			c.schedule(root, max(root.due, now), now)
+			s.turn++
+			s.due = at + turns[s.turn].Delay
+			s.parked = true
+			c.resume(s)
 		}
+	}
+	c.Wake(now)
+}
+
+// resume lets a parked stream go on if the sessions that its turn joins are done. One that was never spawned holds up
+// nobody.
+func (c *Conductor) resume(s *stream) {
+	due := s.due
+	for _, k := range s.tree.Sessions[s.session].Turns[s.turn].Joins {
+		child := s.tree.streams[k]
+		if child == nil {
+			continue
+		}
+		if !child.done {
+			return
+		}
+		due = max(due, child.end)
+	}
+	s.due, s.parked = due, false
+	if c.stopped {
+		c.finish(s, due)
+	} else {
+		c.schedule(s)
+	}
+}
+
+// finish ends a session, releases its parent if that waited for it, and ends the tree with its last session.
+func (c *Conductor) finish(s *stream, at time.Duration) {
+	p := s.tree
+	s.done, s.end = true, at
+	p.end = max(p.end, at)
+	if parent := p.streams[p.Sessions[s.session].Parent]; parent.parked {
+		c.resume(parent)
 	}
 	p.live--
 	if p.live == 0 {
 		c.drained++
-		c.open(p.lane, now)
+		c.open(p.lane, p.end)
 	}
 }
 
@@ -257,13 +248,12 @@ func (c *Conductor) Stop(now time.Duration) {
 	}
 }
 
-// Done reports whether nothing is in flight and nothing will be.
+// Done reports whether nothing is in flight and nothing will be. Then every tree that was opened has drained, unless it
+// is wedged: its sessions wait for each other.
 func (c *Conductor) Done() bool { return len(c.flying) == 0 && len(c.timers) == 0 }
 
 // Counts are what a conductor has done so far.
 type Counts struct {
-	Lanes        int // asked for
-	LanesStarted int
 	Sent         int
 	InFlight     int
 	TreesOpened  int
@@ -272,7 +262,7 @@ type Counts struct {
 
 // Counts returns them.
 func (c *Conductor) Counts() Counts {
-	return Counts{c.lanes, c.started, c.sent, len(c.flying), c.trees, c.drained}
+	return Counts{c.sent, len(c.flying), c.trees, c.drained}
 }
 
 // timer is a turn that waits for its time.
@@ -296,6 +286,7 @@ func (t *timers) Push(x any)   { *t = append(*t, x.(timer)) }
 func (t *timers) Pop() any {
 	old := *t
 	x := old[len(old)-1]
+	old[len(old)-1] = timer{} // no reference to a tree that is over
 	*t = old[:len(old)-1]
 	return x
 }

@@ -1,0 +1,146 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/alitto/pond/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// The input of the benchmarks: the public traces where they are at hand, else the demo traces repeated under other ids.
+func benchInput(b *testing.B) string {
+	public := filepath.Join("..", "..", "shared", "corpus", "weka-v8-600.jsonl.zst")
+	if _, err := os.Stat(public); err == nil {
+		return public
+	}
+	var text []byte
+	for k := range 300 {
+		text = append(text, bytes.ReplaceAll(demo.JSONL(), []byte(`"id":"`), fmt.Appendf(nil, `"id":"%d-`, k))...)
+	}
+	return write(b, "demo.jsonl.zst", zst(b, text))
+}
+
+// benchRows reads the rows of the input into memory.
+func benchRows(b *testing.B) (rows [][]byte, size int64) {
+	s, err := hfsource.Resolve(b.Context(), []string{benchInput(b)}, hfsource.Options{})
+	require.NoError(b, err)
+	require.NoError(b, s.Rows(b.Context(), nil, func(r hfsource.Row) error {
+		rows = append(rows, bytes.Clone(r.Data))
+		size += int64(len(r.Data))
+		r.Free()
+		return nil
+	}))
+	return rows, size
+}
+
+func BenchmarkScan(b *testing.B) {
+	rows, size := benchRows(b)
+	b.SetBytes(size)
+	for b.Loop() {
+		for _, row := range rows {
+			_, err := weka.Scan(row, weka.Default())
+			require.NoError(b, err)
+		}
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	rows, size := benchRows(b)
+	var traces []*weka.Trace
+	for _, row := range rows {
+		tr, err := weka.Scan(row, weka.Default())
+		require.NoError(b, err)
+		traces = append(traces, tr)
+	}
+	b.SetBytes(size)
+	for b.Loop() {
+		for _, tr := range traces {
+			_, _, err := weka.MakePlan(tr, weka.Default())
+			require.NoError(b, err)
+		}
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
+		b.Run(backend, func(b *testing.B) {
+			o := options(b, benchInput(b))
+			o.Draws.Backend = backend
+			r := o.convert(b)
+			c, err := mmapcache.OpenStructure(o.Root, r.Parts[mmapcache.StructureKind].Key)
+			require.NoError(b, err)
+			defer c.Close()
+			for b.Loop() {
+				dir, err := mmapcache.NewBuilder(b.TempDir(), mmapcache.StartsKind, "k", o.Durable)
+				require.NoError(b, err)
+				table, err := dir.NewStarts(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
+				require.NoError(b, err)
+				require.NoError(b, fill(b.Context(), c, table, 300, o))
+				table.Abort()
+				dir.Discard()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.Structure.Blocks()), "ns/block")
+		})
+	}
+}
+
+// scanAll is the least a build has to do: reading, decompressing and scanning, with as many workers.
+func scanAll(ctx context.Context, o Options) error {
+	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)
+	if err != nil {
+		return err
+	}
+	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
+	defer pool.StopAndWait()
+	group := pool.NewGroupContext(ctx)
+	err = s.Rows(ctx, nil, func(r hfsource.Row) error {
+		group.SubmitErr(func() error {
+			defer r.Free()
+			_, err := weka.Scan(r.Data, o.Rules)
+			return err
+		})
+		return nil
+	})
+	if waitErr := group.Wait(); err == nil {
+		err = waitErr
+	}
+	return err
+}
+
+// A build against the least it has to do, both in this run. Resolving hashes the input and is in both; what syncing
+// takes (publish) is reported apart, and arenas, built once per tokenizer and corpus, are there already.
+func BenchmarkBuild(b *testing.B) {
+	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
+		b.Run(backend, func(b *testing.B) {
+			base := options(b, benchInput(b))
+			base.Draws.Backend = backend
+			base.Workers = 2
+			base.convert(b)
+			var floor, build, publish time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				require.NoError(b, scanAll(b.Context(), base))
+				floor += time.Since(begin)
+				o := withArenas(b, base)
+				begin = time.Now()
+				r := o.convert(b)
+				build += time.Since(begin)
+				publish += r.Stages["publish"]
+			}
+			b.ReportMetric(float64(build-publish)/float64(floor), "x-scanning")
+			b.ReportMetric(floor.Seconds()*1000/float64(b.N), "scanning-ms")
+			b.ReportMetric(publish.Seconds()*1000/float64(b.N), "publish-ms")
+		})
+	}
+}

@@ -1,0 +1,329 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// zst compresses text.
+func zst(t testing.TB, text []byte) []byte {
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	return w.EncodeAll(text, nil)
+}
+
+func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
+	good := trace("a")
+	replace := func(old, new string) string {
+		require.Contains(t, good, old)
+		return strings.Replace(good, old, new, 1)
+	}
+	noise := rand.New(rand.NewPCG(1, 2))
+	var many strings.Builder // does not compress to one block
+	for k := range 3000 {
+		many.WriteString(strings.Replace(trace(fmt.Sprint(k, "-", noise.Uint64())), "{", fmt.Sprintf(`{"pad":"%x%x",`, noise.Uint64(), noise.Uint64()), 1) + "\n")
+	}
+	packed := zst(t, []byte(many.String()))
+	first := lines(t, trace("b"), good)
+	for name, c := range map[string]struct {
+		inputs []string
+		want   []string
+		is     error
+	}{
+		"not JSON":                {inputs: []string{lines(t, good, "nonsense")}, want: []string{"in.jsonl:2: ", "not JSON"}},
+		"cut in the middle":       {inputs: []string{lines(t, trace("b"), good[:200])}, want: []string{"in.jsonl:2: ", "cut off after 200 bytes"}},
+		"two values on a line":    {inputs: []string{lines(t, good+" "+good)}, want: []string{"in.jsonl:1: ", "more after the "}},
+		"missing field":           {inputs: []string{lines(t, replace(`"in":9,`, ""))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[1].requests[0]", `"in" is missing`}},
+		"negative in":             {inputs: []string{lines(t, replace(`"in":25`, `"in":-25`))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[2]", "in = -25"}},
+		"absurd length":           {inputs: []string{lines(t, replace(`"in":25`, `"in":25000000000`))}, want: []string{"in.jsonl:1: ", "requests[2]", "25000000000"}},
+		"absurd time":             {inputs: []string{lines(t, replace(`"t":9`, `"t":1e300`))}, want: []string{"in.jsonl:1: ", "requests[2].t", "1e300"}},
+		"id beyond 64 bits":       {inputs: []string{lines(t, replace(`[1,9]`, `[1,9223372036854775808]`))}, want: []string{"requests[1].requests[0].hash_ids[1]"}},
+		"prefix too long":         {inputs: []string{lines(t, replace(`"tool_tokens":4`, `"tool_tokens":13`))}, want: []string{"in.jsonl:1: ", `session "a"`, "13 tokens need 4 blocks"}},
+		"agent twice":             {inputs: []string{lines(t, replace(`{"t":9`, `{"t":3,"type":"subagent","agent_id":"a","requests":[]},{"t":9`))}, want: []string{"requests[2]", `agent_id "a"`}},
+		"duplicate id":            {inputs: []string{first, lines(t, good)}, want: []string{"in.jsonl:1: ", `trace "a"`, "line 2 of file 1 of the input"}},
+		"duplicate id, same file": {inputs: []string{lines(t, good, good)}, want: []string{"in.jsonl:2: ", `trace "a"`, "line 1 of file 1 of the input"}},
+		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
+		"cut zst":                 {inputs: []string{write(t, "in.jsonl.zst", packed[:len(packed)/2])}, want: []string{"in.jsonl.zst:", "unexpected EOF"}},
+		"no zst":                  {inputs: []string{write(t, "in.jsonl.zst", []byte(good))}, want: []string{"in.jsonl.zst", "invalid input"}},
+		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "cut off after 0 bytes"}},
+		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in 1 files"}},
+		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in 1 files"}},
+		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory holds no"}},
+		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
+		"no input":                {want: []string{"no trace in 0 files"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, c.inputs...)
+			_, err := Convert(t.Context(), o)
+			require.Error(t, err)
+			for _, w := range c.want {
+				assert.ErrorContains(t, err, w)
+			}
+			requireClean(t, o.Root)
+		})
+	}
+}
+
+func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"unknown corpus":    {func(o *Options) { o.Corpus = "sonnet" }, "corpus sonnet"},
+		"no such file":      {func(o *Options) { o.Corpus = "nowhere.u32le" }, "corpus nowhere.u32le"},
+		"empty corpus":      {func(o *Options) { o.Corpus = write(t, "c.u32le", nil) }, "c.u32le: 0 bytes"},
+		"half an id":        {func(o *Options) { o.Corpus = write(t, "c.u32le", []byte{1, 0, 0, 0, 2}) }, "byte offset 4"},
+		"id of no token":    {func(o *Options) { o.Corpus = write(t, "c.u32le", []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0}) }, "byte offset 4"},
+		"unknown tokenizer": {func(o *Options) { o.Tokenizer = "gpt2" }, "gpt2"},
+		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "block size 301 is larger than the corpus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, lines(t, trace("a")))
+			c.change(&o)
+			_, err := Convert(t.Context(), o)
+			assert.ErrorContains(t, err, c.want)
+			requireClean(t, o.Root)
+		})
+	}
+	o := options(t, lines(t, trace("a")))
+	o.Rules.BlockSize = 300 // the whole corpus is one block
+	requireSound(t, o.convert(t))
+}
+
+// Where rows are invalid in several places, the first in the input is reported, whoever gets there first.
+func TestFirstInvalidRowIsReported(t *testing.T) {
+	rows := []string{}
+	for k := range 40 {
+		rows = append(rows, trace(fmt.Sprint("t", k)))
+	}
+	rows[7] = strings.Replace(rows[7], `"out":3`, `"pad":"`+strings.Repeat("x", 1<<20)+`","out":-`, 1) // slow to read
+	rows[8], rows[9], rows[30] = "broken", rows[0], "broken"
+	in := lines(t, rows...)
+	for workers := 1; workers <= 8; workers++ {
+		o := options(t, in)
+		o.Workers = workers
+		_, err := Convert(t.Context(), o)
+		var invalid *InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, in+":8", invalid.Where)
+		var fault *weka.Error
+		require.ErrorAs(t, err, &fault)
+		assert.Equal(t, weka.NotJSON, fault.Fault)
+	}
+}
+
+func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
+	rows := []string{trace("a"), "broken", trace("b"), trace("a"), strings.Replace(trace("c"), `"in":9`, `"in":-9`, 1)}
+	in := lines(t, rows...)
+	o := options(t, lines(t, trace("z")), in)
+	_, strict := Convert(t.Context(), o)
+	require.Error(t, strict)
+	requireClean(t, o.Root)
+
+	o.SkipInvalid = true
+	r := o.convert(t)
+	requireSound(t, r)
+	assert.Equal(t, 3, r.Facts.Traces)
+	require.Len(t, r.Facts.Skipped, 3)
+	for k, want := range []struct {
+		line int
+		why  string
+	}{{2, "not JSON"}, {4, "the first is line 1 of file 2 of the input"}, {5, "in = -9"}} {
+		s := r.Facts.Skipped[k]
+		assert.Equal(t, mmapcache.Skipped{File: 2, Line: want.line, Where: fmt.Sprintf("%s:%d", in, want.line), Why: s.Why}, s)
+		assert.Contains(t, s.Why, want.why)
+	}
+
+	hit := o.convert(t)
+	assert.True(t, hit.Hit)
+	assert.Equal(t, r.Facts, hit.Facts)
+
+	o.SkipInvalid = false
+	_, err := Convert(t.Context(), o)
+	assert.EqualError(t, err, strict.Error(), "a strict run on the hit")
+	var invalid *InvalidError
+	require.ErrorAs(t, err, &invalid)
+	assert.Equal(t, in+":2", invalid.Where)
+
+	// The manifest is a pure function of the key: another name of the input changes no byte, and errors name it.
+	want := filesOf(t, o.Root)
+	renamed := write(t, "other.jsonl", []byte(strings.Join(rows, "\n")+"\n"))
+	o.Inputs[1] = renamed
+	_, err = Convert(t.Context(), o)
+	assert.ErrorContains(t, err, renamed+":2: ")
+	o.SkipInvalid, o.Force = true, true
+	assert.Equal(t, r.Key, o.convert(t).Key)
+	assert.Equal(t, want, filesOf(t, o.Root))
+}
+
+func TestStrictRunRefusesUnknownKeys(t *testing.T) {
+	in := lines(t, strings.Replace(trace("a"), "{", `{"extra":1,`, 1))
+	o := options(t, in)
+	o.Strict = true
+	_, err := Convert(t.Context(), o)
+	assert.ErrorContains(t, err, "extra (1)")
+	requireClean(t, o.Root)
+	o.Strict = false
+	r := o.convert(t)
+	assert.Equal(t, map[string]int{"extra": 1}, r.Facts.Unknown)
+	o.Strict = true
+	_, again := Convert(t.Context(), o)
+	assert.EqualError(t, again, err.Error())
+}
+
+// What a changing file gave is no trace of the digest, so not even SkipInvalid goes on.
+func TestFileThatChangesIsNoTraceToSkip(t *testing.T) {
+	text := trace("a") + "\n" + trace("b") + "\n"
+	for name, now := range map[string][]byte{
+		"other content": []byte(strings.Replace(text, `"in":9`, `"in":8`, 1)), "cut": []byte(text[:400]), "emptied": {}, "removed": nil,
+	} {
+		for _, suffix := range []string{".jsonl", ".jsonl.zst"} {
+			t.Run(name+suffix, func(t *testing.T) {
+				data := []byte(text)
+				if suffix == ".jsonl.zst" {
+					data = zst(t, data)
+				}
+				in := write(t, "in"+suffix, data)
+				o := options(t, in)
+				o.SkipInvalid = true
+				o.Source.Progress = func(n int64) {
+					if n > 0 { // the end of the file comes with no byte
+						return
+					}
+					if now == nil {
+						assert.NoError(t, os.Remove(in))
+						return
+					}
+					assert.NoError(t, os.WriteFile(in, now, 0o666))
+				}
+				_, err := Convert(t.Context(), o)
+				if now == nil {
+					assert.ErrorIs(t, err, os.ErrNotExist)
+				} else {
+					assert.ErrorIs(t, err, hfsource.ErrChanged)
+				}
+				assert.ErrorContains(t, err, in)
+				requireClean(t, o.Root)
+			})
+		}
+	}
+}
+
+func TestCancelledAnywhereLeavesNothing(t *testing.T) {
+	base := options(t, lines(t, demoLines()...))
+	base.Workers = 3
+	base.convert(t)
+	for after := 0; ; after++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := withArenas(t, base)
+		n := 0
+		o.Source.Progress = func(int64) {
+			if n++; n > after {
+				cancel()
+			}
+		}
+		o.Durable.Step = func(string, string) error { o.Source.Progress(0); return nil }
+		_, err := Convert(ctx, o)
+		cancel()
+		if err == nil {
+			require.Greater(t, after, 10)
+			return
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		requireClean(t, o.Root)
+	}
+}
+
+func TestCancelledWhilePlanningAndFilling(t *testing.T) {
+	for _, stage := range []string{"plan", "fill"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := options(t, "@demo")
+		o.Progress = func(s string, _, _ int64) {
+			if s == stage {
+				cancel()
+			}
+		}
+		_, err := Convert(ctx, o)
+		assert.ErrorIs(t, err, context.Canceled, stage)
+		requireClean(t, o.Root)
+	}
+}
+
+// Every step that touches the disk fails in turn: what is there afterwards is whole, and the next run completes it.
+func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
+	base := options(t, lines(t, trace("a")))
+	base.convert(t)
+	want := filesOf(t, base.Root)
+	full := errors.New("no space left")
+	for fail := 0; ; fail++ {
+		o := withArenas(t, base)
+		n := 0
+		o.Durable.Step = func(string, string) error {
+			if n++; n == fail+1 {
+				return full
+			}
+			return nil
+		}
+		_, err := Convert(t.Context(), o)
+		if n <= fail {
+			require.NoError(t, err)
+			break
+		}
+		require.ErrorIs(t, err, full)
+		list, err := mmapcache.List(o.Root)
+		require.NoError(t, err)
+		for _, e := range list {
+			require.Empty(t, e.Damaged)
+			_, err := mmapcache.Lookup(o.Root, e.Kind, e.Key)
+			require.NoError(t, err)
+		}
+		o.Durable.Step = nil
+		o.convert(t)
+		require.Equal(t, want, filesOf(t, o.Root))
+	}
+}
+
+func TestTablesCutWhileStartsAreDrawn(t *testing.T) {
+	o := options(t, "@demo")
+	r := o.convert(t)
+	c := openResult(t, o, r)
+	path := filepath.Join(o.Root, mmapcache.StructureKind, r.Parts[mmapcache.StructureKind].Key, "turns.arrow")
+	require.NoError(t, os.Truncate(path, 0))
+	b, err := mmapcache.NewBuilder(o.Root, mmapcache.StartsKind, "k", o.Durable)
+	require.NoError(t, err)
+	defer b.Discard()
+	table, err := b.NewStarts(c.Structure.Blocks()+c.Structure.Turns.Len(), c.N())
+	require.NoError(t, err)
+	defer table.Abort()
+	err = fill(t.Context(), c, table, c.N(), o)
+	assert.ErrorContains(t, err, path)
+}
+
+func TestLastLineNeedsNoNewline(t *testing.T) {
+	whole := lines(t, trace("a"), trace("b"))
+	text, err := os.ReadFile(whole)
+	require.NoError(t, err)
+	o := options(t, whole)
+	o.convert(t)
+	want := tables(t, o.Root)
+	for _, other := range [][]byte{bytes.TrimSpace(text), bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")), append([]byte("\n\n"), text...)} {
+		o := options(t, write(t, "in.jsonl", other))
+		o.convert(t)
+		assert.Equal(t, want, tables(t, o.Root))
+	}
+}

@@ -1,0 +1,92 @@
+package weka
+
+import "github.com/agentx/agentx/mmapcache"
+
+// numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so
+// it looks them up a page at a time.
+type numbering struct {
+	scope string
+	pages map[int64]*[pageIDs]uint32 // block number plus 1, 0 where the id has none
+}
+
+const pageIDs = 16
+
+func newNumbering(scope string) *numbering {
+	return &numbering{scope: scope, pages: map[int64]*[pageIDs]uint32{}}
+}
+
+// slot returns where the number of a hash id is kept.
+func (n *numbering) slot(id int64) *uint32 {
+	page := n.pages[id>>4]
+	if page == nil {
+		page = new([pageIDs]uint32)
+		n.pages[id>>4] = page
+	}
+	return &page[id&(pageIDs-1)]
+}
+
+func (p *planner) numbering(scope string) *numbering {
+	n := p.numbers[scope]
+	if n == nil {
+		if p.numbers == nil {
+			p.numbers = map[string]*numbering{}
+		}
+		n = newNumbering(scope)
+		p.numbers[scope] = n
+	}
+	return n
+}
+
+// number returns the blocks of a list whose first common ids are those of the list before, whose blocks are given. It
+// counts where a block does not follow the one that it was first seen behind: recordings mostly number a prefix tree,
+// but nothing here relies on it.
+func (p *planner) number(n *numbering, before []span, ids IDs, common int) []span {
+	list := cut(make([]span, 0, len(ids.Runs)+1), before, 0, common)
+	last := uint32(0) // plus 1
+	if k := len(list) - 1; k >= 0 {
+		last = list[k].first + list[k].n
+	}
+	skip := common
+	for _, r := range ids.Runs {
+		if skip >= r.N {
+			skip -= r.N
+			continue
+		}
+		for k := skip; k < r.N; k++ {
+			b := p.block(n, r.First+int64(k), last)
+			if e := len(list) - 1; e >= 0 && list[e].first+list[e].n == b {
+				list[e].n++
+			} else {
+				list = append(list, span{b, 1})
+			}
+			last = b + 1
+		}
+		skip = 0
+	}
+	return list
+}
+
+// block returns the number of a hash id, a new one where it is seen for the first time. before is the number, plus 1, of
+// the block in front of it.
+func (p *planner) block(n *numbering, id int64, before uint32) uint32 {
+	slot := n.slot(id)
+	if *slot != 0 {
+		b := *slot - 1
+		if p.before[b] != before {
+			p.notes.ChainBreaks++
+		}
+		return b
+	}
+	b := p.blocks
+	p.blocks++
+	*slot = b + 1
+	p.before = append(p.before, before)
+	if e := len(p.plan.Runs) - 1; e >= 0 {
+		if run := &p.plan.Runs[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
+			run.Count++
+			return b
+		}
+	}
+	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
+	return b
+}

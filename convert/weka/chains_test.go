@@ -1,0 +1,159 @@
+package weka
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// turnsOf scans a list of requests, as it stands in a vector, and puts it on the root clock.
+func turnsOf(t *testing.T, requests json.RawMessage) (*Trace, []turn) {
+	text := fmt.Sprintf(`{"id":"t","models":[],"block_size":4,"hash_id_scope":"local","requests":%s}`, requests)
+	tr, err := Scan([]byte(text), Default())
+	require.NoError(t, err)
+	var list []turn
+	for k := range tr.Entries {
+		r := &tr.Entries[k].Request
+		list = append(list, turn{r, r.T, k, none})
+	}
+	return tr, list
+}
+
+func TestChains(t *testing.T) {
+	type in struct {
+		Requests       json.RawMessage
+		SeamMaxGap     *float64 `json:"seam_max_gap_s"`
+		SeamMinOverlap *float64 `json:"seam_min_overlap"`
+	}
+	type want struct {
+		Preamble *int
+		Main     []int
+		Workers  []struct {
+			Requests []int
+			Fork     *struct {
+				Tail, Depth int
+				ParentFirst int `json:"parent_first"`
+			}
+		}
+		Seams, Unclassified int
+	}
+	vectors(t, "chains", func(t *testing.T, in in, want want) {
+		rules := Default()
+		override(&rules.SeamMaxGap, in.SeamMaxGap)
+		override(&rules.SeamMinOverlap, in.SeamMinOverlap)
+		_, list := turnsOf(t, in.Requests)
+		got := takeApart(list, rules)
+		if want.Preamble == nil {
+			assert.Equal(t, none, got.preamble)
+		} else {
+			assert.Equal(t, *want.Preamble, got.preamble)
+		}
+		assert.ElementsMatch(t, want.Main, got.main)
+		assert.Equal(t, want.Seams, got.seams)
+		assert.Equal(t, want.Unclassified, got.unclassified)
+		require.Len(t, got.workers, len(want.Workers))
+		for k, w := range want.Workers {
+			g := got.workers[k]
+			assert.Equal(t, w.Requests, g.requests)
+			if w.Fork == nil {
+				assert.Equal(t, none, g.fork.tail)
+				continue
+			}
+			assert.Equal(t, w.Fork.Tail, g.fork.tail)
+			assert.Equal(t, w.Fork.Depth, g.fork.depth)
+		}
+	})
+}
+
+func TestClassification(t *testing.T) {
+	type in struct {
+		Requests []struct {
+			Model   string
+			In, Out int64
+		}
+		MainModel       string `json:"main_model"`
+		AuxMaxRequests  *int64 `json:"aux_max_requests"`
+		AuxCrossModel   *bool  `json:"aux_cross_model"`
+		ReductionOSLMax *int64 `json:"reduction_osl_max"`
+		Peak            int64
+		Number          int
+		Group           *[2]int
+	}
+	type want struct{ Class, Suffix string }
+	vectors(t, "classification", func(t *testing.T, in in, want want) {
+		names := map[string]int{in.MainModel: 0}
+		var list []turn
+		for _, q := range in.Requests {
+			if _, ok := names[q.Model]; !ok {
+				names[q.Model] = len(names)
+			}
+			list = append(list, turn{Request: &Request{Model: names[q.Model], In: q.In, Out: q.Out}})
+		}
+		group := [2]int{none, none}
+		if in.Group != nil {
+			group = *in.Group
+		}
+		rules := Default()
+		override(&rules.AuxMaxRequests, in.AuxMaxRequests)
+		override(&rules.AuxCrossModel, in.AuxCrossModel)
+		override(&rules.AuxReductionOSLMax, in.ReductionOSLMax)
+		class, suffix := yardsticks{0, in.Peak}.classify(list, in.Number, group, rules)
+		assert.Equal(t, want.Class, class)
+		assert.Equal(t, want.Suffix, suffix)
+	})
+}
+
+// override sets an option that a vector gives.
+func override[T any](option *T, given *T) {
+	if given != nil {
+		*option = *given
+	}
+}
+
+func TestWorkerGroups(t *testing.T) {
+	type in struct {
+		Requests json.RawMessage
+		GroupMin int64 `json:"group_min"`
+	}
+	type want struct {
+		Workers []struct {
+			Requests []int
+			Class    string
+			Suffix   string
+			Group    *[2]int
+		}
+	}
+	vectors(t, "worker_groups", func(t *testing.T, in in, want want) {
+		rules := Default()
+		rules.WorkerGroupMin = in.GroupMin
+		_, list := turnsOf(t, in.Requests)
+		got := takeApart(list, rules).workers
+		require.Len(t, got, len(want.Workers))
+		for k, w := range want.Workers {
+			assert.Equal(t, w.Requests, got[k].requests)
+			assert.Equal(t, w.Class, got[k].class)
+			assert.Equal(t, w.Suffix, got[k].suffix)
+			group := [2]int{none, none}
+			if w.Group != nil {
+				group = *w.Group
+			}
+			assert.Equal(t, group, got[k].group)
+		}
+	})
+}
+
+func TestInheritance(t *testing.T) {
+	type in struct {
+		BlockSize    int   `json:"block_size"`
+		ToolTokens   int64 `json:"tool_tokens"`
+		SystemTokens int64 `json:"system_tokens"`
+		Base, First  []int64
+	}
+	vectors(t, "inheritance", func(t *testing.T, in in, want struct{ Counts [2]int64 }) {
+		tool, system := inherit(in.BlockSize, in.ToolTokens, in.SystemTokens, idsOf(in.Base), idsOf(in.First))
+		assert.Equal(t, want.Counts, [2]int64{tool, system})
+	})
+}

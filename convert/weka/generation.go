@@ -1,0 +1,73 @@
+package weka
+
+// Generations of the format, as public corpora have them. They differ in meaning, not only in fields; what a trace means
+// follows from its fields one by one, and the generation only says what was found.
+const (
+	GenerationV1     = "v1"     // no hash_id_scope: ids name blocks of one context
+	GenerationV6     = "v6"     // global ids, lists of floor(in / block size)
+	GenerationV8     = "v8"     // ids of the trace from 1 on, with totals
+	GenerationAgentX = "agentx" // ids of the trace from 0 on, without totals
+	GenerationNeon   = "neon"   // global ids, lists that have nothing to do with in
+	GenerationLocal  = "local"  // ids of the trace, otherwise like none of the above
+
+	GenerationMooncake = "mooncake" // not of this family: a request a line
+)
+
+// Generation says which generation of the format a trace looks like.
+func (t *Trace) Generation() string {
+	if t.Format != "" {
+		return t.Format
+	}
+	switch t.Scope {
+	case ScopeAbsent:
+		return GenerationV1
+	case ScopeGlobal:
+		if t.unrelated() {
+			return GenerationNeon
+		}
+		return GenerationV6
+	}
+	switch smallest, any := t.smallestID(); {
+	case any && smallest == 1 && t.HasTotals:
+		return GenerationV8
+	case any && smallest == 0 && !t.HasTotals:
+		return GenerationAgentX
+	}
+	return GenerationLocal
+}
+
+// each calls f for every request, those of markers included.
+func (t *Trace) each(f func(*Request)) {
+	for k := range t.Entries {
+		e := &t.Entries[k]
+		if e.Marker == nil {
+			f(&e.Request)
+			continue
+		}
+		for j := range e.Marker.Requests {
+			f(&e.Marker.Requests[j])
+		}
+	}
+}
+
+// unrelated reports whether some list is neither as long as its prompt has whole blocks nor one longer.
+func (t *Trace) unrelated() (found bool) {
+	t.each(func(r *Request) {
+		full := r.In / t.BlockSize
+		if n := int64(r.IDs.Len); n != full && n != full+1 {
+			found = true
+		}
+	})
+	return found
+}
+
+func (t *Trace) smallestID() (id int64, any bool) {
+	t.each(func(r *Request) {
+		for _, run := range r.IDs.Runs {
+			if !any || run.First < id {
+				id, any = run.First, true
+			}
+		}
+	})
+	return id, any
+}

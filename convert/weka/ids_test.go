@@ -1,0 +1,89 @@
+package weka
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawIDs draws a list with runs in it.
+func drawIDs(t *rapid.T) (list []int64) {
+	for range rapid.IntRange(0, 4).Draw(t, "runs") {
+		first := rapid.Int64Range(-3, 12).Draw(t, "first")
+		for k := range rapid.Int64Range(1, 5).Draw(t, "n") {
+			list = append(list, first+k)
+		}
+	}
+	return list
+}
+
+func TestRunsKeepTheList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := drawIDs(t)
+		ids := idsOf(list)
+		assert.Equal(t, len(list), ids.Len)
+		assert.Equal(t, list, expandIDs(ids))
+		for k := 1; k < len(ids.Runs); k++ { // maximal, so that equal lists have equal runs
+			assert.NotEqual(t, ids.Runs[k-1].First+int64(ids.Runs[k-1].N), ids.Runs[k].First)
+		}
+	})
+}
+
+func TestCommonPrefix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawIDs(t)
+		b := slices.Clone(a[:rapid.IntRange(0, len(a)).Draw(t, "cut")])
+		b = append(b, drawIDs(t)...)
+		n := 0
+		for n < min(len(a), len(b)) && a[n] == b[n] {
+			n++
+		}
+		assert.Equal(t, n, commonPrefix(idsOf(a), idsOf(b)))
+		assert.Equal(t, n, commonPrefix(idsOf(b), idsOf(a)))
+		assert.Equal(t, len(a), commonPrefix(idsOf(a), idsOf(a)))
+	})
+}
+
+// The length of a run's text, around every power of ten.
+func TestTextOfRuns(t *testing.T) {
+	limit := int64(1)
+	for range 19 {
+		for first := max(0, limit-3); first <= limit+1; first++ {
+			for n := 1; n <= 6; n++ {
+				r := Run{first, n}
+				text, ends := "", []int{0}
+				for k := range n {
+					text += strconv.FormatInt(first+int64(k), 10) + ","
+					ends = append(ends, len(text))
+				}
+				require.Equal(t, len(text), r.textLen(), "%+v", r)
+				for cut := range len(text) + 3 {
+					whole := 0
+					for whole < n && ends[whole+1] <= cut {
+						whole++
+					}
+					require.Equal(t, whole, r.idsWithin(cut), "%+v, %d bytes", r, cut)
+				}
+			}
+		}
+		limit *= 10
+	}
+}
+
+func TestSameBytes(t *testing.T) {
+	for n := range 40 {
+		a := fmt.Appendf(nil, "%0*d", n+1, 7)[:n]
+		for k := range n {
+			b := slices.Clone(a)
+			b[k]++
+			assert.Equal(t, k, sameBytes(a, b))
+			assert.Equal(t, k, sameBytes(a, a[:k]))
+		}
+		assert.Equal(t, n, sameBytes(a, append(slices.Clone(a), 'x')))
+	}
+}

@@ -1,0 +1,153 @@
+package weka
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+)
+
+// Query is one turn as the theoretical prefix cache sees it: an unlimited cache shared by a scope. Section 8.
+type Query struct {
+	Row        int     // of the turn, in its trace
+	Start, End float64 // seconds on the root clock
+	order      [3]int  // outer index, chain, turn: decides among equal starts
+	ids        IDs
+	blocks     []span // the same as numbered blocks
+}
+
+// countHits calls set with the number of ids of every query, from its first on, that the cache would have held. The
+// legacy rule takes ids as stored the moment a request starts, the causal one when it has ended.
+func countHits(queries []Query, blocks uint32, causal bool, set func(q *Query, hits int)) {
+	sort.SliceStable(queries, func(i, j int) bool {
+		a, b := &queries[i], &queries[j]
+		if a.Start != b.Start {
+			return a.Start < b.Start
+		}
+		for k := range a.order {
+			if a.order[k] != b.order[k] {
+				return a.order[k] < b.order[k]
+			}
+		}
+		return false
+	})
+	if causal {
+		countCausal(queries, blocks, set)
+		return
+	}
+	seen := make([]uint64, (blocks+63)/64)
+	for k := range queries {
+		q := &queries[k]
+		hits, leading := 0, true
+		for _, s := range q.blocks {
+			if leading {
+				n := leadingOnes(seen, s)
+				hits += n
+				leading = n == int(s.n)
+			}
+			if !leading {
+				setOnes(seen, s)
+			}
+		}
+		set(q, hits)
+	}
+}
+
+// countCausal is the causal rule: a block is there from the end of the earliest request that brought it.
+func countCausal(queries []Query, blocks uint32, set func(q *Query, hits int)) {
+	available := make([]float64, blocks)
+	for k := range available {
+		available[k] = math.Inf(1)
+	}
+	for k := range queries {
+		q := &queries[k]
+		hits, leading := 0, true
+		for _, s := range q.blocks {
+			for b := s.first; b < s.first+s.n; b++ {
+				if leading = leading && available[b] <= q.Start; leading {
+					hits++
+				}
+			}
+		}
+		for _, s := range q.blocks {
+			for b := s.first; b < s.first+s.n; b++ {
+				available[b] = min(available[b], q.End)
+			}
+		}
+		set(q, hits)
+	}
+}
+
+// GlobalCache is the cache that all traces of global scope and equal block size share.
+type GlobalCache struct {
+	numbers *numbering
+	blocks  uint32
+	queries []Query
+	before  []uint32 // the first block seen in front of each, plus 1
+
+	ChainBreaks int // times a block followed another one than where it was first seen, over all traces
+}
+
+// Add adds the queries of the next trace, whose turns begin at the given row of the corpus.
+func (g *GlobalCache) Add(queries []Query, firstRow int) {
+	if g.numbers == nil {
+		g.numbers = newNumbering("")
+	}
+	for _, q := range queries {
+		q.Row += firstRow
+		q.blocks = nil
+		last := uint32(0)
+		for _, r := range q.ids.Runs {
+			for k := range r.N {
+				b := g.number(r.First+int64(k), last)
+				last = b + 1
+				if e := len(q.blocks) - 1; e >= 0 && q.blocks[e].first+q.blocks[e].n == b {
+					q.blocks[e].n++
+				} else {
+					q.blocks = append(q.blocks, span{b, 1})
+				}
+			}
+		}
+		q.ids = IDs{}
+		g.queries = append(g.queries, q)
+	}
+}
+
+// number returns the number of a hash id. before is that of the block in front of it, plus 1.
+func (g *GlobalCache) number(id int64, before uint32) uint32 {
+	slot := g.numbers.slot(id)
+	switch {
+	case *slot == 0:
+		g.blocks++
+		*slot = g.blocks
+		g.before = append(g.before, before)
+	case g.before[*slot-1] != before:
+		g.ChainBreaks++
+	}
+	return *slot - 1
+}
+
+// Count calls set with the row and the hits of every turn that was added.
+func (g *GlobalCache) Count(r Rules, set func(row, hits int)) {
+	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *Query, hits int) { set(q.Row, hits) })
+}
+
+// leadingOnes returns how many bits from s.first on are set, at most s.n.
+func leadingOnes(set []uint64, s span) int {
+	for at, end := s.first, s.first+s.n; at < end; {
+		word := set[at/64] >> (at % 64)
+		ones := uint32(bits.TrailingZeros64(^word))
+		if ones < 64-at%64 || at+ones >= end {
+			return int(min(at+ones, end) - s.first)
+		}
+		at += ones
+	}
+	return int(s.n)
+}
+
+func setOnes(set []uint64, s span) {
+	for at, end := s.first, s.first+s.n; at < end; {
+		n := min(64-at%64, end-at)
+		set[at/64] |= (^uint64(0) >> (64 - n)) << (at % 64)
+		at += n
+	}
+}

@@ -1,0 +1,433 @@
+package weka
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+// modes are the two ways to read.
+func modes() map[string]Rules {
+	strict := Default()
+	strict.UnknownKeys = "reject"
+	return map[string]Rules{"tolerant": Default(), "strict": strict}
+}
+
+// compareScans holds Scan against the oracle.
+func compareScans(t require.TestingT, data []byte) {
+	odd := oddity(data)
+	for mode, rules := range modes() {
+		tr, err := Scan(data, rules)
+		if err != nil {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.NotEmpty(t, e.Fault)
+		}
+		if odd != "" {
+			continue
+		}
+		want, slowErr := scanSlowly(data, rules.strict())
+		require.Equal(t, slowErr == nil, err == nil, "%s: Scan: %v; oracle: %v\n%s", mode, err, slowErr, data)
+		if err == nil {
+			require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", plainOf(tr)), "%s\n%s", mode, data)
+		}
+	}
+}
+
+// writer writes traces as JSON in every way in which they might be written.
+type writer struct {
+	t    *rapid.T
+	last []string // the ids of the list before
+}
+
+func (w *writer) pick(list ...string) string { return rapid.SampledFrom(list).Draw(w.t, "pick") }
+
+func (w *writer) chance(n int) bool { return rapid.IntRange(0, n-1).Draw(w.t, "chance") == 0 }
+
+func (w *writer) space() string {
+	if w.chance(12) {
+		return w.pick(" ", "\n", "\r\n", "\t", "  ")
+	}
+	return ""
+}
+
+// number writes a whole number.
+func (w *writer) number(v int64) string {
+	text := strconv.FormatInt(v, 10)
+	if !w.chance(12) {
+		return text
+	}
+	switch {
+	case v == 0:
+		return w.pick("-0", "0.0", "0e7", "-0.0e-3", "0E+99999999999999999999")
+	case v%1000 == 0:
+		return fmt.Sprintf("%de3", v/1000)
+	}
+	return w.pick(text+".0", text+"e0", text+"E+0", text+".000e+000", text+"000e-3")
+}
+
+func (w *writer) time() string {
+	return w.pick("0", "1.5", "-3", "1e3", "79.224", "1e-400", "12.0", "0.1", "1e15", "-0.0")
+}
+
+func (w *writer) text(s string) string {
+	if w.chance(8) {
+		return w.pick(`"\u0061\n"`, `"é\u00e9"`, `"\ud83d\ude00"`, `"\\\/\""`, `"\u2028"`, `""`)
+	}
+	return strconv.Quote(s)
+}
+
+// ids writes a hash_ids list: often the one before, extended, cut or changed in the middle.
+func (w *writer) ids() string {
+	list := append([]string{}, w.last...)
+	fresh := func() {
+		start := rapid.SampledFrom([]int64{0, 1, 8, 95, 997, 9_999_998, -3, 999_999_999_999_999_996, 9_223_372_036_854_775_800}).Draw(w.t, "start")
+		for k := range rapid.Int64Range(0, 6).Draw(w.t, "run") {
+			list = append(list, strconv.FormatInt(start+k, 10))
+		}
+	}
+	switch w.pick("again", "more", "more", "less", "other", "digits", "new") {
+	case "more":
+		fresh()
+	case "less":
+		list = list[:rapid.IntRange(0, len(list)).Draw(w.t, "cut")]
+		if w.chance(2) {
+			fresh()
+		}
+	case "other":
+		if len(list) > 0 {
+			list[rapid.IntRange(0, len(list)-1).Draw(w.t, "at")] = w.pick("7", "123456", "0", "-1", "42")
+		}
+	case "digits": // a last id that begins as the one before
+		if len(list) > 0 && list[len(list)-1] != "0" && len(list[len(list)-1]) < 16 {
+			list[len(list)-1] += w.pick("0", "7", "12")
+		}
+	case "new":
+		list = nil
+		fresh()
+		fresh()
+	}
+	w.last = list
+	if !w.chance(6) {
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	var out strings.Builder // any way but the plain one
+	out.WriteString("[" + w.space())
+	for k, id := range list {
+		if k > 0 {
+			out.WriteString(w.space() + "," + w.space())
+		}
+		v, err := strconv.ParseInt(id, 10, 64)
+		require.NoError(w.t, err)
+		out.WriteString(w.number(v))
+	}
+	return out.String() + w.space() + "]"
+}
+
+// object writes members in any order.
+func (w *writer) object(members ...[2]string) string {
+	if w.chance(5) {
+		members = append(members, [2]string{w.pick("extra", "ID", "Type", "nested_marker"), w.pick("1", `{"a":[1,{"b":null}]}`, `"x"`, "[[],{}]", "true", "-1.5e-7")})
+	}
+	if w.chance(10) && len(members) > 0 { // the last value counts
+		members = append([][2]string{members[rapid.IntRange(0, len(members)-1).Draw(w.t, "twice")]}, members...)
+	} else if w.chance(2) {
+		members = rapid.Permutation(members).Draw(w.t, "order")
+	}
+	var out strings.Builder
+	out.WriteString("{" + w.space())
+	for k, m := range members {
+		if k > 0 {
+			out.WriteString(",")
+		}
+		out.WriteString(w.space() + strconv.Quote(m[0]) + w.space() + ":" + w.space() + m[1] + w.space())
+	}
+	return out.String() + "}"
+}
+
+func (w *writer) list(n int, element func() string) string {
+	var parts []string
+	for range n {
+		parts = append(parts, w.space()+element()+w.space())
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+func (w *writer) names() string {
+	return w.list(rapid.IntRange(0, 2).Draw(w.t, "names"), func() string { return w.text(w.pick("a", "text", "tool_result")) })
+}
+
+// maybe appends a member now and then.
+func (w *writer) maybe(to [][2]string, name, value string) [][2]string {
+	if w.chance(3) {
+		to = append(to, [2]string{name, value})
+	}
+	return to
+}
+
+func (w *writer) count() string {
+	return w.number(rapid.SampledFrom([]int64{0, 1, 63, 64, 1000, 130_000, MaxTokens}).Draw(w.t, "count"))
+}
+
+func (w *writer) request() string {
+	m := [][2]string{{"t", w.time()}, {"type", w.pick(`"n"`, `"n"`, `"s"`, `"s"`, `"?"`)}, {"model", w.text(w.pick("m", "o"))},
+		{w.pick("in", "in", "input_length"), w.count()}, {w.pick("out", "output_length"), w.pick(w.count(), "-5")}, {"hash_ids", w.ids()}}
+	m = w.maybe(m, "api_time", w.pick("null", w.time()))
+	m = w.maybe(m, "think_time", w.pick("null", w.time()))
+	m = w.maybe(m, "ttft", w.pick("null", w.time()))
+	m = w.maybe(m, "input_types", w.names())
+	m = w.maybe(m, "output_types", w.names())
+	m = w.maybe(m, "stop", w.text(w.pick("", "tool_use", "end_turn")))
+	if w.chance(20) {
+		m = append(m, [2]string{"status", "17"}) // of a marker: unknown here, whatever its value
+	}
+	return w.object(m...)
+}
+
+func (w *writer) marker() string {
+	m := [][2]string{{"t", w.time()}, {"type", `"subagent"`}, {"agent_id", w.text("a")}, {"subagent_type", w.pick(`"x"`, `"x"`, "null")},
+		{"status", w.pick(`"completed"`, `"async_launched"`, "null")}, {"models", w.names()},
+		{"requests", w.list(rapid.IntRange(0, 3).Draw(w.t, "inner"), w.request)}}
+	m = w.maybe(m, "duration_ms", w.pick("null", "-3", w.count(), "9223372036854775807"))
+	m = w.maybe(m, "total_tokens", w.pick("null", "5"))
+	m = w.maybe(m, "tool_use_count", w.pick("null", "5.0"))
+	m = w.maybe(m, "tool_tokens", w.pick("-2", w.count()))
+	m = w.maybe(m, "system_tokens", w.count())
+	if w.chance(20) {
+		m = append(m, [2]string{"in", `"many"`})
+	}
+	return w.object(m...)
+}
+
+func (w *writer) trace() string {
+	m := [][2]string{{"id", w.text("t")}, {"models", w.names()}, {"block_size", w.number(64)},
+		{"requests", w.list(rapid.IntRange(0, 5).Draw(w.t, "requests"), func() string {
+			if w.chance(4) {
+				return w.marker()
+			}
+			return w.request()
+		})}}
+	if !w.chance(6) {
+		m = append(m, [2]string{"hash_id_scope", w.pick(`"local"`, `"local"`, `"global"`)})
+	}
+	m = w.maybe(m, "tool_tokens", w.count())
+	m = w.maybe(m, "system_tokens", w.pick("-7", w.count()))
+	m = w.maybe(m, "totals", w.pick("null", `{"a":1}`))
+	return w.space() + w.object(m...) + w.space()
+}
+
+// indented is another way to write the same.
+func indented(t require.TestingT, data string) []byte {
+	var out bytes.Buffer
+	require.NoError(t, json.Indent(&out, []byte(data), "", "  "))
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n"))
+}
+
+func TestScanAgreesWithTheOracle(t *testing.T) {
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := writer{t: t}
+		data := w.trace()
+		require.True(t, json.Valid([]byte(data)), data)
+		compareScans(t, []byte(data))
+		compareScans(t, indented(t, data))
+		if tr, err := Scan([]byte(data), Default()); err == nil {
+			accepted++
+			again, err := Scan(indented(t, data), Default())
+			require.NoError(t, err)
+			require.Equal(t, plainOf(tr), plainOf(again))
+		}
+	})
+	assert.Greater(t, accepted, 50, "most drawn traces are valid")
+}
+
+// small is a trace with everything in it.
+const small = `{"id":"tr\u0061ce","models":["m","n"],"block_size":64,"hash_id_scope":"local","tool_tokens":10,"system_tokens":5,"totals":{"a":[null,true,false]},"requests":[` +
+	`{"t":0.5,"type":"n","model":"m","in":130,"out":30,"hash_ids":[1,2,99,100],"api_time":2.0,"think_time":null,"input_types":["text"],"output_types":[],"stop":"tool_use"},` +
+	`{"t":3e0,"agent_id":"a1","subagent_type":"x","status":"completed","duration_ms":4000,"total_tokens":1,"tool_use_count":null,"models":["m"],"tool_tokens":1,"system_tokens":0,"requests":[` +
+	`{"t":-3.0,"type":"s","model":"n","in":70,"out":5,"hash_ids":[ 9 ],"ttft":0.5}],"type":"subagent"},` +
+	`{"t":10,"type":"n","model":"m","in":262,"out":8,"hash_ids":[1,2,99,100,101],"stop":""},` +
+	`{"t":11,"type":"n","model":"m","in":262,"out":8,"hash_ids":[1,2,99,100,101]}]}`
+
+func TestScanOfCutTraces(t *testing.T) {
+	for _, rules := range modes() {
+		_, err := Scan([]byte(small), rules)
+		require.NoError(t, err)
+		for k := range len(small) {
+			_, err := Scan([]byte(small[:k]), rules)
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, NotJSON, e.Fault, "%s", small[:k])
+		}
+	}
+}
+
+func TestScanOfFlippedTraces(t *testing.T) {
+	for k := range len(small) {
+		for bit := range 8 {
+			data := []byte(small)
+			data[k] ^= 1 << bit
+			compareScans(t, data)
+		}
+	}
+}
+
+// Every byte in turn is replaced, doubled, or taken out.
+func TestScanOfEditedTraces(t *testing.T) {
+	for k := range len(small) {
+		for _, c := range []byte("\"\\,:[]{} 019-e.tn\x00\xff") {
+			data := []byte(small)
+			data[k] = c
+			compareScans(t, data)
+			compareScans(t, []byte(small[:k]+string(c)+small[k:]))
+		}
+		compareScans(t, []byte(small[:k]+small[k+1:]))
+	}
+}
+
+// Every value in turn becomes another.
+func TestScanOfReplacedValues(t *testing.T) {
+	d := json.NewDecoder(strings.NewReader(small))
+	for {
+		from := d.InputOffset()
+		tok, err := d.Token()
+		if err != nil {
+			return
+		}
+		to := d.InputOffset()
+		if _, delim := tok.(json.Delim); delim {
+			continue
+		}
+		head, tail := strings.TrimRight(small[:to], `"`), small[to:]
+		if _, word := tok.(string); word {
+			head = head[:strings.LastIndexByte(head, '"')]
+		} else {
+			head = small[:from+int64(strings.IndexFunc(small[from:to], func(r rune) bool { return !strings.ContainsRune(" ,:", r) }))]
+		}
+		for _, v := range []string{"null", "true", "0", "-1", "1.5", "1e400", "1e15", "1.1e15", "9223372036854775807", "9223372036854775808", `""`, `"1"`, `"n"`, `"local"`,
+			`"subagent"`, "[]", "{}", "[1]", `["a"]`, "16777216", "16777217", "1e-1", "100e-2", "", "1,", "[1,]", `{"a":1,}`} {
+			compareScans(t, []byte(head+v+tail))
+		}
+	}
+}
+
+func TestScanOfDeepNesting(t *testing.T) {
+	for _, depth := range []int{10, maxDepth - 1, maxDepth + 10, 200_000} {
+		nested := strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth)
+		for _, where := range []string{`"x":`, `"totals":`} {
+			_, err := Scan([]byte(strings.Replace(small, `"totals":`, where+nested+`,"totals":`, 1)), Default())
+			if depth < maxDepth && where == `"x":` {
+				assert.NoError(t, err)
+			} else {
+				assert.Error(t, err)
+			}
+		}
+	}
+}
+
+func TestScanSaysWhere(t *testing.T) {
+	for change, want := range map[string]string{
+		`"in":130>"in":-1`:                            `trace "trace": requests[0]: in = -1: a prompt cannot have a negative length`,
+		`99,100]>99,x]`:                               `trace "trace": requests[0].hash_ids[3]: not JSON: byte 227: want a value, found 'x'`,
+		`[ 9 ]>[ 9, 1.5 ]`:                            `trace "trace": requests[1].requests[0].hash_ids[1]: want a whole number, found 1.5`,
+		`"duration_ms":4000>"duration_ms":"4"`:        `trace "trace": requests[1].duration_ms: want number, found "4"`,
+		`"agent_id":"a1",>`:                           `trace "trace": requests[1]: required field "agent_id" is missing`,
+		`"stop":"">"stop":null`:                       `trace "trace": requests[2].stop: want string, found null`,
+		`"hash_id_scope":"local">"hash_id_scope":"l"`: `trace "trace": hash_id_scope: hash_id_scope "l": want "local" or "global"`,
+		`"t":-3.0>"t":1e16`:                           `trace "trace": requests[1].requests[0].t: 1e16 seconds: beyond 1e+15`,
+		`"id":"tr\u0061ce",>`:                         `required field "id" is missing`,
+	} {
+		old, now, _ := strings.Cut(change, ">")
+		require.Contains(t, small, old)
+		_, err := Scan([]byte(strings.Replace(small, old, now, 1)), Default())
+		assert.EqualError(t, err, want)
+	}
+}
+
+// The scanner compares a list with the one before as text: whatever stands between them, and whichever way they are
+// written.
+func TestRepeatedLists(t *testing.T) {
+	for _, c := range [][2]string{
+		{"1,2,3", "1,2,3"}, {"1,2,3", "1,2,3,4"}, {"1,2,3", "1,2"}, {"1,2,3", "1,2,34"}, {"1,2,3", "1,2,3 ,4"}, {"1,2,34", "1,2,3"},
+		{"9,10,11", "9,10"}, {"9,10,11", "9,10,12"}, {"9,10,11", "9,1"}, {"98,99,100", "98,99,1000"}, {"", "1"}, {"1", ""}, {"1 ,2", "1 ,2"}, {"1,2", "1 ,2"},
+		{"1,2,3", "1,2,3,"}, {"1,2,3", "1,2,"}, {"1,2,3", "1,2,3]"}, {"1,2,3", "1,2,3.0"}, {"1,2,3", "1,2,3e1"}, {"1,2", "1,2,-3"}, {"-1,2", "-1,2"}, {"1,2", "01,2"},
+		{"999999999999999999", "999999999999999999,1000000000000000000"}, {"999999999999999998,999999999999999999", "999999999999999998,99"},
+		{"1000000000000000000,1", "1000000000000000000,1,2"}, {"9223372036854775807,-9223372036854775808", "9223372036854775807"},
+	} {
+		element := func(ids string) string {
+			return `{"t":0,"type":"n","model":"m","in":1,"out":1,"hash_ids":[` + ids + `]}`
+		}
+		inner := func(ids string) string {
+			return `{"t":0,"type":"subagent","agent_id":"a","requests":[` + element(ids) + `]}`
+		}
+		for _, requests := range []string{
+			element(c[0]) + "," + element(c[1]), element(c[0]) + "," + inner(c[1]) + "," + element(c[1]),
+			inner(c[0]) + "," + element(c[1]), element(c[0]) + "," + inner(c[1]) + "," + element(c[0]),
+			strings.Replace(element(c[0]), `"hash_ids"`, `"hash_ids":[1,2],"hash_ids"`, 1) + "," + element(c[1]),
+		} {
+			data := `{"id":"t","models":[],"block_size":1,"requests":[` + requests + `]}`
+			want, slowErr := scanSlowly([]byte(data), false)
+			tr, err := Scan([]byte(data), Default())
+			require.Equal(t, slowErr == nil, err == nil, "%s: %v", data, err)
+			if err == nil {
+				require.Equal(t, want, plainOf(tr), data)
+			}
+		}
+	}
+}
+
+// Inside a request or marker not even a wrong first value counts.
+func TestLastValueOfAKeyCounts(t *testing.T) {
+	for _, twice := range []string{
+		`"in":1,"in":130>"in":130`, `"in":"x","in":130>"in":130`, `"hash_ids":[1,2],"hash_ids":[1,2,99,100]>"hash_ids":[1,2,99,100]`,
+		`"hash_ids":[1,2,99,100,7,"x"],"hash_ids":[1,2,99,100]>"hash_ids":[1,2,99,100]`, `"api_time":7,"api_time":2.0>"api_time":2.0`,
+		`"input_types":["tool_result"],"input_types":["text"]>"input_types":["text"]`, `"stop":"","stop":"tool_use">"stop":"tool_use"`,
+		`"status":"x","status":"completed">"status":"completed"`, `"duration_ms":1,"duration_ms":4000>"duration_ms":4000`,
+		`"requests":[{}],"requests":[>"requests":[`, `"tool_tokens":9,"tool_tokens":1,>"tool_tokens":1,`, `"id":"x","id":"tr\u0061ce">"id":"tr\u0061ce"`,
+		`"hash_id_scope":"global","hash_id_scope":"local">"hash_id_scope":"local"`, `"type":"s","type":"n">"type":"n"`, `"model":"x","model":"m">"model":"m"`,
+	} {
+		now, once, _ := strings.Cut(twice, ">")
+		require.Contains(t, small, once)
+		at := strings.LastIndex(small, once)
+		data := small[:at] + now + small[at+len(once):]
+		require.Equal(t, "key twice", oddity([]byte(data)), now)
+		want, err := scanSlowly([]byte(data), false)
+		require.NoError(t, err, now)
+		tr, err := Scan([]byte(data), Default())
+		require.NoError(t, err, now)
+		assert.Equal(t, want, plainOf(tr), now)
+	}
+}
+
+// What Scan returns does not refer to its input, which is used again.
+func TestScanKeepsNothingOfItsInput(t *testing.T) {
+	data := []byte(small)
+	tr, err := Scan(data, Default())
+	require.NoError(t, err)
+	want := fmt.Sprintf("%+v", plainOf(tr))
+	for k := range data {
+		data[k] = 'x'
+	}
+	assert.Equal(t, want, fmt.Sprintf("%+v", plainOf(tr)))
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add([]byte(small))
+	list, err := fixtures.Weka("validation")
+	require.NoError(f, err)
+	for _, v := range list {
+		var in struct{ Trace json.RawMessage }
+		require.NoError(f, json.Unmarshal(v.In, &in))
+		f.Add([]byte(in.Trace))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { compareScans(t, data) })
+}

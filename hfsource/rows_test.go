@@ -1,0 +1,233 @@
+package hfsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLines(t *testing.T) {
+	for text, want := range map[string][]got{
+		"":                             nil,
+		"\n":                           nil,
+		"a":                            {{":1", "a"}},
+		"a\n":                          {{":1", "a"}},
+		"a\n\n \t\r\nb":                {{":1", "a"}, {":4", "b"}},
+		"a\r\nb\r\n":                   {{":1", "a\r"}, {":2", "b\r"}}, // white space to JSON
+		"\na\n\x00\n\n":                {{":2", "a"}, {":3", "\x00"}},
+		strings.Repeat("x", 1<<20):     {{":1", strings.Repeat("x", 1<<20)}},
+		strings.Repeat("x\n", 3) + " ": {{":1", "x"}, {":2", "x"}, {":3", "x"}},
+	} {
+		for suffix, pack := range forms {
+			path := write(t, "in.jsonl"+suffix, pack(t, []byte(text)))
+			var named []got
+			for _, w := range want {
+				named = append(named, got{path + w.where, w.text})
+			}
+			assert.Equal(t, named, rows(t, resolve(t, Options{}, path)), "%.20q%s", text, suffix)
+		}
+	}
+}
+
+func TestWholeFileIsOneRow(t *testing.T) {
+	for _, text := range []string{"", "a", "{\n}\n\n", "\n", strings.Repeat("a\n", 1<<20)} {
+		for suffix, pack := range forms {
+			path := write(t, "in.json"+suffix, pack(t, []byte(text)))
+			assert.Equal(t, []got{{path, text}}, rows(t, resolve(t, Options{}, path)))
+		}
+	}
+}
+
+// Rows longer than any buffer, ending at and around the ends of buffers.
+func TestRowsAcrossBuffers(t *testing.T) {
+	for _, around := range []int{1 << 16, 1 << 20, 5 << 20} {
+		var text bytes.Buffer
+		var want []string
+		for k := -2; k <= 2; k++ {
+			row := strings.Repeat(string(rune('c'+k)), around+k)
+			want = append(want, row, "short")
+			text.WriteString(row + "\nshort\n")
+		}
+		for suffix, pack := range forms {
+			list := rows(t, resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, text.Bytes()))))
+			require.Len(t, list, len(want))
+			for k, w := range want {
+				require.True(t, w == list[k].text, "row %d of %d bytes", k, around)
+			}
+		}
+	}
+}
+
+// The memory of a row that was freed is used again; that of one that was not is left alone.
+func TestRowsAreIndependent(t *testing.T) {
+	s := resolve(t, Options{}, write(t, "in.jsonl", []byte("aaaa\nbb\ncccccc\ndd\n")))
+	var kept []Row
+	var seen []string
+	n := 0
+	require.NoError(t, s.Rows(t.Context(), nil, func(r Row) error {
+		seen = append(seen, string(r.Data))
+		if n++; n%2 == 0 {
+			r.Free()
+			r.Free() // once is enough
+			assert.Nil(t, r.Data)
+		} else {
+			kept = append(kept, r)
+		}
+		return nil
+	}))
+	assert.Equal(t, []string{"aaaa", "bb", "cccccc", "dd"}, seen)
+	assert.Equal(t, "aaaa", string(kept[0].Data))
+	assert.Equal(t, "cccccc", string(kept[1].Data))
+}
+
+// noise does not compress, so that damage lies inside data.
+func noise(n int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	var text bytes.Buffer
+	for text.Len() < n {
+		fmt.Fprintf(&text, "%x\n", r.Uint64())
+	}
+	return text.Bytes()
+}
+
+// A damaged file gives the rows before the damage, one that is an error, and then the next file.
+func TestDamageIsARowAndTheNextFileFollows(t *testing.T) {
+	text := noise(300_000)
+	for suffix, pack := range forms {
+		if suffix == "" {
+			continue
+		}
+		good := pack(t, text)
+		flipped := bytes.Clone(good)
+		flipped[len(good)/2] ^= 0x10
+		for name, bad := range map[string][]byte{
+			"cut": good[:len(good)/2], "cut at the start": good[:3], "cut by one": good[:len(good)-1], "flipped": flipped, "not packed": []byte("{}\n"),
+			"more behind": append(bytes.Clone(good), "garbage"...),
+		} {
+			for _, kind := range []string{"in.jsonl", "in.json"} {
+				after := write(t, "after.jsonl", []byte("fine\n"))
+				path := write(t, kind+suffix, bad)
+				list := rows(t, resolve(t, Options{}, path, after))
+				require.GreaterOrEqual(t, len(list), 2, "%s %s%s", name, kind, suffix)
+				assert.Equal(t, got{after + ":1", "fine"}, list[len(list)-1])
+				damage := list[len(list)-2]
+				assert.Equal(t, "error", damage.text, "%s %s%s", name, kind, suffix)
+				assert.True(t, strings.HasPrefix(damage.where, path), damage.where)
+				for k, row := range list[:len(list)-2] { // what came before is what was written
+					require.Equal(t, fmt.Sprintf("%s:%d", path, k+1), row.where)
+					require.True(t, bytes.HasPrefix(text, []byte(list[0].text)))
+				}
+			}
+		}
+	}
+}
+
+func TestEmptyCompressedFileIsDamage(t *testing.T) {
+	path := write(t, "in.jsonl.gz", nil)
+	assert.Equal(t, []got{{path, "error"}}, rows(t, resolve(t, Options{}, path)))
+}
+
+func TestManyFramesAreOneText(t *testing.T) {
+	for suffix, pack := range forms {
+		path := write(t, "in.jsonl"+suffix, append(pack(t, []byte("a\nb")), pack(t, []byte("c\nd\n"))...))
+		assert.Equal(t, []got{{path + ":1", "a"}, {path + ":2", "bc"}, {path + ":3", "d"}}, rows(t, resolve(t, Options{}, path)))
+	}
+}
+
+// What a file gives after it has changed is not what was hashed: it ends everything.
+func TestChangedFileEndsIt(t *testing.T) {
+	text := noise(100_000)
+	for suffix, pack := range forms {
+		good := pack(t, text)
+		other := bytes.Clone(text)
+		other[7] ^= 1
+		for name, now := range map[string][]byte{
+			"other content": pack(t, other), "longer": append(bytes.Clone(good), '\n'), "cut": good[:len(good)-9], "emptied": {},
+		} {
+			path := write(t, "in.jsonl"+suffix, good)
+			s := resolve(t, Options{}, path, write(t, "after.jsonl", []byte("fine\n")))
+			require.NoError(t, os.WriteFile(path, now, 0o666))
+			list, err := collect(t.Context(), s)
+			assert.ErrorIs(t, err, ErrChanged, "%s%s", name, suffix)
+			assert.ErrorContains(t, err, path)
+			for _, row := range list {
+				assert.NotEqual(t, "fine", row.text)
+				assert.NotEqual(t, "error", row.text)
+			}
+		}
+	}
+}
+
+func TestFileThatIsGoneOrBrokenEndsIt(t *testing.T) {
+	path := write(t, "in.jsonl", []byte("a\n"))
+	s := resolve(t, Options{}, path)
+	require.NoError(t, os.Remove(path))
+	_, err := collect(t.Context(), s)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	for suffix, pack := range forms {
+		data := pack(t, noise(100_000))
+		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, data))
+		s.Files[0].open = func() (io.ReadCloser, error) {
+			return io.NopCloser(errReader{bytes.NewReader(data[:len(data)/2]), errBroken}), nil
+		}
+		list, err := collect(t.Context(), s)
+		assert.ErrorIs(t, err, errBroken)
+		for _, row := range list {
+			assert.NotEqual(t, "error", row.text)
+		}
+	}
+}
+
+func TestErrorOfTheCallerEndsIt(t *testing.T) {
+	for suffix, pack := range forms {
+		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))
+		enough := errors.New("enough")
+		n := 0
+		err := s.Rows(t.Context(), nil, func(r Row) error {
+			r.Free()
+			if n++; n == 3 {
+				return enough
+			}
+			return nil
+		})
+		assert.Equal(t, enough, err)
+		assert.Equal(t, 3, n)
+	}
+}
+
+func TestRowsStopWithTheirContext(t *testing.T) {
+	for suffix, pack := range forms {
+		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Rows(ctx, nil, func(r Row) error {
+			cancel()
+			r.Free()
+			return nil
+		})
+		assert.ErrorIs(t, err, context.Canceled, suffix)
+	}
+}
+
+func TestProgressOfReadingAddsUp(t *testing.T) {
+	var inputs []string
+	for suffix, pack := range forms {
+		inputs = append(inputs, write(t, "in.jsonl"+suffix, pack(t, noise(100_000))))
+	}
+	s := resolve(t, Options{}, inputs...)
+	var done int64
+	require.NoError(t, s.Rows(t.Context(), func(n int64) { done += n }, func(r Row) error {
+		r.Free()
+		return nil
+	}))
+	assert.Equal(t, s.Bytes(), done)
+}

@@ -1,0 +1,152 @@
+package hfsource
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFilesAreIdentifiedByWhatTheyHold(t *testing.T) {
+	text := []byte("{}\n")
+	for suffix, pack := range forms {
+		data := pack(t, text)
+		sum := sha256.Sum256(data)
+		f := resolve(t, Options{}, write(t, "in.jsonl"+suffix, data)).Files[0]
+		assert.Equal(t, hex.EncodeToString(sum[:]), f.SHA256)
+		assert.Equal(t, int64(len(data)), f.Size)
+	}
+}
+
+func TestFormIsToldByTheSuffix(t *testing.T) {
+	for name, want := range map[string]Form{
+		"a.json": {}, "a.jsonl": {Lines: true}, "a.json.gz": {Compression: "gz"}, "a.jsonl.gz": {Lines: true, Compression: "gz"},
+		"a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
+	} {
+		assert.Equal(t, want, resolve(t, Options{}, write(t, name, nil)).Files[0].Form, name)
+	}
+}
+
+func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"10.json", "9.json", "a.json", "A.jsonl", "b.jsonl.zst", "c.json.gz", "README.md", "d.parquet", "e.JSON", ".f.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "deep.json"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "deep.json", "x.json"), nil, 0o666))
+	require.NoError(t, os.Symlink("a.json", filepath.Join(dir, "link.json"))) // as the caches of the hub are made of
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "dangling.json")))
+	s := resolve(t, Options{Workers: 3}, dir)
+	base := func(list []string) (names []string) {
+		for _, path := range list {
+			assert.Equal(t, dir, filepath.Dir(path))
+			names = append(names, filepath.Base(path))
+		}
+		return names
+	}
+	var paths []string
+	for _, f := range s.Files {
+		paths = append(paths, f.Path)
+	}
+	assert.Equal(t, []string{".f.json", "10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "link.json"}, base(paths))
+	assert.Equal(t, []string{"README.md", "d.parquet", "dangling.json", "deep.json", "e.JSON"}, base(s.PassedOver))
+	assert.Equal(t, s.Files[4].SHA256, s.Files[7].SHA256)
+}
+
+func TestInputsThatAreRefused(t *testing.T) {
+	empty := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(empty, "sub"), 0o777))
+	unread := write(t, "in.json", nil)
+	require.NoError(t, os.Chmod(filepath.Dir(unread), 0))
+	defer func() { require.NoError(t, os.Chmod(filepath.Dir(unread), 0o777)) }()
+	for in, want := range map[string]string{
+		"nowhere":                      "input nowhere: there is no such file or directory",
+		empty:                          empty + ": the directory holds no",
+		"hf://datasets/a/b":            "hf://datasets/a/b: ",
+		write(t, "a.parquet", nil):     "Parquet is not built yet",
+		"/dev/null":                    "neither a file nor a directory",
+		"-":                            "standard input is closed",
+		filepath.Join(empty, "x", "y"): "no such file",
+	} {
+		_, err := Resolve(t.Context(), []string{write(t, "good.json", nil), in}, Options{})
+		assert.ErrorContains(t, err, want)
+	}
+	if os.Getuid() != 0 { // root may read anything
+		_, err := Resolve(t.Context(), []string{unread}, Options{})
+		assert.ErrorContains(t, err, unread)
+	}
+}
+
+func TestStandardInputIsSpooledAndRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	spooled := func() int {
+		entries, err := os.ReadDir(os.TempDir())
+		require.NoError(t, err)
+		return len(entries)
+	}
+	s, err := Resolve(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader("a\nb")})
+	require.NoError(t, err)
+	assert.Equal(t, 1, spooled())
+	want := []got{{"-:1", "a"}, {"-:2", "b"}}
+	assert.Equal(t, want, rows(t, s))
+	assert.Equal(t, want, rows(t, s), "it can be read again")
+	sum := sha256.Sum256([]byte("a\nb"))
+	assert.Equal(t, hex.EncodeToString(sum[:]), s.Files[0].SHA256)
+	require.NoError(t, s.Close())
+	assert.Zero(t, spooled())
+	require.NoError(t, s.Close(), "once is enough")
+
+	for name, inputs := range map[string][]string{"broken": {"-"}, "another input is missing": {"-", "nowhere"}} {
+		o := Options{Stdin: strings.NewReader("a")}
+		if name == "broken" {
+			o.Stdin = errReader{strings.NewReader("a"), errBroken}
+		}
+		_, err := Resolve(t.Context(), inputs, o)
+		assert.Error(t, err, name)
+		assert.Zero(t, spooled(), name)
+	}
+}
+
+func TestEmbeddedDataUnlessAPathOfThatNameExists(t *testing.T) {
+	t.Chdir(t.TempDir())
+	o := Options{Embedded: map[string][]byte{"demo": []byte("1\n2\n")}}
+	s := resolve(t, o, "demo")
+	assert.Equal(t, []got{{"demo:1", "1"}, {"demo:2", "2"}}, rows(t, s))
+	assert.Equal(t, int64(4), s.Bytes())
+	require.NoError(t, os.WriteFile("demo", []byte("3"), 0o666))
+	assert.Equal(t, []got{{"demo", "3"}}, rows(t, resolve(t, o, "demo")))
+}
+
+func TestProgressOfHashingAddsUp(t *testing.T) {
+	dir := t.TempDir()
+	for k := range 20 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(k, ".json")), bytes.Repeat([]byte("x"), 1000*k), 0o666))
+	}
+	for workers := range 4 {
+		var done atomic.Int64
+		s := resolve(t, Options{Workers: workers, Progress: func(n int64) { done.Add(n) }}, dir)
+		assert.Equal(t, s.Bytes(), done.Load())
+		assert.Equal(t, int64(190_000), done.Load())
+	}
+}
+
+func TestResolveStopsWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	for k := range 20 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(k, ".json")), nil, 0o666))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Resolve(ctx, []string{dir}, Options{Progress: func(int64) { cancel() }})
+	assert.ErrorIs(t, err, context.Canceled)
+	_, err = Resolve(ctx, []string{dir, "-"}, Options{Stdin: strings.NewReader("a")})
+	assert.ErrorIs(t, err, context.Canceled)
+}

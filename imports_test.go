@@ -1,0 +1,186 @@
+// Package agentx_test holds what is true of the whole tree: which package may import which.
+package agentx_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/agentx/agentx"
+
+// imports is the house: what every package imports besides the standard library, its tests left out. Packages of ours
+// by their folder, modules of others by their path, and unsafe. A new edge is a new line here, for a reader to see and to
+// agree to; a line that nobody needs any more fails as well.
+var imports = map[string][]string{
+	"internal/durable":   {},
+	"internal/timeline":  {},
+	"internal/tokenizer": {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
+	"internal/mock":      {"github.com/zeebo/xxh3"},
+	"fixtures":           {},
+	"manifest":           {},
+	"mmapcache": {
+		"internal/durable", "internal/timeline", "manifest",
+		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
+	},
+	"hfsource":       {"github.com/alitto/pond/v2", "github.com/klauspost/compress"},
+	"convert/corpus": {},
+	"convert/demo":   {},
+	"convert/weka":   {"internal/timeline", "mmapcache", "github.com/zeebo/xxh3"},
+	"convert": {
+		"convert/corpus", "convert/weka", "hfsource", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
+		"github.com/alitto/pond/v2",
+	},
+	"replay/conductor": {},
+	"replay/wire":      {},
+	"replay/measure":   {},
+	"replay": {
+		"internal/durable", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/wire",
+		"github.com/google/uuid",
+	},
+	"cmd/agentx": {
+		"convert", "convert/demo", "convert/weka", "hfsource", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"replay", "replay/measure", "replay/wire",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
+	},
+}
+
+// never are ways that no chain of lines above may make: builder and player meet only on disk, formats know nobody who
+// uses them, and what tests are held against reaches no program.
+var never = [][2]string{
+	{"replay", "convert"}, {"replay", "hfsource"}, {"convert", "replay"},
+	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
+	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
+	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
+	{"cmd/agentx", "fixtures"},
+}
+
+func TestImports(t *testing.T) {
+	found := readImports(t)
+	for folder, edges := range found {
+		want, ok := imports[folder]
+		require.True(t, ok, "%s is in no line of the table", folder)
+		for _, edge := range edges {
+			require.Contains(t, want, edge, "%s imports %s: that is a decision, which belongs into the table", folder, edge)
+		}
+		for _, edge := range want {
+			require.Contains(t, edges, edge, "%s does not import %s any more: take it out of the table", folder, edge)
+		}
+	}
+	for folder := range imports {
+		require.Contains(t, found, folder, "there is no package %s any more: take it out of the table", folder)
+	}
+}
+
+func TestWhatMustNeverMeet(t *testing.T) {
+	for _, pair := range never {
+		for from := range imports {
+			if from != pair[0] && !strings.HasPrefix(from, pair[0]+"/") {
+				continue
+			}
+			for _, to := range reachable(from) {
+				require.False(t, to == pair[1] || strings.HasPrefix(to, pair[1]+"/"), "%s reaches %s", from, to)
+			}
+		}
+	}
+}
+
+// reachable lists what a package imports, and what that imports.
+func reachable(from string) []string {
+	var list []string
+	for next := []string{from}; len(next) > 0; {
+		folder := next[0]
+		next = next[1:]
+		for _, edge := range imports[folder] {
+			if !slices.Contains(list, edge) {
+				list, next = append(list, edge), append(next, edge)
+			}
+		}
+	}
+	return list
+}
+
+// readImports parses every Go file of the module that is no test, whatever system it is for.
+func readImports(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	modules := requirements(t)
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, err := os.Stat(filepath.Join(file, "go.mod"))
+			if file != "." && (err == nil || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		folder := path.Dir(filepath.ToSlash(file))
+		if filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		edges := found[folder]
+		for _, spec := range source.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if edge := edgeOf(name, modules); edge != "" && !slices.Contains(edges, edge) {
+				edges = append(edges, edge)
+			}
+		}
+		sort.Strings(edges)
+		found[folder] = edges
+		return nil
+	}))
+	return found
+}
+
+// edgeOf names an import as the table does; "" for the standard library.
+func edgeOf(name string, modules []string) string {
+	if name == "unsafe" || name == "C" {
+		return name
+	}
+	if rest, ours := strings.CutPrefix(name, module+"/"); ours {
+		return rest
+	}
+	longest := ""
+	for _, m := range modules {
+		if (name == m || strings.HasPrefix(name, m+"/")) && len(m) > len(longest) {
+			longest = m
+		}
+	}
+	if longest == "" && strings.Contains(strings.Split(name, "/")[0], ".") {
+		return name // of no module of go.mod
+	}
+	return longest
+}
+
+// requirements lists the modules of go.mod.
+func requirements(t *testing.T) (modules []string) {
+	t.Helper()
+	data, err := os.ReadFile("go.mod")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
+			modules = append(modules, fields[0])
+		}
+	}
+	require.NotEmpty(t, modules)
+	return modules
+}

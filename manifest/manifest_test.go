@@ -1,0 +1,230 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// image is a pre-image with everything in it that could have more than one form.
+type image struct {
+	Zeta  string            `json:"zeta"`
+	Alpha map[string]any    `json:"alpha"`
+	Big   int64             `json:"big"`
+	Float float64           `json:"float"`
+	List  []string          `json:"list"`
+	None  *int              `json:"none"`
+	Words map[string]string `json:"words"`
+}
+
+func exampleImage() image {
+	return image{Zeta: "<a> & \u2028 \u4e2d \"q\"", Alpha: map[string]any{"b": 1, "a": []int{}, "c": true}, Big: -1 << 63, Float: 1e21,
+		List: []string{}, Words: map[string]string{"B": "1", "a": "2"}}
+}
+
+// canonical is exampleImage in the form that is hashed, and key its hash. They must never change: every cache that exists
+// is named by such a hash.
+const (
+	canonical = `{"alpha":{"a":[],"b":1,"c":true},"big":-9223372036854775808,"float":1e+21,"list":[],"none":null,"words":{"B":"1","a":"2"},"zeta":"<a> & \u2028 中 \"q\""}`
+	key       = "4105d2306fd87951a0657385f70e631eb2c53f8cb9d6b21f4436296558dcedde"
+)
+
+func TestCanonicalForm(t *testing.T) {
+	got, err := Canonical(exampleImage())
+	require.NoError(t, err)
+	assert.Equal(t, canonical, string(got))
+	again, err := Canonical(json.RawMessage(got))
+	require.NoError(t, err)
+	assert.Equal(t, canonical, string(again))
+	spaced, err := Canonical(json.RawMessage(strings.ReplaceAll(strings.ReplaceAll(canonical, ",", " ,\n"), "中", `\u4e2d`)))
+	require.NoError(t, err)
+	assert.Equal(t, canonical, string(spaced))
+	_, err = Canonical(make(chan int))
+	assert.Error(t, err)
+}
+
+func TestKeyIsStable(t *testing.T) {
+	m, err := New("structure", exampleImage())
+	require.NoError(t, err)
+	assert.Equal(t, key, m.Key)
+	assert.Equal(t, Sum([]byte(canonical)), m.Key)
+	assert.Equal(t, canonical, string(m.PreImage))
+	other := exampleImage()
+	other.Big++
+	o, err := New("structure", other)
+	require.NoError(t, err)
+	assert.NotEqual(t, m.Key, o.Key)
+}
+
+// example is a small manifest, and golden its file, written out.
+func example(t require.TestingT) *Manifest {
+	m, err := New("dataset", map[string]int{"seed": 42, "format": 1})
+	require.NoError(t, err)
+	m.Facts = json.RawMessage(`{"b":1,"a":"<x>"}`)
+	m.Files = []File{{"b.bin", 1, "00"}, {"a.bin", 1 << 40, "ff"}}
+	m.Parts = map[string]Part{"starts": {"k2", "d2"}, "arenas": {"k1", "d1"}}
+	return m
+}
+
+const golden = `{
+  "facts": {
+    "a": "<x>",
+    "b": 1
+  },
+  "files": [
+    {
+      "name": "a.bin",
+      "sha256": "ff",
+      "size": 1099511627776
+    },
+    {
+      "name": "b.bin",
+      "sha256": "00",
+      "size": 1
+    }
+  ],
+  "key": "0a5e15596b4e6c5d0ffcd3a4f13d5b2de900c0abec9de9f505309ade64cb0bc5",
+  "kind": "dataset",
+  "manifest": 1,
+  "parts": {
+    "arenas": {
+      "digest": "d1",
+      "key": "k1"
+    },
+    "starts": {
+      "digest": "d2",
+      "key": "k2"
+    }
+  },
+  "pre_image": {
+    "format": 1,
+    "seed": 42
+  },
+  "digest": "db07e2f94c0bef4c01d7b580cbd2d52cbc7f5853e4f989ae6e154ffc4e443def"
+}
+`
+
+func TestManifestByteByByte(t *testing.T) {
+	m := example(t)
+	data, err := m.Encode()
+	require.NoError(t, err)
+	assert.Equal(t, golden, string(data))
+	assert.Contains(t, golden, m.Digest)
+	at := strings.Index(golden, ",\n  \"digest\": \"")
+	assert.Equal(t, Sum([]byte(golden[:at])), m.Digest, "the digest is that of all bytes before its line")
+}
+
+func TestWhatIsEncodedDecodesToItself(t *testing.T) {
+	name := rapid.StringMatching(`[a-z][a-z0-9.]{0,8}`)
+	rapid.Check(t, func(t *rapid.T) {
+		m, err := New(rapid.String().Draw(t, "kind"), rapid.MapOf(rapid.String(), rapid.Int64()).Draw(t, "image"))
+		require.NoError(t, err)
+		m.Facts, err = json.Marshal(rapid.MapOf(rapid.String(), rapid.Float64()).Draw(t, "facts"))
+		require.NoError(t, err)
+		for _, n := range rapid.SliceOfDistinct(name, rapid.ID[string]).Draw(t, "files") {
+			m.Files = append(m.Files, File{n, rapid.Int64Min(0).Draw(t, "size"), rapid.String().Draw(t, "sum")})
+		}
+		data, err := m.Encode()
+		require.NoError(t, err)
+		got, err := Decode(data)
+		require.NoError(t, err)
+		require.Equal(t, m.Digest, got.Digest)
+		require.Equal(t, m.Key, got.Key)
+		require.Equal(t, m.Files, got.Files)
+		require.Equal(t, m.Size(), got.Size())
+		again, err := got.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(data), string(again))
+	})
+}
+
+func TestEveryChangeIsRefused(t *testing.T) {
+	good, err := example(t).Encode()
+	require.NoError(t, err)
+	_, err = Decode(good)
+	require.NoError(t, err)
+	for k := range good {
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[k] ^= 1 << bit
+			_, err := Decode(bad)
+			require.ErrorIs(t, err, ErrDamaged, "byte %d", k)
+		}
+		_, err := Decode(good[:k])
+		require.ErrorIs(t, err, ErrDamaged, "cut at %d", k)
+		_, err = Decode(good[k+1:])
+		require.ErrorIs(t, err, ErrDamaged)
+		_, err = Decode(append(bytes.Clone(good[:k]), good[k+1:]...))
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	for _, more := range []string{" ", "\n", "x", "\x00", string(good)} {
+		_, err := Decode(append(bytes.Clone(good), more...))
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+}
+
+// seal gives changed text the digest it ought to have: damage that only the rules can find.
+func seal(text string) []byte {
+	at := strings.LastIndex(text, digestLine)
+	return []byte(text[:at] + digestLine + Sum([]byte(text[:at])) + "\"\n}\n")
+}
+
+func TestSoundDigestOverNonsenseIsRefused(t *testing.T) {
+	good, err := example(t).Encode()
+	require.NoError(t, err)
+	for old, now := range map[string]string{
+		`"seed": 42`:           `"seed": 43`,                 // the key is no more that of the pre-image
+		`"b.bin"`:              `"../b.bin"`,                 // leads out of the directory
+		`"a.bin"`:              `""`,                         //
+		`"sha256": "00",`:      `"sha256": "00", "more": 1,`, // nothing but what Encode wrote
+		`"size": 1`:            `"size": -1`,
+		`"name": "a.bin"`:      `"name": ".hidden"`,
+		`"kind": "dataset",`:   "",
+		"{\n":                  "[\n",
+		`"facts"`:              `"fcats"`,
+		"\n  \"manifest\": 1,": "\n  \"manifest\": 1 ,",
+	} {
+		require.Contains(t, string(good), old)
+		_, err := Decode(seal(strings.Replace(string(good), old, now, 1)))
+		assert.ErrorIs(t, err, ErrDamaged, now)
+	}
+	_, err = Decode(seal(strings.Replace(string(good), `"manifest": 1`, `"manifest": 2`, 1)))
+	assert.ErrorContains(t, err, "version 2: this agentx reads version 1")
+	assert.NotErrorIs(t, err, ErrDamaged, "another version is not damage")
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	_, err := Read(dir)
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	m := example(t)
+	data, err := m.Encode()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, data, 0o666))
+	got, err := Read(dir)
+	require.NoError(t, err)
+	assert.Equal(t, m.Digest, got.Digest)
+	f, ok := got.File("b.bin")
+	assert.True(t, ok)
+	assert.Equal(t, File{"b.bin", 1, "00"}, f)
+	_, ok = got.File("c.bin")
+	assert.False(t, ok)
+
+	require.NoError(t, os.Truncate(path, 100))
+	_, err = Read(dir)
+	assert.ErrorIs(t, err, ErrDamaged)
+	assert.ErrorContains(t, err, path)
+	require.NoError(t, os.Truncate(path, maxSize+1)) // a hole: refused before it is read
+	_, err = Read(dir)
+	assert.ErrorIs(t, err, ErrDamaged)
+	assert.ErrorContains(t, err, path)
+}

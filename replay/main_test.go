@@ -1,0 +1,273 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		if root != "" {
+			os.RemoveAll(root)
+		}
+		os.Exit(status)
+	}))
+}
+
+var root string // cache root of all tests, removed at the end
+
+// cacheRoot returns it.
+var cacheRoot = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "agentx-replay-test-")
+	if err != nil {
+		panic(err)
+	}
+	root = dir
+	return dir
+})
+
+// prepare converts traces, given as JSON lines, and opens the cache.
+func prepare(t testing.TB, root, traces, corpus string) *mmapcache.Cache {
+	t.Helper()
+	r, err := convert.Convert(context.Background(), convert.Options{
+		Root: root, Inputs: []string{"traces"}, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: 42},
+		Tokenizer: "o200k_base", Corpus: corpus, Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(traces)}},
+	})
+	require.NoError(t, err)
+	return open(t, root, r.Key)
+}
+
+func open(t testing.TB, root, key string) *mmapcache.Cache {
+	t.Helper()
+	c, err := mmapcache.Open(root, key)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// demoCache is the demo corpus, prepared.
+func demoCache(t testing.TB) *mmapcache.Cache {
+	return prepare(t, cacheRoot(), string(demo.JSONL()), "code")
+}
+
+// roughCache is the demo corpus on prompts in which windows begin and end inside characters.
+func roughCache(t testing.TB) *mmapcache.Cache {
+	tok, err := tokenizer.Load("o200k_base")
+	require.NoError(t, err)
+	var ids []byte
+	for k := range 400 {
+		for _, id := range tok.Encode(fmt.Sprintf("%d \"𒀀𒁀\" 龘龖\n🏴󠁧󠁢󠁳󠁣󠁴󠁿 e\u0301\u0327 \\ 👩‍👩‍👧‍👦\t", k)) {
+			ids = binary.LittleEndian.AppendUint32(ids, id)
+		}
+	}
+	file := filepath.Join(cacheRoot(), "rough.u32le")
+	require.NoError(t, os.WriteFile(file, ids, 0o600))
+	c := prepare(t, cacheRoot(), string(demo.JSONL()), file)
+	require.Positive(t, c.Arenas.Splits)
+	return c
+}
+
+// copyOf copies a cache to a root of its own, for tests that damage it.
+func copyOf(t *testing.T, c *mmapcache.Cache) *mmapcache.Cache {
+	t.Helper()
+	dir := t.TempDir()
+	for kind, part := range c.Manifest.Parts {
+		require.NoError(t, os.CopyFS(filepath.Join(dir, kind, part.Key), os.DirFS(filepath.Join(c.Root, kind, part.Key))))
+	}
+	require.NoError(t, os.CopyFS(filepath.Join(dir, mmapcache.DatasetKind, c.Manifest.Key), os.DirFS(c.Path())))
+	return open(t, dir, c.Manifest.Key)
+}
+
+// cut empties a file of a cache while it is in use.
+func cut(t *testing.T, c *mmapcache.Cache, name string) {
+	found := false
+	require.NoError(t, filepath.WalkDir(c.Root, func(path string, d fs.DirEntry, err error) error {
+		if d.Name() == name {
+			found = true
+			return os.Truncate(path, 0)
+		}
+		return err
+	}))
+	require.True(t, found)
+}
+
+// traceLine makes a trace of one session: one request a second, each with so many prompt tokens and two to answer. The
+// blocks of a prompt are those of the prompt before, as far as that goes; the first is the system prompt.
+func traceLine(id string, prompts ...int) string {
+	var requests []string
+	for k, in := range prompts {
+		var ids []string
+		for b := range in / 64 {
+			ids = append(ids, fmt.Sprint(b))
+		}
+		requests = append(requests, fmt.Sprintf(`{"t":%d,"type":"n","model":"m","in":%d,"out":2,"hash_ids":[%s],"input_types":[],"output_types":[],"stop":"","api_time":0.25}`,
+			k, in, strings.Join(ids, ",")))
+	}
+	return fmt.Sprintf(`{"id":%q,"models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":%d,"requests":[%s]}`+"\n", id, min(64, prompts[0]), strings.Join(requests, ","))
+}
+
+// serve serves a handler on the loopback until stop is called or the test ends.
+func serve(t testing.TB, h http.Handler) (url string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var open sync.WaitGroup
+	s := &http.Server{Handler: h, ConnState: func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Done()
+		}
+	}}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }() // ends with ErrServerClosed
+	stop = sync.OnceFunc(func() { _ = s.Close() })
+	t.Cleanup(func() {
+		stop()
+		<-done
+		open.Wait()
+	})
+	return "http://" + l.Addr().String(), stop
+}
+
+// mocked starts a mock server.
+func mocked(t testing.TB, config mock.Config) (*mock.Server, string) {
+	s := mock.New(config)
+	url, _ := serve(t, s)
+	return s, url
+}
+
+// optionsFor plays a cache as fast as it goes on four lanes.
+func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
+	var ids atomic.Int64
+	return Options{
+		Cache: c, URL: url, Model: "some/model", Form: mmapcache.IDs, Concurrency: 4, Pace: Pace{ASAP: true},
+		Out: filepath.Join(t.TempDir(), "out"), NewID: func() string { return fmt.Sprintf("id-%d", ids.Add(1)) },
+	}
+}
+
+// played is what a run left behind.
+type played struct {
+	*measure.Summary
+	records []measure.Record
+}
+
+// play runs and checks that what it says is consistent.
+func play(t *testing.T, ctx context.Context, o Options) played {
+	t.Helper()
+	s, err := Run(ctx, o)
+	require.NoError(t, err)
+	p := played{s, readRecords(t, o.Out)}
+	p.requireConsistent(t, o)
+	return p
+}
+
+func readRecords(t *testing.T, dir string) (list []measure.Record) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, RecordsFile))
+	require.NoError(t, err)
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var r measure.Record
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &r))
+		list = append(list, r)
+	}
+	require.NoError(t, lines.Err())
+	return list
+}
+
+// requireConsistent holds summary, summary.json and records against each other and against the rules of a replay.
+func (p played) requireConsistent(t *testing.T, o Options) {
+	t.Helper()
+	written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	var again measure.Summary
+	require.NoError(t, json.Unmarshal(written, &again))
+	require.Equal(t, p.Requests, again.Requests)
+	require.Equal(t, p.Buckets, again.Buckets)
+
+	require.Len(t, p.records, p.Requests)
+	b, failed := p.Buckets, 0
+	for _, n := range p.Errors {
+		failed += n
+	}
+	require.Equal(t, p.Requests, b.Profiling+b.Cooldown+b.CancelledAtEnd+b.ContextOverflow)
+	require.Equal(t, p.Requests, p.Completed+failed+b.CancelledAtEnd+b.ContextOverflow)
+	require.Zero(t, p.WedgedTrees)
+
+	type session struct {
+		tree int
+		name string
+	}
+	buckets, errors, completed := map[measure.Bucket]int{}, map[string]int{}, 0
+	ends, next := map[session]float64{}, map[session]int{}
+	requests, correlations := map[string]bool{}, map[string]session{}
+	turn := map[session]map[int]measure.Record{}
+	for _, r := range p.records {
+		buckets[r.Bucket]++
+		switch {
+		case r.Error == nil:
+			completed++
+		case r.Bucket == measure.Profiling || r.Bucket == measure.Cooldown:
+			errors[r.Error.Category]++
+		}
+		require.GreaterOrEqual(t, r.Sent, r.Due)
+		require.GreaterOrEqual(t, r.End, r.Sent)
+		require.False(t, requests[r.RequestID], "a request id twice")
+		requests[r.RequestID] = true
+		s := session{r.Tree, r.Session}
+		if of, ok := correlations[r.CorrelationID]; ok {
+			require.Equal(t, of, s, "a correlation id of two sessions")
+		}
+		correlations[r.CorrelationID] = s
+		for _, other := range turn[s] {
+			require.Equal(t, other.CorrelationID, r.CorrelationID, "a session with two correlation ids")
+		}
+		if turn[s] == nil {
+			turn[s] = map[int]measure.Record{}
+		}
+		turn[s][r.Turn] = r
+	}
+	for s, list := range turn {
+		for k := range len(list) {
+			r, ok := list[k]
+			require.True(t, ok, "turn %d of %v was skipped", k, s)
+			require.Equal(t, next[s], k)
+			require.LessOrEqual(t, ends[s], r.Sent, "two requests of a session at a time")
+			ends[s], next[s] = r.End, k+1
+		}
+	}
+	require.Equal(t, measure.Buckets{
+		Profiling: buckets[measure.Profiling], Cooldown: buckets[measure.Cooldown],
+		CancelledAtEnd: buckets[measure.CancelledAtEnd], ContextOverflow: buckets[measure.ContextOverflow],
+	}, p.Buckets)
+	require.Equal(t, errors, p.Errors)
+	require.Equal(t, completed, p.Completed)
+	require.Equal(t, o.Concurrency, p.Lanes.N)
+}

@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+func TestMarkers(t *testing.T) {
+	type vector struct {
+		Name, Profile string
+		In            struct {
+			Benchmark    string `json:"benchmark_id"`
+			Pass, Lane   int
+			Trace        string `json:"trace_id"`
+			Conversation string `json:"conversation_id"`
+		}
+		Want struct {
+			Digest, Prefix string
+			Base           string `json:"base_trace_id"`
+		}
+	}
+	for _, v := range vectors(t, "marker", func(v vector) string { return v.Profile }) {
+		t.Run(v.Name, func(t *testing.T) {
+			if v.In.Conversation != "" {
+				require.Equal(t, newMarker("b", 3, 5, v.Want.Base), newMarker("b", 3, 5, v.In.Conversation))
+				require.NotEqual(t, newMarker("b", 3, 5, v.Want.Base+"x"), newMarker("b", 3, 5, v.In.Conversation))
+				return
+			}
+			m := newMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
+			require.Equal(t, marker(v.Want.Digest), m)
+			var text string
+			require.NoError(t, json.Unmarshal([]byte(`"`+m.text()+`"`), &text))
+			require.Equal(t, v.Want.Prefix, text)
+		})
+	}
+}
+
+func TestMarkerIDsAreThoseOfItsPieces(t *testing.T) {
+	tok, err := tokenizer.Load("o200k_base")
+	require.NoError(t, err)
+	const digits = "0123456789abcdef"
+	for _, m := range []marker{marker(digits[:12]), marker(digits[4:])} {
+		var want []uint32
+		want = append(want, tok.Encode("[rid:")...)
+		for _, c := range m {
+			want = append(want, tok.Encode(string(c))...)
+		}
+		want = append(append(want, tok.Encode("]")...), tok.Encode("\n\n")...)
+		require.Equal(t, want, numbers(t, m.ids(mmapcache.NewMarkerPieces(tok.Encode))))
+	}
+}
+
+func TestNoMarkerIsNothing(t *testing.T) {
+	require.Empty(t, marker("").text())
+	require.Empty(t, marker("").ids(mmapcache.MarkerPieces{Open: []uint32{1}}))
+}
+
+// numbers reads decimal ids, each with a comma after it.
+func numbers(t *testing.T, text string) (ids []uint32) {
+	t.Helper()
+	require.True(t, strings.HasSuffix(text, ","))
+	for _, digits := range strings.Split(strings.TrimSuffix(text, ","), ",") {
+		id, err := strconv.ParseUint(digits, 10, 32)
+		require.NoError(t, err)
+		ids = append(ids, uint32(id))
+	}
+	return ids
+}
+
+// message is one message of a chat request.
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// inject is the rule of the target first_turn_prefix, written out plainly: bodies are held against it, and it against
+// the vectors.
+func inject(messages []message, marker string) []message {
+	out := append([]message{}, messages...)
+	for k := range out {
+		if out[k].Role == "user" {
+			if marker != "" && !strings.HasPrefix(out[k].Content, marker) {
+				out[k].Content = marker + "\n\n" + out[k].Content
+			}
+			break
+		}
+	}
+	return out
+}
+
+func TestInjection(t *testing.T) {
+	type vector struct {
+		Name, Profile string
+		In            struct {
+			Marker, Target string
+			Turns          []struct {
+				Reset    bool
+				Messages json.RawMessage
+			}
+		}
+		Want struct{ Messages json.RawMessage }
+	}
+	played := 0
+	for _, v := range vectors(t, "marker_inject", func(v vector) string { return v.Profile }) {
+		var flat, want []message
+		usable := v.In.Target == "first_turn_prefix" || v.In.Target == "none"
+		for _, turn := range v.In.Turns {
+			var list []message // parts of content are no strings: caches hold none
+			usable = usable && !turn.Reset && json.Unmarshal(turn.Messages, &list) == nil
+			flat = append(flat, list...)
+		}
+		if !usable {
+			continue
+		}
+		played++
+		t.Run(v.Name, func(t *testing.T) {
+			require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
+			text := v.In.Marker
+			if v.In.Target == "none" {
+				text = ""
+			}
+			require.Equal(t, want, inject(flat, text))
+		})
+	}
+	require.Equal(t, 5, played)
+}

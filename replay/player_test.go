@@ -1,0 +1,661 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
+	server, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	p := play(t, context.Background(), o)
+	require.Equal(t, 197, p.Requests)
+	require.Equal(t, 197, p.Completed)
+	require.Equal(t, 16, p.Trees)
+	sum := int64(0)
+	for _, r := range p.records {
+		require.Equal(t, r.RecordedIn, *r.PromptTokens)
+		require.Equal(t, r.MaxTokens, *r.OutputTokens)
+		sum += r.RecordedIn
+	}
+	require.EqualValues(t, 1318406, sum)
+	require.EqualValues(t, sum, server.Stats().PromptTokens)
+	require.EqualValues(t, sum, p.PromptTokens)
+	require.EqualValues(t, p.Requests, server.Stats().Requests)
+}
+
+func TestMarkerIsCountedByTheServer(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	o.Marker = true
+	pieces := o.Cache.Arenas.Marker
+	for _, r := range play(t, context.Background(), o).records {
+		tokens := len(numbers(t, newMarker("id-1", r.Pass, r.Lane, r.Trace).ids(pieces))) // of this tree: digits differ in length
+		require.EqualValues(t, r.RecordedIn+int64(tokens), *r.PromptTokens)
+	}
+}
+
+// TestServerFindsWhatWasSentBefore: without a marker the second pass finds all of it in the server's cache; with one
+// only what stands before the first user message.
+func TestServerFindsWhatWasSentBefore(t *testing.T) {
+	c := demoCache(t)
+	blocks := func(tokens int64) int64 { return tokens / mock.BlockTokens * mock.BlockTokens }
+	for _, markers := range []bool{false, true} {
+		_, url := mocked(t, mock.Config{})
+		o := optionsFor(t, c, url)
+		o.Concurrency, o.Trees, o.Marker = 1, 32, markers
+		again := 0
+		for _, r := range play(t, context.Background(), o).records {
+			if r.Pass == 0 || r.Turn > 0 || r.Parent != "" {
+				continue
+			}
+			again++
+			if markers {
+				require.Equal(t, blocks(before(t, c, r)), *r.CachedTokens, r.Trace)
+				require.Less(t, *r.CachedTokens, blocks(r.RecordedIn))
+			} else {
+				require.Equal(t, blocks(r.RecordedIn), *r.CachedTokens, r.Trace)
+			}
+		}
+		require.Equal(t, 16, again)
+	}
+}
+
+// before returns the tokens that stand before the first user message of a root's first turn.
+func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
+	require.NoError(t, c.Each(mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.Tree, _, turn int) error {
+		var p mmapcache.Prompt
+		tree.Prompt(turn, &p)
+		for k := 0; p.Messages[k].Role != mmapcache.User; k++ {
+			n += int64(len(p.TokenIDs(nil, k)))
+		}
+		return nil
+	}))
+	return n
+}
+
+func TestChatIsAnsweredLikeCompletions(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	o.Form, o.Marker, o.Out = mmapcache.Text, true, ""
+	s, err := Run(context.Background(), o)
+	require.NoError(t, err)
+	require.Equal(t, 197, s.Completed)
+	require.Empty(t, s.Records)
+}
+
+// TestGapsArePlayed: every turn is due at the end of the one before and the gap, children where they were recorded.
+func TestGapsArePlayed(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	c := demoCache(t)
+	o := optionsFor(t, c, url)
+	o.Concurrency, o.Pace = 16, Pace{Speed: 1000}
+	p := play(t, context.Background(), o)
+	require.Equal(t, 197, p.Completed)
+	type key struct {
+		session string
+		turn    int
+	}
+	ends := map[key]float64{}
+	for _, r := range p.records {
+		ends[key{r.Session, r.Turn}] = r.End
+	}
+	for i := range c.Structure.Traces.Len() {
+		plan := c.Structure.Plan(i)
+		s, err := sheet(plan, o.Pace, c.Facts.Rules)
+		require.NoError(t, err)
+		for _, r := range p.records {
+			if r.Trace != plan.Trace.ID || r.Turn == 0 {
+				continue
+			}
+			for n, session := range plan.Sessions {
+				if session.ID != r.Session {
+					continue
+				}
+				due := ends[key{r.Session, r.Turn - 1}] + s.Sessions[n].Turns[r.Turn].Delay.Seconds()
+				for _, child := range s.Sessions[n].Turns[r.Turn].Joins {
+					due = max(due, ends[key{plan.Sessions[child].ID, int(plan.Sessions[child].Turns) - 1}])
+				}
+				require.InDelta(t, due, r.Due, 1e-9)
+			}
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	c := demoCache(t)
+	for name, bound := range map[string]struct {
+		set  func(*Options)
+		want func(*testing.T, played)
+	}{
+		"requests": {func(o *Options) { o.Requests = 123 }, func(t *testing.T, p played) { require.Equal(t, 123, p.Requests) }},
+		"trees":    {func(o *Options) { o.Trees = 21 }, func(t *testing.T, p played) { require.Equal(t, 21, p.Trees) }},
+		"once":     {func(*Options) {}, func(t *testing.T, p played) { require.Equal(t, 197, p.Requests) }},
+		"traces":   {func(o *Options) { o.Traces = 3 }, func(t *testing.T, p played) { require.Equal(t, 3, p.Trees) }},
+		"more lanes than traces": {func(o *Options) { o.Concurrency = 40 }, func(t *testing.T, p played) {
+			require.Equal(t, 16, p.Lanes.Started)
+			require.Equal(t, 197, p.Requests)
+		}},
+		"more lanes than traces, again and again": {func(o *Options) { o.Concurrency, o.Requests = 40, 300 }, func(t *testing.T, p played) {
+			require.Equal(t, 40, p.Lanes.Started)
+			require.Equal(t, 300, p.Completed)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsFor(t, c, url)
+			bound.set(&o)
+			bound.want(t, play(t, context.Background(), o))
+		})
+	}
+}
+
+// faults are the categories that every fault of the mock ends in.
+var faults = map[string]wire.Category{
+	"refuse": wire.Connection, "reset": wire.Connection, "reset-mid": wire.Connection, "cut-chunk": wire.Connection,
+	"status=NNN": wire.HTTPStatus, "status-plain=NNN": wire.HTTPStatus,
+	"stall": wire.Timeout, "stall-mid": wire.Timeout,
+	"empty": wire.NoContent, "not-json": wire.NoContent, "garbage": wire.StreamTruncated, "cut": wire.StreamTruncated,
+	"error-event": wire.StreamEvent, "error-payload": wire.StreamPayload,
+	"overflow": wire.ContextOverflow,
+}
+
+func TestEveryFaultEndsInItsCategory(t *testing.T) {
+	c := demoCache(t)
+	require.Len(t, faults, len(mock.FaultKinds))
+	for _, kind := range mock.FaultKinds {
+		t.Run(kind.Name, func(t *testing.T) {
+			want, ok := faults[kind.Name]
+			require.True(t, ok, "a fault this test does not know")
+			_, url := mocked(t, mock.Config{Faults: []mock.Fault{{Kind: strings.ReplaceAll(kind.Name, "NNN", "503"), Rate: 1}}})
+			o := optionsFor(t, c, url)
+			o.Requests = 12
+			if want == wire.Timeout {
+				o.Timeout = 30 * time.Millisecond
+			}
+			p := play(t, context.Background(), o)
+			require.Equal(t, 12, p.Requests)
+			require.Zero(t, p.Completed)
+			if want == wire.ContextOverflow {
+				require.Equal(t, 12, p.Buckets.ContextOverflow)
+				require.Empty(t, p.Errors)
+				for _, r := range p.records {
+					require.Zero(t, r.Turn, "a session that overflowed went on")
+				}
+			} else {
+				require.Equal(t, map[string]int{string(want): 12}, p.Errors)
+			}
+			for _, r := range p.records {
+				require.NotEmpty(t, r.Error.Message)
+			}
+		})
+	}
+}
+
+func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
+	config := mock.Config{Seed: 7}
+	for name, category := range faults {
+		if category != wire.Timeout && category != wire.ContextOverflow {
+			config.Faults = append(config.Faults, mock.Fault{Kind: strings.ReplaceAll(name, "NNN", "429"), Rate: 0.05})
+		}
+	}
+	server, url := mocked(t, config)
+	p := play(t, context.Background(), optionsFor(t, demoCache(t), url))
+	require.Equal(t, 197, p.Requests, "errors end no session")
+	require.Greater(t, p.Completed, 50)
+	played := map[wire.Category]int{}
+	for name, category := range faults {
+		played[category] += int(server.Stats().Faults[strings.ReplaceAll(name, "NNN", "429")])
+	}
+	for _, category := range []wire.Category{wire.HTTPStatus, wire.NoContent, wire.StreamTruncated, wire.StreamEvent, wire.StreamPayload} {
+		require.Positive(t, played[category])
+		require.Equal(t, played[category], p.Errors[string(category)], category)
+	}
+	require.Positive(t, p.Errors["connection"])
+	require.LessOrEqual(t, p.Errors["connection"], played[wire.Connection], "one on a kept connection is sent again")
+}
+
+func TestServerThatIsDown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	p := play(t, context.Background(), optionsFor(t, demoCache(t), "http://"+l.Addr().String()))
+	require.Equal(t, 197, p.Requests)
+	require.Equal(t, map[string]int{"connection": 197}, p.Errors)
+	require.True(t, p.TTFT.P50.IsMissing())
+}
+
+func TestServerThatGoesAway(t *testing.T) {
+	server := mock.New(mock.Config{})
+	var requests atomic.Int64
+	away := make(chan struct{})
+	url, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		absorb(r)
+		switch n := requests.Add(1); {
+		case n == 20:
+			close(away)
+			fallthrough
+		case n > 20:
+			<-r.Context().Done()
+		default:
+			server.ServeHTTP(w, r)
+		}
+	}))
+	go func() {
+		<-away
+		stop()
+	}()
+	p := play(t, context.Background(), optionsFor(t, demoCache(t), url))
+	require.Equal(t, 197, p.Requests)
+	require.Equal(t, map[string]int{"connection": 197 - p.Completed}, p.Errors)
+	require.Positive(t, p.Completed)
+	require.LessOrEqual(t, p.Completed, 19)
+}
+
+// absorb reads the body of a request, and leaves it to be read again. Only then does a server notice that its client,
+// or it itself, closes the connection.
+func absorb(r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // half a body is refused by who reads it
+	r.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+// gate is a server that answers nobody before it is opened.
+type gate struct {
+	server  *mock.Server
+	arrived chan struct{} // one for every request
+	opened  chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{mock.New(mock.Config{}), make(chan struct{}, 10_000), make(chan struct{})}
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	absorb(r)
+	g.arrived <- struct{}{}
+	select {
+	case <-g.opened:
+		g.server.ServeHTTP(w, r)
+	case <-r.Context().Done():
+	}
+}
+
+// interruption is a context that ends when the test sends on it, and tells the test by receiving.
+type interruption struct {
+	context.Context
+	now chan struct{}
+}
+
+func (i interruption) Done() <-chan struct{} { return i.now }
+
+func TestInterruptDrainsAndWritesTheResults(t *testing.T) {
+	g := newGate()
+	url, _ := serve(t, g)
+	o := optionsFor(t, demoCache(t), url)
+	o.Concurrency, o.Duration, o.Grace = 5, 1000*time.Hour, time.Hour
+	i := interruption{context.Background(), make(chan struct{})}
+	go func() {
+		for range o.Concurrency {
+			<-g.arrived
+		}
+		i.now <- struct{}{} // the player has it
+		close(g.opened)
+	}()
+	p := play(t, i, o)
+	require.Equal(t, 5, p.Requests, "nothing is sent after an interrupt")
+	require.Equal(t, 5, p.Completed)
+	require.Empty(t, g.arrived)
+}
+
+func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
+	g := newGate()
+	url, _ := serve(t, g)
+	o := optionsFor(t, demoCache(t), url)
+	o.Concurrency, o.Duration, o.Grace = 5, 1000*time.Hour, time.Millisecond
+	ctx, interrupt := context.WithCancel(context.Background())
+	go func() {
+		for range o.Concurrency {
+			<-g.arrived
+		}
+		interrupt()
+	}()
+	p := play(t, ctx, o)
+	require.Equal(t, measure.Buckets{CancelledAtEnd: 5}, p.Buckets)
+	require.Empty(t, p.Errors)
+	for _, r := range p.records {
+		require.Equal(t, "cancelled", r.Error.Category)
+	}
+}
+
+func TestInterruptActsAsADeadline(t *testing.T) {
+	o := Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 1, Grace: time.Minute}
+	for _, c := range []struct {
+		duration, interrupt, ended time.Duration
+		want                       measure.Bucket
+	}{
+		{0, 5 * time.Second, 5 * time.Second, measure.Profiling},
+		{0, 5 * time.Second, 5*time.Second + 1, measure.Cooldown},
+		{time.Hour, 5 * time.Second, 6 * time.Second, measure.Cooldown},
+		{4 * time.Second, 5 * time.Second, 4500 * time.Millisecond, measure.Cooldown}, // the deadline was before
+	} {
+		o.Duration = c.duration
+		p, err := newPlayer(o)
+		require.NoError(t, err)
+		p.expire(c.interrupt)
+		p.interrupt(c.interrupt)
+		require.Equal(t, c.want, p.cutoff.Bucket(c.ended, ""), "%+v", c)
+		p.cancel()
+	}
+}
+
+func TestEndings(t *testing.T) {
+	s := time.Second
+	e := endings{duration: 10 * s, grace: 3 * s}
+	require.False(t, e.check(10*s-1))
+	require.True(t, e.check(10*s))
+	require.False(t, e.check(11*s), "it is reached once")
+	require.Equal(t, 13*s, e.cancelAt)
+	e.interrupt(12 * s)
+	require.Equal(t, 13*s, e.cancelAt, "an interrupt makes no grace longer")
+
+	e = endings{duration: 100 * s, grace: 50 * s}
+	require.True(t, e.check(100*s))
+	e.interrupt(105 * s)
+	require.Equal(t, 135*s, e.cancelAt, "but shorter")
+
+	e = endings{}
+	require.False(t, e.check(1<<60), "no bound of time")
+	e.interrupt(7 * s)
+	require.Equal(t, 7*s+1, e.cancelAt)
+
+	e = endings{duration: 5 * s, grace: 0}
+	require.True(t, e.check(5*s))
+	require.Equal(t, 5*s+1, e.cancelAt, "0 would mean never")
+
+	e = endings{duration: 5 * s, grace: time.Hour}
+	e.interrupt(1 * s)
+	require.Equal(t, 31*s, e.cancelAt, "an interrupt has a grace of half a minute at most")
+	require.False(t, e.check(6*s), "it ended before")
+}
+
+func TestSleep(t *testing.T) {
+	s := time.Second
+	p, err := newPlayer(Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 0})
+	require.NoError(t, err)
+	defer p.cancel()
+	for _, c := range []struct {
+		end  endings
+		want time.Duration
+	}{
+		{endings{}, s},
+		{endings{duration: 5*s + s/2}, s / 2},
+		{endings{duration: 5*s + s/2, stopped: true}, s},
+		{endings{stopped: true, cancelAt: 5*s + s/4}, s / 4},
+		{endings{stopped: true, cancelAt: 4 * s}, 0},
+	} {
+		p.end = c.end
+		require.Equal(t, c.want, p.sleep(5*s), "%+v", c.end)
+	}
+}
+
+func TestNothingIsSentAfterTheDeadline(t *testing.T) {
+	o := Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 1, Duration: time.Hour}
+	for name, late := range map[string]func(*player, outcome){
+		"a turn that was due before it": func(p *player, e outcome) {
+			p.take(e, e.end)
+			at, ok := p.conductor.Next()
+			require.True(t, ok)
+			require.Less(t, at, time.Minute)
+			p.advance(61 * time.Minute)
+		},
+		"the turn behind one that ended before it": func(p *player, e outcome) {
+			e.end = 30 * time.Minute
+			p.take(e, 61*time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := newPlayer(o)
+			require.NoError(t, err)
+			defer p.cancel()
+			p.conductor.Start(0)
+			late(p, <-p.events) // nobody listens there: the first request has failed
+			require.Equal(t, 1, p.conductor.Counts().Sent)
+			require.True(t, p.conductor.Done())
+		})
+	}
+}
+
+func TestDeadlineWithCooldown(t *testing.T) {
+	server := mock.New(mock.Config{})
+	const duration = 60 * time.Millisecond
+	var begun sync.Map // trace and session whose first request has been answered
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		absorb(r)
+		if _, again := begun.LoadOrStore(r.Header.Get("X-Correlation-ID"), true); again {
+			select {
+			case <-time.After(duration): // past the deadline, whenever it was sent
+			case <-r.Context().Done():
+			}
+		}
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Duration, o.Grace = duration, time.Hour
+	p := play(t, context.Background(), o)
+	require.Positive(t, p.Buckets.Cooldown)
+	require.Zero(t, p.Buckets.CancelledAtEnd)
+	require.Equal(t, p.Requests, p.Completed)
+	for _, r := range p.records {
+		require.Less(t, r.Due, duration.Seconds())
+		require.Equal(t, r.End > duration.Seconds(), r.Bucket == measure.Cooldown)
+	}
+}
+
+func TestDeadlineCancelsWhatOutlastsTheGrace(t *testing.T) {
+	_, url := mocked(t, mock.Config{Faults: []mock.Fault{{Kind: "stall", Rate: 1}}})
+	o := optionsFor(t, demoCache(t), url)
+	o.Duration, o.Grace = 10*time.Millisecond, time.Millisecond
+	p := play(t, context.Background(), o)
+	require.Equal(t, measure.Buckets{CancelledAtEnd: 4}, p.Buckets)
+	require.Zero(t, p.Measured)
+}
+
+func TestResultsThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o.Out = filepath.Join(file, "out")
+	_, err := Run(context.Background(), o)
+	require.ErrorContains(t, err, "results: mkdir "+file)
+
+	o.Out = t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(o.Out, RecordsFile), 0o700))
+	_, err = Run(context.Background(), o)
+	require.ErrorContains(t, err, RecordsFile)
+}
+
+func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	require.NoError(t, os.MkdirAll(o.Out, 0o700))
+	require.NoError(t, os.Symlink("/dev/full", filepath.Join(o.Out, RecordsFile)))
+	s, err := Run(context.Background(), o)
+	require.ErrorContains(t, err, "no space left")
+	require.Equal(t, 197, s.Completed)
+	require.FileExists(t, filepath.Join(o.Out, SummaryFile))
+}
+
+func TestTargetThatIsNone(t *testing.T) {
+	o := optionsFor(t, demoCache(t), "ftp://127.0.0.1:1")
+	_, err := Run(context.Background(), o)
+	require.ErrorContains(t, err, "ftp")
+}
+
+func TestCacheWithoutARequest(t *testing.T) {
+	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o.Concurrency = 0
+	_, err := Run(context.Background(), o)
+	require.ErrorContains(t, err, "no trace")
+}
+
+// TestCacheThatIsCutWhileItIsPlayed: the file is emptied when the first request has been read, before it is answered.
+func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		form    mmapcache.Form
+		rough   bool
+		message string
+	}{
+		{"ids.txt", mmapcache.IDs, false, "memory fault"},
+		{"text.json", mmapcache.Text, false, "memory fault"},
+		{"text.json", mmapcache.Text, true, "text.json: " + manifest.ErrDamaged.Error()},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			whole := demoCache(t)
+			if c.rough {
+				whole = roughCache(t)
+			}
+			o, p := playCut(t, whole, c.file, c.form)
+			require.NoError(t, p.err)
+			p.requireConsistent(t, o)
+			require.Equal(t, 197, p.Requests)
+			require.Equal(t, 1, p.Completed)
+			require.Equal(t, map[string]int{"internal": 196}, p.Errors)
+			require.Contains(t, p.records[5].Error.Message, c.message)
+		})
+	}
+}
+
+func TestTablesThatAreCutWhileTheyArePlayed(t *testing.T) {
+	for file, wantErr := range map[string]bool{"turns.arrow": true, "starts.bin": false} {
+		t.Run(file, func(t *testing.T) {
+			o, p := playCut(t, demoCache(t), file, mmapcache.IDs)
+			p.requireConsistent(t, o)
+			if wantErr { // no tree can be opened any more: what is open is played to its end
+				require.ErrorIs(t, p.err, manifest.ErrDamaged)
+				require.ErrorContains(t, p.err, file)
+				require.Equal(t, 1, p.Trees)
+				require.Equal(t, p.Requests, p.Completed)
+				return
+			}
+			require.NoError(t, p.err)
+			require.Equal(t, 197, p.Requests)
+			require.Positive(t, p.Completed, "the first tree had been placed")
+			require.Equal(t, map[string]int{"internal": 197 - p.Completed}, p.Errors)
+			require.Contains(t, p.records[196].Error.Message, file)
+		})
+	}
+}
+
+type cutRun struct {
+	played
+	err error
+}
+
+// playCut plays a copy of a cache on one lane and empties one of its files on the way.
+func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.Form) (Options, cutRun) {
+	t.Helper()
+	c := copyOf(t, whole)
+	server := mock.New(mock.Config{})
+	var once sync.Once
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		absorb(r)
+		once.Do(func() { cut(t, c, file) })
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, c, url)
+	o.Concurrency, o.Form = 1, form
+	s, err := Run(context.Background(), o)
+	require.NotNil(t, s)
+	return o, cutRun{played{s, readRecords(t, o.Out)}, err}
+}
+
+func TestTwoRunsShareACache(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	c := demoCache(t)
+	type result struct {
+		s   *measure.Summary
+		err error
+	}
+	results := make(chan result)
+	var all []Options
+	for range 2 {
+		o := optionsFor(t, c, url)
+		all = append(all, o)
+		go func() {
+			s, err := Run(context.Background(), o)
+			results <- result{s, err}
+		}()
+	}
+	for range all {
+		r := <-results
+		require.NoError(t, r.err)
+		require.Equal(t, 197, r.s.Completed)
+	}
+	what := func(o Options) (keys []string) {
+		for _, r := range readRecords(t, o.Out) {
+			keys = append(keys, r.Session+"#"+strings.Repeat("+", r.Turn))
+		}
+		sort.Strings(keys)
+		return keys
+	}
+	require.Equal(t, what(all[0]), what(all[1]))
+}
+
+// TestHeaders: what tells requests and sessions apart, and what the caller adds.
+func TestHeaders(t *testing.T) {
+	server := mock.New(mock.Config{})
+	var mu sync.Mutex
+	var bad error
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if r.Header.Get("X-Session-Affinity") != r.Header.Get("X-Correlation-ID") || r.Header.Get("X-Request-ID") == "" ||
+			r.Header.Get("X-Extra") != "1" || r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/v1/completions" {
+			bad = errors.New("a header is missing: " + r.URL.Path)
+		}
+		mu.Unlock()
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Header, o.APIKey, o.Requests = []wire.Field{{Name: "X-Extra", Value: "1"}}, "secret", 20
+	o.NewID = nil // random ones
+	p := play(t, context.Background(), o)
+	require.Equal(t, 20, p.Completed)
+	require.NoError(t, bad)
+	require.Len(t, p.records[0].RequestID, 36)
+}
+
+func TestProgressIsTold(t *testing.T) {
+	p, err := newPlayer(Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 0})
+	require.NoError(t, err)
+	defer p.cancel()
+	var told []time.Duration
+	p.Options.Progress = func(r Progress) { told = append(told, r.Elapsed) }
+	for _, ms := range []int{0, 999, 1000, 1500, 1999, 2300, 3299, 3300} {
+		p.report(time.Duration(ms) * time.Millisecond)
+	}
+	require.Equal(t, []time.Duration{time.Second, 2300 * time.Millisecond, 3300 * time.Millisecond}, told)
+}

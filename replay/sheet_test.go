@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+)
+
+// vectors decodes a group of the specification's vectors and keeps those that hold for what is built.
+func vectors[V any](t *testing.T, group string, profile func(V) string) (list []V) {
+	t.Helper()
+	raw, err := fixtures.Replay(group)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &list))
+	return slices.DeleteFunc(list, func(v V) bool {
+		return profile(v) != "all" && !slices.Contains(strings.Fields(profile(v)), "default")
+	})
+}
+
+// seconds turns a recorded time into what a plan holds.
+func seconds(ms *float64) float64 {
+	if ms == nil {
+		return math.NaN()
+	}
+	return *ms / 1000
+}
+
+// family is a plan of a root with one turn and a child that it spawns.
+func family(turn, api, child float64) *mmapcache.Plan {
+	p := &mmapcache.Plan{
+		Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 1, JoinTurn: mmapcache.None}, {FirstTurn: 1, Turns: 1, JoinTurn: mmapcache.None}},
+		Turns:    []mmapcache.Turn{{T: turn, APITime: api}, {T: child}},
+	}
+	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(turn, api, child)
+	return p
+}
+
+func TestSpawnOffsets(t *testing.T) {
+	type vector struct {
+		Name, Profile string
+		In            struct {
+			Turn   float64  `json:"turn_ms"`
+			API    *float64 `json:"api_ms"`
+			Child  float64  `json:"child_ms"`
+			Speed  float64
+			Cap    float64 `json:"gap_cap_ms"`
+			Ignore bool    `json:"ignore_delays"`
+		}
+		Want struct {
+			From   string
+			Offset float64 `json:"offset_ms"`
+		}
+	}
+	list := vectors(t, "spawn_offset", func(v vector) string { return v.Profile })
+	require.Len(t, list, 12)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			pace := Pace{Speed: v.In.Speed, MaxGap: time.Duration(v.In.Cap * 1e6), ASAP: v.In.Ignore}
+			child := sheetOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).Sessions[1]
+			require.Equal(t, v.Want.From == "issue", child.OnIssue)
+			require.Equal(t, time.Duration(v.Want.Offset*1e6), child.Offset)
+		})
+	}
+}
+
+func TestDelays(t *testing.T) {
+	type vector struct {
+		Name, Profile string
+		In            struct {
+			PrevStart float64  `json:"prev_start_s"`
+			PrevAPI   *float64 `json:"prev_api_time_s"`
+			Start     float64  `json:"start_s"`
+		}
+		Want struct {
+			Delay float64 `json:"delay_ms"`
+		}
+	}
+	for _, v := range vectors(t, "delay", func(v vector) string { return v.Profile }) {
+		t.Run(v.Name, func(t *testing.T) {
+			api := math.NaN()
+			if v.In.PrevAPI != nil {
+				api = *v.In.PrevAPI
+			}
+			p := &mmapcache.Plan{
+				Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 2}},
+				Turns:    []mmapcache.Turn{{T: v.In.PrevStart, APITime: api}, {T: v.In.Start}},
+			}
+			turns := sheetOf(t, p, Pace{}).Sessions[0].Turns
+			require.Zero(t, turns[0].Delay)
+			require.InDelta(t, v.Want.Delay*1e6, float64(turns[1].Delay), 1)
+		})
+	}
+}
+
+func TestPace(t *testing.T) {
+	const forever = 1 << 62
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		pace Pace
+		ms   float64
+		want time.Duration
+	}{
+		{Pace{}, 1500, 1500 * time.Millisecond},
+		{Pace{Speed: 1}, 0.25, 250 * time.Microsecond},
+		{Pace{Speed: 4}, 1000, 250 * time.Millisecond},
+		{Pace{Speed: 0.5}, 1000, 2 * time.Second},
+		{Pace{MaxGap: time.Second}, 999, 999 * time.Millisecond},
+		{Pace{MaxGap: time.Second}, 1001, time.Second},
+		{Pace{Speed: 10, MaxGap: time.Second}, 9000, 900 * time.Millisecond}, // the cap is of what is played
+		{Pace{ASAP: true, Speed: 0.1, MaxGap: time.Second}, 9000, 0},
+		{Pace{}, 0, 0},
+		{Pace{}, -1, 0},
+		{Pace{}, nan, 0},
+		{Pace{Speed: nan}, 1000, time.Second},
+		{Pace{Speed: -3}, 1000, time.Second},
+		{Pace{Speed: inf}, 1e300, 0},
+		{Pace{Speed: inf}, inf, 0},
+		{Pace{}, inf, forever},
+		{Pace{}, 1e300, forever},
+		{Pace{Speed: 1e-300}, 1, forever},
+		{Pace{MaxGap: time.Minute}, inf, time.Minute},
+	} {
+		require.Equal(t, c.want, c.pace.gap(c.ms), "%+v of %g ms", c.pace, c.ms)
+	}
+}
+
+func TestSheetHasTheShapeOfThePlan(t *testing.T) {
+	none := int32(mmapcache.None)
+	p := &mmapcache.Plan{
+		Sessions: []mmapcache.Session{
+			{Parent: none, Turns: 3, JoinTurn: none},
+			{Parent: 0, FirstTurn: 3, Turns: 2, SpawnTurn: 0, JoinTurn: 2, SpawnFrom: timeline.Issue, SpawnOffset: 700},
+			{Parent: 1, FirstTurn: 5, Turns: 0, SpawnTurn: 1, JoinTurn: none, SpawnFrom: timeline.Return, SpawnOffset: 90},
+			{Parent: 0, FirstTurn: 5, Turns: 1, SpawnTurn: 1, JoinTurn: 2},
+		},
+		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5}},
+	}
+	s, ms := time.Second, time.Millisecond
+	require.Equal(t, &conductor.Tree{Sessions: []conductor.Session{
+		{Turns: []conductor.Turn{{}, {Delay: 2 * s}, {Delay: 5 * s, Joins: []int{1, 3}}}},
+		{Turns: []conductor.Turn{{}, {Delay: s}}, OnIssue: true, Offset: 700 * ms},
+		{Turns: []conductor.Turn{}, Parent: 1, SpawnTurn: 1, Offset: 90 * ms},
+		{Turns: []conductor.Turn{{}}, SpawnTurn: 1},
+	}}, sheetOf(t, p, Pace{}))
+}
+
+// sheetOf is the sheet of a plan under rules that refuse nothing.
+func sheetOf(t *testing.T, p *mmapcache.Plan, pace Pace) *conductor.Tree {
+	s, err := sheet(p, pace, mmapcache.TimeRules{})
+	require.NoError(t, err)
+	return s
+}

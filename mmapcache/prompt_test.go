@@ -29,6 +29,53 @@ func TestPromptIsTheMessageDecodedAsAWhole(t *testing.T) {
 	})
 }
 
+// Every place where windows can meet: all sequences of windows of a corpus that is cut inside characters everywhere.
+func TestEveryMeetingOfWindows(t *testing.T) {
+	pieces := len(vocabulary) - 10 // the rest are whole characters
+	for _, c := range []struct{ blockSize, windows int }{{1, 3}, {2, 2}, {3, 2}, {pieces, 1}, {2*pieces + 1, 2}} {
+		y := &toy{plans: []*Plan{{Trace: Trace{ID: "t", BlockSize: uint32(c.blockSize), Blocks: uint32(pieces)}}}, starts: [][]uint32{nil}}
+		for k := range pieces {
+			y.corpus = append(y.corpus, uint32(10+k))
+			y.starts[0] = append(y.starts[0], uint32(k))
+		}
+		p := y.plans[0]
+		p.Runs = []BlockRun{{Count: uint32(pieces)}}
+		ends := []int32{None} // segments that end a sequence
+		for range c.windows {
+			var longer []int32
+			for _, parent := range ends {
+				for k := range pieces {
+					s := Segment{Parent: parent, Role: User, First: uint32(k), Count: 1}
+					if parent != None {
+						s.Part = Continues
+					}
+					longer = append(longer, int32(len(p.Segments)))
+					p.Segments = append(p.Segments, s)
+				}
+			}
+			ends = longer
+		}
+		for _, last := range ends {
+			p.Turns = append(p.Turns, Turn{Last: last})
+			y.starts[0] = append(y.starts[0], 0)
+		}
+		p.Sessions = []Session{{ID: "t", Parent: None, Turns: uint32(len(ends)), SpawnTurn: None, JoinTurn: None}}
+		root := t.TempDir()
+		tree, err := open(t, root, y.build(t, root, "")).Tree(0, Text)
+		require.NoError(t, err)
+		var prompt Prompt
+		var got []byte
+		for turn := range tree.Turns {
+			tree.Prompt(turn, &prompt)
+			want := decode(y.prompt(0, turn)[0].raw)
+			got = prompt.Append(got[:0], 0)
+			if want != string(got) || len(got) != prompt.Messages[0].Size {
+				t.Fatalf("turn %d of windows of %d: %q of size %d, want %q", turn, c.blockSize, got, prompt.Messages[0].Size, want)
+			}
+		}
+	}
+}
+
 // checkPrompts holds every prompt of a tree against the truth.
 func checkPrompts(t require.TestingT, y *toy, trace int, tree *Tree) {
 	var p Prompt

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -551,4 +552,63 @@ func TestReplayScopes(t *testing.T) {
 		assert.Equal(t, want.Assigned, p.ReplayScope(0, false))
 		assert.Equal(t, want.Parsed, p.ReplayScope(0, true))
 	})
+}
+
+func TestModelMaps(t *testing.T) {
+	type in struct {
+		Configured []string
+		Elements   []struct {
+			Model *string
+			Inner []string
+		}
+	}
+	vectors(t, "model_map", func(t *testing.T, in in, want struct{ Map map[string]string }) {
+		var p mmapcache.Plan
+		for outer, e := range in.Elements {
+			if e.Model != nil {
+				p.Turns = append(p.Turns, mmapcache.Turn{Outer: uint32(outer), Inner: mmapcache.None, Model: *e.Model})
+			}
+			for inner, m := range e.Inner {
+				p.Turns = append(p.Turns, mmapcache.Turn{Outer: uint32(outer), Inner: int32(inner), Model: m})
+			}
+		}
+		slices.Reverse(p.Turns) // sessions order them otherwise
+		assert.Equal(t, want.Map, p.ModelMap(in.Configured))
+	})
+}
+
+func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
+	data, err := fixtures.Replay("theoretical_cache")
+	require.NoError(t, err)
+	var list []struct {
+		Name string
+		In   struct {
+			Requests []struct {
+				Start               float64
+				Outer, Stream, Turn int
+				IDs                 []int64
+			}
+		}
+		Want struct {
+			Walk []struct{ Stream, Turn, Hit, Total int }
+		}
+	}
+	require.NoError(t, json.Unmarshal(data, &list))
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			var cache GlobalCache
+			var queries []Query
+			for k, q := range v.In.Requests {
+				queries = append(queries, Query{Row: k, Start: q.Start, order: [3]int{q.Outer, q.Stream, q.Turn}, ids: idsOf(q.IDs)})
+			}
+			cache.Add(queries, 0)
+			at := 0
+			cache.Count(Default(), func(row, hits int) { // in the order of the walk
+				q, w := v.In.Requests[row], v.Want.Walk[at]
+				assert.Equal(t, []int{w.Stream, w.Turn, w.Hit, w.Total}, []int{q.Stream, q.Turn, hits, len(q.IDs)})
+				at++
+			})
+			assert.Len(t, v.Want.Walk, at)
+		})
+	}
 }

@@ -103,6 +103,7 @@ type conversion struct {
 	result   *Result
 	snapshot *hfsource.Snapshot
 	prompts  prompts
+	probes   Probes
 }
 
 // stage runs one stage and adds the time it took.
@@ -143,6 +144,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.o.Draws.Backend == weka.SHA256MT {
 		c.o.Draws.Stream = c.prompts.stream
 	}
+	c.probes = Probe(c.o.Rules, c.o.Draws)
 	c.result.InputBytes = c.snapshot.Bytes()
 	c.result.PassedOver = c.snapshot.PassedOver
 	return nil
@@ -210,7 +212,7 @@ func (c *conversion) provenance(sources bool) mmapcache.Provenance {
 
 // structure finds or builds the tables.
 func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) {
-	image := structureImage{maker: made(probes.Structure), Rules: c.o.Rules, Inputs: inputImages(c.snapshot)}
+	image := structureImage{maker: made(c.probes.Structure), Rules: c.o.Rules, Inputs: inputImages(c.snapshot)}
 	m, err := c.found(mmapcache.StructureKind, image)
 	if err != nil {
 		return nil, err
@@ -290,7 +292,7 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 	if size := c.result.Facts.MaxBlockSize; size > facts.Tokens {
 		return nil, fmt.Errorf("block size %d is larger than the corpus %s of %d tokens: use a longer corpus", size, c.o.Corpus, facts.Tokens)
 	}
-	image := startsImage{maker: made(probes.Starts), Structure: structureKey, Draws: c.o.Draws, Tokens: facts.Tokens}
+	image := startsImage{maker: made(c.probes.Starts), Structure: structureKey, Draws: c.o.Draws, Tokens: facts.Tokens}
 	m, err := c.found(mmapcache.StartsKind, image)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 		return prompts{}, err
 	}
 	path, sonnet := strings.CutPrefix(corpusName, "sonnet:")
-	p := prompts{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probes.Arenas), Tokenizer: digest}}
+	p := prompts{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probeArenas()), Tokenizer: digest}}
 	switch {
 	case corpusName == "code":
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}

@@ -59,20 +59,6 @@ type datasetImage struct {
 	Arenas    string `json:"arenas"`
 }
 
-// Probes are the digests of what this program makes of its probe corpus, by part. They are empty until that corpus is
-// built, and in every key from the start.
-type Probes struct {
-	Structure string `json:"structure"`
-	Starts    string `json:"starts"`
-	Arenas    string `json:"arenas"`
-}
-
-// probes is what the present program makes.
-var probes Probes
-
-// Probe returns the digests by part.
-func Probe() Probes { return probes }
-
 func made(probe string) maker {
 	return maker{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
 }

@@ -279,12 +279,21 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, cor
 
 // fillTrace computes the starts of one trace. Those of fillers stand behind those of all blocks.
 func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Starts, d *weka.Drawer) error {
+	blocks, fillers := drawTrace(p, d)
+	if err := starts.Put(int(p.Trace.FirstBlock), blocks); err != nil {
+		return err
+	}
+	return starts.Put(allBlocks+int(p.Trace.FirstTurn), fillers)
+}
+
+// drawTrace returns the starts of the blocks of a trace, and of the fillers of its turns.
+func drawTrace(p *mmapcache.Plan, d *weka.Drawer) (blocks, fillers []uint32) {
 	size := p.Trace.BlockSize
-	blocks := make([]uint32, p.Trace.Blocks)
+	blocks = make([]uint32, p.Trace.Blocks)
 	for _, r := range p.Runs {
 		d.Starts(blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
 	}
-	fillers := make([]uint32, len(p.Turns))
+	fillers = make([]uint32, len(p.Turns))
 	for _, s := range p.Sessions {
 		for k := range s.Turns {
 			if n := p.Turns[s.FirstTurn+k].FillerTokens(size); n > 0 {
@@ -292,8 +301,5 @@ func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Starts, d *we
 			}
 		}
 	}
-	if err := starts.Put(int(p.Trace.FirstBlock), blocks); err != nil {
-		return err
-	}
-	return starts.Put(allBlocks+int(p.Trace.FirstTurn), fillers)
+	return blocks, fillers
 }

@@ -54,6 +54,16 @@ func (c PromptCorpus) render() (*renderings, error) {
 	return r, nil
 }
 
+// Describe writes everything that a cache would hold of a corpus, for a digest.
+func (c PromptCorpus) Describe(w io.Writer) error {
+	r, err := c.render()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%q\n%q\n%v\n%v\n%v\n%v\n", r.text, r.ids, r.textOffsets, r.idOffset, r.splits, r.illFormed)
+	return err
+}
+
 // findSplits notes the boundaries inside characters and the tokens with ill-formed bytes.
 func (r *renderings) findSplits(raw []byte, bounds []int) {
 	next := 1 // boundary

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -26,7 +27,11 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), map[string]any{
 					"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
-					"probe": map[string]any{"default": convert.Probe()}, "go": runtime.Version(),
+					"probe": map[string]convert.Probes{
+						"default": convert.Probe(weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}),
+						"aiperf":  convert.Probe(weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
+					},
+					"go": runtime.Version(),
 				})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "agentx %s (commit %s, cache format %d, recipe %d, %s)\n",

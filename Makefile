@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-race lint bench
+.PHONY: demo build test test-long test-race fuzz lint bench
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -17,6 +17,17 @@ build:
 
 test:
 	CGO_ENABLED=0 go test ./...
+
+# What takes minutes: all 600 public traces, digest by digest and token by token. They lie in ../shared or it skips.
+test-long:
+	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 30m -v ./convert
+
+# Every parser against what no one would write. FUZZTIME=10m for a release.
+FUZZTIME ?= 30s
+fuzz:
+	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
+	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
+	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:

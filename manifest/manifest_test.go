@@ -223,8 +223,34 @@ func TestRead(t *testing.T) {
 	_, err = Read(dir)
 	assert.ErrorIs(t, err, ErrDamaged)
 	assert.ErrorContains(t, err, path)
-	require.NoError(t, os.Truncate(path, maxSize+1)) // a hole: refused before it is read
+	require.NoError(t, os.Truncate(path, maxSize+1)) // a hole
 	_, err = Read(dir)
 	assert.ErrorIs(t, err, ErrDamaged)
-	assert.ErrorContains(t, err, path)
+	assert.ErrorContains(t, err, path+": damaged: 67108865 bytes", "before it is read")
+}
+
+// Whatever stands before a right digest, it is refused or decodes to something that names no file elsewhere.
+func FuzzDecode(f *testing.F) {
+	m, err := New("starts", map[string]any{"seed": 42})
+	require.NoError(f, err)
+	m.Facts = json.RawMessage(`{"tokens":5}`)
+	m.Files = []File{{Name: "starts.bin", Size: 70, SHA256: "00"}}
+	good, err := m.Encode()
+	require.NoError(f, err)
+	body, _, _ := bytes.Cut(good, []byte(digestLine))
+	f.Add(body)
+	f.Add(bytes.Replace(body, []byte("starts.bin"), []byte("../starts.bin"), 1))
+	f.Add([]byte(`{"manifest":1`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		data := append(bytes.Clone(body), digestLine+Sum(body)+"\"\n}\n"...)
+		got, err := Decode(data)
+		if err != nil {
+			return
+		}
+		require.Equal(t, Sum(got.PreImage), got.Key)
+		for _, f := range got.Files {
+			require.Equal(t, filepath.Base(f.Name), f.Name)
+			require.GreaterOrEqual(t, f.Size, int64(0))
+		}
+	})
 }

@@ -138,6 +138,11 @@ func drawConversation(t *rapid.T, blockSize int) (turns []recorded) {
 	var last []int64
 	for range rapid.IntRange(1, 7).Draw(t, "turns") {
 		list := slices.Clone(last[:rapid.IntRange(0, len(last)).Draw(t, "keep")])
+		if len(turns) > 0 && rapid.IntRange(0, 3).Draw(t, "cut only") == 0 {
+			turns = append(turns, recorded{HashIDs: list, In: len(list) * blockSize, Out: rapid.IntRange(-1, 4*blockSize).Draw(t, "out")})
+			last = list
+			continue
+		}
 		if rapid.Bool().Draw(t, "all") {
 			list = slices.Clone(last)
 		}

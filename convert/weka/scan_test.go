@@ -408,6 +408,28 @@ func TestLastValueOfAKeyCounts(t *testing.T) {
 	}
 }
 
+func TestInputTypes(t *testing.T) {
+	for list, want := range map[string]InputTypes{
+		`[]`: InputUnknown, `["text"]`: InputUser, `["tool_result"]`: InputTool, `["tool_result","text"]`: InputTool, `["","tool_result"]`: InputTool, `["Tool_Result"]`: InputUser,
+	} {
+		tr, err := Scan([]byte(strings.Replace(small, `["text"]`, list, 1)), Default())
+		require.NoError(t, err)
+		assert.Equal(t, want, tr.Entries[0].Input, list)
+	}
+}
+
+// A request has no requests of its own: the key is unknown, and nothing inside it counts.
+func TestRequestsOfARequestAreAnUnknownKey(t *testing.T) {
+	for _, inner := range []string{`[{"t":0,"type":"n","model":"other","in":1,"out":1,"odd":1}]`, `[{"t":0,"type":"?","model":"other","in":1,"out":1},{}]`, `7`} {
+		data := strings.Replace(small, `"stop":""`, `"requests":`+inner, 1)
+		compareScans(t, []byte(data))
+		tr, err := Scan([]byte(data), Default())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"m", "n"}, tr.Models)
+		assert.Equal(t, map[string]int{"requests": 1}, tr.Unknown)
+	}
+}
+
 // What Scan returns does not refer to its input, which is used again.
 func TestScanKeepsNothingOfItsInput(t *testing.T) {
 	data := []byte(small)

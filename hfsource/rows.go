@@ -140,7 +140,7 @@ func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int,
 		} else if yieldErr := yield(row); yieldErr != nil {
 			return line, yieldError{yieldErr}
 		}
-		if err == io.EOF || !f.Form.Lines {
+		if err == io.EOF {
 			return line, nil
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"github.com/alitto/pond/v2"
@@ -132,11 +131,10 @@ func (s *Snapshot) addFile(path string, form Form, size int64) {
 }
 
 func (s *Snapshot) addDirectory(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return fmt.Errorf("input %s: %w", dir, err)
 	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	found := 0
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())

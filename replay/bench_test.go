@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -133,7 +132,7 @@ func BenchmarkReplay(b *testing.B) {
 			before := measure.ReadProcess()
 			s, err := Run(context.Background(), o)
 			if err != nil || s.Completed != o.Requests {
-				b.Fatal(fmt.Sprintf("%d of %d requests: %v", s.Completed, o.Requests, err))
+				b.Fatal(s, err)
 			}
 			used := measure.ReadProcess().Since(before)
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")

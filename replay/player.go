@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
@@ -27,6 +29,7 @@ type Options struct {
 
 	Concurrency int // lanes
 	Traces      int // play only the first so many traces; 0: all
+	MaxContext  int // play only traces whose prompts and completions fit into so many tokens; 0: all
 	Pace        Pace
 	Marker      bool // put a cache-bust marker before the first user message of every tree
 
@@ -112,9 +115,9 @@ func newPlayer(o Options) (*player, error) {
 	if o.NewID == nil {
 		o.NewID = func() string { return uuid.NewString() }
 	}
-	traces := o.Cache.Structure.Traces.Len()
-	if o.Traces > 0 {
-		traces = min(traces, o.Traces)
+	traces, err := selected(o)
+	if err != nil {
+		return nil, err
 	}
 	p := &player{Options: o, model: quote(o.Model), events: make(chan outcome, 1024), aggregate: measure.NewAggregate()}
 	p.sampler = &sampler{
@@ -128,13 +131,11 @@ func newPlayer(o Options) (*player, error) {
 		if err := os.MkdirAll(o.Out, 0o777); err != nil {
 			return nil, fmt.Errorf("results: %w", err)
 		}
-		var err error
 		if p.records, err = measure.Create(filepath.Join(o.Out, RecordsFile)); err != nil {
 			return nil, fmt.Errorf("results: %w", err)
 		}
 	}
 	p.epoch = time.Now()
-	var err error
 	p.client, err = wire.New(o.URL, wire.Options{Epoch: p.epoch, Timeout: o.Timeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
 		return nil, errors.Join(err, p.closeRecords())
@@ -142,6 +143,34 @@ func newPlayer(o Options) (*player, error) {
 	p.flights, p.cancel = context.WithCancel(context.Background())
 	p.conductor = conductor.New(o.Concurrency, p.sampler, conductor.Limits{Requests: o.Requests, Trees: o.Trees}, p.launch)
 	return p, nil
+}
+
+// selected returns the positions of the traces that a run plays: with MaxContext those of which every request fits.
+func selected(o Options) (kept []int, err error) {
+	s, rules := o.Cache.Structure, o.Cache.Facts.Rules
+	peaks := make([]int, s.Traces.Len())
+	if o.MaxContext > 0 {
+		err = o.Cache.Guard(func() error {
+			for i := range peaks {
+				p := s.Plan(i)
+				for _, session := range p.Sessions {
+					for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
+						peaks[i] = max(peaks[i], timeline.Peak(int(t.In), rules.MaxTokens(session.Kind, t)))
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	kept = timeline.Select(peaks, o.MaxContext, o.Traces)
+	if len(kept) == 0 && len(peaks) > 0 {
+		return nil, fmt.Errorf("select: none of %d traces fits %d tokens: the smallest needs %d (at most %d asked for, 0: all)",
+			len(peaks), o.MaxContext, slices.Min(peaks), o.Traces)
+	}
+	return kept, nil
 }
 
 func (p *player) closeRecords() error {

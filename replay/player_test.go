@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -235,11 +234,11 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 	require.LessOrEqual(t, p.Errors["connection"], played[wire.Connection], "one on a kept connection is sent again")
 }
 
+// nobody is where nobody listens.
+const nobody = "http://127.0.0.1:1"
+
 func TestServerThatIsDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	p := play(t, context.Background(), optionsFor(t, demoCache(t), "http://"+l.Addr().String()))
+	p := play(t, context.Background(), optionsFor(t, demoCache(t), nobody))
 	require.Equal(t, 197, p.Requests)
 	require.Equal(t, map[string]int{"connection": 197}, p.Errors)
 	require.True(t, p.TTFT.P50.IsMissing())
@@ -348,7 +347,7 @@ func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 }
 
 func TestInterruptActsAsADeadline(t *testing.T) {
-	o := Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 1, Grace: time.Minute}
+	o := Options{Cache: demoCache(t), URL: nobody, Concurrency: 1, Grace: time.Minute}
 	for _, c := range []struct {
 		duration, interrupt, ended time.Duration
 		want                       measure.Bucket
@@ -400,7 +399,7 @@ func TestEndings(t *testing.T) {
 
 func TestSleep(t *testing.T) {
 	s := time.Second
-	p, err := newPlayer(Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 0})
+	p, err := newPlayer(Options{Cache: demoCache(t), URL: nobody, Concurrency: 0})
 	require.NoError(t, err)
 	defer p.cancel()
 	for _, c := range []struct {
@@ -419,7 +418,7 @@ func TestSleep(t *testing.T) {
 }
 
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
-	o := Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 1, Duration: time.Hour}
+	o := Options{Cache: demoCache(t), URL: nobody, Concurrency: 1, Duration: time.Hour}
 	for name, late := range map[string]func(*player, outcome){
 		"a turn that was due before it": func(p *player, e outcome) {
 			p.take(e, e.end)
@@ -483,7 +482,7 @@ func TestDeadlineCancelsWhatOutlastsTheGrace(t *testing.T) {
 func TestResultsThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o := optionsFor(t, demoCache(t), nobody)
 	o.Out = filepath.Join(file, "out")
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "results: mkdir "+file)
@@ -515,7 +514,7 @@ func TestTargetThatIsNone(t *testing.T) {
 }
 
 func TestCacheWithoutARequest(t *testing.T) {
-	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o := optionsFor(t, demoCache(t), nobody)
 	o.Concurrency = 0
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "no trace")
@@ -649,7 +648,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestProgressIsTold(t *testing.T) {
-	p, err := newPlayer(Options{Cache: demoCache(t), URL: "http://127.0.0.1:1", Concurrency: 0})
+	p, err := newPlayer(Options{Cache: demoCache(t), URL: nobody, Concurrency: 0})
 	require.NoError(t, err)
 	defer p.cancel()
 	var told []time.Duration

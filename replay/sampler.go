@@ -26,13 +26,13 @@ type lane struct {
 	ordinal  int      // of the tree in the run
 }
 
-// sampler deals traces to lanes in the order of the cache, again from the start when they run out, unless each is to be
+// sampler deals selected traces to lanes in the order of the cache, again from the start when they run out, unless each is to be
 // played once.
 type sampler struct {
 	cache   *mmapcache.Cache
 	pace    Pace
 	form    mmapcache.Form
-	traces  int // the first so many are played
+	traces  []int // positions in the cache, in the order they are dealt
 	once    bool
 	benchID string
 	markers bool
@@ -49,11 +49,11 @@ type sampler struct {
 // Next opens the next tree on a lane. Traces without a turn to begin with are passed over.
 func (s *sampler) Next(n int) (*conductor.Tree, bool) {
 	s.leave(n)
-	for tries := 0; tries < s.traces && s.err == nil; tries++ {
-		if s.once && s.next >= s.traces {
+	for tries := 0; tries < len(s.traces) && s.err == nil; tries++ {
+		if s.once && s.next >= len(s.traces) {
 			return nil, false
 		}
-		trace := s.next % s.traces
+		trace := s.traces[s.next%len(s.traces)]
 		s.next++
 		sc := s.script(trace)
 		if sc == nil || sc.plan.Sessions[0].Turns == 0 {

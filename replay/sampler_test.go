@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 // newSampler deals a cache to so many lanes.
 func newSampler(c *mmapcache.Cache, lanes int) *sampler {
 	return &sampler{
-		cache: c, traces: c.Structure.Traces.Len(), markers: true, benchID: "bench-1",
+		cache: c, traces: timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0), markers: true, benchID: "bench-1",
 		passes: map[int]int{}, scripts: map[int]*script{}, trees: map[int]*lane{}, lanes: make([]*lane, lanes),
 	}
 }
@@ -50,8 +51,22 @@ func TestOnceDealsEveryTraceOnce(t *testing.T) {
 
 func TestOnlyTheFirstTracesAreDealt(t *testing.T) {
 	s := newSampler(threeTraces(t), 1)
-	s.traces = 2
+	s.traces = []int{0, 1}
 	require.Equal(t, []string{"a", "b", "a"}, []string{s.deal(0), s.deal(0), s.deal(0)})
+}
+
+func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
+	c := threeTraces(t) // 128, 64, 192 and 256 tokens; completions of 2
+	for _, test := range []struct {
+		context, traces int
+		want            []int
+	}{{0, 0, []int{0, 1, 2}}, {129, 0, []int{1}}, {130, 0, []int{0, 1}}, {257, 0, []int{0, 1}}, {258, 0, []int{0, 1, 2}}, {130, 1, []int{0}}} {
+		got, err := selected(Options{Cache: c, MaxContext: test.context, Traces: test.traces})
+		require.NoError(t, err)
+		require.Equal(t, test.want, got)
+	}
+	_, err := selected(Options{Cache: c, MaxContext: 10})
+	require.ErrorContains(t, err, "none of 3 traces fits 10 tokens: the smallest needs 66")
 }
 
 func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
@@ -71,7 +86,7 @@ func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
 func TestScriptsAreFreedWithTheirLastLane(t *testing.T) {
 	s := newSampler(threeTraces(t), 4)
 	s.once = true
-	s.traces = 1
+	s.traces = []int{0}
 	s.deal(0)
 	s.once, s.next = false, 0
 	s.deal(1)

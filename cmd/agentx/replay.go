@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,7 +21,8 @@ import (
 // replayFlags say what is played and how.
 type replayFlags struct {
 	url, model, payload, marker, apiKeyEnv, out string
-	concurrency, requests, trees, limitTraces   int
+	concurrency, requests, trees                int
+	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
 	speed                                       float64
 	asap, once                                  bool
@@ -46,13 +48,15 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
+	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
 }
 
 // options resolves the flags; the cache is opened by the caller.
 func (f *replayFlags) options() (replay.Options, error) {
 	o := replay.Options{
-		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, Marker: f.marker == "first_turn_prefix",
+		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
+		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out,
 	}
@@ -74,8 +78,8 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--concurrency %d: want 1 or more", f.concurrency)}
 	case bounds > 1:
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --once: choose one")}
-	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.timeout <= 0 || f.limitTraces < 0:
-		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --timeout, --limit-traces: want no negative value")}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.timeout <= 0 || f.limitTraces < 0 || f.maxContext < 0:
+		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --timeout, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0):
 		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
 	case f.marker != "off" && f.marker != "first_turn_prefix":
@@ -147,13 +151,23 @@ interrupt ends the sending and writes the results; the second leaves at once.`,
 
 // cacheOf opens the cache that a CACHE argument names, or that an INPUT converts to.
 func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache, error) {
-	root, key, err := findCache(cmd, name)
+	root, err := cacheRoot(cmd)
+	if err != nil {
+		return nil, err
+	}
+	found, key, err := mmapcache.Find(root, name)
 	if err == nil {
-		return mmapcache.Open(root, key)
+		return mmapcache.Open(found, key)
+	}
+	if !errors.Is(err, mmapcache.ErrNoCache) { // more than one
+		return nil, err
 	}
 	o, err := f.options(cmd, []string{name})
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !strings.Contains(name, "://") {
+		return nil, tryError{fmt.Errorf("%s: neither a prepared cache in %s nor an input", name, root), "agentx cache ls"}
 	}
 	r, err := runConvert(cmd, o)
 	if err != nil {

@@ -612,3 +612,74 @@ func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
 		})
 	}
 }
+
+// Tool results are shaped as messages of their own role, which their call names.
+func TestToolShape(t *testing.T) {
+	type in struct {
+		BlockSize    int    `json:"block_size"`
+		SessionID    string `json:"session_id"`
+		ToolTokens   int64  `json:"tool_tokens"`
+		SystemTokens int64  `json:"system_tokens"`
+		LengthRule   string `json:"length_rule"`
+		Requests     []recorded
+		ToolShape    bool `json:"tool_shape"`
+	}
+	type want struct {
+		Turns []struct {
+			Reset    bool
+			Messages []shaped
+		}
+	}
+	check := func(t *testing.T, in in, want want) {
+		if !in.ToolShape {
+			t.Skip("not shaped: TestConversations has it")
+		}
+		for _, rule := range []string{"repaired", "upstream"} {
+			if in.LengthRule != "both" && in.LengthRule != rule {
+				continue
+			}
+			rules := together()
+			rules.LengthRule, rules.ToolShaped = rule, true
+			plan, err := planUnder(t, in.SessionID, in.BlockSize, in.ToolTokens, in.SystemTokens, in.Requests, rules)
+			require.NoError(t, err)
+			var sent []wired
+			for k, w := range want.Turns {
+				sent = accumulate(sent, w.Reset, wire(w.Messages))
+				got := []wired{}
+				for _, m := range prompt(plan, k) {
+					got = append(got, wired{Role: m.Role, Tokens: m.Tokens})
+				}
+				for at, tool := range toolsOf(plan, k) {
+					got[at].Role, got[at].Answer = "tool", mmapcache.CallID(int32(tool))
+					got[at-1].Call = got[at].Answer
+				}
+				assert.Equal(t, append([]wired{}, sent...), got, "turn %d", k)
+			}
+		}
+	}
+	vectors(t, "tool_shape", check)
+	vectors(t, "conversation", check)
+}
+
+// toolsOf returns which messages of a turn's prompt are tool results, and of which turns.
+func toolsOf(plan *mmapcache.Plan, turn int) map[int]uint32 {
+	var path []int32
+	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
+		path = append(path, s)
+	}
+	slices.Reverse(path)
+	tools := map[int]uint32{}
+	at := -1
+	for _, id := range path {
+		if plan.Segments[id].Part&mmapcache.Continues != 0 {
+			continue
+		}
+		at++
+		for _, tool := range plan.Tools {
+			if tool.Segment == id {
+				tools[at] = tool.Turn
+			}
+		}
+	}
+	return tools
+}

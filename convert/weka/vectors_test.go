@@ -454,6 +454,12 @@ func plainMessages(list []message) []plain {
 
 // planOf plans a conversation of vectors as a trace of its own, through the JSON of a trace file.
 func planOf(t *testing.T, id string, blockSize int, tool, system int64, requests []recorded, lengthRule string) (*mmapcache.Plan, error) {
+	rules := together()
+	rules.LengthRule = lengthRule
+	return planUnder(t, id, blockSize, tool, system, requests, rules)
+}
+
+func planUnder(t *testing.T, id string, blockSize int, tool, system int64, requests []recorded, rules Rules) (*mmapcache.Plan, error) {
 	entries := []map[string]any{}
 	for k, q := range requests {
 		e := map[string]any{"t": k, "type": "n", "model": "m", "in": q.In, "out": q.Out, "hash_ids": append([]int64{}, q.HashIDs...)}
@@ -468,8 +474,6 @@ func planOf(t *testing.T, id string, blockSize int, tool, system int64, requests
 	text, err := json.Marshal(map[string]any{"id": id, "models": []string{"m"}, "block_size": blockSize, "hash_id_scope": "local",
 		"tool_tokens": tool, "system_tokens": system, "requests": entries})
 	require.NoError(t, err)
-	rules := Default()
-	rules.LengthRule, rules.SplitAgents = lengthRule, false
 	tr, err := Scan(text, rules)
 	require.NoError(t, err)
 	plan, _, err := MakePlan(tr, rules)

@@ -178,11 +178,12 @@ func TestDurationsThatCannotBeUsedHaveWidthZero(t *testing.T) {
 
 // Times are multiplied before they are subtracted: the order decides the last bit.
 func TestOrderOfTheArithmetic(t *testing.T) {
-	got, err := View{}.Play(Rules{}, []Recorded{{0.1, 0.2, Missing}, {0.7, Missing, Missing}}, false, nil)
+	start, width, end := 0.1, 0.05, 0.3
+	a, w, b := start*1000, width*1000, end*1000
+	require.NotEqual(t, (end-start)*1000, b-a)
+	got, err := View{}.Play(Rules{}, []Recorded{{start, width, Missing}, {end, Missing, Missing}}, false, nil)
 	require.NoError(t, err)
-	start, end, width := 0.1, 0.7, 0.2
-	a, b, w := start*1000, end*1000, width*1000
 	assert.Equal(t, b-a-w, got[1].Delay)
-	_, offset := SpawnOffset(0.1, 0.2, 0.7)
+	_, offset := SpawnOffset(start, width, end)
 	assert.Equal(t, b-a-w, offset)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -193,4 +194,51 @@ func TestCorpusOfTokenIDs(t *testing.T) {
 	data, err := os.ReadFile(o.Corpus)
 	require.NoError(t, err)
 	assert.Equal(t, len(data)/4, c.N())
+}
+
+// AIPerf's coding corpus, as contrib/aiperf-corpus.py exports it.
+func TestCodingCorpus(t *testing.T) {
+	list, err := fixtures.Weka("coding_corpus")
+	require.NoError(t, err)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) { t.Skip("AIPerf's corpus in the tokens of Qwen3 cannot be had") })
+	}
+	list, err = fixtures.Weka("coding_corpus_release")
+	require.NoError(t, err)
+	data, err := os.ReadFile(shared(t, "corpus/aiperf-coding-42-o200k_base.u32le"))
+	require.NoError(t, err)
+	tok, err := tokenizer.Load("o200k_base")
+	require.NoError(t, err)
+	var tokens []uint32
+	var text []byte
+	for k := 0; k < len(data); k += 4 {
+		tokens = append(tokens, binary.LittleEndian.Uint32(data[k:]))
+		bytes, ok := tok.Bytes(tokens[k/4])
+		require.True(t, ok)
+		text = append(text, bytes...)
+	}
+	sha := func(data []byte) string {
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:])
+	}
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			in := decode[struct{ Offset, Count int }](t, string(v.In))
+			want := decode[struct {
+				Length     int
+				Tokens     []uint32
+				SHA256     string
+				TextBytes  int    `json:"text_bytes"`
+				TextSHA256 string `json:"text_sha256"`
+			}](t, string(v.Want))
+			require.Len(t, tokens, want.Length)
+			if in.Count > 0 {
+				require.Equal(t, want.Tokens, tokens[in.Offset:][:in.Count])
+				return
+			}
+			require.Equal(t, want.SHA256, sha(data))
+			require.Equal(t, want.TextBytes, len(text))
+			require.Equal(t, want.TextSHA256, sha(text))
+		})
+	}
 }

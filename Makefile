@@ -28,6 +28,9 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
+	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
+	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire
+	go test -run '^$$' -fuzz FuzzScanner -fuzztime $(FUZZTIME) ./internal/mock
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:

@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -125,7 +126,7 @@ func BenchmarkBuild(b *testing.B) {
 		b.Run(backend, func(b *testing.B) {
 			base := options(b, benchInput(b))
 			base.Draws.Backend = backend
-			base.Workers = 2
+			base.Workers, base.Durable = 2, durable.Options{}
 			base.convert(b)
 			var floor, build, publish time.Duration
 			for b.Loop() {

@@ -10,10 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -260,11 +261,10 @@ func (c *conversion) judge() error {
 	}
 	if len(f.Unknown) > 0 && c.o.Strict {
 		var names []string
-		for name, n := range f.Unknown {
-			names = append(names, fmt.Sprintf("%s (%d)", name, n))
+		for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
+			names = append(names, fmt.Sprintf("%q (%d times, first in trace %q)", name, f.Unknown[name], f.UnknownIn[name]))
 		}
-		sort.Strings(names)
-		return fmt.Errorf("input has keys or types that are not in the schema: %s", strings.Join(names, ", "))
+		return fmt.Errorf("input has keys or types that are not in the schema, which --strict refuses: %s", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	o := options(t, in)
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
-	assert.ErrorContains(t, err, "extra (1)")
+	assert.ErrorContains(t, err, "\"extra\" (1 times, first in trace \"a\")")
 	requireClean(t, o.Root)
 	o.Strict = false
 	r := o.convert(t)

@@ -20,7 +20,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	m := &merger{
 		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
 		skip: o.SkipInvalid, failed: cancel,
-		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
+		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
 	}
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
@@ -199,6 +199,9 @@ func (m *merger) take(p planned) error {
 	}
 	for name, n := range p.notes.Unknown {
 		f.Unknown[name] += n
+		if f.UnknownIn[name] == "" {
+			f.UnknownIn[name] = p.plan.Trace.ID
+		}
 	}
 	f.Dropped += len(p.notes.Dropped)
 	f.Ambiguous += p.notes.Ambiguous

@@ -77,7 +77,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	before := snapshotOf(t, root)
-	b, err := NewBuilder(root, DatasetKind, map[string]string{"kind": DatasetKind, "salt": ""}, durable.Options{})
+	b, err := NewBuilder(root, DatasetKind, map[string]string{"kind": DatasetKind, "salt": ""}, unsynced)
 	require.NoError(t, err)
 	require.Equal(t, key, b.Key())
 	_, err = b.Publish(Provenance{})
@@ -89,7 +89,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 
 func TestUnfinishedStartsAreAnError(t *testing.T) {
 	root := t.TempDir()
-	b, err := NewBuilder(root, StartsKind, "k", durable.Options{})
+	b, err := NewBuilder(root, StartsKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
 	table, err := b.NewStarts(3, 100)
@@ -99,7 +99,7 @@ func TestUnfinishedStartsAreAnError(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b2, err := NewBuilder(root, StartsKind, "k", durable.Options{})
+	b2, err := NewBuilder(root, StartsKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b2.Discard()
 	table, err = b2.NewStarts(0, 100)
@@ -109,7 +109,7 @@ func TestUnfinishedStartsAreAnError(t *testing.T) {
 
 func TestFileErrorsNameTheFile(t *testing.T) {
 	full := errors.New("disk full")
-	b, err := NewBuilder(t.TempDir(), StartsKind, "k", durable.Options{})
+	b, err := NewBuilder(t.TempDir(), StartsKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
 	err = b.file("a", func(io.Writer) error { return full })
@@ -120,7 +120,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 func TestTokensOutsideTheVocabularyAreRefused(t *testing.T) {
 	y := plainToy(3)
 	y.corpus[2] = uint32(len(vocabulary))
-	b, err := NewBuilder(t.TempDir(), ArenasKind, "k", durable.Options{})
+	b, err := NewBuilder(t.TempDir(), ArenasKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
 	err = b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, MarkerPieces{})

@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func vocabularyBytes(id uint32) ([]byte, bool) {
 	}
 	return []byte(vocabulary[id]), true
 }
+
+// unsynced leaves out what makes builds slow, and is tested elsewhere.
+var unsynced = durable.Options{Sync: func(*os.File) error { return nil }}
 
 // toy is what a cache is made of, and the plain truth that it is held against.
 type toy struct {
@@ -85,7 +89,7 @@ func (y *toy) writeStarts(t require.TestingT, b *Builder) error {
 
 // part publishes one directory.
 func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*Builder) error) *manifest.Manifest {
-	b, err := NewBuilder(root, kind, map[string]string{"kind": kind, "salt": salt}, durable.Options{})
+	b, err := NewBuilder(root, kind, map[string]string{"kind": kind, "salt": salt}, unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, fill(b))

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,8 +135,8 @@ func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) 
 		}
 		o.Warn("skipped %s: %s", s.Where, s.Why)
 	}
-	for name, n := range r.Facts.Unknown {
-		o.Warn("%d times %s: not in the schema, ignored", n, name)
+	for _, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
+		o.Warn("%q is not in the schema, ignored: %d times, first in trace %q", name, r.Facts.Unknown[name], r.Facts.UnknownIn[name])
 	}
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"testing"
 
@@ -194,7 +195,7 @@ func TestPromptsAreTheSpecificationsTokenByToken(t *testing.T) {
 		}
 	})
 	for _, role := range []string{"system", "user", "assistant"} {
-		assert.Greater(t, seen[role], 20, role)
+		assert.Positive(t, seen[role], role)
 	}
 }
 
@@ -482,7 +483,7 @@ func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapca
 func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 	s := mmapcache.NewStructure()
 	require.NoError(t, s.Append(plan))
-	b, err := mmapcache.NewBuilder(root, mmapcache.StructureKind, fmt.Sprintf("%+v", plan), durable.Options{})
+	b, err := mmapcache.NewBuilder(root, mmapcache.StructureKind, fmt.Sprintf("%+v", plan), durable.Options{Sync: func(*os.File) error { return nil }})
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, b.BuildStructure(s, mmapcache.StructureFacts{}))

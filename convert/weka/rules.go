@@ -1,8 +1,8 @@
 // Package weka knows what a recorded trace means: it scans the JSON of one trace, and plans the sessions, turns,
 // segments and blocks that it is replayed as. It works on numbers alone: no token and no text passes through it.
 //
-// The data path is scan (bytes to Trace), times (clocks of nested requests), buffer (segments of a prompt),
-// plan (Trace to Plan) and draw (blocks and fillers to places in a corpus).
+// The data path is scan (bytes to Trace), clock (times of nested requests), chains and classes (which requests are one
+// conversation), buffer (segments of a prompt), plan (Trace to Plan) and draw (blocks and fillers to places in a corpus).
 package weka
 
 import (

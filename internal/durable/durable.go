@@ -23,6 +23,8 @@ const StagingDir = ".staging"
 type Options struct {
 	// Step is called before every step that touches the disk, with its name and path; an error fails the step.
 	Step func(name, path string) error
+	// Sync forces an open file or directory to disk; nil is (*os.File).Sync. Tests that build much leave it out.
+	Sync func(*os.File) error
 }
 
 func (o Options) step(name, path string) error {
@@ -185,7 +187,11 @@ func (d *Dir) sync(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	force := d.opts.Sync
+	if force == nil {
+		force = (*os.File).Sync
+	}
+	return errors.Join(force(f), f.Close())
 }
 
 // WriteFile makes a single file appear whole under path, replacing what was there.

@@ -74,6 +74,17 @@ func (p *Plan) Times(r TimeRules, v View) (*Times, error) {
 		return nil, err
 	}
 	t.Branches = p.branches(t.Sessions, warp)
+	if v.BranchSpawns && !v.IgnoreDelays {
+		for _, b := range t.Branches {
+			for _, n := range b.Sessions {
+				if s := p.Sessions[n]; s.Turns > 0 {
+					at, child := p.Turns[s.SpawnTurn], warp.Map(p.Turns[s.FirstTurn].T)+b.Shift/1000
+					sp := &t.Sessions[n]
+					sp.From, sp.Offset = timeline.BranchSpawnOffset(warp.Map(at.T), at.APITime, b.Start/1000, child)
+				}
+			}
+		}
+	}
 	shift := make([]float64, len(p.Sessions))
 	for _, b := range t.Branches {
 		for _, n := range b.Sessions {

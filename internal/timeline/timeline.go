@@ -26,6 +26,7 @@ type View struct {
 	ThinkTimeOnly bool    // recorded think times are the delays, where there are any
 	IgnoreDelays  bool    // no times at all
 	TurnCap       float64 // longest delay, seconds; 0: none
+	BranchSpawns  bool    // spawn offsets count from the start of the child's branch, as AIPerf's do
 }
 
 // Recorded are the times of one request as recorded, seconds.
@@ -124,4 +125,15 @@ func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 		return Return, gap - api
 	}
 	return Issue, max(0, gap)
+}
+
+// BranchSpawnOffset is SpawnOffset as AIPerf has it: decided once for a branch, whose start is that of its earliest child,
+// so that the recorded time between the end of the spawning turn and the branch is lost. Seconds in, milliseconds out:
+// section 6.3 of the specification of the replay.
+func BranchSpawnOffset(turnStart, turnAPI, branchStart, childStart float64) (Origin, float64) {
+	api := Duration(turnAPI)
+	if api == 0 || branchStart*1000-turnStart*1000 >= api {
+		return Return, max(0, childStart*1000-branchStart*1000)
+	}
+	return Issue, max(0, childStart*1000-turnStart*1000)
 }

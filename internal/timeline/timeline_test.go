@@ -142,6 +142,7 @@ func TestSpawnOffsetVectors(t *testing.T) {
 		Turn         float64  `json:"turn_ms"`
 		API          *float64 `json:"api_ms"`
 		Child        float64  `json:"child_ms"`
+		Branch       float64  `json:"branch_ms"`
 		Speed        *float64
 		GapCap       *float64 `json:"gap_cap_ms"`
 		IgnoreDelays bool     `json:"ignore_delays"`
@@ -153,18 +154,22 @@ func TestSpawnOffsetVectors(t *testing.T) {
 	for _, v := range replayVectors[in, want](t, "spawn_offset") {
 		t.Run(v.Name, func(t *testing.T) {
 			if v.In.Speed != nil || v.In.GapCap != nil || v.In.IgnoreDelays {
-				t.Skip("speed, gap cap and ignored delays are applied by the player")
-			}
-			if strings.HasSuffix(v.Name, "@branch") {
-				t.Skip("the start of a branch as the release has it is a view of the player")
+				t.Skip("speed, gap cap and ignored delays are applied by the player, and tested there")
 			}
 			api := Missing
 			if v.In.API != nil {
 				api = *v.In.API / 1000
 			}
-			from, offset := SpawnOffset(v.In.Turn/1000, api, v.In.Child/1000)
-			assert.Equal(t, v.Want.From, from.String())
-			assert.InDelta(t, v.Want.Offset, offset, v.Tol)
+			check := func(from Origin, offset float64) {
+				assert.Equal(t, v.Want.From, from.String())
+				assert.InDelta(t, v.Want.Offset, offset, v.Tol)
+			}
+			if v.Profile == "default" || v.Profile == "all" {
+				check(SpawnOffset(v.In.Turn/1000, api, v.In.Child/1000))
+			}
+			if v.Profile != "default" {
+				check(BranchSpawnOffset(v.In.Turn/1000, api, v.In.Branch/1000, v.In.Child/1000))
+			}
 		})
 	}
 }

@@ -71,11 +71,12 @@ type Result struct {
 	InputBytes int64 // of the files as they lie
 	Bytes      int64 // on disk, all parts
 	PassedOver []string
-	Stages     map[string]time.Duration // resolve, plan, fill, publish
+	Stages     map[string]time.Duration // resolve, plan, arenas, fill, publish
 	Parts      map[string]PartResult
 }
 
-// Convert prepares the dataset of the inputs, or finds it prepared. On an error nothing half-written is left.
+// Convert prepares the dataset of the inputs, or finds it prepared. On an error nothing half-written is left; a build that
+// is killed leaves its staging directory, until that is removed by hand.
 func Convert(ctx context.Context, o Options) (*Result, error) {
 	c := conversion{o: o, result: &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}}}
 	if c.o.Workers <= 0 {
@@ -123,7 +124,7 @@ func (c *conversion) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	arenas, err := c.arenas()
+	arenas, err := c.arenas(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (c *conversion) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.dataset(structure, starts, arenas)
+	return c.dataset(ctx, structure, starts, arenas)
 }
 
 // resolve fixes everything mutable to content: input files, corpus and tokenizer by digest.
@@ -165,6 +166,22 @@ func (c *conversion) found(kind string, image any) (*manifest.Manifest, error) {
 	return there, err
 }
 
+// there says whether a part still is: one that was found may have been removed since by cache rm, which knows nothing of
+// datasets to come. It narrows the gap to the publishing of the dataset.
+func (c *conversion) there(part *manifest.Manifest) error {
+	now, err := mmapcache.Lookup(c.o.Root, part.Kind, part.Key)
+	switch {
+	case err != nil:
+	case now == nil:
+		err = errors.New("it was removed meanwhile, perhaps by agentx cache rm")
+	case now.Digest != part.Digest:
+		err = errors.New("it was replaced meanwhile by other content")
+	default:
+		return nil
+	}
+	return fmt.Errorf("part %s: %w: run convert again", filepath.Join(c.o.Root, part.Kind, part.Key), err)
+}
+
 // note records a part.
 func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
 	c.result.Parts[m.Kind] = PartResult{m.Key, hit}
@@ -172,7 +189,7 @@ func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
 }
 
 // build makes one part and publishes it.
-func (c *conversion) build(kind string, image any, sources bool, make func(*mmapcache.Builder) error) (*manifest.Manifest, error) {
+func (c *conversion) build(ctx context.Context, kind string, image any, sources bool, make func(*mmapcache.Builder) error) (*manifest.Manifest, error) {
 	b, err := mmapcache.NewBuilder(c.o.Root, kind, image, c.o.Durable)
 	if err != nil {
 		return nil, err
@@ -183,7 +200,7 @@ func (c *conversion) build(kind string, image any, sources bool, make func(*mmap
 	}
 	var m *manifest.Manifest
 	err = c.stage("publish", func() (err error) {
-		m, err = b.Publish(c.provenance(sources))
+		m, err = b.Publish(ctx, c.provenance(sources))
 		return err
 	})
 	if err != nil {
@@ -227,7 +244,7 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 	}
 	var s *mmapcache.Structure
 	err = c.stage("plan", func() (err error) {
-		s, c.result.Facts, err = plan(ctx, c.snapshot, c.o)
+		s, c.result.Facts, err = plan(ctx, c.snapshot, c.prompts.tokens, c.o)
 		return err
 	})
 	if err == nil {
@@ -236,7 +253,7 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	m, err = c.build(mmapcache.StructureKind, image, true, func(b *mmapcache.Builder) error {
+	m, err = c.build(ctx, mmapcache.StructureKind, image, true, func(b *mmapcache.Builder) error {
 		return c.stage("plan", func() error { return b.BuildStructure(s, c.result.Facts) })
 	})
 	c.locate()
@@ -270,7 +287,7 @@ func (c *conversion) judge() error {
 }
 
 // arenas finds or builds the prompt corpus.
-func (c *conversion) arenas() (*manifest.Manifest, error) {
+func (c *conversion) arenas(ctx context.Context) (*manifest.Manifest, error) {
 	m, err := c.found(mmapcache.ArenasKind, c.prompts.image)
 	if err != nil {
 		return nil, err
@@ -278,7 +295,7 @@ func (c *conversion) arenas() (*manifest.Manifest, error) {
 	if m != nil {
 		return c.note(m, true), nil
 	}
-	return c.build(mmapcache.ArenasKind, c.prompts.image, false, func(b *mmapcache.Builder) error {
+	return c.build(ctx, mmapcache.ArenasKind, c.prompts.image, false, func(b *mmapcache.Builder) error {
 		return c.stage("arenas", func() error { return c.prompts.build(b) })
 	})
 }
@@ -305,7 +322,7 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 		return nil, err
 	}
 	defer s.Close()
-	return c.build(mmapcache.StartsKind, image, false, func(b *mmapcache.Builder) error {
+	return c.build(ctx, mmapcache.StartsKind, image, false, func(b *mmapcache.Builder) error {
 		return c.stage("fill", func() error {
 			t, err := b.NewStarts(s.Structure.Blocks()+s.Structure.Turns.Len(), facts.Tokens)
 			if err != nil {
@@ -321,7 +338,7 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 }
 
 // dataset finds or publishes the manifest that names the parts.
-func (c *conversion) dataset(structure, starts, arenas *manifest.Manifest) error {
+func (c *conversion) dataset(ctx context.Context, structure, starts, arenas *manifest.Manifest) error {
 	image := datasetImage{Format: mmapcache.Format, Structure: structure.Key, Starts: starts.Key, Arenas: arenas.Key}
 	built := false
 	for _, p := range c.result.Parts {
@@ -332,10 +349,13 @@ func (c *conversion) dataset(structure, starts, arenas *manifest.Manifest) error
 		return err
 	}
 	if m == nil || built {
-		m, err = c.build(mmapcache.DatasetKind, image, true, func(b *mmapcache.Builder) error {
-			b.Name(structure)
-			b.Name(starts)
-			b.Name(arenas)
+		m, err = c.build(ctx, mmapcache.DatasetKind, image, true, func(b *mmapcache.Builder) error {
+			for _, part := range []*manifest.Manifest{structure, starts, arenas} {
+				if err := c.there(part); err != nil {
+					return err
+				}
+				b.Name(part)
+			}
 			return nil
 		})
 		if err != nil {

@@ -215,6 +215,26 @@ func TestDamagedPartsAreBuiltAgain(t *testing.T) {
 	}
 }
 
+// A part that was found and is removed before the dataset is published leaves no dataset that names nothing.
+func TestPartsThatAreRemovedMeanwhile(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	first := o.convert(t)
+	for kind, part := range first.Parts {
+		require.NoError(t, os.RemoveAll(first.Path))
+		removing := o
+		removing.Durable.Step = func(string, string) error { // the first step is the dataset's: the parts are hits
+			return os.RemoveAll(filepath.Join(o.Root, kind, part.Key))
+		}
+		_, err := Convert(t.Context(), removing)
+		require.ErrorContains(t, err, kind+"/"+part.Key)
+		require.ErrorContains(t, err, "again")
+		requireClean(t, o.Root)
+		again := o.convert(t)
+		assert.Equal(t, first.Key, again.Key)
+		requireSound(t, again)
+	}
+}
+
 // flip flips a bit in the middle.
 func flip(data string) []byte {
 	b := []byte(data)

@@ -23,6 +23,7 @@ type prompts struct {
 	tokenizer string
 	name      string        // of the corpus
 	stream    string        // of AIPerf's seeds
+	tokens    int           // of the corpus
 	load      func() []byte // its bytes
 }
 
@@ -37,7 +38,7 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 	switch {
 	case corpusName == "code":
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
-		p.load = corpus.Code
+		p.load, p.tokens = corpus.Code, corpus.CodeTokens[tokenizerName]
 	case strings.HasSuffix(path, ".u32le"):
 		if sonnet {
 			p.stream = weka.SonnetStream
@@ -48,7 +49,7 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 		}
 		sum := sha256.Sum256(data)
 		p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
-		p.load = func() []byte { return data }
+		p.load, p.tokens = func() []byte { return data }, len(data)/4
 	default:
 		return prompts{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", corpusName)
 	}

@@ -55,14 +55,15 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"id beyond 64 bits":       {inputs: []string{lines(t, replace(`[1,9]`, `[1,9223372036854775808]`))}, want: []string{"requests[1].requests[0].hash_ids[1]"}},
 		"prefix too long":         {inputs: []string{lines(t, replace(`"tool_tokens":4`, `"tool_tokens":13`))}, want: []string{"in.jsonl:1: ", `session "a"`, "13 tokens need 4 blocks"}},
 		"agent twice":             {inputs: []string{lines(t, replace(`{"t":9`, `{"t":3,"type":"subagent","agent_id":"a","requests":[]},{"t":9`))}, want: []string{"requests[2]", `agent_id "a"`}},
+		"block beyond the corpus": {inputs: []string{lines(t, trace("b"), replace(`"block_size":4`, `"block_size":300000`))}, want: []string{"in.jsonl:2: ", `trace "a"`, "block_size 300000", "corpus of"}},
 		"duplicate id":            {inputs: []string{first, lines(t, good)}, want: []string{"in.jsonl:1: ", `trace "a"`, "line 2 of file 1 of the input"}},
 		"duplicate id, same file": {inputs: []string{lines(t, good, good)}, want: []string{"in.jsonl:2: ", `trace "a"`, "line 1 of file 1 of the input"}},
 		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
 		"cut zst":                 {inputs: []string{write(t, "in.jsonl.zst", packed[:len(packed)/2])}, want: []string{"in.jsonl.zst:", "unexpected EOF"}},
 		"no zst":                  {inputs: []string{write(t, "in.jsonl.zst", []byte(good))}, want: []string{"in.jsonl.zst", "invalid input"}},
 		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "cut off after 0 bytes"}},
-		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in 1 files"}},
-		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in 1 files"}},
+		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl (0 skipped"}},
+		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl (0 skipped"}},
 		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory holds no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
 		"no input":                {want: []string{"no trace in 0 files"}},
@@ -84,13 +85,15 @@ func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"unknown corpus":    {func(o *Options) { o.Corpus = "sonnet" }, "corpus sonnet"},
-		"no such file":      {func(o *Options) { o.Corpus = "nowhere.u32le" }, "corpus nowhere.u32le"},
-		"empty corpus":      {func(o *Options) { o.Corpus = write(t, "c.u32le", nil) }, "c.u32le: 0 bytes"},
-		"half an id":        {func(o *Options) { o.Corpus = write(t, "c.u32le", []byte{1, 0, 0, 0, 2}) }, "byte offset 4"},
-		"id of no token":    {func(o *Options) { o.Corpus = write(t, "c.u32le", []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0}) }, "byte offset 4"},
+		"unknown corpus": {func(o *Options) { o.Corpus = "sonnet" }, "corpus sonnet"},
+		"no such file":   {func(o *Options) { o.Corpus = "nowhere.u32le" }, "corpus nowhere.u32le"},
+		"empty corpus":   {func(o *Options) { o.Corpus = write(t, "c.u32le", nil) }, "c.u32le: 0 bytes"},
+		"half an id":     {func(o *Options) { o.Corpus = write(t, "c.u32le", []byte{1, 0, 0, 0, 2}) }, "byte offset 4"},
+		"id of no token": {func(o *Options) {
+			o.Corpus = write(t, "c.u32le", append([]byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0}, make([]byte, 8)...))
+		}, "byte offset 4"},
 		"unknown tokenizer": {func(o *Options) { o.Tokenizer = "gpt2" }, "gpt2"},
-		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "block size 301 is larger than the corpus"},
+		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "in.jsonl:1: trace \"a\": block_size 301 is larger than the prompt corpus of 300 tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, lines(t, trace("a")))

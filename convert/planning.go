@@ -13,13 +13,14 @@ import (
 )
 
 // plan scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
-// order of the input.
-func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+// order of the input. No block may be longer than the prompt corpus, of so many tokens: which traces make a structure
+// does not depend on the corpus, so such a trace cannot be skipped.
+func plan(ctx context.Context, snapshot *hfsource.Snapshot, tokens int, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := &merger{
 		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
-		skip: o.SkipInvalid, failed: cancel,
+		skip: o.SkipInvalid, failed: cancel, tokens: tokens,
 		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
 	}
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
@@ -49,7 +50,11 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		return nil, m.facts, cause // what ended it, before what followed from that
 	}
 	if err == nil && m.structure.Traces.Len() == 0 {
-		err = fmt.Errorf("no trace in %d files (%d skipped as invalid)", len(snapshot.Files), len(m.facts.Skipped))
+		what := fmt.Sprintf("%d files", len(snapshot.Files))
+		if len(snapshot.Files) == 1 {
+			what = snapshot.Files[0].Path
+		}
+		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, len(m.facts.Skipped))
 	}
 	m.finish(o.Rules)
 	return m.structure, m.facts, err
@@ -146,6 +151,7 @@ type merger struct {
 	waiting   map[int]planned
 	seen      map[string]place // by trace id
 	skip      bool
+	tokens    int // of the prompt corpus
 	failed    context.CancelCauseFunc
 	done      bool
 	structure *mmapcache.Structure
@@ -187,6 +193,9 @@ func (m *merger) take(p planned) error {
 		}
 		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: p.err.Error()})
 		return nil
+	}
+	if size := p.plan.Trace.BlockSize; int(size) > m.tokens {
+		return fmt.Errorf("%s: trace %q: block_size %d is larger than the prompt corpus of %d tokens: use a longer --corpus", p.where, p.plan.Trace.ID, size, m.tokens)
 	}
 	f := &m.facts
 	f.Traces++

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxRow bounds one row, in bytes: a larger one is an error before it is memory.
-const MaxRow = 1 << 30
+const MaxRow = 256 << 20
 
 // maxWindow bounds the memory that a zstd file may ask for, in bytes: what `zstd --long` writes by default.
 const maxWindow = 1 << 27

@@ -57,9 +57,9 @@ type File struct {
 // Snapshot is a resolved input: files in order, with what they hold fixed by their digests.
 type Snapshot struct {
 	Files      []File
-	PassedOver []string // files of directories whose suffix is none of those read
+	PassedOver []string // what directories hold besides files with a suffix that is read
 
-	spool []string // temporary files
+	spool []*os.File // temporary files, without a name
 }
 
 // Options are what Resolve needs besides the inputs.
@@ -75,7 +75,7 @@ type Options struct {
 func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error) {
 	s := &Snapshot{}
 	for _, in := range inputs {
-		if err := s.add(in, o); err != nil {
+		if err := s.add(ctx, in, o); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -85,19 +85,19 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 	return s, nil
 }
 
-// Close removes temporary files.
+// Close gives temporary files back.
 func (s *Snapshot) Close() error {
 	var errs []error
-	for _, path := range s.spool {
-		errs = append(errs, os.Remove(path))
+	for _, f := range s.spool {
+		errs = append(errs, f.Close())
 	}
 	s.spool = nil
 	return errors.Join(errs...)
 }
 
-func (s *Snapshot) add(in string, o Options) error {
+func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	if in == "-" {
-		return s.addStdin(o.Stdin)
+		return s.addStdin(ctx, o.Stdin)
 	}
 	if strings.HasPrefix(in, "hf://") {
 		return fmt.Errorf("%s: datasets of the Hugging Face hub are not built yet: download the files and give their path", in)
@@ -139,8 +139,15 @@ func (s *Snapshot) addDirectory(dir string) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		form, ok := formOf(e.Name())
+		if !ok {
+			s.PassedOver = append(s.PassedOver, path)
+			continue
+		}
 		info, err := os.Stat(path) // follows links, as the caches of the hub are made of
-		if err != nil || !ok || !info.Mode().IsRegular() {
+		if err != nil {
+			return fmt.Errorf("input %s: its name says that it is to be read, and it cannot be: repair or remove it: %w", path, err)
+		}
+		if !info.Mode().IsRegular() {
 			s.PassedOver = append(s.PassedOver, path)
 			continue
 		}
@@ -153,8 +160,9 @@ func (s *Snapshot) addDirectory(dir string) error {
 	return nil
 }
 
-// addStdin keeps standard input in a temporary file: it is read twice, once for its digest.
-func (s *Snapshot) addStdin(stdin io.Reader) error {
+// addStdin keeps standard input in a temporary file: it is read twice, once for its digest. The file loses its name at
+// once, so that nothing stays however the program ends.
+func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
 	if stdin == nil {
 		return fmt.Errorf("input -: standard input is closed")
 	}
@@ -162,14 +170,31 @@ func (s *Snapshot) addStdin(stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.spool = append(s.spool, f.Name())
-	size, err := io.Copy(f, stdin)
-	if err := errors.Join(err, f.Close()); err != nil {
+	s.spool = append(s.spool, f)
+	if err := os.Remove(f.Name()); err != nil {
 		return fmt.Errorf("input -: %w", err)
 	}
-	s.addFile(f.Name(), Form{Lines: true}, size)
-	s.Files[len(s.Files)-1].Path = "-"
+	size, err := copyUntil(ctx, f, stdin)
+	if err != nil {
+		return fmt.Errorf("input -: %w", err)
+	}
+	s.Files = append(s.Files, File{Path: "-", Form: Form{Lines: true}, Size: size,
+		open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(f, 0, size)), nil }})
 	return nil
+}
+
+// copyUntil is io.Copy that ends with its context, even while a read blocks: reads have a goroutine of their own, which
+// ends with the read that it is in.
+func copyUntil(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
+	from, to := io.Pipe()
+	defer from.Close()
+	stop := context.AfterFunc(ctx, func() { to.CloseWithError(ctx.Err()) })
+	defer stop()
+	go func() {
+		_, err := io.Copy(to, r)
+		to.CloseWithError(err)
+	}()
+	return io.Copy(w, from)
 }
 
 func (s *Snapshot) hash(ctx context.Context, o Options) error {

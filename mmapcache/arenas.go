@@ -116,15 +116,19 @@ func appendEscaped(dst, b []byte) []byte {
 	return dst
 }
 
-// appendUnescaped appends what appendEscaped made text of. dst may be the beginning of text.
-func appendUnescaped(dst, text []byte) []byte {
+// appendUnescaped appends what appendEscaped made text of. dst may be the beginning of text. It is not ok where text ends
+// inside an escape.
+func appendUnescaped(dst, text []byte) (_ []byte, ok bool) {
 	for len(text) > 0 {
 		k := bytes.IndexByte(text, '\\')
 		if k < 0 {
-			return append(dst, text...)
+			return append(dst, text...), true
 		}
 		dst = append(dst, text[:k]...)
-		c, n := text[k+1], 2
+		if text = text[k:]; len(text) < 2 || text[1] == 'u' && len(text) < 6 {
+			return dst, false
+		}
+		c, n := text[1], 2
 		switch c {
 		case 'n':
 			c = '\n'
@@ -133,12 +137,12 @@ func appendUnescaped(dst, text []byte) []byte {
 		case 't':
 			c = '\t'
 		case 'u':
-			c, n = hexDigit(text[k+4])<<4|hexDigit(text[k+5]), 6
+			c, n = hexDigit(text[4])<<4|hexDigit(text[5]), 6
 		}
 		dst = append(dst, c)
-		text = text[k+n:]
+		text = text[n:]
 	}
-	return dst
+	return dst, true
 }
 
 func hexDigit(c byte) byte {

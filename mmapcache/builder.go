@@ -57,8 +57,9 @@ func NewBuilder(root, kind string, preImage any, opts durable.Options) (*Builder
 // Key returns the directory's key.
 func (b *Builder) Key() string { return b.manifest.Key }
 
-// Discard removes what has been written. After Publish it does nothing.
-func (b *Builder) Discard() { _ = b.dir.Discard() } // best effort: a sweep finds what stays
+// Discard removes what has been written. After Publish it does nothing. It is best effort: what it cannot remove, and
+// what a killed build leaves, stays in the staging directory of the cache root until it is removed by hand.
+func (b *Builder) Discard() { _ = b.dir.Discard() }
 
 // file writes one file and notes its size and digest.
 func (b *Builder) file(name string, write func(io.Writer) error) error {
@@ -73,10 +74,11 @@ func (b *Builder) file(name string, write func(io.Writer) error) error {
 		err = w.Flush()
 	}
 	var size int64
-	if info, statErr := f.Stat(); statErr == nil {
+	info, statErr := f.Stat()
+	if statErr == nil {
 		size = info.Size()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, statErr, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", b.dir.Path(name), err)
 	}
 	b.manifest.Files = append(b.manifest.Files, manifest.File{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
@@ -195,9 +197,10 @@ func (b *Builder) Name(part *manifest.Manifest) {
 	b.manifest.Parts[part.Kind] = manifest.Part{Key: part.Key, Digest: part.Digest}
 }
 
-// Publish makes the directory appear under its key and returns its manifest. One that is there already is kept if its
-// manifest is the same and its files are what that says, for names mean content; a damaged one is replaced.
-func (b *Builder) Publish(p Provenance) (*manifest.Manifest, error) {
+// Publish makes the directory appear under its key and returns its manifest. One that is there already is kept if
+// its manifest is the same and its files are what that says, for names mean content; a damaged one is replaced. The
+// context ends the look at what is there.
+func (b *Builder) Publish(ctx context.Context, p Provenance) (*manifest.Manifest, error) {
 	where, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return nil, err
@@ -224,8 +227,11 @@ func (b *Builder) Publish(p Provenance) (*manifest.Manifest, error) {
 		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results; remove it with agentx cache rm", filepath.Join(root, m.Kind, m.Key))
 	case err == nil && there != nil:
 		v := Verification{}
-		if err := v.directory(context.Background(), root, there); err == nil && len(v.Damages) == 0 {
+		if err := v.directory(ctx, root, there); err == nil && len(v.Damages) == 0 {
 			return there, b.dir.Discard()
+		}
+		if err := ctx.Err(); err != nil { // nothing is known of what is there
+			return nil, err
 		}
 	}
 	return m, b.dir.Replace(name)

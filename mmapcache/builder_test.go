@@ -72,6 +72,34 @@ func TestPublishReplacesWhatIsDamaged(t *testing.T) {
 	}
 }
 
+// Who is told to stop while it looks at what is there replaces nothing.
+func TestPublishStopsWithItsContext(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	before := snapshotOf(t, root)
+	m, err := readManifest(root, DatasetKind, key, "")
+	require.NoError(t, err)
+	part, err := readManifest(root, StructureKind, m.Parts[StructureKind].Key, "")
+	require.NoError(t, err)
+	b, err := NewBuilder(root, StructureKind, part.PreImage, unsynced)
+	require.NoError(t, err)
+	require.Equal(t, part.Key, b.Key())
+	for _, f := range part.Files {
+		require.NoError(t, b.file(f.Name, func(w io.Writer) error {
+			_, err := io.WriteString(w, before[filepath.Join(root, StructureKind, part.Key, f.Name)])
+			return err
+		}))
+	}
+	b.manifest.Facts = part.Facts
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Publish(ctx, Provenance{Host: "another"})
+	require.ErrorIs(t, err, context.Canceled)
+	b.Discard()
+	assert.Equal(t, before, snapshotOf(t, root))
+	assert.Empty(t, stagingOf(t, root))
+}
+
 // Two contents under one key mean that a key does not cover what it should: the first stays, the second is refused.
 func TestPublishOfOtherContentIsRefused(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
@@ -80,7 +108,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 	b, err := NewBuilder(root, DatasetKind, map[string]string{"kind": DatasetKind, "salt": ""}, unsynced)
 	require.NoError(t, err)
 	require.Equal(t, key, b.Key())
-	_, err = b.Publish(Provenance{})
+	_, err = b.Publish(t.Context(), Provenance{})
 	assert.ErrorContains(t, err, "its content is another")
 	b.Discard()
 	assert.Equal(t, before, snapshotOf(t, root))

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"hash"
 	"math"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/manifest"
 )
 
 // Digest is one trace in the form in which programs compare what they make of it: the SHA-256 of texts that write out
@@ -109,7 +110,11 @@ func (t *Tree) digest(model string) (d Digest, err error) {
 			messages.put("W", turn, strconv.Itoa(len(prompt.Messages)))
 			d.WireMessages += len(prompt.Messages)
 			for m := range prompt.Messages {
-				messages.put(sums.of(&prompt, m)...)
+				fields, err := sums.of(&prompt, m)
+				if err != nil {
+					return d, err
+				}
+				messages.put(fields...)
 			}
 		}
 	}
@@ -119,7 +124,8 @@ func (t *Tree) digest(model string) (d Digest, err error) {
 
 // Content appends the content of message k as plain UTF-8, unescaped. The tree's form is Text.
 func (p *Prompt) Content(dst []byte, k int) []byte {
-	return appendUnescaped(dst, p.Append(nil, k))
+	dst, _ = appendUnescaped(dst, p.Append(nil, k))
+	return dst
 }
 
 // messageSums are the fields of messages by their last segment, which decides a message: most are sent by many turns.
@@ -128,28 +134,29 @@ type messageSums struct {
 	text  []byte
 }
 
-func (s *messageSums) of(p *Prompt, k int) []string {
+func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	m := p.Messages[k]
 	last := p.path[m.path[1]-1]
-	if m.Tool != None {
-		s.known[last] = nil // the call belongs to the turn, not to the message
+	if fields := s.known[last]; fields != nil && m.Tool == None {
+		return fields, nil
 	}
-	if s.known[last] == nil {
-		s.text = p.Append(s.text[:0], k)
-		content := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
-		sum := sha256.Sum256(content)
-		s.known[last] = []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}
+	s.text = p.Append(s.text[:0], k)
+	content, ok := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.tree.cache.partPath(ArenasKind), "text.json"), manifest.ErrDamaged, k, p.tree.Trace.ID)
 	}
-	if m.Tool == None {
-		return s.known[last]
+	sum := sha256.Sum256(content)
+	fields := []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}
+	switch {
+	case m.Tool == None: // else the call belongs to the turn, not to the message
+		s.known[last] = fields
+	case m.Role == Assistant:
+		fields = append(fields, "call:"+CallID(m.Tool))
+	default:
+		fields[1] = "tool"
+		fields = append(fields, "answers:"+CallID(m.Tool))
 	}
-	fields := slices.Clone(s.known[last])
-	s.known[last] = nil
-	if m.Role == Assistant {
-		return append(fields, "call:"+CallID(m.Tool))
-	}
-	fields[1] = "tool"
-	return append(fields, "answers:"+CallID(m.Tool))
+	return fields, nil
 }
 
 func flag(b bool) string {

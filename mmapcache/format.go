@@ -14,8 +14,10 @@
 //
 // # Tables
 //
-// The files *.arrow of a structure are Arrow IPC files with one record batch, readable by any Arrow reader. Columns
-// are listed in tables.go; the rows they make up are the types of structure.go, where every field is explained. Times are
+// The files of a structure, traces.arrow, sessions.arrow, turns.arrow, segments.arrow, blocks.arrow (runs of block ids) and
+// tools.arrow (messages that answer a tool call, where results are shaped so), are Arrow IPC files with one record batch,
+// readable by any Arrow reader. Columns are listed in tables.go; the rows they make up are the types of structure.go, where
+// every field is explained. Strings are a column of words and a column of indices into it. Times are
 // seconds; a time that was not recorded is null, above a NaN. Indices are within the trace; the first_* columns of
 // traces.arrow say where a trace begins in the other tables.
 //

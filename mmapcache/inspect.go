@@ -1,14 +1,15 @@
 package mmapcache
 
 import (
-	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 )
 
-// Selection says which turns to show. The zero value means all.
+// Selection says which turns to show: all, where Turn is None and the rest is empty.
 type Selection struct {
 	Trace   string
 	Session string
@@ -16,8 +17,8 @@ type Selection struct {
 }
 
 // Each calls f for every selected turn: the tree, the session's number, and the turn within the trace. It fails where
-// nothing is selected.
-func (c *Cache) Each(sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
+// nothing is selected, and ends when ctx does.
+func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
 	found := false
 	for i := range c.Structure.Traces.Len() {
 		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
@@ -36,6 +37,9 @@ func (c *Cache) Each(sel Selection, form Form, f func(t *Tree, session int, turn
 					continue
 				}
 				found = true
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				if err := c.Guard(func() error { return f(t, n, int(s.FirstTurn)+k) }); err != nil {
 					return err
 				}
@@ -43,7 +47,17 @@ func (c *Cache) Each(sel Selection, form Form, f func(t *Tree, session int, turn
 		}
 	}
 	if !found {
-		return fmt.Errorf("no such turn: trace %q, session %q, turn %d", sel.Trace, sel.Session, sel.Turn)
+		what := "no turn"
+		if sel.Turn != None {
+			what = fmt.Sprintf("no turn %d", sel.Turn)
+		}
+		if sel.Session != "" {
+			what += fmt.Sprintf(" of a session %q", sel.Session)
+		}
+		if sel.Trace != "" {
+			what += fmt.Sprintf(" of a trace %q", sel.Trace)
+		}
+		return fmt.Errorf("%s in this cache", what)
 	}
 	return nil
 }
@@ -51,44 +65,42 @@ func (c *Cache) Each(sel Selection, form Form, f func(t *Tree, session int, turn
 // WriteText writes the selected turns in the stable text form that goldens are written in:
 //
 //	trace ID  scope local  block size 64
-//	session ID  weka_subagent  spawned by turn 0, return + 683 ms  joined by turn 1
-//	turn 0  t 19.461 s  in 11651  out 205  model M  ids 182, 0 cached
-//	  system 8448 tokens, 132 blocks (0+132): TEXT
-//	  user 3203 tokens, 50 blocks (132+50), filler 3: TEXT
+//	session ID  weka_subagent  spawned by turn 0, return + 683 ms  joined by turn 1  marker 19.461 s to 27.3 s (absolute/end)
+//	turn 0  t 19.461 s  api 2.04 s  think 0 s  in 11651  out 205  model M  ids 182, 0 cached
+//	  system 8448 tokens, blocks 0+132: "TEXT"
+//	  user 3203 tokens, blocks 132+50, filler 3: "TEXT"
 //
-// with the whole text in quotes, escaped as in JSON, where content is true, else its first characters.
-func (c *Cache) WriteText(w io.Writer, sel Selection, content bool) error {
-	out := bufio.NewWriter(w)
+// where blocks 0+132 are the 132 blocks from the trace's block 0 on, and - is a time that was not recorded. TEXT is
+// escaped as in JSON; without content it is cut. A name with a space or a character that does not print stands in quotes. The writer is expected to buffer.
+func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, content bool) error {
 	var prompt Prompt
 	var text []byte
 	trace, session := "", ""
-	err := c.Each(sel, Text, func(t *Tree, n, turn int) error {
+	return c.Each(ctx, sel, Text, func(t *Tree, n, turn int) error {
 		if t.Trace.ID != trace {
 			trace, session = t.Trace.ID, ""
-			fmt.Fprintf(out, "trace %s  scope %s  block size %d\n", trace, t.Trace.Scope, t.Trace.BlockSize)
+			fmt.Fprintf(w, "trace %s  scope %s  block size %d\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize)
 		}
 		s := t.Sessions[n]
 		if s.ID != session {
 			session = s.ID
-			fmt.Fprintf(out, "session %s\n", s.describe())
+			fmt.Fprintf(w, "session %s\n", s.describe())
 		}
 		u := t.Turns[turn]
 		t.Prompt(turn, &prompt)
-		fmt.Fprintf(out, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
-			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, u.Model, u.IDs, u.Hits)
+		fmt.Fprintf(w, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
+			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, plain(u.Model), u.IDs, u.Hits)
 		for k, m := range prompt.Messages {
 			text = prompt.Append(text[:0], k)
 			if !content {
 				text = clipEscaped(text, 60)
 			}
-			fmt.Fprintf(out, "  %s %s: \"%s\"\n", m.Role, prompt.describe(k), text)
+			if _, err := fmt.Fprintf(w, "  %s %s: \"%s\"\n", m.Role, prompt.describe(k), text); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // describe tells what a message is made of.
@@ -112,14 +124,22 @@ func (p *Prompt) describe(k int) string {
 
 func (s Session) describe() string {
 	if s.Parent == None {
-		return fmt.Sprintf("%s  %s", s.ID, s.Kind)
+		return fmt.Sprintf("%s  %s", plain(s.ID), s.Kind)
 	}
 	join := "joined by nobody"
 	if s.JoinTurn != None {
 		join = fmt.Sprintf("joined by turn %d", s.JoinTurn)
 	}
 	return fmt.Sprintf("%s  %s  spawned by turn %d, %s + %g ms  %s  marker %s to %s (%s)",
-		s.ID, s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
+		plain(s.ID), s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
+}
+
+// plain returns a name of the input as it is, in quotes where it could be taken for something else.
+func plain(name string) string {
+	if quoted := strconv.Quote(name); name == "" || strings.Contains(name, " ") || len(quoted) != len(name)+2 {
+		return quoted
+	}
+	return name
 }
 
 func secondsText(s float64) string {
@@ -137,7 +157,7 @@ func clipEscaped(text []byte, n int) []byte {
 	cut := 0
 	for cut < n {
 		switch {
-		case text[cut] == '\\' && text[cut+1] == 'u':
+		case text[cut] == '\\' && cut+1 < len(text) && text[cut+1] == 'u':
 			cut += 6
 		case text[cut] == '\\':
 			cut += 2
@@ -148,5 +168,6 @@ func clipEscaped(text []byte, n int) []byte {
 			}
 		}
 	}
+	cut = min(cut, len(text)) // of damaged text
 	return append(text[:cut:cut], "..."...)
 }

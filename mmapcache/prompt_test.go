@@ -2,13 +2,18 @@ package mmapcache
 
 import (
 	"encoding/json"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/manifest"
 )
 
 // Sending is copying windows; what is sent is the message decoded as a whole, wherever the windows were cut.
@@ -162,6 +167,7 @@ func TestWindowsWrap(t *testing.T) {
 			}
 			y.plans, y.starts = append(y.plans, plan), append(y.starts, starts)
 		}
+		y.short = n%2 == 0
 		root := t.TempDir()
 		c := open(t, root, y.build(t, root, ""))
 		for i := range y.plans {
@@ -193,6 +199,28 @@ func TestPromptDoesNotAllocate(t *testing.T) {
 		}
 		send()
 		assert.Zero(t, testing.AllocsPerRun(10, send))
+	}
+}
+
+func TestTextThatEndsInsideAnEscapeIsDamage(t *testing.T) {
+	for _, text := range []string{`\u`, `\uaaa`} {
+		y := plainToy(20)
+		root := t.TempDir()
+		key := y.build(t, root, "")
+		m, err := manifest.Read(filepath.Join(root, DatasetKind, key))
+		require.NoError(t, err)
+		path := filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, "text.json")
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		size := len(data) - headerSize
+		copy(data[headerSize:], strings.Repeat(text, size)[:size])
+		require.NoError(t, os.Chmod(path, 0o600))
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		c := open(t, root, key)
+		_, err = c.Digest(0, "-")
+		require.ErrorIs(t, err, manifest.ErrDamaged)
+		require.ErrorContains(t, err, "text.json")
+		require.NoError(t, c.WriteText(t.Context(), io.Discard, Selection{Turn: None}, false), "what is there")
 	}
 }
 

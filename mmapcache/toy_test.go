@@ -1,9 +1,9 @@
 package mmapcache
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +38,7 @@ type toy struct {
 	corpus []uint32
 	plans  []*Plan
 	starts [][]uint32 // of every trace: its blocks, then its fillers
+	short  bool       // filler is not longer than the corpus
 }
 
 // build writes the four directories of a toy below root and returns the dataset's key. salt tells datasets apart.
@@ -61,7 +62,7 @@ func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Ma
 		require.NoError(t, s.Append(p))
 	}
 	return y.part(t, root, StructureKind, salt, func(b *Builder) error {
-		return b.BuildStructure(s, StructureFacts{Traces: len(y.plans)})
+		return b.BuildStructure(s, StructureFacts{Traces: len(y.plans), Rules: TimeRules{ShortFiller: y.short}})
 	})
 }
 
@@ -81,10 +82,11 @@ func (y *toy) writeStarts(t require.TestingT, b *Builder) error {
 		require.NoError(t, table.Put(blocks+firstTurn[i], y.starts[i][n:]))
 		require.NoError(t, table.Put(firstBlock[i], y.starts[i][:n]))
 	}
-	if closer, ok := t.(*testing.T); ok {
-		return table.Close(closer.Context())
-	}
-	return table.Close(t.(*rapid.T).Context())
+	return table.Close(contextOf(t))
+}
+
+func contextOf(t require.TestingT) context.Context {
+	return t.(interface{ Context() context.Context }).Context()
 }
 
 // part publishes one directory.
@@ -93,7 +95,7 @@ func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*Build
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, fill(b))
-	m, err := b.Publish(Provenance{Created: time.Unix(0, 0).UTC(), Host: "host", Agentx: "test", Sources: []Source{{Path: "in", Size: 1, SHA256: "00"}}})
+	m, err := b.Publish(contextOf(t), Provenance{Created: time.Unix(0, 0).UTC(), Host: "host", Agentx: "test", Sources: []Source{{Path: "in", Size: 1, SHA256: "00"}}})
 	require.NoError(t, err)
 	return m
 }
@@ -137,7 +139,11 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 		}
 		m := &list[len(list)-1]
 		if s.Part&Filler != 0 {
-			m.tokens = append(m.tokens, y.tokens(y.starts[trace][p.Trace.Blocks+s.First], s.Count)...)
+			n := s.Count
+			if y.short {
+				n = min(n, uint32(len(y.corpus)))
+			}
+			m.tokens = append(m.tokens, y.tokens(y.starts[trace][p.Trace.Blocks+s.First], n)...)
 			continue
 		}
 		for b := s.First; b < s.First+s.Count; b++ {
@@ -155,7 +161,7 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 // drawToy draws a corpus and the plans of some traces. Every index is valid; besides that anything goes.
 func drawToy(t *rapid.T) *toy {
 	words := rapid.SampledFrom([][2]int{{0, 10}, {0, 12}, {10, 16}, {10, 26}, {0, len(vocabulary)}}).Draw(t, "words")
-	y := &toy{corpus: rapid.SliceOfN(rapid.Uint32Range(uint32(words[0]), uint32(words[1]-1)), 1, 40).Draw(t, "corpus")}
+	y := &toy{corpus: rapid.SliceOfN(rapid.Uint32Range(uint32(words[0]), uint32(words[1]-1)), 1, 40).Draw(t, "corpus"), short: rapid.Bool().Draw(t, "short")}
 	for i := range rapid.IntRange(1, 3).Draw(t, "traces") {
 		p := drawPlan(t, fmt.Sprint("trace ", i))
 		start := rapid.Uint32Range(0, uint32(len(y.corpus)-1))

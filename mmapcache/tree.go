@@ -52,11 +52,19 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 		t.ends[b+1] = t.ends[b] + size
 	}
 	for k := range turns {
-		size, err := t.place(blocks+k, t.fillerStart(uint32(k)), p.Turns[k].FillerTokens(p.Trace.BlockSize))
+		size, err := t.place(blocks+k, t.fillerStart(uint32(k)), t.fillerLength(uint32(k)))
 		if err != nil {
 			return nil, err
 		}
 		t.fill[k] = size
+	}
+	for k := range p.Segments {
+		if s := &p.Segments[k]; s.Part&Head != 0 {
+			start := t.blockStart(s.First)
+			if _, ok := c.forms[form].window(start, s.Count); !ok {
+				return nil, t.goesBack(start, s.Count)
+			}
+		}
 	}
 	return t, nil
 }
@@ -73,10 +81,14 @@ func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
 		t.rough[slot] = 1
 	}
 	if !ok {
-		return 0, fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.form), manifest.ErrDamaged, start, uint64(start)+uint64(n))
+		return 0, t.goesBack(start, n)
 	}
 	t.at[slot] = t.cache.forms[t.form].offsets[start]
 	return size, nil
+}
+
+func (t *Tree) goesBack(start, n uint32) error {
+	return fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.form), manifest.ErrDamaged, start, uint64(start)+uint64(n))
 }
 
 // window returns the size in bytes of n tokens from start on, taken modulo the length of the corpus.
@@ -163,7 +175,7 @@ func (t *Tree) size(s *Segment) uint64 {
 	case s.Part&Filler != 0:
 		return t.fill[s.First]
 	case s.Part&Head != 0:
-		size, _ := t.cache.forms[t.form].window(t.blockStart(s.First), s.Count) // place has checked the whole block
+		size, _ := t.cache.forms[t.form].window(t.blockStart(s.First), s.Count) // tree has checked it
 		return size
 	}
 	return t.ends[s.First+s.Count] - t.ends[s.First]
@@ -238,9 +250,8 @@ func (t *Tree) smooth(s *Segment, k uint32) uint32 {
 
 // The slow path. A window is rough if it begins or ends inside a character, or covers ill-formed bytes; any other begins
 // and ends with a whole character and holds nothing but such. One without a byte counts as rough: what it stands between
-// touches. So what is ill-formed in the text of a message never
-// reaches beyond a group of rough windows side by side, and decoding every group as a whole, one U+FFFD for each
-// maximal ill-formed subsequence, is decoding the message as a whole.
+// touches. So what is ill-formed in the text of a message never reaches beyond a group of rough windows side by side, and
+// decoding every group as a whole, one U+FFFD for each maximal ill-formed subsequence, is decoding the message as a whole.
 
 // replaced returns by how many bytes the replacements make a message longer than its windows (less than 0: shorter).
 func (p *Prompt) replaced(m *Message) int {

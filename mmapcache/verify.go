@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/agentx/agentx/manifest"
 )
@@ -56,9 +57,9 @@ func Verify(ctx context.Context, root, key string) (*Verification, error) {
 	return v, nil
 }
 
-// damage notes an error that says a file is damaged or gone, and returns any other.
+// damage notes an error that says a file is damaged, gone or no file, and returns any other.
 func (v *Verification) damage(file string, err error) error {
-	if errors.Is(err, manifest.ErrDamaged) || errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, manifest.ErrDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
 		v.Damages = append(v.Damages, Damage{file, err.Error()})
 		return nil
 	}

@@ -55,7 +55,7 @@ func written(t *testing.T, b *body) []byte {
 // eachTurn calls f for every turn of a cache, for some of every trace when the time is short.
 func eachTurn(t *testing.T, c *mmapcache.Cache, form mmapcache.Form, f func(tree *mmapcache.Tree, turn int)) {
 	t.Helper()
-	require.NoError(t, c.Each(mmapcache.Selection{Turn: mmapcache.None}, form, func(tree *mmapcache.Tree, _, turn int) error {
+	require.NoError(t, c.Each(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, form, func(tree *mmapcache.Tree, _, turn int) error {
 		if !testing.Short() || turn%4 == 0 {
 			f(tree, turn)
 		}

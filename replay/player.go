@@ -55,7 +55,8 @@ type Progress struct {
 	InFlight  int
 	Completed int
 	Errors    int
-	Trees     int
+	Trees     int // opened
+	Drained   int // trees that are over
 }
 
 // RecordsFile and SummaryFile are the names of the results in Options.Out.
@@ -70,9 +71,10 @@ const (
 	progressEvery     = time.Second
 )
 
-// Run plays until its bound is reached or ctx ends, then lets running requests finish within the grace, and returns the
-// summary. The results are written whatever ended the run. An error without a summary means that nothing could be
-// measured; one beside it, that the results could not be written or that the cache became unreadable on the way.
+// Run plays until its bound is reached, ctx ends or a record cannot be written, then lets running requests finish within
+// the grace, and returns the summary. The results are written whatever ended the run. An error without a summary means
+// that nothing could be measured; one beside it, that the results could not be written or that the cache became
+// unreadable on the way.
 func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	p, err := newPlayer(o)
 	if err != nil {
@@ -102,6 +104,8 @@ type player struct {
 	end       endings
 	cutoff    measure.Cutoff
 	progress  Progress
+
+	unwritable bool // a record could not be written, which ends the run
 }
 
 // outcome is a request that is over.
@@ -167,8 +171,7 @@ func selected(o Options) (kept []int, err error) {
 	}
 	kept = timeline.Select(peaks, o.MaxContext, o.Traces)
 	if len(kept) == 0 && len(peaks) > 0 {
-		return nil, fmt.Errorf("select: none of %d traces fits %d tokens: the smallest needs %d (at most %d asked for, 0: all)",
-			len(peaks), o.MaxContext, slices.Min(peaks), o.Traces)
+		return nil, fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
 	}
 	return kept, nil
 }
@@ -298,7 +301,8 @@ func (p *player) report(now time.Duration) {
 		return
 	}
 	n := p.conductor.Counts()
-	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight, p.progress.Trees = now, n.Sent, n.InFlight, n.TreesOpened
+	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight = now, n.Sent, n.InFlight
+	p.progress.Trees, p.progress.Drained = n.TreesOpened, n.TreesDrained
 	p.Options.Progress(p.progress)
 }
 
@@ -313,10 +317,11 @@ func (p *player) take(e outcome, now time.Duration) {
 	}
 	e.record.Bucket = p.cutoff.Bucket(e.end, category)
 	p.aggregate.Add(&e.record)
-	if p.records != nil {
-		p.records.Write(&e.record)
-	}
 	p.expire(now)
+	if p.records != nil && p.records.Write(&e.record) != nil && !p.unwritable {
+		p.unwritable = true // Close returns why
+		p.interrupt(now)
+	}
 	p.conductor.Returned(e.send.ID, e.end, now, category == string(wire.ContextOverflow))
 }
 
@@ -387,6 +392,7 @@ func describe(r *measure.Record, res *wire.Result) {
 	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
 	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
+	r.Resent = res.Resent
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.FirstTokens = max(0, res.FirstTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)

@@ -82,7 +82,7 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 
 // before returns the tokens that stand before the first user message of a root's first turn.
 func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
-	require.NoError(t, c.Each(mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.Tree, _, turn int) error {
+	require.NoError(t, c.Each(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.Tree, _, turn int) error {
 		var p mmapcache.Prompt
 		tree.Prompt(turn, &p)
 		for k := 0; p.Messages[k].Role != mmapcache.User; k++ {
@@ -231,7 +231,9 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 		require.Equal(t, played[category], p.Errors[string(category)], category)
 	}
 	require.Positive(t, p.Errors["connection"])
-	require.LessOrEqual(t, p.Errors["connection"], played[wire.Connection], "one on a kept connection is sent again")
+	require.Equal(t, played[wire.Connection], p.Errors["connection"])
+	require.EqualValues(t, 197, server.Stats().Requests, "what the server has had is not sent again")
+	require.Zero(t, p.Resent)
 }
 
 // nobody is where nobody listens.
@@ -499,12 +501,20 @@ func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
 	}
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, demoCache(t), url)
+	o.Duration, o.Grace = 1000*time.Hour, time.Hour // the error ends it
 	require.NoError(t, os.MkdirAll(o.Out, 0o700))
 	require.NoError(t, os.Symlink("/dev/full", filepath.Join(o.Out, RecordsFile)))
 	s, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "no space left")
-	require.Equal(t, 197, s.Completed)
+	require.Positive(t, s.Completed)
+	require.Equal(t, s.Requests, s.Completed, "what was in flight ended")
 	require.FileExists(t, filepath.Join(o.Out, SummaryFile))
+}
+
+func TestResentIsRecorded(t *testing.T) {
+	var r measure.Record
+	describe(&r, &wire.Result{Resent: true})
+	require.True(t, r.Resent)
 }
 
 func TestTargetThatIsNone(t *testing.T) {

@@ -66,7 +66,7 @@ func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
 		require.Equal(t, test.want, got)
 	}
 	_, err := selected(Options{Cache: c, MaxContext: 10})
-	require.ErrorContains(t, err, "none of 3 traces fits 10 tokens: the smallest needs 66")
+	require.ErrorContains(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 66")
 }
 
 func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {

@@ -176,7 +176,7 @@ func newCacheVerify() *cobra.Command {
 				}
 			}
 			if n := len(all.Damages); n > 0 {
-				return tryError{verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}, "agentx cache rm, then convert again"}
+				return tryError{verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}, "agentx convert INPUT --force, which builds damaged parts again"}
 			}
 			return nil
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // convertFlags are the flags that decide what a conversion makes and how.
@@ -38,6 +39,13 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
 	flags.BoolVar(&f.strict, "strict", false, "refuse input with keys or request types that are not in the schema")
+}
+
+// is reports whether a flag of that name is one of them.
+func (convertFlags) is(name string) bool {
+	var own cobra.Command
+	new(convertFlags).register(&own)
+	return own.Flags().Lookup(name) != nil
 }
 
 // options resolves the flags. Errors are usage errors.
@@ -126,7 +134,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) 
 		return nil, adviseConvert(err)
 	}
 	if n := len(r.PassedOver); n > 0 {
-		o.Warn("%d files passed over, for example %s: their names do not end in .json, .jsonl, .zst or .gz of them", n, r.PassedOver[0])
+		o.Warn("%d files passed over, for example %s: their names do not end in .json, .jsonl, .jsonl.zst or .jsonl.gz", n, r.PassedOver[0])
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {
@@ -143,7 +151,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) 
 
 // printConverted prints the result of a conversion.
 func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON bool) error {
-	u := processUsage()
+	u := measure.ReadProcess()
 	f := r.Facts
 	if asJSON {
 		stages := map[string]float64{}
@@ -155,7 +163,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
 			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "unknown": f.Unknown,
 			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
-			"stages": stages, "wall": wall.Seconds(), "cpu": u.cpu.Seconds(), "peak_rss": u.peakRSS, "parts": r.Parts,
+			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
 		})
 	}
 	what := "built"
@@ -183,7 +191,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		fmt.Fprintf(w, ", %s skipped", group(n))
 	}
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytesText(r.InputBytes), bytesText(r.Bytes))
-	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.cpu), bytesText(u.peakRSS))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytesText(u.PeakRSS))
 	fmt.Fprintln(w, r.Path)
 	return nil
 }

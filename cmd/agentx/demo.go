@@ -62,10 +62,9 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	}()
 	fmt.Fprintf(w, "\n$ agentx mock --listen %s --ttft 20ms --itl 1ms &\n", l.Addr())
 	fmt.Fprintf(w, "$ agentx replay demo --url http://%s --model demo --concurrency 8 --duration %s\n", l.Addr(), duration)
-	f := replayFlags{
-		url: "http://" + l.Addr().String(), model: "demo", concurrency: 8, duration: duration, grace: 30 * time.Second,
-		timeout: time.Minute, speed: 1, marker: "first_turn_prefix", payload: "chat",
-	}
+	var f replayFlags
+	f.register(&cobra.Command{})
+	f.url, f.model, f.concurrency, f.duration = "http://"+l.Addr().String(), "demo", 8, duration
 	p, err := f.options()
 	if err != nil {
 		return err

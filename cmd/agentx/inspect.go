@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"sort"
@@ -38,16 +39,22 @@ unless a single turn is chosen.
 			defer c.Close()
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			switch {
+			case sel.Turn < mmapcache.None:
+				return usageError{fmt.Errorf("--turn %d: want 0 or more", sel.Turn)}
+			case model != "-" && !digest:
+				return usageError{fmt.Errorf("--model: goes with --digest")}
+			case digest && (messages || stats) || messages && stats:
+				return usageError{fmt.Errorf("--digest, --messages, --stats: choose one")}
 			case digest:
 				err = writeDigests(cmd, out, c, sel.Trace, model)
 			case messages:
-				err = writeMessages(out, c, sel)
+				err = writeMessages(cmd.Context(), out, c, sel)
 			case stats:
 				err = writeStats(out, c, asJSON)
 			case asJSON:
 				return usageError{fmt.Errorf("--json: goes with --stats")}
 			default:
-				err = c.WriteText(out, sel, sel.Turn != mmapcache.None)
+				err = c.WriteText(cmd.Context(), out, sel, sel.Turn != mmapcache.None)
 			}
 			if err != nil {
 				return err
@@ -92,10 +99,10 @@ func writeDigests(cmd *cobra.Command, w io.Writer, c *mmapcache.Cache, trace, mo
 }
 
 // writeMessages writes one line per turn. The content goes through as it is rendered, so it is what replay sends.
-func writeMessages(w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection) error {
+func writeMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection) error {
 	var prompt mmapcache.Prompt
 	var line []byte
-	return c.Each(sel, mmapcache.Text, func(t *mmapcache.Tree, n, turn int) error {
+	return c.Each(ctx, sel, mmapcache.Text, func(t *mmapcache.Tree, n, turn int) error {
 		s := t.Sessions[n]
 		t.Prompt(turn, &prompt)
 		line = append(line[:0], `{"trace":`...)

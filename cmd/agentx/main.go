@@ -88,6 +88,9 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
+		if !errors.Is(err, context.Canceled) { // what could not be written, say
+			fmt.Fprintln(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
 		fmt.Fprintln(stderr, "agentx: interrupted")
 		return exitInterrupted
 	}
@@ -132,6 +135,7 @@ The three commonest commands:
 			return fromEnvironment(cmd.Flags())
 		},
 	}
+	root.SetHelpCommand(newHelp(root))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress")
@@ -160,5 +164,21 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return tryError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
 		}
 		return nil
+	}
+}
+
+// newHelp is cobra's help, which for a verb that is not there shows the root's and succeeds.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Explain a verb",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError{fmt.Errorf("unknown verb %q: see agentx help", strings.Join(args, " "))}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
 	}
 }

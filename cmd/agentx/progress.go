@@ -71,25 +71,28 @@ func (p *progress) update(stage string, n, total int64) {
 }
 
 // replayed returns what shows the progress of a replay: a bar over its bound on a terminal, a line every five seconds
-// elsewhere.
+// elsewhere and where the bound is not a number.
 func (p *progress) replayed(o replay.Options) func(replay.Progress) {
 	last := int64(0)
 	return func(r replay.Progress) {
 		if p.quiet {
 			return
 		}
-		if p.bars == nil {
+		var done, total int64
+		switch {
+		case o.Duration > 0:
+			done, total = int64(min(r.Elapsed, o.Duration)), int64(o.Duration)
+		case o.Requests > 0:
+			done, total = int64(r.Requests), int64(o.Requests)
+		case o.Trees > 0:
+			done, total = int64(r.Drained), int64(o.Trees)
+		}
+		if p.bars == nil || total == 0 {
 			if now := time.Now(); now.After(p.next) {
 				p.next = now.Add(lineEvery)
 				fmt.Fprintf(p.w, "agentx: replay %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
 					r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.Trees)
 			}
-			return
-		}
-		done, total := int64(r.Requests), int64(o.Requests)
-		if o.Duration > 0 {
-			done, total = int64(min(r.Elapsed, o.Duration)), int64(o.Duration)
-		} else if total == 0 {
 			return
 		}
 		p.update("replay", done-last, total)

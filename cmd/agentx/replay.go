@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
@@ -38,7 +39,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
 	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
 	flags.BoolVar(&f.once, "once", false, "play every trace once (the default without another bound)")
-	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after the end")
+	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
 	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
@@ -51,6 +52,9 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
 }
+
+// maxLanes is more than one machine has ports to one server for.
+const maxLanes = 1 << 16
 
 // options resolves the flags; the cache is opened by the caller.
 func (f *replayFlags) options() (replay.Options, error) {
@@ -74,8 +78,8 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--url %s: want http://HOST:PORT or https://HOST", f.url)}
 	case f.model == "":
 		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
-	case f.concurrency < 1 || f.concurrency > 1<<20:
-		return o, usageError{fmt.Errorf("--concurrency %d: want 1 or more", f.concurrency)}
+	case f.concurrency < 1 || f.concurrency > maxLanes:
+		return o, usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
 	case bounds > 1:
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --once: choose one")}
 	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.timeout <= 0 || f.limitTraces < 0 || f.maxContext < 0:
@@ -157,6 +161,11 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	}
 	found, key, err := mmapcache.Find(root, name)
 	if err == nil {
+		cmd.Flags().Visit(func(flag *pflag.Flag) {
+			if f.is(flag.Name) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
+			}
+		})
 		return mmapcache.Open(found, key)
 	}
 	if !errors.Is(err, mmapcache.ErrNoCache) { // more than one

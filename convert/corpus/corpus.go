@@ -18,6 +18,9 @@ import (
 // generator changes it, and a test says so.
 const CodeSHA256 = "f98a47616adc8321731de64b30710bac4058c8afc019024c7d85cf03b0bb7355"
 
+// CodeTokens is the length of Code in tokens, by tokenizer.
+var CodeTokens = map[string]int{"o200k_base": 295_155, "cl100k_base": 295_175}
+
 // codeBytes is where the text stops, at the end of the section in progress. It is chosen to give a little under 300,000
 // tokens of o200k_base.
 const codeBytes = 1_050_000

@@ -37,7 +37,11 @@ func TestCode(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	tok, ids := o200k()
-	assert.Equal(t, 295_155, len(ids))
+	assert.Equal(t, CodeTokens["o200k_base"], len(ids))
+	cl100k, err := tokenizer.Load("cl100k_base")
+	require.NoError(t, err)
+	assert.Equal(t, CodeTokens["cl100k_base"], len(cl100k.Encode(string(Code()))))
+	assert.Len(t, CodeTokens, len(tokenizer.Names()))
 
 	h := sha256.New()
 	require.NoError(t, binary.Write(h, binary.LittleEndian, ids))

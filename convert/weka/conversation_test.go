@@ -487,7 +487,7 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, b.BuildStructure(s, mmapcache.StructureFacts{}))
-	_, err = b.Publish(mmapcache.Provenance{})
+	_, err = b.Publish(t.Context(), mmapcache.Provenance{})
 	require.NoError(t, err)
 	c, err := mmapcache.OpenStructure(root, b.Key())
 	require.NoError(t, err)

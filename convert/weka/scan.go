@@ -68,7 +68,11 @@ func (s *scanner) fail(f Fault, format string, args ...any) {
 		return
 	}
 	var w strings.Builder
-	for _, p := range s.path {
+	for k, p := range s.path {
+		if k == 16 { // deeper than the schema goes
+			w.WriteString("[...]")
+			break
+		}
 		if p.name == "" {
 			fmt.Fprintf(&w, "[%d]", p.index)
 			continue

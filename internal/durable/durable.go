@@ -37,6 +37,45 @@ func (o Options) step(name, path string) error {
 	return nil
 }
 
+// sync forces a file or directory to disk.
+func (o Options) sync(path string) error {
+	if err := o.step("sync", path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	force := o.Sync
+	if force == nil {
+		force = (*os.File).Sync
+	}
+	return errors.Join(force(f), f.Close())
+}
+
+// mkdirAll creates a directory and those above it, and syncs the directory above each that was not there.
+func (o Options) mkdirAll(path string) error {
+	if err := o.step("mkdir", path); err != nil {
+		return err
+	}
+	var above []string
+	for dir := filepath.Clean(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break // what is wrong with it MkdirAll will say
+		}
+		above = append(above, filepath.Dir(dir))
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return err
+	}
+	for _, dir := range above {
+		if err := o.sync(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Dir is a directory under construction.
 type Dir struct {
 	root string // the final name lies below it
@@ -45,13 +84,12 @@ type Dir struct {
 }
 
 // NewDir creates a staging directory below root, which is created if need be. Its name tells host, boot and process
-// apart, so that a sweep can judge what a crash left, and no two builders ever share one.
+// apart, so that no two builders ever share one and a person can tell whose it is: what a killed build leaves stays until
+// it is removed by hand.
 func NewDir(root string, opts Options) (*Dir, error) {
+	root = filepath.Clean(root)
 	staging := filepath.Join(root, StagingDir)
-	if err := opts.step("mkdir", staging); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(staging, 0o777); err != nil {
+	if err := opts.mkdirAll(staging); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(staging, stagingName())
@@ -115,14 +153,11 @@ func (d *Dir) Write(name string, data []byte) error {
 func (d *Dir) Root() string { return d.root }
 
 // Publish makes the directory appear as name, a slash-separated path below the root. If that name is taken, it stays
-// as it is, existed is true, and the staging directory is left for Replace or Discard.
+// as it is, existed is true, and the staging directory is left for Replace or Discard. Either way the name is on disk when it returns.
 func (d *Dir) Publish(name string) (existed bool, err error) {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
 	parent := filepath.Dir(final)
-	if err := d.opts.step("mkdir", parent); err != nil {
-		return false, err
-	}
-	if err := os.MkdirAll(parent, 0o777); err != nil {
+	if err := d.opts.mkdirAll(parent); err != nil {
 		return false, err
 	}
 	if err := d.syncAll(); err != nil {
@@ -132,17 +167,17 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 		return false, err
 	}
 	if err := os.Rename(d.path, final); err != nil {
-		if _, statErr := os.Lstat(final); statErr == nil { // a rename onto a directory that holds something
-			return true, nil
+		if !errors.Is(err, fs.ErrExist) { // EEXIST or ENOTEMPTY: a directory of that name
+			return false, err
 		}
-		return false, err
+		existed = true // perhaps by a builder that has not synced it yet
 	}
 	for dir := parent; ; dir = filepath.Dir(dir) {
-		if err := d.sync(dir); err != nil {
+		if err := d.opts.sync(dir); err != nil {
 			return false, err
 		}
 		if dir == d.root || len(dir) <= len(d.root) {
-			return false, nil
+			return existed, nil
 		}
 	}
 }
@@ -171,54 +206,53 @@ func (d *Dir) syncAll() error {
 		return err
 	}
 	for _, e := range entries {
-		if err := d.sync(d.Path(e.Name())); err != nil {
+		if err := d.opts.sync(d.Path(e.Name())); err != nil {
 			return err
 		}
 	}
-	return d.sync(d.path)
-}
-
-// sync forces a file or directory to disk.
-func (d *Dir) sync(path string) error {
-	if err := d.opts.step("sync", path); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	force := d.opts.Sync
-	if force == nil {
-		force = (*os.File).Sync
-	}
-	return errors.Join(force(f), f.Close())
+	return d.opts.sync(d.path)
 }
 
 // WriteFile makes a single file appear whole under path, replacing what was there.
-func WriteFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+func WriteFile(path string, data []byte) error { return Options{}.writeFile(path, data) }
+
+func (o Options) writeFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := o.step("create", path); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = o.sync(f.Name())
+	}
+	if err == nil {
+		err = o.step("rename", path)
+	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return o.sync(dir)
 }
 
-// Remove removes the directory name below root: it is renamed away first, so that nobody opens it half removed.
+// Remove removes the directory name below root: it is renamed away first, so that nobody opens it half removed, and that
+// is on disk before anything is removed for good.
 func Remove(root, name string) error {
 	d, err := NewDir(root, Options{})
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(root, filepath.FromSlash(name)), d.Path("removed")); err != nil {
-		return errors.Join(err, d.Discard())
+	path := filepath.Join(root, filepath.FromSlash(name))
+	err = os.Rename(path, d.Path("removed"))
+	if err == nil {
+		err = d.opts.sync(filepath.Dir(path))
 	}
-	return d.Discard()
+	return errors.Join(err, d.Discard())
 }

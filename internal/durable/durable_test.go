@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,15 +95,38 @@ func TestPublish(t *testing.T) {
 func TestOrderOfTheSteps(t *testing.T) {
 	w := &world{}
 	root := filepath.Join(t.TempDir(), "root")
+	above := filepath.Base(filepath.Dir(root))
 	var stage string
 	require.NoError(t, build(root, w.options(), func(d *Dir) error {
 		stage = filepath.Base(d.Path(""))
 		return publish(d)
 	}))
 	assert.Equal(t, []string{
+		"mkdir " + StagingDir, "sync root", "sync " + above, "mkdir " + stage,
+		"create a", "write a", "create b", "write b", "mkdir kind", "sync root",
+		"sync a", "sync b", "sync " + stage, "rename name", "sync kind", "sync root",
+	}, w.steps, "what is created is synced above")
+
+	again := &world{}
+	require.ErrorIs(t, build(root, again.options(), func(d *Dir) error {
+		stage = filepath.Base(d.Path(""))
+		return publish(d)
+	}), fs.ErrExist)
+	assert.Equal(t, []string{
 		"mkdir " + StagingDir, "mkdir " + stage, "create a", "write a", "create b", "write b", "mkdir kind",
 		"sync a", "sync b", "sync " + stage, "rename name", "sync kind", "sync root",
-	}, w.steps)
+	}, again.steps, "what another published is synced too")
+}
+
+// Whatever way the root is written, the directories above the name are synced up to it.
+func TestRootsThatAreNotClean(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, root := range []string{".", "./././././r", "a//b/", "a/../c"} {
+		w := &world{}
+		require.NoError(t, build(root, w.options(), publish))
+		n := len(w.steps)
+		assert.Equal(t, []string{"sync kind", "sync " + filepath.Base(filepath.Clean(root))}, w.steps[n-2:], root)
+	}
 }
 
 // Every step fails in turn: the final name is absent or whole, and nothing else is left.
@@ -140,6 +164,30 @@ func TestPublishKeepsWhatIsThere(t *testing.T) {
 	require.ErrorIs(t, build(root, Options{}, publish), fs.ErrExist)
 	assert.Equal(t, map[string]string{"old": ""}, files(t, final))
 	assert.Empty(t, staging(t, root))
+}
+
+// A rename that fails for another reason than a directory of that name is an error, whatever stands there.
+func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
+	root := t.TempDir()
+	final := filepath.Join(root, "kind", "name")
+	require.NoError(t, os.MkdirAll(filepath.Dir(final), 0o777))
+	require.NoError(t, os.WriteFile(final, []byte("a file"), 0o666))
+	err := build(root, Options{}, publish)
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	require.NotErrorIs(t, err, fs.ErrExist)
+
+	require.NoError(t, os.Remove(final))
+	require.NoError(t, build(root, Options{}, publish))
+	gone := Options{Step: func(name, path string) error {
+		if name != "rename" {
+			return nil
+		}
+		return os.RemoveAll(filepath.Join(root, StagingDir))
+	}}
+	err = build(root, gone, publish)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NotErrorIs(t, err, fs.ErrExist)
+	assert.Equal(t, content, files(t, final))
 }
 
 // Who has a file of a replaced directory open keeps it.
@@ -226,4 +274,28 @@ func TestWriteFile(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 2, "nothing else is left")
+}
+
+func TestStepsOfWriteFile(t *testing.T) {
+	for fail := 0; ; fail++ {
+		w := &world{fail: fail}
+		dir := t.TempDir()
+		path := filepath.Join(dir, "f")
+		require.NoError(t, os.WriteFile(path, []byte("old"), 0o666))
+		err := w.options().writeFile(path, []byte("new"))
+		got := files(t, dir)
+		require.Len(t, got, 1, "nothing else is left")
+		if fail == 0 {
+			require.NoError(t, err)
+			require.Len(t, w.steps, 4)
+			assert.Equal(t, []string{"rename f", "sync " + filepath.Base(dir)}, w.steps[2:], "the rename is synced")
+		}
+		if fail > 0 && fail > len(w.steps) {
+			break
+		}
+		if fail > 0 {
+			require.ErrorIs(t, err, errFull)
+			assert.Equal(t, fail == 4, got["f"] == "new", "%d: %v", fail, w.steps)
+		}
+	}
 }

@@ -212,8 +212,10 @@ func (c *Conductor) finish(s *stream, at time.Duration) {
 	p := s.tree
 	s.done, s.end = true, at
 	p.end = max(p.end, at)
-	if parent := p.streams[p.Sessions[s.session].Parent]; parent.parked {
-		c.resume(parent)
+	if s.session > 0 {
+		if parent := p.streams[p.Sessions[s.session].Parent]; parent.parked {
+			c.resume(parent)
+		}
 	}
 	p.live--
 	if p.live == 0 {

@@ -47,6 +47,13 @@ func TestChildOfAReturnStartsItsOffsetAfterIt(t *testing.T) {
 	require.Equal(t, []string{"0s lane0 tree0 0#0", "13s lane0 tree0 1#0", "30s lane0 tree0 0#1"}, w.log())
 }
 
+func TestRootNeedsNoParent(t *testing.T) {
+	tree := root(0, 1)
+	tree.Sessions[0].Parent = -1
+	w := newWorld(1, anyLane(tree), Limits{}).play()
+	require.Equal(t, []string{"0s lane0 tree0 0#0", "2s lane0 tree0 0#1"}, w.log())
+}
+
 func TestJoinWaitsForTheLastChild(t *testing.T) {
 	w := newWorld(1, anyLane(root(0, 2).child(0, 0, false, 0, 0).child(0, 0, false, 1, 0, 0).join(0, 1, 1, 2)), Limits{})
 	w.takes(map[string]float64{"2#1": 30})

@@ -11,6 +11,7 @@ import (
 type Aggregate struct {
 	requests  int
 	completed int
+	resent    int
 	errors    map[string]int
 	buckets   map[Bucket]int
 	trees     map[int]struct{}
@@ -66,6 +67,9 @@ func (a *Aggregate) Add(r *Record) {
 	a.trees[r.Tree] = struct{}{}
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
+	if r.Resent {
+		a.resent++
+	}
 	if first, ok := a.lanes[r.Lane]; !ok || r.Sent < first {
 		a.lanes[r.Lane] = r.Sent
 	}
@@ -130,6 +134,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
+		Resent:  a.resent,
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
 		Trees: len(a.trees), WedgedTrees: info.WedgedTrees, PhaseDuration: info.PhaseDuration.Seconds(),

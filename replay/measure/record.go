@@ -33,7 +33,7 @@ type Record struct {
 	CorrelationID string `json:"correlation_id"`
 
 	Due        float64 `json:"due"`                   // the turn could go
-	Sent       float64 `json:"sent"`                  // immediately before it was handed to the transport
+	Sent       float64 `json:"sent"`                  // immediately before it was handed to the transport; the first time, if resent
 	FirstToken float64 `json:"first_token,omitempty"` // first content; 0 when there was none
 	LastToken  float64 `json:"last_token,omitempty"`  // last content; 0 when there was none
 	End        float64 `json:"end"`                   // the request was over for the client
@@ -52,7 +52,8 @@ type Record struct {
 	Chunks        int   `json:"chunks"` // content messages
 	BytesSent     int64 `json:"bytes_sent"`
 	BytesReceived int64 `json:"bytes_received"`
-	Reused        bool  `json:"reused"` // on a kept connection
+	Reused        bool  `json:"reused"`           // on a kept connection
+	Resent        bool  `json:"resent,omitempty"` // a kept connection broke before it had taken the request, and it went out again
 
 	Bucket Bucket `json:"bucket"`
 	Error  *Error `json:"error,omitempty"` // nil when the request ended well
@@ -163,6 +164,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = appendInt(b, "bytes_sent", r.BytesSent)
 	b = appendInt(b, "bytes_received", r.BytesReceived)
 	b = strconv.AppendBool(appendKey(b, "reused"), r.Reused)
+	if r.Resent {
+		b = strconv.AppendBool(appendKey(b, "resent"), true)
+	}
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {
 		b = append(appendKey(b, "error"), '{')

@@ -10,6 +10,7 @@ type Summary struct {
 	Completed int            `json:"completed"` // ended well, in profiling or cooldown
 	Errors    map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
 	Buckets   Buckets        `json:"buckets"`
+	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before it had taken them
 
 	Metrics
 

@@ -31,7 +31,7 @@ func TestSummary(t *testing.T) {
 	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
 	a.Add(good(1, 2, 0, 0.25, 1.25, 3))
 	late := good(1, 20, 0, 1, 2, 2)
-	late.Bucket = Cooldown
+	late.Bucket, late.Resent = Cooldown, true
 	a.Add(late)
 	a.Add(bad(Profiling, "http_status"))
 	a.Add(bad(Profiling, "http_status"))
@@ -45,6 +45,7 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, 3, s.Completed)
 	require.Equal(t, map[string]int{"http_status": 2, "timeout": 1}, s.Errors)
 	require.Equal(t, Buckets{Profiling: 4, Cooldown: 2, CancelledAtEnd: 1, ContextOverflow: 1}, s.Buckets)
+	require.Equal(t, 1, s.Resent)
 	require.Equal(t, 2, s.Measured)
 	require.EqualValues(t, 2.5, s.Duration) // from 1 to 3.5
 	require.EqualValues(t, 2/2.5, s.RequestRate)

@@ -13,15 +13,14 @@ import (
 // the file, at the latest a quarter of a second after it was written.
 type Writer struct {
 	out  io.Writer
-	file io.Closer // nil when the output is the caller's to close
+	file io.Closer // nil: nothing to close
 
-	mu      sync.Mutex
-	room    sync.Cond // buf has become shorter
-	buf     []byte    // encoded, not yet taken by the goroutine
-	err     error     // the first one
-	closed  bool
-	records int64
-	limit   int // of buf: what is longer makes Write wait
+	mu     sync.Mutex
+	room   sync.Cond // buf has become shorter
+	buf    []byte    // encoded, not yet taken by the goroutine
+	err    error     // the first one
+	closed bool
+	limit  int // of buf: what is longer makes Write wait
 
 	wake chan struct{} // buf has grown long, or the writer is closed
 	done chan struct{} // the goroutine has ended
@@ -35,9 +34,6 @@ const (
 
 // ErrClosed is returned by Write after Close.
 var ErrClosed = errors.New("record writer is closed")
-
-// NewWriter returns a writer to out, which it does not close. The caller must call Close.
-func NewWriter(out io.Writer) *Writer { return newWriter(out, nil) }
 
 // Create returns a writer to a new file, which replaces one that is there. The caller must call Close.
 func Create(path string) (*Writer, error) {
@@ -70,18 +66,10 @@ func (w *Writer) Write(r *Record) error {
 		return ErrClosed
 	}
 	w.buf = append(r.AppendJSON(w.buf), '\n')
-	w.records++
 	if len(w.buf) >= flushSize {
 		w.nudge()
 	}
 	return nil
-}
-
-// Records is the number of records taken so far.
-func (w *Writer) Records() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.records
 }
 
 // Close writes what is left, closes a file of the writer's own, and returns the first error of the writer's life.

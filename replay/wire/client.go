@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -54,15 +53,13 @@ type Client struct {
 	epoch       time.Time
 	timeout     time.Duration
 	dialTimeout time.Duration
-	needles     []string // lower case
-	secret      string
+	needles     []string          // lower case
+	secrets     *strings.Replacer // takes secrets out of messages
 	lenient     bool
 
 	common   []Field
 	rendered []byte // common, as it goes on the wire
 	idle     pool
-
-	dialled, resent atomic.Int64
 }
 
 // UserAgent is sent unless Options.Header has a User-Agent of its own.
@@ -77,7 +74,7 @@ func New(target string, o Options) (*Client, error) {
 	}
 	c := &Client{
 		target: t, resolver: newResolver(t.host), epoch: o.Epoch, timeout: o.Timeout, dialTimeout: o.DialTimeout,
-		secret: o.APIKey, lenient: o.Lenient, idle: pool{max: o.MaxIdle},
+		lenient: o.Lenient, idle: pool{max: o.MaxIdle},
 	}
 	if c.epoch.IsZero() {
 		c.epoch = time.Now()
@@ -88,6 +85,7 @@ func New(target string, o Options) (*Client, error) {
 	if c.dialTimeout <= 0 {
 		c.dialTimeout = 30 * time.Second
 	}
+	c.setSecrets(o)
 	c.setTLS(o.TLS)
 	c.setNeedles(o.Needles)
 	return c, c.setHeader(o)
@@ -139,12 +137,6 @@ func (c *Client) setHeader(o Options) error {
 // one connection per request.
 func (c *Client) Close() { c.idle.close() }
 
-// Dialled is the number of connections made so far.
-func (c *Client) Dialled() int64 { return c.dialled.Load() }
-
-// Resent is the number of requests that found their kept connection dead and went out again on a fresh one.
-func (c *Client) Resent() int64 { return c.resent.Load() }
-
 func (c *Client) now() time.Duration { return time.Since(c.epoch) }
 
 // Do sends a request and reads its answer to the end. It always returns a result with Sent and End; what went
@@ -173,21 +165,20 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result) *Failure {
 		if !stale {
 			return failure
 		}
-		res.Reused, res.Resent, res.Wrote = false, true, Never
-		c.resent.Add(1)
+		res.Reused, res.Resent = false, true
 	}
 	cn, err := c.dial(ctx, deadline)
 	if err != nil {
+		res.Resent = false
 		return c.broken(ctx, deadline, err)
 	}
 	failure, _ := c.attempt(ctx, deadline, cn, r, res)
 	return failure
 }
 
-// attempt runs one exchange on a connection and then keeps or closes it. It is stale when the connection gave not
-// one byte of an answer, which on a kept one means that the server had closed it.
+// attempt runs one exchange on a connection and then keeps or closes it. It is stale when the connection broke before
+// it had taken the whole request and gave not one byte of an answer: then the server cannot have done what it was asked.
 func (c *Client) attempt(ctx context.Context, deadline time.Time, cn *conn, r *Request, res *Result) (f *Failure, stale bool) {
-	res.Connected = c.now()
 	sent, received := cn.out.sent, cn.in.received
 	// The deadline goes first: when the context has ended already, its abort must not be overwritten.
 	cn.SetDeadline(deadline) //nolint:errcheck // the first read or write says so as well
@@ -195,7 +186,7 @@ func (c *Client) attempt(ctx context.Context, deadline time.Time, cn *conn, r *R
 	if ctx.Done() != nil {
 		release = context.AfterFunc(ctx, cn.stop)
 	}
-	f, clean := c.exchange(ctx, deadline, cn, r, res)
+	f, written, clean := c.exchange(ctx, deadline, cn, r, res)
 	res.BytesSent += cn.out.sent - sent
 	res.BytesReceived += cn.in.received - received
 	if release() && clean && f == nil {
@@ -203,36 +194,33 @@ func (c *Client) attempt(ctx context.Context, deadline time.Time, cn *conn, r *R
 	} else {
 		cn.Close()
 	}
-	return f, f != nil && f.Category == Connection && cn.in.received == received
+	return f, f != nil && f.Category == Connection && !written && cn.in.received == received
 }
 
-// exchange writes the request and reads the answer. It is clean when the connection can serve another request.
-func (c *Client) exchange(ctx context.Context, deadline time.Time, cn *conn, r *Request, res *Result) (f *Failure, clean bool) {
-	cn.in.first = Never
+// exchange writes the request and reads the answer. The request is written when the connection took all of it, and the
+// exchange clean when the connection can serve another.
+func (c *Client) exchange(ctx context.Context, deadline time.Time, cn *conn, r *Request, res *Result) (f *Failure, written, clean bool) {
 	cn.head = c.appendHead(cn.head[:0], r)
 	sendErr := cn.send(cn.head, r.Body)
-	switch {
-	case sendErr == nil:
-		res.Wrote = c.now()
-	case !errors.Is(sendErr, syscall.EPIPE) && !errors.Is(sendErr, syscall.ECONNRESET):
-		return c.broken(ctx, deadline, sendErr), false
+	written = sendErr == nil
+	if !written && !errors.Is(sendErr, syscall.EPIPE) && !errors.Is(sendErr, syscall.ECONNRESET) {
+		return c.broken(ctx, deadline, sendErr), false, false
 	}
 	// After a broken write the server may have said why: what it sent before it closed can still be read.
 	h, err := readHead(&cn.in)
-	res.FirstByte = cn.in.first
 	if err != nil {
 		if sendErr != nil {
 			err = sendErr
 		}
-		return c.broken(ctx, deadline, cut(err)), false
+		return c.broken(ctx, deadline, cut(err)), written, false
 	}
 	res.Status = h.status
 	b := h.body(&cn.in)
 	if h.status < 200 || h.status > 299 {
-		return c.judge(HTTPStatus, h.status, statusText(&h, &b)), false
+		return c.judge(HTTPStatus, h.status, statusText(&h, &b)), written, false
 	}
 	f = c.receive(ctx, deadline, cn, &h, &b, r, res)
-	return f, f == nil && sendErr == nil && h.keepAlive && b.ended && !b.open && len(cn.in.buffered()) == 0
+	return f, written, f == nil && written && h.keepAlive && b.ended && !b.open && len(cn.in.buffered()) == 0
 }
 
 // statusText is the full error text of a response: status, reason and body.

@@ -49,7 +49,6 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 
 // newConn wraps a TCP connection, which has NODELAY set as all of Go's do.
 func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
-	c.dialled.Add(1)
 	cn := &conn{Conn: tcp, tcp: tcp}
 	if c.target.tls {
 		t := tls.Client(tcp, c.tls)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,7 +27,7 @@ const (
 // Failure is the reason why a request did not end well.
 type Failure struct {
 	Category Category
-	Message  string // at most 4 KiB; the API key never appears in it
+	Message  string // at most 4 KiB; the API key and the values of secret header fields never appear in it
 	Code     int    // the HTTP status; 502 for StreamEvent; 0 when there was none
 }
 
@@ -53,10 +54,37 @@ func (c *Client) judge(category Category, code int, text string) *Failure {
 			category = ContextOverflow
 		}
 	}
-	if c.secret != "" {
-		text = strings.ReplaceAll(text, c.secret, "[API key]")
+	return &Failure{Category: category, Message: clip(c.secrets.Replace(text), maxMessage), Code: code}
+}
+
+// secretFields are the header fields whose values are secrets.
+var secretFields = [...]string{"Authorization", "Proxy-Authorization", "X-API-Key", "API-Key"}
+
+// setSecrets notes what must not be printed: the API key, and of the secret fields the values as well as what follows
+// the scheme in them, as in "Bearer x".
+func (c *Client) setSecrets(o Options) {
+	var pairs [][2]string
+	for _, f := range o.Header {
+		if !slices.ContainsFunc(secretFields[:], func(name string) bool { return equalFold(name, f.Name) }) {
+			continue
+		}
+		value := strings.TrimSpace(f.Value)
+		_, credentials, _ := strings.Cut(value, " ")
+		for _, secret := range []string{value, strings.TrimSpace(credentials)} {
+			if secret != "" {
+				pairs = append(pairs, [2]string{secret, "[secret]"})
+			}
+		}
 	}
-	return &Failure{Category: category, Message: clip(text, maxMessage), Code: code}
+	if o.APIKey != "" {
+		pairs = append(pairs, [2]string{o.APIKey, "[API key]"})
+	}
+	slices.SortStableFunc(pairs, func(a, b [2]string) int { return len(b[0]) - len(a[0]) }) // one may begin another
+	var flat []string
+	for _, p := range pairs {
+		flat = append(flat, p[:]...)
+	}
+	c.secrets = strings.NewReplacer(flat...)
 }
 
 // overflows reports whether the text, or the error message inside it when a part of it is JSON, has a needle in it.

@@ -5,10 +5,7 @@ import (
 	"time"
 )
 
-const (
-	keepAlive = 300 * time.Second // a connection that was idle for longer is not used again
-	trusted   = time.Second       // one that was idle for less is used without a look at it: a look is a system call
-)
+const keepAlive = 300 * time.Second // a connection that was idle for longer is not used again
 
 // pool keeps idle connections. The newest is taken first, so that as few as possible stay in use.
 type pool struct {
@@ -25,8 +22,7 @@ func (p *pool) get(now time.Duration) *conn {
 		if cn == nil {
 			return nil
 		}
-		idle := now - cn.idle
-		if idle < trusted || (idle < keepAlive && cn.alive()) {
+		if now-cn.idle < keepAlive && cn.alive() {
 			return cn
 		}
 		cn.Close()

@@ -26,7 +26,6 @@ type reader struct {
 	buf        []byte
 	start, end int           // what was received and not used yet
 	full       bool          // the last read filled the buffer
-	first      time.Duration // when the first bytes of this response arrived
 	at         time.Duration // when the newest bytes arrived
 	received   int64         // since the connection was made
 }
@@ -48,9 +47,6 @@ func (r *reader) fill() error {
 	r.full = r.end == len(r.buf)
 	if n > 0 {
 		r.at = r.now()
-		if r.first == Never {
-			r.first = r.at
-		}
 		r.received += int64(n)
 		return nil
 	}

@@ -44,7 +44,7 @@ func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 	cn := &conn{in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: sender{conn: p}}
 	res := newResult(0)
 	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}")}
-	f, clean := c.exchange(context.Background(), time.Time{}, cn, r, &res)
+	f, _, clean := c.exchange(context.Background(), time.Time{}, cn, r, &res)
 	res.Err = f
 	return res, clean
 }
@@ -103,7 +103,7 @@ func TestResponseInstants(t *testing.T) {
 		event1("a")[:20], event1("a")[20:]+event1("b"), // 4, 5
 		finishEvent[:10], // 6
 	)
-	require.Equal(t, []time.Duration{1, 5, 5, 5, 5}, []time.Duration{res.FirstByte, res.FirstToken, res.SecondToken, res.FirstOutput, res.LastToken})
+	require.Equal(t, []time.Duration{5, 5, 5, 5}, []time.Duration{res.FirstToken, res.SecondToken, res.FirstOutput, res.LastToken})
 	require.Equal(t, Connection, res.Err.Category)
 	require.Equal(t, 200, res.Err.Code)
 	require.Contains(t, res.Err.Message, "unexpected EOF")

@@ -9,10 +9,7 @@ const Never time.Duration = -1
 // Sent and End are always set, the others are [Never] when they did not happen. Facts stand even beside an error:
 // a stream that broke after ten tokens has a first token.
 type Result struct {
-	Sent        time.Duration // immediately before a connection was taken or dialled
-	Connected   time.Duration // a connection was ready; a resend moves it
-	Wrote       time.Duration // the last byte of the request was handed to the socket
-	FirstByte   time.Duration // the first bytes of the answer arrived
+	Sent        time.Duration // immediately before a connection was taken or dialled; the first one, if resent
 	FirstToken  time.Duration // the first message with content, reasoning or a tool call
 	SecondToken time.Duration // the second such message
 	FirstOutput time.Duration // the first message with content or a tool call: not reasoning alone
@@ -29,14 +26,14 @@ type Result struct {
 	BytesSent     int64 // handed to connections, headers included, a resend counted again
 	BytesReceived int64 // read from connections, headers and framing included
 	Reused        bool  // the connection had served a request before
-	Resent        bool  // a kept-alive connection was found dead and the request went out again on a fresh one
+	Resent        bool  // a kept connection broke before it had taken the whole request, which went out again on a fresh one
 
 	Err *Failure // nil when the request ended well
 }
 
 func newResult(now time.Duration) Result {
 	return Result{
-		Sent: now, Connected: Never, Wrote: Never, FirstByte: Never, FirstToken: Never, SecondToken: Never,
+		Sent: now, FirstToken: Never, SecondToken: Never,
 		FirstOutput: Never, LastToken: Never, LastMessage: Never, End: Never,
 		Usage: NoUsage, FirstTokens: Unknown,
 	}

@@ -6,23 +6,30 @@ import "github.com/agentx/agentx/mmapcache"
 // it looks them up a page at a time.
 type numbering struct {
 	scope string
-	pages map[int64]*[pageIDs]uint32 // block number plus 1, 0 where the id has none
+	pages map[int64]*page
+	at    int64 // page of the last id
+	page  *page
 }
 
-const pageIDs = 16
+// page has the block number plus 1 of ids side by side, 0 where one has none.
+type page [1 << pageBits]uint32
+
+const pageBits = 5
 
 func newNumbering(scope string) *numbering {
-	return &numbering{scope: scope, pages: map[int64]*[pageIDs]uint32{}}
+	return &numbering{scope: scope, pages: map[int64]*page{}}
 }
 
 // slot returns where the number of a hash id is kept.
 func (n *numbering) slot(id int64) *uint32 {
-	page := n.pages[id>>4]
-	if page == nil {
-		page = new([pageIDs]uint32)
-		n.pages[id>>4] = page
+	if at := id >> pageBits; n.page == nil || n.at != at {
+		n.at, n.page = at, n.pages[at]
+		if n.page == nil {
+			n.page = new(page)
+			n.pages[at] = n.page
+		}
 	}
-	return &page[id&(pageIDs-1)]
+	return &n.page[id&(1<<pageBits-1)]
 }
 
 func (p *planner) numbering(scope string) *numbering {

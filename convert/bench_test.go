@@ -96,6 +96,39 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
+// From a path to the first bytes of the first request.
+func BenchmarkOpen(b *testing.B) {
+	o := options(b, benchInput(b))
+	r := o.convert(b)
+	var p mmapcache.Prompt
+	var body []byte
+	for b.Loop() {
+		c, err := mmapcache.Open(o.Root, r.Key)
+		require.NoError(b, err)
+		tree, err := c.Tree(0, mmapcache.Text)
+		require.NoError(b, err)
+		tree.Prompt(0, &p)
+		body = p.Append(body[:0], 0)
+		require.NoError(b, c.Close())
+	}
+}
+
+// What a lane takes before it plays a trace: every block gets its place.
+func BenchmarkTree(b *testing.B) {
+	o := options(b, benchInput(b))
+	r := o.convert(b)
+	c := openResult(b, o, r)
+	for b.Loop() {
+		for i := range c.Structure.Traces.Len() {
+			_, err := c.Tree(i, mmapcache.Text)
+			require.NoError(b, err)
+		}
+	}
+	elapsed := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
+	b.ReportMetric(elapsed/float64(c.Structure.Blocks()), "ns/block")
+	b.ReportMetric(elapsed/1e6/float64(c.Structure.Traces.Len()), "ms/trace")
+}
+
 // scanAll is the least a build has to do: reading, decompressing and scanning, with as many workers.
 func scanAll(ctx context.Context, o Options) error {
 	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)

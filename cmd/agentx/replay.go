@@ -75,7 +75,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	case f.url == "":
 		return o, tryError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return o, usageError{fmt.Errorf("--url %s: want http://HOST:PORT or https://HOST", f.url)}
+		return o, usageError{fmt.Errorf("--url: want http://HOST:PORT or https://HOST")} // it is not printed, for it may hold a password
 	case f.model == "":
 		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
 	case f.concurrency < 1 || f.concurrency > maxLanes:

@@ -244,7 +244,7 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 	}
 	var s *mmapcache.Structure
 	err = c.stage("plan", func() (err error) {
-		s, c.result.Facts, err = plan(ctx, c.snapshot, c.prompts.tokens, c.o)
+		s, c.result.Facts, err = plan(ctx, c.snapshot, c.o)
 		return err
 	})
 	if err == nil {
@@ -269,12 +269,16 @@ func (c *conversion) locate() {
 	}
 }
 
-// judge holds what is known of the traces against the flags, on a hit as on a build.
+// judge holds what is known of the traces against the flags, on a hit as on a build, before anything is published. A block
+// that is longer than the prompt corpus cannot be skipped: which traces make a structure does not depend on the corpus.
 func (c *conversion) judge() error {
 	f := c.result.Facts
 	if len(f.Skipped) > 0 && !c.o.SkipInvalid {
 		first := f.Skipped[0]
 		return &InvalidError{first.Where, errors.New(first.Why)}
+	}
+	if f.MaxBlockSize > c.prompts.tokens {
+		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.o.Corpus, c.prompts.tokens)
 	}
 	if len(f.Unknown) > 0 && c.o.Strict {
 		var names []string
@@ -305,9 +309,6 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 	facts, err := mmapcache.ArenaFactsOf(arenas)
 	if err != nil {
 		return nil, err
-	}
-	if size := c.result.Facts.MaxBlockSize; size > facts.Tokens {
-		return nil, fmt.Errorf("block size %d is larger than the corpus %s of %d tokens: use a longer corpus", size, c.o.Corpus, facts.Tokens)
 	}
 	image := startsImage{maker: made(c.probes.Starts), Structure: structureKey, Draws: c.o.Draws, Tokens: facts.Tokens}
 	m, err := c.found(mmapcache.StartsKind, image)

@@ -55,7 +55,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"id beyond 64 bits":       {inputs: []string{lines(t, replace(`[1,9]`, `[1,9223372036854775808]`))}, want: []string{"requests[1].requests[0].hash_ids[1]"}},
 		"prefix too long":         {inputs: []string{lines(t, replace(`"tool_tokens":4`, `"tool_tokens":13`))}, want: []string{"in.jsonl:1: ", `session "a"`, "13 tokens need 4 blocks"}},
 		"agent twice":             {inputs: []string{lines(t, replace(`{"t":9`, `{"t":3,"type":"subagent","agent_id":"a","requests":[]},{"t":9`))}, want: []string{"requests[2]", `agent_id "a"`}},
-		"block beyond the corpus": {inputs: []string{lines(t, trace("b"), replace(`"block_size":4`, `"block_size":300000`))}, want: []string{"in.jsonl:2: ", `trace "a"`, "block_size 300000", "corpus of"}},
+		"block beyond the corpus": {inputs: []string{lines(t, trace("b"), replace(`"block_size":4`, `"block_size":300000`))}, want: []string{`trace "a"`, "block_size 300000 is larger than the corpus"}},
 		"duplicate id":            {inputs: []string{first, lines(t, good)}, want: []string{"in.jsonl:1: ", `trace "a"`, "line 2 of file 1 of the input"}},
 		"duplicate id, same file": {inputs: []string{lines(t, good, good)}, want: []string{"in.jsonl:2: ", `trace "a"`, "line 1 of file 1 of the input"}},
 		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
@@ -93,7 +93,7 @@ func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
 			o.Corpus = write(t, "c.u32le", append([]byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0}, make([]byte, 8)...))
 		}, "byte offset 4"},
 		"unknown tokenizer": {func(o *Options) { o.Tokenizer = "gpt2" }, "gpt2"},
-		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "in.jsonl:1: trace \"a\": block_size 301 is larger than the prompt corpus of 300 tokens"},
+		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "trace \"a\": block_size 301 is larger than the corpus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, lines(t, trace("a")))

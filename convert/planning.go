@@ -13,14 +13,13 @@ import (
 )
 
 // plan scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
-// order of the input. No block may be longer than the prompt corpus, of so many tokens: which traces make a structure
-// does not depend on the corpus, so such a trace cannot be skipped.
-func plan(ctx context.Context, snapshot *hfsource.Snapshot, tokens int, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+// order of the input.
+func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := &merger{
 		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
-		skip: o.SkipInvalid, failed: cancel, tokens: tokens,
+		skip: o.SkipInvalid, failed: cancel,
 		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
 	}
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
@@ -151,7 +150,6 @@ type merger struct {
 	waiting   map[int]planned
 	seen      map[string]place // by trace id
 	skip      bool
-	tokens    int // of the prompt corpus
 	failed    context.CancelCauseFunc
 	done      bool
 	structure *mmapcache.Structure
@@ -194,9 +192,6 @@ func (m *merger) take(p planned) error {
 		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: p.err.Error()})
 		return nil
 	}
-	if size := p.plan.Trace.BlockSize; int(size) > m.tokens {
-		return fmt.Errorf("%s: trace %q: block_size %d is larger than the prompt corpus of %d tokens: use a longer --corpus", p.where, p.plan.Trace.ID, size, m.tokens)
-	}
 	f := &m.facts
 	f.Traces++
 	f.Sessions += len(p.plan.Sessions)
@@ -223,7 +218,9 @@ func (m *merger) take(p planned) error {
 	if p.notes.Queries != nil {
 		m.share(p.plan.Trace.BlockSize, p.notes.Queries)
 	}
-	f.MaxBlockSize = max(f.MaxBlockSize, int(p.plan.Trace.BlockSize))
+	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
+		f.MaxBlockSize, f.MaxBlockTrace = size, p.plan.Trace.ID
+	}
 	return m.structure.Append(p.plan)
 }
 

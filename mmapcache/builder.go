@@ -92,23 +92,24 @@ func (b *Builder) facts(v any) (err error) {
 
 // StructureFacts is what the manifest of a structure says about it.
 type StructureFacts struct {
-	Traces       int               `json:"traces"`
-	Sessions     int               `json:"sessions"`
-	Turns        int               `json:"turns"`
-	Blocks       int               `json:"blocks"` // distinct
-	PromptTokens int64             `json:"prompt_tokens"`
-	OutputTokens int64             `json:"output_tokens"`
-	Skipped      []Skipped         `json:"skipped"`    // traces left out as invalid, in order
-	Unknown      map[string]int    `json:"unknown"`    // keys and types tolerated, by name
-	UnknownIn    map[string]string `json:"unknown_in"` // id of the first trace that has it, by name
-	Dropped      int               `json:"dropped"`    // subagents that stand before any request
-	Ambiguous    int               `json:"ambiguous"`  // markers whose clock was guessed
-	MaxBlockSize int               `json:"max_block_size"`
-	Seams        int               `json:"seams"`
-	Unclassified int               `json:"unclassified"` // requests without ids among side chains
-	ChainBreaks  int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
-	Generations  map[string]int    `json:"generations"`  // traces by generation of the format
-	Rules        TimeRules         `json:"rules"`
+	Traces        int               `json:"traces"`
+	Sessions      int               `json:"sessions"`
+	Turns         int               `json:"turns"`
+	Blocks        int               `json:"blocks"` // distinct
+	PromptTokens  int64             `json:"prompt_tokens"`
+	OutputTokens  int64             `json:"output_tokens"`
+	Skipped       []Skipped         `json:"skipped"`    // traces left out as invalid, in order
+	Unknown       map[string]int    `json:"unknown"`    // keys and types tolerated, by name
+	UnknownIn     map[string]string `json:"unknown_in"` // id of the first trace that has it, by name
+	Dropped       int               `json:"dropped"`    // subagents that stand before any request
+	Ambiguous     int               `json:"ambiguous"`  // markers whose clock was guessed
+	MaxBlockSize  int               `json:"max_block_size"`
+	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
+	Seams         int               `json:"seams"`
+	Unclassified  int               `json:"unclassified"` // requests without ids among side chains
+	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
+	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
+	Rules         TimeRules         `json:"rules"`
 }
 
 // Skipped is a trace that was left out.

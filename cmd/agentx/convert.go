@@ -134,7 +134,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) 
 		return nil, adviseConvert(err)
 	}
 	if n := len(r.PassedOver); n > 0 {
-		o.Warn("%d entries passed over, for example %s: not files whose names end in .json, .jsonl, .jsonl.zst or .jsonl.gz", n, r.PassedOver[0])
+		o.Warn("%d entries passed over, not files whose names end in .json, .jsonl, .jsonl.zst or .jsonl.gz: %s", n, strings.Join(r.PassedOver[:min(n, 10)], ", "))
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {

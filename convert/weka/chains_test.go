@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // turnsOf scans a list of requests, as it stands in a vector, and puts it on the root clock.
@@ -40,7 +42,7 @@ func TestChains(t *testing.T) {
 		}
 		Seams, Unclassified int
 	}
-	vectors(t, "chains", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "chains", func(t *testing.T, in in, want want) {
 		rules := Default()
 		override(&rules.SeamMaxGap, in.SeamMaxGap)
 		override(&rules.SeamMinOverlap, in.SeamMinOverlap)
@@ -83,7 +85,7 @@ func TestClassification(t *testing.T) {
 		Group           *[2]int
 	}
 	type want struct{ Class, Suffix string }
-	vectors(t, "classification", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "classification", func(t *testing.T, in in, want want) {
 		names := map[string]int{in.MainModel: 0}
 		var list []turn
 		for _, q := range in.Requests {
@@ -126,7 +128,7 @@ func TestWorkerGroups(t *testing.T) {
 			Group    *[2]int
 		}
 	}
-	vectors(t, "worker_groups", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "worker_groups", func(t *testing.T, in in, want want) {
 		rules := Default()
 		rules.WorkerGroupMin = in.GroupMin
 		_, list := turnsOf(t, in.Requests)
@@ -152,7 +154,7 @@ func TestInheritance(t *testing.T) {
 		SystemTokens int64 `json:"system_tokens"`
 		Base, First  []int64
 	}
-	vectors(t, "inheritance", func(t *testing.T, in in, want struct{ Counts [2]int64 }) {
+	fixtures.EachWeka(t, "inheritance", func(t *testing.T, in in, want struct{ Counts [2]int64 }) {
 		tool, system := inherit(in.BlockSize, in.ToolTokens, in.SystemTokens, idsOf(in.Base), idsOf(in.First))
 		assert.Equal(t, want.Counts, [2]int64{tool, system})
 	})

@@ -213,8 +213,8 @@ func TestEndToEnd(t *testing.T) {
 			checkConversation(t, n, w, plan, times, rules, c)
 		}
 	}
-	vectors(t, "end_to_end", check)
-	vectors(t, "end_to_end_release", check)
+	fixtures.EachWeka(t, "end_to_end", check)
+	fixtures.EachWeka(t, "end_to_end_release", check)
 }
 
 func checkConversation(t *testing.T, n int, w conversation, plan *mmapcache.Plan, times *mmapcache.Times, rules Rules, c content) {
@@ -320,7 +320,7 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 		Error   string
 	}
 	faults := map[string]Fault{"duplicate_agent": DuplicateID, "negative_branch_start": NegativeBranch}
-	vectors(t, "branches", func(t *testing.T, in endToEnd, want want) {
+	fixtures.EachWeka(t, "branches", func(t *testing.T, in endToEnd, want want) {
 		profiles := []string{in.Profile}
 		if in.Profile == "both" {
 			profiles = []string{"default", "aiperf"}
@@ -389,7 +389,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 	}
 	faults := map[string]Fault{"join_before_spawn": JoinBeforeSpawn, "negative_branch_start": NegativeBranch,
 		"prefix": PrefixTooLong, "duplicate_agent": DuplicateID, "id-range": IDRange}
-	vectors(t, "refusals", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "refusals", func(t *testing.T, in in, want want) {
 		rules := AIPerf()
 		var times *mmapcache.Times
 		var plan *mmapcache.Plan
@@ -436,7 +436,7 @@ func TestSubagentPlans(t *testing.T) {
 			Times     []float64
 		}
 	}
-	vectors(t, "subagent_plan", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "subagent_plan", func(t *testing.T, in in, want want) {
 		text, err := json.Marshal(map[string]any{"id": in.TraceID, "models": []string{}, "block_size": in.BlockSize, "hash_id_scope": "local",
 			"requests": []any{map[string]any{"t": 0, "type": "n", "model": "m", "in": 0, "out": 0}, in.Marker}})
 		require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestRequestFilter(t *testing.T) {
 		End    *int64 `json:"end_offset_ms"`
 		MaxISL *int64 `json:"max_isl"`
 	}
-	vectors(t, "request_filter", func(t *testing.T, in in, want struct{ Retained []int }) {
+	fixtures.EachWeka(t, "request_filter", func(t *testing.T, in in, want struct{ Retained []int }) {
 		tr := &Trace{BlockSize: 64}
 		for _, q := range in.Requests {
 			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, In: q.In}})
@@ -490,7 +490,7 @@ func TestCausalCache(t *testing.T) {
 			HashIDs []int64 `json:"hash_ids"`
 		}
 	}
-	vectors(t, "prefix_cache", func(t *testing.T, in in, want struct{ Causal [][2]uint32 }) {
+	fixtures.EachWeka(t, "prefix_cache", func(t *testing.T, in in, want struct{ Causal [][2]uint32 }) {
 		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal, Models: []string{"m"}}
 		for _, q := range in.Requests {
 			r := Request{T: q.T, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}
@@ -519,7 +519,7 @@ func TestCacheScopes(t *testing.T) {
 			HashIDs []int64 `json:"hash_ids"`
 		}
 	}
-	vectors(t, "prefix_cache_scopes", func(t *testing.T, in in, want struct{ Legacy [][2]int }) {
+	fixtures.EachWeka(t, "prefix_cache_scopes", func(t *testing.T, in in, want struct{ Legacy [][2]int }) {
 		caches := map[string]*GlobalCache{}
 		got := make([]int, len(in.Requests))
 		for k, q := range in.Requests {
@@ -543,7 +543,7 @@ func TestReplayScopes(t *testing.T) {
 		AgentID   *string `json:"agent_id"`
 		SessionID string  `json:"session_id"`
 	}
-	vectors(t, "replay_scope", func(t *testing.T, in in, want struct{ Assigned, Parsed string }) {
+	fixtures.EachWeka(t, "replay_scope", func(t *testing.T, in in, want struct{ Assigned, Parsed string }) {
 		s := mmapcache.Session{ID: in.SessionID, Kind: mmapcache.Flat}
 		if in.AgentID != nil {
 			s.Kind, s.Agent = mmapcache.Subagent, *in.AgentID
@@ -562,7 +562,7 @@ func TestModelMaps(t *testing.T) {
 			Inner []string
 		}
 	}
-	vectors(t, "model_map", func(t *testing.T, in in, want struct{ Map map[string]string }) {
+	fixtures.EachWeka(t, "model_map", func(t *testing.T, in in, want struct{ Map map[string]string }) {
 		var p mmapcache.Plan
 		for outer, e := range in.Elements {
 			if e.Model != nil {
@@ -657,8 +657,8 @@ func TestToolShape(t *testing.T) {
 			}
 		}
 	}
-	vectors(t, "tool_shape", check)
-	vectors(t, "conversation", check)
+	fixtures.EachWeka(t, "tool_shape", check)
+	fixtures.EachWeka(t, "conversation", check)
 }
 
 // toolsOf returns which messages of a turn's prompt are tool results, and of which turns.

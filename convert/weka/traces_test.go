@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -294,8 +295,8 @@ func TestWholeTraces(t *testing.T) {
 			}
 		}
 	}
-	vectors(t, "end_to_end", check)
-	vectors(t, "end_to_end_release", check)
+	fixtures.EachWeka(t, "end_to_end", check)
+	fixtures.EachWeka(t, "end_to_end_release", check)
 }
 
 func TestBranches(t *testing.T) {
@@ -314,7 +315,7 @@ func TestBranches(t *testing.T) {
 		Dropped []string
 		First   map[string]float64 `json:"first_times_ms"`
 	}
-	vectors(t, "branches", func(t *testing.T, in wholeTrace, want want) {
+	fixtures.EachWeka(t, "branches", func(t *testing.T, in wholeTrace, want want) {
 		profiles := []string{in.Profile}
 		if in.Profile == "both" {
 			profiles = []string{"default", "aiperf"}
@@ -429,7 +430,7 @@ func TestPublicTraces(t *testing.T) {
 			ID string `json:"branch_id"`
 		}
 	}
-	vectors(t, "corpus", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "corpus", func(t *testing.T, in in, want want) {
 		in.Trace = publicTrace(t, in.File, in.SHA256)
 		c, err := in.convert(in.rules())
 		require.NoError(t, err)
@@ -503,7 +504,7 @@ func TestRefusals(t *testing.T) {
 			StartOffset   *int64 `json:"start_offset"`
 		}
 	}
-	vectors(t, "refusals", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "refusals", func(t *testing.T, in in, want want) {
 		in.ThinkTimeOnly = in.Options.ThinkTimeOnly
 		rules := in.rules()
 		rules.StartOffset = in.Options.StartOffset

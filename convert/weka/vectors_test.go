@@ -18,21 +18,6 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// vectors runs one section of the specification's vectors: check decodes input and wanted output.
-func vectors[In, Want any](t *testing.T, section string, check func(t *testing.T, in In, want Want)) {
-	list, err := fixtures.Weka(section)
-	require.NoError(t, err)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) {
-			var in In
-			var want Want
-			require.NoError(t, json.Unmarshal(v.In, &in))
-			require.NoError(t, json.Unmarshal(v.Want, &want))
-			check(t, in, want)
-		})
-	}
-}
-
 func u64(t *testing.T, s string) uint64 {
 	v, err := strconv.ParseUint(s, 10, 64)
 	require.NoError(t, err)
@@ -61,7 +46,7 @@ func TestValidation(t *testing.T) {
 		Unknown int
 		Fault   string
 	}
-	vectors(t, "validation", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "validation", func(t *testing.T, in in, want want) {
 		text := []byte(in.Trace)
 		if in.TextHex != nil {
 			var err error
@@ -94,7 +79,7 @@ func TestEffectiveBlockSize(t *testing.T) {
 		Declared int64
 		Override *int
 	}
-	vectors(t, "effective_block_size", func(t *testing.T, in in, want struct {
+	fixtures.EachWeka(t, "effective_block_size", func(t *testing.T, in in, want struct {
 		BlockSize uint32 `json:"block_size"`
 	}) {
 		rules := Default()
@@ -131,7 +116,7 @@ func TestMarkerTimes(t *testing.T) {
 		Times      []float64
 		Ambiguous  bool
 	}
-	vectors(t, "marker_times", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "marker_times", func(t *testing.T, in in, want want) {
 		m := Marker{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
 		if d := in.Marker.DurationMS; d != nil {
 			m.HasDuration, m.DurationMS = true, *d
@@ -163,10 +148,10 @@ func TestSeeds(t *testing.T) {
 		Identifier string
 		Child      *string
 	}
-	vectors(t, "derive", func(t *testing.T, in in, want seed) {
+	fixtures.EachWeka(t, "derive", func(t *testing.T, in in, want seed) {
 		assert.Equal(t, u64(t, want.Seed), deriveSeed(in.Root, in.Identifier))
 	})
-	vectors(t, "base_seed", func(t *testing.T, in in, want seed) {
+	fixtures.EachWeka(t, "base_seed", func(t *testing.T, in in, want seed) {
 		child := deriveSeed(in.Root, in.Identifier)
 		if in.Child != nil {
 			child = u64(t, *in.Child)
@@ -200,7 +185,7 @@ func TestMersenneTwister(t *testing.T) {
 		assert.Equal(t, list[0], m.below(3, n))
 		return list
 	}
-	vectors(t, "mt19937", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "mt19937", func(t *testing.T, in in, want want) {
 		var m mt19937x4
 		for lane := range 4 {
 			seeds := [4]uint64{11, 22, 33, 44}
@@ -211,14 +196,14 @@ func TestMersenneTwister(t *testing.T) {
 			}
 		}
 	})
-	vectors(t, "mt_uniform", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "mt_uniform", func(t *testing.T, in in, want want) {
 		assert.Equal(t, want.Draws, draws(u64(t, in.Seed), in.N, in.Count))
 	})
-	vectors(t, "block_seed", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "block_seed", func(t *testing.T, in in, want want) {
 		w := Drawer{base: []byte(in.BaseSeed)}
 		assert.Equal(t, u64(t, want.Seed), w.blockSeed(in.Scope, in.HashID))
 	})
-	vectors(t, "mt_draws", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "mt_draws", func(t *testing.T, in in, want want) {
 		w := Drawer{base: []byte(in.BaseSeed)}
 		assert.Equal(t, want.Draws, draws(w.blockSeed(in.Scope, in.HashID), in.N, len(want.Draws)))
 	})
@@ -245,18 +230,18 @@ func TestStarts(t *testing.T) {
 		X     string
 		Runs  [][2]int
 	}
-	vectors(t, "xxh3_start", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "xxh3_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
 		NewDrawer(Draws{Backend: XXH3, Seed: in.Seed}, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, in.BlockSize)
 		assert.Equal(t, want.Start, got[0])
 	})
-	vectors(t, "block_start", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "block_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
 		require.Equal(t, SHA256MT, in.Backend)
 		drawer(in.Backend, in.BaseSeed, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, 1)
 		assert.Equal(t, want.Start, got[0])
 	})
-	vectors(t, "block_content", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "block_content", func(t *testing.T, in in, want want) {
 		require.Equal(t, SHA256MT, in.Backend)
 		var tokens []int
 		for _, id := range in.HashIDs {
@@ -291,7 +276,7 @@ func TestScopeNames(t *testing.T) {
 		BlockSize int     `json:"block_size"`
 		AgentID   *string `json:"agent_id"`
 	}
-	vectors(t, "scope", func(t *testing.T, in in, want struct{ Scope string }) {
+	fixtures.EachWeka(t, "scope", func(t *testing.T, in in, want struct{ Scope string }) {
 		scope := ScopeAbsent
 		if in.Scope != nil {
 			scope = map[string]Scope{"local": ScopeLocal, "global": ScopeGlobal}[*in.Scope]
@@ -324,7 +309,7 @@ func TestFillerVectors(t *testing.T) {
 		}
 		return tokens
 	}
-	vectors(t, "filler", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "filler", func(t *testing.T, in in, want want) {
 		var seed string
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
 		got := drawer(SHA256MT, "0", in.CorpusLen).filler([]byte(seed), in.N)
@@ -336,7 +321,7 @@ func TestFillerVectors(t *testing.T) {
 		}
 		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
 	})
-	vectors(t, "xxh3_filler", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "xxh3_filler", func(t *testing.T, in in, want want) {
 		var seed int64
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
 		assert.Equal(t, u64(t, want.X), xxh3.HashSeed([]byte(in.String), uint64(seed)))
@@ -357,7 +342,7 @@ func TestGeometry(t *testing.T) {
 		BlockSize int `json:"block_size"`
 		IDs, In   int
 	}
-	vectors(t, "geometry", func(t *testing.T, in in, want Geometry) {
+	fixtures.EachWeka(t, "geometry", func(t *testing.T, in in, want Geometry) {
 		assert.Equal(t, want, geometry(in.BlockSize, in.IDs, in.In))
 		row := mmapcache.Turn{In: uint32(in.In), IDs: uint32(in.IDs)}
 		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
@@ -370,7 +355,7 @@ func TestMaxTokens(t *testing.T) {
 		MaxOSL   *int64 `json:"max_osl"`
 		Subagent bool
 	}
-	vectors(t, "max_tokens", func(t *testing.T, in in, want struct {
+	fixtures.EachWeka(t, "max_tokens", func(t *testing.T, in in, want struct {
 		MaxTokens int `json:"max_tokens"`
 	}) {
 		kind := mmapcache.Main
@@ -387,7 +372,7 @@ func TestCaps(t *testing.T) {
 		BlockSize int `json:"block_size"`
 		Turns     []recorded
 	}
-	vectors(t, "caps", func(t *testing.T, in in, want struct{ Caps []*int }) {
+	fixtures.EachWeka(t, "caps", func(t *testing.T, in in, want struct{ Caps []*int }) {
 		for _, repaired := range []bool{true, false} {
 			assert.Equal(t, want.Caps, capsOf(in.BlockSize, in.Turns, repaired))
 		}
@@ -528,7 +513,7 @@ func TestWire(t *testing.T) {
 			Messages []string
 		}
 	}
-	vectors(t, "wire", func(t *testing.T, in in, want struct{ Wire [][]string }) {
+	fixtures.EachWeka(t, "wire", func(t *testing.T, in in, want struct{ Wire [][]string }) {
 		var wire []string
 		for k, turn := range in.Turns {
 			wire = accumulate(wire, turn.Reset, turn.Messages)
@@ -608,8 +593,8 @@ func TestConversations(t *testing.T) {
 			assert.Equal(t, want.TrailingNonUser, trailing)
 		}
 	}
-	vectors(t, "conversation", check)
-	vectors(t, "length_mismatch", check)
+	fixtures.EachWeka(t, "conversation", check)
+	fixtures.EachWeka(t, "length_mismatch", check)
 }
 
 func TestInit(t *testing.T) {
@@ -625,7 +610,7 @@ func TestInit(t *testing.T) {
 		EndsWithUser bool `json:"ends_with_user"`
 		Error        string
 	}
-	vectors(t, "init", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "init", func(t *testing.T, in in, want want) {
 		plan, err := planOf(t, "t", in.BlockSize, in.ToolTokens, in.SystemTokens, []recorded{{HashIDs: in.HashIDs, In: in.In}}, "repaired")
 		if want.Error != "" {
 			var e *Error
@@ -655,7 +640,7 @@ func TestTruncate(t *testing.T) {
 		Disturbed *int
 	}
 	roles := map[string]mmapcache.Role{"system": mmapcache.System, "user": mmapcache.User, "assistant": mmapcache.Assistant}
-	vectors(t, "truncate", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "truncate", func(t *testing.T, in in, want want) {
 		b := buffer{blockSize: in.BlockSize, plan: &mmapcache.Plan{}}
 		next := uint32(0)
 		for _, s := range in.Segments {
@@ -702,7 +687,7 @@ func TestTruncate(t *testing.T) {
 
 func TestInputKind(t *testing.T) {
 	type in struct{ Requests []recorded }
-	vectors(t, "input_kind", func(t *testing.T, in in, want struct{ Kinds []*string }) {
+	fixtures.EachWeka(t, "input_kind", func(t *testing.T, in in, want struct{ Kinds []*string }) {
 		plan, err := planOf(t, "t", 64, 0, 0, in.Requests, "repaired")
 		require.NoError(t, err)
 		for k, w := range want.Kinds {
@@ -723,7 +708,7 @@ func TestPrefixCache(t *testing.T) {
 		}
 	}
 	type want struct{ Legacy [][2]uint32 }
-	vectors(t, "prefix_cache", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "prefix_cache", func(t *testing.T, in in, want want) {
 		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal, Models: []string{"m"}}
 		for _, q := range in.Requests {
 			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, Model: 0, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})

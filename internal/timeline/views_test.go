@@ -11,21 +11,6 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// wekaVectors runs one section of the weka vectors.
-func wekaVectors[In, Want any](t *testing.T, section string, check func(t *testing.T, in In, want Want)) {
-	list, err := fixtures.Weka(section)
-	require.NoError(t, err)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) {
-			var in In
-			var want Want
-			require.NoError(t, json.Unmarshal(v.In, &in))
-			require.NoError(t, json.Unmarshal(v.Want, &want))
-			check(t, in, want)
-		})
-	}
-}
-
 func TestWarpMapVectors(t *testing.T) {
 	type in struct {
 		Starts []float64
@@ -35,7 +20,7 @@ func TestWarpMapVectors(t *testing.T) {
 		Map  [][2]float64
 		Gaps [][4]float64
 	}
-	wekaVectors(t, "warp_map", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "warp_map", func(t *testing.T, in in, want want) {
 		w := NewWarp(in.Starts, in.Cap)
 		gaps := [][4]float64{}
 		for _, g := range w.gaps {
@@ -56,7 +41,7 @@ func TestWarpTimingVectors(t *testing.T) {
 		}
 		Cap float64 `json:"cap_s"`
 	}
-	wekaVectors(t, "warp_timing", func(t *testing.T, in in, want struct{ Turns [][3]*float64 }) {
+	fixtures.EachWeka(t, "warp_timing", func(t *testing.T, in in, want struct{ Turns [][3]*float64 }) {
 		var turns []Recorded
 		var starts []float64
 		for _, q := range in.Requests {
@@ -86,7 +71,7 @@ func TestPredecessorVectors(t *testing.T) {
 			After   []ref
 		}
 	}
-	wekaVectors(t, "predecessors", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "predecessors", func(t *testing.T, in in, want want) {
 		var streams []Stream
 		number := map[string]int{}
 		for id, list := range in.Streams {
@@ -199,7 +184,7 @@ func TestSelectionVectors(t *testing.T) {
 		Peaks, Kept []int
 		Error       string
 	}
-	wekaVectors(t, "selection", func(t *testing.T, in in, want want) {
+	fixtures.EachWeka(t, "selection", func(t *testing.T, in in, want want) {
 		var peaks []int
 		for _, tr := range in.Traces {
 			peak := 0

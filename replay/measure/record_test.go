@@ -12,21 +12,6 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-func group[In, Want any](t *testing.T, name string, check func(t *testing.T, in In, want Want)) {
-	raw, err := fixtures.Replay(name)
-	require.NoError(t, err)
-	var list []struct {
-		Name string
-		In   In
-		Want Want
-	}
-	require.NoError(t, json.Unmarshal(raw, &list))
-	require.NotEmpty(t, list)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) { check(t, v.In, v.Want) })
-	}
-}
-
 // example is a record with every field set.
 func example() Record {
 	return Record{
@@ -102,7 +87,7 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 	type want struct {
 		ITL float64 `json:"inter_token_latency_ms"`
 	}
-	group(t, "request_arithmetic", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "request_arithmetic", func(t *testing.T, in in, want want) {
 		r := Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
 		itl, ok := r.ITL()
 		require.True(t, ok)
@@ -148,7 +133,7 @@ func TestVectorsBucket(t *testing.T) {
 		Grace     bool `json:"include_grace"`
 	}
 	type want struct{ Bucket Bucket }
-	group(t, "bucket", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "bucket", func(t *testing.T, in in, want want) {
 		category := ""
 		switch {
 		case in.Cancelled:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // good is a request that was due at t, sent late, and answered with n tokens.
@@ -138,7 +140,7 @@ func TestThroughputWindow(t *testing.T) {
 		Window         string
 		Seconds, Value *float64
 	}
-	group(t, "throughput_window", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "throughput_window", func(t *testing.T, in in, want want) {
 		if want.Window != "benchmark" {
 			t.Skip("ThroughputWindow = phase is not built")
 		}

@@ -12,22 +12,6 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// vectors decodes a group of replay vectors that hold under the default preset and runs each as a subtest.
-func vectors[In, Want any](t *testing.T, group string, check func(t *testing.T, in In, want Want)) {
-	raw, err := fixtures.Replay(group)
-	require.NoError(t, err)
-	var list []struct {
-		Name, Profile string
-		In            In
-		Want          Want
-	}
-	require.NoError(t, json.Unmarshal(raw, &list))
-	require.NotEmpty(t, list)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) { check(t, v.In, v.Want) })
-	}
-}
-
 type wantMessage struct {
 	Fields [][]*string
 	Data   string
@@ -64,7 +48,7 @@ func messages(pieces ...[]byte) []wantMessage {
 func TestVectorsSSE(t *testing.T) {
 	type in struct{ Text, Hex string }
 	type want struct{ Messages []wantMessage }
-	vectors(t, "sse", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "sse", func(t *testing.T, in in, want want) {
 		data := []byte(in.Text)
 		if in.Hex != "" {
 			var err error
@@ -94,7 +78,7 @@ func TestVectorsUsage(t *testing.T) {
 		}
 		return &n
 	}
-	vectors(t, "usage", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "usage", func(t *testing.T, in in, want want) {
 		payload := []byte(`{"usage":` + string(in.Usage) + `}`)
 		skimmed, sure := skimEvent(payload)
 		decoded := decodeEvent(payload)
@@ -119,7 +103,7 @@ func TestVectorsOverflowText(t *testing.T) {
 		Needles []string
 	}
 	type want struct{ Overflow bool }
-	vectors(t, "overflow_text", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "overflow_text", func(t *testing.T, in in, want want) {
 		c, err := New("http://host", Options{Needles: in.Needles})
 		require.NoError(t, err)
 		require.Equal(t, want.Overflow, c.judge(HTTPStatus, 400, "400 Bad Request: "+in.Body).Overflow())
@@ -192,7 +176,7 @@ func TestVectorsRequest(t *testing.T) {
 		}
 		Metrics map[string]any
 	}
-	vectors(t, "request", func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "request", func(t *testing.T, in in, want want) {
 		if in.Transport != "" || in.CancelledAt != 0 || in.Status != 0 {
 			t.Skip("of the transport")
 		}

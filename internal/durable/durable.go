@@ -1,19 +1,26 @@
-// Package durable makes files and directories appear whole or not at all, on local disks and on NFS.
+// Package durable makes files and directories appear whole or not at all, on local disks and on NFS, and says who may
+// make them.
 //
 // The order is always the same: everything is written under a staging name, every file is synced, the staging
 // directory is synced, one rename puts it under its final name, and the directory above is synced. A crash at any
-// instant leaves the final name absent or complete. What a crash leaves of the staging directory is never read.
+// instant leaves the final name absent or complete. What a crash leaves of the staging directory is never read, and swept
+// (sweep.go).
+//
+// Where many processes want the same, one holds a lease and makes it while the others wait (lease.go). Who only reads
+// waits for nobody; it may leave a note that it is there (use.go).
+//
+// What is made below a root is as open to group and others as the directory that it is made in, whatever the umask: a
+// root that its owner has opened for a group stays usable for the group.
 package durable
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
+	"time"
 )
 
 // StagingDir is the directory below a root in which unfinished directories live.
@@ -25,6 +32,10 @@ type Options struct {
 	Step func(name, path string) error
 	// Sync forces an open file or directory to disk; nil is (*os.File).Sync. Tests that build much leave it out.
 	Sync func(*os.File) error
+	// Beat is the time between two heartbeats of a lease; 0 is DefaultBeat.
+	Beat time.Duration
+	// Lease is the claim under which directories are made: they can be published only as long as it is held. It may be nil.
+	Lease *Lease
 }
 
 func (o Options) step(name, path string) error {
@@ -53,27 +64,53 @@ func (o Options) sync(path string) error {
 	return errors.Join(force(f), f.Close())
 }
 
-// mkdirAll creates a directory and those above it, and syncs the directory above each that was not there.
-func (o Options) mkdirAll(path string) error {
+// mkdirAll creates a directory, root or below it, and those above it, and syncs the directory above each that was not
+// there.
+func (o Options) mkdirAll(root, path string) error {
 	if err := o.step("mkdir", path); err != nil {
 		return err
 	}
-	var above []string
+	var missing []string
 	for dir := filepath.Clean(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break // what is wrong with it MkdirAll will say
 		}
-		above = append(above, filepath.Dir(dir))
+		missing = append(missing, dir)
 	}
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return err
 	}
-	for _, dir := range above {
-		if err := o.sync(dir); err != nil {
+	for _, dir := range slices.Backward(missing) {
+		if len(dir) > len(root) { // below it
+			openLike(filepath.Dir(dir), dir)
+		}
+	}
+	for _, dir := range missing {
+		if err := o.sync(filepath.Dir(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// openLike makes a directory or file that was just created as open to group and others as the directory it is in. It is
+// best effort: what another process has created meanwhile is that process's business.
+func openLike(above, path string) {
+	like, err := os.Stat(above)
+	if err != nil {
+		return
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return
+	}
+	perm := like.Mode().Perm()
+	if !info.IsDir() {
+		perm &= 0o666
+	}
+	if want := info.Mode()&^0o077 | perm&0o077; want != info.Mode() { // the owner's bits, and setgid, stay
+		_ = os.Chmod(path, want)
+	}
 }
 
 // Dir is a directory under construction.
@@ -84,45 +121,24 @@ type Dir struct {
 }
 
 // NewDir creates a staging directory below root, which is created if need be. Its name tells host, boot and process
-// apart, so that no two builders ever share one and a person can tell whose it is: what a killed build leaves stays until
-// it is removed by hand.
+// apart, so that no two builders ever share one and a person, or Sweep, can tell whose it is.
 func NewDir(root string, opts Options) (*Dir, error) {
 	root = filepath.Clean(root)
 	staging := filepath.Join(root, StagingDir)
-	if err := opts.mkdirAll(staging); err != nil {
+	if opts.Lease != nil {
+		staging = opts.Lease.path
+	} else if err := opts.mkdirAll(root, staging); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(staging, stagingName())
-	if err := opts.step("mkdir", path); err != nil {
+	d := &Dir{root: root, path: filepath.Join(staging, newOwner().String()), opts: opts}
+	if err := opts.step("mkdir", d.path); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(path, 0o777); err != nil {
-		return nil, err
+	if err := os.Mkdir(d.path, 0o777); err != nil {
+		return nil, opts.Lease.explain(err)
 	}
-	return &Dir{root: root, path: path, opts: opts}, nil
-}
-
-// stagingName is host, boot id, pid and a random part.
-func stagingName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		boot = []byte("unknown")
-	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // crypto/rand never fails
-	clean := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if r == '/' || r == '_' || r < ' ' {
-				return '-'
-			}
-			return r
-		}, strings.TrimSpace(s))
-	}
-	return fmt.Sprintf("%s_%s_%d_%s", clean(host), clean(string(boot)), os.Getpid(), hex.EncodeToString(random[:]))
+	openLike(staging, d.path)
+	return d, nil
 }
 
 // Path returns the path of a file inside the staging directory.
@@ -133,7 +149,12 @@ func (d *Dir) Create(name string) (*os.File, error) {
 	if err := d.opts.step("create", d.Path(name)); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, d.opts.Lease.explain(err)
+	}
+	openLike(d.path, f.Name())
+	return f, nil
 }
 
 // Write writes a whole small file.
@@ -157,18 +178,18 @@ func (d *Dir) Root() string { return d.root }
 func (d *Dir) Publish(name string) (existed bool, err error) {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
 	parent := filepath.Dir(final)
-	if err := d.opts.mkdirAll(parent); err != nil {
+	if err := d.opts.mkdirAll(d.root, parent); err != nil {
 		return false, err
 	}
 	if err := d.syncAll(); err != nil {
-		return false, err
+		return false, d.opts.Lease.explain(err)
 	}
 	if err := d.opts.step("rename", final); err != nil {
 		return false, err
 	}
 	if err := os.Rename(d.path, final); err != nil {
 		if !errors.Is(err, fs.ErrExist) { // EEXIST or ENOTEMPTY: a directory of that name
-			return false, err
+			return false, d.opts.Lease.explain(err)
 		}
 		existed = true // perhaps by a builder that has not synced it yet
 	}
@@ -183,14 +204,18 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 }
 
 // Replace is Publish for a name that may hold a damaged directory, which is put aside first and then removed. Readers
-// that have its files open keep them.
+// that have its files open keep them. It is put aside beside the staging directory: who has lost the lease cannot do that.
 func (d *Dir) Replace(name string) error {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
 	trash := d.path + "_old"
 	if err := d.opts.step("rename", trash); err != nil {
 		return err
 	}
-	if err := os.Rename(final, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(final, trash); errors.Is(err, fs.ErrNotExist) {
+		if err := d.opts.Lease.explain(err); errors.Is(err, ErrLost) {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
 	_, err := d.Publish(name)
@@ -243,16 +268,22 @@ func (o Options) writeFile(path string, data []byte) error {
 }
 
 // Remove removes the directory name below root: it is renamed away first, so that nobody opens it half removed, and that
-// is on disk before anything is removed for good.
-func Remove(root, name string) error {
+// is on disk before anything is removed for good. Then inUse, if not nil, is asked once more: what came into use meanwhile
+// is put back, with the error that inUse gave.
+func Remove(root, name string, inUse func() error) error {
 	d, err := NewDir(root, Options{})
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(root, filepath.FromSlash(name))
-	err = os.Rename(path, d.Path("removed"))
-	if err == nil {
-		err = d.opts.sync(filepath.Dir(path))
+	removed := d.Path("removed")
+	if err = os.Rename(path, removed); err == nil {
+		if inUse != nil {
+			if err = inUse(); err != nil {
+				err = errors.Join(err, os.Rename(removed, path))
+			}
+		}
+		err = errors.Join(err, d.opts.sync(filepath.Dir(path)))
 	}
 	return errors.Join(err, d.Discard())
 }

@@ -233,8 +233,8 @@ func TestNoTwoBuildersShareAName(t *testing.T) {
 	assert.Len(t, seen, 20)
 	for _, name := range staging(t, root) {
 		parts := strings.Split(name, "_")
-		require.Len(t, parts, 4, "host, boot, process, chance")
-		assert.Equal(t, fmt.Sprint(os.Getpid()), parts[2])
+		require.Len(t, parts, 5, "host, boot, namespace, process, chance")
+		assert.Equal(t, fmt.Sprint(os.Getpid()), parts[3])
 	}
 }
 
@@ -249,11 +249,11 @@ func TestFilesAreNotOverwritten(t *testing.T) {
 func TestRemove(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
-	require.NoError(t, Remove(root, "kind/name"))
+	require.NoError(t, Remove(root, "kind/name", nil))
 	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
 	assert.DirExists(t, filepath.Join(root, "kind"))
 	assert.Empty(t, staging(t, root))
-	assert.ErrorIs(t, Remove(root, "kind/name"), fs.ErrNotExist)
+	assert.ErrorIs(t, Remove(root, "kind/name", nil), fs.ErrNotExist)
 	assert.Empty(t, staging(t, root))
 }
 

@@ -1,0 +1,377 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// never is for what nobody has made yet.
+func never() (bool, error) { return false, nil }
+
+// kill ends the heartbeats of a lease as kill -9 would, and no more. What its process was is rewritten to another
+// machine's, so that nobody here can know of it but by its silence.
+func (l *Lease) kill(t *testing.T) {
+	close(l.stop)
+	l.done.Wait()
+	far := owner{host: "far", boot: "b", pids: "1", pid: 1, once: newOwner().once}
+	beat := "beat." + far.String() + "."
+	require.NoError(t, os.Rename(l.beatPath(l.count), filepath.Join(l.path, beat+"000000")))
+	l.beat, l.count = beat, 0
+	l.stop = make(chan struct{})
+}
+
+// revive lets a killed lease, one that was only slow, beat again.
+func (l *Lease) revive() { l.done.Go(l.keep) }
+
+func acquire(t *testing.T, root string, w Waiting) *Lease {
+	t.Helper()
+	l, err := Acquire(t.Context(), root, "thing", never, w, Options{})
+	require.NoError(t, err)
+	return l
+}
+
+func TestOneHolderAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		var holders, most, got atomic.Int32
+		for range 20 {
+			go func() {
+				l := acquire(t, root, Waiting{})
+				most.Store(max(most.Load(), holders.Add(1)))
+				time.Sleep(time.Minute) // twelve heartbeats: nobody takes it for dead
+				holders.Add(-1)
+				got.Add(1)
+				assert.NoError(t, l.Context().Err())
+				assert.NoError(t, l.Release())
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(21 * time.Minute)
+		synctest.Wait()
+		assert.EqualValues(t, 20, got.Load())
+		assert.EqualValues(t, 1, most.Load())
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// Who waits is told for whom, and uses what was made instead of making it again.
+func TestWaitingEndsWhenItIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		first := acquire(t, root, Waiting{})
+		var made atomic.Bool
+		reports := 0
+		go func() {
+			time.Sleep(10 * time.Minute)
+			made.Store(true)
+		}()
+		begin := time.Now()
+		l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { return made.Load(), nil }, Waiting{Report: func(holder string, waited time.Duration) {
+			reports++
+			assert.Equal(t, here().text(), holder)
+			assert.Equal(t, time.Since(begin), waited)
+		}}, Options{})
+		require.NoError(t, err)
+		assert.Nil(t, l)
+		assert.InDelta(t, 600, time.Since(begin).Seconds(), 0.6)
+		assert.InDelta(t, 1200, reports, 2)
+		require.NoError(t, first.Release())
+		l, err = Acquire(t.Context(), root, "thing", func() (bool, error) { return true, nil }, Waiting{}, Options{})
+		require.NoError(t, err)
+		assert.Nil(t, l)
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// What was made between the last look and the claim is found after it.
+func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
+	root, asked := t.TempDir(), 0
+	l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { asked++; return asked == 2, nil }, Waiting{}, Options{})
+	require.NoError(t, err)
+	assert.Nil(t, l)
+	assert.Equal(t, 2, asked)
+	assert.Empty(t, staging(t, root))
+
+	broken := errors.New("broken")
+	asked = 0
+	_, err = Acquire(t.Context(), root, "thing", func() (bool, error) {
+		if asked++; asked == 2 {
+			return false, broken
+		}
+		return false, nil
+	}, Waiting{}, Options{})
+	require.ErrorIs(t, err, broken)
+	assert.Empty(t, staging(t, root))
+}
+
+// F9: a holder killed with -9, of whom nothing is known but that its heartbeats have stopped, is replaced within three.
+func TestF09KilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
+	for _, into := range []time.Duration{0, time.Second, DefaultBeat - 1, DefaultBeat} {
+		synctest.Test(t, func(t *testing.T) {
+			root := t.TempDir()
+			first := acquire(t, root, Waiting{})
+			result := make(chan *Lease)
+			go func() { result <- acquire(t, root, Waiting{}) }() // it is waiting already
+			time.Sleep(time.Hour + into)
+			synctest.Wait()
+			first.kill(t)
+			killed := time.Now()
+			second := <-result
+			assert.LessOrEqual(t, time.Since(killed), 3*DefaultBeat)
+			assert.Greater(t, time.Since(killed), 2*DefaultBeat, "a late heartbeat is not death")
+			third := time.Now()
+			second.kill(t)
+			last := acquire(t, root, Waiting{}) // it comes after the death
+			assert.LessOrEqual(t, time.Since(third), 3*DefaultBeat)
+			require.NoError(t, last.Release())
+			assert.Empty(t, staging(t, root))
+		})
+	}
+}
+
+// On the machine of the holder nobody has to wait for its silence.
+func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		l := acquire(t, root, Waiting{})
+		l.kill(t)
+		dead := here()
+		dead.pid = 1 << 29 // above every limit of pids
+		require.NoError(t, os.Rename(l.beatPath(0), filepath.Join(l.path, "beat."+dead.String()+".000000")))
+		begin := time.Now()
+		next := acquire(t, root, Waiting{Limit: -1})
+		assert.Zero(t, time.Since(begin))
+		require.NoError(t, next.Release())
+	})
+}
+
+// A claim with nobody in it, of one killed between its two first steps, is taken over too.
+func TestEmptyClaimIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		require.NoError(t, os.MkdirAll(claimPath(root, "thing", 7), 0o777))
+		begin := time.Now()
+		l := acquire(t, root, Waiting{})
+		assert.LessOrEqual(t, time.Since(begin), 3*DefaultBeat)
+		assert.Equal(t, claimPath(root, "thing", 8), l.path)
+		require.NoError(t, l.Release())
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// The fence: one who was only slow cannot publish, make or replace anything any more, and learns why.
+func TestSlowHolderCannotPublishAfterItWasReplaced(t *testing.T) {
+	for name, end := range map[string]func(*Dir) error{
+		"publish": publish,
+		"replace": func(d *Dir) error { return d.Replace("kind/name") },
+		"write":   func(d *Dir) error { return d.Write("c", nil) },
+		"new":     func(d *Dir) error { _, err := NewDir(d.root, d.opts); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				root := t.TempDir()
+				slow := acquire(t, root, Waiting{})
+				opts := Options{Lease: slow}
+				d, err := NewDir(root, opts)
+				require.NoError(t, err)
+				require.NoError(t, d.Write("a", []byte("slow")))
+				slow.kill(t)
+				next := acquire(t, root, Waiting{})
+				require.NoError(t, build(root, Options{Lease: next}, publish))
+				if name == "new" {
+					require.NoError(t, next.Release())
+					next = acquire(t, root, Waiting{}) // of the same generation as the slow one's
+					require.Equal(t, slow.path, next.path)
+					_, err := NewDir(root, Options{Lease: next})
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, end(d), ErrLost)
+				}
+				slow.revive()
+				<-slow.Context().Done()
+				require.ErrorIs(t, context.Cause(slow.Context()), ErrLost)
+				require.NoError(t, slow.Release())
+				assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")), "what the other one made")
+				require.NoError(t, next.Context().Err())
+				require.NoError(t, next.Release())
+				assert.Empty(t, staging(t, root))
+			})
+		})
+	}
+}
+
+// Of many who find a dead holder one takes over.
+func TestOneTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		acquire(t, root, Waiting{}).kill(t)
+		var holders atomic.Int32
+		for range 10 {
+			go func() {
+				l := acquire(t, root, Waiting{})
+				assert.EqualValues(t, 1, holders.Add(1))
+				time.Sleep(time.Second)
+				holders.Add(-1)
+				assert.NoError(t, l.Release())
+			}()
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// A holder who beats between the judgement and the takeover keeps its claim.
+func TestTakeoverStopsWhereTheHolderIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		first := acquire(t, root, Waiting{})
+		first.kill(t)
+		begin := time.Now()
+		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, path string) error {
+			if name == "claim" && time.Since(begin) < 4*DefaultBeat {
+				require.NotEmpty(t, path)
+				require.True(t, first.renew())
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+		assert.Greater(t, time.Since(begin), 5*DefaultBeat, "the silence was counted anew")
+		require.NoError(t, l.Release())
+	})
+}
+
+// A heartbeat that the server does not answer is not taken for the holder's silence: it did not answer us either.
+func TestSlowServerIsNoDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		first := acquire(t, root, Waiting{})
+		first.kill(t)
+		looked := 0
+		var answered time.Time
+		hang := Options{Step: func(name, path string) error {
+			if looked++; name == "mkdir" && looked <= 10 {
+				time.Sleep(2 * DefaultBeat)
+				answered = time.Now()
+			}
+			return nil
+		}}
+		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, hang)
+		require.NoError(t, err)
+		assert.Greater(t, time.Since(answered), 2*DefaultBeat)
+		require.NoError(t, l.Release())
+	})
+}
+
+func TestLimitsOfWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		first := acquire(t, root, Waiting{})
+		begin := time.Now()
+		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: -1}, Options{})
+		require.ErrorIs(t, err, ErrBusy)
+		assert.ErrorContains(t, err, fmt.Sprint("process ", os.Getpid()))
+		assert.Zero(t, time.Since(begin))
+		_, err = Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, Options{})
+		require.ErrorIs(t, err, ErrBusy)
+		assert.InDelta(t, 60, time.Since(begin).Seconds(), 0.6)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		_, err = Acquire(ctx, root, "thing", never, Waiting{}, Options{})
+		require.ErrorIs(t, err, context.Canceled)
+		other, err := Acquire(t.Context(), root, "another", never, Waiting{Limit: -1}, Options{})
+		require.NoError(t, err, "names do not disturb each other")
+		require.NoError(t, other.Release())
+		require.NoError(t, first.Release())
+	})
+}
+
+// Every step of a lease fails in turn: an error, and nothing is left that would keep anybody waiting.
+func TestEveryFailingStepOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, dead := range []bool{false, true} {
+			for fail := 1; ; fail++ {
+				root := t.TempDir()
+				if dead {
+					require.NoError(t, os.MkdirAll(claimPath(root, "thing", 1), 0o777))
+				}
+				w := &world{}
+				opts := w.options()
+				step := opts.Step
+				opts.Step = func(name, path string) error {
+					if err := step(name, path); err != nil {
+						return err
+					}
+					steps := 0
+					for _, s := range w.steps {
+						if s != "mkdir "+StagingDir {
+							steps++
+						}
+					}
+					if name != "mkdir" && steps == fail {
+						return errFull
+					}
+					return nil
+				}
+				l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, opts)
+				if err == nil {
+					require.NoError(t, l.Release())
+					assert.Greater(t, fail, 2)
+					break
+				}
+				require.ErrorIs(t, err, errFull)
+				left := staging(t, root)
+				if dead {
+					left = left[1:]
+				}
+				assert.Empty(t, left, "step %d of %v", fail, w.steps)
+			}
+		}
+	})
+}
+
+// An error of one heartbeat is not the loss of the lease: the next one may do.
+func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := 0
+		l, err := Acquire(t.Context(), t.TempDir(), "thing", never, Waiting{}, Options{Step: func(name, _ string) error {
+			if name == "beat" {
+				if beats++; beats%2 == 0 {
+					return syscall.EIO
+				}
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+		time.Sleep(10*DefaultBeat + 1)
+		synctest.Wait()
+		assert.Equal(t, 10, beats)
+		assert.NoError(t, l.Context().Err())
+		assert.Equal(t, 5, l.count)
+		require.NoError(t, l.Release())
+	})
+}
+
+// The answer to a heartbeat may be lost, though the server has done it.
+func TestHeartbeatWhoseAnswerWasLost(t *testing.T) {
+	l := acquire(t, t.TempDir(), Waiting{})
+	require.NoError(t, os.Rename(l.beatPath(0), l.beatPath(1)))
+	assert.True(t, l.renew())
+	assert.Equal(t, 1, l.count)
+	require.NoError(t, l.Release())
+}

@@ -1,0 +1,97 @@
+package durable
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// owner tells a process, and one thing that it does, from every other on every machine.
+type owner struct {
+	host string
+	boot string // id of the boot of the machine: two machines never share one
+	pids string // namespace in which pid counts; unknown where it cannot be read
+	pid  int
+	once string // random
+}
+
+const unknown = "unknown"
+
+// here is the owner that this process is, without the random part.
+var here = sync.OnceValue(func() owner {
+	read := func(text string, err error) string {
+		clean := strings.Map(func(r rune) rune {
+			if r == '/' || r == '_' || r <= ' ' {
+				return '-'
+			}
+			return r
+		}, strings.TrimSpace(text))
+		if err != nil || clean == "" {
+			return unknown
+		}
+		return clean
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	o := owner{host: read(os.Hostname()), boot: read(string(boot), err), pids: unknown, pid: os.Getpid()}
+	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil { // pid:[4026531836]
+		o.pids = strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
+	}
+	return o
+})
+
+func newOwner() owner {
+	o := here()
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // crypto/rand never fails
+	o.once = hex.EncodeToString(random[:])
+	return o
+}
+
+// String is the owner as a name of a file: host_boot_namespace_pid_random.
+func (o owner) String() string {
+	return fmt.Sprintf("%s_%s_%s_%d_%s", o.host, o.boot, o.pids, o.pid, o.once)
+}
+
+// text names the owner to a person.
+func (o owner) text() string { return fmt.Sprintf("process %d on %s", o.pid, o.host) }
+
+func parseOwner(name string) (o owner, ok bool) {
+	parts := strings.Split(name, "_")
+	if len(parts) != 5 {
+		return o, false
+	}
+	pid, err := strconv.Atoi(parts[3])
+	return owner{host: parts[0], boot: parts[1], pids: parts[2], pid: pid, once: parts[4]}, err == nil && pid > 0
+}
+
+// dead reports whether the owner is a process of this machine that is surely no more.
+func (o owner) dead() bool {
+	me := here()
+	if o.boot == unknown || o.pids == unknown || o.boot != me.boot || o.pids != me.pids {
+		return false
+	}
+	return errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH)
+}
+
+// elsewhere is for how long something of another machine must have been silent to count as left behind.
+const elsewhere = time.Hour
+
+// left reports whether the owner is gone for good: dead, or silent for longer than three beats before the last boot of
+// this host, or for an hour and three beats anywhere else.
+func (o owner) left(silent, beat time.Duration) bool {
+	me := here()
+	switch {
+	case o.boot != unknown && o.boot == me.boot && o.pids == me.pids && o.pids != unknown:
+		return o.dead()
+	case o.host == me.host && o.boot != me.boot:
+		return silent > 3*beat
+	}
+	return silent > elsewhere+3*beat
+}

@@ -1,0 +1,214 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// deadPid is above every limit of pids.
+const deadPid = 1 << 29
+
+// as is this machine's owner with something changed.
+func as(change func(*owner)) owner {
+	o := newOwner()
+	change(&o)
+	return o
+}
+
+func TestOwnersHaveNames(t *testing.T) {
+	o := newOwner()
+	got, ok := parseOwner(o.String())
+	assert.True(t, ok)
+	assert.Equal(t, o, got)
+	for _, bad := range []string{"", "a_b_c_d", "a_b_c_x_e", "a_b_c_-1_e", "a_b_c_0_e", "a_b_c_1_e_f"} {
+		_, ok := parseOwner(bad)
+		assert.False(t, ok, bad)
+	}
+}
+
+// Who has left: the table of rules.
+func TestWhoIsGone(t *testing.T) {
+	const beat = time.Second
+	dead := func(o *owner) { o.pid = deadPid }
+	for _, c := range []struct {
+		what   string
+		who    owner
+		silent time.Duration
+		want   bool
+	}{
+		{"this process", newOwner(), 1000 * time.Hour, false},
+		{"a dead process of this machine", as(dead), 0, true},
+		{"a dead process in another container of this machine", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour, false},
+		{"the same, long silent", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour + 4*time.Second, true},
+		{"this host before its last boot", as(func(o *owner) { o.boot = "b" }), 4 * time.Second, true},
+		{"a machine that calls itself like this one, and beats", as(func(o *owner) { o.boot = "b" }), 2 * time.Second, false},
+		{"another machine", as(func(o *owner) { o.host, o.boot = "h", "b" }), time.Hour, false},
+		{"another machine, long silent", as(func(o *owner) { o.host, o.boot = "h", "b" }), time.Hour + 4*time.Second, true},
+		{"a clock that goes back", as(func(o *owner) { o.host, o.boot = "h", "b" }), -time.Hour, false},
+		{"nobody knows", owner{}, time.Hour, false},
+	} {
+		assert.Equal(t, c.want, c.who.left(c.silent, beat), c.what)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	root := t.TempDir()
+	list, err := Sweep(filepath.Join(root, "nothing"), time.Now(), false)
+	require.NoError(t, err)
+	assert.Empty(t, list)
+
+	now, err := Now(root)
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), now, time.Hour)
+	assert.Empty(t, staging(t, root))
+	old := now.Add(-2 * time.Hour)
+	put := func(name, inside string, at time.Time) string {
+		path := filepath.Join(root, StagingDir, name)
+		require.NoError(t, os.MkdirAll(path, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(path, inside), []byte("12345"), 0o666))
+		require.NoError(t, os.Chtimes(path, at, at))
+		return name
+	}
+	dead, far := as(func(o *owner) { o.pid = deadPid }), as(func(o *owner) { o.host, o.boot = "h", "b" })
+	mine := newOwner()
+	var gone, stay []string
+	gone = append(gone,
+		put(dead.String(), "f", now),
+		put("thing.000001", "beat."+dead.String()+".000007", now),
+		put("thing.000002", "beat."+far.String()+".000007", old),
+		put("empty.000001", "stray", old),
+	)
+	stay = append(stay,
+		put(mine.String(), "f", old),
+		put("mine.000001", "beat."+mine.String()+".000007", old),
+		put("far.000001", "beat."+far.String()+".000007", now),
+		put("young.000001", "stray", now),
+		put("notes of a stranger", "f", old),
+		put("notes.txt", "f", old),
+	)
+	require.NoError(t, os.WriteFile(filepath.Join(root, StagingDir, "file.000001"), nil, 0o666))
+	stay = append(stay, "file.000001")
+
+	found, err := Sweep(root, now, true)
+	require.NoError(t, err)
+	var names []string
+	for _, l := range found {
+		names = append(names, filepath.Base(l.Path))
+		assert.EqualValues(t, 5, l.Bytes)
+		assert.NotEmpty(t, l.Owner)
+	}
+	assert.ElementsMatch(t, gone, names)
+	assert.ElementsMatch(t, append(gone, stay...), staging(t, root), "a dry run removes nothing")
+	again, err := Sweep(root, now, false)
+	require.NoError(t, err)
+	assert.Equal(t, found, again)
+	assert.ElementsMatch(t, stay, staging(t, root))
+}
+
+func TestUse(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "notes")
+	u := NoteUse(root, dir, []string{"a", "b"})
+	dead := as(func(o *owner) { o.pid = deadPid })
+	require.NoError(t, os.WriteFile(filepath.Join(dir, dead.String()+useSuffix), []byte("c\n"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "stranger.use"), []byte("d\n"), 0o666))
+	users, left, err := InUse(dir, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"a": here().text(), "b": here().text()}, users)
+	require.Len(t, left, 1)
+	assert.Equal(t, dead.text(), left[0].Owner)
+	u.Close()
+	users, _, err = InUse(dir, time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, users)
+	users, left, err = InUse(filepath.Join(root, "nowhere"), time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, users)
+	assert.Empty(t, left)
+
+	require.NoError(t, os.WriteFile(filepath.Join(root, "file"), nil, 0o666))
+	none := NoteUse(root, filepath.Join(root, "file", "dir"), []string{"a"}) // as on a read-only file system
+	none.Close()
+}
+
+// A note is written anew, so that other machines see that it is not left behind.
+func TestNotesBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		u := NoteUse(root, root, []string{"a"})
+		old := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(u.path, old, old))
+		time.Sleep(useBeat + 1)
+		synctest.Wait()
+		info, err := os.Stat(u.path)
+		require.NoError(t, err)
+		assert.NotEqual(t, old.Unix(), info.ModTime().Unix())
+		users, _, err := InUse(root, info.ModTime())
+		require.NoError(t, err)
+		assert.Len(t, users, 1)
+		u.Close()
+	})
+}
+
+// What comes into use while it is being removed is put back whole.
+func TestRemovePutsBackWhatIsInUse(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, build(root, Options{}, publish))
+	taken := errors.New("in use")
+	err := Remove(root, "kind/name", func() error {
+		assert.Nil(t, files(t, filepath.Join(root, "kind", "name")), "nobody opens it half removed")
+		return taken
+	})
+	require.ErrorIs(t, err, taken)
+	assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
+	assert.Empty(t, staging(t, root))
+	require.NoError(t, Remove(root, "kind/name", func() error { return nil }))
+	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
+}
+
+// F19: what is made below a root is as open as the root, under any umask, and no more.
+func TestF19SharedRootsUnderAnyUmask(t *testing.T) {
+	for _, c := range []struct{ root, umask, dir, file os.FileMode }{
+		{0o775 | os.ModeSetgid, 0o077, 0o775 | os.ModeSetgid, 0o664},
+		{0o770, 0o077, 0o770, 0o660},
+		{0o700, 0o000, 0o700, 0o600},
+		{0o755, 0o002, 0o755, 0o644},
+		{0o750, 0o022, 0o750, 0o640},
+	} {
+		root := filepath.Join(t.TempDir(), "root")
+		require.NoError(t, os.Mkdir(root, 0o777))
+		require.NoError(t, os.Chmod(root, c.root))
+		require.NoError(t, umasked(c.umask, func() error {
+			l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{})
+			if err != nil {
+				return err
+			}
+			info, err := os.Stat(l.path)
+			require.NoError(t, err)
+			assert.Equal(t, c.dir, info.Mode()&(os.ModePerm|os.ModeSetgid))
+			NoteUse(root, filepath.Join(root, ".use"), nil).Close()
+			return errors.Join(build(root, Options{Lease: l}, publish), l.Release())
+		}))
+		for name, want := range map[string]os.FileMode{
+			"kind": c.dir, "kind/name": c.dir, "kind/name/a": c.file, StagingDir: c.dir, ".use": c.dir,
+		} {
+			info, err := os.Stat(filepath.Join(root, name))
+			require.NoError(t, err)
+			assert.Equal(t, want, info.Mode()&(os.ModePerm|os.ModeSetgid), "%s below %v with umask %v", name, c.root, c.umask)
+		}
+	}
+	above := t.TempDir()
+	require.NoError(t, os.Chmod(above, 0o777))
+	root := filepath.Join(above, "root")
+	require.NoError(t, umasked(0o077, func() error { return build(root, Options{}, publish) }))
+	info, err := os.Stat(root)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "a root that is made keeps to the umask")
+}

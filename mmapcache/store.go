@@ -189,7 +189,7 @@ func Remove(root, key string) (freed int64, err error) {
 	}
 	remove := func(kind, key string) error {
 		size := describe(root, kind, key).Bytes
-		if err := durable.Remove(root, kind+"/"+key); err != nil {
+		if err := durable.Remove(root, kind+"/"+key, nil); err != nil {
 			return err
 		}
 		freed += size

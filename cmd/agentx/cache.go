@@ -27,7 +27,7 @@ path that convert printed, or 8 characters or more of its key.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCacheList(), newCacheInfo(), newCachePath(), newCacheVerify(), newCacheRemove())
+	cmd.AddCommand(newCacheList(), newCacheInfo(), newCachePath(), newCacheExplain(), newCacheVerify(), newCacheWarm(), newCachePull(), newCacheGC(), newCachePin(), newCacheUnpin(), newCacheRemove())
 	return cmd
 }
 

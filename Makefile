@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-race fuzz lint bench
+.PHONY: demo build test test-long test-race test-arrow fuzz lint bench
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -18,9 +18,11 @@ build:
 test:
 	CGO_ENABLED=0 go test ./...
 
-# What takes minutes: all 600 public traces, digest by digest and token by token. They lie in ../shared or it skips.
+# What takes minutes: all 600 public traces, digest by digest and token by token (they lie in ../shared or it skips);
+# conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every
+# bit flipped and every file cut everywhere.
 test-long:
-	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 30m -v ./convert
+	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert
 
 # Every parser against what no one would write. FUZZTIME=10m for a release.
 FUZZTIME ?= 30s
@@ -35,6 +37,21 @@ fuzz:
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
 	go test -race -short ./convert ./hfsource ./internal/... ./mmapcache ./replay/...
+
+# The tables of a cache as pyarrow, polars and duckdb see them: of the demo, and of ARROW_INPUT. Their packages come from
+# PyPI, or it skips.
+ARROW := $(CACHE)/venv-arrow
+test-arrow: build
+	@command -v python3 >/dev/null || { echo "test-arrow: skipped: there is no python3"; exit 0; }; \
+	test -e $(ARROW)/complete || { \
+		python3 -m venv --clear $(ARROW) && \
+		$(ARROW)/bin/pip install --quiet pyarrow==26.0.1 polars==2.1.0 duckdb==2.0.0 && \
+		touch $(ARROW)/complete; } || { echo "test-arrow: skipped: no environment with pyarrow: see above"; exit 0; }; \
+	set -e; for input in demo $(ARROW_INPUT); do \
+		echo "== $$input"; \
+		out=$$(./agentx convert $$input --cache $(CACHE) --quiet); \
+		$(ARROW)/bin/python contrib/check-arrow.py $$(echo "$$out" | tail -n 1); \
+	done
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }

@@ -49,7 +49,7 @@ var imports = map[string][]string{
 		"github.com/google/uuid",
 	},
 	"cmd/agentx": {
-		"convert", "convert/demo", "convert/weka", "hfsource", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"convert", "convert/demo", "convert/weka", "hfsource", "internal/durable", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},

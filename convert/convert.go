@@ -38,8 +38,12 @@ type Options struct {
 
 	Workers     int  // traces at a time; 0: one per core
 	Force       bool // build although it is there
+	VerifyHit   bool // build beside what is found, and compare
 	SkipInvalid bool // leave invalid traces out, counted, instead of failing
 	Strict      bool // refuse input with unknown keys
+
+	Wait    time.Duration                                   // for another builder of the same part, as in durable.Waiting
+	Waiting func(part, holder string, waited time.Duration) // called while it waits; may be nil
 
 	Version  string                                      // of the program, for the provenance
 	Progress func(stage string, done int64, total int64) // called from several goroutines; may be nil
@@ -71,14 +75,42 @@ type Result struct {
 	InputBytes int64 // of the files as they lie
 	Bytes      int64 // on disk, all parts
 	PassedOver []string
-	Stages     map[string]time.Duration // resolve, plan, arenas, fill, publish
+	Stages     map[string]time.Duration // resolve, plan, arenas, fill, publish, and wait and verify where there was such
 	Parts      map[string]PartResult
 }
 
-// Convert prepares the dataset of the inputs, or finds it prepared. On an error nothing half-written is left; a build that
-// is killed leaves its staging directory, until that is removed by hand.
+// found reports whether something was there before.
+func (r *Result) found() bool {
+	for _, p := range r.Parts {
+		if p.Hit {
+			return true
+		}
+	}
+	return false
+}
+
+// Convert prepares the dataset of the inputs, or finds it prepared. Of several processes that want the same part one
+// builds it, and the others wait and use it. On an error nothing half-written is left; what a build that is killed leaves
+// is in nobody's way, and swept by agentx cache gc.
 func Convert(ctx context.Context, o Options) (*Result, error) {
-	c := conversion{o: o, result: &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}}}
+	c := newConversion(o)
+	err := c.resolved(ctx, func() error {
+		if err := mmapcache.CheckRoot(o.Root); err != nil {
+			return err
+		}
+		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.found() {
+			return err
+		}
+		return c.stage("verify", func() error { return c.compare(ctx) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.result, nil
+}
+
+func newConversion(o Options) *conversion {
+	c := &conversion{o: o, result: &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}}}
 	if c.o.Workers <= 0 {
 		c.o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -89,14 +121,7 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 		c.o.Warn = func(string, ...any) {}
 	}
 	c.o.Source.Workers = c.o.Workers
-	err := c.run(ctx)
-	if c.snapshot != nil {
-		err = errors.Join(err, c.snapshot.Close())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.result, nil
+	return c
 }
 
 // conversion is one run of Convert.
@@ -105,7 +130,19 @@ type conversion struct {
 	result   *Result
 	snapshot *hfsource.Snapshot
 	prompts  prompts
-	probes   Probes
+	wanted   map[string]*manifest.Manifest // by kind: keys and what they are made of
+}
+
+// resolved fixes what is to be converted, by content, and runs f.
+func (c *conversion) resolved(ctx context.Context, f func() error) error {
+	err := c.stage("resolve", func() error { return c.resolve(ctx) })
+	if err == nil {
+		err = f()
+	}
+	if c.snapshot != nil {
+		err = errors.Join(err, c.snapshot.Close())
+	}
+	return err
 }
 
 // stage runs one stage and adds the time it took.
@@ -117,9 +154,12 @@ func (c *conversion) stage(name string, f func() error) error {
 }
 
 func (c *conversion) run(ctx context.Context) error {
-	if err := c.stage("resolve", func() error { return c.resolve(ctx) }); err != nil {
-		return err
+	var names []string
+	for kind, m := range c.wanted {
+		names = append(names, kind+"/"+m.Key)
 	}
+	use := mmapcache.NoteUse(c.o.Root, names...) // so that nobody removes a part before the dataset names it
+	defer use.Close()
 	structure, err := c.structure(ctx)
 	if err != nil {
 		return err
@@ -128,14 +168,14 @@ func (c *conversion) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	starts, err := c.starts(ctx, structure.Key, arenas)
+	starts, err := c.starts(ctx, arenas)
 	if err != nil {
 		return err
 	}
 	return c.dataset(ctx, structure, starts, arenas)
 }
 
-// resolve fixes everything mutable to content: input files, corpus and tokenizer by digest.
+// resolve fixes everything mutable to content: input files, corpus and tokenizer by digest. Then all keys are known.
 func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.prompts, err = resolvePrompts(c.o.Corpus, c.o.Tokenizer); err != nil {
 		return err
@@ -146,24 +186,49 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.o.Draws.Backend == weka.SHA256MT {
 		c.o.Draws.Stream = c.prompts.stream
 	}
-	c.probes = Probe(c.o.Rules, c.o.Draws)
 	c.result.InputBytes = c.snapshot.Bytes()
 	c.result.PassedOver = c.snapshot.PassedOver
-	return nil
+	c.wanted, err = wanted(c.o.Rules, c.o.Draws, c.snapshot, c.prompts)
+	return err
 }
 
-// found returns the manifest of a part that is there and whole by the sizes of its files.
-func (c *conversion) found(kind string, image any) (*manifest.Manifest, error) {
-	m, err := manifest.New(kind, image)
-	if err != nil || c.o.Force {
-		return nil, err
+// part finds a directory, or makes it while others that want the same wait. With again it is made although it is there.
+func (c *conversion) part(ctx context.Context, kind string, again bool, make func(context.Context, *mmapcache.Builder) error) (*manifest.Manifest, error) {
+	key := c.wanted[kind].Key
+	if !again {
+		there, err := mmapcache.Lookup(c.o.Root, kind, key)
+		if errors.Is(err, manifest.ErrDamaged) {
+			c.o.Warn("%v: it is built again", err)
+		} else if err != nil || there != nil {
+			return c.note(there, true), err
+		}
 	}
-	there, err := mmapcache.Lookup(c.o.Root, kind, m.Key)
-	if errors.Is(err, manifest.ErrDamaged) {
-		c.o.Warn("%v: it is built again", err)
-		return nil, nil
+	for {
+		lease, there, err := mmapcache.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.Durable)
+		if err != nil || there != nil {
+			return c.note(there, true), err
+		}
+		m, err := c.build(lease, kind, make)
+		if err := lease.Release(); err != nil {
+			c.o.Warn("%v: others may wait for a while", err)
+		}
+		if !errors.Is(err, durable.ErrLost) {
+			return c.note(m, false), err
+		}
+		c.o.Warn("%v: waiting for that", err)
 	}
-	return there, err
+}
+
+// waiting says how to wait for another builder, and counts it as a stage.
+func (c *conversion) waiting(kind string) durable.Waiting {
+	last := time.Duration(0)
+	return durable.Waiting{Limit: c.o.Wait, Report: func(holder string, waited time.Duration) {
+		c.result.Stages["wait"] += waited - last
+		last = waited
+		if c.o.Waiting != nil {
+			c.o.Waiting(kind, holder, waited)
+		}
+	}}
 }
 
 // there says whether a part still is: one that was found may have been removed since by cache rm, which knows nothing of
@@ -182,88 +247,97 @@ func (c *conversion) there(part *manifest.Manifest) error {
 	return fmt.Errorf("part %s: %w: run convert again", filepath.Join(c.o.Root, part.Kind, part.Key), err)
 }
 
-// note records a part.
+// note records a part, if there is one.
 func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
-	c.result.Parts[m.Kind] = PartResult{m.Key, hit}
+	if m != nil {
+		c.result.Parts[m.Kind] = PartResult{m.Key, hit}
+	}
 	return m
 }
 
-// build makes one part and publishes it.
-func (c *conversion) build(ctx context.Context, kind string, image any, sources bool, make func(*mmapcache.Builder) error) (*manifest.Manifest, error) {
-	b, err := mmapcache.NewBuilder(c.o.Root, kind, image, c.o.Durable)
+// build makes one directory and publishes it.
+func (c *conversion) build(lease *durable.Lease, kind string, make func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
+	ctx, opts := lease.Context(), c.o.Durable
+	opts.Lease = lease
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, durable.ErrLost) {
+			err = cause
+		}
+	}()
+	b, err := mmapcache.NewBuilder(c.o.Root, kind, c.wanted[kind].PreImage, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Discard()
-	if err := make(b); err != nil {
+	if err := make(ctx, b); err != nil {
 		return nil, err
 	}
-	var m *manifest.Manifest
 	err = c.stage("publish", func() (err error) {
-		m, err = b.Publish(ctx, c.provenance(sources))
+		m, err = b.Publish(ctx, c.provenance(kind))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("publish %s %s: %w", kind, b.Key(), err)
 	}
-	return c.note(m, false), nil
+	return m, nil
 }
 
-func (c *conversion) provenance(sources bool) mmapcache.Provenance {
+func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	p := mmapcache.Provenance{Created: c.o.Now().UTC(), Host: host, Agentx: c.o.Version}
-	if !sources {
-		return p
-	}
-	for _, f := range c.snapshot.Files {
-		path := f.Path
-		if abs, err := filepath.Abs(path); err == nil && path != "-" && c.o.Source.Embedded[path] == nil {
-			path = abs
+	switch kind {
+	case mmapcache.StructureKind, mmapcache.DatasetKind:
+		for _, f := range c.snapshot.Files {
+			path := f.Path
+			if path != "-" && c.o.Source.Embedded[path] == nil {
+				path = absolute(path)
+			}
+			p.Sources = append(p.Sources, mmapcache.Source{Path: path, Size: f.Size, SHA256: f.SHA256})
 		}
-		p.Sources = append(p.Sources, mmapcache.Source{Path: path, Size: f.Size, SHA256: f.SHA256})
+	case mmapcache.ArenasKind:
+		p.Corpus, p.Tokenizer = c.prompts.provenance(), c.o.Tokenizer
 	}
 	return p
 }
 
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
 // structure finds or builds the tables.
 func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) {
-	image := structureImage{maker: made(c.probes.Structure), Rules: c.o.Rules, Inputs: inputImages(c.snapshot)}
-	m, err := c.found(mmapcache.StructureKind, image)
+	m, err := c.part(ctx, mmapcache.StructureKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+		return c.stage("plan", func() error {
+			s, facts, err := plan(ctx, c.snapshot, c.o)
+			if err != nil {
+				return err
+			}
+			if err := c.judge(facts); err != nil {
+				return err
+			}
+			return b.BuildStructure(s, facts)
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	if m != nil {
-		if c.result.Facts, err = mmapcache.FactsOf(m); err != nil {
-			return nil, err
-		}
-		c.locate()
-		return c.note(m, true), c.judge()
-	}
-	var s *mmapcache.Structure
-	err = c.stage("plan", func() (err error) {
-		s, c.result.Facts, err = plan(ctx, c.snapshot, c.o)
-		return err
-	})
-	if err == nil {
-		err = c.judge()
-	}
-	if err != nil {
+	if c.result.Facts, err = mmapcache.FactsOf(m); err != nil {
 		return nil, err
 	}
-	m, err = c.build(ctx, mmapcache.StructureKind, image, true, func(b *mmapcache.Builder) error {
-		return c.stage("plan", func() error { return b.BuildStructure(s, c.result.Facts) })
-	})
-	c.locate()
-	return m, err
+	c.locate(&c.result.Facts)
+	return m, c.judge(c.result.Facts)
 }
 
 // locate adds the paths of this run to the skipped traces: the manifest, a pure function of its key, knows numbers.
-func (c *conversion) locate() {
-	for k := range c.result.Facts.Skipped {
-		s := &c.result.Facts.Skipped[k]
+func (c *conversion) locate(f *mmapcache.StructureFacts) {
+	for k := range f.Skipped {
+		s := &f.Skipped[k]
 		row := hfsource.Row{File: c.snapshot.Files[s.File-1].Path, Line: s.Line}
 		s.Where = row.Where()
 	}
@@ -271,8 +345,7 @@ func (c *conversion) locate() {
 
 // judge holds what is known of the traces against the flags, on a hit as on a build, before anything is published. A block
 // that is longer than the prompt corpus cannot be skipped: which traces make a structure does not depend on the corpus.
-func (c *conversion) judge() error {
-	f := c.result.Facts
+func (c *conversion) judge(f mmapcache.StructureFacts) error {
 	if len(f.Skipped) > 0 && !c.o.SkipInvalid {
 		first := f.Skipped[0]
 		return &InvalidError{first.Where, errors.New(first.Why)}
@@ -292,38 +365,26 @@ func (c *conversion) judge() error {
 
 // arenas finds or builds the prompt corpus.
 func (c *conversion) arenas(ctx context.Context) (*manifest.Manifest, error) {
-	m, err := c.found(mmapcache.ArenasKind, c.prompts.image)
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
-		return c.note(m, true), nil
-	}
-	return c.build(ctx, mmapcache.ArenasKind, c.prompts.image, false, func(b *mmapcache.Builder) error {
+	return c.part(ctx, mmapcache.ArenasKind, c.o.Force, func(_ context.Context, b *mmapcache.Builder) error {
 		return c.stage("arenas", func() error { return c.prompts.build(b) })
 	})
 }
 
 // starts finds or draws the places of blocks and fillers.
-func (c *conversion) starts(ctx context.Context, structureKey string, arenas *manifest.Manifest) (*manifest.Manifest, error) {
+func (c *conversion) starts(ctx context.Context, arenas *manifest.Manifest) (*manifest.Manifest, error) {
 	facts, err := mmapcache.ArenaFactsOf(arenas)
 	if err != nil {
 		return nil, err
 	}
-	image := startsImage{maker: made(c.probes.Starts), Structure: structureKey, Draws: c.o.Draws, Tokens: facts.Tokens}
-	m, err := c.found(mmapcache.StartsKind, image)
-	if err != nil {
-		return nil, err
+	if facts.Tokens != c.prompts.tokens {
+		return nil, fmt.Errorf("corpus %s has %d tokens, and not the %d that keys are made of: this agentx is broken", c.o.Corpus, facts.Tokens, c.prompts.tokens)
 	}
-	if m != nil {
-		return c.note(m, true), nil
-	}
-	s, err := mmapcache.OpenStructure(c.o.Root, structureKey)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return c.build(ctx, mmapcache.StartsKind, image, false, func(b *mmapcache.Builder) error {
+	return c.part(ctx, mmapcache.StartsKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+		s, err := mmapcache.OpenStructure(c.o.Root, c.wanted[mmapcache.StructureKind].Key)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
 		return c.stage("fill", func() error {
 			t, err := b.NewStarts(s.Structure.Blocks()+s.Structure.Turns.Len(), facts.Tokens)
 			if err != nil {
@@ -340,34 +401,27 @@ func (c *conversion) starts(ctx context.Context, structureKey string, arenas *ma
 
 // dataset finds or publishes the manifest that names the parts.
 func (c *conversion) dataset(ctx context.Context, structure, starts, arenas *manifest.Manifest) error {
-	image := datasetImage{Format: mmapcache.Format, Structure: structure.Key, Starts: starts.Key, Arenas: arenas.Key}
 	built := false
 	for _, p := range c.result.Parts {
 		built = built || !p.Hit
 	}
-	m, err := c.found(mmapcache.DatasetKind, image)
+	m, err := c.part(ctx, mmapcache.DatasetKind, built, func(_ context.Context, b *mmapcache.Builder) error {
+		for _, part := range []*manifest.Manifest{structure, starts, arenas} {
+			if err := c.there(part); err != nil {
+				return err
+			}
+			b.Name(part)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if m == nil || built {
-		m, err = c.build(ctx, mmapcache.DatasetKind, image, true, func(b *mmapcache.Builder) error {
-			for _, part := range []*manifest.Manifest{structure, starts, arenas} {
-				if err := c.there(part); err != nil {
-					return err
-				}
-				b.Name(part)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		built = true
-	}
-	delete(c.result.Parts, mmapcache.DatasetKind)
 	r := c.result
-	r.Key, r.Hit = m.Key, !built
-	r.Path = filepath.Join(c.o.Root, mmapcache.DatasetKind, m.Key)
+	r.Key, r.Hit = m.Key, !built && r.Parts[mmapcache.DatasetKind].Hit
+	delete(r.Parts, mmapcache.DatasetKind)
+	mmapcache.Touch(c.o.Root, m.Key)
+	r.Path = mmapcache.DatasetPath(c.o.Root, m.Key)
 	r.Bytes, err = mmapcache.Size(c.o.Root, m.Key)
 	return err
 }

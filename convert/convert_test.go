@@ -150,7 +150,7 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 	}
 }
 
-func TestSecondRunOnlyReads(t *testing.T) {
+func TestF16SecondRunCopiesNothing(t *testing.T) {
 	o := options(t, "@demo")
 	first := o.convert(t)
 	require.NoError(t, filepath.WalkDir(o.Root, func(path string, e os.DirEntry, err error) error {

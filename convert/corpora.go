@@ -56,6 +56,17 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 	return p, nil
 }
 
+// provenance returns the name of the corpus, a path as an absolute one.
+func (p prompts) provenance() string {
+	if p.image.Corpus.Kind == "text" {
+		return p.name
+	}
+	if path, sonnet := strings.CutPrefix(p.name, "sonnet:"); sonnet {
+		return "sonnet:" + absolute(path)
+	}
+	return absolute(p.name)
+}
+
 func readCorpus(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,13 @@ func lines(t testing.TB, rows ...string) string {
 
 // options are those of a conversion of inputs into a root of its own, with a tiny corpus.
 func options(t testing.TB, inputs ...string) Options {
+	return plainOptions(filepath.Join(t.TempDir(), "root"), tinyCorpus(t, 300), inputs...)
+}
+
+func plainOptions(root, corpus string, inputs ...string) Options {
 	return Options{
-		Root: filepath.Join(t.TempDir(), "root"), Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
-		Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: tinyCorpus(t, 300),
+		Root: root, Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
+		Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
 		Durable: durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
 		Workers: 2, Version: "test", Now: func() time.Time { return time.Unix(0, 0) },
 	}
@@ -77,15 +82,18 @@ func withArenas(t testing.TB, o Options) Options {
 	return o
 }
 
-// filesOf reads every file below a root, by its path there, but for the provenance.
+// filesOf reads every file of a cache below a root, by its path there, but for the provenance.
 func filesOf(t testing.TB, root string) map[string]string {
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == manifest.ProvenanceName {
+		name, _ := filepath.Rel(root, path)
+		if err == nil && e.IsDir() && strings.HasPrefix(name, ".") && name != "." {
+			return fs.SkipDir // who is at work, and who uses what
+		}
+		if err != nil || e.IsDir() || e.Name() == manifest.ProvenanceName || name == e.Name() {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
 		files[name] = string(data)
 		return err
 	}))

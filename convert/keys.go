@@ -3,6 +3,7 @@ package convert
 import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -61,6 +62,32 @@ type datasetImage struct {
 
 func made(probe string) maker {
 	return maker{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
+}
+
+// wanted returns a manifest of every kind, with the key of what is to be made and what that key is made of.
+func wanted(rules weka.Rules, draws weka.Draws, inputs *hfsource.Snapshot, p prompts) (map[string]*manifest.Manifest, error) {
+	probes := Probe(rules, draws)
+	list := map[string]*manifest.Manifest{}
+	add := func(kind string, image any) (key string, err error) {
+		if list[kind], err = manifest.New(kind, image); err != nil {
+			return "", err
+		}
+		return list[kind].Key, nil
+	}
+	structure, err := add(mmapcache.StructureKind, structureImage{maker: made(probes.Structure), Rules: rules, Inputs: inputImages(inputs)})
+	if err != nil {
+		return nil, err
+	}
+	arenas, err := add(mmapcache.ArenasKind, p.image)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := add(mmapcache.StartsKind, startsImage{maker: made(probes.Starts), Structure: structure, Draws: draws, Tokens: p.tokens})
+	if err != nil {
+		return nil, err
+	}
+	_, err = add(mmapcache.DatasetKind, datasetImage{Format: mmapcache.Format, Structure: structure, Starts: starts, Arenas: arenas})
+	return list, err
 }
 
 func inputImages(s *hfsource.Snapshot) []inputImage {

@@ -35,10 +35,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 )
 
 // Version is that of the manifest file.
@@ -88,16 +91,32 @@ func Canonical(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var tree any
-	if err := d.Decode(&tree); err != nil {
+	tree, err := parse(raw)
+	if err != nil {
 		return nil, err
 	}
+	return compact(tree) // maps are written with sorted keys
+}
+
+// parse reads one JSON value. Numbers stay as they are written.
+func parse(raw []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
+}
+
+// compact writes a value as JSON without white space and without escapes for HTML.
+func compact(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(tree); err != nil { // maps are written with sorted keys
+	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
@@ -137,51 +156,99 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode reads the bytes of a manifest file. It accepts nothing but what Encode wrote. Errors wrap ErrDamaged.
+// Decode reads the bytes of a manifest file. It accepts nothing but what Encode wrote. Errors wrap ErrDamaged, but for
+// that about another version of the file.
 func Decode(data []byte) (*Manifest, error) {
 	at := bytes.LastIndex(data, []byte(digestLine))
 	if at < 0 {
 		return nil, fmt.Errorf("%w: no digest at the end: cut off?", ErrDamaged)
 	}
-	sum := Sum(data[:at])
+	body, sum := data[:at], Sum(data[:at])
 	if string(data[at:]) != digestLine+sum+"\"\n}\n" {
 		return nil, fmt.Errorf("%w: content does not match its digest", ErrDamaged)
 	}
-	var m Manifest
-	if err := json.Unmarshal(append(bytes.Clone(data[:at]), "\n}"...), &m); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
-	}
-	if m.Manifest != Version {
-		return nil, fmt.Errorf("manifest version %d: this agentx reads version %d", m.Manifest, Version)
-	}
-	canonical, err := Canonical(m.PreImage)
-	if err != nil || Sum(canonical) != m.Key {
-		return nil, fmt.Errorf("%w: key does not match its pre-image", ErrDamaged)
-	}
-	for _, f := range m.Files {
-		if f.Name == "" || f.Name != filepath.Base(f.Name) || strings.HasPrefix(f.Name, ".") || f.Size < 0 {
-			return nil, fmt.Errorf("%w: bad file entry %q", ErrDamaged, f.Name)
+	m := &Manifest{Digest: sum}
+	if !m.decode(body) || m.Manifest != Version {
+		var other struct { // another version may have another form
+			Manifest int `json:"manifest"`
 		}
-	}
-	m.PreImage = canonical
-	if again, err := m.Encode(); err != nil || !bytes.Equal(again, data) {
+		if json.Unmarshal(append(bytes.Clone(body), '}'), &other) == nil && other.Manifest != Version {
+			return nil, fmt.Errorf("manifest version %d: this agentx reads version %d: convert again, or use the agentx that made it", other.Manifest, Version)
+		}
 		return nil, fmt.Errorf("%w: not in the form in which manifests are written", ErrDamaged)
 	}
-	return &m, nil
+	if Sum(m.PreImage) != m.Key {
+		return nil, fmt.Errorf("%w: key does not match its pre-image", ErrDamaged)
+	}
+	if err := m.checkNames(); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
+	}
+	return m, nil
+}
+
+// checkNames refuses files and parts whose path could lead elsewhere, and two of one name.
+func (m *Manifest) checkNames() error {
+	seen := map[string]bool{FileName: true, ProvenanceName: true}
+	for _, f := range m.Files {
+		if !plain(f.Name) || f.Size < 0 || seen[f.Name] {
+			return fmt.Errorf("bad file entry %q", f.Name)
+		}
+		seen[f.Name] = true
+	}
+	for kind, p := range m.Parts {
+		if !plain(kind) || !plain(p.Key) {
+			return fmt.Errorf("bad part entry %q %q", kind, p.Key)
+		}
+	}
+	return nil
+}
+
+// plain reports whether a name is that of a file in its directory, and not a hidden one.
+func plain(name string) bool {
+	return name != "" && name == filepath.Base(name) && name[0] != '.' && !strings.Contains(name, "\x00")
+}
+
+// Open opens a file of a cache for reading and returns its size in bytes. It never waits: what is no regular file, a
+// pipe for example, gives an error that wraps ErrDamaged. The file is an *os.File.
+func Open(path string) (fs.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.EAGAIN) { // a file that somebody else has a lease on, which is given back soon
+		f, err = os.Open(path)
+	}
+	switch {
+	case errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ELOOP):
+		return nil, 0, fmt.Errorf("%s: %w: no regular file: %w", path, ErrDamaged, errors.Unwrap(err))
+	case err != nil:
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w: no regular file: %v", path, ErrDamaged, info.Mode())
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // Read reads the manifest of the cache in dir. A missing one gives an error that matches fs.ErrNotExist.
-func Read(dir string) (*Manifest, error) {
+func Read(dir string) (*Manifest, error) { return ReadThrough(Open, dir) }
+
+// ReadThrough is Read with another Open: tests put faults into it.
+func ReadThrough(open func(path string) (fs.File, int64, error), dir string) (*Manifest, error) {
 	path := filepath.Join(dir, FileName)
-	info, err := os.Stat(path)
+	f, size, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxSize {
-		return nil, fmt.Errorf("%s: %w: %d bytes", path, ErrDamaged, info.Size())
+	defer f.Close()
+	if size > maxSize {
+		return nil, fmt.Errorf("%s: %w: %d bytes", path, ErrDamaged, size)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	data := make([]byte, size)
+	if n, err := io.ReadFull(f, data); err == io.EOF || err == io.ErrUnexpectedEOF {
+		data = data[:n] // cut meanwhile
+	} else if err != nil {
 		return nil, err
 	}
 	m, err := Decode(data)

@@ -3,10 +3,13 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -132,6 +135,12 @@ func TestWhatIsEncodedDecodesToItself(t *testing.T) {
 		for _, n := range rapid.SliceOfDistinct(name, rapid.ID[string]).Draw(t, "files") {
 			m.Files = append(m.Files, File{n, rapid.Int64Min(0).Draw(t, "size"), rapid.String().Draw(t, "sum")})
 		}
+		for _, n := range rapid.SliceOfDistinct(name, rapid.ID[string]).Draw(t, "parts") {
+			if m.Parts == nil {
+				m.Parts = map[string]Part{}
+			}
+			m.Parts[n] = Part{Key: "k" + n, Digest: rapid.String().Draw(t, "digest")}
+		}
 		data, err := m.Encode()
 		require.NoError(t, err)
 		got, err := Decode(data)
@@ -180,25 +189,46 @@ func seal(text string) []byte {
 func TestSoundDigestOverNonsenseIsRefused(t *testing.T) {
 	good, err := example(t).Encode()
 	require.NoError(t, err)
-	for old, now := range map[string]string{
-		`"seed": 42`:           `"seed": 43`,                 // the key is no more that of the pre-image
-		`"b.bin"`:              `"../b.bin"`,                 // leads out of the directory
-		`"a.bin"`:              `""`,                         //
-		`"sha256": "00",`:      `"sha256": "00", "more": 1,`, // nothing but what Encode wrote
-		`"size": 1`:            `"size": -1`,
-		`"name": "a.bin"`:      `"name": ".hidden"`,
-		`"kind": "dataset",`:   "",
-		"{\n":                  "[\n",
-		`"facts"`:              `"fcats"`,
-		"\n  \"manifest\": 1,": "\n  \"manifest\": 1 ,",
+	for _, c := range [][2]string{
+		{`"seed": 42`, `"seed": 43`},      // the key is no more that of the pre-image
+		{`"a.bin"`, `"../a.bin"`},         // leads out of the directory
+		{`"a.bin"`, `"a/a.bin"`},          //
+		{`"a.bin"`, `""`},                 //
+		{`"a.bin"`, `".hidden"`},          //
+		{`"b.bin"`, `"b\u0000bin"`},       // no file can have that name
+		{`"b.bin"`, `"a.bin"`},            // twice
+		{`"b.bin"`, `"manifest.json"`},    // holds the digests of the others
+		{`"b.bin"`, `"provenance.json"`},  // has none
+		{`"key": "k1"`, `"key": "../k1"`}, // leads out of the root
+		{`"key": "k1"`, `"key": ""`},      //
+		{`"arenas": {`, `"../arenas": {`}, //
+		{`"size": 1`, `"size": -1`},
+		{`"sha256": "00",`, `"more": 1, "sha256": "00",`}, // nothing but what Encode wrote
+		{`"kind": "dataset",`, ""},
+		{"{\n", "[\n"},
+		{`"facts"`, `"fcats"`},
+		{"\n  \"manifest\": 1,", "\n  \"manifest\": 1 ,"},
 	} {
+		old, now := c[0], c[1]
 		require.Contains(t, string(good), old)
 		_, err := Decode(seal(strings.Replace(string(good), old, now, 1)))
 		assert.ErrorIs(t, err, ErrDamaged, now)
 	}
-	_, err = Decode(seal(strings.Replace(string(good), `"manifest": 1`, `"manifest": 2`, 1)))
-	assert.ErrorContains(t, err, "version 2: this agentx reads version 1")
-	assert.NotErrorIs(t, err, ErrDamaged, "another version is not damage")
+}
+
+// Another version is not damage: who reads that is told what to do. It may hold other things than this one.
+func TestAnotherVersion(t *testing.T) {
+	good, err := example(t).Encode()
+	require.NoError(t, err)
+	for _, now := range []string{`"manifest": 2`, `"files": "elsewhere", "manifest": 2`, `"manifest": 0`} {
+		_, err = Decode(seal(strings.Replace(string(good), `"manifest": 1`, now, 1)))
+		assert.ErrorContains(t, err, now[len(now)-1:]+": this agentx reads version 1: convert again, or use the agentx that made it")
+		assert.NotErrorIs(t, err, ErrDamaged)
+	}
+	_, err = Decode(seal(strings.Replace(string(good), `"manifest": 1`, `"manifest": 1, "files": 5`, 1)))
+	assert.ErrorIs(t, err, ErrDamaged, "of this version, and not as it should be")
+	_, err = Decode(seal("[" + digestLine))
+	assert.ErrorIs(t, err, ErrDamaged, "of none")
 }
 
 func TestRead(t *testing.T) {
@@ -229,6 +259,160 @@ func TestRead(t *testing.T) {
 	assert.ErrorContains(t, err, path+": damaged: 67108865 bytes", "before it is read")
 }
 
+// What stands in the place of a file and is none is said to be damaged, and nobody waits for it.
+func TestOpenTakesRegularFilesOnly(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	require.NoError(t, os.WriteFile(target, []byte("content"), 0o666))
+	path := filepath.Join(dir, FileName)
+	things := map[string]func() error{
+		"directory":         func() error { return os.Mkdir(path, 0o777) },
+		"pipe":              func() error { return syscall.Mkfifo(path, 0o666) },
+		"link to itself":    func() error { return os.Symlink(path, path) },
+		"link to a device":  func() error { return os.Symlink("/dev/null", path) },
+		"link to nothing":   func() error { return os.Symlink("nothing", path) },
+		"link to a regular": func() error { return os.Symlink("target", path) },
+		"regular":           func() error { return os.Link(target, path) },
+		"socket": func() error {
+			t.Chdir(dir) // the name of a socket must be short
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: FileName})
+			if err == nil {
+				l.SetUnlinkOnClose(false)
+				err = l.Close()
+			}
+			return err
+		},
+	}
+	for what, put := range things {
+		require.NoError(t, put(), what)
+		f, size, err := Open(path)
+		_, readErr := Read(dir)
+		require.NoError(t, os.Remove(path))
+		switch what {
+		case "regular", "link to a regular":
+			require.NoError(t, err)
+			assert.Equal(t, int64(7), size)
+			assert.IsType(t, (*os.File)(nil), f)
+			require.NoError(t, f.Close())
+			continue
+		case "link to nothing":
+			assert.ErrorIs(t, err, fs.ErrNotExist)
+		default:
+			assert.ErrorIs(t, err, ErrDamaged, what)
+			assert.ErrorContains(t, err, path+": damaged: no regular file", what)
+		}
+		assert.Equal(t, err.Error(), readErr.Error(), what)
+	}
+}
+
+// handle is an open file that fails when it is read, or ends early.
+type handle struct {
+	fs.File
+	err error
+}
+
+func (h handle) Read([]byte) (int, error) { return 0, h.err }
+
+func TestFaultsWhileReading(t *testing.T) {
+	dir := t.TempDir()
+	data, err := example(t).Encode()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, FileName), data, 0o666))
+	read := func(fault error) error {
+		_, err := ReadThrough(func(path string) (fs.File, int64, error) {
+			f, size, err := Open(path)
+			return handle{f, fault}, size, err
+		}, dir)
+		return err
+	}
+	assert.ErrorIs(t, read(syscall.ESTALE), syscall.ESTALE)
+	assert.NotErrorIs(t, read(syscall.EIO), ErrDamaged, "nothing is known of it")
+	assert.ErrorIs(t, read(io.EOF), ErrDamaged, "cut after it was opened")
+}
+
+// slowly is Decode the plain way: read as any JSON, and written again to see that it is the same.
+func slowly(data []byte) (*Manifest, error) {
+	at := bytes.LastIndex(data, []byte(digestLine))
+	var m Manifest
+	if err := json.Unmarshal(append(bytes.Clone(data[:at]), "\n}"...), &m); err != nil {
+		return nil, err
+	}
+	var err error
+	if m.PreImage, err = Canonical(m.PreImage); err != nil {
+		return nil, err
+	}
+	if m.Manifest != Version || Sum(m.PreImage) != m.Key || m.checkNames() != nil {
+		return nil, ErrDamaged
+	}
+	if again, err := m.Encode(); err != nil || !bytes.Equal(again, data) {
+		return nil, ErrDamaged
+	}
+	return &m, nil
+}
+
+// checkSlowly holds Decode against slowly.
+func checkSlowly(t require.TestingT, data []byte) *Manifest {
+	want, wantErr := slowly(data)
+	got, err := Decode(data)
+	if wantErr != nil {
+		require.Error(t, err, "%q", data)
+		return nil
+	}
+	require.NoError(t, err, "%q", data)
+	require.Equal(t, want, got)
+	return got
+}
+
+// rich is the body of a manifest with every kind of value in its facts.
+func rich(t require.TestingT) []byte {
+	m := example(t)
+	m.Facts = json.RawMessage(`{"":[],"a":[[1],[{}]],"b":{"x":{"z":-0.5e-7,"\u4e2d":null}},"n":"a\"\\\u0001\n\u2028\u007f\u00e9","t":[true,false,null,0,-1,12345678901234567890]}`)
+	data, err := m.Encode()
+	require.NoError(t, err)
+	require.NotNil(t, checkSlowly(t, data))
+	return data[:bytes.LastIndex(data, []byte(digestLine))]
+}
+
+// Sound digests over text that is nearly a manifest: what Decode takes is what would be written again.
+func TestDecodeIsStrict(t *testing.T) {
+	body := rich(t)
+	accepted := 0
+	check := func(body []byte) {
+		if checkSlowly(t, append(bytes.Clone(body), digestLine+Sum(body)+"\"\n}\n"...)) != nil {
+			accepted++
+		}
+	}
+	splice := func(from, to int, middle string) []byte {
+		return append(append(bytes.Clone(body[:from]), middle...), body[to:]...)
+	}
+	for k := range body {
+		check(body[:k])
+		for i, piece := range []string{"", " ", "\n", "0", "1", "9", "-", ".", "e", "E", "+", `"`, `\`, ",", ":", "{", "}", "[", "]", "{}", "[]", "a", "n", "null", "\x00", "\x1f", "\x7f", "\x80", "\xff", "<", "\u00e9", "\u2028", "\ufffd", `\u0041`, `\u00e9`, `\/`, `\n`, `\b`, `\u2028`} {
+			check(splice(k, k+(k+i)%2, piece)) // before a byte, or instead of it
+		}
+		for n := 1; n < 12 && k+n <= len(body); n++ {
+			check(splice(k, k+n, ""))
+		}
+	}
+	assert.Greater(t, accepted, 200, "facts may say other things")
+
+	for _, files := range [][]File{nil, {}} {
+		m := example(t)
+		m.Files, m.Parts = files, nil
+		data, err := m.Encode()
+		require.NoError(t, err)
+		require.NotNil(t, checkSlowly(t, data))
+	}
+	require.Contains(t, string(body), `"size": 1`+"\n")
+	check(bytes.Replace(body, []byte(`"size": 1`+"\n"), []byte(`"size": -0`+"\n"), 1))
+	m := example(t)
+	m.Parts = nil
+	data, err := m.Encode()
+	require.NoError(t, err)
+	empty := strings.Replace(string(data), ",\n  \"pre_image\"", ",\n  \"parts\": {},\n  \"pre_image\"", 1)
+	require.Nil(t, checkSlowly(t, seal(empty)))
+}
+
 // Whatever stands before a right digest, it is refused or decodes to something that names no file elsewhere.
 func FuzzDecode(f *testing.F) {
 	m, err := New("starts", map[string]any{"seed": 42})
@@ -241,10 +425,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(body)
 	f.Add(bytes.Replace(body, []byte("starts.bin"), []byte("../starts.bin"), 1))
 	f.Add([]byte(`{"manifest":1`))
+	f.Add(rich(f))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		data := append(bytes.Clone(body), digestLine+Sum(body)+"\"\n}\n"...)
-		got, err := Decode(data)
-		if err != nil {
+		got := checkSlowly(t, data)
+		if got == nil {
 			return
 		}
 		require.Equal(t, Sum(got.PreImage), got.Key)

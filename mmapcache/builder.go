@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +24,9 @@ type Provenance struct {
 	Host    string    `json:"host"`
 	Agentx  string    `json:"agentx"`            // version of the program
 	Sources []Source  `json:"sources,omitempty"` // the input, in order
+
+	Corpus    string `json:"corpus,omitempty"`    // of arenas: name or path of the prompt corpus
+	Tokenizer string `json:"tokenizer,omitempty"` // of arenas
 }
 
 // Source is one input file.
@@ -51,14 +53,15 @@ func NewBuilder(root, kind string, preImage any, opts durable.Options) (*Builder
 	if err != nil {
 		return nil, fmt.Errorf("cache root %s: %w", root, err)
 	}
+	dropReadme(root)
 	return &Builder{dir: dir, manifest: m}, nil
 }
 
 // Key returns the directory's key.
 func (b *Builder) Key() string { return b.manifest.Key }
 
-// Discard removes what has been written. After Publish it does nothing. It is best effort: what it cannot remove, and
-// what a killed build leaves, stays in the staging directory of the cache root until it is removed by hand.
+// Discard removes what has been written. After Publish it does nothing. It is best effort: what it cannot remove is swept
+// later, as what a killed build leaves.
 func (b *Builder) Discard() { _ = b.dir.Discard() }
 
 // file writes one file and notes its size and digest.
@@ -224,15 +227,17 @@ func (b *Builder) Publish(ctx context.Context, p Provenance) (*manifest.Manifest
 	}
 	there, err := Lookup(root, m.Kind, m.Key)
 	switch {
+	case err != nil && !errors.Is(err, manifest.ErrDamaged): // nothing is known of what is there
+		return nil, err
 	case err == nil && there != nil && there.Digest != m.Digest:
 		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results; remove it with agentx cache rm", filepath.Join(root, m.Kind, m.Key))
 	case err == nil && there != nil:
 		v := Verification{}
-		if err := v.directory(ctx, root, there); err == nil && len(v.Damages) == 0 {
-			return there, b.dir.Discard()
-		}
-		if err := ctx.Err(); err != nil { // nothing is known of what is there
+		if err := v.directory(ctx, root, there); err != nil {
 			return nil, err
+		}
+		if len(v.Damages) == 0 {
+			return there, b.dir.Discard()
 		}
 	}
 	return m, b.dir.Replace(name)
@@ -241,24 +246,7 @@ func (b *Builder) Publish(ctx context.Context, p Provenance) (*manifest.Manifest
 // Lookup returns the manifest of a directory of a cache whose files are there in full size, nil where there is none.
 // An error about damage wraps manifest.ErrDamaged.
 func Lookup(root, kind, key string) (*manifest.Manifest, error) {
-	m, err := readManifest(root, kind, key, "")
-	dir := filepath.Join(root, kind, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, statErr := os.Stat(dir); statErr == nil {
-			return nil, fmt.Errorf("%s: %w: no manifest", dir, manifest.ErrDamaged)
-		}
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range m.Files {
-		info, err := os.Stat(filepath.Join(dir, f.Name))
-		if err != nil || info.Size() != f.Size {
-			return nil, fmt.Errorf("%s: %w: missing or not of its size", filepath.Join(dir, f.Name), manifest.ErrDamaged)
-		}
-	}
-	return m, nil
+	return realDisk().lookup(root, kind, key)
 }
 
 // FactsOf returns what the manifest of a structure says about it.

@@ -1,15 +1,22 @@
 package mmapcache
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
 
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -22,6 +29,8 @@ type Cache struct {
 	Facts     StructureFacts
 	Arenas    ArenaFacts
 
+	disk   disk
+	use    *durable.Use // nil: none was noted
 	maps   []*mapping
 	starts startTable
 	tokens []uint32
@@ -48,7 +57,7 @@ type rendering struct {
 //
 // An error about damage wraps manifest.ErrDamaged and names the file.
 func Open(root, key string) (*Cache, error) {
-	c := &Cache{Root: root, Structure: NewStructure()}
+	c := newCache(root, realDisk())
 	if err := c.Guard(func() error { return c.open(key) }); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -57,9 +66,9 @@ func Open(root, key string) (*Cache, error) {
 
 // OpenStructure opens the tables of a structure alone.
 func OpenStructure(root, key string) (*Cache, error) {
-	c := &Cache{Root: root, Structure: NewStructure()}
+	c := newCache(root, realDisk())
 	err := c.Guard(func() error {
-		m, err := readManifest(root, StructureKind, key, "")
+		m, err := c.disk.readManifest(root, StructureKind, key, "")
 		if err != nil {
 			return err
 		}
@@ -71,6 +80,10 @@ func OpenStructure(root, key string) (*Cache, error) {
 	return c, nil
 }
 
+func newCache(root string, d disk) *Cache {
+	return &Cache{Root: root, Structure: NewStructure(), disk: d}
+}
+
 // Close unmaps the cache.
 func (c *Cache) Close() error {
 	var errs []error
@@ -78,22 +91,37 @@ func (c *Cache) Close() error {
 		errs = append(errs, m.data.Unmap())
 	}
 	c.maps = nil
+	if c.use != nil {
+		c.use.Close()
+		c.use = nil
+	}
 	return errors.Join(errs...)
 }
 
-func (c *Cache) open(key string) (err error) {
-	if c.Manifest, err = readManifest(c.Root, DatasetKind, key, ""); err != nil {
+func (c *Cache) open(key string) error {
+	dataset, err := c.disk.readManifest(c.Root, DatasetKind, key, "")
+	if err != nil {
 		return err
 	}
-	for _, kind := range []string{StructureKind, StartsKind, ArenasKind} {
-		part, ok := c.Manifest.Parts[kind]
-		if !ok {
-			return fmt.Errorf("%s: %w: names no %s", filepath.Join(c.Root, DatasetKind, key), manifest.ErrDamaged, kind)
-		}
-		m, err := readManifest(c.Root, kind, part.Key, part.Digest)
+	if err := checkContents(c.Root, dataset); err != nil {
+		return err
+	}
+	var parts []*manifest.Manifest
+	for _, kind := range partKinds() {
+		part := dataset.Parts[kind]
+		m, err := c.disk.readManifest(c.Root, kind, part.Key, part.Digest)
 		if err != nil {
 			return err
 		}
+		parts = append(parts, m)
+	}
+	return c.openParts(dataset, parts)
+}
+
+// openParts opens the parts of a dataset, in the order of partKinds.
+func (c *Cache) openParts(dataset *manifest.Manifest, parts []*manifest.Manifest) error {
+	c.Manifest = dataset
+	for _, m := range parts {
 		if err := c.openPart(m); err != nil {
 			return err
 		}
@@ -101,31 +129,54 @@ func (c *Cache) open(key string) (err error) {
 	return c.checkLengths()
 }
 
-// readManifest reads the manifest of a directory and holds it against its name and, where given, its digest.
-func readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
-	dir := filepath.Join(root, kind, key)
-	m, err := manifest.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such %s: %w", dir, kind, err)
+// partKinds are the kinds of a dataset's parts.
+func partKinds() []string { return []string{StructureKind, StartsKind, ArenasKind} }
+
+// contents are the files of a directory of each kind, beside its manifest and provenance, by name.
+var contents = map[string][]string{
+	StructureKind: {"blocks.arrow", "segments.arrow", "sessions.arrow", "tools.arrow", "traces.arrow", "turns.arrow"},
+	StartsKind:    {startsFile},
+	ArenasKind:    {idOffsetsFile, "ids.txt", illFormedFile, splitsFile, "text.json", textOffsetsFile, "tokens.u32"},
+	DatasetKind:   {},
+}
+
+// checkContents holds what a manifest lists against what a directory of its kind has. Errors wrap manifest.ErrDamaged.
+func checkContents(root string, m *manifest.Manifest) error {
+	dir := filepath.Join(root, m.Kind, m.Key)
+	wanted := contents[m.Kind]
+	for _, f := range m.Files {
+		if !slices.Contains(wanted, f.Name) {
+			return fmt.Errorf("%s: %w: no file of a cache's %s", filepath.Join(dir, f.Name), manifest.ErrDamaged, m.Kind)
+		}
 	}
-	if err != nil {
-		return nil, err
+	for _, name := range wanted {
+		if _, ok := m.File(name); !ok {
+			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+		}
 	}
-	path := filepath.Join(dir, manifest.FileName)
-	switch {
-	case m.Kind != kind || m.Key != key:
-		return nil, fmt.Errorf("%s: %w: describes %s %s", path, manifest.ErrDamaged, m.Kind, m.Key)
-	case digest != "" && m.Digest != digest:
-		return nil, fmt.Errorf("%s: %w: not the manifest that the dataset names", path, manifest.ErrDamaged)
+	parts := 0
+	if m.Kind == DatasetKind {
+		for _, kind := range partKinds() {
+			if _, ok := m.Parts[kind]; !ok {
+				return fmt.Errorf("%s: %w: names no %s", dir, manifest.ErrDamaged, kind)
+			}
+		}
+		parts = len(partKinds())
 	}
-	return m, nil
+	if len(m.Parts) != parts {
+		return fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), parts)
+	}
+	return nil
 }
 
 func (c *Cache) openPart(m *manifest.Manifest) error {
+	if err := checkContents(c.Root, m); err != nil {
+		return err
+	}
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
 	files := map[string]*mapping{}
 	for _, f := range m.Files {
-		mp, err := openMapping(dir, f)
+		mp, err := c.disk.openMapping(dir, f)
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w: missing", filepath.Join(dir, f.Name), manifest.ErrDamaged)
 		}
@@ -141,9 +192,6 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 		err = c.openStructure(m, files)
 	case StartsKind:
 		mp := files[startsFile]
-		if mp == nil {
-			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, startsFile), manifest.ErrDamaged)
-		}
 		if c.starts, err = readStarts(mp.data); err != nil {
 			return fmt.Errorf("%s: %w", mp.path, err)
 		}
@@ -155,27 +203,20 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 
 // flat returns the elements of a mapped flat file.
 func flat[T uint8 | uint32](files map[string]*mapping, name, kind string) ([]T, error) {
-	m := files[name]
-	if m == nil {
-		return nil, fmt.Errorf("%w: not in the manifest", manifest.ErrDamaged)
-	}
-	return readFlat[T](m.data, kind)
+	return readFlat[T](files[name].data, kind)
 }
 
 func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) error {
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
 	if err := decodeFacts(m, &c.Facts); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
 	}
 	s := c.Structure
 	for name, read := range map[string]func([]byte) error{
 		s.Traces.file: s.Traces.read, s.Sessions.file: s.Sessions.read, s.Turns.file: s.Turns.read,
 		s.Segments.file: s.Segments.read, s.Runs.file: s.Runs.read, s.Tools.file: s.Tools.read,
 	} {
-		f, mp := files[name], files[name]
-		if f == nil {
-			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
-		}
+		mp := files[name]
 		entry, _ := m.File(name)
 		if sum := sha256.Sum256(mp.data); hex.EncodeToString(sum[:]) != entry.SHA256 {
 			return fmt.Errorf("%s: %w: content does not match its digest", mp.path, manifest.ErrDamaged)
@@ -193,7 +234,7 @@ func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) e
 func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err error) {
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
 	if err := decodeFacts(m, &c.Arenas); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
 	}
 	var splits, illFormed []uint32
 	load := func(name string, get func(name string) error) {
@@ -207,13 +248,13 @@ func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err
 	words := func(kind string, to *[]uint32) func(string) error {
 		return func(name string) (err error) { *to, err = flat[uint32](files, name, kind); return err }
 	}
-	bytes := func(kind string, to *[]byte) func(string) error {
+	text := func(kind string, to *[]byte) func(string) error {
 		return func(name string) (err error) { *to, err = flat[uint8](files, name, kind); return err }
 	}
 	load("tokens.u32", words(kindTokens, &c.tokens))
-	load("text.json", bytes(kindText, &c.forms[Text].data))
+	load("text.json", text(kindText, &c.forms[Text].data))
 	load(textOffsetsFile, words(kindTextOffsets, &c.forms[Text].offsets))
-	load("ids.txt", bytes(kindIDs, &c.forms[IDs].data))
+	load("ids.txt", text(kindIDs, &c.forms[IDs].data))
 	load(idOffsetsFile, words(kindIDOffsets, &c.forms[IDs].offsets))
 	load(splitsFile, words(kindSplits, &splits))
 	load(splitsFile, func(string) (err error) { c.edges.split, err = bitSet(len(c.tokens), splits); return err })
@@ -235,7 +276,7 @@ func (c *Cache) checkLengths() error {
 			return fmt.Errorf("%s: %w: offsets, rendering and tokens do not agree", c.offsetsPath(Form(form)), manifest.ErrDamaged)
 		}
 	}
-	if n == 0 || n != c.Arenas.Tokens {
+	if n == 0 || n > math.MaxUint32 || n != c.Arenas.Tokens {
 		return fmt.Errorf("%s: %w: %d tokens, the manifest says %d", c.partPath(ArenasKind), manifest.ErrDamaged, n, c.Arenas.Tokens)
 	}
 	return nil
@@ -252,19 +293,247 @@ func (c *Cache) offsetsPath(form Form) string {
 // Path returns the dataset's directory.
 func (c *Cache) Path() string { return filepath.Join(c.Root, DatasetKind, c.Manifest.Key) }
 
+// Plan is Structure.Plan under Guard, checked once more: behind the new end of a file that is cut while it is in use, its
+// last page reads as zeros, without a fault. Errors wrap manifest.ErrDamaged.
+func (c *Cache) Plan(i int) (p *Plan, err error) {
+	err = c.Guard(func() error {
+		p = c.Structure.Plan(i)
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%s: %w: trace %d: %v: was a file cut while it was in use?", filepath.Dir(c.maps[0].path), manifest.ErrDamaged, i, err)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// TraceID returns the id of trace i.
+func (c *Cache) TraceID(i int) (id string, err error) {
+	err = c.Guard(func() error { id = c.Structure.Traces.At(i).ID; return nil })
+	return id, err
+}
+
 // N returns the length of the prompt corpus, in tokens.
 func (c *Cache) N() int { return len(c.tokens) }
 
 // ReadProvenance reads where a directory of a cache came from.
-func ReadProvenance(dir string) (p Provenance, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, manifest.ProvenanceName))
+func ReadProvenance(dir string) (Provenance, error) { return realDisk().readProvenance(dir) }
+
+// disk is how the files of a cache are reached. Tests put faults into it.
+type disk struct {
+	open func(path string) (fs.File, int64, error) // a regular file and its size, see manifest.Open
+	stat func(path string) (fs.FileInfo, error)
+	list func(dir string) ([]fs.DirEntry, error)
+}
+
+func realDisk() disk { return disk{manifest.Open, os.Stat, os.ReadDir} }
+
+// again calls f, and once more where that says ESTALE: on NFS the name led to what another host has replaced or removed,
+// and looking anew finds what is there now. If it still says so there is nothing, which matches fs.ErrNotExist.
+func again(f func() error) error {
+	err := f()
+	if errors.Is(err, syscall.ESTALE) {
+		err = f()
+	}
+	if errors.Is(err, syscall.ESTALE) {
+		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
+	}
+	return err
+}
+
+// listed reports whether the directory above a path lists it. On NFS a client may remember for half a minute that a name
+// was missing, but not once it has read the directory; where that itself is remembered as missing, the one above.
+func (d disk) listed(path string) bool {
+	above := filepath.Dir(path)
+	var entries []fs.DirEntry
+	read := func() error {
+		return again(func() (err error) { entries, err = d.list(above); return err })
+	}
+	if err := read(); errors.Is(err, fs.ErrNotExist) && above != path && d.listed(above) {
+		_ = read() // what cannot be read lists nothing
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(path) })
+}
+
+// readManifest reads the manifest of a directory and holds it against its name, the format that this program reads and,
+// where given, its digest. A missing one gives an error that matches fs.ErrNotExist.
+func readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
+	return realDisk().readManifest(root, kind, key, digest)
+}
+
+func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
+	m, err := d.anyManifest(root, kind, key, digest)
+	if err == nil {
+		err = checkFormat(filepath.Join(root, kind, key), m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// anyManifest is readManifest of a directory in whatever format.
+func (d disk) anyManifest(root, kind, key, digest string) (m *manifest.Manifest, err error) {
+	dir := filepath.Join(root, kind, key)
+	read := func() error {
+		return again(func() (err error) { m, err = manifest.ReadThrough(d.open, dir); return err })
+	}
+	if err = read(); errors.Is(err, fs.ErrNotExist) && d.listed(dir) {
+		err = read()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no such %s: %w", dir, kind, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, manifest.FileName)
+	switch {
+	case m.Kind != kind || m.Key != key:
+		return nil, fmt.Errorf("%s: %w: describes %s %s", path, manifest.ErrDamaged, m.Kind, m.Key)
+	case digest != "" && m.Digest != digest:
+		return nil, fmt.Errorf("%s: %w: not the manifest that the dataset names", path, manifest.ErrDamaged)
+	}
+	return m, nil
+}
+
+// checkFormat refuses a directory of another format, which is not damage. A pre-image that names none is accepted.
+func checkFormat(dir string, m *manifest.Manifest) error {
+	if f := formatOf(m.PreImage); f != "" && f != strconv.Itoa(Format) {
+		return fmt.Errorf("%s: made in cache format %s: this agentx reads format %d: convert again, or use the agentx that made it", dir, f, Format)
+	}
+	return nil
+}
+
+// formatOf returns the member "format" of a pre-image as it stands, "" where there is none. It reads no further: a long
+// list of inputs stands behind.
+func formatOf(preImage []byte) string {
+	d := json.NewDecoder(bytes.NewReader(preImage))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			return ""
+		}
+		if name == "format" {
+			return string(value)
+		}
+	}
+	return ""
+}
+
+// lookup is Lookup.
+func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
+	dir := filepath.Join(root, kind, key)
+	m, err := d.readManifest(root, kind, key, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if d.listed(dir) {
+			return nil, fmt.Errorf("%s: %w: no manifest", dir, manifest.ErrDamaged)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files {
+		path := filepath.Join(dir, f.Name)
+		var info fs.FileInfo
+		err := again(func() (err error) { info, err = d.stat(path); return err })
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !d.listed(dir): // removed since
+			return nil, nil
+		case err != nil && !broken(err):
+			return nil, err
+		case err != nil || !info.Mode().IsRegular() || info.Size() != f.Size:
+			return nil, fmt.Errorf("%s: %w: missing or not of its size", path, manifest.ErrDamaged)
+		}
+	}
+	return m, nil
+}
+
+// broken tells errors that say a file is damaged, gone or no file from those of looking.
+func broken(err error) bool {
+	return errors.Is(err, manifest.ErrDamaged) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}
+
+func (d disk) readProvenance(dir string) (p Provenance, err error) {
+	path := filepath.Join(dir, manifest.ProvenanceName)
+	var data []byte
+	err = again(func() error {
+		f, size, err := d.open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		data = make([]byte, min(size, maxProvenance))
+		_, err = io.ReadFull(f, data)
+		return err
+	})
 	if err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return p, fmt.Errorf("%s: %w", filepath.Join(dir, manifest.ProvenanceName), err)
+		return p, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
+}
+
+// maxProvenance bounds what is read of a provenance, in bytes.
+const maxProvenance = 64 << 20
+
+// CheckRoot refuses a cache root that lies inside another cache's own directories, where it would be taken for damage or
+// removed with them. It need not exist.
+func CheckRoot(root string) error {
+	path, err := resolve(root)
+	if err != nil {
+		return fmt.Errorf("cache root %s: %w", root, err)
+	}
+	own := append(Kinds(), durable.StagingDir, filepath.Base(UseDir("")))
+	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		above := filepath.Dir(dir)
+		outer := ""
+		if slices.Contains(own, filepath.Base(dir)) && isDir(filepath.Join(above, durable.StagingDir)) {
+			outer = above
+		}
+		if _, err := os.Lstat(filepath.Join(dir, manifest.FileName)); err == nil {
+			if slices.Contains(Kinds(), filepath.Base(above)) { // damaged or not
+				outer = filepath.Dir(above)
+			} else if _, err := manifest.Read(dir); err == nil { // not the manifest.json of something else
+				outer = dir
+			}
+		}
+		if outer != "" {
+			return fmt.Errorf("cache root %s lies inside the cache %s: use another --cache", root, outer)
+		}
+	}
+	return nil
+}
+
+// resolve returns the absolute path of a file, without symbolic links as far as it exists.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			return path, nil
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // edges knows the places in the corpus where a window cannot be cut or pasted as text without looking at its
@@ -274,12 +543,12 @@ type edges struct {
 	split, illForm []uint64
 }
 
-// bitSet returns the listed tokens or boundaries of a corpus of n tokens as a set.
+// bitSet returns the tokens or boundaries of a corpus of n tokens, listed in ascending order, as a set.
 func bitSet(n int, list []uint32) ([]uint64, error) {
 	set := make([]uint64, n/64+1)
-	for _, k := range list {
-		if int(k) >= n {
-			return nil, fmt.Errorf("%w: %d of %d tokens", manifest.ErrDamaged, k, n)
+	for i, k := range list {
+		if int(k) >= n || i > 0 && k <= list[i-1] {
+			return nil, fmt.Errorf("%w: %d of %d tokens, or out of order", manifest.ErrDamaged, k, n)
 		}
 		set[k/64] |= 1 << (k % 64)
 	}

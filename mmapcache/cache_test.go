@@ -1,14 +1,19 @@
 package mmapcache
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -44,7 +49,10 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 		"offsets go back":          {textOffsetsFile, words(kindTextOffsets, 0, 3, 1, 3)},
 		"offset beyond":            {idOffsetsFile, words(kindIDOffsets, 0, 7, 8, 6)},
 		"split beyond":             {splitsFile, words(kindSplits, 3)},
+		"splits out of order":      {splitsFile, words(kindSplits, 2, 1)},
 		"ill-formed token beyond":  {illFormedFile, words(kindIllFormed, 0, 1, 99)},
+		"ill-formed token twice":   {illFormedFile, words(kindIllFormed, 1, 1)},
+		"empty file":               {"ids.txt", func(io.Writer) error { return nil }},
 		"another kind of file":     {splitsFile, words(kindIllFormed)},
 		"elements of another size": {splitsFile, func(w io.Writer) error { return writeFlat(w, kindSplits, []byte{}) }},
 		"more tokens than counted": {"tokens.u32", words(kindTokens, 0, 0, 0, 0)},
@@ -112,4 +120,513 @@ func TestStructureOpensAlone(t *testing.T) {
 	require.NoError(t, c.Close())
 	_, err = OpenStructure(root, "0123456789")
 	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A table that is cut while it is in use faults, or reads as zeros up to the end of its page.
+func TestPlanOfACutTable(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	m := y.buildStructure(t, root, "")
+	c, err := OpenStructure(root, m.Key)
+	require.NoError(t, err)
+	defer c.Close()
+	p, err := c.Plan(0)
+	require.NoError(t, err)
+	assert.Equal(t, asAppended(y.plans[0]), asAppended(p))
+	dir := filepath.Join(root, StructureKind, m.Key)
+	for _, name := range []string{"traces.arrow", "sessions.arrow"} {
+		path := filepath.Join(dir, name)
+		good, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for size, where := range map[int64]string{0: path, 8: dir} {
+			require.NoError(t, os.Truncate(path, size))
+			_, err := c.Plan(0)
+			assert.ErrorIs(t, err, manifest.ErrDamaged, "%s cut at %d", name, size)
+			assert.ErrorContains(t, err, where+": ")
+			require.NoError(t, os.WriteFile(path, good, 0o666))
+		}
+	}
+}
+
+// publish publishes a directory with a manifest of one's own.
+func publish(t *testing.T, root, kind string, image any, files map[string]string, parts ...*manifest.Manifest) *manifest.Manifest {
+	b, err := NewBuilder(root, kind, image, unsynced)
+	require.NoError(t, err)
+	defer b.Discard()
+	for name, text := range files {
+		require.NoError(t, b.file(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
+	}
+	for _, p := range parts {
+		b.Name(p)
+	}
+	m, err := b.Publish(t.Context(), Provenance{})
+	require.NoError(t, err)
+	return m
+}
+
+// A cache in another format is whole: whoever reads it is told what to do. One that names no format is taken.
+func TestAnotherFormatIsNoDamage(t *testing.T) {
+	y := plainToy(40)
+	for format, shown := range map[string]string{`2`: "2", `0`: "0", `"1"`: `"1"`, `1`: "", `null`: "null", `{}`: "{}"} {
+		t.Run(format, func(t *testing.T) {
+			image := func(kind string) any {
+				return map[string]any{"another": []int{1}, "format": json.RawMessage(format), "kind": kind, "z": nil}
+			}
+			root := t.TempDir()
+			info, err := Describe(root, y.build(t, root, ""))
+			require.NoError(t, err)
+			parts := []*manifest.Manifest{info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest}
+			arenas := snapshotOf(t, info.Directories[3].Path)
+			files := map[string]string{}
+			for _, f := range parts[2].Files {
+				files[f.Name] = arenas[filepath.Join(info.Directories[3].Path, f.Name)]
+			}
+			odd := publish(t, root, DatasetKind, image(DatasetKind), nil, parts...)
+			oddPart := publish(t, root, ArenasKind, image(ArenasKind), files)
+			oddParts := publish(t, root, DatasetKind, "of other arenas", nil, parts[0], parts[1], oddPart)
+			for m, dir := range map[*manifest.Manifest]string{
+				odd: filepath.Join(root, DatasetKind, odd.Key), oddParts: filepath.Join(root, ArenasKind, oddPart.Key),
+			} {
+				want := fmt.Sprintf("%s: made in cache format %s: this agentx reads format 1: convert again, or use the agentx that made it", dir, shown)
+				check := func(err error) {
+					t.Helper()
+					if shown != "" {
+						require.EqualError(t, err, want)
+						require.NotErrorIs(t, err, manifest.ErrDamaged)
+					}
+				}
+				c, err := Open(root, m.Key)
+				check(err)
+				if shown == "" && m == odd {
+					require.NoError(t, err)
+					require.NoError(t, c.Close())
+				}
+				v, err := Verify(t.Context(), root, m.Key)
+				check(err)
+				if shown != "" {
+					assert.Empty(t, v.Damages)
+				}
+				kind, key := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+				_, err = Lookup(root, kind, key)
+				check(err)
+				list, err := List(root)
+				require.NoError(t, err)
+				for _, e := range list {
+					if e.Key == key {
+						assert.Equal(t, shown != "", e.Damaged == want, e.Damaged)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestFormatOf(t *testing.T) {
+	for image, format := range map[string]string{
+		`{"format":2}`: "2", `{"a":{"format":1},"b":["format",1],"format":[2],"g":1}`: "[2]",
+		`{}`: "", `{"a":{"format":2}}`: "", `["format",2]`: "", `"format"`: "", `2`: "", ``: "",
+	} {
+		assert.Equal(t, format, formatOf([]byte(image)), image)
+	}
+}
+
+// A directory has the files of its kind, and a dataset its parts: a manifest that says otherwise is damage, found before
+// anything is opened.
+func TestManifestsThatListOtherThings(t *testing.T) {
+	y := plainToy(40)
+	root := t.TempDir()
+	info, err := Describe(root, y.build(t, root, ""))
+	require.NoError(t, err)
+	n := 0
+	check := func(name string, parts ...*manifest.Manifest) {
+		n++
+		key := publish(t, root, DatasetKind, n, nil, parts...).Key
+		_, err := Open(root, key)
+		assert.ErrorIs(t, err, manifest.ErrDamaged, name)
+		assert.ErrorContains(t, err, name)
+		v, err := Verify(t.Context(), root, key)
+		require.NoError(t, err)
+		require.NotEmpty(t, v.Damages, name)
+		assert.Contains(t, v.Damages[0].Why, name)
+	}
+	for k, d := range info.Directories[1:] {
+		all := map[string]string{}
+		for _, f := range d.Manifest.Files {
+			data, err := os.ReadFile(filepath.Join(d.Path, f.Name))
+			require.NoError(t, err)
+			all[f.Name] = string(data)
+		}
+		with := func(change string, files map[string]string) {
+			parts := []*manifest.Manifest{info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest}
+			parts[k] = publish(t, root, d.Manifest.Kind, change, files)
+			check(change, parts...)
+		}
+		for name, data := range all {
+			delete(all, name)
+			with(name, all)
+			all[name] = data
+		}
+		all["more"] = "1"
+		with("more", all)
+	}
+	structure, starts, arenas := info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest
+	check(StartsKind, structure, arenas)
+	check("4 parts", structure, starts, arenas, &manifest.Manifest{Kind: "more", Key: "k"})
+	part := publish(t, root, StartsKind, "parts of a part", map[string]string{startsFile: "1"}, structure)
+	check("names 1 parts", structure, part, arenas)
+	file := publish(t, root, DatasetKind, "a file of a dataset", map[string]string{"more": "1"}, structure, starts, arenas)
+	_, err = Open(root, file.Key)
+	assert.ErrorContains(t, err, filepath.Join("dataset", file.Key, "more")+": damaged")
+}
+
+// client is a client of a file server that remembers what was missing, until it reads the directory above, for which it
+// needs two attempts.
+type client struct {
+	missing map[string]bool
+	lists   int
+}
+
+// knows reports whether nothing on the way to a path is remembered as missing.
+func (c *client) knows(path string) bool {
+	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
+		if c.missing[path] {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *client) disk() disk {
+	d := realDisk()
+	gone := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT} }
+	return disk{
+		open: func(path string) (fs.File, int64, error) {
+			if !c.knows(path) {
+				return nil, 0, gone(path)
+			}
+			return d.open(path)
+		},
+		stat: func(path string) (fs.FileInfo, error) {
+			if !c.knows(path) {
+				return nil, gone(path)
+			}
+			return d.stat(path)
+		},
+		list: func(dir string) ([]fs.DirEntry, error) {
+			if c.lists++; c.lists%2 == 1 {
+				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ESTALE}
+			}
+			if !c.knows(dir) {
+				return nil, gone(dir)
+			}
+			for path := range c.missing {
+				if filepath.Dir(path) == dir {
+					delete(c.missing, path)
+				}
+			}
+			return d.list(dir)
+		},
+	}
+}
+
+// What another host has published a moment ago is found, although this one remembers that it was missing.
+func TestWhatWasMissingIsFound(t *testing.T) {
+	y, root := plainToy(40), filepath.Join(t.TempDir(), "a", "root")
+	key := y.build(t, root, "")
+	info, err := Describe(root, key)
+	require.NoError(t, err)
+	var ways []string // to the manifests
+	for _, d := range info.Directories {
+		for path := d.Path; path != filepath.Dir(filepath.Dir(root)); path = filepath.Dir(path) {
+			ways = append(ways, path)
+		}
+	}
+	sets := [][]string{ways}
+	for _, path := range ways {
+		sets = append(sets, []string{path})
+	}
+	for _, missing := range sets {
+		c := &client{missing: map[string]bool{}}
+		forget := func() {
+			for _, path := range missing {
+				c.missing[path] = true
+			}
+		}
+		for _, d := range info.Directories {
+			forget()
+			m, err := c.disk().lookup(root, d.Manifest.Kind, d.Manifest.Key)
+			require.NoError(t, err)
+			require.NotNil(t, m, "%s", missing)
+		}
+		forget()
+		open := newCache(root, c.disk())
+		require.NoError(t, open.open(key))
+		require.NoError(t, open.Close())
+	}
+
+	c := &client{}
+	for _, path := range []string{root, filepath.Join(root, "nothing"), filepath.Join(root, "nothing", "at", "all")} {
+		c.lists = 0
+		m, err := c.disk().lookup(path, ArenasKind, "0123456789")
+		require.NoError(t, err)
+		assert.Nil(t, m, "what is missing is missing")
+		assert.LessOrEqual(t, c.lists, 32)
+	}
+}
+
+// stale makes the calls to a disk fail that are to.
+type stale struct {
+	calls int
+	fails func(call int) error
+}
+
+func (s *stale) fail(path string) error {
+	s.calls++
+	if err := s.fails(s.calls); err != nil {
+		return &fs.PathError{Op: "reach", Path: path, Err: err}
+	}
+	return nil
+}
+
+type staleFile struct {
+	fs.File
+	*stale
+}
+
+func (f staleFile) Read(p []byte) (int, error) {
+	if err := f.fail("what was opened"); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
+}
+
+// disk is the real one with faults. mapped says that files are mapped, not read.
+func (s *stale) disk(mapped bool) disk {
+	d := realDisk()
+	return disk{
+		open: func(path string) (fs.File, int64, error) {
+			if err := s.fail(path); err != nil {
+				return nil, 0, err
+			}
+			f, size, err := d.open(path)
+			if err == nil && !(mapped && filepath.Ext(path) != ".json" || filepath.Base(path) == "text.json") {
+				f = staleFile{f, s}
+			}
+			return f, size, err
+		},
+		stat: func(path string) (fs.FileInfo, error) {
+			if err := s.fail(path); err != nil {
+				return nil, err
+			}
+			return d.stat(path)
+		},
+		list: func(dir string) ([]fs.DirEntry, error) {
+			if err := s.fail(dir); err != nil {
+				return nil, err
+			}
+			return d.list(dir)
+		},
+	}
+}
+
+// Each call in turn says ESTALE once: nobody notices.
+func TestStaleOnce(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	missing := "0123456789"
+	whole, err := Verify(t.Context(), root, key)
+	require.NoError(t, err)
+	for name, use := range map[string]func(d, mapped disk){
+		"lookup": func(d, _ disk) {
+			m, err := d.lookup(root, DatasetKind, key)
+			require.NoError(t, err)
+			require.Equal(t, key, m.Key)
+			p, err := d.readProvenance(DatasetPath(root, key))
+			require.NoError(t, err)
+			require.Equal(t, "host", p.Host)
+		},
+		"lookup of files": func(d, _ disk) {
+			list, err := os.ReadDir(filepath.Join(root, StructureKind))
+			require.NoError(t, err)
+			m, err := d.lookup(root, StructureKind, list[0].Name())
+			require.NoError(t, err)
+			require.NotNil(t, m)
+		},
+		"lookup of nothing": func(d, _ disk) {
+			m, err := d.lookup(root, DatasetKind, missing)
+			require.NoError(t, err)
+			require.Nil(t, m)
+		},
+		"open": func(_, d disk) {
+			c := newCache(root, d)
+			require.NoError(t, c.open(key))
+			require.NoError(t, c.Close())
+		},
+		"verify": func(_, d disk) {
+			v, err := d.verify(t.Context(), root, key)
+			require.NoError(t, err)
+			require.Equal(t, whole, v)
+		},
+		"verify what is read": func(d, _ disk) {
+			v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
+			dataset, err := v.part(t.Context(), DatasetKind, manifest.Part{Key: key})
+			require.NoError(t, err)
+			for _, kind := range partKinds() {
+				_, err = v.part(t.Context(), kind, dataset.Parts[kind])
+				require.NoError(t, err)
+			}
+			require.Equal(t, whole, v.Verification)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for fail := 1; ; fail++ {
+				s := &stale{fails: func(call int) error {
+					if call == fail {
+						return syscall.ESTALE
+					}
+					return nil
+				}}
+				use(s.disk(false), s.disk(true))
+				if s.calls < fail {
+					require.Greater(t, fail, 2)
+					break
+				}
+			}
+		})
+	}
+}
+
+// Where a server says ESTALE for what is gone, that is gone.
+func TestStaleForGood(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	d := realDisk()
+	stale := func(err error) error {
+		if os.IsNotExist(err) {
+			return &fs.PathError{Op: "reach", Path: "what is gone", Err: syscall.ESTALE}
+		}
+		return err
+	}
+	server := disk{
+		open: func(path string) (fs.File, int64, error) { f, n, err := d.open(path); return f, n, stale(err) },
+		stat: func(path string) (fs.FileInfo, error) { info, err := d.stat(path); return info, stale(err) },
+		list: func(dir string) ([]fs.DirEntry, error) { list, err := d.list(dir); return list, stale(err) },
+	}
+	info, err := Describe(root, key)
+	require.NoError(t, err)
+	dir := info.Directories[1].Path
+	lookup := func(d disk) (*manifest.Manifest, error) { return d.lookup(root, StructureKind, filepath.Base(dir)) }
+
+	path := filepath.Join(dir, "turns.arrow")
+	require.NoError(t, os.Rename(path, filepath.Join(root, "aside")))
+	_, err = lookup(server)
+	assert.ErrorIs(t, err, manifest.ErrDamaged)
+	assert.ErrorContains(t, err, path)
+	c := newCache(root, server)
+	err = c.open(key)
+	assert.ErrorIs(t, err, manifest.ErrDamaged)
+	assert.ErrorContains(t, err, path)
+	require.NoError(t, c.Close())
+	v, err := server.verify(t.Context(), root, key)
+	require.NoError(t, err)
+	require.Len(t, v.Damages, 1)
+	assert.Equal(t, path, v.Damages[0].File)
+	require.NoError(t, os.Rename(filepath.Join(root, "aside"), path))
+
+	racing := server // the directory goes after its manifest has been read
+	racing.stat = func(path string) (fs.FileInfo, error) {
+		require.NoError(t, os.RemoveAll(dir))
+		return server.stat(path)
+	}
+	m, err := lookup(racing)
+	require.NoError(t, err)
+	assert.Nil(t, m)
+	m, err = lookup(server)
+	require.NoError(t, err)
+	assert.Nil(t, m)
+	_, err = server.readManifest(root, StructureKind, filepath.Base(dir), "")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// kindOf is the answer to a stat with another kind of file.
+type kindOf struct {
+	fs.FileInfo
+	mode fs.FileMode
+}
+
+func (k kindOf) Mode() fs.FileMode { return k.mode }
+
+func TestLookupTellsDamageFromNotKnowing(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.buildStructure(t, root, "").Key
+	d := realDisk()
+	lookup := func(stat func(path string) (fs.FileInfo, error)) error {
+		m, err := disk{d.open, stat, d.list}.lookup(root, StructureKind, key)
+		require.Nil(t, m)
+		return err
+	}
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.EACCES} {
+		err := lookup(func(path string) (fs.FileInfo, error) {
+			return nil, &fs.PathError{Op: "stat", Path: path, Err: errno}
+		})
+		assert.ErrorIs(t, err, errno)
+		assert.NotErrorIs(t, err, manifest.ErrDamaged)
+	}
+	err := lookup(func(path string) (fs.FileInfo, error) {
+		info, err := d.stat(path)
+		return kindOf{info, fs.ModeNamedPipe}, err
+	})
+	assert.ErrorIs(t, err, manifest.ErrDamaged)
+	require.NoError(t, os.Remove(filepath.Join(root, StructureKind, key, "turns.arrow")))
+	require.NoError(t, os.Symlink("turns.arrow", filepath.Join(root, StructureKind, key, "turns.arrow")))
+	assert.ErrorIs(t, lookup(d.stat), manifest.ErrDamaged)
+}
+
+func TestCheckRoot(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	root := filepath.Join(base, "root")
+	key := plainToy(40).build(t, root, "")
+	copied := filepath.Join(base, "copied") // without a staging directory
+	require.NoError(t, os.CopyFS(filepath.Join(copied, DatasetKind, key), os.DirFS(DatasetPath(root, key))))
+	alone := filepath.Join(base, "alone")
+	require.NoError(t, os.CopyFS(alone, os.DirFS(DatasetPath(root, key))))
+	damaged := filepath.Join(base, "damaged", StartsKind, "key")
+	require.NoError(t, os.MkdirAll(damaged, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(damaged, manifest.FileName), nil, 0o666))
+	other := filepath.Join(base, "other")
+	require.NoError(t, os.MkdirAll(filepath.Join(other, DatasetKind), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(other, manifest.FileName), []byte(`{"name":"another program's"}`), 0o666))
+	link := filepath.Join(base, "link")
+	require.NoError(t, os.Symlink(filepath.Join(root, StartsKind), link))
+	out := filepath.Join(root, DatasetKind, "out")
+	require.NoError(t, os.Symlink(other, out))
+
+	t.Chdir(root)
+	for path, outer := range map[string]string{
+		DatasetPath(root, key):                                root,
+		filepath.Join(DatasetPath(root, key), "deep", "down"): root,
+		filepath.Join(root, StructureKind):                    root,
+		filepath.Join(root, ArenasKind, "not", "there"):       root,
+		filepath.Join(root, durable.StagingDir):               root,
+		filepath.Join(root, durable.StagingDir, "x"):          root,
+		UseDir(root):                                      root,
+		filepath.Join(UseDir(root), "x"):                  root,
+		filepath.Join("dataset", "..", "starts"):          root,
+		link:                                              root,
+		filepath.Join(link, "not", "there"):               root,
+		filepath.Join(copied, DatasetKind, key):           copied,
+		filepath.Join(copied, DatasetKind, key, "x", "y"): copied,
+		alone:                       alone,
+		filepath.Join(alone, "x"):   alone,
+		filepath.Join(damaged, "x"): filepath.Join(base, "damaged"),
+	} {
+		err := CheckRoot(path)
+		assert.EqualError(t, err, fmt.Sprintf("cache root %s lies inside the cache %s: use another --cache", path, outer))
+	}
+	for _, path := range []string{
+		root, ".", "", filepath.Join(root, "mine"), filepath.Join(root, "mine", DatasetKind), filepath.Join(base, "not", "there"), "/",
+		other, filepath.Join(other, DatasetKind), filepath.Join(other, DatasetKind, "x"), out, base, copied,
+	} {
+		assert.NoError(t, CheckRoot(path), path)
+	}
 }

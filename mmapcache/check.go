@@ -45,8 +45,8 @@ func (p *Plan) check() error {
 	for i, s := range p.Sessions {
 		root := i == 0
 		if s.FirstTurn != next || s.Turns > t.Turns-next || root != (s.Parent == None) || s.Kind > Flat || s.SpawnFrom > 1 ||
-			!root && (s.Parent < 0 || int(s.Parent) >= i || !validTurn(p, s.Parent, s.SpawnTurn)) ||
-			s.JoinTurn != None && (root || !validTurn(p, s.Parent, s.JoinTurn)) || !(s.SpawnOffset >= 0) {
+			!root && (s.Parent < 0 || int(s.Parent) >= i || !validTurn(p, 0, s.SpawnTurn) || !validTurn(p, s.Parent, s.SpawnTurn)) ||
+			s.JoinTurn != None && (root || !validTurn(p, 0, s.JoinTurn) || !validTurn(p, s.Parent, s.JoinTurn)) || !(s.SpawnOffset >= 0) {
 			return fmt.Errorf("session %d %q: bad row", i, s.ID)
 		}
 		next += s.Turns

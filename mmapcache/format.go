@@ -10,7 +10,8 @@
 //	ROOT/.staging/        what is being built, or what a crash left of it
 //
 // Every directory is immutable, named by the hash of everything that could change a byte of it, and described by its
-// manifest.json (package manifest). Parts are published before the dataset that names them.
+// manifest.json (package manifest), whose pre-image names the Format. It has the files below and provenance.json, and no
+// others. Parts are published before the dataset that names them.
 //
 // # Tables
 //

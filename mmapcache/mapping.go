@@ -20,25 +20,25 @@ type mapping struct {
 }
 
 // openMapping maps a file of the size that its manifest gives.
-func openMapping(dir string, want manifest.File) (*mapping, error) {
+func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error) {
 	path := filepath.Join(dir, want.Name)
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // the map outlives it
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() != want.Size {
-		return nil, fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, info.Size(), want.Size)
-	}
-	data, err := mmap.Map(f, mmap.RDONLY, 0)
-	if err != nil {
-		return nil, fmt.Errorf("%s: map: %w", path, err)
-	}
-	return &mapping{path, data}, nil
+	err = again(func() error {
+		f, size, err := d.open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close() // the map outlives it
+		if size != want.Size || size == 0 {
+			return fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, size, want.Size)
+		}
+		data, err := mmap.Map(f.(*os.File), mmap.RDONLY, 0)
+		if err != nil {
+			return fmt.Errorf("%s: map: %w", path, err)
+		}
+		m = &mapping{path, data}
+		return nil
+	})
+	return m, err
 }
 
 // holds reports whether an address lies in the map.
@@ -48,6 +48,11 @@ func (m *mapping) holds(addr uintptr) bool {
 	}
 	start := uintptr(unsafe.Pointer(&m.data[0]))
 	return addr >= start && addr-start < uintptr(len(m.data))
+}
+
+// cut is the error of a map that its file does not fill any more.
+func (m *mapping) cut() error {
+	return fmt.Errorf("%s: %w: the file was cut or became unreadable while it was in use", m.path, manifest.ErrDamaged)
 }
 
 // Guard runs f, which reads the cache, and turns a page fault into an error that names the file: it was cut, removed or
@@ -68,7 +73,7 @@ func (c *Cache) fault(r any) error {
 	if e, ok := r.(error); ok && errors.As(e, &at) {
 		for _, m := range c.maps {
 			if m.holds(at.Addr()) {
-				return fmt.Errorf("%s: %w: the file was cut or became unreadable while it was in use", m.path, manifest.ErrDamaged)
+				return m.cut()
 			}
 		}
 	}

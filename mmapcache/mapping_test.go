@@ -40,7 +40,7 @@ func walk(c *Cache) error {
 }
 
 // A file that is cut under the map is an error that names it, not the end of the process.
-func TestFileCutWhileInUse(t *testing.T) {
+func TestF23FileCutWhileInUse(t *testing.T) {
 	spared := map[string]bool{splitsFile: true, illFormedFile: true, "tools.arrow": true} // read when the cache is opened; empty
 	y := plainToy(40)
 	root := t.TempDir()

@@ -30,7 +30,7 @@ func Find(root, name string) (foundRoot, key string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if filepath.Base(filepath.Dir(abs)) == DatasetKind {
+	if filepath.Base(filepath.Dir(abs)) == DatasetKind && isKey(filepath.Base(abs)) {
 		if info, err := os.Stat(abs); err == nil && info.IsDir() {
 			return filepath.Dir(filepath.Dir(abs)), filepath.Base(abs), nil
 		}
@@ -43,7 +43,7 @@ func Find(root, name string) (foundRoot, key string, err error) {
 		return "", "", err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), name) {
+		if !isKey(e.Name()) || !strings.HasPrefix(e.Name(), name) {
 			continue
 		}
 		if key != "" {
@@ -62,28 +62,45 @@ type Entry struct {
 	Path    string     `json:"path"`
 	Key     string     `json:"key"`
 	Kind    string     `json:"kind"`
-	Bytes   int64      `json:"bytes"`   // of its own files
-	Created *time.Time `json:"created"` // nil where the provenance cannot be read
-	Used    *time.Time `json:"used"`    // nil: not recorded
-	Pinned  bool       `json:"pinned"`
+	Bytes   int64      `json:"bytes"`             // of its own files
+	Created *time.Time `json:"created"`           // nil where the provenance cannot be read
+	Used    *time.Time `json:"used"`              // of a dataset, at most an hour old; nil: not recorded
+	Pinned  bool       `json:"pinned"`            // of a part: a pinned dataset names it
 	Source  string     `json:"source"`            // first input file, and how many more
+	InUse   string     `json:"in_use"`            // by whom, as far as they could leave a note; "": nobody
 	Damaged string     `json:"damaged,omitempty"` // why the manifest cannot be read
 }
 
-// List returns the directories of a cache root, datasets first, by kind and age.
+// List returns the directories of a cache root, datasets first, by kind and age. What is not called like a directory of a
+// cache is somebody else's, and passed over.
 func List(root string) ([]Entry, error) {
 	list := []Entry{}
+	users, _, _ := durable.InUse(UseDir(root), time.Now()) // what cannot be read says nothing
+	pinned := map[string]bool{}
 	kinds := Kinds()
 	for k := len(kinds) - 1; k >= 0; k-- {
-		entries, err := os.ReadDir(filepath.Join(root, kinds[k]))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		keys, err := keysIn(root, kinds[k])
+		if err != nil {
 			return nil, err
 		}
 		from := len(list)
-		for _, e := range entries {
-			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-				list = append(list, describe(root, kinds[k], e.Name()))
+		for _, key := range keys {
+			e := describe(root, kinds[k], key)
+			name := e.Kind + "/" + e.Key
+			e.InUse = users[name]
+			if e.Kind == DatasetKind {
+				e.Used = usedAt(root, key)
+				pin, err := pinOf(root, key)
+				e.Pinned = pin != nil || err != nil
+				if m, err := realDisk().anyManifest(root, e.Kind, key, ""); err == nil && e.Pinned {
+					for kind, part := range m.Parts {
+						pinned[kind+"/"+part.Key] = true
+					}
+				}
+			} else {
+				e.Pinned = pinned[name]
 			}
+			list = append(list, e)
 		}
 		part := list[from:]
 		sort.SliceStable(part, func(i, j int) bool { // without a date first
@@ -94,16 +111,35 @@ func List(root string) ([]Entry, error) {
 	return list, nil
 }
 
-func describe(root, kind, key string) Entry {
-	e := Entry{Path: filepath.Join(root, kind, key), Key: key, Kind: kind}
-	if _, err := readManifest(root, kind, key, ""); err != nil {
-		e.Damaged = err.Error()
+// keysIn lists the keys of the directories of a kind.
+func keysIn(root, kind string) (keys []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(root, kind))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	entries, _ := os.ReadDir(e.Path) // an unreadable directory has size 0, and the manifest says why
+	for _, e := range entries {
+		if isKey(e.Name()) && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) {
+			keys = append(keys, e.Name())
+		}
+	}
+	return keys, nil
+}
+
+// sizeOf returns the bytes of the files of a directory, as far as they can be seen.
+func sizeOf(root, kind, key string) (n int64) {
+	entries, _ := os.ReadDir(filepath.Join(root, kind, key))
 	for _, f := range entries {
 		if info, err := f.Info(); err == nil {
-			e.Bytes += info.Size()
+			n += info.Size()
 		}
+	}
+	return n
+}
+
+func describe(root, kind, key string) Entry {
+	e := Entry{Path: filepath.Join(root, kind, key), Key: key, Kind: kind, Bytes: sizeOf(root, kind, key)}
+	if _, err := readManifest(root, kind, key, ""); err != nil {
+		e.Damaged = err.Error()
 	}
 	if p, err := ReadProvenance(e.Path); err == nil {
 		e.Created = &p.Created
@@ -130,12 +166,21 @@ type Directory struct {
 // Info describes a dataset and its parts.
 type Info struct {
 	Key         string      `json:"key"`
+	Used        *time.Time  `json:"used"`        // nil: not recorded
+	Pin         *Pinned     `json:"pin"`         // nil: not pinned
+	InUse       string      `json:"in_use"`      // by whom, as far as they could leave a note; "": nobody
 	Directories []Directory `json:"directories"` // the dataset, then its parts
 }
 
 // Describe reads the manifests of a dataset and its parts.
 func Describe(root, key string) (*Info, error) {
-	info := &Info{Key: key}
+	info := &Info{Key: key, Used: usedAt(root, key)}
+	var err error
+	if info.Pin, err = pinOf(root, key); err != nil {
+		return nil, err
+	}
+	users, _, _ := durable.InUse(UseDir(root), time.Now()) // what cannot be read says nothing
+	info.InUse = users[DatasetKind+"/"+key]
 	add := func(kind, key, digest string) (*manifest.Manifest, error) {
 		m, err := readManifest(root, kind, key, digest)
 		if err != nil {
@@ -166,73 +211,9 @@ func Size(root, key string) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	n = describe(root, DatasetKind, key).Bytes
+	n = sizeOf(root, DatasetKind, key)
 	for kind, part := range m.Parts {
-		n += describe(root, kind, part.Key).Bytes
+		n += sizeOf(root, kind, part.Key)
 	}
 	return n, nil
-}
-
-// Remove removes a dataset, and those of its parts that no other dataset names. It returns the bytes freed.
-func Remove(root, key string) (freed int64, err error) {
-	dir := filepath.Join(root, DatasetKind, key)
-	if _, err := os.Stat(dir); err != nil {
-		return 0, err
-	}
-	m, err := readManifest(root, DatasetKind, key, "")
-	if err != nil && !errors.Is(err, manifest.ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	named, err := namedParts(root, key)
-	if err != nil {
-		return 0, err
-	}
-	remove := func(kind, key string) error {
-		size := describe(root, kind, key).Bytes
-		if err := durable.Remove(root, kind+"/"+key, nil); err != nil {
-			return err
-		}
-		freed += size
-		return nil
-	}
-	if err := remove(DatasetKind, key); err != nil { // first, so that no dataset names a part that is gone
-		return freed, err
-	}
-	if m == nil {
-		return freed, nil
-	}
-	for kind, part := range m.Parts {
-		if named(kind, part.Key) {
-			continue
-		}
-		if err := remove(kind, part.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return freed, err
-		}
-	}
-	return freed, nil
-}
-
-// namedParts returns a function that says whether a dataset other than one names a part. A dataset whose manifest
-// cannot be read might name any.
-func namedParts(root, except string) (func(kind, key string) bool, error) {
-	names := map[string]bool{}
-	all := false
-	entries, err := os.ReadDir(filepath.Join(root, DatasetKind))
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if e.Name() == except {
-			continue
-		}
-		m, err := readManifest(root, DatasetKind, e.Name(), "")
-		if err != nil {
-			all = true
-			continue
-		}
-		for kind, part := range m.Parts {
-			names[kind+"/"+part.Key] = true
-		}
-	}
-	return func(kind, key string) bool { return all || names[kind+"/"+key] }, nil
 }

@@ -3,6 +3,7 @@ package mmapcache
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,13 @@ func keysOf(t *testing.T, root string) map[string]int {
 	return n
 }
 
+func kindsOf(list []Removed) (kinds []string) {
+	for _, r := range list {
+		kinds = append(kinds, r.Kind)
+	}
+	return kinds
+}
+
 func bytesOf(t *testing.T, dir string) (n int64) {
 	for _, data := range snapshotOf(t, dir) {
 		n += int64(len(data))
@@ -76,7 +84,13 @@ func TestFindSaysWhyNot(t *testing.T) {
 	}
 	_, _, err := Find(filepath.Join(root, "nothing"), key)
 	assert.ErrorIs(t, err, ErrNoCache)
-	require.NoError(t, os.Mkdir(DatasetPath(root, key[:minPrefix]+"0"), 0o777))
+	stranger := DatasetPath(root, key[:minPrefix]+"-copy")
+	require.NoError(t, os.Mkdir(stranger, 0o777))
+	_, _, err = Find(root, stranger)
+	assert.ErrorIs(t, err, ErrNoCache, "somebody else's")
+	_, _, err = Find(root, key[:minPrefix])
+	assert.NoError(t, err)
+	require.NoError(t, os.Mkdir(DatasetPath(root, key[:minPrefix]+strings.Repeat("0", 64-minPrefix)), 0o777))
 	_, _, err = Find(root, key[:minPrefix])
 	assert.ErrorContains(t, err, "more than one")
 }
@@ -93,7 +107,10 @@ func TestList(t *testing.T) {
 	require.NoError(t, os.WriteFile(young, []byte(`{"created":"2030-01-01T00:00:00Z","sources":[{"path":"a"},{"path":"b"}]}`), 0o666))
 	require.NoError(t, os.Mkdir(DatasetPath(root, ".hidden"), 0o777))
 	require.NoError(t, os.WriteFile(DatasetPath(root, "file"), nil, 0o666))
-	require.NoError(t, os.Mkdir(DatasetPath(root, "empty"), 0o777))
+	empty := strings.Repeat("0", 64)
+	require.NoError(t, os.Mkdir(DatasetPath(root, empty), 0o777))
+	require.NoError(t, os.Mkdir(DatasetPath(root, "backup"), 0o777))
+	require.NoError(t, os.WriteFile(DatasetPath(root, strings.Repeat("f", 64)), nil, 0o666))
 	list, err := List(root)
 	require.NoError(t, err)
 	var kinds, keys []string
@@ -102,7 +119,7 @@ func TestList(t *testing.T) {
 		keys = append(keys, e.Key)
 	}
 	assert.Equal(t, []string{DatasetKind, DatasetKind, DatasetKind, ArenasKind, StartsKind, StartsKind, StructureKind}, kinds)
-	assert.Equal(t, []string{"empty", second, first}, keys[:3], "by age, undated first")
+	assert.Equal(t, []string{empty, second, first}, keys[:3], "by age, undated first")
 	assert.NotEmpty(t, list[0].Damaged)
 	assert.Empty(t, list[1].Damaged)
 	assert.Equal(t, "in", list[1].Source)
@@ -115,6 +132,7 @@ func TestSizeIsThatOfDatasetAndParts(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	n, err := Size(root, key)
 	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(root, readmeName)))
 	assert.Equal(t, bytesOf(t, root), n)
 }
 
@@ -122,21 +140,24 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	before := bytesOf(t, root)
-	freed, err := Remove(root, first)
+	r, err := Remove(root, first, false)
 	require.NoError(t, err)
-	assert.Equal(t, before-bytesOf(t, root), freed)
+	assert.Equal(t, before-bytesOf(t, root), r.Freed)
+	assert.Equal(t, r.BytesAfter, r.BytesBefore-r.Freed)
+	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed), "the dataset first")
 	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 	v, err := Verify(t.Context(), root, second)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 
-	_, err = Remove(root, second)
+	_, err = Remove(root, second, false)
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
+	require.NoError(t, os.Remove(filepath.Join(root, readmeName)))
 	assert.Empty(t, snapshotOf(t, root))
 	assert.Empty(t, stagingOf(t, root))
-	_, err = Remove(root, second)
-	assert.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Remove(root, second, false)
+	assert.ErrorIs(t, err, ErrNoCache)
 }
 
 // A dataset whose manifest cannot be read might name any part.
@@ -144,7 +165,7 @@ func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
-	_, err := Remove(root, first)
+	_, err := Remove(root, first, false)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 }
@@ -153,9 +174,9 @@ func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
-	freed, err := Remove(root, key)
+	r, err := Remove(root, key, false)
 	require.NoError(t, err)
-	assert.Positive(t, freed)
+	assert.Positive(t, r.Freed)
 	assert.Equal(t, map[string]int{StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 }
 
@@ -163,7 +184,7 @@ func TestRemoveOfADatasetWhosePartsAreGone(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.RemoveAll(filepath.Join(root, StartsKind)))
-	_, err := Remove(root, key)
+	_, err := Remove(root, key, false)
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
 }

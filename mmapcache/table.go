@@ -266,6 +266,9 @@ func (t *Table[R]) read(data []byte) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // the library panics on some damaged files
+			if _, fault := r.(interface{ Addr() uintptr }); fault {
+				panic(r) // Guard names the file
+			}
 			err = damaged("not a readable Arrow file: %v", r)
 		}
 	}()

@@ -32,7 +32,10 @@ func (c *Cache) Tree(i int, form Form) (t *Tree, err error) {
 }
 
 func (c *Cache) tree(i int, form Form) (*Tree, error) {
-	p := c.Structure.Plan(i)
+	p, err := c.Plan(i)
+	if err != nil {
+		return nil, err
+	}
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &Tree{Plan: p, cache: c, form: form, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
 	for k, r := range p.Tools {

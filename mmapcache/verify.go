@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
-	"syscall"
 
 	"github.com/agentx/agentx/manifest"
 )
@@ -29,57 +29,84 @@ type Verification struct {
 }
 
 // Verify recomputes every digest of a dataset and its parts, and checks every index and span. The error is about what
-// kept it from looking; damage is in the result.
+// kept it from looking, a file that cannot be read or a cache in another format; damage is in the result.
 func Verify(ctx context.Context, root, key string) (*Verification, error) {
-	v := &Verification{Damages: []Damage{}, Notes: []string{}}
-	dataset, err := readManifest(root, DatasetKind, key, "")
-	if err != nil {
-		return v, v.damage(filepath.Join(root, DatasetKind, key, manifest.FileName), err)
-	}
-	if err := v.directory(ctx, root, dataset); err != nil {
-		return v, err
-	}
-	for _, kind := range []string{StructureKind, StartsKind, ArenasKind} {
-		part := dataset.Parts[kind]
-		m, err := readManifest(root, kind, part.Key, part.Digest)
-		if err == nil {
-			err = v.directory(ctx, root, m)
-		} else {
-			err = v.damage(filepath.Join(root, kind, part.Key, manifest.FileName), err)
-		}
-		if err != nil {
-			return v, err
-		}
-	}
-	if len(v.Damages) == 0 {
-		return v, v.spans(ctx, root, key)
-	}
-	return v, nil
+	return realDisk().verify(ctx, root, key)
 }
 
-// damage notes an error that says a file is damaged, gone or no file, and returns any other.
-func (v *Verification) damage(file string, err error) error {
-	if errors.Is(err, manifest.ErrDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
+func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
+	v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
+	dataset, err := v.part(ctx, DatasetKind, manifest.Part{Key: key})
+	if err != nil || dataset == nil {
+		return v.Verification, err
+	}
+	var parts []*manifest.Manifest
+	for _, kind := range partKinds() {
+		if _, ok := dataset.Parts[kind]; !ok {
+			continue // noted as damage of the dataset
+		}
+		m, err := v.part(ctx, kind, dataset.Parts[kind])
+		if err != nil {
+			return v.Verification, err
+		}
+		parts = append(parts, m)
+	}
+	if len(v.Damages) == 0 {
+		err = v.spans(ctx, dataset, parts)
+	}
+	return v.Verification, err
+}
+
+// verifier is a look at a dataset.
+type verifier struct {
+	*Verification
+	disk
+	root string
+	hasher
+}
+
+// note notes an error that says a file is damaged, gone or no file, and returns any other.
+func (v *verifier) note(file string, err error) error {
+	if err != nil && broken(err) {
 		v.Damages = append(v.Damages, Damage{file, err.Error()})
 		return nil
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return fmt.Errorf("could not look: %w", err)
 	}
 	return err
 }
 
-// directory recomputes the digests of one directory.
+// part looks at the directory of a dataset or part. It returns its manifest, nil where that is damaged.
+func (v *verifier) part(ctx context.Context, kind string, p manifest.Part) (*manifest.Manifest, error) {
+	m, err := v.readManifest(v.root, kind, p.Key, p.Digest)
+	if err != nil {
+		return nil, v.note(filepath.Join(v.root, kind, p.Key, manifest.FileName), err)
+	}
+	return m, v.directory(ctx, m)
+}
+
+// directory is what the builder has of a verifier: a look at one directory.
 func (v *Verification) directory(ctx context.Context, root string, m *manifest.Manifest) error {
-	dir := filepath.Join(root, m.Kind, m.Key)
+	return (&verifier{Verification: v, disk: realDisk(), root: root}).directory(ctx, m)
+}
+
+// directory recomputes the digests of one directory.
+func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
+	dir := filepath.Join(v.root, m.Kind, m.Key)
 	v.Files++ // the manifest itself
-	known := map[string]bool{manifest.FileName: true, manifest.ProvenanceName: true}
+	if err := checkContents(v.root, m); err != nil {
+		return v.note(filepath.Join(dir, manifest.FileName), err)
+	}
 	for _, f := range m.Files {
-		known[f.Name] = true
 		path := filepath.Join(dir, f.Name)
-		n, sum, err := hashFile(ctx, path)
 		v.Files++
+		n, sum, err := v.digest(ctx, path, f.Size)
 		v.Bytes += n
 		switch {
 		case err != nil:
-			if err := v.damage(path, err); err != nil {
+			if err := v.note(path, err); err != nil {
 				return err
 			}
 		case n != f.Size:
@@ -88,35 +115,74 @@ func (v *Verification) directory(ctx context.Context, root string, m *manifest.M
 			v.Damages = append(v.Damages, Damage{path, "content does not match its digest"})
 		}
 	}
-	if _, err := ReadProvenance(dir); err != nil {
+	if _, err := v.readProvenance(dir); err != nil {
 		v.Notes = append(v.Notes, "provenance cannot be read: "+err.Error())
 	}
-	entries, err := os.ReadDir(dir)
+	var entries []fs.DirEntry
+	err := again(func() (err error) { entries, err = v.list(dir); return err })
 	if err != nil {
-		return err
+		return v.note(dir, err)
 	}
 	for _, e := range entries {
-		if !known[e.Name()] {
+		if _, ok := m.File(e.Name()); !ok && e.Name() != manifest.FileName && e.Name() != manifest.ProvenanceName {
 			v.Notes = append(v.Notes, filepath.Join(dir, e.Name())+": not in the manifest")
 		}
 	}
 	return nil
 }
 
+// digest returns size and digest of a file. One that is not of the size it should have is not read.
+func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64, sum string, err error) {
+	err = again(func() error {
+		f, size, err := v.open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if n = size; size != want {
+			return nil
+		}
+		n, sum, err = v.hash(ctx, f)
+		return err
+	})
+	return n, sum, err
+}
+
+// hashFile returns size and digest of a file.
 func hashFile(ctx context.Context, path string) (int64, string, error) {
-	f, err := os.Open(path)
+	f, _, err := manifest.Open(path)
 	if err != nil {
 		return 0, "", err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, readerFunc(func(p []byte) (int, error) {
+	return new(hasher).hash(ctx, f)
+}
+
+// hasher takes digests, of many files with one buffer.
+type hasher struct {
+	sum hash.Hash
+	buf []byte
+}
+
+func (h *hasher) hash(ctx context.Context, r io.Reader) (n int64, sum string, err error) {
+	if h.buf == nil {
+		h.sum, h.buf = sha256.New(), make([]byte, 32<<10)
+	}
+	h.sum.Reset()
+	for {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return n, "", err
 		}
-		return f.Read(p)
-	}))
-	return n, hex.EncodeToString(sum.Sum(nil)), err
+		k, err := r.Read(h.buf)
+		_, _ = h.sum.Write(h.buf[:k]) // a hash never fails
+		n += int64(k)
+		if err == io.EOF {
+			return n, hex.EncodeToString(h.sum.Sum(nil)), nil
+		}
+		if err != nil {
+			return n, "", err
+		}
+	}
 }
 
 type readerFunc func([]byte) (int, error)
@@ -124,13 +190,13 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // spans opens the dataset, which checks the tables, and walks over every start and offset.
-func (v *Verification) spans(ctx context.Context, root, key string) error {
-	c, err := Open(root, key)
-	if err != nil {
-		return v.damage(filepath.Join(root, DatasetKind, key), err)
-	}
+func (v *verifier) spans(ctx context.Context, dataset *manifest.Manifest, parts []*manifest.Manifest) error {
+	c := newCache(v.root, v.disk)
 	defer c.Close()
-	return v.damage(c.Path(), c.Guard(func() error {
+	return v.note(filepath.Join(v.root, DatasetKind, dataset.Key), c.Guard(func() error {
+		if err := c.openParts(dataset, parts); err != nil {
+			return err
+		}
 		for i := range c.Structure.Traces.Len() {
 			if err := ctx.Err(); err != nil {
 				return err

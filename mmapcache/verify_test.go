@@ -3,10 +3,14 @@ package mmapcache
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -122,12 +126,113 @@ func TestVerifyNotesWhatIsHarmless(t *testing.T) {
 	dir := DatasetPath(root, key)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stray"), nil, 0o666))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.ProvenanceName), []byte("{"), 0o666))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "stray directory", "x"), 0o777))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "stray pipe"), 0o666))
+	require.NoError(t, os.Symlink("nothing", filepath.Join(dir, ".stray link")))
 	v, err := Verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
-	require.Len(t, v.Notes, 2)
+	require.Len(t, v.Notes, 5)
 	assert.Contains(t, v.Notes[0], manifest.ProvenanceName)
-	assert.Contains(t, v.Notes[1], "stray")
+	for k, name := range []string{".stray link", "stray", "stray directory", "stray pipe"} {
+		assert.Equal(t, filepath.Join(dir, name)+": not in the manifest", v.Notes[k+1])
+	}
+}
+
+// What stands in the place of a file and is none is damage, and nobody waits for it or reads it for ever.
+func TestThingsInThePlaceOfFiles(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	pipe := filepath.Join(root, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	link := func(target string) func(string) error {
+		return func(path string) error { return os.Symlink(target, path) }
+	}
+	for _, path := range filesOf(t, root, key) {
+		aside := filepath.Join(root, "aside")
+		require.NoError(t, os.Rename(path, aside))
+		for what, put := range map[string]func(string) error{
+			"a directory":       func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o777) },
+			"a pipe":            func(path string) error { return syscall.Mkfifo(path, 0o666) },
+			"a link to a pipe":  link(pipe),
+			"a link to nothing": link("nothing"),
+			"a link to itself":  link(path),
+			"an endless device": link("/dev/zero"),
+			"an empty device":   link("/dev/null"),
+		} {
+			require.NoError(t, put(path))
+			v, err := Verify(t.Context(), root, key)
+			require.NoError(t, err, what)
+			require.True(t, damaged(v, path), "%s in the place of %s: %+v", what, path, v.Damages)
+			c, err := Open(root, key)
+			require.Nil(t, c)
+			if what != "a link to nothing" {
+				require.ErrorIs(t, err, manifest.ErrDamaged, "%s in the place of %s", what, path)
+			}
+			require.ErrorContains(t, err, filepath.Dir(path))
+			require.NoError(t, os.RemoveAll(path))
+		}
+		require.NoError(t, os.Symlink(aside, path))
+		v, err := Verify(t.Context(), root, key)
+		require.NoError(t, err)
+		require.Empty(t, v.Damages, "a link to the content has the content")
+		require.NoError(t, open(t, root, key).Close())
+		require.NoError(t, os.Rename(aside, path))
+	}
+	origin := filepath.Join(DatasetPath(root, key), manifest.ProvenanceName)
+	require.NoError(t, os.Remove(origin))
+	require.NoError(t, syscall.Mkfifo(origin, 0o666))
+	v, err := Verify(t.Context(), root, key)
+	require.NoError(t, err)
+	assert.Empty(t, v.Damages)
+	require.Len(t, v.Notes, 1)
+	assert.Contains(t, v.Notes[0], origin)
+}
+
+func TestThingsInThePlaceOfDirectories(t *testing.T) {
+	for _, kind := range partKinds() {
+		y, root := plainToy(40), t.TempDir()
+		key := y.build(t, root, "")
+		m, err := readManifest(root, DatasetKind, key, "")
+		require.NoError(t, err)
+		for _, dir := range []string{filepath.Join(root, kind, m.Parts[kind].Key), filepath.Join(root, kind)} {
+			require.NoError(t, os.RemoveAll(dir))
+			require.NoError(t, os.WriteFile(dir, nil, 0o666))
+			v, err := Verify(t.Context(), root, key)
+			require.NoError(t, err)
+			assert.True(t, damaged(v, filepath.Join(root, kind, m.Parts[kind].Key, manifest.FileName)), "%+v", v.Damages)
+		}
+	}
+}
+
+// What cannot be read is not known to be damaged.
+func TestVerifySaysWhatItCouldNotLookAt(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO} {
+		for fail := 1; ; fail++ {
+			s := &stale{fails: func(call int) error {
+				if call == fail {
+					return errno
+				}
+				return nil
+			}}
+			v, err := s.disk(true).verify(t.Context(), root, key)
+			if s.calls < fail {
+				require.NoError(t, err)
+				require.Greater(t, fail, 40)
+				break
+			}
+			assert.Empty(t, v.Damages)
+			if err == nil { // nor is the provenance, which is worth no more than a note
+				require.Len(t, v.Notes, 1)
+				assert.Contains(t, v.Notes[0], errno.Error())
+				continue
+			}
+			assert.ErrorIs(t, err, errno)
+			assert.ErrorContains(t, err, "could not look: reach ")
+		}
+	}
 }
 
 func TestVerifyStopsWithItsContext(t *testing.T) {
@@ -139,8 +244,130 @@ func TestVerifyStopsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, ctx.Err())
 }
 
+func TestVerifySaysWhatIsWrong(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	for _, path := range filesOf(t, root, key) {
+		if filepath.Base(path) == manifest.FileName {
+			continue
+		}
+		good, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for why, bad := range map[string][]byte{
+			"content does not match its digest":                                   append(bytes.Clone(good[1:]), ^good[0]),
+			fmt.Sprintf("%d bytes, the manifest says %d", len(good)-1, len(good)): good[1:],
+			fmt.Sprintf("%d bytes, the manifest says %d", len(good)+1, len(good)): append(bytes.Clone(good), 0),
+		} {
+			require.NoError(t, os.WriteFile(path, bad, 0o666))
+			v, err := Verify(t.Context(), root, key)
+			require.NoError(t, err)
+			require.Equal(t, []Damage{{path, why}}, v.Damages)
+		}
+		require.NoError(t, os.WriteFile(path, good, 0o666))
+	}
+}
+
+// Offsets that no window of this dataset touches are checked as well.
+func TestVerifyChecksEveryOffset(t *testing.T) {
+	for _, name := range []string{textOffsetsFile, idOffsetsFile} {
+		y, root := plainToy(40), t.TempDir()
+		y.starts = [][]uint32{{0, 4, 8, 0, 1}}
+		info, err := Describe(root, y.build(t, root, ""))
+		require.NoError(t, err)
+		files := map[string]string{}
+		arenas := info.Directories[3]
+		for path, data := range snapshotOf(t, arenas.Path) {
+			if _, ok := arenas.Manifest.File(filepath.Base(path)); ok {
+				files[filepath.Base(path)] = data
+			}
+		}
+		at := headerSize + 4*30
+		files[name] = files[name][:at] + "\x00" + files[name][at+1:]
+		spoiled, err := NewBuilder(root, ArenasKind, "spoiled", unsynced)
+		require.NoError(t, err)
+		for name, data := range files {
+			require.NoError(t, spoiled.file(name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }))
+		}
+		spoiled.manifest.Facts = arenas.Manifest.Facts
+		m, err := spoiled.Publish(t.Context(), Provenance{})
+		require.NoError(t, err)
+		key := publish(t, root, DatasetKind, "spoiled", nil, info.Directories[1].Manifest, info.Directories[2].Manifest, m).Key
+		require.NoError(t, walk(open(t, root, key)))
+		v, err := Verify(t.Context(), root, key)
+		require.NoError(t, err)
+		require.Len(t, v.Damages, 1)
+		assert.Contains(t, v.Damages[0].Why, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 goes back")
+	}
+}
+
+// long is a file of a thousand pieces.
+type long struct {
+	fs.File
+	reads *int
+	read  func()
+}
+
+func (l long) Read(p []byte) (int, error) {
+	if l.read(); *l.reads == 1000 {
+		return 0, io.EOF
+	}
+	*l.reads++
+	return len(p), nil
+}
+
+func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	d, reads := realDisk(), 0
+	open := func(path string) (fs.File, int64, error) {
+		f, size, err := d.open(path)
+		if filepath.Base(path) == "text.json" {
+			f = long{f, &reads, func() {
+				if reads == 3 {
+					cancel()
+				}
+			}}
+		}
+		return f, size, err
+	}
+	_, err := disk{open, d.stat, d.list}.verify(ctx, root, key)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 4, reads)
+}
+
 func TestVerifyOfNothing(t *testing.T) {
 	v, err := Verify(t.Context(), t.TempDir(), "0123456789")
 	require.NoError(t, err)
 	assert.Len(t, v.Damages, 1)
+}
+
+// A cache of about 25 KB: the tests that flip each of its bits live on this being fast.
+func BenchmarkVerify(b *testing.B) {
+	y, root := plainToy(400), b.TempDir()
+	key := y.build(b, root, "")
+	run := func(name string, damages int) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				v, err := Verify(b.Context(), root, key)
+				require.NoError(b, err)
+				require.Len(b, v.Damages, damages)
+			}
+		})
+	}
+	run("whole", 0)
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, open(b, root, key).Close())
+		}
+	})
+	m, err := readManifest(root, DatasetKind, key, "")
+	require.NoError(b, err)
+	path := filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, "text.json")
+	data, err := os.ReadFile(path)
+	require.NoError(b, err)
+	data[len(data)/2] ^= 1
+	require.NoError(b, os.WriteFile(path, data, 0o666))
+	run("damaged", 1)
 }

@@ -151,22 +151,20 @@ func newPlayer(o Options) (*player, error) {
 
 // selected returns the positions of the traces that a run plays: with MaxContext those of which every request fits.
 func selected(o Options) (kept []int, err error) {
-	s, rules := o.Cache.Structure, o.Cache.Facts.Rules
-	peaks := make([]int, s.Traces.Len())
-	if o.MaxContext > 0 {
-		err = o.Cache.Guard(func() error {
-			for i := range peaks {
-				p := s.Plan(i)
-				for _, session := range p.Sessions {
-					for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
-						peaks[i] = max(peaks[i], timeline.Peak(int(t.In), rules.MaxTokens(session.Kind, t)))
-					}
-				}
-			}
-			return nil
-		})
+	rules := o.Cache.Facts.Rules
+	peaks := make([]int, o.Cache.Structure.Traces.Len())
+	for i := range peaks {
+		if o.MaxContext == 0 {
+			break
+		}
+		p, err := o.Cache.Plan(i)
 		if err != nil {
 			return nil, err
+		}
+		for _, session := range p.Sessions {
+			for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
+				peaks[i] = max(peaks[i], timeline.Peak(int(t.In), rules.MaxTokens(session.Kind, t)))
+			}
 		}
 	}
 	kept = timeline.Select(peaks, o.MaxContext, o.Traces)

@@ -93,12 +93,9 @@ func (s *sampler) script(trace int) *script {
 		return sc
 	}
 	sc := &script{trace: trace}
-	s.err = s.cache.Guard(func() error {
-		sc.plan = s.cache.Structure.Plan(trace)
-		var err error
-		sc.sheet, err = sheet(sc.plan, s.pace, s.cache.Facts.Rules)
-		return err
-	})
+	if sc.plan, s.err = s.cache.Plan(trace); s.err == nil {
+		sc.sheet, s.err = sheet(sc.plan, s.pace, s.cache.Facts.Rules)
+	}
 	if s.err != nil {
 		return nil
 	}

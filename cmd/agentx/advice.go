@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // adviseConvert adds what to try to an error of a conversion.
@@ -11,6 +12,13 @@ func adviseConvert(err error) error {
 	var invalid *convert.InvalidError
 	if errors.As(err, &invalid) {
 		return tryError{err, "--skip-invalid leaves such traces out and lists them"}
+	}
+	var differs *convert.DiffersError
+	if errors.As(err, &differs) {
+		return tryError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
+	}
+	if errors.Is(err, durable.ErrBusy) {
+		return tryError{err, "again without --no-wait, or with a longer --wait"}
 	}
 	return err
 }

@@ -1,24 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 func newCache() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "List, describe, verify and remove prepared caches",
-		Long: `List, describe, verify and remove prepared caches.
+		Short: "List, describe, verify, keep, copy and remove prepared caches",
+		Long: `List, describe, verify, keep, copy and remove prepared caches.
 
 A cache is a dataset and the three parts it names: structure, starts and arenas. CACHE is the
 path that convert printed, or 8 characters or more of its key.`,
-		Example: "  agentx cache ls\n  agentx cache verify $(agentx convert demo | tail -n 1)",
+		Example: "  agentx cache ls\n  agentx cache verify $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 20G",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("cache: unknown verb %q: see agentx help cache", args[0])}
@@ -36,7 +38,11 @@ func newCacheList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List what the cache root holds",
-		Args:  arguments(cobra.NoArgs),
+		Long: `List what the cache root holds: datasets, and the parts that they name, with their size, when
+they were made, when a dataset was last used (to the hour), and what holds them: a pin, or
+somebody who uses them.`,
+		Example: "  agentx convert demo\n  agentx cache ls",
+		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := cacheRoot(cmd)
 			if err != nil {
@@ -50,20 +56,10 @@ func newCacheList() *cobra.Command {
 			if asJSON {
 				return printJSON(w, map[string]any{"entries": entries})
 			}
-			for _, e := range entries {
-				created := "-"
-				if e.Created != nil {
-					created = e.Created.Local().Format(time.DateTime)
-				}
-				note := e.Source
-				if e.Damaged != "" {
-					note = "damaged: " + e.Damaged
-				}
-				fmt.Fprintf(w, "%-9s  %s  %9s  %-19s  %s\n", e.Kind, e.Key[:min(12, len(e.Key))], bytesText(e.Bytes), created, note)
+			if len(entries) > 0 {
+				return printEntries(w, entries)
 			}
-			if len(entries) == 0 {
-				fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
-			}
+			fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
 			return nil
 		},
 	}
@@ -71,12 +67,44 @@ func newCacheList() *cobra.Command {
 	return cmd
 }
 
+// keyShown is how much of a key is shown: more than enough to name it by.
+const keyShown = 12
+
+// printEntries prints a table of directories.
+func printEntries(w io.Writer, entries []mmapcache.Entry) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
+	total := int64(0)
+	for _, e := range entries {
+		source := e.Source
+		if e.Damaged != "" {
+			source = "damaged: " + e.Damaged
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(e.Bytes), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), cmp.Or(source, "-"))
+		total += e.Bytes
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d directories, %s\n", len(entries), bytesText(total))
+	return err
+}
+
+// dateText writes a time for people.
+func dateText(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
 func newCacheInfo() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "info CACHE",
-		Short: "Print the manifests of a cache: what it was made from, and its files",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Use:     "info CACHE",
+		Short:   "Say all about a cache: last use, pin, users, what it was made from, its files",
+		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
+		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, key, err := findCache(cmd, args[0])
 			if err != nil {
@@ -90,6 +118,11 @@ func newCacheInfo() *cobra.Command {
 			if asJSON {
 				return printJSON(w, info)
 			}
+			pin := "-"
+			if info.Pin != nil {
+				pin = "by " + info.Pin.String()
+			}
+			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.Used), pin, cmp.Or(info.InUse, "-"))
 			for _, d := range info.Directories {
 				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytesText(d.Manifest.Size()), len(d.Manifest.Files))
 				if p := d.Provenance; p != nil {
@@ -117,9 +150,10 @@ func newCacheInfo() *cobra.Command {
 func newCachePath() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "path CACHE",
-		Short: "Print the directory of a cache",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Use:     "path CACHE",
+		Short:   "Print the directory of a cache",
+		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
+		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, key, err := findCache(cmd, args[0])
 			if err != nil {
@@ -130,86 +164,6 @@ func newCachePath() *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), map[string]string{"path": path, "key": key})
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), path)
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
-}
-
-func newCacheVerify() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify CACHE...",
-		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
-		Args:  arguments(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w := cmd.OutOrStdout()
-			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
-			for _, name := range args {
-				root, key, err := findCache(cmd, name)
-				if err != nil {
-					return err
-				}
-				v, err := mmapcache.Verify(cmd.Context(), root, key)
-				if err != nil {
-					return err
-				}
-				all.Files += v.Files
-				all.Bytes += v.Bytes
-				all.Damages = append(all.Damages, v.Damages...)
-				all.Notes = append(all.Notes, v.Notes...)
-			}
-			if asJSON {
-				if err := printJSON(w, all); err != nil {
-					return err
-				}
-			} else {
-				for _, d := range all.Damages {
-					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Why)
-				}
-				for _, n := range all.Notes {
-					fmt.Fprintf(w, "note: %s\n", n)
-				}
-				if len(all.Damages) == 0 {
-					fmt.Fprintf(w, "whole: %d files, %s\n", all.Files, bytesText(all.Bytes))
-				}
-			}
-			if n := len(all.Damages); n > 0 {
-				return tryError{verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}, "agentx convert INPUT --force, which builds damaged parts again"}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
-}
-
-func newCacheRemove() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "rm CACHE...",
-		Short: "Remove caches, and those of their parts that no other cache names",
-		Args:  arguments(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			freed := int64(0)
-			keys := []string{}
-			for _, name := range args {
-				root, key, err := findCache(cmd, name)
-				if err != nil {
-					return err
-				}
-				n, err := mmapcache.Remove(root, key)
-				freed += n
-				if err != nil {
-					return err
-				}
-				keys = append(keys, key)
-			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"removed": keys, "bytes": freed})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "removed %d, %s freed\n", len(keys), bytesText(freed))
 			return nil
 		},
 	}

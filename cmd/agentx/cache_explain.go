@@ -1,5 +1,73 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"io"
 
-func newCacheExplain() *cobra.Command { return &cobra.Command{Use: "explain INPUT..."} }
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/convert"
+)
+
+func newCacheExplain() *cobra.Command {
+	var f convertFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain INPUT...",
+		Short: "Say why a conversion would hit or miss, field by field",
+		Long: `Say why a conversion would hit or miss, field by field against what is most like it.
+
+Takes what convert takes, builds nothing and changes nothing. A key is the hash of everything
+that could change a byte: the content of each input file in order, rules, seed, corpus,
+tokenizer, and what this program makes of a small probe corpus. Names and places of files,
+times and the number of workers are no part of it.`,
+		Example: "  agentx cache explain demo --seed 7\n  agentx cache explain traces/ --profile aiperf --json",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd, args)
+			if err != nil {
+				return err
+			}
+			var e *convert.Explanation
+			err = withProgress(cmd, &o, func() (err error) {
+				e, err = convert.Explain(cmd.Context(), o)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), e)
+			}
+			printExplanation(cmd.OutOrStdout(), e)
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+func printExplanation(w io.Writer, e *convert.Explanation) {
+	for _, p := range e.Parts {
+		what := "miss"
+		if p.Hit {
+			what = "hit"
+		}
+		fmt.Fprintf(w, "%-4s  %-9s  %s  %s\n", what, p.Kind, p.Key[:12], p.Why)
+		for _, n := range p.Nearest {
+			fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:12], n.Source)
+			for _, d := range n.Differences {
+				fmt.Fprintf(w, "        %-20s here %s, there %s\n", d.Field, d.Want, d.Have)
+			}
+		}
+	}
+	switch {
+	case e.Refused != "":
+		fmt.Fprintf(w, "convert would be refused: %s\n", e.Refused)
+	case e.Hit:
+		fmt.Fprintf(w, "convert would hit: %s\n", e.Path)
+	default:
+		fmt.Fprintf(w, "convert would build: %s\n", e.Path)
+	}
+}

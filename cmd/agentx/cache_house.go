@@ -1,9 +1,237 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
 
-func newCacheGC() *cobra.Command { return &cobra.Command{Use: "gc"} }
+	"github.com/spf13/cobra"
 
-func newCachePin() *cobra.Command { return &cobra.Command{Use: "pin CACHE..."} }
+	"github.com/agentx/agentx/mmapcache"
+)
 
-func newCacheUnpin() *cobra.Command { return &cobra.Command{Use: "unpin CACHE..."} }
+func newCacheGC() *cobra.Command {
+	o := mmapcache.GCOptions{MaxBytes: -1}
+	var keep time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Free what is of no use, and what was not used for longest",
+		Long: `Free what is of no use, and what was not used for longest.
+
+Without flags it removes what nobody can use: what killed processes have left, damaged datasets,
+parts that no dataset names. With --max-age also datasets that were not used for longer, with
+--max-bytes the least recently used ones until the rest is small enough, each with the parts
+that nothing else needs.
+
+What is pinned or in use stays. So does, in a root that other machines may read (on a network
+file system, or with a file .shared in it), what was used within 7 days, for a reader who may
+not write there leaves no trace: --keep says otherwise.
+
+It may run at any time, from several machines at once, beside conversions and replays.`,
+		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # all that is neither pinned nor in use",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := cacheRoot(cmd)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("max-age") {
+				o.MaxAge = max(o.MaxAge, 1) // 0: whatever its age
+			}
+			if cmd.Flags().Changed("keep") {
+				o.Keep = &keep
+			}
+			r, err := mmapcache.GC(cmd.Context(), root, o)
+			if r == nil {
+				return err
+			}
+			if asJSON {
+				err = errors.Join(printJSON(cmd.OutOrStdout(), r), err)
+			} else {
+				printGC(cmd.OutOrStdout(), r, o.MaxBytes)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(size{&o.MaxBytes}, "max-bytes", "free least recently used datasets until all take no more, such as 20G or 500Mi")
+	ageVar(flags, &o.MaxAge, "max-age", "free datasets that were not used for longer, such as 30d or 12h")
+	ageVar(flags, &keep, "keep", "never free what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
+	flags.BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// printGC prints a report: a line for each thing, then the sum.
+func printGC(w io.Writer, r *mmapcache.GCReport, maxBytes int64) {
+	removed, swept, freed := "removed", "swept", "freed"
+	if r.DryRun {
+		removed, swept, freed = "would remove", "would sweep", "would free"
+	}
+	for _, l := range r.Swept {
+		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytesText(l.Bytes), l.Owner)
+	}
+	for _, m := range r.Removed {
+		fmt.Fprintf(w, "%s  %-9s  %s  %9s  %s\n", removed, m.Kind, m.Key[:keyShown], bytesText(m.Bytes), m.Why)
+	}
+	for _, k := range r.Kept {
+		fmt.Fprintf(w, "kept  %-9s  %s  %s\n", filepath.Base(filepath.Dir(k.Path)), filepath.Base(k.Path)[:keyShown], k.Why)
+	}
+	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytesText(r.Freed), bytesText(r.BytesAfter))
+	if maxBytes >= 0 && r.BytesAfter > maxBytes {
+		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing more may go\n", bytesText(maxBytes))
+	}
+}
+
+func newCachePin() *cobra.Command {
+	return newPinning(&cobra.Command{
+		Use:   "pin CACHE...",
+		Short: "Keep caches from being removed by gc and rm",
+		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. The parts that a pinned
+cache names stay with it. agentx cache info says who has pinned it.`,
+		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # leaves it",
+	}, "pinned", func(root, key string) (bool, error) { return true, mmapcache.Pin(root, key, userName()) })
+}
+
+func newCacheUnpin() *cobra.Command {
+	return newPinning(&cobra.Command{
+		Use:     "unpin CACHE...",
+		Short:   "Let gc and rm remove pinned caches again, whoever pinned them",
+		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache unpin $(agentx convert demo | tail -n 1)",
+	}, "unpinned", mmapcache.Unpin)
+}
+
+// newPinning completes the verb that does something to each cache, and prints the keys under a word for that.
+func newPinning(cmd *cobra.Command, word string, do func(root, key string) (bool, error)) *cobra.Command {
+	var asJSON bool
+	cmd.Args = arguments(cobra.MinimumNArgs(1))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		caches, err := findCaches(cmd, args)
+		if err != nil {
+			return err
+		}
+		keys := []string{}
+		for _, c := range caches {
+			done, err := do(c.root, c.key)
+			if err != nil {
+				return err
+			}
+			if done {
+				keys = append(keys, c.key)
+			}
+			if !asJSON {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", map[bool]string{true: word, false: "was not pinned"}[done], c.key)
+			}
+		}
+		if asJSON {
+			return printJSON(cmd.OutOrStdout(), map[string]any{word: keys})
+		}
+		return nil
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// userName names who runs the command.
+func userName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("user %d", os.Getuid())
+}
+
+func newCacheRemove() *cobra.Command {
+	var asJSON, force bool
+	cmd := &cobra.Command{
+		Use:   "rm CACHE...",
+		Short: "Remove caches, and those of their parts that nothing else needs",
+		Long: `Remove caches, and those of their parts that no other cache names and nobody uses.
+
+A cache that a replay or conversion is using is refused, with who that is; --force removes it all
+the same, and leaves its parts to agentx cache gc, later. A pinned cache is refused until it is
+unpinned.`,
+		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			caches, err := findCaches(cmd, args)
+			if err != nil {
+				return err
+			}
+			freed := int64(0)
+			keys, kept := []string{}, []mmapcache.Kept{}
+			for _, c := range caches {
+				r, err := mmapcache.Remove(c.root, c.key, force)
+				freed += r.Freed
+				kept = append(kept, r.Kept...)
+				if err != nil {
+					return adviseRemove(err, c.key)
+				}
+				keys = append(keys, c.key)
+			}
+			w := cmd.OutOrStdout()
+			if asJSON {
+				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
+			}
+			for _, k := range kept {
+				fmt.Fprintf(w, "kept %s: %s\n", k.Path, k.Why)
+			}
+			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytesText(freed))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "although it is in use")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// adviseRemove adds what to try to an error of rm.
+func adviseRemove(err error, key string) error {
+	switch {
+	case errors.Is(err, mmapcache.ErrPinned):
+		return tryError{err, "agentx cache unpin " + key}
+	case errors.Is(err, mmapcache.ErrInUse):
+		return tryError{err, "again when that has ended, or --force"}
+	}
+	return err
+}
+
+// cacheName is a dataset and where it lies.
+type cacheName struct{ root, key string }
+
+// findCaches resolves all CACHE arguments of a command, before anything is done to the first. One that is given twice
+// counts once.
+func findCaches(cmd *cobra.Command, names []string) (list []cacheName, err error) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		root, key, err := findCache(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		if path := mmapcache.DatasetPath(root, key); !seen[path] {
+			seen[path] = true
+			list = append(list, cacheName{root, key})
+		}
+	}
+	return list, nil
+}
+
+// heldText says in a word or two what keeps a directory.
+func heldText(pinned bool, inUse string) string {
+	var held []string
+	if pinned {
+		held = append(held, "pinned")
+	}
+	if inUse != "" {
+		held = append(held, "in use")
+	}
+	if len(held) == 0 {
+		return "-"
+	}
+	return strings.Join(held, ", ")
+}

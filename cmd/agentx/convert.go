@@ -26,6 +26,8 @@ type convertFlags struct {
 	set                        []string
 	workers                    int
 	force, skipInvalid, strict bool
+	verifyHit                  bool
+	waitFlags
 }
 
 func (f *convertFlags) register(cmd *cobra.Command) {
@@ -37,6 +39,8 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
 	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
+	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build beside what is found, and compare: exit 3 when it differs")
+	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
 	flags.BoolVar(&f.strict, "strict", false, "refuse input with keys or request types that are not in the schema")
 }
@@ -53,8 +57,8 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	o := convert.Options{
 		Inputs: inputs, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: f.seed},
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
-		SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
-		Source: hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}},
+		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
+		Source: sources(cmd),
 	}
 	switch f.profile {
 	case "default":
@@ -80,9 +84,18 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if f.workers < 0 || f.workers > 1024 {
 		return o, usageError{fmt.Errorf("--workers %d: want 0 to 1024", f.workers)}
 	}
-	var err error
+	w, err := f.waiting(nil)
+	if err != nil {
+		return o, err
+	}
+	o.Wait = w.Limit
 	o.Root, err = cacheRoot(cmd)
 	return o, err
+}
+
+// sources is where input may come from besides files.
+func sources(cmd *cobra.Command) hfsource.Options {
+	return hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}}
 }
 
 func newConvert() *cobra.Command {
@@ -118,14 +131,27 @@ however many workers convert them. The last line printed is the path of the cach
 	return cmd
 }
 
-// runConvert converts with progress and warnings on standard error.
-func runConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+// withProgress runs f while progress, waiting and warnings of a conversion go to standard error.
+func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error {
 	p := newProgress(cmd)
 	defer p.close()
-	o.Progress = p.update
+	o.Progress, o.Waiting = p.update, p.waiting
 	o.Warn = func(format string, args ...any) {
 		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
 	}
+	return f()
+}
+
+// runConvert converts with progress and warnings on standard error.
+func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
+	err = withProgress(cmd, &o, func() error {
+		r, err = warnedConvert(cmd, o)
+		return err
+	})
+	return r, err
+}
+
+func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
 	if o.Draws.Backend == weka.SHA256MT && o.Corpus == "code" {
 		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
 	}
@@ -155,7 +181,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	f := r.Facts
 	if asJSON {
 		stages := map[string]float64{}
-		for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish"} {
+		for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
 			stages[name] = r.Stages[name].Seconds()
 		}
 		return printJSON(w, map[string]any{
@@ -180,7 +206,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		what += " (found: " + strings.Join(parts, ", ") + ")"
 	}
 	var stages []string
-	for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish"} {
+	for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
 		if d, ok := r.Stages[name]; ok {
 			stages = append(stages, name+" "+secondsText(d))
 		}

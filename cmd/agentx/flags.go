@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -35,4 +36,68 @@ func (d duration) Set(text string) error {
 	}
 	*d.to = v
 	return nil
+}
+
+// age is a flag value: a duration, or a number of days (7d).
+type age struct{ duration }
+
+func ageVar(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
+	flags.Var(age{duration{to}}, name, usage)
+}
+
+func (a age) String() string {
+	if a.to == nil || *a.to == 0 {
+		return ""
+	}
+	return a.to.String()
+}
+
+func (a age) Type() string { return "age" }
+
+func (a age) Set(text string) error {
+	wrong := fmt.Errorf("want an age such as 7d, 90m or seconds")
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, ok := number(days)
+		if !ok || n > 100_000 { // time.Duration ends soon after
+			return wrong
+		}
+		*a.to = time.Duration(n * 24 * float64(time.Hour))
+		return nil
+	}
+	if err := a.duration.Set(text); err != nil || *a.to < 0 {
+		return wrong
+	}
+	return nil
+}
+
+// size is a flag value: bytes, with k, M, G or T for powers of 1000, Ki, Mi, Gi or Ti for powers of 1024.
+type size struct{ to *int64 }
+
+func (s size) String() string {
+	if s.to == nil || *s.to < 0 {
+		return ""
+	}
+	return strconv.FormatInt(*s.to, 10)
+}
+
+func (s size) Type() string { return "size" }
+
+func (s size) Set(text string) error {
+	digits := strings.TrimRight(text, "BikKMGT")
+	unit := strings.TrimSuffix(text[len(digits):], "B")
+	factor, ok := map[string]float64{
+		"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "ki": 1 << 10, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
+	}[unit]
+	n, isNumber := number(digits)
+	if !ok || !isNumber || n*factor >= 1<<63 {
+		return fmt.Errorf("want a size such as 500M, 20G or 1.5Gi")
+	}
+	*s.to = int64(n * factor)
+	return nil
+}
+
+// number reads digits with at most one point among them: no sign, no exponent, no name.
+func number(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && strings.Trim(text, "0123456789.") == ""
 }

@@ -80,7 +80,9 @@ func writeDigests(cmd *cobra.Command, w io.Writer, c *mmapcache.Cache, trace, mo
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		if trace != "" && c.Structure.Traces.At(i).ID != trace {
+		if id, err := c.TraceID(i); err != nil {
+			return err
+		} else if trace != "" && id != trace {
 			continue
 		}
 		found = true

@@ -100,6 +100,16 @@ func (p *progress) replayed(o replay.Options) func(replay.Progress) {
 	}
 }
 
+// waiting says at once, and then every five seconds, who is waited for.
+func (p *progress) waiting(part, holder string, waited time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); !p.quiet && (waited == 0 || now.After(p.next)) {
+		p.next = now.Add(lineEvery)
+		p.println(fmt.Sprintf("agentx: waiting for %s, which builds the %s (%s)", holder, part, waited.Round(time.Second)))
+	}
+}
+
 // println prints a line beside the bars.
 func (p *progress) println(line string) {
 	if p.bars != nil {

@@ -26,7 +26,7 @@ type replayFlags struct {
 	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
 	speed                                       float64
-	asap, once                                  bool
+	asap, once, prefault                        bool
 	header                                      []string
 }
 
@@ -48,6 +48,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.payload, "payload", "chat", "chat: messages; ids: token ids to /v1/completions")
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
+	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
@@ -144,6 +145,11 @@ interrupt ends the sending and writes the results; the second leaves at once.`,
 				return err
 			}
 			defer o.Cache.Close()
+			if f.prefault {
+				if err := prefault(cmd, o.Cache); err != nil {
+					return err
+				}
+			}
 			return runReplay(cmd, o, asJSON)
 		},
 	}
@@ -166,7 +172,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
-		return mmapcache.Open(found, key)
+		return mmapcache.OpenInUse(found, key)
 	}
 	if !errors.Is(err, mmapcache.ErrNoCache) { // more than one
 		return nil, err
@@ -182,7 +188,18 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	if err != nil {
 		return nil, err
 	}
-	return mmapcache.Open(o.Root, r.Key)
+	return mmapcache.OpenInUse(o.Root, r.Key)
+}
+
+// prefault reads a cache into memory with progress.
+func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
+	p := newProgress(cmd)
+	defer p.close()
+	last := int64(0)
+	return c.Prefault(cmd.Context(), func(done, total int64) {
+		p.update("prefault", done-last, total)
+		last = done
+	})
 }
 
 // runReplay plays with progress on standard error and prints the summary.

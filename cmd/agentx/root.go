@@ -40,7 +40,7 @@ func openCache(cmd *cobra.Command, name string) (*mmapcache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mmapcache.Open(root, key)
+	return mmapcache.OpenInUse(root, key)
 }
 
 // printJSON prints one object on one line.

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -270,17 +271,33 @@ func (o Options) writeFile(path string, data []byte) error {
 // Remove removes the directory name below root: it is renamed away first, so that nobody opens it half removed, and that
 // is on disk before anything is removed for good. Then inUse, if not nil, is asked once more: what came into use meanwhile
 // is put back, with the error that inUse gave.
-func Remove(root, name string, inUse func() error) error {
-	d, err := NewDir(root, Options{})
-	if err != nil {
+//
+// It makes a directory to rename into. On a full disk, where that cannot be, it does without, and a sweep on another
+// machine may in that moment take what is to be put back for left behind.
+func Remove(root, name string, inUse func() error) error { return Options{}.remove(root, name, inUse) }
+
+func (o Options) remove(root, name string, inUse func() error) error {
+	d, err := NewDir(root, o)
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if err != nil && !full {
 		return err
 	}
+	var removed string
+	if full {
+		removed = filepath.Join(root, StagingDir, newOwner().String())
+		d = &Dir{root: root, path: removed, opts: o}
+	} else {
+		removed = d.Path("removed")
+	}
 	path := filepath.Join(root, filepath.FromSlash(name))
-	removed := d.Path("removed")
 	if err = os.Rename(path, removed); err == nil {
 		if inUse != nil {
 			if err = inUse(); err != nil {
-				err = errors.Join(err, os.Rename(removed, path))
+				back := os.Rename(removed, path)
+				err = errors.Join(err, back)
+				if back != nil && !errors.Is(back, fs.ErrExist) { // it is in use: better left behind than removed
+					return err
+				}
 			}
 		}
 		err = errors.Join(err, d.opts.sync(filepath.Dir(path)))

@@ -66,7 +66,7 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 	if opts.Beat <= 0 {
 		opts.Beat = DefaultBeat
 	}
-	a := acquisition{Lease: Lease{root: filepath.Clean(root), name: name, opts: opts}, begun: time.Now()}
+	a := acquisition{Lease: Lease{root: filepath.Clean(root), name: name, opts: opts}, begun: time.Now(), holder: "unknown process"}
 	for {
 		there, err := made()
 		if err != nil || there {

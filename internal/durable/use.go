@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,11 +29,10 @@ const useBeat = 10 * time.Minute
 func NoteUse(root, dir string, names []string) *Use {
 	u := &Use{path: filepath.Join(dir, newOwner().String()+useSuffix), stop: make(chan struct{})}
 	note := []byte(strings.Join(names, "\n") + "\n")
-	if (Options{Sync: unsynced}).mkdirAll(root, dir) != nil || os.WriteFile(u.path, note, 0o666) != nil {
+	if Jot(root, u.path, note, os.O_EXCL) != nil {
 		u.path = ""
 		return u
 	}
-	openLike(dir, u.path)
 	u.done.Go(func() {
 		t := time.NewTicker(useBeat)
 		defer t.Stop()
@@ -41,7 +41,7 @@ func NoteUse(root, dir string, names []string) *Use {
 			case <-u.stop:
 				return
 			case <-t.C:
-				_ = os.WriteFile(u.path, note, 0o666)
+				_ = Jot(root, u.path, note, 0)
 			}
 		}
 	})
@@ -49,6 +49,30 @@ func NoteUse(root, dir string, names []string) *Use {
 }
 
 func unsynced(*os.File) error { return nil }
+
+// Jot writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
+// that nobody finds the file empty, and forces nothing to disk. Flag is for opening, beside those of writing; with
+// os.O_EXCL nothing is left of a file that could not be written whole.
+func Jot(root, path string, data []byte, flag int) error {
+	dir := filepath.Dir(path)
+	if err := (Options{Sync: unsynced}).mkdirAll(root, dir); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o666)
+	if err != nil {
+		return err
+	}
+	openLike(dir, path)
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err != nil && flag&os.O_EXCL != 0 {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// MkdirAll makes a directory below root, and those above it.
+func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }
 
 // Close takes the note away.
 func (u *Use) Close() {
@@ -90,7 +114,13 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 			return nil, nil, err
 		}
 		for used := range strings.Lines(string(data)) {
-			users[strings.TrimSuffix(used, "\n")] = who.text()
+			used = strings.TrimSuffix(used, "\n")
+			switch others := users[used]; {
+			case others == "":
+				users[used] = who.text()
+			case !slices.Contains(strings.Split(others, ", "), who.text()):
+				users[used] = others + ", " + who.text()
+			}
 		}
 	}
 	return users, left, nil

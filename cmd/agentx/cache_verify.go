@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+func newCacheVerify() *cobra.Command {
+	var asJSON, rebuild bool
+	cmd := &cobra.Command{
+		Use:   "verify CACHE...",
+		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
+		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset.
+
+Exit 0: all is whole. 3: damage, each named. 1: it could not look. With --rebuild the cache is
+also built once more, beside it, from the input that its provenance names, and compared byte
+for byte: that finds what digests cannot, a conversion that makes something else than it did.`,
+		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w := cmd.OutOrStdout()
+			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
+			for _, name := range args {
+				root, key, err := findCache(cmd, name)
+				if err != nil {
+					return err
+				}
+				use := mmapcache.Use(root, key)
+				defer use.Close()
+				v, err := mmapcache.Verify(cmd.Context(), root, key)
+				if err != nil {
+					return err
+				}
+				all.Files += v.Files
+				all.Bytes += v.Bytes
+				all.Damages = append(all.Damages, v.Damages...)
+				all.Notes = append(all.Notes, v.Notes...)
+				if rebuild && len(v.Damages) == 0 {
+					damages, err := verifyRebuild(cmd, root, key)
+					if err != nil {
+						return err
+					}
+					all.Damages = append(all.Damages, damages...)
+				}
+			}
+			if asJSON {
+				if err := printJSON(w, all); err != nil {
+					return err
+				}
+			} else {
+				for _, d := range all.Damages {
+					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Why)
+				}
+				for _, n := range all.Notes {
+					fmt.Fprintf(w, "note: %s\n", n)
+				}
+				if len(all.Damages) == 0 {
+					fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytesText(all.Bytes))
+					if rebuild {
+						fmt.Fprint(w, "; built once more, it is the same")
+					}
+					fmt.Fprintln(w)
+				}
+			}
+			if n := len(all.Damages); n > 0 {
+				return tryError{verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}, "agentx convert INPUT --force, which builds damaged parts again"}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it once more beside it, and compare")
+	return cmd
+}
+
+// verifyRebuild builds a cache once more and returns what differs.
+func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
+	o := convert.Options{Version: version, Source: sources(cmd)}
+	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
+	var differs *convert.DiffersError
+	if errors.As(err, &differs) {
+		return differs.Found, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Read the tables of a prepared cache with programs that know nothing of agentx.
+
+    python3 contrib/check-arrow.py $(agentx convert demo | tail -n 1)
+
+Every structure/KEY/*.arrow is opened with pyarrow through a memory map: all buffers must lie inside the map, and nothing
+may be allocated for them. Row counts and sums are held against agentx inspect --stats and agentx cache info; polars and
+duckdb, where they are installed, must find the same. `make test-arrow` runs this in an environment of its own.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+ALLOCATED = 64 << 10  # bytes that reading all tables may allocate: far below any table worth mapping
+
+problems = []
+
+
+def check(what, got, want):
+    """One comparison; a difference is printed at the end."""
+    if got != want:
+        problems.append(f"{what}: {got}, want {want}")
+    return got
+
+
+def words(table, name):
+    """The strings of a column of words: indices, and the set as a JSON list in the metadata of the field."""
+    field = table.schema.field(name)
+    return pa.array(json.loads(field.metadata[b"words"])).take(table.column(name).combine_chunks())
+
+
+def counts(values):
+    """How often each value stands in a column."""
+    return {e["values"]: e["counts"] for e in pc.value_counts(values).to_pylist()}
+
+
+def total(table, name):
+    """The sum of a column, which is 0 where there is no row."""
+    return pc.sum(table.column(name)).as_py() or 0
+
+
+def mapped(path):
+    """A table read in place: how many bytes of its buffers lie in the map of the file, and how many do not."""
+    file = pa.memory_map(str(path))
+    whole = file.read_buffer()
+    file.seek(0)
+    reader = pa.ipc.open_file(file)
+    check(f"{path.name}: record batches", reader.num_record_batches, 1)
+    table = reader.read_all()
+    inside = outside = 0
+    for buffer in (b for column in table.columns for chunk in column.chunks for b in chunk.buffers() if b):
+        if whole.address <= buffer.address <= whole.address + whole.size - buffer.size:
+            inside += buffer.size
+        else:
+            outside += buffer.size
+    check(f"{path.name}: bytes of its columns outside of the map", outside, 0)
+    return table, inside
+
+
+def compare(tables, stats, facts):
+    """Tables against what agentx says of them."""
+    traces, sessions, turns, blocks = (tables[n] for n in ("traces", "sessions", "turns", "blocks"))
+    rows = {name: table.num_rows for name, table in tables.items()}
+    kinds = {0: "weka_main", 1: "weka_subagent", 2: "weka_flat"}
+    child = pc.not_equal(sessions["parent"], -1)
+    waited = pc.not_equal(sessions["join_turn"], -1)
+    found = {
+        "traces": rows["traces"],
+        "sessions": {kinds[k]: n for k, n in counts(sessions["kind"]).items()},
+        "joined": pc.sum(pc.and_(child, waited)).as_py() or 0,
+        "background": pc.sum(pc.and_not(child, waited)).as_py() or 0,
+        "turns": rows["turns"],
+        "prompt_tokens": total(turns, "in"),
+        "output_tokens": total(turns, "out"),
+        "largest_prompt": pc.max(turns["in"]).as_py() or 0,
+        "hash_ids": total(turns, "hash_ids"),
+        "blocks": total(traces, "blocks"),
+        "block_runs": rows["blocks"],
+        "segments": rows["segments"],
+        "unique_tokens": pc.sum(pc.multiply(traces["blocks"].cast("int64"), traces["block_size"].cast("int64"))).as_py() or 0,
+        "scopes": counts(words(traces, "hash_id_scope")),
+        "theoretical_hit_rate": total(turns, "cache_hits") / max(1, total(turns, "hash_ids")),
+    }
+    for name, value in found.items():
+        check(f"inspect --stats: {name}", value, stats[name])
+    for name in ("traces", "turns", "blocks", "prompt_tokens", "output_tokens"):
+        check(f"cache info: {name}", found[name], facts[name])
+    check("cache info: sessions", rows["sessions"], facts["sessions"])
+    check("blocks in blocks.arrow", total(blocks, "count"), found["blocks"])
+    for name in ("sessions", "turns", "segments", "tools"):  # of all traces, they are the table
+        check(f"{name} of all traces", total(traces, name), rows[name])
+    check("a path of models", pc.count(words(turns, "model")).as_py(), rows["turns"])
+    return found
+
+
+def with_polars(directory, tables, found):
+    """The same files through polars."""
+    try:
+        import polars
+    except ImportError:
+        return "polars is not installed"
+    for name, table in tables.items():
+        frame = polars.scan_ipc(directory / f"{name}.arrow").collect()
+        check(f"polars: rows of {name}", frame.height, table.num_rows)
+        if name == "turns":
+            check("polars: prompt tokens", frame["in"].cast(polars.Int64).sum(), found["prompt_tokens"])
+            check("polars: api_time missing", frame["api_time"].null_count(), table["api_time"].null_count)
+    return f"polars {polars.__version__}: rows, tokens and nulls agree"
+
+
+def with_duckdb(tables, found):
+    """The mapped tables through SQL."""
+    try:
+        import duckdb
+    except ImportError:
+        return "duckdb is not installed"
+    db = duckdb.connect()
+    for name in ("traces", "turns"):
+        db.register(name, tables[name])
+    got = db.sql('select count(*), sum("in"), sum("out") from turns').fetchall()[0]
+    check("duckdb: turns, tokens", tuple(int(v or 0) for v in got), (found["turns"], found["prompt_tokens"], found["output_tokens"]))
+    most = db.sql("select id, turns from traces order by turns desc, id limit 1").fetchall()
+    return f"duckdb {duckdb.__version__}: tokens agree; most turns: " + "".join(f"{id!r} with {n}" for id, n in most)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agentx", default="./agentx", help="the program to compare with")
+    parser.add_argument("cache", metavar="CACHE_DIR", type=pathlib.Path, help="the path that convert printed")
+    args = parser.parse_args()
+
+    def agentx(*words):
+        return json.loads(subprocess.run([args.agentx, *words], check=True, stdout=subprocess.PIPE).stdout)
+
+    stats = agentx("inspect", str(args.cache), "--stats", "--json")
+    info = agentx("cache", "info", str(args.cache), "--json")
+    structure = next(d for d in info["directories"] if d["manifest"]["kind"] == "structure")
+    directory = pathlib.Path(structure["path"])
+
+    before = pa.total_allocated_bytes()
+    tables, inside = {}, 0
+    for path in sorted(directory.glob("*.arrow")):
+        tables[path.stem], n = mapped(path)
+        inside += n
+    allocated = pa.total_allocated_bytes() - before
+    if allocated > ALLOCATED:
+        problems.append(f"{allocated} bytes were allocated to read the tables")
+    check("tables", sorted(f"{name}.arrow" for name in tables), sorted(f["name"] for f in structure["manifest"]["files"]))
+
+    found = compare(tables, stats, structure["manifest"]["facts"])
+    print(f"{'table':10} {'rows':>9} {'columns':>8} {'bytes':>11}")
+    for name, table in tables.items():
+        print(f"{name:10} {table.num_rows:9,} {table.num_columns:8} {(directory / (name + '.arrow')).stat().st_size:11,}")
+    print(f"{found['prompt_tokens']:,} prompt tokens, {found['output_tokens']:,} output tokens, {found['blocks']:,} blocks")
+    for model, turns in sorted(counts(words(tables["turns"], "model")).items(), key=lambda e: (-e[1], e[0]))[:5]:
+        print(f"  model {model!r}: {turns:,} turns")
+    print(f"pyarrow {pa.__version__}: {inside:,} bytes of columns lie in the maps; {allocated:,} bytes were allocated to read them")
+    print(with_polars(directory, tables, found))
+    print(with_duckdb(tables, found))
+    if problems:
+        sys.exit("\n".join(f"check-arrow: {p}" for p in problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// childVariable makes a process of this test binary a conversion: it holds the options as JSON.
+const childVariable = "AGENTX_TEST_CONVERT"
+
+// child is what a conversion in a process of its own is told.
+type child struct {
+	Root, Input, Corpus string
+	Force               bool
+}
+
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(childVariable); ok {
+		var c child
+		err := json.Unmarshal([]byte(text), &c)
+		if err == nil {
+			err = c.run()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func (c child) run() error {
+	o := plainOptions(c.Root, c.Corpus, c.Input)
+	o.Force, o.Durable = c.Force, durable.Options{} // everything is synced
+	_, err := Convert(context.Background(), o)
+	return err
+}
+
+// command is a conversion in a process of its own.
+func (c child) command(t *testing.T) *exec.Cmd {
+	text, err := json.Marshal(c)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	return cmd
+}
+
+// requireWhole holds a root that a killed or failed conversion has left: every directory in it is whole, every dataset
+// verifies.
+func requireWhole(t *testing.T, root string) {
+	t.Helper()
+	list, err := mmapcache.List(root)
+	require.NoError(t, err)
+	for _, e := range list {
+		require.Empty(t, e.Damaged)
+		m, err := mmapcache.Lookup(root, e.Kind, e.Key)
+		require.NoError(t, err)
+		require.NotNil(t, m)
+		if e.Kind == mmapcache.DatasetKind {
+			v, err := mmapcache.Verify(t.Context(), root, e.Key)
+			require.NoError(t, err)
+			require.Empty(t, v.Damages)
+		}
+	}
+}
+
+// A real process is killed with -9 at hundreds of random instants, while it builds into an empty root, builds again over
+// what is there, or mends damage: what is there is whole each time, the next conversion does not wait and gives the same
+// bytes, and a sweep leaves nothing.
+func TestLongKilledAtRandomInstants(t *testing.T) {
+	long(t)
+	c := child{Root: filepath.Join(t.TempDir(), "root"), Input: lines(t, demoLines()...), Corpus: tinyCorpus(t, 300)}
+	begin := time.Now()
+	require.NoError(t, c.command(t).Run())
+	whole := time.Since(begin)
+	want := filesOf(t, c.Root)
+	random := rand.New(rand.NewPCG(1, 2))
+	killed, finished, left, byStep := 0, 0, 0, map[string]int{}
+	names := slices.Sorted(maps.Keys(want))
+	for k := range 300 {
+		spoilt := ""
+		switch c.Force = false; k % 3 {
+		case 0:
+			require.NoError(t, os.RemoveAll(c.Root))
+		case 1:
+			c.Force = true
+		case 2:
+			spoilt = names[random.IntN(len(names))]
+			require.NoError(t, os.Truncate(filepath.Join(c.Root, spoilt), 1))
+		}
+		cmd := c.command(t)
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Duration(random.Int64N(int64(whole) * 5 / 4)))
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		if err := cmd.Wait(); err != nil {
+			killed++
+		} else {
+			finished++
+		}
+		state := "over what was there"
+		if k%3 == 0 {
+			state = "from nothing:"
+			requireWhole(t, c.Root)
+		}
+		for _, kind := range mmapcache.Kinds() {
+			if entries, err := os.ReadDir(filepath.Join(c.Root, kind)); err == nil && len(entries) > 0 && k%3 == 0 {
+				state += " " + kind
+			}
+		}
+		byStep[state]++
+		for name, data := range want { // whole, or gone with its directory, or not mended yet
+			got, err := os.ReadFile(filepath.Join(c.Root, name))
+			if err != nil {
+				_, err = os.Stat(filepath.Dir(filepath.Join(c.Root, name)))
+				require.ErrorIs(t, err, os.ErrNotExist, name)
+			} else if name != spoilt || len(got) > 1 {
+				require.Equal(t, data, string(got), name)
+			}
+		}
+		entries, err := os.ReadDir(filepath.Join(c.Root, durable.StagingDir))
+		if err == nil {
+			left += len(entries)
+		}
+		c.Force = false
+		require.NoError(t, c.command(t).Run())
+		require.Equal(t, want, filesOf(t, c.Root))
+		now, err := durable.Now(c.Root)
+		require.NoError(t, err)
+		_, err = durable.Sweep(c.Root, now, false)
+		require.NoError(t, err)
+		entries, err = os.ReadDir(filepath.Join(c.Root, durable.StagingDir))
+		require.NoError(t, err)
+		require.Empty(t, entries)
+	}
+	t.Logf("%d killed, %d had finished, in %s each; %d leftovers in staging; what was there afterwards:%v", killed, finished, whole, left, byStep)
+	assert.Greater(t, killed, 100)
+	assert.Greater(t, left, 20)
+}
+
+// A disk that is full at every size from nothing to enough: an error each time that says so, nothing half-written, and
+// what was there before is still there. It needs a small file system of its own, and root to mount it.
+func TestLongFullDisk(t *testing.T) {
+	long(t)
+	disk := filepath.Join(t.TempDir(), "disk")
+	require.NoError(t, os.Mkdir(disk, 0o777))
+	mount := func(kib int) error {
+		return syscall.Mount("tmpfs", disk, "tmpfs", 0, "size="+strconv.Itoa(kib)+"k")
+	}
+	if err := mount(1000); err != nil {
+		t.Skipf("a tmpfs cannot be mounted here (%v): run it as root", err)
+	}
+	require.NoError(t, syscall.Unmount(disk, 0))
+	o := options(t, "@demo")
+	o.convert(t)
+	want := filesOf(t, o.Root)
+	failed := 0
+	for kib := 4; ; kib += 4 {
+		require.NoError(t, mount(kib))
+		o.Root = filepath.Join(disk, "root")
+		_, err := Convert(t.Context(), o)
+		if err != nil {
+			failed++
+			require.ErrorIs(t, err, syscall.ENOSPC, "%d KiB", kib)
+			require.ErrorContains(t, err, disk)
+			requireWhole(t, o.Root)
+			entries, err := os.ReadDir(filepath.Join(o.Root, durable.StagingDir))
+			if !errors.Is(err, os.ErrNotExist) {
+				require.NoError(t, err)
+			}
+			require.Empty(t, entries, "%d KiB", kib)
+		} else {
+			require.Equal(t, want, filesOf(t, o.Root))
+		}
+		require.NoError(t, syscall.Unmount(disk, 0))
+		if err == nil {
+			break
+		}
+		require.Less(t, kib, 1<<16)
+	}
+	t.Logf("%d sizes of disk were too small", failed)
+	assert.Greater(t, failed, 20)
+}
+
+// F15: out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
+func TestLongF15MemoryIsBounded(t *testing.T) {
+	long(t)
+	c := child{Root: filepath.Join(t.TempDir(), "root"), Input: shared(t, "corpus/weka-v8-600.jsonl.zst"), Corpus: "code"}
+	cmd := c.command(t)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	peak := 0
+	for tick := time.NewTicker(2 * time.Millisecond); ; <-tick.C {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			t.Logf("peak of anonymous memory: %d MB", peak/1000)
+			assert.Greater(t, peak, 10_000)
+			assert.Less(t, peak, 200_000)
+			return
+		default:
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			continue
+		}
+		if _, rest, ok := strings.Cut(string(status), "RssAnon:"); ok {
+			var kib int
+			if _, err := fmt.Sscan(rest, &kib); err == nil {
+				peak = max(peak, kib*1024/1000)
+			}
+		}
+	}
+}

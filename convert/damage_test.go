@@ -1,0 +1,121 @@
+package convert
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// tinyCache converts one trace with a corpus of a few hundred ids: all parts together have less than 32 KB. It returns the
+// root, the key and every file that a manifest vouches for, manifests included, by its path in the root.
+func tinyCache(t *testing.T) (root, key string, files map[string][]byte) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	info, err := mmapcache.Describe(o.Root, r.Key)
+	require.NoError(t, err)
+	files = map[string][]byte{}
+	total := 0
+	for _, d := range info.Directories {
+		for _, name := range append([]string{manifest.FileName}, namesOf(d.Manifest.Files)...) {
+			data, err := os.ReadFile(filepath.Join(d.Path, name))
+			require.NoError(t, err)
+			path, err := filepath.Rel(o.Root, filepath.Join(d.Path, name))
+			require.NoError(t, err)
+			files[path] = data
+			total += len(data)
+		}
+	}
+	require.Less(t, total, 32<<10)
+	return o.Root, r.Key, files
+}
+
+func namesOf(files []manifest.File) (names []string) {
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// checkEveryDamage flips bits and cuts files of a tiny cache, one damage at a time, and holds Verify against each. Of the
+// damages it does every stride-th. It returns how many it did.
+func checkEveryDamage(t *testing.T, stride int) (done int) {
+	root, key, files := tinyCache(t)
+	v, err := mmapcache.Verify(t.Context(), root, key)
+	require.NoError(t, err)
+	require.Empty(t, v.Damages)
+	paths := make(chan string)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range 2 {
+		mine := filepath.Join(t.TempDir(), "root") // each works on a copy
+		require.NoError(t, os.CopyFS(mine, os.DirFS(root)))
+		wg.Go(func() {
+			for path := range paths {
+				n := damageFile(t, mine, key, path, files[path], stride)
+				mu.Lock()
+				done += n
+				mu.Unlock()
+			}
+		})
+	}
+	names := []string{}
+	for path := range files {
+		names = append(names, path)
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(files[b]) - len(files[a]) }) // the largest first
+	for _, path := range names {
+		paths <- path
+	}
+	close(paths)
+	wg.Wait()
+	return done
+}
+
+func damageFile(t *testing.T, root, key, path string, good []byte, stride int) (done int) {
+	full := filepath.Join(root, path)
+	found := func(what string, k int) bool {
+		done++
+		v, err := mmapcache.Verify(t.Context(), root, key)
+		return assert.NoError(t, err) && assert.True(t, slices.ContainsFunc(v.Damages, func(d mmapcache.Damage) bool { return d.File == full }),
+			"%s: %s %d is not found: %+v", path, what, k, v.Damages)
+	}
+	bad := bytes.Clone(good)
+	for k := 0; k < 8*len(good); k += stride {
+		bad[k/8] ^= 1 << (k % 8)
+		if !assert.NoError(t, os.WriteFile(full, bad, 0o666)) || !found("flip of bit", k) {
+			return done
+		}
+		bad[k/8] = good[k/8]
+	}
+	for n := 0; n < len(good); n += stride {
+		if !assert.NoError(t, os.WriteFile(full, good[:n], 0o666)) || !found("cut at", n) {
+			return done
+		}
+	}
+	assert.NoError(t, os.WriteFile(full, append(bad, 0), 0o666))
+	found("a byte more than", len(good))
+	assert.NoError(t, os.WriteFile(full, good, 0o666))
+	return done
+}
+
+// Verify finds damage wherever it is: a stride through all of it, coprime to the 8 bits of a byte and to every width.
+func TestDamageEverywhereIsFound(t *testing.T) {
+	assert.Greater(t, checkEveryDamage(t, 97), 1000)
+}
+
+// Every single bit and every truncation, all of them.
+func TestLongEveryBitAndEveryTruncation(t *testing.T) {
+	long(t)
+	n := checkEveryDamage(t, 1)
+	t.Logf("%d damages, each found and named", n)
+	assert.Greater(t, n, 100_000)
+}

@@ -1,0 +1,490 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// The tests below, and others whose names begin with TestF and a number, each hold one failure that prepared caches had
+// before agentx: doc/failures.md has the list.
+
+// keysFor are the keys by kind that a conversion would have.
+func keysFor(t *testing.T, rules weka.Rules, draws weka.Draws, files []hfsource.File, p prompts) map[string]string {
+	list, err := wanted(rules, draws, &hfsource.Snapshot{Files: files}, p)
+	require.NoError(t, err)
+	keys := map[string]string{}
+	for kind, m := range list {
+		keys[kind] = m.Key
+	}
+	return keys
+}
+
+// differing lists the kinds whose keys differ.
+func differing(a, b map[string]string) (kinds []string) {
+	for _, kind := range mmapcache.Kinds() {
+		if a[kind] != b[kind] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// changed returns a value other than v's.
+func changed(t *testing.T, v reflect.Value) reflect.Value {
+	n := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		n.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int64:
+		n.SetInt(v.Int() + 1)
+	case reflect.Float64:
+		n.SetFloat(v.Float() + 0.5)
+	case reflect.String:
+		n.SetString(v.String() + "x")
+	case reflect.Pointer:
+		n.Set(reflect.New(v.Type().Elem()))
+	default:
+		t.Fatalf("a field of kind %s: say how to change it", v.Kind())
+	}
+	return n
+}
+
+// F1: a field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
+// changes the keys of just the parts that it can change a byte of, and of the dataset.
+func TestF01EveryIngredientIsInTheKey(t *testing.T) {
+	p, err := resolvePrompts("code", "o200k_base")
+	require.NoError(t, err)
+	rules, draws := weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}
+	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Form: hfsource.Form{Lines: true}}}
+	base := keysFor(t, rules, draws, files, p)
+	all := []string{mmapcache.StructureKind, mmapcache.StartsKind, mmapcache.DatasetKind}
+	for k := range reflect.TypeFor[weka.Rules]().NumField() {
+		other := rules
+		f := reflect.ValueOf(&other).Elem().Field(k)
+		f.Set(changed(t, f))
+		assert.Equal(t, all, differing(base, keysFor(t, other, draws, files, p)), reflect.TypeFor[weka.Rules]().Field(k).Name)
+	}
+	for k := range reflect.TypeFor[weka.Draws]().NumField() {
+		other := draws
+		f := reflect.ValueOf(&other).Elem().Field(k)
+		f.Set(changed(t, f))
+		assert.Equal(t, all[1:], differing(base, keysFor(t, rules, other, files, p)), reflect.TypeFor[weka.Draws]().Field(k).Name)
+	}
+	a, b := files[0], files[1]
+	for what, other := range map[string][]hfsource.File{
+		"content": {{SHA256: "ab"}, b}, "order": {b, a}, "more": {a, b, b}, "fewer": {a}, "form": {{SHA256: "aa", Form: hfsource.Form{Lines: true}}, b},
+	} {
+		assert.Equal(t, all, differing(base, keysFor(t, rules, draws, other, p)), what)
+	}
+	renamed := []hfsource.File{{Path: "elsewhere/a", SHA256: "aa", Size: 5}, b}
+	assert.Empty(t, differing(base, keysFor(t, rules, draws, renamed, p)), "names and places are no part of a key")
+	text, tokenizer, longer := p, p, p
+	text.image.Corpus.SHA256, tokenizer.image.Tokenizer = "other", "other"
+	longer.tokens++
+	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, text)))
+	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, tokenizer)))
+	assert.Equal(t, []string{mmapcache.StartsKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
+}
+
+// F2: the bytes of another branch, which counted its versions alike. What a program makes of the probe is in the key of
+// every part, so one that makes something else has other keys, whatever its numbers say.
+func TestF02AnotherProgramHasOtherKeys(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	info, err := mmapcache.Describe(o.Root, r.Key)
+	require.NoError(t, err)
+	for _, d := range info.Directories[1:] {
+		var image map[string]any
+		require.NoError(t, json.Unmarshal(d.Manifest.PreImage, &image))
+		for _, field := range []string{"probe", "format", "recipe"} {
+			require.Contains(t, image, field)
+			old := image[field]
+			image[field] = "of another program"
+			other, err := manifest.New(d.Manifest.Kind, image)
+			require.NoError(t, err)
+			assert.NotEqual(t, d.Manifest.Key, other.Key)
+			image[field] = old
+		}
+		same, err := manifest.New(d.Manifest.Kind, image)
+		require.NoError(t, err)
+		assert.Equal(t, d.Manifest.Key, same.Key)
+	}
+}
+
+// F5: caching silently off. What cannot be a key is an error.
+func TestF05KeyErrorsAreErrors(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	o.Rules.SeamMaxGap = math.NaN()
+	_, err := Convert(t.Context(), o)
+	require.ErrorContains(t, err, "NaN")
+	requireClean(t, o.Root)
+}
+
+// F6: never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
+func TestF06TheSameIsAHit(t *testing.T) {
+	text := []byte(trace("a") + "\n")
+	o := options(t, write(t, "in.jsonl", text))
+	first := o.convert(t)
+	o.Inputs = []string{write(t, "elsewhere.jsonl", text)}
+	o.Now, o.Workers, o.Version = time.Now, 5, "another"
+	again := o.convert(t)
+	assert.True(t, again.Hit)
+	assert.Equal(t, first.Key, again.Key)
+}
+
+// F7: the wrong conversation under concurrent readers.
+func TestF07ConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
+	o := options(t, "@demo")
+	c := openResult(t, o, o.convert(t))
+	var want []mmapcache.Digest
+	for i := range c.Structure.Traces.Len() {
+		d, err := c.Digest(i, "-")
+		require.NoError(t, err)
+		want = append(want, d)
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for k := range 3 * len(want) {
+				i := (k*7 + g) % len(want)
+				d, err := c.Digest(i, "-")
+				if assert.NoError(t, err) {
+					assert.Equal(t, want[i], d)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// F8: jobs that wait beside a finished entry, for a holder that is dead or alive.
+func TestF08AFinishedEntryIsReadWithoutALock(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	for _, kind := range mmapcache.Kinds() {
+		key := r.Key
+		if kind != mmapcache.DatasetKind {
+			key = r.Parts[kind].Key
+		}
+		lease, err := durable.Acquire(t.Context(), o.Root, kind+"-"+key, func() (bool, error) { return false, nil }, durable.Waiting{}, durable.Options{})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, lease.Release()) }()
+	}
+	o.Wait = -1
+	assert.True(t, o.convert(t).Hit)
+	o.Force = true
+	_, err := Convert(t.Context(), o)
+	require.ErrorIs(t, err, durable.ErrBusy, "the leases are real")
+}
+
+// F10: two builders at once. Each part is built once, whoever asks for it.
+func TestF10OneBuilderForEachPart(t *testing.T) {
+	o := options(t, "@demo")
+	o.Durable.Beat = 100 * time.Millisecond // nobody dies; who waits looks more often
+	results := make([]*Result, 6)
+	var wg sync.WaitGroup
+	for k := range results {
+		wg.Go(func() {
+			mine := o
+			mine.Force = false
+			r, err := Convert(t.Context(), mine)
+			if assert.NoError(t, err) {
+				results[k] = r
+			}
+		})
+	}
+	wg.Wait()
+	built := map[string]int{}
+	for _, r := range results {
+		require.NotNil(t, r)
+		assert.Equal(t, results[0].Key, r.Key)
+		for kind, p := range r.Parts {
+			if !p.Hit {
+				built[kind]++
+			}
+		}
+	}
+	assert.Equal(t, map[string]int{mmapcache.StructureKind: 1, mmapcache.StartsKind: 1, mmapcache.ArenasKind: 1}, built)
+	requireSound(t, results[0])
+}
+
+// F11: a key blocked for good by a directory without a manifest, or with a bad one.
+func TestF11NothingBlocksAKey(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	want := filesOf(t, o.Root)
+	paths := []string{r.Path}
+	for kind, p := range r.Parts {
+		paths = append(paths, filepath.Join(o.Root, kind, p.Key))
+	}
+	for _, path := range paths {
+		for what, spoil := range map[string]func() error{
+			"no manifest": func() error { return os.WriteFile(filepath.Join(path, "half"), nil, 0o666) },
+			"bad":         func() error { return os.WriteFile(filepath.Join(path, manifest.FileName), []byte("{}"), 0o666) },
+			"empty":       func() error { return nil },
+		} {
+			require.NoError(t, os.RemoveAll(path))
+			require.NoError(t, os.Mkdir(path, 0o777))
+			require.NoError(t, spoil())
+			again := o.convert(t)
+			assert.Equal(t, r.Key, again.Key)
+			require.Equal(t, want, filesOf(t, o.Root), "%s %s", path, what)
+		}
+	}
+}
+
+// F12: a crash on a hit, for metadata that nobody looked at before it was committed. A manifest whose digest is sound and
+// whose facts are not is an error that names it.
+func TestF12BadFactsAreAnErrorNotACrash(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	for _, kind := range []string{mmapcache.StructureKind, mmapcache.ArenasKind} {
+		path := filepath.Join(o.Root, kind, r.Parts[kind].Key)
+		m, err := manifest.Read(path)
+		require.NoError(t, err)
+		good := m.Facts
+		for _, facts := range []string{`{"traces":"many","tokens":"many"}`, `[]`, `"x"`} {
+			m.Facts = json.RawMessage(facts)
+			data, err := m.Encode()
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(path, manifest.FileName), data, 0o666))
+			_, err = Convert(t.Context(), o)
+			require.ErrorIs(t, err, manifest.ErrDamaged)
+			require.ErrorContains(t, err, m.Key)
+		}
+		m.Facts = good
+		data, err := m.Encode()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(path, manifest.FileName), data, 0o666))
+	}
+	assert.True(t, o.convert(t).Hit)
+}
+
+// F13: a truncated file served as a hit.
+func TestF13TruncatedFilesAreNoHit(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	r := o.convert(t)
+	want := filesOf(t, o.Root)
+	for name, data := range want {
+		if len(data) == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "README") {
+			continue
+		}
+		require.NoError(t, os.Truncate(filepath.Join(o.Root, name), int64(len(data)-1)))
+		_, err := mmapcache.Open(o.Root, r.Key)
+		require.ErrorIs(t, err, manifest.ErrDamaged, name)
+		assert.False(t, o.convert(t).Hit, name)
+		require.Equal(t, want, filesOf(t, o.Root), name)
+	}
+}
+
+// F14: a first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
+func TestF14WhatWasPublishedIsKept(t *testing.T) {
+	o := options(t, "@demo")
+	died := errors.New("died")
+	dying := o
+	dying.Durable.Step = func(name, path string) error {
+		if name == "rename" && strings.Contains(path, mmapcache.StartsKind) {
+			return died
+		}
+		return nil
+	}
+	_, err := Convert(t.Context(), dying)
+	require.ErrorIs(t, err, died)
+	requireClean(t, o.Root)
+	assert.Equal(t, "arenas structure", hits(o.convert(t)))
+}
+
+// F20: a warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
+// again shows that it is not what is built now.
+func TestF20VerifyHitFindsWhatDigestsCannot(t *testing.T) {
+	o := options(t, "@demo")
+	r := o.convert(t)
+	o.VerifyHit = true
+	good := o.convert(t)
+	assert.True(t, good.Hit)
+	assert.Contains(t, good.Stages, "verify")
+
+	path := filepath.Join(o.Root, mmapcache.StartsKind, r.Parts[mmapcache.StartsKind].Key)
+	starts, err := os.ReadFile(filepath.Join(path, "starts.bin"))
+	require.NoError(t, err)
+	starts[len(starts)-3] ^= 1 // another place in the corpus
+	require.NoError(t, os.WriteFile(filepath.Join(path, "starts.bin"), starts, 0o666))
+	part, err := manifest.Read(path)
+	require.NoError(t, err)
+	part.Files[0].SHA256 = manifest.Sum(starts)
+	seal(t, path, part)
+	dataset, err := manifest.Read(r.Path)
+	require.NoError(t, err)
+	dataset.Parts[mmapcache.StartsKind] = manifest.Part{Key: part.Key, Digest: part.Digest}
+	seal(t, r.Path, dataset)
+	requireSound(t, r)
+
+	before := filesOf(t, o.Root)
+	_, err = Convert(t.Context(), o)
+	var differs *DiffersError
+	require.ErrorAs(t, err, &differs)
+	assert.ErrorContains(t, err, filepath.Join(path, "starts.bin"))
+	assert.Equal(t, before, filesOf(t, o.Root), "it only looks")
+	o.VerifyHit = false
+	assert.True(t, o.convert(t).Hit)
+	err = VerifyRebuild(t.Context(), o.Root, r.Key, o)
+	require.ErrorAs(t, err, &differs)
+}
+
+// seal writes a manifest with the digest that it ought to have.
+func seal(t *testing.T, dir string, m *manifest.Manifest) {
+	data, err := m.Encode()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
+}
+
+// F21: requests without output, and prompts that do not change.
+func TestF21ZeroOutputAndUnchangedPrompts(t *testing.T) {
+	o := options(t, lines(t, `{"id":"a","models":["m"],"block_size":4,"hash_id_scope":"local","requests":[`+
+		`{"t":0,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
+		`{"t":2,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
+		`{"t":3,"type":"n","model":"m","in":8,"out":5,"hash_ids":[1,2],"api_time":0}]}`))
+	r := o.convert(t)
+	requireSound(t, r)
+	assert.Equal(t, 3, r.Facts.Turns)
+	c := openResult(t, o, r)
+	tree, err := c.Tree(0, mmapcache.IDs)
+	require.NoError(t, err)
+	var p mmapcache.Prompt
+	for turn := range tree.Turns {
+		tree.Prompt(turn, &p)
+		assert.Equal(t, 8, p.Tokens)
+	}
+}
+
+// F22: JSON lines that are pretty-printed JSON.
+func TestF22PrettyPrintedJSON(t *testing.T) {
+	var value any
+	require.NoError(t, json.Unmarshal([]byte(trace("a")), &value))
+	pretty, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	o := options(t, lines(t, trace("a")))
+	o.convert(t)
+	want := tables(t, o.Root)
+	o = options(t, write(t, "in.json", pretty))
+	o.convert(t)
+	assert.Equal(t, want, tables(t, o.Root))
+	o = options(t, write(t, "in.jsonl", pretty))
+	_, err = Convert(t.Context(), o)
+	require.Error(t, err)
+	assert.ErrorContains(t, err, "in.jsonl")
+	requireClean(t, o.Root)
+}
+
+// A dataset can be built again from its provenance, as long as what that names is there.
+func TestVerifyRebuild(t *testing.T) {
+	input := lines(t, trace("a"))
+	o := options(t, input)
+	o.Rules.BlockSize, o.Draws.Seed, o.Draws.Backend = 8, -3, weka.SHA256MT
+	r := o.convert(t)
+	plain := Options{Source: o.Source, Durable: o.Durable}
+	require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain))
+	staging, err := os.ReadDir(filepath.Join(o.Root, durable.StagingDir))
+	require.NoError(t, err)
+	assert.Empty(t, staging)
+
+	text, err := os.ReadFile(input)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(input, append(text, '\n'), 0o666))
+	err = VerifyRebuild(t.Context(), o.Root, r.Key, plain)
+	require.ErrorContains(t, err, "inputs[0].sha256")
+	require.NoError(t, os.Remove(input))
+	require.ErrorContains(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain), input)
+	o = options(t, "-")
+	o.Source.Stdin = strings.NewReader(trace("a"))
+	r = o.convert(t)
+	require.ErrorContains(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain), "standard input")
+	o.Source.Stdin, o.VerifyHit = strings.NewReader(trace("a")), true
+	assert.True(t, o.convert(t).Hit, "the same input is there to be read twice")
+}
+
+func TestExplain(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	e, err := Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	require.Len(t, e.Parts, 4)
+	assert.Empty(t, e.Parts[0].Nearest)
+	_, err = os.Stat(o.Root)
+	require.ErrorIs(t, err, os.ErrNotExist, "it changes nothing")
+
+	r := o.convert(t)
+	before := filesOf(t, o.Root)
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.True(t, e.Hit)
+	assert.Equal(t, r.Key, e.Key)
+	assert.Equal(t, r.Path, e.Path)
+
+	other := o
+	other.Draws.Seed, other.Rules.BlockSize = 7, 8
+	other.Inputs = []string{lines(t, trace("b"))}
+	e, err = Explain(t.Context(), other)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	fields := map[string][]manifest.Difference{}
+	for _, p := range e.Parts {
+		for _, n := range p.Nearest {
+			fields[p.Kind] = append(fields[p.Kind], n.Differences...)
+		}
+	}
+	assert.True(t, e.Parts[2].Hit)
+	require.Len(t, fields[mmapcache.StructureKind], 2)
+	input := fields[mmapcache.StructureKind][0]
+	assert.Equal(t, "inputs[0].sha256", input.Field)
+	assert.Contains(t, input.Want, other.Inputs[0])
+	assert.Contains(t, input.Have, o.Inputs[0])
+	assert.Equal(t, manifest.Difference{Field: "rules.block_size", Want: "8", Have: "0"}, fields[mmapcache.StructureKind][1])
+	require.Len(t, fields[mmapcache.StartsKind], 2)
+	assert.Equal(t, manifest.Difference{Field: "draws.seed", Want: "7", Have: "42"}, fields[mmapcache.StartsKind][0])
+	assert.Equal(t, before, filesOf(t, o.Root))
+
+	o.Force = true
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	assert.Contains(t, e.Parts[0].Why, "--force")
+	o.Force = false
+	require.NoError(t, os.Truncate(filepath.Join(o.Root, mmapcache.StructureKind, r.Parts[mmapcache.StructureKind].Key, "turns.arrow"), 3))
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	assert.Contains(t, e.Parts[0].Why, "turns.arrow")
+}
+
+// A hit that the flags refuse is explained as such.
+func TestExplainRefusedHit(t *testing.T) {
+	o := options(t, lines(t, trace("a"), "{}"))
+	o.SkipInvalid = true
+	o.convert(t)
+	e, err := Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.True(t, e.Hit)
+	assert.Empty(t, e.Refused)
+	o.SkipInvalid = false
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.Contains(t, e.Refused, o.Inputs[0])
+}

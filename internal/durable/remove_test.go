@@ -1,0 +1,97 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// F18: on a full disk no directory can be made, but what is to make room can be removed all the same, or put back.
+func TestF18RemoveOnAFullDisk(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		root := t.TempDir()
+		require.NoError(t, build(root, Options{}, publish))
+		o := Options{Step: func(name, path string) error {
+			if name == "mkdir" && strings.HasPrefix(path, filepath.Join(root, StagingDir)+"/") {
+				return full
+			}
+			return nil
+		}}
+		taken := errors.New("in use")
+		assert.ErrorIs(t, o.remove(root, "kind/name", func() error { return taken }), taken)
+		assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
+		require.NoError(t, o.remove(root, "kind/name", nil))
+		assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
+		assert.Empty(t, staging(t, root))
+	}
+}
+
+// A note is written over, never emptied first: who reads it at that moment must not take what it names for unused.
+func TestJotWritesOver(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "notes", "a")
+	require.NoError(t, Jot(root, path, []byte("12345"), 0))
+	require.NoError(t, Jot(root, path, []byte("ab"), 0))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "ab345", string(data))
+	assert.ErrorIs(t, Jot(root, path, nil, os.O_EXCL), os.ErrExist)
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+	require.NoError(t, Jot(root, path, []byte("a"), 0))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.NotEqual(t, old.Unix(), info.ModTime().Unix(), "and that dates it")
+}
+
+// All who use a name are told, each once.
+func TestManyUse(t *testing.T) {
+	root := t.TempDir()
+	for range 2 {
+		defer NoteUse(root, root, []string{"a", "b"}).Close()
+	}
+	far := as(func(o *owner) { o.host, o.boot, o.pid = "h", "b", 7 })
+	require.NoError(t, os.WriteFile(filepath.Join(root, far.String()+useSuffix), []byte("a\n"), 0o666))
+	users, _, err := InUse(root, time.Now())
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{here().text(), far.text()}, strings.Split(users["a"], ", "))
+	assert.Equal(t, here().text(), users["b"])
+}
+
+// F18: a note that cannot be written whole is not left behind. Here files may not grow further, which is as good as a full
+// disk.
+func TestF18NotesOnAFullDisk(t *testing.T) {
+	const limit = 8 << 20 // more than anything else that is written here
+	root := t.TempDir()
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: was.Max}))
+	u := NoteUse(root, filepath.Join(root, "notes"), []string{strings.Repeat("a", limit)})
+	err := Jot(root, filepath.Join(root, "b"), make([]byte, limit+1), 0)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	u.Close()
+	assert.ErrorIs(t, err, syscall.EFBIG)
+	assert.Empty(t, files(t, filepath.Join(root, "notes")))
+	assert.FileExists(t, filepath.Join(root, "b"), "what others may have written stays")
+}
+
+// F19: a note is as open as the directory it is in, under any umask.
+func TestF19NotesUnderAnyUmask(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Chmod(root, 0o770))
+	path := filepath.Join(root, "notes", "a")
+	require.NoError(t, umasked(0o077, func() error { return Jot(root, path, nil, 0) }))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
+}

@@ -1,0 +1,559 @@
+package mmapcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// GCOptions say what GC frees beyond what is of no use to anybody.
+type GCOptions struct {
+	MaxBytes int64          // the least recently used datasets go until all directories are no larger; below 0: no limit
+	MaxAge   time.Duration  // datasets that were not used for longer go; 0: no limit
+	Keep     *time.Duration // what was used since stays; nil: what DefaultKeep says of the root
+	DryRun   bool           // only report
+	Now      time.Time      // zero: the time by the clock of the file system
+}
+
+// sharedKeep is for how long a dataset of a shared root stays after its last use: who reads it through a read-only mount
+// can leave no note.
+const sharedKeep = 7 * 24 * time.Hour
+
+// young is the age up to which a directory that seems to be of no use may just be becoming so: the parts of a dataset
+// are published before it.
+const young = time.Hour
+
+// SharedName is a file of a cache root which says that other machines read it.
+const SharedName = ".shared"
+
+// DefaultKeep returns for how long GC keeps a dataset after its last use if nobody says otherwise: a week in a root that
+// other machines may read, which is one with a file .shared or on no local file system, and else not at all.
+func DefaultKeep(root string) time.Duration {
+	if _, err := os.Lstat(filepath.Join(root, SharedName)); errors.Is(err, fs.ErrNotExist) && isLocal(root) {
+		return 0
+	}
+	return sharedKeep
+}
+
+// Removed is a directory that was removed.
+type Removed struct {
+	Path  string `json:"path"`
+	Kind  string `json:"kind"`
+	Key   string `json:"key"`
+	Bytes int64  `json:"bytes"`
+	Why   string `json:"why"`
+}
+
+// Kept is a directory that would have been removed if nothing spoke against it.
+type Kept struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// GCReport is what GC, or Remove, did.
+type GCReport struct {
+	Removed     []Removed          `json:"removed"` // in this order
+	Kept        []Kept             `json:"kept"`
+	Swept       []durable.Leftover `json:"swept"`        // what killed processes and removed datasets have left
+	BytesBefore int64              `json:"bytes_before"` // of all directories, and of what was swept
+	BytesAfter  int64              `json:"bytes_after"`
+	Freed       int64              `json:"freed"`
+	DryRun      bool               `json:"dry_run"`
+}
+
+// ErrInUse is wrapped by the error of who would remove a dataset that somebody uses.
+var ErrInUse = errors.New("in use")
+
+// GC frees what is of no use to anybody: what killed processes have left, datasets that cannot be opened, parts that no
+// dataset names. Then datasets that were not used for long, and the least recently used ones until the rest is small
+// enough, each with those of its parts that nothing else needs. What is pinned, in use or was used within Keep stays.
+//
+// Nobody waits for it and it locks nobody out. Whatever it removes is first renamed away, and put back if it has come
+// into use meanwhile. A dataset goes before its parts: whenever it is stopped, no dataset names a part that is gone.
+//
+// What cannot be removed does not keep it from the rest; the error says so at the end, beside the report. Without a report
+// nothing was done.
+func GC(ctx context.Context, root string, o GCOptions) (*GCReport, error) {
+	h := &house{root: root, now: o.Now, dry: o.DryRun, report: newReport(o.DryRun)}
+	if !isCache(root) {
+		return h.report, nil
+	}
+	if h.now.IsZero() {
+		if err := h.setNow(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Keep != nil {
+		h.keep = *o.Keep
+	} else {
+		h.keep = DefaultKeep(root)
+	}
+	err := h.gc(ctx, o)
+	h.report.sum()
+	return h.report, err
+}
+
+// isCache reports whether a directory holds anything of a cache: in others nothing is touched.
+func isCache(root string) bool {
+	return slices.ContainsFunc(append(Kinds(), durable.StagingDir, useDir), func(name string) bool {
+		return isDir(filepath.Join(root, name))
+	})
+}
+
+func newReport(dry bool) *GCReport {
+	return &GCReport{Removed: []Removed{}, Kept: []Kept{}, Swept: []durable.Leftover{}, DryRun: dry}
+}
+
+// sum adds up what was freed. BytesBefore is that of the directories so far.
+func (r *GCReport) sum() {
+	for _, l := range r.Swept {
+		r.BytesBefore += l.Bytes
+		r.Freed += l.Bytes
+	}
+	for _, m := range r.Removed {
+		r.Freed += m.Bytes
+	}
+	r.BytesAfter = r.BytesBefore - r.Freed
+}
+
+// house is a cache root in which one is tidying up.
+type house struct {
+	root  string
+	now   time.Time
+	keep  time.Duration
+	force bool // datasets in use too
+	dry   bool
+
+	meanwhile func() // for tests: after something was renamed away
+
+	items   []*item
+	names   map[string][]string // parts of datasets that could be read, by key of the dataset
+	total   int64               // bytes of the items that are left
+	report  *GCReport
+	failure []error
+}
+
+// setNow takes the time from the file system; where a full disk, or a root that one may only look at, does not tell it,
+// from this machine.
+func (h *house) setNow() (err error) {
+	h.now, err = durable.Now(h.root)
+	switch {
+	case err == nil:
+	case h.dry || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		h.now = time.Now()
+	default:
+		return fmt.Errorf("cache root %s: %w", h.root, err)
+	}
+	return nil
+}
+
+// item is one directory.
+type item struct {
+	kind, key string
+	bytes     int64
+	made      time.Time // by the clock of the file system
+	used      time.Time // of a dataset: last use
+	damaged   bool      // of a dataset: nobody can open it
+	link      bool      // a symbolic link, which somebody has put there
+	freed     bool
+	spared    bool // and reported as such
+}
+
+func (it *item) name() string { return it.kind + "/" + it.key }
+
+// gc runs the steps. Parts without a dataset go before any dataset does: they may be all there is to free.
+func (h *house) gc(ctx context.Context, o GCOptions) error {
+	h.failed(h.sweep())
+	if err := h.look(); err != nil {
+		return errors.Join(append(h.failure, err)...)
+	}
+	step := func(list []*item, free func(*item) error) {
+		for _, it := range list {
+			if ctx.Err() == nil && !it.freed && !it.link {
+				h.failed(free(it))
+			}
+		}
+	}
+	datasets, parts := h.of(DatasetKind), h.of(partKinds()...)
+	sort.SliceStable(datasets, func(i, j int) bool { return datasets[i].used.Before(datasets[j].used) })
+	step(datasets, func(it *item) error {
+		if !it.damaged {
+			return nil
+		}
+		if h.now.Sub(it.made) < young {
+			return h.spare(it, "damaged, but made less than an hour ago")
+		}
+		return h.free(it, "damaged: nobody can open it")
+	})
+	named := map[string]bool{} // which spares looking again for each of them
+	for _, names := range h.names {
+		for _, name := range names {
+			named[name] = true
+		}
+	}
+	step(parts, func(it *item) error {
+		if named[it.name()] {
+			return nil
+		}
+		switch named, maybe, err := h.namedBy(it); {
+		case err != nil || named:
+			return err
+		case maybe != "":
+			return h.spare(it, maybe)
+		case h.now.Sub(it.made) < young:
+			return h.spare(it, "no dataset names it, but it was made less than an hour ago")
+		}
+		return h.free(it, "no dataset names it")
+	})
+	step(datasets, func(it *item) error {
+		unused := h.now.Sub(it.used)
+		if it.damaged || o.MaxAge <= 0 || unused <= o.MaxAge {
+			return nil
+		}
+		return h.freeWithParts(it, "not used for "+ageText(unused))
+	})
+	step(datasets, func(it *item) error {
+		if it.damaged || o.MaxBytes < 0 || h.total <= o.MaxBytes {
+			return nil
+		}
+		return h.freeWithParts(it, fmt.Sprintf("least recently used, %s ago", ageText(h.now.Sub(it.used))))
+	})
+	return errors.Join(append(h.failure, ctx.Err())...)
+}
+
+func (h *house) failed(err error) {
+	if err != nil {
+		h.failure = append(h.failure, err)
+	}
+}
+
+func (h *house) of(kinds ...string) (list []*item) {
+	for _, it := range h.items {
+		if slices.Contains(kinds, it.kind) {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// look lists what there is.
+func (h *house) look() error {
+	for _, kind := range Kinds() {
+		keys, err := keysIn(h.root, kind)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			info, err := os.Lstat(filepath.Join(h.root, kind, key))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it went away
+			}
+			if err != nil {
+				return err
+			}
+			it := &item{kind: kind, key: key, bytes: sizeOf(h.root, kind, key), made: info.ModTime(), link: !info.IsDir()}
+			if it.used = it.made; kind == DatasetKind {
+				if used := usedAt(h.root, key); used != nil {
+					it.used = *used
+				}
+				_, err := h.partsOf(key)
+				it.damaged = err != nil && broken(err)
+			}
+			h.items = append(h.items, it)
+			h.total += it.bytes
+		}
+	}
+	h.report.BytesBefore = h.total
+	return nil
+}
+
+// reason says why something is not removed.
+type reason struct {
+	why string
+	is  error // ErrPinned, ErrInUse or nil
+}
+
+func (r reason) Error() string { return r.why }
+func (r reason) Unwrap() error { return r.is }
+
+// spare reports that something stays.
+func (h *house) spare(it *item, why string) error {
+	if it.spared {
+		return nil
+	}
+	it.spared = true
+	h.report.Kept = append(h.report.Kept, Kept{filepath.Join(h.root, it.kind, it.key), why})
+	return nil
+}
+
+// free removes a directory unless something speaks against it, and reports either.
+func (h *house) free(it *item, why string) error {
+	err := h.remove(it)
+	var stays reason
+	switch {
+	case errors.As(err, &stays):
+		return h.spare(it, stays.why)
+	case err != nil:
+		return errors.Join(h.spare(it, "it cannot be removed: "+err.Error()), err)
+	}
+	h.gone(it, why)
+	return nil
+}
+
+// gone books a directory as removed.
+func (h *house) gone(it *item, why string) {
+	it.freed = true
+	h.total -= it.bytes
+	h.report.Removed = append(h.report.Removed, Removed{filepath.Join(h.root, it.kind, it.key), it.kind, it.key, it.bytes, why})
+}
+
+// freeWithParts frees a dataset and then those of its parts that nothing else needs.
+func (h *house) freeWithParts(it *item, why string) error {
+	if err := h.free(it, why); err != nil || !it.freed {
+		return err
+	}
+	return h.freeParts(it)
+}
+
+// freeParts frees those parts of a removed dataset that nothing else needs.
+func (h *house) freeParts(dataset *item) error {
+	for _, part := range h.of(partKinds()...) {
+		if part.freed || part.link || !slices.Contains(h.names[dataset.key], part.name()) {
+			continue
+		}
+		named, maybe, err := h.namedBy(part)
+		switch {
+		case err != nil:
+			return err
+		case named:
+		case maybe != "":
+			_ = h.spare(part, maybe)
+		default:
+			h.failed(h.free(part, "no dataset names it any more"))
+		}
+	}
+	return nil
+}
+
+// remove removes a directory. A reason not to is looked for before it is touched, so that nobody misses it for a moment,
+// and after it was renamed away, when nobody can begin to use it any more.
+func (h *house) remove(it *item) error {
+	if err := h.needed(it); err != nil || h.dry {
+		return err
+	}
+	err := durable.Remove(h.root, it.name(), func() error {
+		if h.meanwhile != nil {
+			h.meanwhile()
+		}
+		return h.needed(it)
+	})
+	var stays reason
+	if errors.Is(err, fs.ErrNotExist) && !errors.As(err, &stays) { // another one was faster
+		if _, err = os.Lstat(filepath.Join(h.root, it.kind, it.key)); err == nil {
+			return reason{why: "another process has put it back, or made it anew"}
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err == nil && it.kind == DatasetKind {
+		_ = os.Remove(usePath(h.root, it.key, usedSuffix)) // swept some day if not
+	}
+	return err
+}
+
+// needed returns a reason why a directory must not be removed now, or an error.
+func (h *house) needed(it *item) error {
+	if it.kind == DatasetKind {
+		pin, err := pinOf(h.root, it.key)
+		if err != nil {
+			return err
+		}
+		if pin != nil {
+			return reason{fmt.Sprintf("%v by %v", ErrPinned, pin), ErrPinned}
+		}
+		parts, err := h.partsOf(it.key)
+		if err != nil && !broken(err) {
+			return reason{why: fmt.Sprintf("what it names cannot be read: %v", err)}
+		}
+		if it.damaged && parts != nil {
+			return reason{why: "it is whole again"}
+		}
+	}
+	users, _, err := durable.InUse(UseDir(h.root), h.now)
+	if err != nil {
+		return err
+	}
+	if who, ok := users[it.name()]; ok && !(h.force && it.kind == DatasetKind) {
+		return reason{fmt.Sprintf("%v by %s", ErrInUse, who), ErrInUse}
+	}
+	if it.kind != DatasetKind {
+		named, maybe, err := h.namedBy(it)
+		if named {
+			return reason{why: "a dataset names it"}
+		} else if maybe != "" {
+			return reason{why: maybe}
+		}
+		return err
+	}
+	used := it.used
+	if now := usedAt(h.root, it.key); now != nil && now.After(used) {
+		used = *now
+	}
+	if ago := h.now.Sub(used); !it.damaged && h.keep > 0 && ago < h.keep {
+		return reason{why: fmt.Sprintf("used %s ago, less than %s", ageText(ago), ageText(h.keep))}
+	}
+	return nil
+}
+
+// namedBy reports whether a dataset names a part, or why one may that this program cannot read. It looks at what is there
+// now, for datasets may come. In a dry run those that would be gone do not count.
+func (h *house) namedBy(part *item) (named bool, maybe string, err error) {
+	keys, err := keysIn(h.root, DatasetKind)
+	if err != nil {
+		return false, "", err
+	}
+	for _, key := range keys {
+		if h.dry && slices.ContainsFunc(h.items, func(it *item) bool { return it.freed && it.kind == DatasetKind && it.key == key }) {
+			continue
+		}
+		names, err := h.partsOf(key)
+		if err != nil {
+			maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", key)
+		} else if slices.Contains(names, part.name()) {
+			return true, "", nil
+		}
+	}
+	return false, maybe, nil
+}
+
+// partsOf returns the parts that a dataset names. A key means content: what was read once need not be read again.
+func (h *house) partsOf(key string) ([]string, error) {
+	if names, ok := h.names[key]; ok {
+		return names, nil
+	}
+	m, err := realDisk().anyManifest(h.root, DatasetKind, key, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(DatasetPath(h.root, key)); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // it was removed since it was listed
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, kind := range partKinds() {
+		if part, ok := m.Parts[kind]; ok {
+			names = append(names, kind+"/"+part.Key)
+		}
+	}
+	if h.names == nil {
+		h.names = map[string][]string{}
+	}
+	h.names[key] = names
+	return names, nil
+}
+
+// sweep removes what killed processes have left, and the last uses and pins of datasets that are no more.
+func (h *house) sweep() error {
+	left, err := durable.Sweep(h.root, h.now, h.dry)
+	h.report.Swept = append(h.report.Swept, left...)
+	_, notes, useErr := durable.InUse(UseDir(h.root), h.now)
+	entries, listErr := os.ReadDir(UseDir(h.root))
+	if errors.Is(listErr, fs.ErrNotExist) {
+		listErr = nil
+	}
+	errs := []error{err, useErr, listErr}
+	for _, e := range entries {
+		info, err := e.Info()
+		key, whole := keyOfUse(e.Name())
+		if err != nil || key == "" || h.now.Sub(info.ModTime()) < young {
+			continue
+		}
+		owner := "an unfinished pin"
+		if whole {
+			if _, err := os.Lstat(DatasetPath(h.root, key)); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			owner = "dataset " + key + ", which is no more"
+		}
+		notes = append(notes, durable.Leftover{Path: filepath.Join(UseDir(h.root), e.Name()), Bytes: info.Size(), Owner: owner})
+	}
+	for _, l := range notes {
+		if !h.dry {
+			if err := os.Remove(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		h.report.Swept = append(h.report.Swept, l)
+	}
+	return errors.Join(errs...)
+}
+
+// keyOfUse returns the key of a dataset from the name of a file that says something of it, whole or half written. It is
+// "" for what is not ours.
+func keyOfUse(name string) (key string, whole bool) {
+	for _, suffix := range []string{usedSuffix, pinSuffix} {
+		if key, ok := strings.CutSuffix(name, suffix); ok && isKey(key) {
+			return key, true
+		}
+	}
+	// as durable.WriteFile calls it until it is whole
+	if key, _, ok := strings.Cut(strings.TrimPrefix(name, "."), pinSuffix+"."); ok && isKey(key) && name[0] == '.' {
+		return key, false
+	}
+	return "", false
+}
+
+// Remove removes a dataset, and then those of its parts that no other dataset names and nobody uses. One that is pinned
+// is refused with an error that wraps ErrPinned; one in use, unless forced, with one that wraps ErrInUse.
+func Remove(root, key string, force bool) (*GCReport, error) {
+	h := &house{root: root, force: force, report: newReport(false)}
+	if err := there(root, key); err != nil {
+		return h.report, err
+	}
+	if err := h.setNow(); err != nil {
+		return h.report, err
+	}
+	if err := h.look(); err != nil {
+		return h.report, err
+	}
+	if _, err := h.partsOf(key); err != nil && !broken(err) {
+		return h.report, err
+	}
+	for _, it := range h.of(DatasetKind) {
+		if it.key != key {
+			continue
+		}
+		if err := h.remove(it); err != nil {
+			return h.report, fmt.Errorf("dataset %s: %w", DatasetPath(root, key), err)
+		}
+		h.gone(it, "asked for")
+		h.failed(h.freeParts(it))
+	}
+	h.report.sum()
+	return h.report, errors.Join(h.failure...)
+}
+
+// ageText writes a duration for people.
+func ageText(d time.Duration) string {
+	switch day := 24 * time.Hour; {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd", d/day)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return fmt.Sprintf("%ds", max(0, d/time.Second))
+}

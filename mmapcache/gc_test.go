@@ -1,0 +1,904 @@
+package mmapcache
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+)
+
+// gc frees with options that say nothing but what is said, at a time that is given.
+func gc(t require.TestingT, root string, now time.Time, o GCOptions) *GCReport {
+	o.Now = now
+	r, err := GC(contextOf(t), root, o)
+	require.NoError(t, err)
+	return r
+}
+
+func forever() GCOptions { return GCOptions{MaxBytes: -1} }
+
+// ageDirectory dates a directory of a cache.
+func ageDirectory(t require.TestingT, root, kind, key string, at time.Time) {
+	require.NoError(t, os.Chtimes(filepath.Join(root, kind, key), at, at))
+}
+
+func totalOf(t require.TestingT, root string) (n int64) {
+	list, err := List(root)
+	require.NoError(t, err)
+	for _, e := range list {
+		n += e.Bytes
+	}
+	return n
+}
+
+func exists(root, kind, key string) bool {
+	_, err := os.Lstat(filepath.Join(root, kind, key))
+	return err == nil
+}
+
+func whole(t require.TestingT, root, key string) {
+	v, err := Verify(contextOf(t), root, key)
+	require.NoError(t, err)
+	require.Empty(t, v.Damages)
+}
+
+// F18: a cache that gets a dataset a day stays within its bounds, and what was used last is there.
+func TestF18GCBoundsWhatACacheTakes(t *testing.T) {
+	root := t.TempDir()
+	y, day := plainToy(40), time.Now()
+	first := y.build(t, root, "")
+	one := totalOf(t, root)
+	limit := 3*one + one/2
+	for k := range 20 {
+		key := y.build(t, root, fmt.Sprint("day ", k))
+		day = day.Add(24 * time.Hour)
+		dateUse(t, root, key, day)
+		dateUse(t, root, first, day) // which is used every day
+		r := gc(t, root, day.Add(time.Second), GCOptions{MaxBytes: limit})
+		assert.Equal(t, totalOf(t, root), r.BytesAfter)
+		require.LessOrEqual(t, totalOf(t, root), limit)
+		assert.Empty(t, gc(t, root, day, GCOptions{MaxBytes: r.BytesAfter}).Removed, "what is no larger may stay")
+		whole(t, root, key)
+		whole(t, root, first)
+	}
+	assert.Equal(t, map[string]int{DatasetKind: 3, StructureKind: 3, StartsKind: 3, ArenasKind: 3}, keysOf(t, root))
+	notes, err := os.ReadDir(UseDir(root))
+	require.NoError(t, err)
+	assert.Len(t, notes, 3, "nothing is left of what was removed")
+}
+
+// F18: so it does by age.
+func TestF18GCByAge(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	now := time.Now()
+	dateUse(t, root, first, now.Add(-8*24*time.Hour))
+	dateUse(t, root, second, now.Add(-6*24*time.Hour))
+	r := gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 9 * 24 * time.Hour})
+	assert.Empty(t, r.Removed)
+	assert.Empty(t, r.Kept)
+	r = gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 7 * 24 * time.Hour})
+	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
+	assert.Equal(t, "not used for 8d", r.Removed[0].Why)
+	whole(t, root, second)
+}
+
+func TestGCOfNothing(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "nothing")
+	for range 2 {
+		r := gc(t, root, time.Time{}, GCOptions{})
+		assert.Equal(t, newReport(false), r)
+		entries, _ := os.ReadDir(root)
+		assert.Empty(t, entries, "what is no cache is not touched")
+		require.NoError(t, os.MkdirAll(root, 0o777))
+	}
+}
+
+// Where nothing can be written nothing is removed, and a dry run says all the same what would be.
+func TestGCWhereNothingCanBeWritten(t *testing.T) {
+	root := t.TempDir()
+	plainToy(40).build(t, root, "")
+	require.NoError(t, os.Remove(filepath.Join(root, durable.StagingDir)))
+	require.NoError(t, os.WriteFile(filepath.Join(root, durable.StagingDir), nil, 0o666)) // the superuser may write anywhere, but make no directory over a file
+	r, err := GC(t.Context(), root, GCOptions{})
+	assert.ErrorContains(t, err, root)
+	assert.Nil(t, r)
+	r, _ = GC(t.Context(), root, GCOptions{DryRun: true})
+	require.NotNil(t, r)
+	assert.Len(t, r.Removed, 4)
+	assert.Len(t, keysOf(t, root), 4)
+}
+
+// A report is what scripts read.
+func TestGCReport(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	require.NoError(t, Pin(root, second, "me"))
+	size := totalOf(t, root)
+	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: 0, DryRun: true})
+	data, err := json.Marshal(r)
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(data, &got))
+	starts := sizeOf(root, StartsKind, partKey(t, root, first, StartsKind))
+	dataset := sizeOf(root, DatasetKind, first)
+	assert.Equal(t, map[string]any{
+		"removed": []any{
+			map[string]any{"path": DatasetPath(root, first), "kind": DatasetKind, "key": first, "bytes": float64(dataset), "why": "least recently used, 0s ago"},
+			map[string]any{"path": filepath.Join(root, StartsKind, partKey(t, root, first, StartsKind)), "kind": StartsKind, "key": partKey(t, root, first, StartsKind), "bytes": float64(starts), "why": "no dataset names it any more"},
+		},
+		"kept":         []any{map[string]any{"path": DatasetPath(root, second), "why": got["kept"].([]any)[0].(map[string]any)["why"]}},
+		"swept":        []any{},
+		"bytes_before": float64(size), "bytes_after": float64(size - starts - dataset), "freed": float64(starts + dataset), "dry_run": true,
+	}, got)
+	assert.Contains(t, r.Kept[0].Why, "pinned by me on ")
+}
+
+// Who may only read a shared root leaves no trace: there a dataset stays for a week after its last use.
+func TestGCKeepsWhatWasUsedRecentlyInASharedRoot(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	now := time.Now()
+	dateUse(t, root, key, now.Add(-6*24*time.Hour))
+	require.True(t, isLocal(root), "this test wants a local file system for temporary files")
+	assert.Zero(t, DefaultKeep(root))
+	require.NoError(t, os.WriteFile(filepath.Join(root, SharedName), nil, 0o666))
+	assert.Equal(t, 7*24*time.Hour, DefaultKeep(root))
+	assert.Equal(t, sharedKeep, DefaultKeep("/proc"), "a file system that is not known to be local")
+	assert.False(t, isLocal(filepath.Join(root, "nothing")), "nor is one that cannot be told")
+	for _, o := range []GCOptions{{MaxBytes: 0}, {MaxBytes: -1, MaxAge: time.Hour}} {
+		r := gc(t, root, now, o)
+		assert.Empty(t, r.Removed)
+		require.Len(t, r.Kept, 1)
+		assert.Equal(t, "used 6d ago, less than 7d", r.Kept[0].Why)
+	}
+	o := GCOptions{MaxBytes: 0, Keep: new(time.Duration)}
+	*o.Keep = 7 * 24 * time.Hour
+	assert.Empty(t, gc(t, root, now, o).Removed)
+	o.DryRun, *o.Keep = true, 0
+	assert.Len(t, gc(t, root, now, o).Removed, 4, "--keep 0 says otherwise")
+	o.DryRun, o.Keep = false, nil
+	assert.Len(t, gc(t, root, now.Add(25*time.Hour), o).Removed, 4, "a week has passed")
+}
+
+// What is not called like a directory of a cache is somebody else's: nobody lists it, minds it or removes it.
+func TestStrangersAreLeftAlone(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	old := time.Now().Add(-1000 * time.Hour)
+	strangers := []string{"notes.txt", "other/" + key + "/manifest.json", "dataset/notes.txt", "dataset/backup/manifest.json", "structure/.hidden",
+		"starts/" + key[:63] + "/x", "arenas/" + strings.ToUpper(key) + "/x", "starts/" + strings.Repeat("0", 64), ".use/notes.txt", ".use/notes.used", ".staging/notes/x"}
+	for _, name := range strangers {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
+		require.NoError(t, os.Chtimes(path, old, old))
+		require.NoError(t, os.Chtimes(filepath.Dir(path), old, old))
+	}
+	assert.Len(t, keysOf(t, root), 4)
+	list, err := List(root)
+	require.NoError(t, err)
+	assert.Len(t, list, 4)
+	whole(t, root, key)
+	r := gc(t, root, time.Now(), forever())
+	assert.Empty(t, r.Removed)
+	assert.Empty(t, r.Kept)
+	assert.Empty(t, r.Swept)
+	assert.Len(t, gc(t, root, time.Now(), GCOptions{MaxBytes: 0}).Removed, 4, "nor do they keep anything from going")
+	left := snapshotOf(t, root)
+	delete(left, filepath.Join(root, readmeName))
+	assert.Len(t, left, len(strangers))
+	for _, name := range strangers {
+		assert.Equal(t, "mine", left[filepath.Join(root, name)], name)
+	}
+	for _, bad := range []string{"backup", "..", "", key + "/", "../" + DatasetKind + "/" + key} {
+		_, err := Remove(root, bad, true)
+		assert.ErrorIs(t, err, ErrNoCache, bad)
+	}
+}
+
+// A symbolic link was put there by hand, perhaps to another disk: what it leads to counts, and it stays.
+func TestGCLeavesLinksAlone(t *testing.T) {
+	root, disk := t.TempDir(), t.TempDir()
+	first, second := twins(t, root)
+	for _, name := range []string{DatasetKind + "/" + first, ArenasKind + "/" + partKey(t, root, first, ArenasKind)} {
+		require.NoError(t, os.Rename(filepath.Join(root, name), filepath.Join(disk, filepath.Base(name))))
+		require.NoError(t, os.Symlink(filepath.Join(disk, filepath.Base(name)), filepath.Join(root, name)))
+	}
+	whole(t, root, first)
+	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0})
+	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed))
+	assert.False(t, exists(root, DatasetKind, second))
+	whole(t, root, first)
+	unmounted := filepath.Join(disk, "unmounted")
+	require.NoError(t, os.Rename(filepath.Join(disk, first), unmounted))
+	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0}).Removed, "while nobody can say what it names, all stays")
+	require.NoError(t, os.Rename(unmounted, filepath.Join(disk, first)))
+	_, err := Remove(root, first, false)
+	require.NoError(t, err, "by name it goes, with what it names")
+	assert.Equal(t, map[string]int{ArenasKind: 1}, keysOf(t, root))
+}
+
+// newer makes the manifest of a directory one of a version to come.
+func newer(t require.TestingT, dir string) {
+	path := filepath.Join(dir, manifest.FileName)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text := strings.Replace(string(data), `"manifest": 1`, `"manifest": 99`, 1)
+	const line = ",\n  \"digest\": \""
+	text = text[:strings.LastIndex(text, line)]
+	require.NoError(t, os.WriteFile(path, []byte(text+line+manifest.Sum([]byte(text))+"\"\n}\n"), 0o666))
+	_, err = manifest.Read(dir)
+	require.ErrorContains(t, err, "version 99")
+	require.NotErrorIs(t, err, manifest.ErrDamaged)
+}
+
+// A dataset of a newer agentx stays, whatever is asked for, with all that it might name.
+func TestGCLeavesTheFutureAlone(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	newer(t, DatasetPath(root, first))
+	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0, MaxAge: time.Hour})
+	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
+	assert.Equal(t, second, r.Removed[0].Key)
+	assert.Equal(t, map[string]int{DatasetKind: 1, StructureKind: 1, StartsKind: 2, ArenasKind: 1}, keysOf(t, root))
+	require.Len(t, r.Kept, 5, "and the report says so")
+	assert.Equal(t, "dataset "+first+", which cannot be read, may name it", r.Kept[0].Why)
+	assert.Contains(t, r.Kept[1].Why, "version 99")
+	_, err := Remove(root, first, true)
+	assert.ErrorContains(t, err, "version 99")
+}
+
+// A dataset in another format is one like any other: it says what it names, and this program or another has dated its use.
+func TestGCOfAnotherFormat(t *testing.T) {
+	root := t.TempDir()
+	first, _ := twins(t, root)
+	m, err := readManifest(root, DatasetKind, first, "")
+	require.NoError(t, err)
+	b, err := NewBuilder(root, DatasetKind, map[string]int{"format": Format + 1}, unsynced)
+	require.NoError(t, err)
+	b.manifest.Parts = m.Parts
+	_, err = b.Publish(t.Context(), Provenance{})
+	require.NoError(t, err)
+	key := b.Key()
+	_, err = Open(root, key)
+	require.ErrorContains(t, err, "format")
+	_, err = Remove(root, first, false)
+	require.NoError(t, err)
+	later := time.Now().Add(100 * time.Hour)
+	assert.Empty(t, gc(t, root, later, forever()).Removed, "what it names stays")
+	r := gc(t, root, later, GCOptions{MaxBytes: -1, MaxAge: 10 * time.Hour})
+	assert.Len(t, r.Removed, 6)
+	assert.Empty(t, keysOf(t, root))
+}
+
+// Nobody can open a damaged dataset, so it goes; but not what may just be being written by a means that we do not know.
+func TestGCRemovesDamagedDatasets(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	now := time.Now()
+	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, first), manifest.FileName), 9))
+	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
+	ageDirectory(t, root, DatasetKind, first, now.Add(-59*time.Minute))
+	ageDirectory(t, root, DatasetKind, second, now.Add(-59*time.Minute))
+	r := gc(t, root, now, GCOptions{MaxBytes: 0})
+	assert.Empty(t, r.Removed)
+	require.NoError(t, Pin(root, first, "me"))
+	r = gc(t, root, now.Add(2*time.Minute), forever())
+	require.Len(t, r.Removed, 1)
+	assert.Equal(t, second, r.Removed[0].Key)
+	_, err := Unpin(root, first)
+	require.NoError(t, err)
+	r = gc(t, root, now.Add(2*time.Minute), forever())
+	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed), "its parts are young")
+	r = gc(t, root, now.Add(2*time.Hour), forever())
+	assert.Len(t, r.Removed, 4)
+	assert.Empty(t, keysOf(t, root))
+}
+
+// A conversion publishes its parts before the dataset that names them.
+func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
+	root, y, now := t.TempDir(), plainToy(40), time.Now()
+	key := y.buildStructure(t, root, "").Key
+	ageDirectory(t, root, StructureKind, key, now.Add(-59*time.Minute))
+	r := gc(t, root, now, GCOptions{MaxBytes: 0})
+	assert.Empty(t, r.Removed)
+	assert.Len(t, r.Kept, 1)
+	ageDirectory(t, root, StructureKind, key, now.Add(-61*time.Minute))
+	u := NoteUse(root, StructureKind+"/"+key)
+	r = gc(t, root, now, GCOptions{MaxBytes: 0})
+	assert.Empty(t, r.Removed)
+	require.Len(t, r.Kept, 1)
+	assert.Contains(t, r.Kept[0].Why, "in use by process")
+	u.Close()
+	assert.Len(t, gc(t, root, now, forever()).Removed, 1)
+}
+
+// What comes into use, is pinned, named or made again in the moment in which it is renamed away stays.
+func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
+	now := time.Now().Add(1000 * time.Hour)
+	for name, meanwhile := range map[string]func(t *testing.T, root, first string){
+		"used": func(t *testing.T, root, first string) { t.Cleanup(NoteUse(root, DatasetKind+"/"+first).Close) },
+		"pinned": func(t *testing.T, root, first string) {
+			assert.ErrorIs(t, Pin(root, first, "me"), ErrNoCache, "who is too late is told")
+			require.NoFileExists(t, usePath(root, first, pinSuffix))
+			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666)) // who was not
+		},
+		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-sharedKeep+1)) },
+		"made again and used": func(t *testing.T, root, first string) {
+			u := NoteUse(root, DatasetKind+"/"+first)
+			t.Cleanup(u.Close)
+			plainToy(40).build(t, root, "first")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			first, _ := twins(t, root)
+			h := &house{root: root, now: now, keep: sharedKeep, report: newReport(false)}
+			h.meanwhile = func() {
+				assert.False(t, exists(root, DatasetKind, first))
+				h.meanwhile = nil
+				meanwhile(t, root, first)
+			}
+			dateUse(t, root, first, now.Add(-5000*time.Hour))
+			require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1, MaxAge: 0}))
+			whole(t, root, first)
+			assert.Empty(t, stagingOf(t, root))
+			require.Len(t, h.report.Kept, 1)
+			assert.Equal(t, DatasetPath(root, first), h.report.Kept[0].Path)
+		})
+	}
+}
+
+// What was damaged when it was looked at may have been made again when its turn comes.
+func TestGCLeavesWhatIsWholeAgain(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	origin := filepath.Join(t.TempDir(), "root")
+	require.NoError(t, os.CopyFS(origin, os.DirFS(root)))
+	for _, key := range []string{first, second} {
+		require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 9))
+	}
+	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
+	healed := ""
+	h.meanwhile = func() {
+		h.meanwhile = nil
+		for _, key := range []string{first, second} {
+			if exists(root, DatasetKind, key) {
+				healed = key
+				require.NoError(t, os.RemoveAll(DatasetPath(root, key)))
+				require.NoError(t, os.CopyFS(DatasetPath(root, key), os.DirFS(DatasetPath(origin, key))))
+			}
+		}
+	}
+	require.NoError(t, h.gc(t.Context(), forever()))
+	require.NotEmpty(t, h.report.Kept)
+	assert.Equal(t, "it is whole again", h.report.Kept[0].Why)
+	whole(t, root, healed)
+}
+
+// The dataset that names a part may come while the part is renamed away.
+func TestGCPutsBackAPartThatIsNamedMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	first, _ := twins(t, root)
+	away := filepath.Join(t.TempDir(), first)
+	require.NoError(t, os.Rename(DatasetPath(root, first), away))
+	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
+	h.meanwhile = func() { require.NoError(t, os.Rename(away, DatasetPath(root, first))) }
+	require.NoError(t, h.gc(t.Context(), forever()))
+	assert.Empty(t, h.report.Removed)
+	require.Len(t, h.report.Kept, 1)
+	assert.Equal(t, "a dataset names it", h.report.Kept[0].Why)
+	whole(t, root, first)
+}
+
+func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, Pin(root, key, "me"))
+	for _, force := range []bool{false, true} {
+		_, err := Remove(root, key, force)
+		assert.ErrorIs(t, err, ErrPinned)
+		assert.ErrorContains(t, err, "pinned by me on ")
+	}
+	_, err := Unpin(root, key)
+	require.NoError(t, err)
+	u := Use(root, key)
+	_, err = Remove(root, key, false)
+	assert.ErrorIs(t, err, ErrInUse)
+	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d on ", os.Getpid()))
+	whole(t, root, key)
+	r, err := Remove(root, key, true)
+	require.NoError(t, err)
+	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
+	assert.Len(t, r.Kept, 3, "who reads the parts goes on reading them")
+	assert.False(t, exists(root, DatasetKind, key))
+	u.Close()
+	r = gc(t, root, time.Now().Add(2*time.Hour), forever())
+	assert.Len(t, r.Removed, 3)
+	assert.Empty(t, keysOf(t, root))
+	entries, err := os.ReadDir(UseDir(root))
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// countdown is a context that ends after so many looks at it.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Wherever it is stopped, every dataset that is left is whole, and running it again finishes.
+func TestGCCanBeStoppedAnywhere(t *testing.T) {
+	origin := t.TempDir()
+	twins(t, origin)
+	plainToy(40).build(t, origin, "third")
+	for n := 0; ; n++ {
+		root := filepath.Join(t.TempDir(), "root")
+		require.NoError(t, os.CopyFS(root, os.DirFS(origin)))
+		now := time.Now().Add(1000 * time.Hour)
+		_, err := GC(&countdown{t.Context(), n}, root, GCOptions{MaxBytes: 0, Now: now})
+		keys, listErr := keysIn(root, DatasetKind)
+		require.NoError(t, listErr)
+		for _, key := range keys {
+			whole(t, root, key)
+		}
+		assert.Empty(t, gc(t, root, now, GCOptions{MaxBytes: 0}).Kept)
+		assert.Empty(t, keysOf(t, root))
+		if err == nil {
+			require.Greater(t, n, 10, "steps")
+			return
+		}
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// What cannot be removed keeps nothing else, and the error names it.
+func TestGCGoesOnAfterAnError(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix)[:len(UseDir(root))], 0o777))
+	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix), 0o777)) // it cannot be read whether it is pinned
+	r, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
+	assert.ErrorContains(t, err, first)
+	assert.Equal(t, second, r.Removed[0].Key)
+	whole(t, root, first)
+	require.NotEmpty(t, r.Kept)
+	assert.Contains(t, r.Kept[0].Why, "cannot be removed")
+}
+
+// Readers, converters and two sweepers at once: whoever has left a note before he looked, and found something, keeps it.
+func TestGCBesideReadersAndBuilders(t *testing.T) {
+	root := t.TempDir()
+	y := plainToy(40)
+	var work, sweepers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		sweepers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := GC(t.Context(), root, GCOptions{MaxBytes: 0, Keep: new(time.Duration), Now: time.Now().Add(50 * time.Minute)})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	for k := range 3 {
+		work.Go(func() {
+			for n := range 15 {
+				salt := fmt.Sprint((n + k) % 4)
+				key := keyOf(t, DatasetKind, salt)
+				u := NoteUse(root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), StartsKind+"/"+keyOf(t, StartsKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
+				assert.Equal(t, key, y.build(t, root, salt))
+				c, err := Open(root, key)
+				for k := 0; err != nil && k < 1000; k++ { // it is being put back
+					c, err = Open(root, key)
+				}
+				if assert.NoError(t, err, "what was made under a note is there") {
+					assert.NoError(t, c.Close())
+				}
+				u.Close()
+			}
+		})
+	}
+	work.Wait()
+	close(stop)
+	sweepers.Wait()
+	assert.Empty(t, stagingOf(t, root))
+}
+
+// keyOf is the key that a toy's directory gets.
+func keyOf(t require.TestingT, kind, salt string) string {
+	m, err := manifest.New(kind, map[string]string{"kind": kind, "salt": salt})
+	require.NoError(t, err)
+	return m.Key
+}
+
+// quarry is a root from which estates are put together: parts by number, and a dataset for every way to join them.
+type quarry struct {
+	root     string
+	parts    map[string][]string // keys by kind
+	datasets map[[3]int]string   // key by structure, starts and arenas
+}
+
+func newQuarry(t *testing.T) *quarry {
+	y := plainToy(40)
+	q := &quarry{t.TempDir(), map[string][]string{}, map[[3]int]string{}}
+	manifests := map[string][]*manifest.Manifest{}
+	for k := range 2 {
+		m := y.buildStructure(t, q.root, fmt.Sprint(k))
+		manifests[StructureKind] = append(manifests[StructureKind], m)
+		manifests[ArenasKind] = append(manifests[ArenasKind], y.part(t, q.root, ArenasKind, fmt.Sprint(k), func(b *Builder) error {
+			return b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} }))
+		}))
+	}
+	for k := range 3 {
+		manifests[StartsKind] = append(manifests[StartsKind], y.part(t, q.root, StartsKind, fmt.Sprint(k), func(b *Builder) error { return y.writeStarts(t, b) }))
+	}
+	for kind, list := range manifests {
+		for _, m := range list {
+			q.parts[kind] = append(q.parts[kind], m.Key)
+		}
+	}
+	for i, s := range manifests[StructureKind] {
+		for j, r := range manifests[StartsKind] {
+			for k, a := range manifests[ArenasKind] {
+				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, DatasetKind, fmt.Sprint(i, j, k), func(b *Builder) error {
+					for _, m := range []*manifest.Manifest{s, r, a} {
+						b.Name(m)
+					}
+					return nil
+				}).Key
+			}
+		}
+	}
+	return q
+}
+
+// estate is a root in which anything may be the case, and what is known of it.
+type estate struct {
+	root     string
+	now      time.Time
+	datasets map[string]*holding // by key
+	noted    map[string]bool     // "kind/key" in use by somebody who lives, or may
+	young    map[string]bool     // parts made within the hour
+	notes    int
+	left     int // things that killed processes and removed datasets have left
+	close    func()
+}
+
+// holding is a dataset of an estate.
+type holding struct {
+	parts   []string
+	used    time.Time
+	pinned  bool
+	state   string // "whole", "cut", "empty" or "newer"
+	isYoung bool
+}
+
+// leaveNote writes a note of use of somebody else.
+func (e *estate) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
+	path := filepath.Join(UseDir(e.root), owner+".use")
+	require.NoError(t, os.MkdirAll(UseDir(e.root), 0o777))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o666))
+	require.NoError(t, os.Chtimes(path, e.now.Add(-age), e.now.Add(-age)))
+}
+
+// killed is an owner like this process, but for its number, which no process has.
+func killed(t require.TestingT) string {
+	root, err := os.MkdirTemp("", "")
+	require.NoError(t, err)
+	defer os.RemoveAll(root)
+	u := NoteUse(root)
+	entries, err := os.ReadDir(UseDir(root))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	u.Close()
+	fields := strings.Split(strings.TrimSuffix(entries[0].Name(), ".use"), "_")
+	fields[3] = "536870912"
+	return strings.Join(fields, "_")
+}
+
+func (e *estate) drawNote(t *rapid.T, names []string) {
+	e.notes++
+	name := fmt.Sprint(e.notes)
+	switch rapid.SampledFrom([]string{"", "", "", "live", "dead", "foreign", "silent"}).Draw(t, "note") {
+	case "live":
+		u := NoteUse(e.root, names...)
+		before := e.close
+		e.close = func() { before(); u.Close() }
+	case "foreign":
+		e.leaveNote(t, "elsewhere_boot_4_12_"+name, 80*time.Minute, names)
+	case "dead":
+		e.leaveNote(t, killed(t)+name, 0, names)
+		e.left++
+		return
+	case "silent":
+		e.leaveNote(t, "elsewhere_boot_4_12_"+name, 100*time.Minute, names)
+		e.left++
+		return
+	default:
+		return
+	}
+	for _, n := range names {
+		e.noted[n] = true
+	}
+}
+
+func (e *estate) copy(t require.TestingT, q *quarry, name string) {
+	if _, err := os.Stat(filepath.Join(e.root, name)); err != nil {
+		require.NoError(t, os.CopyFS(filepath.Join(e.root, name), os.DirFS(filepath.Join(q.root, name))))
+	}
+}
+
+func drawEstate(t *rapid.T, q *quarry) *estate {
+	root, err := os.MkdirTemp("", "estate")
+	require.NoError(t, err)
+	e := &estate{root: root, now: time.Now().Truncate(time.Second), datasets: map[string]*holding{}, noted: map[string]bool{}, young: map[string]bool{}}
+	e.close = func() { require.NoError(t, os.RemoveAll(root)) }
+	hours := func(label string) time.Time {
+		return e.now.Add(-time.Duration(rapid.SampledFrom([]float64{0, 0.5, 2, 5, 40, 300}).Draw(t, label) * float64(time.Hour)))
+	}
+	parts := map[string]bool{}
+	for range rapid.IntRange(0, 6).Draw(t, "datasets") {
+		at := [3]int{rapid.IntRange(0, 1).Draw(t, "structure"), rapid.IntRange(0, 2).Draw(t, "starts"), rapid.IntRange(0, 1).Draw(t, "arenas")}
+		key := q.datasets[at]
+		if e.datasets[key] != nil {
+			continue
+		}
+		d := &holding{parts: []string{StructureKind + "/" + q.parts[StructureKind][at[0]], StartsKind + "/" + q.parts[StartsKind][at[1]], ArenasKind + "/" + q.parts[ArenasKind][at[2]]}}
+		e.datasets[key] = d
+		e.copy(t, q, DatasetKind+"/"+key)
+		for _, part := range d.parts {
+			e.copy(t, q, part)
+			parts[part] = true
+		}
+		dir := DatasetPath(root, key)
+		d.state = rapid.SampledFrom([]string{"whole", "whole", "whole", "whole", "whole", "cut", "empty", "newer"}).Draw(t, "state")
+		switch d.state {
+		case "cut":
+			require.NoError(t, os.Truncate(filepath.Join(dir, manifest.FileName), 70))
+		case "empty":
+			require.NoError(t, os.Remove(filepath.Join(dir, manifest.FileName)))
+		case "newer":
+			newer(t, dir)
+		}
+		d.used = hours("made")
+		d.isYoung = e.now.Sub(d.used) < time.Hour
+		require.NoError(t, os.Chtimes(dir, d.used, d.used))
+		if rapid.Bool().Draw(t, "recorded") {
+			d.used = hours("used")
+			dateUse(t, root, key, d.used)
+		}
+		if d.pinned = rapid.IntRange(0, 4).Draw(t, "pinned") == 0; d.pinned {
+			require.NoError(t, Pin(root, key, "me"))
+		}
+		names := []string{DatasetKind + "/" + key}
+		if rapid.Bool().Draw(t, "with parts") {
+			names = append(names, d.parts...)
+		}
+		e.drawNote(t, names)
+	}
+	for _, kind := range partKinds() {
+		for _, key := range q.parts[kind] {
+			name := kind + "/" + key
+			if rapid.IntRange(0, 3).Draw(t, "alone") == 0 {
+				e.copy(t, q, name)
+				parts[name] = true
+				e.drawNote(t, []string{name})
+			}
+			if parts[name] {
+				at := hours("part made")
+				e.young[name] = e.now.Sub(at) < time.Hour
+				ageDirectory(t, root, kind, key, at)
+			}
+		}
+	}
+	e.drawLeftovers(t)
+	return e
+}
+
+// drawLeftovers leaves what nobody needs any more.
+func (e *estate) drawLeftovers(t *rapid.T) {
+	gone := strings.Repeat("a", 64)
+	old := e.now.Add(-2 * time.Hour)
+	for _, name := range []string{gone + ".used", gone + ".pin", "." + gone + ".pin.123"} {
+		if rapid.IntRange(0, 3).Draw(t, name) == 0 {
+			path := filepath.Join(UseDir(e.root), name)
+			require.NoError(t, os.MkdirAll(UseDir(e.root), 0o777))
+			require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
+			if rapid.Bool().Draw(t, "old") {
+				require.NoError(t, os.Chtimes(path, old, old))
+				e.left++
+			}
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "staging") == 0 {
+		dir := filepath.Join(e.root, durable.StagingDir, killed(t))
+		require.NoError(t, os.MkdirAll(dir, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("12345"), 0o666))
+		e.left++
+	}
+}
+
+// held says in plain words what keeps a dataset, "" if nothing does.
+func (e *estate) held(key string, keep time.Duration) string {
+	d := e.datasets[key]
+	switch {
+	case d.pinned:
+		return "pinned"
+	case e.noted[DatasetKind+"/"+key]:
+		return "in use"
+	case d.state == "newer":
+		return "newer"
+	case d.state != "whole" && d.isYoung:
+		return "young"
+	case d.state == "whole" && e.now.Sub(d.used) < keep:
+		return "used"
+	}
+	return ""
+}
+
+// opaque reports whether a dataset is left that might name any part.
+func (e *estate) opaque() bool {
+	for key, d := range e.datasets {
+		if d.state != "whole" && exists(e.root, DatasetKind, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *estate) named(part string) bool {
+	for key, d := range e.datasets {
+		if d.state == "whole" && exists(e.root, DatasetKind, key) && slices.Contains(d.parts, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// GC never removes what is pinned, used or named; what is left is small enough or held; what is left is whole; and a dry
+// run says exactly what a run does. In any estate, under any options.
+func TestGCKeepsItsPromises(t *testing.T) {
+	q := newQuarry(t)
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEstate(t, q)
+		defer func() { e.close() }()
+		before := totalOf(t, e.root)
+		hour := func(label string, list ...float64) time.Duration {
+			return time.Duration(rapid.SampledFrom(list).Draw(t, label) * float64(time.Hour))
+		}
+		o := GCOptions{MaxBytes: -1, MaxAge: hour("max age", 0, 0, 1, 10, 100), Now: e.now}
+		if rapid.Bool().Draw(t, "limited") {
+			o.MaxBytes = rapid.Int64Range(0, before).Draw(t, "max bytes")
+		}
+		keep := hour("keep", 0, 0, 1, 10, 1000)
+		if keep > 0 || rapid.Bool().Draw(t, "keep given") {
+			o.Keep = &keep
+		}
+
+		o.DryRun = true
+		was := names(t, e.root)
+		said := gc(t, e.root, e.now, o)
+		delete(was, durable.StagingDir) // in which the time is looked up
+		require.Equal(t, was, func() map[string]bool { n := names(t, e.root); delete(n, durable.StagingDir); return n }(), "a dry run changes nothing")
+		o.DryRun = false
+		r := gc(t, e.root, e.now, o)
+		said.DryRun = false
+		require.Equal(t, said, r)
+
+		require.Len(t, r.Swept, e.left)
+		require.Equal(t, totalOf(t, e.root), r.BytesAfter)
+		require.Equal(t, r.BytesBefore-r.BytesAfter, r.Freed)
+		e.checkDatasets(t, o, keep)
+		e.checkParts(t, r)
+		e.checkSize(t, o, keep, r)
+
+		again := gc(t, e.root, e.now, o)
+		require.Empty(t, again.Removed)
+		require.Empty(t, again.Swept)
+	})
+}
+
+// names lists all below a directory.
+func names(t require.TestingT, dir string) map[string]bool {
+	list := map[string]bool{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, _ fs.DirEntry, err error) error {
+		list[path] = true
+		return err
+	}))
+	return list
+}
+
+func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
+	for key, d := range e.datasets {
+		there, held := exists(e.root, DatasetKind, key), e.held(key, keep)
+		switch {
+		case held != "":
+			require.True(t, there, "held: %s", held)
+		case d.state != "whole":
+			require.False(t, there, "nobody can open it")
+		case o.MaxAge > 0 && e.now.Sub(d.used) > o.MaxAge:
+			require.False(t, there, "too old")
+		case o.MaxBytes < 0:
+			require.True(t, there, "nobody asked for its removal")
+		}
+		if there && d.state == "whole" {
+			whole(t, e.root, key)
+		}
+	}
+}
+
+func (e *estate) checkParts(t *rapid.T, r *GCReport) {
+	gone := map[string]bool{}
+	for _, m := range r.Removed {
+		name := m.Kind + "/" + m.Key
+		gone[name] = true
+		require.False(t, exists(e.root, m.Kind, m.Key))
+		require.False(t, e.noted[name], "in use")
+		require.NotEmpty(t, m.Why)
+		if m.Kind == DatasetKind {
+			continue
+		}
+		require.False(t, e.named(name))
+		require.False(t, e.opaque(), "it might be named")
+		for key, d := range e.datasets { // a dataset before its parts
+			if d.state == "whole" && slices.Contains(d.parts, name) {
+				require.True(t, gone[DatasetKind+"/"+key])
+			}
+		}
+	}
+	for _, kind := range partKinds() {
+		keys, err := keysIn(e.root, kind)
+		require.NoError(t, err)
+		for _, key := range keys {
+			name := kind + "/" + key
+			require.True(t, e.named(name) || e.noted[name] || e.young[name] || e.opaque(), "nothing needs %s", name)
+		}
+	}
+}
+
+func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCReport) {
+	last, freed := time.Time{}, int64(0)
+	for k, m := range r.Removed {
+		if strings.HasPrefix(m.Why, "least recently used") {
+			last, freed = e.datasets[m.Key].used, 0
+			require.GreaterOrEqual(t, o.MaxBytes, int64(0))
+		}
+		if freed += m.Bytes; k == len(r.Removed)-1 && !last.IsZero() {
+			require.Greater(t, r.BytesAfter+freed, o.MaxBytes, "the last one need not have gone")
+		}
+	}
+	for key := range e.datasets {
+		if !exists(e.root, DatasetKind, key) || e.held(key, keep) != "" {
+			continue
+		}
+		require.True(t, o.MaxBytes < 0 || r.BytesAfter <= o.MaxBytes, "%s could go", key)
+		require.False(t, e.datasets[key].used.Before(last), "it was used before one that went")
+	}
+}

@@ -1,0 +1,209 @@
+package mmapcache
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// What changes about a cache lies beside its directories, which never do, in ROOT/.use:
+//
+//	KEY.used    a byte, whose date is the last use of dataset KEY; written at most hourly
+//	KEY.pin     dataset KEY is kept: who said so, where and when
+//	OWNER.use   what a process has in use, a line "kind/key" each (internal/durable)
+//
+// The first and the last are best effort: who may only read leaves neither, and nobody waits for any of them.
+
+// useDir is the directory of a cache root that says who uses what.
+const useDir = ".use"
+
+// UseDir returns the directory in which notes of use, last uses and pins lie.
+func UseDir(root string) string { return filepath.Join(root, useDir) }
+
+const (
+	usedSuffix = ".used"
+	pinSuffix  = ".pin"
+)
+
+// usedEvery is how old the record of the last use must be to be written anew.
+const usedEvery = time.Hour
+
+// NoteUse leaves a note, until it is closed, that this process uses directories, each "kind/key". It is left before one
+// looks whether they are there. What is being removed at that moment is gone, or is missing for a moment and then put
+// back: who knows that it was there does well to look twice.
+func NoteUse(root string, names ...string) *durable.Use {
+	return durable.NoteUse(root, UseDir(root), names)
+}
+
+// Use notes that this process uses a dataset and the parts that it names, and records it as used now. It is called
+// before the dataset is opened. A dataset that cannot be read is noted without parts.
+func Use(root, key string) *durable.Use {
+	names := []string{DatasetKind + "/" + key}
+	if m, err := readManifest(root, DatasetKind, key, ""); err == nil {
+		for kind, part := range m.Parts {
+			names = append(names, kind+"/"+part.Key)
+		}
+	}
+	u := NoteUse(root, names...)
+	Touch(root, key)
+	return u
+}
+
+// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed.
+func OpenInUse(root, key string) (*Cache, error) {
+	use := Use(root, key)
+	c, err := Open(root, key)
+	if err != nil {
+		use.Close()
+		return nil, err
+	}
+	c.use = use
+	return c, nil
+}
+
+// Touch records that a dataset is used now, at most hourly, and where that cannot be written not at all. The byte is
+// written so that the clock of the file system dates it, not the one of this machine.
+func Touch(root, key string) {
+	path := usePath(root, key, usedSuffix)
+	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()).Abs() < usedEvery {
+		return
+	}
+	_ = durable.Jot(root, path, []byte("\n"), 0)
+}
+
+func usePath(root, key, suffix string) string { return filepath.Join(UseDir(root), key+suffix) }
+
+// Pinned says who wants a dataset kept.
+type Pinned struct {
+	Who  string    `json:"who"`
+	Host string    `json:"host"`
+	When time.Time `json:"when"`
+}
+
+func (p Pinned) String() string {
+	s := p.Who
+	if p.Host != "" {
+		s += " on " + p.Host
+	}
+	if !p.When.IsZero() {
+		s += " at " + p.When.UTC().Format(time.DateTime)
+	}
+	return s
+}
+
+// ErrPinned is wrapped by the error of who would remove a dataset that is pinned.
+var ErrPinned = errors.New("pinned")
+
+// Pin keeps a dataset from being removed, until Unpin. It looks whether the dataset is there once the pin is: who was
+// about to remove it has then seen the pin, or has done so.
+func Pin(root, key, who string) error {
+	if !isKey(key) {
+		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	data, err := json.Marshal(Pinned{Who: who, Host: host, When: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	err = durable.MkdirAll(root, UseDir(root))
+	if err == nil {
+		err = durable.WriteFile(usePath(root, key, pinSuffix), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("pin %s: %w", DatasetPath(root, key), err)
+	}
+	err = there(root, key)
+	if errors.Is(err, ErrNoCache) {
+		_, unpinned := Unpin(root, key)
+		err = errors.Join(err, unpinned)
+	}
+	return err
+}
+
+// Unpin takes a pin away. It reports whether there was one.
+func Unpin(root, key string) (bool, error) {
+	err := os.Remove(usePath(root, key, pinSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// there returns an error if a dataset is not.
+func there(root, key string) error {
+	if !isKey(key) {
+		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
+	}
+	_, err := os.Stat(DatasetPath(root, key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cache %s: %w in %s", key, ErrNoCache, root)
+	}
+	return err
+}
+
+// pinOf returns the pin of a dataset, nil if it has none. One that cannot be made out is one all the same.
+func pinOf(root, key string) (*Pinned, error) {
+	data, err := os.ReadFile(usePath(root, key, pinSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	p := &Pinned{}
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(data, p) != nil || p.Who == "" {
+		p.Who = "somebody"
+	}
+	return p, nil
+}
+
+// usedAt returns when a dataset was last recorded as used, nil where it was not.
+func usedAt(root, key string) *time.Time {
+	info, err := os.Stat(usePath(root, key, usedSuffix))
+	if err != nil {
+		return nil
+	}
+	t := info.ModTime()
+	return &t
+}
+
+// isKey reports whether a name is that of a directory of a cache. Others are of whoever put them there.
+func isKey(name string) bool {
+	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// readmeName is the file that says to people what the folder is that they have found.
+const readmeName = "README.txt"
+
+const readme = `This folder is a cache of agentx, which prepares recorded AI-agent traces once and replays them
+against inference servers.
+
+Nothing in it is an original: whatever is removed is made again from the traces when it is wanted.
+Every directory below structure/, starts/, arenas/ and dataset/ is named by the hash of what it was
+made from and never changes. A dataset names the three parts that belong to it. Please edit nothing.
+
+  agentx cache ls                         what is here, how large, how old, when last used
+  agentx cache gc --max-bytes 20G         free what was not used for longest
+  agentx cache gc --max-age 30d           free what was not used for a month
+  agentx cache rm KEY                     free one dataset, and what nothing else needs
+  agentx cache pin KEY                    keep a dataset from both
+
+Say which folder with --cache DIR or AGENTX_CACHE. .use holds pins and notes of what is in use,
+.staging what is being built or removed. The whole folder may be deleted at any time when nothing
+runs that uses it.
+`
+
+// dropReadme leaves the file in a root that has none. It is best effort.
+func dropReadme(root string) {
+	_ = durable.Jot(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
+}

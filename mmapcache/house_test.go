@@ -1,0 +1,180 @@
+package mmapcache
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// usersOf reads the notes of use of a root.
+func usersOf(t require.TestingT, root string) map[string]string {
+	users, _, err := durable.InUse(UseDir(root), time.Now())
+	require.NoError(t, err)
+	return users
+}
+
+// dateUse makes the record of the last use of a dataset say a time.
+func dateUse(t require.TestingT, root, key string, at time.Time) {
+	Touch(root, key)
+	require.NoError(t, os.Chtimes(usePath(root, key, usedSuffix), at, at))
+}
+
+// entryOf is what List says of a directory.
+func entryOf(t require.TestingT, root, kind, key string) Entry {
+	list, err := List(root)
+	require.NoError(t, err)
+	for _, e := range list {
+		if e.Kind == kind && e.Key == key {
+			return e
+		}
+	}
+	require.Fail(t, "not listed", "%s/%s", kind, key)
+	return Entry{}
+}
+
+func partKey(t require.TestingT, root, dataset, kind string) string {
+	m, err := readManifest(root, DatasetKind, dataset, "")
+	require.NoError(t, err)
+	return m.Parts[kind].Key
+}
+
+func TestUseNotesADatasetAndItsParts(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	u := Use(root, key)
+	users := usersOf(t, root)
+	assert.Len(t, users, 4)
+	for _, kind := range partKinds() {
+		assert.NotEmpty(t, users[kind+"/"+partKey(t, root, key, kind)], kind)
+	}
+	assert.NotEmpty(t, users[DatasetKind+"/"+key])
+	assert.Equal(t, users[DatasetKind+"/"+key], entryOf(t, root, DatasetKind, key).InUse)
+	assert.NotEmpty(t, entryOf(t, root, ArenasKind, partKey(t, root, key, ArenasKind)).InUse)
+	info, err := Describe(root, key)
+	require.NoError(t, err)
+	assert.Equal(t, users[DatasetKind+"/"+key], info.InUse)
+	assert.NotNil(t, info.Used)
+	u.Close()
+	assert.Empty(t, usersOf(t, root))
+	assert.Empty(t, entryOf(t, root, DatasetKind, key).InUse)
+
+	require.NoError(t, os.RemoveAll(DatasetPath(root, key)))
+	u = Use(root, key)
+	assert.Len(t, usersOf(t, root), 1, "of what cannot be read only the dataset is known")
+	u.Close()
+}
+
+// The last use is recorded at most hourly, and dated by the clock of the file system.
+func TestTouch(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	assert.Nil(t, entryOf(t, root, DatasetKind, key).Used)
+	now := time.Now()
+	for _, c := range []struct {
+		ago     time.Duration
+		written bool
+	}{{10 * time.Minute, false}, {59 * time.Minute, false}, {61 * time.Minute, true}, {-59 * time.Minute, false}, {-61 * time.Minute, true}} {
+		before := now.Add(-c.ago).Truncate(time.Second)
+		dateUse(t, root, key, before)
+		Touch(root, key)
+		e := entryOf(t, root, DatasetKind, key)
+		require.NotNil(t, e.Used)
+		assert.Equal(t, c.written, !e.Used.Equal(before), c.ago)
+		assert.False(t, c.written && e.Used.Before(now.Add(-time.Minute)), c.ago)
+	}
+}
+
+// Where nothing can be written nothing is said, and everything can be looked at.
+func TestUseWhereNothingCanBeWritten(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, os.WriteFile(UseDir(root), nil, 0o666)) // root may write anywhere, but no directory over a file
+	before := snapshotOf(t, root)
+	u := Use(root, key)
+	dropReadme(filepath.Join(root, readmeName))
+	_, err := List(root)
+	assert.NoError(t, err)
+	assert.Nil(t, entryOf(t, root, DatasetKind, key).Used)
+	u.Close()
+	assert.Equal(t, before, snapshotOf(t, root))
+	assert.Error(t, Pin(root, key, "me"))
+}
+
+func TestPins(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	before := snapshotOf(t, root)
+	assert.ErrorIs(t, Pin(root, strings.Repeat("0", 64), "me"), ErrNoCache)
+	assert.ErrorIs(t, Pin(root, "nothing/"+first, "me"), ErrNoCache)
+	assert.Equal(t, before, snapshotOf(t, root))
+	was, err := Unpin(root, first)
+	require.NoError(t, err)
+	assert.False(t, was)
+	require.NoError(t, Pin(root, first, "me"))
+	require.NoError(t, Pin(root, first, "you"), "once more is fine")
+	info, err := Describe(root, first)
+	require.NoError(t, err)
+	require.NotNil(t, info.Pin)
+	assert.Equal(t, "you", info.Pin.Who)
+	assert.NotEmpty(t, info.Pin.Host)
+	assert.WithinDuration(t, time.Now(), info.Pin.When, time.Hour)
+	list, err := List(root)
+	require.NoError(t, err)
+	for _, e := range list {
+		want := e.Key != second && (e.Kind != StartsKind || e.Key == partKey(t, root, first, StartsKind))
+		assert.Equal(t, want, e.Pinned, "%s %s: what a pinned dataset names is pinned", e.Kind, e.Key)
+	}
+	was, err = Unpin(root, first)
+	require.NoError(t, err)
+	assert.True(t, was)
+	assert.False(t, entryOf(t, root, DatasetKind, first).Pinned)
+
+	require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), []byte("{"), 0o666))
+	assert.True(t, entryOf(t, root, DatasetKind, first).Pinned, "a pin that cannot be made out is one")
+}
+
+// Notes and pins can be read, and replaced, by whoever the root is shared with.
+func TestF19NotesAreAsOpenAsTheRoot(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	require.NoError(t, os.Mkdir(root, 0o777))
+	require.NoError(t, os.Chmod(root, 0o770|os.ModeSetgid))
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, Pin(root, key, "me"))
+	defer Use(root, key).Close()
+	entries, err := os.ReadDir(UseDir(root))
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+	info, err := os.Stat(UseDir(root))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o770), info.Mode().Perm())
+	for _, e := range entries {
+		info, err := e.Info()
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o040), info.Mode().Perm()&0o040, e.Name())
+	}
+	info, err = os.Stat(filepath.Join(root, readmeName))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
+}
+
+// Whoever finds the folder finds words in it. They are written once: somebody may have added to them.
+func TestReadme(t *testing.T) {
+	root := t.TempDir()
+	plainToy(40).build(t, root, "")
+	path := filepath.Join(root, readmeName)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, readme, string(data))
+	require.NoError(t, os.WriteFile(path, []byte("ours"), 0o666))
+	plainToy(40).build(t, root, "other")
+	data, err = os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "ours", string(data))
+}

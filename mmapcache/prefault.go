@@ -1,0 +1,69 @@
+package mmapcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// prefaultWindow is how much is asked for at once, in bytes: read from disk in large pieces, and soon told to stop.
+const prefaultWindow = 4 << 20
+
+// Prefault brings the whole cache into memory and into the page tables of this process, in the kernel, so that no
+// goroutine that sends is stopped by a page fault later. progress, which may be nil, is told the bytes done and in all
+// after every window of 4 MiB. What the kernel drops again for want of memory is read anew when it is touched.
+//
+// The error is that of ctx between two windows, or names a file that was cut or became unreadable, and then wraps
+// manifest.ErrDamaged.
+func (c *Cache) Prefault(ctx context.Context, progress func(done, total int64)) error {
+	return c.prefault(ctx, populate, progress)
+}
+
+// prefault is Prefault with the call that populates a window.
+func (c *Cache) prefault(ctx context.Context, populate func(window []byte) error, progress func(done, total int64)) error {
+	var done, total int64
+	for _, m := range c.maps {
+		total += int64(len(m.data))
+	}
+	for _, m := range c.maps {
+		for rest := []byte(m.data); len(rest) > 0; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n := min(len(rest), prefaultWindow)
+			if err := c.fetch(m, rest[:n], populate); err != nil {
+				return err
+			}
+			rest = rest[n:]
+			if done += int64(n); progress != nil {
+				progress(done, total)
+			}
+		}
+	}
+	return nil
+}
+
+// fetch populates a window of a map, or touches its pages where the kernel knows no such call.
+func (c *Cache) fetch(m *mapping, window []byte, populate func([]byte) error) error {
+	switch err := populate(window); {
+	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS):
+		return c.Guard(func() error { touch(window); return nil })
+	case errors.Is(err, syscall.EFAULT) || errors.Is(err, syscall.EIO):
+		return m.cut()
+	case err != nil:
+		return fmt.Errorf("%s: prefault: %w", m.path, err)
+	}
+	return nil
+}
+
+// touch reads a byte of every page.
+//
+//go:noinline
+func touch(window []byte) (sum byte) {
+	for k := 0; k < len(window); k += os.Getpagesize() {
+		sum += window[k]
+	}
+	return sum
+}

@@ -1,0 +1,10 @@
+package mmapcache
+
+import "syscall"
+
+// populateRead is MADV_POPULATE_READ of Linux 5.14, which package syscall does not have.
+const populateRead = 22
+
+// populate makes the kernel map a window, and read what is not in memory. It is a system call: no other goroutine waits
+// for the disk.
+func populate(window []byte) error { return syscall.Madvise(window, populateRead) }

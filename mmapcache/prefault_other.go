@@ -1,0 +1,7 @@
+//go:build !linux
+
+package mmapcache
+
+import "syscall"
+
+func populate([]byte) error { return syscall.EINVAL }

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-race test-arrow fuzz lint bench
+.PHONY: demo build test test-long test-race test-nfs test-arrow test-hub-reference fuzz lint bench
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -22,7 +22,7 @@ test:
 # conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every
 # bit flipped and every file cut everywhere.
 test-long:
-	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert
+	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert ./hfsource/hub
 
 # Every parser against what no one would write. FUZZTIME=10m for a release.
 FUZZTIME ?= 30s
@@ -30,13 +30,19 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
+	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
+	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzScanner -fuzztime $(FUZZTIME) ./internal/mock
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
-	go test -race -short ./convert ./hfsource ./internal/... ./mmapcache ./replay/...
+	go test -race -short ./convert ./hfsource/... ./internal/... ./mmapcache ./replay/...
+
+# Two clients of a real NFS server, inside user-mode Linux: minutes. Needs root and Debian packages, or it skips and names them.
+test-nfs:
+	go test -tags nfs -run '^TestNFS$$' -count=1 -timeout 20m -v ./cmd/agentx
 
 # The tables of a cache as pyarrow, polars and duckdb see them: of the demo, and of ARROW_INPUT. Their packages come from
 # PyPI, or it skips.
@@ -52,6 +58,17 @@ test-arrow: build
 		out=$$(./agentx convert $$input --cache $(CACHE) --quiet); \
 		$(ARROW)/bin/python contrib/check-arrow.py $$(echo "$$out" | tail -n 1); \
 	done
+
+# The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes
+# from PyPI, or it skips.
+HUB_CLIENT := $(CACHE)/venv-hub
+test-hub-reference:
+	@command -v python3 >/dev/null || { echo "test-hub-reference: skipped: there is no python3"; exit 0; }; \
+	test -e $(HUB_CLIENT)/complete || { \
+		python3 -m venv --clear $(HUB_CLIENT) && \
+		$(HUB_CLIENT)/bin/pip install --quiet huggingface_hub==2.4.0 && \
+		touch $(HUB_CLIENT)/complete; } || { echo "test-hub-reference: skipped: no environment with huggingface_hub: see above"; exit 0; }; \
+	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/alitto/pond/v2"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/demo"
@@ -175,6 +177,62 @@ func BenchmarkBuild(b *testing.B) {
 			b.ReportMetric(float64(build-publish)/float64(floor), "x-scanning")
 			b.ReportMetric(floor.Seconds()*1000/float64(b.N), "scanning-ms")
 			b.ReportMetric(publish.Seconds()*1000/float64(b.N), "publish-ms")
+		})
+	}
+}
+
+// benchForms writes the traces of the benchmarks in every form: JSON lines, and Parquet as two writers have it.
+func benchForms(b *testing.B) map[string]string {
+	rows, _ := benchRows(b)
+	library := libraryParquet(b, rows, parquet.MaxRowsPerRowGroup(100))
+	return map[string]string{
+		"jsonl.zst": benchInput(b), "parquet-zstd": write(b, "zstd.parquet", library),
+		"parquet-snappy": write(b, "snappy.parquet", rewritten(b, library, 100)),
+	}
+}
+
+// Reading rows, of which nobody makes anything, against reading the files.
+func BenchmarkRows(b *testing.B) {
+	for name, path := range benchForms(b) {
+		b.Run(name, func(b *testing.B) {
+			s, err := hfsource.Resolve(b.Context(), []string{path}, hfsource.Options{})
+			require.NoError(b, err)
+			defer s.Close()
+			var bare, hashed time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				f, err := os.Open(path)
+				require.NoError(b, err)
+				_, err = io.Copy(struct{ io.Writer }{io.Discard}, f)
+				require.NoError(b, err)
+				require.NoError(b, f.Close())
+				bare += time.Since(begin)
+				begin = time.Now()
+				require.NoError(b, s.RowsOf(b.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
+					r.Free()
+					return r.Err
+				}))
+				hashed += time.Since(begin)
+			}
+			b.ReportMetric(bare.Seconds()*1000/float64(b.N), "bare-read-ms")
+			b.ReportMetric(hashed.Seconds()*1000/float64(b.N), "rows-ms")
+			b.ReportMetric(float64(s.Bytes())/1e6, "MB")
+		})
+	}
+}
+
+// The plan stage, which reads, scans and plans, from every form of the same traces.
+func BenchmarkPlanStage(b *testing.B) {
+	for name, path := range benchForms(b) {
+		b.Run(name, func(b *testing.B) {
+			o := options(b, path)
+			s, err := hfsource.Resolve(b.Context(), o.Inputs, o.Source)
+			require.NoError(b, err)
+			defer s.Close()
+			for b.Loop() {
+				_, _, err := plan(b.Context(), s, o)
+				require.NoError(b, err)
+			}
 		})
 	}
 }

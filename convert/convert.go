@@ -8,6 +8,7 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,11 +94,24 @@ func (r *Result) found() bool {
 // builds it, and the others wait and use it. On an error nothing half-written is left; what a build that is killed leaves
 // is in nobody's way, and swept by agentx cache gc.
 func Convert(ctx context.Context, o Options) (*Result, error) {
+	r, err := convert(ctx, o)
+	if errors.Is(err, hfsource.ErrMismatch) && !o.Source.Verify {
+		if o.Warn != nil {
+			o.Warn("%v: that is done now", err)
+		}
+		o.Source.Verify = true
+		return convert(ctx, o)
+	}
+	return r, err
+}
+
+func convert(ctx context.Context, o Options) (*Result, error) {
 	c := newConversion(o)
 	err := c.resolved(ctx, func() error {
 		if err := mmapcache.CheckRoot(o.Root); err != nil {
 			return err
 		}
+		defer c.noteUse().Close()
 		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.found() {
 			return err
 		}
@@ -110,7 +124,7 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 }
 
 func newConversion(o Options) *conversion {
-	c := &conversion{o: o, result: &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}}}
+	c := &conversion{o: o, parts: map[string]*manifest.Manifest{}, result: &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}}}
 	if c.o.Workers <= 0 {
 		c.o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -131,6 +145,7 @@ type conversion struct {
 	snapshot *hfsource.Snapshot
 	prompts  prompts
 	wanted   map[string]*manifest.Manifest // by kind: keys and what they are made of
+	parts    map[string]*manifest.Manifest // by kind: what was found or built
 }
 
 // resolved fixes what is to be converted, by content, and runs f.
@@ -153,26 +168,27 @@ func (c *conversion) stage(name string, f func() error) error {
 	return err
 }
 
-func (c *conversion) run(ctx context.Context) error {
+// noteUse says that all parts are in use, so that nobody removes one before the dataset names it.
+func (c *conversion) noteUse() *durable.Use {
 	var names []string
 	for kind, m := range c.wanted {
 		names = append(names, kind+"/"+m.Key)
 	}
-	use := mmapcache.NoteUse(c.o.Root, names...) // so that nobody removes a part before the dataset names it
-	defer use.Close()
-	structure, err := c.structure(ctx)
-	if err != nil {
+	return mmapcache.NoteUse(c.o.Root, names...)
+}
+
+func (c *conversion) run(ctx context.Context) error {
+	if err := c.structure(ctx); err != nil {
 		return err
 	}
 	arenas, err := c.arenas(ctx)
 	if err != nil {
 		return err
 	}
-	starts, err := c.starts(ctx, arenas)
-	if err != nil {
+	if err := c.starts(ctx, arenas); err != nil {
 		return err
 	}
-	return c.dataset(ctx, structure, starts, arenas)
+	return c.dataset(ctx)
 }
 
 // resolve fixes everything mutable to content: input files, corpus and tokenizer by digest. Then all keys are known.
@@ -193,10 +209,14 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 }
 
 // part finds a directory, or makes it while others that want the same wait. With again it is made although it is there.
-func (c *conversion) part(ctx context.Context, kind string, again bool, make func(context.Context, *mmapcache.Builder) error) (*manifest.Manifest, error) {
+func (c *conversion) part(ctx context.Context, kind string, again bool, fill func(context.Context, *mmapcache.Builder) error) (*manifest.Manifest, error) {
 	key := c.wanted[kind].Key
 	if !again {
 		there, err := mmapcache.Lookup(c.o.Root, kind, key)
+		if err == nil && there != nil {
+			err = c.sound(there)
+			again = err != nil
+		}
 		if errors.Is(err, manifest.ErrDamaged) {
 			c.o.Warn("%v: it is built again", err)
 		} else if err != nil || there != nil {
@@ -205,10 +225,13 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, make fun
 	}
 	for {
 		lease, there, err := mmapcache.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.Durable)
+		if err == nil && there != nil {
+			err = c.sound(there)
+		}
 		if err != nil || there != nil {
 			return c.note(there, true), err
 		}
-		m, err := c.build(lease, kind, make)
+		m, err := c.build(lease, kind, again, fill)
 		if err := lease.Release(); err != nil {
 			c.o.Warn("%v: others may wait for a while", err)
 		}
@@ -219,10 +242,46 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, make fun
 	}
 }
 
+// sound holds what the manifest of a directory says of it against what is known before it is opened. Errors wrap
+// manifest.ErrDamaged.
+func (c *conversion) sound(m *manifest.Manifest) error {
+	path := filepath.Join(c.o.Root, m.Kind, m.Key, manifest.FileName)
+	switch m.Kind {
+	case mmapcache.StructureKind:
+		facts, err := mmapcache.FactsOf(m)
+		if err != nil {
+			return err
+		}
+		for _, s := range facts.Skipped {
+			if s.File > len(c.snapshot.Files) {
+				return fmt.Errorf("%s: %w: a trace was skipped in file %d of %d", path, manifest.ErrDamaged, s.File, len(c.snapshot.Files))
+			}
+		}
+	case mmapcache.ArenasKind:
+		facts, err := mmapcache.ArenaFactsOf(m)
+		if err != nil {
+			return err
+		}
+		if facts.Tokens != c.prompts.tokens {
+			return fmt.Errorf("%s: %w: %d tokens, the corpus has %d", path, manifest.ErrDamaged, facts.Tokens, c.prompts.tokens)
+		}
+	case mmapcache.DatasetKind:
+		for kind, part := range c.parts {
+			if m.Parts[kind].Digest != part.Digest {
+				return fmt.Errorf("%s: %w: names another content of %s %s than is there", path, manifest.ErrDamaged, kind, part.Key)
+			}
+		}
+	}
+	return nil
+}
+
 // waiting says how to wait for another builder, and counts it as a stage.
 func (c *conversion) waiting(kind string) durable.Waiting {
-	last := time.Duration(0)
-	return durable.Waiting{Limit: c.o.Wait, Report: func(holder string, waited time.Duration) {
+	last, limit := time.Duration(0), c.o.Wait
+	if limit > 0 { // for all parts together
+		limit = max(1, limit-c.result.Stages["wait"])
+	}
+	return durable.Waiting{Limit: limit, Report: func(holder string, waited time.Duration) {
 		c.result.Stages["wait"] += waited - last
 		last = waited
 		if c.o.Waiting != nil {
@@ -251,12 +310,13 @@ func (c *conversion) there(part *manifest.Manifest) error {
 func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
 	if m != nil {
 		c.result.Parts[m.Kind] = PartResult{m.Key, hit}
+		c.parts[m.Kind] = m
 	}
 	return m
 }
 
-// build makes one directory and publishes it.
-func (c *conversion) build(lease *durable.Lease, kind string, make func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
+// build makes one directory and publishes it, with replace also over another content.
+func (c *conversion) build(lease *durable.Lease, kind string, replace bool, fill func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
 	ctx, opts := lease.Context(), c.o.Durable
 	opts.Lease = lease
 	defer func() {
@@ -269,7 +329,10 @@ func (c *conversion) build(lease *durable.Lease, kind string, make func(context.
 		return nil, err
 	}
 	defer b.Discard()
-	if err := make(ctx, b); err != nil {
+	if replace {
+		b.Replace()
+	}
+	if err := fill(ctx, b); err != nil {
 		return nil, err
 	}
 	err = c.stage("publish", func() (err error) {
@@ -291,16 +354,28 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	switch kind {
 	case mmapcache.StructureKind, mmapcache.DatasetKind:
 		for _, f := range c.snapshot.Files {
-			path := f.Path
-			if path != "-" && c.o.Source.Embedded[path] == nil {
-				path = absolute(path)
-			}
-			p.Sources = append(p.Sources, mmapcache.Source{Path: path, Size: f.Size, SHA256: f.SHA256})
+			p.Sources = append(p.Sources, mmapcache.Source{Path: c.lasting(f.Path), Size: f.Size, SHA256: f.SHA256})
+		}
+		if len(c.snapshot.Datasets) > 0 {
+			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal
 		}
 	case mmapcache.ArenasKind:
 		p.Corpus, p.Tokenizer = c.prompts.provenance(), c.o.Tokenizer
 	}
 	return p
+}
+
+// lasting is the name of an input file under which it can be found again from anywhere.
+func (c *conversion) lasting(path string) string {
+	for _, d := range c.snapshot.Datasets { // such a file is called by a short form of its commit
+		if rest, ok := strings.CutPrefix(path, "hf://datasets/"+d.Repo+"@"+d.Commit[:12]+"/"); ok {
+			return "hf://datasets/" + d.Repo + "@" + d.Commit + "/" + rest
+		}
+	}
+	if path == "-" || c.o.Source.Embedded[path] != nil {
+		return path
+	}
+	return absolute(path)
 }
 
 func absolute(path string) string {
@@ -311,7 +386,7 @@ func absolute(path string) string {
 }
 
 // structure finds or builds the tables.
-func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) {
+func (c *conversion) structure(ctx context.Context) error {
 	m, err := c.part(ctx, mmapcache.StructureKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
 		return c.stage("plan", func() error {
 			s, facts, err := plan(ctx, c.snapshot, c.o)
@@ -325,13 +400,13 @@ func (c *conversion) structure(ctx context.Context) (*manifest.Manifest, error) 
 		})
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if c.result.Facts, err = mmapcache.FactsOf(m); err != nil {
-		return nil, err
+		return err
 	}
 	c.locate(&c.result.Facts)
-	return m, c.judge(c.result.Facts)
+	return c.judge(c.result.Facts)
 }
 
 // locate adds the paths of this run to the skipped traces: the manifest, a pure function of its key, knows numbers.
@@ -365,21 +440,21 @@ func (c *conversion) judge(f mmapcache.StructureFacts) error {
 
 // arenas finds or builds the prompt corpus.
 func (c *conversion) arenas(ctx context.Context) (*manifest.Manifest, error) {
-	return c.part(ctx, mmapcache.ArenasKind, c.o.Force, func(_ context.Context, b *mmapcache.Builder) error {
-		return c.stage("arenas", func() error { return c.prompts.build(b) })
+	return c.part(ctx, mmapcache.ArenasKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+		return c.stage("arenas", func() error { return errors.Join(c.prompts.build(b), ctx.Err()) })
 	})
 }
 
 // starts finds or draws the places of blocks and fillers.
-func (c *conversion) starts(ctx context.Context, arenas *manifest.Manifest) (*manifest.Manifest, error) {
+func (c *conversion) starts(ctx context.Context, arenas *manifest.Manifest) error {
 	facts, err := mmapcache.ArenaFactsOf(arenas)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if facts.Tokens != c.prompts.tokens {
-		return nil, fmt.Errorf("corpus %s has %d tokens, and not the %d that keys are made of: this agentx is broken", c.o.Corpus, facts.Tokens, c.prompts.tokens)
+		return fmt.Errorf("corpus %s has %d tokens, and not the %d that keys are made of: this agentx is broken", c.o.Corpus, facts.Tokens, c.prompts.tokens)
 	}
-	return c.part(ctx, mmapcache.StartsKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+	_, err = c.part(ctx, mmapcache.StartsKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
 		s, err := mmapcache.OpenStructure(c.o.Root, c.wanted[mmapcache.StructureKind].Key)
 		if err != nil {
 			return err
@@ -397,16 +472,21 @@ func (c *conversion) starts(ctx context.Context, arenas *manifest.Manifest) (*ma
 			return t.Close(ctx)
 		})
 	})
+	return err
 }
 
 // dataset finds or publishes the manifest that names the parts.
-func (c *conversion) dataset(ctx context.Context, structure, starts, arenas *manifest.Manifest) error {
+func (c *conversion) dataset(ctx context.Context) error {
 	built := false
 	for _, p := range c.result.Parts {
 		built = built || !p.Hit
 	}
 	m, err := c.part(ctx, mmapcache.DatasetKind, built, func(_ context.Context, b *mmapcache.Builder) error {
-		for _, part := range []*manifest.Manifest{structure, starts, arenas} {
+		for _, kind := range mmapcache.Kinds() {
+			part := c.parts[kind]
+			if kind == mmapcache.DatasetKind {
+				continue
+			}
 			if err := c.there(part); err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 // refused says why the flags refuse a structure that is there, "" where they do not.
 func (c *conversion) refused() (string, error) {
 	m, err := mmapcache.Lookup(c.o.Root, mmapcache.StructureKind, c.wanted[mmapcache.StructureKind].Key)
-	if err != nil || m == nil {
+	if err != nil || m == nil || c.sound(m) != nil {
 		return "", nil // what is damaged is built and judged again
 	}
 	facts, err := mmapcache.FactsOf(m)
@@ -92,6 +92,10 @@ func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanati
 	want := c.wanted[kind]
 	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []Near{}}
 	there, err := mmapcache.Lookup(c.o.Root, kind, want.Key)
+	if err == nil && there != nil {
+		err = c.sound(there)
+		c.parts[kind] = there
+	}
 	switch {
 	case errors.Is(err, manifest.ErrDamaged):
 		p.Why = err.Error()

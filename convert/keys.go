@@ -27,7 +27,8 @@ type structureImage struct {
 
 // inputImage is one input file, by content: neither its name nor its place counts.
 type inputImage struct {
-	Lines  bool   `json:"lines"` // one value a line
+	Lines  bool   `json:"lines"`          // one value a line
+	Form   string `json:"form,omitempty"` // "parquet"; nothing for JSON
 	SHA256 string `json:"sha256"`
 }
 
@@ -93,7 +94,11 @@ func wanted(rules weka.Rules, draws weka.Draws, inputs *hfsource.Snapshot, p pro
 func inputImages(s *hfsource.Snapshot) []inputImage {
 	list := []inputImage{}
 	for _, f := range s.Files {
-		list = append(list, inputImage{f.Form.Lines, f.SHA256})
+		image := inputImage{Lines: f.Form.Lines, SHA256: f.SHA256}
+		if f.Form.Parquet {
+			image.Form = "parquet"
+		}
+		list = append(list, image)
 	}
 	return list
 }

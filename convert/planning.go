@@ -35,13 +35,18 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		})
 	}
 	files := &mooncakeFiles{rules: o.Rules, submit: submit}
-	err := snapshot.Rows(ctx, o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
+	err := snapshot.RowsOf(ctx, weka.Columns(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
 		if !files.take(row) {
 			submit(func() planned { return planRow(row, o.Rules) })
 		}
 		return ctx.Err()
 	})
 	files.end()
+	for _, f := range snapshot.Files {
+		if f.Unsummed && o.Warn != nil {
+			o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
+		}
+	}
 	if waitErr := group.Wait(); err == nil {
 		err = waitErr
 	}
@@ -62,7 +67,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 // place is where a row stands in the input, whatever the files are called.
 type place struct {
 	file int // from 0
-	line int // 0 where the file is one value
+	line int // or row; 0 where the file is one value
 }
 
 func (p place) String() string {
@@ -87,12 +92,20 @@ func planRow(row hfsource.Row, rules weka.Rules) planned {
 	if p.err != nil {
 		return p
 	}
-	tr, err := weka.Scan(row.Data, rules)
+	tr, err := scan(row, rules)
 	if err != nil {
 		p.err = err
 		return p
 	}
 	return planTrace(tr, p, rules)
+}
+
+// scan reads the trace of a row, in whichever form it comes.
+func scan(row hfsource.Row, rules weka.Rules) (*weka.Trace, error) {
+	if row.Columns != nil {
+		return weka.ScanColumns(row.Columns, rules)
+	}
+	return weka.Scan(row.Data, rules)
 }
 
 // planTrace plans the trace that stands where p says.

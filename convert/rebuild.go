@@ -32,19 +32,27 @@ func (e *DiffersError) Error() string {
 // compare builds everything once more beside the dataset, in the staging directory of its root, and holds the one against
 // the other, file by file. A *DiffersError says what differs.
 func (c *conversion) compare(ctx context.Context) (err error) {
-	dir, err := durable.NewDir(c.o.Root, c.o.Durable)
+	key := c.wanted[mmapcache.DatasetKind].Key
+	never := func() (bool, error) { return false, nil }
+	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key, never, c.waiting("comparison"), c.o.Durable) // so that nobody sweeps it
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Discard()) }()
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	ctx = lease.Context()
+	opts := c.o.Durable
+	opts.Lease = lease
+	dir, err := durable.NewDir(c.o.Root, opts)
+	if err != nil {
+		return err
+	}
 	beside := newConversion(c.o)
 	beside.o.Root, beside.o.Force, beside.o.Warn = dir.Path(""), true, func(string, ...any) {}
 	beside.o.Durable.Sync = func(*os.File) error { return nil } // it is thrown away
 	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
 	if err := beside.run(ctx); err != nil {
-		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, c.wanted[mmapcache.DatasetKind].Key), err)
+		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, key), err)
 	}
-	key := c.wanted[mmapcache.DatasetKind].Key
 	v, err := mmapcache.Verify(ctx, c.o.Root, key)
 	if err != nil {
 		return err
@@ -56,6 +64,9 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 			return err
 		}
 		found = append(found, differ...)
+	}
+	if there, err := mmapcache.Lookup(c.o.Root, mmapcache.DatasetKind, key); err == nil && there == nil {
+		return fmt.Errorf("%s: it was removed while it was being compared", mmapcache.DatasetPath(c.o.Root, key))
 	}
 	if len(found) > 0 {
 		return &DiffersError{mmapcache.DatasetPath(c.o.Root, key), found}
@@ -140,6 +151,9 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 			if len(differ) > 0 && d.Manifest.Kind != mmapcache.DatasetKind {
 				return fmt.Errorf("%s cannot be built again: what it was made from is no more, or this agentx makes something else: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
 			}
+		}
+		if now := c.wanted[mmapcache.DatasetKind].Key; now != key {
+			return fmt.Errorf("%s cannot be built again: what its parts were made from makes dataset %s", mmapcache.DatasetPath(root, key), now)
 		}
 		return c.compare(ctx)
 	})

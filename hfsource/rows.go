@@ -13,6 +13,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/agentx/agentx/hfsource/column"
 )
 
 // MaxRow bounds one row, in bytes: a larger one is an error before it is memory.
@@ -21,17 +23,19 @@ const MaxRow = 256 << 20
 // maxWindow bounds the memory that a zstd file may ask for, in bytes: what `zstd --long` writes by default.
 const maxWindow = 1 << 27
 
-// Row is one JSON value and where it stands.
+// Row is one value and where it stands: the bytes of a JSON value, or columns.
 type Row struct {
-	File   string
-	Number int    // of the file in the snapshot, from 0
-	Line   int    // from 1; 0 where the file is one value
-	Data   []byte // valid until Free
-	Err    error  // the content is damaged from here on: a pure function of the file's bytes; there is no data
-	buf    *[]byte
+	File    string
+	Number  int         // of the file in the snapshot, from 0
+	Line    int         // or number of the row, from 1; 0 where the file is one value
+	Data    []byte      // JSON; valid until Free
+	Columns *column.Row // of a row of a Parquet file, which has no Data; valid until Free
+	Err     error       // the content is damaged from here on: a pure function of the file's bytes; there is no data
+	buf     *[]byte
+	free    func()
 }
 
-// Where names the row for an error: the file, and the line if it has lines.
+// Where names the row for an error: the file, and the line or row if it has such.
 func (r *Row) Where() string {
 	if r.Line == 0 {
 		return r.File
@@ -46,6 +50,10 @@ func (r *Row) Free() {
 		buffers.Put(r.buf)
 		r.buf, r.Data = nil, nil
 	}
+	if r.free != nil {
+		r.free()
+		r.free, r.Columns = nil, nil
+	}
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -57,10 +65,24 @@ var ErrChanged = errors.New("the file has changed while it was being read: conve
 // Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed
 // over. A file whose content is damaged gives a row with Err, and the next file follows. A file that cannot be read, or
 // has changed since it was resolved, ends it all: what it gave is not to be used.
-// progress is called with bytes of the files as they lie; it may be nil.
+// progress is called with bytes of the files as they lie; it may be nil. Rows of Parquet files have no column but for
+// the presence of what they hold: RowsOf names columns.
 func (s *Snapshot) Rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
+	return s.RowsOf(ctx, nil, progress, yield)
+}
+
+// RowsOf is Rows, with the columns that rows of Parquet files are to have, as paths of package column: Row.Columns.Wanted
+// is in their order.
+func (s *Snapshot) RowsOf(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
 	for k := range s.Files {
-		if err := s.Files[k].rows(ctx, k, progress, yield); err != nil {
+		f := &s.Files[k]
+		read := f.rows
+		if f.Form.Parquet {
+			read = func(ctx context.Context, number int, progress func(int64), yield func(Row) error) error {
+				return f.parquetRows(ctx, number, columns, progress, yield)
+			}
+		}
+		if err := read(ctx, k, progress, yield); err != nil {
 			return err
 		}
 	}
@@ -87,7 +109,7 @@ func (f *File) rows(ctx context.Context, number int, progress func(int64), yield
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
-		return fmt.Errorf("input %s: %w", f.Path, ErrChanged)
+		return f.hasChanged()
 	}
 	if damage != nil {
 		return yield(Row{File: f.Path, Number: number, Line: line, Err: damage})

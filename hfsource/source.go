@@ -1,7 +1,7 @@
 // Package hfsource delivers the rows of datasets: bytes and places, with no idea of what a row means.
 //
-// An input is a file, a directory of files, standard input, or data embedded in the program. Resolve lists the files
-// and hashes them as they lie; Rows streams what they hold, in order, and fails if a file is no longer what was hashed.
+// An input is a file, a directory of files, standard input, data embedded in the program, or a dataset of the Hugging Face
+// hub (package hub). Resolve lists the files and hashes them as they lie, unless the hub names their digests; Rows streams what they hold, in order, and fails if a file is no longer what was hashed.
 package hfsource
 
 import (
@@ -17,12 +17,15 @@ import (
 	"strings"
 
 	"github.com/alitto/pond/v2"
+
+	"github.com/agentx/agentx/hfsource/hub"
 )
 
 // Form is how rows stand in a file.
 type Form struct {
 	Lines       bool   // one JSON value a line; else the file is one value
 	Compression string // "", "zst" or "gz"
+	Parquet     bool   // rows are columns
 }
 
 // suffixes lists the file names that are read.
@@ -30,8 +33,9 @@ var suffixes = []struct {
 	suffix string
 	form   Form
 }{
-	{".jsonl.zst", Form{true, "zst"}}, {".jsonl.gz", Form{true, "gz"}}, {".jsonl", Form{true, ""}},
-	{".json.zst", Form{false, "zst"}}, {".json.gz", Form{false, "gz"}}, {".json", Form{false, ""}},
+	{".jsonl.zst", Form{Lines: true, Compression: "zst"}}, {".jsonl.gz", Form{Lines: true, Compression: "gz"}}, {".jsonl", Form{Lines: true}},
+	{".json.zst", Form{Compression: "zst"}}, {".json.gz", Form{Compression: "gz"}}, {".json", Form{}},
+	{".parquet", Form{Parquet: true}},
 }
 
 // formOf returns the form that a file name stands for.
@@ -51,15 +55,22 @@ type File struct {
 	Size   int64  // bytes, as it lies
 	SHA256 string // hex, of the file as it lies
 
-	open func() (io.ReadCloser, error)
+	// Unsummed says, once Rows has read it, that some of it carries no checksum: damage from before it was hashed may
+	// have gone unnoticed.
+	Unsummed bool
+
+	open    func() (io.ReadCloser, error)
+	changed error // in the place of ErrChanged; may be nil
 }
 
 // Snapshot is a resolved input: files in order, with what they hold fixed by their digests.
 type Snapshot struct {
 	Files      []File
 	PassedOver []string // what directories hold besides files with a suffix that is read
+	Datasets   []Dataset
 
 	spool []*os.File // temporary files, without a name
+	hubs  []*hub.Snapshot
 }
 
 // Options are what Resolve needs besides the inputs.
@@ -68,6 +79,9 @@ type Options struct {
 	Embedded map[string][]byte // JSON lines by the name that stands for them, unless a path of that name exists
 	Workers  int               // files hashed at a time, at least 1
 	Progress func(bytes int64) // called with bytes hashed, from several goroutines; may be nil
+
+	Hub    hub.Options // for datasets of the hub; Lazy is set from Verify
+	Verify bool        // read what is there of datasets of the hub, and download again what is not what the hub names
 }
 
 // Resolve lists the files of the inputs and hashes them. Directories give the files directly inside them that have a
@@ -88,6 +102,10 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 // Close gives temporary files back.
 func (s *Snapshot) Close() error {
 	var errs []error
+	for _, h := range s.hubs {
+		errs = append(errs, h.Close())
+	}
+	s.hubs = nil
 	for _, f := range s.spool {
 		errs = append(errs, f.Close())
 	}
@@ -99,10 +117,10 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	if in == "-" {
 		return s.addStdin(ctx, o.Stdin)
 	}
-	if strings.HasPrefix(in, "hf://") {
-		return fmt.Errorf("%s: datasets of the Hugging Face hub are not built yet: download the files and give their path", in)
-	}
 	info, err := os.Stat(in)
+	if hub.IsRef(in) && err != nil { // a path that exists wins
+		return s.addDataset(ctx, in, o)
+	}
 	if data, ok := o.Embedded[in]; ok && errors.Is(err, os.ErrNotExist) {
 		s.Files = append(s.Files, File{Path: in, Form: Form{Lines: true}, Size: int64(len(data)),
 			open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
@@ -117,8 +135,6 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 		return s.addDirectory(in)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("input %s: neither a file nor a directory", in)
-	case strings.HasSuffix(in, ".parquet"):
-		return fmt.Errorf("input %s: Parquet is not built yet: convert it to JSON lines", in)
 	}
 	form, _ := formOf(in) // a file named outright is one JSON value unless its suffix says otherwise
 	s.addFile(in, form, info.Size())
@@ -155,7 +171,7 @@ func (s *Snapshot) addDirectory(dir string) error {
 		found++
 	}
 	if found == 0 {
-		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them (%d files passed over; directories inside are not visited)", dir, len(entries))
+		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them, or .parquet (%d files passed over; directories inside are not visited)", dir, len(entries))
 	}
 	return nil
 }
@@ -203,6 +219,9 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	group := pool.NewGroupContext(ctx)
 	for k := range s.Files {
 		f := &s.Files[k]
+		if f.SHA256 != "" {
+			continue // the hub has named it
+		}
 		group.SubmitErr(func() error { return f.hash(ctx, o.Progress) })
 	}
 	if err := group.Wait(); err != nil {

@@ -31,7 +31,7 @@ func TestFilesAreIdentifiedByWhatTheyHold(t *testing.T) {
 func TestFormIsToldByTheSuffix(t *testing.T) {
 	for name, want := range map[string]Form{
 		"a.json": {}, "a.jsonl": {Lines: true}, "a.json.gz": {Compression: "gz"}, "a.jsonl.gz": {Lines: true, Compression: "gz"},
-		"a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
+		"a.parquet": {Parquet: true}, "a.parquet.zst": {}, "a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
 	} {
 		assert.Equal(t, want, resolve(t, Options{}, write(t, name, nil)).Files[0].Form, name)
 	}
@@ -39,7 +39,7 @@ func TestFormIsToldByTheSuffix(t *testing.T) {
 
 func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"10.json", "9.json", "a.json", "A.jsonl", "b.jsonl.zst", "c.json.gz", "README.md", "d.parquet", "e.JSON", ".f.json"} {
+	for _, name := range []string{"10.json", "9.json", "a.json", "A.jsonl", "b.jsonl.zst", "c.json.gz", "README.md", "d.parquet", "d.parquet.zst", "e.JSON", ".f.json"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "deep.json"), 0o777))
@@ -58,9 +58,9 @@ func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 	for _, f := range s.Files {
 		paths = append(paths, f.Path)
 	}
-	assert.Equal(t, []string{".f.json", "10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "link.json"}, base(paths))
-	assert.Equal(t, []string{"README.md", "d.parquet", "dangling.txt", "deep.json", "e.JSON"}, base(s.PassedOver))
-	assert.Equal(t, s.Files[4].SHA256, s.Files[7].SHA256)
+	assert.Equal(t, []string{".f.json", "10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "d.parquet", "link.json"}, base(paths))
+	assert.Equal(t, []string{"README.md", "d.parquet.zst", "dangling.txt", "deep.json", "e.JSON"}, base(s.PassedOver))
+	assert.Equal(t, s.Files[4].SHA256, s.Files[8].SHA256)
 }
 
 // A file that is to be read, by its name, and cannot be is no file to pass over.
@@ -90,8 +90,7 @@ func TestInputsThatAreRefused(t *testing.T) {
 	for in, want := range map[string]string{
 		"nowhere":                      "input nowhere: there is no such file or directory",
 		empty:                          empty + ": the directory holds no",
-		"hf://datasets/a/b":            "hf://datasets/a/b: ",
-		write(t, "a.parquet", nil):     "Parquet is not built yet",
+		"hf://datasets/a":              "hf://datasets/a: ",
 		"/dev/null":                    "neither a file nor a directory",
 		"-":                            "standard input is closed",
 		filepath.Join(empty, "x", "y"): "no such file",

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -25,8 +26,9 @@ type Provenance struct {
 	Agentx  string    `json:"agentx"`            // version of the program
 	Sources []Source  `json:"sources,omitempty"` // the input, in order
 
-	Corpus    string `json:"corpus,omitempty"`    // of arenas: name or path of the prompt corpus
-	Tokenizer string `json:"tokenizer,omitempty"` // of arenas
+	Datasets  json.RawMessage `json:"datasets,omitempty"`  // the datasets of a hub that sources are of, as the reader of the input describes them
+	Corpus    string          `json:"corpus,omitempty"`    // of arenas: name or path of the prompt corpus
+	Tokenizer string          `json:"tokenizer,omitempty"` // of arenas
 }
 
 // Source is one input file.
@@ -40,6 +42,7 @@ type Source struct {
 type Builder struct {
 	dir      *durable.Dir
 	manifest *manifest.Manifest
+	replace  bool
 }
 
 // NewBuilder begins a directory of the given kind for a pre-image, whose hash becomes its key.
@@ -59,6 +62,9 @@ func NewBuilder(root, kind string, preImage any, opts durable.Options) (*Builder
 
 // Key returns the directory's key.
 func (b *Builder) Key() string { return b.manifest.Key }
+
+// Replace makes Publish replace another content under the same key, which it refuses otherwise.
+func (b *Builder) Replace() { b.replace = true }
 
 // Discard removes what has been written. After Publish it does nothing. It is best effort: what it cannot remove is swept
 // later, as what a killed build leaves.
@@ -229,8 +235,9 @@ func (b *Builder) Publish(ctx context.Context, p Provenance) (*manifest.Manifest
 	switch {
 	case err != nil && !errors.Is(err, manifest.ErrDamaged): // nothing is known of what is there
 		return nil, err
+	case err == nil && there != nil && there.Digest != m.Digest && b.replace:
 	case err == nil && there != nil && there.Digest != m.Digest:
-		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results; remove it with agentx cache rm", filepath.Join(root, m.Kind, m.Key))
+		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results: agentx convert --force replaces it", filepath.Join(root, m.Kind, m.Key))
 	case err == nil && there != nil:
 		v := Verification{}
 		if err := v.directory(ctx, root, there); err != nil {
@@ -251,8 +258,17 @@ func Lookup(root, kind, key string) (*manifest.Manifest, error) {
 
 // FactsOf returns what the manifest of a structure says about it.
 func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
-	err = decodeFacts(m, &f)
-	return f, err
+	if err = decodeFacts(m, &f); err != nil {
+		return f, err
+	}
+	counts := []int{f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
+	for _, s := range f.Skipped {
+		counts = append(counts, s.File-1, s.Line)
+	}
+	if slices.Min(counts) < 0 {
+		return f, fmt.Errorf("%s %s: %w: facts: a count below 0", m.Kind, m.Key, manifest.ErrDamaged)
+	}
+	return f, nil
 }
 
 // ArenaFactsOf returns what the manifest of arenas says about them.
@@ -262,6 +278,9 @@ func ArenaFactsOf(m *manifest.Manifest) (f ArenaFacts, err error) {
 }
 
 func decodeFacts(m *manifest.Manifest, to any) error {
+	if string(m.Facts) == "null" {
+		return fmt.Errorf("%s %s: %w: it has no facts", m.Kind, m.Key, manifest.ErrDamaged)
+	}
 	if err := json.Unmarshal(m.Facts, to); err != nil {
 		return fmt.Errorf("%s %s: %w: facts: %v", m.Kind, m.Key, manifest.ErrDamaged, err)
 	}

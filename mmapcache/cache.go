@@ -56,8 +56,10 @@ type rendering struct {
 // in them are checked here; starts and arenas by size here and by digest in Verify.
 //
 // An error about damage wraps manifest.ErrDamaged and names the file.
-func Open(root, key string) (*Cache, error) {
-	c := newCache(root, realDisk())
+func Open(root, key string) (*Cache, error) { return realDisk().openDataset(root, key) }
+
+func (d disk) openDataset(root, key string) (*Cache, error) {
+	c := newCache(root, d)
 	if err := c.Guard(func() error { return c.open(key) }); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -166,8 +168,28 @@ func checkContents(root string, m *manifest.Manifest) error {
 	if len(m.Parts) != parts {
 		return fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), parts)
 	}
+	return checkNamed(dir, m)
+}
+
+// checkNamed holds the parts that a dataset names against those that its key is made of. Errors wrap manifest.ErrDamaged.
+func checkNamed(dir string, m *manifest.Manifest) error {
+	if m.Kind != DatasetKind {
+		return nil
+	}
+	var image map[string]any
+	if json.Unmarshal(m.PreImage, &image) != nil {
+		return nil // of another format, which has other rules
+	}
+	for kind, part := range m.Parts {
+		if key, ok := image[kind]; ok && key != part.Key {
+			return fmt.Errorf("%s: %w: names %s %s, and its key is made of %v", dir, manifest.ErrDamaged, kind, part.Key, key)
+		}
+	}
 	return nil
 }
+
+// errMissing is wrapped by the error about a directory that lacks a file, or is being renamed away.
+var errMissing = errors.New("missing")
 
 func (c *Cache) openPart(m *manifest.Manifest) error {
 	if err := checkContents(c.Root, m); err != nil {
@@ -178,7 +200,7 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 	for _, f := range m.Files {
 		mp, err := c.disk.openMapping(dir, f)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w: missing", filepath.Join(dir, f.Name), manifest.ErrDamaged)
+			return fmt.Errorf("%s: %w: %w", filepath.Join(dir, f.Name), manifest.ErrDamaged, errMissing)
 		}
 		if err != nil {
 			return err
@@ -227,6 +249,11 @@ func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) e
 	}
 	if err := s.check(); err != nil {
 		return fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
+	}
+	f := c.Facts
+	if f.Traces != s.Traces.Len() || f.Sessions != s.Sessions.Len() || f.Turns != s.Turns.Len() || f.Blocks != s.Blocks() {
+		return fmt.Errorf("%s: %w: facts speak of %d traces, %d sessions, %d turns, %d blocks; the tables hold %d, %d, %d, %d", filepath.Join(dir, manifest.FileName),
+			manifest.ErrDamaged, f.Traces, f.Sessions, f.Turns, f.Blocks, s.Traces.Len(), s.Sessions.Len(), s.Turns.Len(), s.Blocks())
 	}
 	return nil
 }
@@ -343,15 +370,30 @@ func again(f func() error) error {
 // listed reports whether the directory above a path lists it. On NFS a client may remember for half a minute that a name
 // was missing, but not once it has read the directory; where that itself is remembered as missing, the one above.
 func (d disk) listed(path string) bool {
-	above := filepath.Dir(path)
-	var entries []fs.DirEntry
-	read := func() error {
-		return again(func() (err error) { entries, err = d.list(above); return err })
-	}
-	if err := read(); errors.Is(err, fs.ErrNotExist) && above != path && d.listed(above) {
-		_ = read() // what cannot be read lists nothing
-	}
+	entries, _ := d.entries(filepath.Dir(path)) // what cannot be read lists nothing
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(path) })
+}
+
+// entries lists a directory, also one that is remembered as missing.
+func (d disk) entries(dir string) (list []fs.DirEntry, err error) {
+	read := func() error {
+		return again(func() (err error) { list, err = d.list(dir); return err })
+	}
+	if err = read(); errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir && d.listed(dir) {
+		err = read()
+	}
+	return list, err
+}
+
+// find says what is at a path, also where that is remembered as missing.
+func (d disk) find(path string) (info fs.FileInfo, err error) {
+	stat := func() error {
+		return again(func() (err error) { info, err = d.stat(path); return err })
+	}
+	if err = stat(); errors.Is(err, fs.ErrNotExist) && d.listed(path) {
+		err = stat()
+	}
+	return info, err
 }
 
 // readManifest reads the manifest of a directory and holds it against its name, the format that this program reads and,
@@ -437,6 +479,9 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNamed(dir, m); err != nil {
+		return nil, err
+	}
 	for _, f := range m.Files {
 		path := filepath.Join(dir, f.Name)
 		var info fs.FileInfo
@@ -491,7 +536,7 @@ func CheckRoot(root string) error {
 	if err != nil {
 		return fmt.Errorf("cache root %s: %w", root, err)
 	}
-	own := append(Kinds(), durable.StagingDir, filepath.Base(UseDir("")))
+	own := append(Kinds(), durable.StagingDir, useDir)
 	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		above := filepath.Dir(dir)
 		outer := ""

@@ -356,6 +356,15 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 			m, err := c.disk().lookup(root, d.Manifest.Kind, d.Manifest.Key)
 			require.NoError(t, err)
 			require.NotNil(t, m, "%s", missing)
+			forget()
+			_, err = c.disk().find(d.Path)
+			require.NoError(t, err, "%s", missing)
+		}
+		for _, name := range []string{key, key[:minPrefix], DatasetPath(root, key)} {
+			forget()
+			_, found, err := c.disk().findNamed(root, name)
+			require.NoError(t, err, "%s", missing)
+			require.Equal(t, key, found)
 		}
 		forget()
 		open := newCache(root, c.disk())
@@ -609,8 +618,8 @@ func TestCheckRoot(t *testing.T) {
 		filepath.Join(root, ArenasKind, "not", "there"):       root,
 		filepath.Join(root, durable.StagingDir):               root,
 		filepath.Join(root, durable.StagingDir, "x"):          root,
-		UseDir(root):                                      root,
-		filepath.Join(UseDir(root), "x"):                  root,
+		usesIn(root):                                      root,
+		filepath.Join(usesIn(root), "x"):                  root,
 		filepath.Join("dataset", "..", "starts"):          root,
 		link:                                              root,
 		filepath.Join(link, "not", "there"):               root,

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -59,13 +60,20 @@ func (c *Copied) Hit() bool {
 // way, wraps manifest.ErrDamaged and names the file; a directory that holds it is not published, and no dataset that
 // names it. Parts that were published before it stay.
 func Copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, error) {
-	if sameDirectory(from, to) {
+	return sourceDisk().copy(ctx, from, to, key, o)
+}
+
+// sourceDisk is the disk of a source.
+func sourceDisk() disk { return disk{openPlain, os.Stat, os.ReadDir} }
+
+func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, error) {
+	if SameDirectory(from, to) {
 		return nil, fmt.Errorf("copy %s from %s to %s: %w", key, from, to, ErrSameRoot)
 	}
 	if o.Warn == nil {
 		o.Warn = func(string, ...any) {}
 	}
-	c := copying{from: from, to: to, o: o, buffer: make([]byte, chunk),
+	c := copying{disk: d, from: from, to: to, o: o, buffer: make([]byte, chunk),
 		copied: &Copied{Key: key, Path: DatasetPath(to, key), Directories: map[string]CopiedDirectory{}}}
 	if err := CheckRoot(to); err != nil {
 		return nil, err
@@ -95,7 +103,8 @@ func Copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, er
 	return c.copied, nil
 }
 
-func sameDirectory(a, b string) bool {
+// SameDirectory reports whether two paths lead to one directory.
+func SameDirectory(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
@@ -106,6 +115,7 @@ const chunk = 1 << 20
 
 // copying is one run of Copy.
 type copying struct {
+	disk        // of the source
 	from, to    string
 	o           CopyOptions
 	buffer      []byte
@@ -144,17 +154,9 @@ func (c *copying) plan(key string) (list []*manifest.Manifest, err error) {
 
 // source reads a manifest of the source. Digest, unless "", is the one that the dataset names.
 func (c *copying) source(kind, key, digest string) (*manifest.Manifest, error) {
-	path := filepath.Join(c.from, kind, key, manifest.FileName)
-	f, _, err := openPlain(path)
+	m, err := c.readManifest(c.from, kind, key, digest)
 	if err != nil {
-		return nil, missing(path, err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
-	}
-	m, err := readManifest(c.from, kind, key, digest)
-	if err != nil {
-		return nil, missing(path, err)
+		return nil, missing(filepath.Join(c.from, kind, key, manifest.FileName), err)
 	}
 	return m, checkContents(c.from, m)
 }
@@ -232,7 +234,7 @@ func (c *copying) fill(ctx context.Context, d *durable.Dir, m *manifest.Manifest
 		written += f.Size
 	}
 	// Who reads a cache does without the provenance, and so does its copy where there is none that can be read.
-	own := map[string][]byte{manifest.ProvenanceName: readPlain(filepath.Join(dir, manifest.ProvenanceName))}
+	own := map[string][]byte{manifest.ProvenanceName: c.readAll(filepath.Join(dir, manifest.ProvenanceName))}
 	if own[manifest.FileName], err = m.Encode(); err != nil { // the bytes it was read from: manifest.Decode accepts no others
 		return 0, err
 	}
@@ -253,22 +255,50 @@ func (c *copying) fill(ctx context.Context, d *durable.Dir, m *manifest.Manifest
 // file copies one file of the source.
 func (c *copying) file(ctx context.Context, d *durable.Dir, dir string, f manifest.File) error {
 	path := filepath.Join(dir, f.Name)
-	in, size, err := openPlain(path)
+	in, err := c.openAt(path, f.Size, 0)
 	if err != nil {
-		return missing(path, err)
+		return err
 	}
-	defer in.Close()
-	if size != f.Size {
-		return fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, size, f.Size)
-	}
+	defer func() { _ = in.Close() }()
+	read, once := int64(0), false
 	return c.write(ctx, d, path, readerFunc(func(p []byte) (int, error) {
 		n, err := in.Read(p)
+		read += int64(n)
 		c.done += int64(n)
+		if errors.Is(err, syscall.ESTALE) && !once { // by its name it may be there
+			once = true
+			var more fs.File
+			if more, err = c.openAt(path, f.Size, read); err == nil {
+				_ = in.Close()
+				in = more
+			}
+		}
 		if c.o.Progress != nil {
 			c.o.Progress(c.done, c.total)
 		}
 		return n, err
 	}), f)
+}
+
+// openAt opens a file of the source, which has so many bytes, behind the first of them.
+func (c *copying) openAt(path string, size, from int64) (in fs.File, err error) {
+	err = again(func() error {
+		f, n, err := c.open(path)
+		if err != nil {
+			return err
+		}
+		if n != size {
+			err = fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, n, size)
+		} else {
+			_, err = io.CopyN(io.Discard, f, from)
+		}
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		in = f
+		return nil
+	})
+	return in, missing(path, err)
 }
 
 // write writes a file of known size and digest into the staging directory. path is where it comes from.
@@ -361,17 +391,20 @@ func openPlain(path string) (fs.File, int64, error) {
 	return f, size, nil
 }
 
-// readPlain reads a whole file, nil where that cannot be done.
-func readPlain(path string) []byte {
-	f, size, err := openPlain(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	if size > maxProvenance {
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(f, size))
+// readAll reads a whole file, nil where that cannot be done.
+func (d disk) readAll(path string) (data []byte) {
+	err := again(func() error {
+		f, size, err := d.open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if size > maxProvenance {
+			return fs.ErrInvalid
+		}
+		data, err = io.ReadAll(io.LimitReader(f, size))
+		return err
+	})
 	if err != nil {
 		return nil
 	}

@@ -20,9 +20,10 @@ import (
 type GCOptions struct {
 	MaxBytes int64          // the least recently used datasets go until all directories are no larger; below 0: no limit
 	MaxAge   time.Duration  // datasets that were not used for longer go; 0: no limit
-	Keep     *time.Duration // what was used since stays; nil: what DefaultKeep says of the root
+	Keep     *time.Duration // what was used since stays; nil: a week in a root that other machines may read, else nothing
 	DryRun   bool           // only report
 	Now      time.Time      // zero: the time by the clock of the file system
+	Waiting  durable.Waiting
 }
 
 // sharedKeep is for how long a dataset of a shared root stays after its last use: who reads it through a read-only mount
@@ -36,9 +37,9 @@ const young = time.Hour
 // SharedName is a file of a cache root which says that other machines read it.
 const SharedName = ".shared"
 
-// DefaultKeep returns for how long GC keeps a dataset after its last use if nobody says otherwise: a week in a root that
+// defaultKeep returns for how long GC keeps a dataset after its last use if nobody says otherwise: a week in a root that
 // other machines may read, which is one with a file .shared or on no local file system, and else not at all.
-func DefaultKeep(root string) time.Duration {
+func defaultKeep(root string) time.Duration {
 	if _, err := os.Lstat(filepath.Join(root, SharedName)); errors.Is(err, fs.ErrNotExist) && isLocal(root) {
 		return 0
 	}
@@ -78,15 +79,21 @@ var ErrInUse = errors.New("in use")
 // dataset names. Then datasets that were not used for long, and the least recently used ones until the rest is small
 // enough, each with those of its parts that nothing else needs. What is pinned, in use or was used within Keep stays.
 //
-// Nobody waits for it and it locks nobody out. Whatever it removes is first renamed away, and put back if it has come
-// into use meanwhile. A dataset goes before its parts: whenever it is stopped, no dataset names a part that is gone.
+// Nobody waits for it but others who remove something: they do so one after the other, for what one of them has renamed
+// away the next one would not see, and remove its parts. Whatever it removes is first renamed away, and put back if it has
+// come into use meanwhile. A dataset goes before its parts: whenever it is stopped, no dataset names a part that is gone.
 //
 // What cannot be removed does not keep it from the rest; the error says so at the end, beside the report. Without a report
 // nothing was done.
 func GC(ctx context.Context, root string, o GCOptions) (*GCReport, error) {
 	h := &house{root: root, now: o.Now, dry: o.DryRun, report: newReport(o.DryRun)}
-	if !isCache(root) {
+	if is, err := isCache(root); err != nil {
+		return nil, err
+	} else if !is {
 		return h.report, nil
+	}
+	if err := plainDirectories(root); err != nil {
+		return nil, err
 	}
 	if h.now.IsZero() {
 		if err := h.setNow(); err != nil {
@@ -96,18 +103,35 @@ func GC(ctx context.Context, root string, o GCOptions) (*GCReport, error) {
 	if o.Keep != nil {
 		h.keep = *o.Keep
 	} else {
-		h.keep = DefaultKeep(root)
+		h.keep = defaultKeep(root)
 	}
 	err := h.gc(ctx, o)
 	h.report.sum()
 	return h.report, err
 }
 
-// isCache reports whether a directory holds anything of a cache: in others nothing is touched.
-func isCache(root string) bool {
-	return slices.ContainsFunc(append(Kinds(), durable.StagingDir, useDir), func(name string) bool {
-		return isDir(filepath.Join(root, name))
-	})
+// isCache reports whether a directory holds anything that is called like something of a cache: in others nothing is
+// touched, whatever folders they have.
+func isCache(root string) (bool, error) {
+	for _, kind := range Kinds() {
+		if keys, err := keysIn(root, kind); err != nil || len(keys) > 0 {
+			return err == nil, err
+		}
+	}
+	late := time.Now().AddDate(100, 0, 0) // when all that is ours is left behind
+	staged, err := durable.Sweep(root, late, true)
+	if err != nil || len(staged) > 0 {
+		return err == nil, err
+	}
+	_, notes, err := durable.InUse(usesIn(root), late)
+	if err != nil || len(notes) > 0 {
+		return err == nil, err
+	}
+	entries, err := os.ReadDir(usesIn(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { key, _ := keyOfUse(e.Name()); return key != "" }), err
 }
 
 func newReport(dry bool) *GCReport {
@@ -132,7 +156,9 @@ type house struct {
 	now   time.Time
 	keep  time.Duration
 	force bool // datasets in use too
+	named bool // it was asked for by name, whenever it was used
 	dry   bool
+	opts  durable.Options
 
 	meanwhile func() // for tests: after something was renamed away
 
@@ -171,15 +197,65 @@ type item struct {
 
 func (it *item) name() string { return it.kind + "/" + it.key }
 
-// gc runs the steps. Parts without a dataset go before any dataset does: they may be all there is to free.
+// ErrTidying is wrapped by the error of who would remove something while another process does.
+var ErrTidying = errors.New("another process is removing things there")
+
+// claim makes this process the only one that removes things from the root, until release. On a full disk, where no lease
+// can be had, room is made without.
+func (h *house) claim(ctx context.Context, w durable.Waiting) error {
+	if h.dry {
+		return nil
+	}
+	holder, report := "", w.Report
+	w.Report = func(who string, waited time.Duration) {
+		if holder = ": " + who; report != nil {
+			report(who, waited)
+		}
+	}
+	lease, err := durable.Acquire(ctx, h.root, "gc", func() (bool, error) { return false, nil }, w, h.opts)
+	switch {
+	case errors.Is(err, durable.ErrBusy):
+		return fmt.Errorf("cache root %s: %w%s", h.root, ErrTidying, holder)
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return nil
+	}
+	h.opts.Lease = lease
+	return err
+}
+
+func (h *house) release() {
+	if h.opts.Lease != nil {
+		h.failed(h.opts.Lease.Release())
+	}
+}
+
+// stopped says why no more is to be removed: the end of the context, or of the lease.
+func (h *house) stopped(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || h.opts.Lease == nil {
+		return err
+	}
+	return context.Cause(h.opts.Lease.Context())
+}
+
+// gc sweeps, and frees what is to go while no other process removes anything.
 func (h *house) gc(ctx context.Context, o GCOptions) error {
 	h.failed(h.sweep())
+	err := h.claim(ctx, o.Waiting)
+	if err == nil {
+		err = h.freeAll(ctx, o)
+		h.release()
+	}
+	return errors.Join(append(h.failure, err)...)
+}
+
+// freeAll runs the steps. Parts without a dataset go before any dataset does: they may be all there is to free.
+func (h *house) freeAll(ctx context.Context, o GCOptions) error {
 	if err := h.look(); err != nil {
-		return errors.Join(append(h.failure, err)...)
+		return err
 	}
 	step := func(list []*item, free func(*item) error) {
 		for _, it := range list {
-			if ctx.Err() == nil && !it.freed && !it.link {
+			if h.stopped(ctx) == nil && !it.freed && !it.link {
 				h.failed(free(it))
 			}
 		}
@@ -228,7 +304,7 @@ func (h *house) gc(ctx context.Context, o GCOptions) error {
 		}
 		return h.freeWithParts(it, fmt.Sprintf("least recently used, %s ago", ageText(h.now.Sub(it.used))))
 	})
-	return errors.Join(append(h.failure, ctx.Err())...)
+	return h.stopped(ctx)
 }
 
 func (h *house) failed(err error) {
@@ -299,10 +375,13 @@ func (h *house) spare(it *item, why string) error {
 // free removes a directory unless something speaks against it, and reports either.
 func (h *house) free(it *item, why string) error {
 	err := h.remove(it)
+	if stays, ok := err.(reason); ok {
+		return h.spare(it, stays.why)
+	}
 	var stays reason
 	switch {
-	case errors.As(err, &stays):
-		return h.spare(it, stays.why)
+	case errors.As(err, &stays): // beside it something went wrong
+		return errors.Join(h.spare(it, err.Error()), fmt.Errorf("%s: %w", filepath.Join(h.root, it.kind, it.key), err))
 	case err != nil:
 		return errors.Join(h.spare(it, "it cannot be removed: "+err.Error()), err)
 	}
@@ -351,14 +430,17 @@ func (h *house) remove(it *item) error {
 	if err := h.needed(it); err != nil || h.dry {
 		return err
 	}
-	err := durable.Remove(h.root, it.name(), func() error {
+	err := h.opts.Remove(h.root, it.name(), func() error {
 		if h.meanwhile != nil {
 			h.meanwhile()
 		}
 		return h.needed(it)
 	})
+	if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) == 1 {
+		err = list.Unwrap()[0] // nothing else went wrong
+	}
 	var stays reason
-	if errors.Is(err, fs.ErrNotExist) && !errors.As(err, &stays) { // another one was faster
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another one was faster
 		if _, err = os.Lstat(filepath.Join(h.root, it.kind, it.key)); err == nil {
 			return reason{why: "another process has put it back, or made it anew"}
 		} else if errors.Is(err, fs.ErrNotExist) {
@@ -389,7 +471,7 @@ func (h *house) needed(it *item) error {
 			return reason{why: "it is whole again"}
 		}
 	}
-	users, _, err := durable.InUse(UseDir(h.root), h.now)
+	users, _, err := durable.InUse(usesIn(h.root), h.now)
 	if err != nil {
 		return err
 	}
@@ -405,12 +487,14 @@ func (h *house) needed(it *item) error {
 		}
 		return err
 	}
-	used := it.used
-	if now := usedAt(h.root, it.key); now != nil && now.After(used) {
-		used = *now
+	if it.damaged || h.named {
+		return nil
 	}
-	if ago := h.now.Sub(used); !it.damaged && h.keep > 0 && ago < h.keep {
+	if ago := h.now.Sub(it.used); h.keep > 0 && ago < h.keep {
 		return reason{why: fmt.Sprintf("used %s ago, less than %s", ageText(ago), ageText(h.keep))}
+	}
+	if now := usedAt(h.root, it.key); now != nil && now.After(it.used) { // it went by an older use
+		return reason{why: "used meanwhile"}
 	}
 	return nil
 }
@@ -467,8 +551,8 @@ func (h *house) partsOf(key string) ([]string, error) {
 func (h *house) sweep() error {
 	left, err := durable.Sweep(h.root, h.now, h.dry)
 	h.report.Swept = append(h.report.Swept, left...)
-	_, notes, useErr := durable.InUse(UseDir(h.root), h.now)
-	entries, listErr := os.ReadDir(UseDir(h.root))
+	_, notes, useErr := durable.InUse(usesIn(h.root), h.now)
+	entries, listErr := os.ReadDir(usesIn(h.root))
 	if errors.Is(listErr, fs.ErrNotExist) {
 		listErr = nil
 	}
@@ -486,7 +570,7 @@ func (h *house) sweep() error {
 			}
 			owner = "dataset " + key + ", which is no more"
 		}
-		notes = append(notes, durable.Leftover{Path: filepath.Join(UseDir(h.root), e.Name()), Bytes: info.Size(), Owner: owner})
+		notes = append(notes, durable.Leftover{Path: filepath.Join(usesIn(h.root), e.Name()), Bytes: info.Size(), Owner: owner})
 	}
 	for _, l := range notes {
 		if !h.dry {
@@ -515,34 +599,53 @@ func keyOfUse(name string) (key string, whole bool) {
 	return "", false
 }
 
+// RemoveOptions say how to remove a dataset.
+type RemoveOptions struct {
+	Force   bool // although it is in use
+	Waiting durable.Waiting
+}
+
 // Remove removes a dataset, and then those of its parts that no other dataset names and nobody uses. One that is pinned
 // is refused with an error that wraps ErrPinned; one in use, unless forced, with one that wraps ErrInUse.
-func Remove(root, key string, force bool) (*GCReport, error) {
-	h := &house{root: root, force: force, report: newReport(false)}
+func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, error) {
+	h := &house{root: root, force: o.Force, named: true, report: newReport(false)}
 	if err := there(root, key); err != nil {
+		return h.report, err
+	}
+	if err := plainDirectories(root); err != nil {
 		return h.report, err
 	}
 	if err := h.setNow(); err != nil {
 		return h.report, err
 	}
-	if err := h.look(); err != nil {
+	if err := h.claim(ctx, o.Waiting); err != nil {
 		return h.report, err
 	}
+	err := h.removeNamed(key)
+	h.release()
+	h.report.sum()
+	return h.report, errors.Join(append([]error{err}, h.failure...)...)
+}
+
+// removeNamed removes a dataset and its parts.
+func (h *house) removeNamed(key string) error {
+	if err := h.look(); err != nil {
+		return err
+	}
 	if _, err := h.partsOf(key); err != nil && !broken(err) {
-		return h.report, err
+		return err
 	}
 	for _, it := range h.of(DatasetKind) {
 		if it.key != key {
 			continue
 		}
 		if err := h.remove(it); err != nil {
-			return h.report, fmt.Errorf("dataset %s: %w", DatasetPath(root, key), err)
+			return fmt.Errorf("dataset %s: %w", DatasetPath(h.root, key), err)
 		}
 		h.gone(it, "asked for")
 		h.failed(h.freeParts(it))
 	}
-	h.report.sum()
-	return h.report, errors.Join(h.failure...)
+	return nil
 }
 
 // ageText writes a duration for people.

@@ -3,6 +3,7 @@ package mmapcache
 import (
 	"context"
 	"encoding/json"
+	flags "flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,7 +78,7 @@ func TestF18GCBoundsWhatACacheTakes(t *testing.T) {
 		whole(t, root, first)
 	}
 	assert.Equal(t, map[string]int{DatasetKind: 3, StructureKind: 3, StartsKind: 3, ArenasKind: 3}, keysOf(t, root))
-	notes, err := os.ReadDir(UseDir(root))
+	notes, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	assert.Len(t, notes, 3, "nothing is left of what was removed")
 }
@@ -155,10 +157,10 @@ func TestGCKeepsWhatWasUsedRecentlyInASharedRoot(t *testing.T) {
 	now := time.Now()
 	dateUse(t, root, key, now.Add(-6*24*time.Hour))
 	require.True(t, isLocal(root), "this test wants a local file system for temporary files")
-	assert.Zero(t, DefaultKeep(root))
+	assert.Zero(t, defaultKeep(root))
 	require.NoError(t, os.WriteFile(filepath.Join(root, SharedName), nil, 0o666))
-	assert.Equal(t, 7*24*time.Hour, DefaultKeep(root))
-	assert.Equal(t, sharedKeep, DefaultKeep("/proc"), "a file system that is not known to be local")
+	assert.Equal(t, 7*24*time.Hour, defaultKeep(root))
+	assert.Equal(t, sharedKeep, defaultKeep("/proc"), "a file system that is not known to be local")
 	assert.False(t, isLocal(filepath.Join(root, "nothing")), "nor is one that cannot be told")
 	for _, o := range []GCOptions{{MaxBytes: 0}, {MaxBytes: -1, MaxAge: time.Hour}} {
 		r := gc(t, root, now, o)
@@ -206,7 +208,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		assert.Equal(t, "mine", left[filepath.Join(root, name)], name)
 	}
 	for _, bad := range []string{"backup", "..", "", key + "/", "../" + DatasetKind + "/" + key} {
-		_, err := Remove(root, bad, true)
+		_, err := Remove(t.Context(), root, bad, RemoveOptions{Force: true})
 		assert.ErrorIs(t, err, ErrNoCache, bad)
 	}
 }
@@ -228,7 +230,7 @@ func TestGCLeavesLinksAlone(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(disk, first), unmounted))
 	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0}).Removed, "while nobody can say what it names, all stays")
 	require.NoError(t, os.Rename(unmounted, filepath.Join(disk, first)))
-	_, err := Remove(root, first, false)
+	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err, "by name it goes, with what it names")
 	assert.Equal(t, map[string]int{ArenasKind: 1}, keysOf(t, root))
 }
@@ -259,7 +261,7 @@ func TestGCLeavesTheFutureAlone(t *testing.T) {
 	require.Len(t, r.Kept, 5, "and the report says so")
 	assert.Equal(t, "dataset "+first+", which cannot be read, may name it", r.Kept[0].Why)
 	assert.Contains(t, r.Kept[1].Why, "version 99")
-	_, err := Remove(root, first, true)
+	_, err := Remove(t.Context(), root, first, RemoveOptions{Force: true})
 	assert.ErrorContains(t, err, "version 99")
 }
 
@@ -277,7 +279,7 @@ func TestGCOfAnotherFormat(t *testing.T) {
 	key := b.Key()
 	_, err = Open(root, key)
 	require.ErrorContains(t, err, "format")
-	_, err = Remove(root, first, false)
+	_, err = Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
 	later := time.Now().Add(100 * time.Hour)
 	assert.Empty(t, gc(t, root, later, forever()).Removed, "what it names stays")
@@ -330,7 +332,7 @@ func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 
 // What comes into use, is pinned, named or made again in the moment in which it is renamed away stays.
 func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
-	now := time.Now().Add(1000 * time.Hour)
+	now := time.Now()
 	for name, meanwhile := range map[string]func(t *testing.T, root, first string){
 		"used": func(t *testing.T, root, first string) { t.Cleanup(NoteUse(root, DatasetKind+"/"+first).Close) },
 		"pinned": func(t *testing.T, root, first string) {
@@ -347,7 +349,8 @@ func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			first, _ := twins(t, root)
+			first, second := twins(t, root)
+			dateUse(t, root, second, now.Add(-1000*time.Hour))
 			h := &house{root: root, now: now, keep: sharedKeep, report: newReport(false)}
 			h.meanwhile = func() {
 				assert.False(t, exists(root, DatasetKind, first))
@@ -406,23 +409,180 @@ func TestGCPutsBackAPartThatIsNamedMeanwhile(t *testing.T) {
 	whole(t, root, first)
 }
 
+// What somebody has begun to use since it was looked at does not go by its old age, unless it was asked for by name.
+func TestGCLeavesWhatWasUsedMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	first, _ := twins(t, root)
+	now := time.Now()
+	dateUse(t, root, first, now.Add(-5*time.Hour))
+	h := &house{root: root, now: now, report: newReport(false)}
+	h.meanwhile = func() { dateUse(t, root, first, now.Add(-4*time.Hour)) }
+	require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: -1, MaxAge: 3 * time.Hour}))
+	assert.Empty(t, h.report.Removed)
+	require.Len(t, h.report.Kept, 1)
+	assert.Equal(t, "used meanwhile", h.report.Kept[0].Why)
+	whole(t, root, first)
+	it := &item{kind: DatasetKind, key: first, used: now.Add(-5 * time.Hour)}
+	require.Error(t, h.needed(it))
+	h.named = true
+	require.NoError(t, h.needed(it))
+}
+
+// While something is renamed away nobody else removes anything: he would take the parts of what is about to be put back
+// for nobody's.
+func TestOneRemovesAtATime(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	now := time.Now()
+	for _, e := range keysAndKinds(t, root) {
+		ageDirectory(t, root, e[0], e[1], now.Add(-2*time.Hour))
+	}
+	dateUse(t, root, first, now.Add(-3*time.Hour))
+	h := &house{root: root, now: now, report: newReport(false)}
+	h.meanwhile = func() {
+		h.meanwhile = nil
+		u := Use(root, first) // who cannot read it knows no parts
+		t.Cleanup(u.Close)
+		require.Len(t, usersOf(t, root), 1)
+		for _, w := range []durable.Waiting{{Limit: -1}, {Limit: time.Millisecond}} {
+			_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Waiting: w})
+			assert.ErrorIs(t, err, ErrTidying)
+			if w.Limit > 0 {
+				assert.ErrorContains(t, err, fmt.Sprintf("process %d on ", os.Getpid()))
+			}
+			_, err = Remove(t.Context(), root, second, RemoveOptions{Force: true, Waiting: w})
+			assert.ErrorIs(t, err, ErrTidying)
+		}
+		_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, DryRun: true})
+		assert.NoError(t, err, "who only looks may")
+	}
+	require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: -1, MaxAge: time.Hour}))
+	whole(t, root, first)
+	assert.Empty(t, stagingOf(t, root))
+}
+
+func keysAndKinds(t *testing.T, root string) (list [][2]string) {
+	entries, err := List(root)
+	require.NoError(t, err)
+	for _, e := range entries {
+		list = append(list, [2]string{e.Kind, e.Key})
+	}
+	return list
+}
+
+// Who has lost the lease, for he was so slow that another one took over, removes nothing more and puts nothing back.
+func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
+	root := t.TempDir()
+	first, second := twins(t, root)
+	dateUse(t, root, first, time.Now().Add(-time.Hour))
+	h := &house{root: root, now: time.Now(), report: newReport(false)}
+	h.meanwhile = func() {
+		h.meanwhile = nil
+		t.Cleanup(NoteUse(root, DatasetKind+"/"+first).Close)
+		require.NoError(t, os.RemoveAll(filepath.Join(root, durable.StagingDir, "gc.000001")))
+	}
+	err := h.gc(t.Context(), GCOptions{MaxBytes: 0})
+	assert.ErrorIs(t, err, durable.ErrLost)
+	assert.Empty(t, h.report.Removed)
+	assert.False(t, exists(root, DatasetKind, first))
+	whole(t, root, second)
+	assert.Empty(t, stagingOf(t, root))
+}
+
+// On a full disk no lease can be had, and room is made all the same.
+func TestF18GCOnAFullDisk(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		root := t.TempDir()
+		twins(t, root)
+		refused := 0
+		h := &house{root: root, now: time.Now(), report: newReport(false), opts: durable.Options{Step: func(name, path string) error {
+			if filepath.Dir(path) == filepath.Join(root, durable.StagingDir) && (name == "claim" || name == "mkdir") {
+				refused++
+				return full
+			}
+			return nil
+		}}}
+		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
+		assert.Equal(t, 7, refused, "the lease, and six directories")
+		assert.Empty(t, keysOf(t, root))
+		assert.Empty(t, stagingOf(t, root))
+	}
+}
+
+// What is in use and cannot be put back is left where it lies, and that is an error.
+func TestGCThatCannotPutBack(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	h := &house{root: root, now: time.Now(), report: newReport(false)}
+	h.meanwhile = func() {
+		h.meanwhile = nil
+		t.Cleanup(NoteUse(root, DatasetKind+"/"+key).Close)
+		require.NoError(t, os.Remove(filepath.Join(root, DatasetKind)))
+		require.NoError(t, os.WriteFile(filepath.Join(root, DatasetKind), nil, 0o666))
+	}
+	err := h.gc(t.Context(), GCOptions{MaxBytes: 0})
+	require.ErrorIs(t, err, ErrInUse)
+	left := stagingOf(t, root)
+	require.Len(t, left, 1)
+	for _, part := range []string{DatasetPath(root, key), "in use by process", "and could not be put back: ", "it lies in " + filepath.Join(root, durable.StagingDir)} {
+		assert.ErrorContains(t, err, part)
+	}
+	require.NotEmpty(t, h.report.Kept)
+	assert.Contains(t, h.report.Kept[0].Why, "could not be put back")
+	assert.Empty(t, h.report.Removed)
+}
+
+// A project may have folders that are called like those of a cache.
+func TestGCLeavesOtherFoldersAlone(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"dataset/cifar/a", "structure/b", "arenas/" + strings.Repeat("a", 63) + "/c", ".staging/next/d", ".use/e.used", ".use/f"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), nil, 0o666))
+	}
+	times := func() map[string]time.Time {
+		list := map[string]time.Time{}
+		for name := range names(t, root) {
+			info, err := os.Stat(filepath.Join(root, name))
+			require.NoError(t, err)
+			list[name] = info.ModTime()
+		}
+		return list
+	}
+	long := time.Now().Add(-1000 * time.Hour)
+	for name := range names(t, root) {
+		require.NoError(t, os.Chtimes(filepath.Join(root, name), long, long))
+	}
+	before := times()
+	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: 0})
+	assert.Equal(t, newReport(false), r)
+	assert.Equal(t, before, times())
+
+	for _, ours := range []string{".staging/" + killed(t) + "/x", ".use/" + killed(t) + ".use", ".use/" + strings.Repeat("0", 64) + ".pin"} {
+		path := filepath.Join(root, ours)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, nil, 0o666))
+		require.NoError(t, os.Chtimes(path, long, long))
+		assert.Len(t, gc(t, root, time.Time{}, forever()).Swept, 1, ours)
+	}
+}
+
 func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, Pin(root, key, "me"))
 	for _, force := range []bool{false, true} {
-		_, err := Remove(root, key, force)
+		_, err := Remove(t.Context(), root, key, RemoveOptions{Force: force})
 		assert.ErrorIs(t, err, ErrPinned)
 		assert.ErrorContains(t, err, "pinned by me on ")
 	}
 	_, err := Unpin(root, key)
 	require.NoError(t, err)
 	u := Use(root, key)
-	_, err = Remove(root, key, false)
+	_, err = Remove(t.Context(), root, key, RemoveOptions{})
 	assert.ErrorIs(t, err, ErrInUse)
 	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d on ", os.Getpid()))
 	whole(t, root, key)
-	r, err := Remove(root, key, true)
+	r, err := Remove(t.Context(), root, key, RemoveOptions{Force: true})
 	require.NoError(t, err)
 	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
 	assert.Len(t, r.Kept, 3, "who reads the parts goes on reading them")
@@ -431,7 +591,7 @@ func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	r = gc(t, root, time.Now().Add(2*time.Hour), forever())
 	assert.Len(t, r.Removed, 3)
 	assert.Empty(t, keysOf(t, root))
-	entries, err := os.ReadDir(UseDir(root))
+	entries, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	assert.Empty(t, entries)
 }
@@ -474,18 +634,18 @@ func TestGCCanBeStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// What cannot be removed keeps nothing else, and the error names it.
-func TestGCGoesOnAfterAnError(t *testing.T) {
+// What cannot be made out to be no pin is one, and keeps nothing else.
+func TestGCGoesOnBesideAStrangePin(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
-	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix)[:len(UseDir(root))], 0o777))
-	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix), 0o777)) // it cannot be read whether it is pinned
+	require.NoError(t, os.Mkdir(usesIn(root), 0o777))
+	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix), 0o777))
 	r, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
-	assert.ErrorContains(t, err, first)
+	require.NoError(t, err)
 	assert.Equal(t, second, r.Removed[0].Key)
 	whole(t, root, first)
 	require.NotEmpty(t, r.Kept)
-	assert.Contains(t, r.Kept[0].Why, "cannot be removed")
+	assert.Contains(t, r.Kept[0].Why, "pinned by somebody")
 }
 
 // Readers, converters and two sweepers at once: whoever has left a note before he looked, and found something, keeps it.
@@ -514,10 +674,7 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 				key := keyOf(t, DatasetKind, salt)
 				u := NoteUse(root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), StartsKind+"/"+keyOf(t, StartsKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
 				assert.Equal(t, key, y.build(t, root, salt))
-				c, err := Open(root, key)
-				for k := 0; err != nil && k < 1000; k++ { // it is being put back
-					c, err = Open(root, key)
-				}
+				c, err := OpenInUse(root, key) // it may be being put back
 				if assert.NoError(t, err, "what was made under a note is there") {
 					assert.NoError(t, c.Close())
 				}
@@ -602,8 +759,8 @@ type holding struct {
 
 // leaveNote writes a note of use of somebody else.
 func (e *estate) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
-	path := filepath.Join(UseDir(e.root), owner+".use")
-	require.NoError(t, os.MkdirAll(UseDir(e.root), 0o777))
+	path := filepath.Join(usesIn(e.root), owner+".use")
+	require.NoError(t, os.MkdirAll(usesIn(e.root), 0o777))
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o666))
 	require.NoError(t, os.Chtimes(path, e.now.Add(-age), e.now.Add(-age)))
 }
@@ -614,7 +771,7 @@ func killed(t require.TestingT) string {
 	require.NoError(t, err)
 	defer os.RemoveAll(root)
 	u := NoteUse(root)
-	entries, err := os.ReadDir(UseDir(root))
+	entries, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	u.Close()
@@ -728,8 +885,8 @@ func (e *estate) drawLeftovers(t *rapid.T) {
 	old := e.now.Add(-2 * time.Hour)
 	for _, name := range []string{gone + ".used", gone + ".pin", "." + gone + ".pin.123"} {
 		if rapid.IntRange(0, 3).Draw(t, name) == 0 {
-			path := filepath.Join(UseDir(e.root), name)
-			require.NoError(t, os.MkdirAll(UseDir(e.root), 0o777))
+			path := filepath.Join(usesIn(e.root), name)
+			require.NoError(t, os.MkdirAll(usesIn(e.root), 0o777))
 			require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
 			if rapid.Bool().Draw(t, "old") {
 				require.NoError(t, os.Chtimes(path, old, old))
@@ -786,6 +943,10 @@ func (e *estate) named(part string) bool {
 // run says exactly what a run does. In any estate, under any options.
 func TestGCKeepsItsPromises(t *testing.T) {
 	q := newQuarry(t)
+	if checks := flags.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") == "" && checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("30"))
+		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEstate(t, q)
 		defer func() { e.close() }()
@@ -901,4 +1062,44 @@ func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCRep
 		require.True(t, o.MaxBytes < 0 || r.BytesAfter <= o.MaxBytes, "%s could go", key)
 		require.False(t, e.datasets[key].used.Before(last), "it was used before one that went")
 	}
+}
+
+// What lies behind a link is not the cache's: whoever may write into a shared root must not make another's gc remove
+// what it could not remove itself.
+func TestGCRemovesNothingBehindALink(t *testing.T) {
+	for _, name := range append(Kinds(), useDir, durable.StagingDir) {
+		root, elsewhere := t.TempDir(), t.TempDir()
+		key := plainToy(40).build(t, root, "")
+		precious := filepath.Join(elsewhere, strings.Repeat("a", 64))
+		require.NoError(t, os.Mkdir(precious, 0o777))
+		old := time.Now().Add(-1000 * time.Hour)
+		require.NoError(t, os.Chtimes(precious, old, old))
+		require.NoError(t, os.RemoveAll(filepath.Join(root, name)))
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(root, name)))
+		_, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
+		require.ErrorContains(t, err, "a symbolic link", name)
+		if name != DatasetKind {
+			_, err = Remove(t.Context(), root, key, RemoveOptions{Force: true})
+			require.ErrorContains(t, err, "a symbolic link", name)
+		}
+		assert.DirExists(t, precious, name)
+	}
+}
+
+// Pins that are no files are pins, and keep nobody waiting.
+func TestPinsThatAreNoFiles(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	require.NoError(t, os.MkdirAll(usesIn(root), 0o777))
+	path := usePath(root, key, pinSuffix)
+	require.NoError(t, syscall.Mkfifo(path, 0o666))
+	pin, err := pinOf(root, key)
+	require.NoError(t, err)
+	assert.Equal(t, "somebody", pin.Who)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(path, nil, 0o666))
+	require.NoError(t, os.Truncate(path, 20<<30)) // a hole
+	pin, err = pinOf(root, key)
+	require.NoError(t, err)
+	assert.Equal(t, "somebody", pin.Who)
 }

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
 )
 
 // What changes about a cache lies beside its directories, which never do, in ROOT/.use:
@@ -24,8 +27,8 @@ import (
 // useDir is the directory of a cache root that says who uses what.
 const useDir = ".use"
 
-// UseDir returns the directory in which notes of use, last uses and pins lie.
-func UseDir(root string) string { return filepath.Join(root, useDir) }
+// usesIn returns the directory of a root in which notes of use, last uses and pins lie.
+func usesIn(root string) string { return filepath.Join(root, useDir) }
 
 const (
 	usedSuffix = ".used"
@@ -39,46 +42,81 @@ const usedEvery = time.Hour
 // looks whether they are there. What is being removed at that moment is gone, or is missing for a moment and then put
 // back: who knows that it was there does well to look twice.
 func NoteUse(root string, names ...string) *durable.Use {
-	return durable.NoteUse(root, UseDir(root), names)
+	return durable.NoteUse(root, usesIn(root), names)
 }
 
-// Use notes that this process uses a dataset and the parts that it names, and records it as used now. It is called
-// before the dataset is opened. A dataset that cannot be read is noted without parts.
-func Use(root, key string) *durable.Use {
-	names := []string{DatasetKind + "/" + key}
-	if m, err := readManifest(root, DatasetKind, key, ""); err == nil {
-		for kind, part := range m.Parts {
+// NoteDataset is NoteUse of a dataset and the parts that it names. It is called before the dataset is opened. One that
+// cannot be read is noted without parts.
+func NoteDataset(root, key string) *durable.Use {
+	u, _ := realDisk().noteDataset(root, key)
+	return u
+}
+
+func (d disk) noteDataset(root, key string) (u *durable.Use, names []string) {
+	m, err := d.readManifest(root, DatasetKind, key, "")
+	if err != nil {
+		m = &manifest.Manifest{Key: key}
+	}
+	names = usedWith(m)
+	return NoteUse(root, names...), names
+}
+
+// usedWith lists what who uses a dataset uses.
+func usedWith(dataset *manifest.Manifest) []string {
+	names := []string{DatasetKind + "/" + dataset.Key}
+	for _, kind := range partKinds() {
+		if part, ok := dataset.Parts[kind]; ok {
 			names = append(names, kind+"/"+part.Key)
 		}
 	}
-	u := NoteUse(root, names...)
+	return names
+}
+
+// Use is NoteDataset, and records the dataset as used now.
+func Use(root, key string) *durable.Use {
+	u := NoteDataset(root, key)
 	Touch(root, key)
 	return u
 }
 
-// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed.
-func OpenInUse(root, key string) (*Cache, error) {
-	use := Use(root, key)
-	c, err := Open(root, key)
-	if err != nil {
+// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed. One that is missing, or
+// could not be read when it was noted, may have been renamed away at that moment by who looks whether it is in use, and is
+// put back: so it is noted and opened some times, over about a second.
+func OpenInUse(root, key string) (*Cache, error) { return realDisk().openInUse(root, key) }
+
+func (d disk) openInUse(root, key string) (*Cache, error) {
+	Touch(root, key)
+	for pause := 10 * time.Millisecond; ; pause *= 2 {
+		use, noted := d.noteDataset(root, key)
+		c, err := d.openDataset(root, key)
+		if err == nil {
+			if slices.Equal(noted, usedWith(c.Manifest)) {
+				c.use = use
+				return c, nil
+			}
+			err = errors.Join(fmt.Errorf("%s: it comes and goes: is somebody removing it?", DatasetPath(root, key)), c.Close())
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMissing) {
+			pause = time.Second
+		}
 		use.Close()
-		return nil, err
+		if pause >= time.Second {
+			return nil, err
+		}
+		time.Sleep(pause)
 	}
-	c.use = use
-	return c, nil
 }
 
 // Touch records that a dataset is used now, at most hourly, and where that cannot be written not at all. The byte is
 // written so that the clock of the file system dates it, not the one of this machine.
 func Touch(root, key string) {
 	path := usePath(root, key, usedSuffix)
-	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()).Abs() < usedEvery {
+	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()).Abs() < usedEvery {
 		return
 	}
 	_ = durable.Jot(root, path, []byte("\n"), 0)
 }
 
-func usePath(root, key, suffix string) string { return filepath.Join(UseDir(root), key+suffix) }
+func usePath(root, key, suffix string) string { return filepath.Join(usesIn(root), key+suffix) }
 
 // Pinned says who wants a dataset kept.
 type Pinned struct {
@@ -115,7 +153,7 @@ func Pin(root, key, who string) error {
 	if err != nil {
 		return err
 	}
-	err = durable.MkdirAll(root, UseDir(root))
+	err = durable.MkdirAll(root, usesIn(root))
 	if err == nil {
 		err = durable.WriteFile(usePath(root, key, pinSuffix), append(data, '\n'))
 	}
@@ -144,22 +182,31 @@ func there(root, key string) error {
 	if !isKey(key) {
 		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
 	}
-	_, err := os.Stat(DatasetPath(root, key))
+	_, err := realDisk().find(DatasetPath(root, key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cache %s: %w in %s", key, ErrNoCache, root)
 	}
 	return err
 }
 
+// maxPin bounds a pin, in bytes.
+const maxPin = 1 << 20
+
 // pinOf returns the pin of a dataset, nil if it has none. One that cannot be made out is one all the same.
 func pinOf(root, key string) (*Pinned, error) {
-	data, err := os.ReadFile(usePath(root, key, pinSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
+	path := usePath(root, key, pinSuffix)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	p := &Pinned{}
-	if err != nil {
-		return nil, err
+	var data []byte
+	if f, size, err := openPlain(path); err == nil {
+		if size <= maxPin {
+			data, _ = io.ReadAll(io.LimitReader(f, maxPin)) // half a pin is one too
+		}
+		_ = f.Close()
 	}
 	if json.Unmarshal(data, p) != nil || p.Who == "" {
 		p.Who = "somebody"
@@ -169,7 +216,7 @@ func pinOf(root, key string) (*Pinned, error) {
 
 // usedAt returns when a dataset was last recorded as used, nil where it was not.
 func usedAt(root, key string) *time.Time {
-	info, err := os.Stat(usePath(root, key, usedSuffix))
+	info, err := os.Lstat(usePath(root, key, usedSuffix))
 	if err != nil {
 		return nil
 	}
@@ -206,4 +253,17 @@ runs that uses it.
 // dropReadme leaves the file in a root that has none. It is best effort.
 func dropReadme(root string) {
 	_ = durable.Jot(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
+}
+
+// plainDirectories returns an error if a directory of a cache root is a symbolic link: who removes things would remove
+// them elsewhere.
+func plainDirectories(root string) error {
+	for _, name := range append(Kinds(), useDir, durable.StagingDir) {
+		path := filepath.Join(root, name)
+		info, err := os.Lstat(path)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s: a symbolic link, which is not followed: nothing is removed", path)
+		}
+	}
+	return nil
 }

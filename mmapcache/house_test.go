@@ -1,21 +1,25 @@
 package mmapcache
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
 )
 
 // usersOf reads the notes of use of a root.
 func usersOf(t require.TestingT, root string) map[string]string {
-	users, _, err := durable.InUse(UseDir(root), time.Now())
+	users, _, err := durable.InUse(usesIn(root), time.Now())
 	require.NoError(t, err)
 	return users
 }
@@ -71,6 +75,72 @@ func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	u.Close()
 }
 
+// Who only looks whether a dataset is whole has not used it.
+func TestNoteDatasetRecordsNoUse(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	u := NoteDataset(root, key)
+	defer u.Close()
+	assert.Len(t, usersOf(t, root), 4)
+	assert.Nil(t, usedAt(root, key))
+}
+
+// A dataset that is renamed away, and put back in a moment, is waited for, and noted with its parts.
+func TestOpenInUseOfWhatIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
+		key := plainToy(40).build(t, root, "")
+		for _, name := range []string{DatasetKind + "/" + key, StartsKind + "/" + partKey(t, root, key, StartsKind)} {
+			require.NoError(t, os.Rename(filepath.Join(root, name), away))
+			back := time.AfterFunc(200*time.Millisecond, func() { assert.NoError(t, os.Rename(away, filepath.Join(root, name))) })
+			c, err := OpenInUse(root, key)
+			require.NoError(t, err)
+			assert.Len(t, usersOf(t, root), 4)
+			require.NoError(t, c.Close())
+			assert.Empty(t, usersOf(t, root))
+			back.Stop()
+		}
+		begin := time.Now()
+		_, err := OpenInUse(root, strings.Repeat("0", 64))
+		assert.ErrorIs(t, err, fs.ErrNotExist)
+		assert.Less(t, time.Since(begin), 2*time.Second)
+		assert.Empty(t, usersOf(t, root))
+
+		begin = time.Now()
+		require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
+		_, err = OpenInUse(root, key)
+		assert.ErrorIs(t, err, manifest.ErrDamaged)
+		assert.Zero(t, time.Since(begin), "what is damaged is not waited for")
+	})
+}
+
+// A dataset that came back between the note and the opening is noted once more, with its parts; so is one of which a file
+// was missed at that moment.
+func TestOpenInUseNotesWhatItOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		key := plainToy(40).build(t, root, "")
+		for missed, times := range map[string]int{
+			filepath.Join(DatasetPath(root, key), manifest.FileName):                              2, // it is listed, so it is read twice
+			filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind), startsFile):        1,
+			filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind), manifest.FileName): 2,
+		} {
+			d, misses := realDisk(), 0
+			d.open = func(path string) (fs.File, int64, error) {
+				if path == missed && misses < times {
+					misses++
+					return nil, 0, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+				}
+				return manifest.Open(path)
+			}
+			c, err := d.openInUse(root, key)
+			require.NoError(t, err, missed)
+			assert.Len(t, usersOf(t, root), 4, missed)
+			require.NoError(t, c.Close())
+		}
+	})
+}
+
 // The last use is recorded at most hourly, and dated by the clock of the file system.
 func TestTouch(t *testing.T) {
 	root := t.TempDir()
@@ -95,7 +165,7 @@ func TestTouch(t *testing.T) {
 func TestUseWhereNothingCanBeWritten(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.WriteFile(UseDir(root), nil, 0o666)) // root may write anywhere, but no directory over a file
+	require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // root may write anywhere, but no directory over a file
 	before := snapshotOf(t, root)
 	u := Use(root, key)
 	dropReadme(filepath.Join(root, readmeName))
@@ -148,10 +218,10 @@ func TestF19NotesAreAsOpenAsTheRoot(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, Pin(root, key, "me"))
 	defer Use(root, key).Close()
-	entries, err := os.ReadDir(UseDir(root))
+	entries, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 3)
-	info, err := os.Stat(UseDir(root))
+	info, err := os.Stat(usesIn(root))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o770), info.Mode().Perm())
 	for _, e := range entries {

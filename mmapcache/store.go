@@ -15,7 +15,7 @@ import (
 )
 
 // Kinds lists the kinds of directory, parts first.
-func Kinds() []string { return []string{StructureKind, StartsKind, ArenasKind, DatasetKind} }
+func Kinds() []string { return append(partKinds(), DatasetKind) }
 
 // minPrefix is the shortest prefix of a key that names a cache.
 const minPrefix = 8
@@ -26,19 +26,23 @@ var ErrNoCache = errors.New("no such cache")
 // Find returns root and key of the dataset that a user names: by the path of its directory, or by a unique prefix of
 // its key in the cache root.
 func Find(root, name string) (foundRoot, key string, err error) {
+	return realDisk().findNamed(root, name)
+}
+
+func (d disk) findNamed(root, name string) (foundRoot, key string, err error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return "", "", err
 	}
 	if filepath.Base(filepath.Dir(abs)) == DatasetKind && isKey(filepath.Base(abs)) {
-		if info, err := os.Stat(abs); err == nil && info.IsDir() {
+		if info, err := d.find(abs); err == nil && info.IsDir() {
 			return filepath.Dir(filepath.Dir(abs)), filepath.Base(abs), nil
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
 		return "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, ErrNoCache, minPrefix)
 	}
-	entries, err := os.ReadDir(filepath.Join(root, DatasetKind))
+	entries, err := d.entries(filepath.Join(root, DatasetKind))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", err
 	}
@@ -75,7 +79,7 @@ type Entry struct {
 // cache is somebody else's, and passed over.
 func List(root string) ([]Entry, error) {
 	list := []Entry{}
-	users, _, _ := durable.InUse(UseDir(root), time.Now()) // what cannot be read says nothing
+	users, _, _ := durable.InUse(usesIn(root), time.Now()) // what cannot be read says nothing
 	pinned := map[string]bool{}
 	kinds := Kinds()
 	for k := len(kinds) - 1; k >= 0; k-- {
@@ -113,7 +117,7 @@ func List(root string) ([]Entry, error) {
 
 // keysIn lists the keys of the directories of a kind.
 func keysIn(root, kind string) (keys []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(root, kind))
+	entries, err := realDisk().entries(filepath.Join(root, kind))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func Describe(root, key string) (*Info, error) {
 	if info.Pin, err = pinOf(root, key); err != nil {
 		return nil, err
 	}
-	users, _, _ := durable.InUse(UseDir(root), time.Now()) // what cannot be read says nothing
+	users, _, _ := durable.InUse(usesIn(root), time.Now()) // what cannot be read says nothing
 	info.InUse = users[DatasetKind+"/"+key]
 	add := func(kind, key, digest string) (*manifest.Manifest, error) {
 		m, err := readManifest(root, kind, key, digest)
@@ -197,7 +201,7 @@ func Describe(root, key string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []string{StructureKind, StartsKind, ArenasKind} {
+	for _, kind := range partKinds() {
 		if _, err := add(kind, m.Parts[kind].Key, m.Parts[kind].Digest); err != nil {
 			return nil, err
 		}

@@ -140,7 +140,7 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	before := bytesOf(t, root)
-	r, err := Remove(root, first, false)
+	r, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, before-bytesOf(t, root), r.Freed)
 	assert.Equal(t, r.BytesAfter, r.BytesBefore-r.Freed)
@@ -150,13 +150,13 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 
-	_, err = Remove(root, second, false)
+	_, err = Remove(t.Context(), root, second, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
 	require.NoError(t, os.Remove(filepath.Join(root, readmeName)))
 	assert.Empty(t, snapshotOf(t, root))
 	assert.Empty(t, stagingOf(t, root))
-	_, err = Remove(root, second, false)
+	_, err = Remove(t.Context(), root, second, RemoveOptions{})
 	assert.ErrorIs(t, err, ErrNoCache)
 }
 
@@ -165,7 +165,7 @@ func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
-	_, err := Remove(root, first, false)
+	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 }
@@ -174,7 +174,7 @@ func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
-	r, err := Remove(root, key, false)
+	r, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Positive(t, r.Freed)
 	assert.Equal(t, map[string]int{StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
@@ -184,7 +184,7 @@ func TestRemoveOfADatasetWhosePartsAreGone(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.RemoveAll(filepath.Join(root, StartsKind)))
-	_, err := Remove(root, key, false)
+	_, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
 }

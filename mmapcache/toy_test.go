@@ -58,11 +58,13 @@ func (y *toy) build(t require.TestingT, root, salt string) string {
 
 func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Manifest {
 	s := NewStructure()
+	blocks := 0
 	for _, p := range y.plans {
 		require.NoError(t, s.Append(p))
+		blocks += int(p.Trace.Blocks)
 	}
 	return y.part(t, root, StructureKind, salt, func(b *Builder) error {
-		return b.BuildStructure(s, StructureFacts{Traces: len(y.plans), Rules: TimeRules{ShortFiller: y.short}})
+		return b.BuildStructure(s, StructureFacts{Traces: len(y.plans), Sessions: s.Sessions.Len(), Turns: s.Turns.Len(), Blocks: blocks, Rules: TimeRules{ShortFiller: y.short}})
 	})
 }
 

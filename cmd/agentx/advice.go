@@ -20,5 +20,5 @@ func adviseConvert(err error) error {
 	if errors.Is(err, durable.ErrBusy) {
 		return tryError{err, "again without --no-wait, or with a longer --wait"}
 	}
-	return err
+	return adviseHub(err)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,7 +68,7 @@ file is verified on arrival, and appears whole or not at all. The last line prin
 			if err != nil {
 				return err
 			}
-			if !sameDir(root, from) {
+			if !mmapcache.SameDirectory(root, from) {
 				return usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
 			}
 			begin := time.Now()
@@ -154,17 +153,17 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	for kind, p := range r.Parts {
 		s.parts[kind] = mmapcache.CopiedDirectory{Key: p.Key, Hit: p.Hit}
 	}
-	found := true
+	unverified := true // what a copy has copied it has verified
 	if here {
 		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {
 			return nil, err
 		}
-		found = s.hit
+		unverified = s.hit
 		for _, p := range s.parts {
-			found = found || p.Hit
+			unverified = unverified || p.Hit
 		}
 	}
-	if !found { // what a copy has copied it has verified
+	if !unverified {
 		return s, nil
 	}
 	v, err := mmapcache.Verify(cmd.Context(), to, s.key)
@@ -180,7 +179,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 
 // prepared reports whether the cache root of this node, which is not the one to be warmed, has a dataset.
 func prepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
-	if slices.Contains(o.Inputs, "-") || sameDir(o.Root, to) { // standard input can be read once
+	if slices.Contains(o.Inputs, "-") || mmapcache.SameDirectory(o.Root, to) { // standard input can be read once
 		return false, nil
 	}
 	var e *convert.Explanation
@@ -189,13 +188,6 @@ func prepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
 		return err
 	})
 	return err == nil && e.Hit, err
-}
-
-// sameDir reports whether two paths lead to one directory.
-func sameDir(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // runCopy copies with progress, waiting and warnings on standard error.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -33,7 +34,8 @@ What is pinned or in use stays. So does, in a root that other machines may read 
 file system, or with a file .shared in it), what was used within 7 days, for a reader who may
 not write there leaves no trace: --keep says otherwise.
 
-It may run at any time, from several machines at once, beside conversions and replays.`,
+It may run at any time, beside conversions and replays. While another process removes things
+from the same root, on whatever machine, it waits for a minute and then says who that is.`,
 		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # all that is neither pinned nor in use",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,6 +49,7 @@ It may run at any time, from several machines at once, beside conversions and re
 			if cmd.Flags().Changed("keep") {
 				o.Keep = &keep
 			}
+			o.Waiting = tidying(cmd)
 			r, err := mmapcache.GC(cmd.Context(), root, o)
 			if r == nil {
 				return err
@@ -66,6 +69,17 @@ It may run at any time, from several machines at once, beside conversions and re
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
 	flags.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// tidying waits for a minute for another process that removes things, and says so after a moment.
+func tidying(cmd *cobra.Command) durable.Waiting {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	return durable.Waiting{Limit: time.Minute, Report: func(holder string, waited time.Duration) {
+		if waited > 2*time.Second && !quiet {
+			quiet = true
+			fmt.Fprintf(cmd.ErrOrStderr(), "agentx: waiting for %s, which is removing things there\n", holder)
+		}
+	}}
 }
 
 // printGC prints a report: a line for each thing, then the sum.
@@ -154,8 +168,8 @@ func newCacheRemove() *cobra.Command {
 		Long: `Remove caches, and those of their parts that no other cache names and nobody uses.
 
 A cache that a replay or conversion is using is refused, with who that is; --force removes it all
-the same, and leaves its parts to agentx cache gc, later. A pinned cache is refused until it is
-unpinned.`,
+the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the environment means
+--force here too. A pinned cache is refused until it is unpinned.`,
 		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -166,7 +180,7 @@ unpinned.`,
 			freed := int64(0)
 			keys, kept := []string{}, []mmapcache.Kept{}
 			for _, c := range caches {
-				r, err := mmapcache.Remove(c.root, c.key, force)
+				r, err := mmapcache.Remove(cmd.Context(), c.root, c.key, mmapcache.RemoveOptions{Force: force, Waiting: tidying(cmd)})
 				freed += r.Freed
 				kept = append(kept, r.Kept...)
 				if err != nil {

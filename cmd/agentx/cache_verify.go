@@ -18,36 +18,22 @@ func newCacheVerify() *cobra.Command {
 		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
 		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset.
 
-Exit 0: all is whole. 3: damage, each named. 1: it could not look. With --rebuild the cache is
-also built once more, beside it, from the input that its provenance names, and compared byte
-for byte: that finds what digests cannot, a conversion that makes something else than it did.`,
+Exit 0: all is whole. 3: damage, each named. 1: it could not look at one, and the others are
+whole. With --rebuild the cache is also built once more, beside it, from the input that its
+provenance names, and compared byte for byte: that finds what digests cannot, a conversion that
+makes something else than it did. That a cache is verified does not count as a use of it.`,
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			caches, err := findCaches(cmd, args)
+			if err != nil {
+				return err
+			}
 			w := cmd.OutOrStdout()
 			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
-			for _, name := range args {
-				root, key, err := findCache(cmd, name)
-				if err != nil {
-					return err
-				}
-				use := mmapcache.Use(root, key)
-				defer use.Close()
-				v, err := mmapcache.Verify(cmd.Context(), root, key)
-				if err != nil {
-					return err
-				}
-				all.Files += v.Files
-				all.Bytes += v.Bytes
-				all.Damages = append(all.Damages, v.Damages...)
-				all.Notes = append(all.Notes, v.Notes...)
-				if rebuild && len(v.Damages) == 0 {
-					damages, err := verifyRebuild(cmd, root, key)
-					if err != nil {
-						return err
-					}
-					all.Damages = append(all.Damages, damages...)
-				}
+			var unseen error // what kept it from looking
+			for _, c := range caches {
+				unseen = errors.Join(unseen, verify(cmd, c, rebuild, &all))
 			}
 			if asJSON {
 				if err := printJSON(w, all); err != nil {
@@ -60,7 +46,7 @@ for byte: that finds what digests cannot, a conversion that makes something else
 				for _, n := range all.Notes {
 					fmt.Fprintf(w, "note: %s\n", n)
 				}
-				if len(all.Damages) == 0 {
+				if len(all.Damages) == 0 && unseen == nil {
 					fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytesText(all.Bytes))
 					if rebuild {
 						fmt.Fprint(w, "; built once more, it is the same")
@@ -69,14 +55,33 @@ for byte: that finds what digests cannot, a conversion that makes something else
 				}
 			}
 			if n := len(all.Damages); n > 0 {
-				return tryError{verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}, "agentx convert INPUT --force, which builds damaged parts again"}
+				err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}
+				return tryError{errors.Join(err, unseen), "agentx convert INPUT --force, which builds damaged parts again"}
 			}
-			return nil
+			return unseen
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it once more beside it, and compare")
 	return cmd
+}
+
+// verify looks at one cache, and adds what it finds. Nobody is using the cache thereby, but it must not go meanwhile.
+func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verification) error {
+	defer mmapcache.NoteDataset(c.root, c.key).Close()
+	v, err := mmapcache.Verify(cmd.Context(), c.root, c.key)
+	if v != nil {
+		all.Files += v.Files
+		all.Bytes += v.Bytes
+		all.Damages = append(all.Damages, v.Damages...)
+		all.Notes = append(all.Notes, v.Notes...)
+	}
+	if err != nil || !rebuild || len(v.Damages) > 0 {
+		return err
+	}
+	damages, err := verifyRebuild(cmd, c.root, c.key)
+	all.Damages = append(all.Damages, damages...)
+	return err
 }
 
 // verifyRebuild builds a cache once more and returns what differs.

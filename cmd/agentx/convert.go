@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -106,8 +107,9 @@ func newConvert() *cobra.Command {
 		Short: "Prepare traces as a cache, or find them prepared",
 		Long: `Prepare traces as a memory-mapped cache, or find them prepared.
 
-INPUT is a directory (its .json, .jsonl, .jsonl.zst, .jsonl.gz files, by name), such a file,
-"-" for JSON lines on standard input, or "demo" for the corpus inside agentx.
+INPUT is a directory (its .json, .jsonl and .parquet files, the former also as .zst and .gz, by
+name), such a file, "-" for JSON lines on standard input, hf://datasets/OWNER/NAME[@REVISION][/PATH],
+a name of "agentx fetch --list", or "demo" for the corpus inside agentx.
 
 The same content gives the same cache, whatever the files are called, wherever they lie and
 however many workers convert them. The last line printed is the path of the cache.`,
@@ -136,6 +138,8 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 	p := newProgress(cmd)
 	defer p.close()
 	o.Progress, o.Waiting = p.update, p.waiting
+	w := durable.Waiting{Limit: o.Wait, Report: func(holder string, waited time.Duration) { p.waiting("download", holder, waited) }}
+	o.Source.Hub = hubOptions(p, o.Root, w)
 	o.Warn = func(format string, args ...any) {
 		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
 	}
@@ -160,7 +164,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 		return nil, adviseConvert(err)
 	}
 	if n := len(r.PassedOver); n > 0 {
-		o.Warn("%d entries passed over, not files whose names end in .json, .jsonl, .jsonl.zst or .jsonl.gz: %s", n, strings.Join(r.PassedOver[:min(n, 10)], ", "))
+		o.Warn("%d entries passed over, not files whose names end in .json, .jsonl, .zst or .gz of them, or .parquet: %s", n, strings.Join(r.PassedOver[:min(n, 10)], ", "))
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {

@@ -54,9 +54,28 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &results{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
-	return report(ctx, stderr, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil { // a result that nobody gets is a failure
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	return report(ctx, stderr, err)
+}
+
+// results is standard output, which remembers that it could not be written.
+type results struct {
+	w   io.Writer
+	err error
+}
+
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.w.Write(p)
+	if r.err == nil {
+		r.err = err
+	}
+	return n, err
 }
 
 // interruptible returns a context that the first INT or TERM cancels; the second leaves at once.
@@ -140,7 +159,7 @@ The three commonest commands:
 	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
-	root.AddCommand(newConvert(), newReplay(), newInspect(), newCache(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newMock(), newDemo(), newVersion())
 	return root
 }
 

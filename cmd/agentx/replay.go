@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -181,7 +182,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !strings.Contains(name, "://") {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !hub.IsRef(name) {
 		return nil, tryError{fmt.Errorf("%s: neither a prepared cache in %s nor an input", name, root), "agentx cache ls"}
 	}
 	r, err := runConvert(cmd, o)

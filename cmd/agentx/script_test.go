@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
-			"server": server, "arrived": arrived, "serving": serving, "count": count, "corpus": corpus,
+			"server": server, "arrived": arrived, "serving": serving, "count": count, "corpus": corpus, "hub": hubs,
 		},
 	})
 }

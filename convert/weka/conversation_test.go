@@ -486,7 +486,7 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 	b, err := mmapcache.NewBuilder(root, mmapcache.StructureKind, fmt.Sprintf("%+v", plan), durable.Options{Sync: func(*os.File) error { return nil }})
 	require.NoError(t, err)
 	defer b.Discard()
-	require.NoError(t, b.BuildStructure(s, mmapcache.StructureFacts{}))
+	require.NoError(t, b.BuildStructure(s, mmapcache.StructureFacts{Traces: 1, Sessions: len(plan.Sessions), Turns: len(plan.Turns), Blocks: int(plan.Trace.Blocks)}))
 	_, err = b.Publish(t.Context(), mmapcache.Provenance{})
 	require.NoError(t, err)
 	c, err := mmapcache.OpenStructure(root, b.Key())

@@ -426,12 +426,20 @@ func (s *scanner) wantTime() float64 {
 		return 0
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) {
-		s.fail(NotFinite, "%s is no finite number", clip([]byte(text)))
-	} else if math.Abs(v) > MaxSeconds {
-		s.fail(TooLarge, "%s seconds: beyond %g", clip([]byte(text)), MaxSeconds)
+	if err != nil {
+		v = math.Inf(1)
 	}
+	s.checkTime(v, text)
 	return v
+}
+
+// checkTime refuses what is no time; shown is how it is written.
+func (s *scanner) checkTime(v float64, shown string) {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		s.fail(NotFinite, "%s is no finite number", clip([]byte(shown)))
+	} else if math.Abs(v) > MaxSeconds {
+		s.fail(TooLarge, "%s seconds: beyond %g", clip([]byte(shown)), MaxSeconds)
+	}
 }
 
 // wantSeconds reads a number or null.
@@ -554,10 +562,7 @@ func (s *scanner) trace() {
 			s.wantStrings(func(string) {})
 			hasModels = true
 		case "block_size":
-			s.tr.BlockSize = s.wantInt()
-			if s.err == nil && (s.tr.BlockSize <= 0 || s.tr.BlockSize > MaxBlockSize) {
-				s.fail(BadBlockSize, "block size %d: want 1 to %d tokens", s.tr.BlockSize, MaxBlockSize)
-			}
+			s.blockSize(s.wantInt())
 			hasBlockSize = true
 		case "hash_id_scope":
 			s.scope()
@@ -585,18 +590,29 @@ func (s *scanner) trace() {
 	for _, key := range unknown {
 		s.unknown(key)
 	}
+	s.complete(hasID, hasModels, hasBlockSize, hasScope, hasRequests)
+}
+
+// complete refuses a trace that lacks what it has to have.
+func (s *scanner) complete(id, models, blockSize, scope, requests bool) {
 	switch {
 	case s.err != nil:
-	case !hasID:
+	case !id:
 		s.missing("id")
-	case !hasModels:
+	case !models:
 		s.missing("models")
-	case !hasBlockSize:
+	case !blockSize:
 		s.missing("block_size")
-	case !hasScope && s.strict:
+	case !scope && s.strict:
 		s.missing("hash_id_scope")
-	case !hasRequests:
+	case !requests:
 		s.missing("requests")
+	}
+}
+
+func (s *scanner) blockSize(v int64) {
+	if s.tr.BlockSize = v; s.err == nil && (v <= 0 || v > MaxBlockSize) {
+		s.fail(BadBlockSize, "block size %d: want 1 to %d tokens", v, MaxBlockSize)
 	}
 }
 
@@ -608,8 +624,9 @@ func (s *scanner) end() {
 }
 
 // wantDeclared reads a declared count of tokens. It may be negative; absurd ones are refused, so that sums do not overflow.
-func (s *scanner) wantDeclared() int64 {
-	v := s.wantInt()
+func (s *scanner) wantDeclared() int64 { return s.declared(s.wantInt()) }
+
+func (s *scanner) declared(v int64) int64 {
 	if s.err == nil && (v > MaxTokens || v < -MaxTokens) {
 		s.fail(TooLarge, "%d tokens: larger than %d", v, int64(MaxTokens))
 	}
@@ -621,7 +638,11 @@ func (s *scanner) scope() {
 		s.fail(BadScope, "hash_id_scope null: want \"local\" or \"global\"")
 		return
 	}
-	switch name := s.wantText(); {
+	s.scopeOf(s.wantText())
+}
+
+func (s *scanner) scopeOf(name string) {
+	switch {
 	case s.err != nil:
 	case name == "local":
 		s.tr.Scope = ScopeLocal
@@ -725,6 +746,8 @@ type notes struct {
 	unknown map[string]int
 }
 
+func notesOf(t *Trace) *notes { return &notes{t.Models, maps.Clone(t.Unknown)} }
+
 // element reads a request or a marker. Inside a marker no further marker is allowed.
 func (s *scanner) element(inside bool) (Entry, bool) {
 	if !s.want("object") {
@@ -732,6 +755,11 @@ func (s *scanner) element(inside bool) (Entry, bool) {
 	}
 	var e element
 	s.object(func(name string) { s.member(&e, name, inside) })
+	return s.finish(&e, inside)
+}
+
+// finish holds an element, all of whose members are known, against the schema of its type.
+func (s *scanner) finish(e *element, inside bool) (Entry, bool) {
 	switch {
 	case s.err != nil:
 	case !e.seen.has(keyType):
@@ -741,9 +769,9 @@ func (s *scanner) element(inside bool) (Entry, bool) {
 	case e.kind == "subagent" && inside:
 		s.fail(NestedMarker, "a subagent inside a subagent: only one level is recorded")
 	case e.kind == "subagent":
-		s.finishMarker(&e)
+		s.finishMarker(e)
 	default:
-		s.finishRequest(&e)
+		s.finishRequest(e)
 	}
 	return e.Entry, s.err == nil
 }
@@ -793,22 +821,11 @@ func (s *scanner) value(e *element, k key, inside bool) {
 		}
 	case keyInputTypes:
 		e.Input = InputUnknown
-		s.wantStrings(func(t string) {
-			e.Input = max(e.Input, InputUser)
-			if t == "tool_result" {
-				e.Input = InputTool
-			}
-		})
+		s.wantStrings(e.addInput)
 	case keyOutputTypes, keyModels:
 		s.wantStrings(func(string) {})
 	case keyStop:
-		e.Stop = StopOther
-		switch s.wantText() {
-		case "":
-			e.Stop = StopUnknown
-		case "tool_use":
-			e.Stop = StopTool
-		}
+		e.Stop = stopOf(s.wantText())
 	case keyAPITime:
 		e.APITime = s.wantSeconds()
 	case keyThinkTime:
@@ -840,11 +857,28 @@ func (s *scanner) value(e *element, k key, inside bool) {
 		m.SystemTokens = s.wantDeclared()
 	case keyRequests:
 		s.forget(e)
-		e.before = &notes{s.tr.Models, maps.Clone(s.tr.Unknown)}
+		e.before = notesOf(s.tr)
 		s.inner(m, inside)
 	default:
 		s.skip()
 	}
+}
+
+func (e *element) addInput(word string) {
+	e.Input = max(e.Input, InputUser)
+	if word == "tool_result" {
+		e.Input = InputTool
+	}
+}
+
+func stopOf(word string) Stop {
+	switch word {
+	case "":
+		return StopUnknown
+	case "tool_use":
+		return StopTool
+	}
+	return StopOther
 }
 
 // forget takes back what an element's own requests gave: they do not count after all.

@@ -95,14 +95,25 @@ func (o Options) mkdirAll(root, path string) error {
 }
 
 // openLike makes a directory or file that was just created as open to group and others as the directory it is in. It is
-// best effort: what another process has created meanwhile is that process's business.
+// best effort: what another process has created meanwhile is that process's business. It follows no link, which could
+// lead to any file of whoever runs this.
 func openLike(above, path string) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	fileLike(above, f)
+	_ = f.Close()
+}
+
+// fileLike is openLike for a file that is open.
+func fileLike(above string, f *os.File) {
 	like, err := os.Stat(above)
 	if err != nil {
 		return
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
+	info, err := f.Stat()
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return
 	}
 	perm := like.Mode().Perm()
@@ -110,7 +121,7 @@ func openLike(above, path string) {
 		perm &= 0o666
 	}
 	if want := info.Mode()&^0o077 | perm&0o077; want != info.Mode() { // the owner's bits, and setgid, stay
-		_ = os.Chmod(path, want)
+		_ = f.Chmod(want)
 	}
 }
 
@@ -154,7 +165,7 @@ func (d *Dir) Create(name string) (*os.File, error) {
 	if err != nil {
 		return nil, d.opts.Lease.explain(err)
 	}
-	openLike(d.path, f.Name())
+	fileLike(d.path, f)
 	return f, nil
 }
 
@@ -188,7 +199,7 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 	if err := d.opts.step("rename", final); err != nil {
 		return false, err
 	}
-	if err := os.Rename(d.path, final); err != nil {
+	if err := rename(d.path, final); err != nil {
 		if !errors.Is(err, fs.ErrExist) { // EEXIST or ENOTEMPTY: a directory of that name
 			return false, d.opts.Lease.explain(err)
 		}
@@ -208,11 +219,11 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 // that have its files open keep them. It is put aside beside the staging directory: who has lost the lease cannot do that.
 func (d *Dir) Replace(name string) error {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
-	trash := d.path + "_old"
+	trash := filepath.Join(filepath.Dir(d.path), newOwner().String())
 	if err := d.opts.step("rename", trash); err != nil {
 		return err
 	}
-	if err := os.Rename(final, trash); errors.Is(err, fs.ErrNotExist) {
+	if err := rename(final, trash); errors.Is(err, fs.ErrNotExist) {
 		if err := d.opts.Lease.explain(err); errors.Is(err, ErrLost) {
 			return err
 		}
@@ -220,11 +231,11 @@ func (d *Dir) Replace(name string) error {
 		return err
 	}
 	_, err := d.Publish(name)
-	return errors.Join(err, os.RemoveAll(trash))
+	return errors.Join(err, removeAll(trash))
 }
 
 // Discard removes the staging directory. After Publish it does nothing.
-func (d *Dir) Discard() error { return os.RemoveAll(d.path) }
+func (d *Dir) Discard() error { return removeAll(d.path) }
 
 func (d *Dir) syncAll() error {
 	entries, err := os.ReadDir(d.path)
@@ -274,33 +285,47 @@ func (o Options) writeFile(path string, data []byte) error {
 //
 // It makes a directory to rename into. On a full disk, where that cannot be, it does without, and a sweep on another
 // machine may in that moment take what is to be put back for left behind.
-func Remove(root, name string, inUse func() error) error { return Options{}.remove(root, name, inUse) }
+func Remove(root, name string, inUse func() error) error { return Options{}.Remove(root, name, inUse) }
 
-func (o Options) remove(root, name string, inUse func() error) error {
+// Remove is Remove under the lease of the options: who has lost that can remove nothing, and put nothing back.
+func (o Options) Remove(root, name string, inUse func() error) error {
 	d, err := NewDir(root, o)
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if err != nil && !full {
 		return err
 	}
 	var removed string
+	aside := filepath.Join(root, StagingDir, newOwner().String())
 	if full {
-		removed = filepath.Join(root, StagingDir, newOwner().String())
+		removed = aside
+		if o.Lease != nil {
+			removed = filepath.Join(o.Lease.path, newOwner().String())
+		}
 		d = &Dir{root: root, path: removed, opts: o}
 	} else {
 		removed = d.Path("removed")
 	}
 	path := filepath.Join(root, filepath.FromSlash(name))
-	if err = os.Rename(path, removed); err == nil {
-		if inUse != nil {
-			if err = inUse(); err != nil {
-				back := os.Rename(removed, path)
-				err = errors.Join(err, back)
-				if back != nil && !errors.Is(back, fs.ErrExist) { // it is in use: better left behind than removed
-					return err
+	if err := rename(path, removed); err != nil {
+		return errors.Join(o.Lease.explain(err), d.Discard())
+	}
+	var kept error
+	if inUse != nil {
+		if kept = inUse(); kept != nil {
+			back := rename(removed, path)
+			if back != nil && !errors.Is(back, fs.ErrExist) { // it is in use: better left behind than removed
+				if back = o.Lease.explain(back); errors.Is(back, ErrLost) {
+					return fmt.Errorf("%w, and could not be put back: %w", kept, back)
 				}
+				if o.Lease != nil && rename(removed, aside) == nil { // with the lease it would be removed
+					removed = aside
+				}
+				return fmt.Errorf("%w, and could not be put back: %w: it lies in %s", kept, back, removed)
 			}
 		}
-		err = errors.Join(err, d.opts.sync(filepath.Dir(path)))
 	}
-	return errors.Join(err, d.Discard())
+	if err := d.opts.sync(filepath.Dir(path)); err != nil { // not on disk yet: nothing is removed for good
+		return errors.Join(kept, err)
+	}
+	return errors.Join(kept, d.Discard())
 }

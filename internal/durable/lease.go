@@ -122,10 +122,10 @@ type acquisition struct {
 	holder string    // for people
 }
 
-// claim is what a look at the claims on a name shows.
+// claim is what a look at the claims on a name shows: usually one, more while a dead one is being put away.
 type claim struct {
 	generation int    // the highest; 0: none
-	entries    string // names in it
+	entries    string // names in all of them
 }
 
 func claimPath(root, name string, generation int) string {
@@ -133,29 +133,32 @@ func claimPath(root, name string, generation int) string {
 }
 
 // look lists the claims on the name. One that goes away meanwhile has no entries.
-func (a *acquisition) look() (c claim, older []int, err error) {
+func (a *acquisition) look() (c claim, owners []owner, all []int, err error) {
 	list, err := os.ReadDir(filepath.Join(a.root, StagingDir))
 	if err != nil {
-		return c, nil, err
+		return c, nil, nil, err
 	}
 	for _, e := range list {
 		number, ours := strings.CutPrefix(e.Name(), a.name+".")
-		if g, err := strconv.Atoi(number); ours && err == nil && g > 0 {
-			older = append(older, g)
-			c.generation = max(c.generation, g)
+		g, err := strconv.Atoi(number)
+		if !ours || err != nil || g <= 0 {
+			continue
 		}
-	}
-	if c.generation == 0 {
-		return c, nil, nil
-	}
-	names, err := os.ReadDir(claimPath(a.root, a.name, c.generation))
-	if err != nil && !gone(err) {
-		return c, nil, err
-	}
-	for _, e := range names {
+		inside, err := os.ReadDir(claimPath(a.root, a.name, g))
+		if err != nil && !gone(err) {
+			return c, nil, nil, err
+		}
 		c.entries += e.Name() + "\n"
+		names := ""
+		for _, f := range inside {
+			names += f.Name() + "\n"
+		}
+		c.entries += names
+		who, _ := holderOf(names)
+		all, owners = append(all, g), append(owners, who)
+		c.generation = max(c.generation, g)
 	}
-	return c, older, nil
+	return c, owners, all, nil
 }
 
 // gone reports whether an error says that a file or directory is no more: on NFS also by the name of a handle.
@@ -167,7 +170,7 @@ func (a *acquisition) try() (got bool, err error) {
 	if err := a.opts.mkdirAll(a.root, filepath.Join(a.root, StagingDir)); err != nil {
 		return false, err
 	}
-	c, older, err := a.look()
+	c, owners, all, err := a.look()
 	if err != nil {
 		return false, err
 	}
@@ -176,12 +179,14 @@ func (a *acquisition) try() (got bool, err error) {
 		a.seen, a.since = c, now
 	}
 	if c.generation > 0 {
-		holder, known := holderOf(c.entries)
-		if a.holder = "unknown process"; known {
-			a.holder = holder.text()
+		dead := true // of this machine, and known to be so
+		for _, o := range owners {
+			if dead = dead && o.dead(); o.pid != 0 {
+				a.holder = o.text()
+			}
 		}
 		silent := now.Sub(a.since) >= 3*a.opts.Beat-a.opts.Beat/looks
-		if !silent && !(known && holder.dead()) {
+		if !silent && !dead {
 			return false, nil
 		}
 	}
@@ -195,7 +200,7 @@ func (a *acquisition) try() (got bool, err error) {
 		return false, err
 	}
 	openLike(filepath.Dir(a.path), a.path)
-	err = a.settle(c, older)
+	err = a.settle(c, all)
 	if errors.Is(err, errAlive) {
 		return false, os.Remove(a.path)
 	}
@@ -207,8 +212,9 @@ func (a *acquisition) try() (got bool, err error) {
 
 var errAlive = errors.New("the holder is alive")
 
-// settle makes a new claim one's own and puts the dead ones away, if the one that was judged is still as it was.
-func (a *acquisition) settle(judged claim, older []int) error {
+// settle makes a new claim one's own and puts the dead ones away, if those that were judged are still as they were, and
+// nobody has come since: what was seen may be old news by the time that the claim is made.
+func (a *acquisition) settle(judged claim, dead []int) error {
 	a.beat = "beat." + newOwner().String() + "."
 	if err := a.opts.step("create", a.beatPath(0)); err != nil {
 		return err
@@ -220,21 +226,15 @@ func (a *acquisition) settle(judged claim, older []int) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if judged.generation == 0 {
-		return nil
-	}
-	entries, err := os.ReadDir(claimPath(a.root, a.name, judged.generation))
-	if err != nil && !gone(err) {
+	now, _, _, err := a.look()
+	if err != nil {
 		return err
 	}
-	now := ""
-	for _, e := range entries {
-		now += e.Name() + "\n"
-	}
-	if now != judged.entries {
+	mine := filepath.Base(a.path) + "\n" + filepath.Base(a.beatPath(0)) + "\n"
+	if rest, ok := strings.CutSuffix(now.entries, mine); !ok || rest != judged.entries { // generations are listed in order
 		return errors.Join(errAlive, os.Remove(a.beatPath(0)))
 	}
-	for _, g := range older {
+	for _, g := range dead {
 		if err := discard(a.root, claimPath(a.root, a.name, g), a.opts); err != nil {
 			return fmt.Errorf("claim of %s cannot be put away: %w", a.holder, err)
 		}
@@ -248,18 +248,52 @@ func discard(root, path string, opts Options) error {
 	if err := opts.step("rename", path); err != nil {
 		return err
 	}
-	err := os.Rename(path, trash)
-	if gone(err) {
-		return nil
+	if err := rename(path, trash); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return err
 	}
-	for range 10 { // one who is slow may still be writing files into it
-		if err == nil {
-			err = os.RemoveAll(trash)
+	return removeAll(trash)
+}
+
+// removeAll removes a directory for good. Into the claim of one who is only slow, that one may still be writing, so it is
+// tried some times. What an NFS client keeps under another name, .nfs*, because a process on it has the file open, is
+// nobody's any more, and swept when that process is gone.
+func removeAll(path string) (err error) {
+	for range 10 {
+		if err = os.RemoveAll(path); err == nil || onlyKept(path) {
+			return nil
 		}
 		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		err = nil
+	}
+	return err
+}
+
+// onlyKept reports whether a directory holds files that an NFS client keeps, and no others.
+func onlyKept(path string) bool {
+	files := 0
+	err := filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			if files++; !strings.HasPrefix(e.Name(), ".nfs") {
+				return fs.ErrExist
+			}
+		}
+		return err
+	})
+	return err == nil && files > 0
+}
+
+// rename is os.Rename for a file system whose answer can be lost: what was done already is not there to be done again.
+func rename(from, to string) error {
+	was, lost := os.Lstat(from)
+	err := os.Rename(from, to)
+	if err != nil && gone(err) && lost == nil {
+		if now, statErr := os.Lstat(to); statErr == nil && os.SameFile(was, now) {
+			return nil
+		}
 	}
 	return err
 }
@@ -306,6 +340,9 @@ func (l *Lease) renew() bool {
 		return true
 	}
 	err := os.Rename(l.beatPath(l.count), l.beatPath(l.count+1))
+	if errors.Is(err, syscall.ESTALE) { // of a handle that this machine remembers: by name it may be there
+		err = os.Rename(l.beatPath(l.count), l.beatPath(l.count+1))
+	}
 	if gone(err) { // lost, or the answer to an earlier rename was
 		_, err = os.Lstat(l.beatPath(l.count + 1))
 	}

@@ -80,18 +80,12 @@ func (o owner) dead() bool {
 	return errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH)
 }
 
-// elsewhere is for how long something of another machine must have been silent to count as left behind.
+// elsewhere is for how long something that nobody here can tell more of must have been silent to count as left behind.
 const elsewhere = time.Hour
 
 // left reports whether the owner is gone for good: dead, or silent for longer than three beats before the last boot of
-// this host, or for an hour and three beats anywhere else.
+// this host, or for an hour and three beats anywhere, for a number of a process is given to another one some day.
 func (o owner) left(silent, beat time.Duration) bool {
 	me := here()
-	switch {
-	case o.boot != unknown && o.boot == me.boot && o.pids == me.pids && o.pids != unknown:
-		return o.dead()
-	case o.host == me.host && o.boot != me.boot:
-		return silent > 3*beat
-	}
-	return silent > elsewhere+3*beat
+	return o.dead() || o.host == me.host && o.boot != me.boot && silent > 3*beat || silent > elsewhere+3*beat
 }

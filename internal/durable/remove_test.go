@@ -26,9 +26,9 @@ func TestF18RemoveOnAFullDisk(t *testing.T) {
 			return nil
 		}}
 		taken := errors.New("in use")
-		assert.ErrorIs(t, o.remove(root, "kind/name", func() error { return taken }), taken)
+		assert.ErrorIs(t, o.Remove(root, "kind/name", func() error { return taken }), taken)
 		assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
-		require.NoError(t, o.remove(root, "kind/name", nil))
+		require.NoError(t, o.Remove(root, "kind/name", nil))
 		assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
 		assert.Empty(t, staging(t, root))
 	}

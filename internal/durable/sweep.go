@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,13 +20,18 @@ type Leftover struct {
 // Sweep removes from the staging directory of a root what killed processes have left; with dryRun it only lists it. Now
 // is the time by the clock of the file system (Now), for that is what dates the files. What a process of this machine
 // has left goes at once; what one of this host from before its last boot has, after three heartbeats of silence; what
-// one of another machine has, after an hour. Names that nobody here writes stay.
+// one of another machine has, after an hour. Names that nobody here writes stay. What cannot be removed does not keep it
+// from the rest.
 func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error) {
 	dir := filepath.Join(root, StagingDir)
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s: not a directory, and no link is followed: nothing is swept", dir)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	var failed []error
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
@@ -38,9 +44,14 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 			if err != nil || !isClaim(e.Name()) {
 				continue
 			}
-			names := ""
+			names, strange := "", false
 			for _, f := range inside {
+				_, owned := parseOwner(f.Name())
+				strange = strange || !owned && !strings.HasPrefix(f.Name(), "beat.")
 				names += f.Name() + "\n"
+			}
+			if strange {
+				continue // nobody here makes such
 			}
 			who, _ = holderOf(names) // without one it is anybody's
 		}
@@ -50,12 +61,13 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 		l := Leftover{Path: path, Bytes: size(path), Owner: who.text()}
 		if !dryRun {
 			if err := discard(root, path, Options{}); err != nil {
-				return list, err
+				failed = append(failed, err)
+				continue
 			}
 		}
 		list = append(list, l)
 	}
-	return list, nil
+	return list, errors.Join(failed...)
 }
 
 // isClaim reports whether a name in the staging directory is NAME.GENERATION.

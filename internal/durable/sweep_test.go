@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,8 @@ func TestWhoIsGone(t *testing.T) {
 		silent time.Duration
 		want   bool
 	}{
-		{"this process", newOwner(), 1000 * time.Hour, false},
+		{"this process", newOwner(), time.Hour, false},
+		{"a process of this number, long silent", newOwner(), time.Hour + 4*time.Second, true},
 		{"a dead process of this machine", as(dead), 0, true},
 		{"a dead process in another container of this machine", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour, false},
 		{"the same, long silent", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour + 4*time.Second, true},
@@ -83,18 +85,27 @@ func TestSweep(t *testing.T) {
 		put(dead.String(), "f", now),
 		put("thing.000001", "beat."+dead.String()+".000007", now),
 		put("thing.000002", "beat."+far.String()+".000007", old),
-		put("empty.000001", "stray", old),
+		put("half.000001", dead.String(), old), // its beat was removed, and then its process died
 	)
 	stay = append(stay,
-		put(mine.String(), "f", old),
-		put("mine.000001", "beat."+mine.String()+".000007", old),
+		put(mine.String(), "f", now),
+		put("mine.000001", "beat."+mine.String()+".000007", now),
 		put("far.000001", "beat."+far.String()+".000007", now),
-		put("young.000001", "stray", now),
+		put("young.000001", dead.String(), now),
+		put("backup.202601", "stray", old), // of a person who calls things so
 		put("notes of a stranger", "f", old),
 		put("notes.txt", "f", old),
 	)
 	require.NoError(t, os.WriteFile(filepath.Join(root, StagingDir, "file.000001"), nil, 0o666))
 	stay = append(stay, "file.000001")
+
+	elsewhere := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(elsewhere, dead.String()), 0o777))
+	linked := t.TempDir()
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(linked, StagingDir)))
+	_, err = Sweep(linked, now, false)
+	require.ErrorContains(t, err, "no link is followed")
+	assert.DirExists(t, filepath.Join(elsewhere, dead.String()))
 
 	found, err := Sweep(root, now, true)
 	require.NoError(t, err)
@@ -138,6 +149,40 @@ func TestUse(t *testing.T) {
 	none.Close()
 }
 
+// Notes follow no link and wait for no pipe: a root may be shared with people who leave such.
+func TestNotesFollowNothing(t *testing.T) {
+	root, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.Chmod(root, 0o777))
+	require.NoError(t, os.WriteFile(victim, []byte("secret"), 0o600))
+	link := filepath.Join(root, "link")
+	require.NoError(t, os.Symlink(victim, link))
+	require.Error(t, Jot(root, link, []byte("x"), 0))
+	openLike(root, link)
+	info, err := os.Stat(victim)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	assert.Equal(t, map[string]string{"victim": "secret"}, files(t, filepath.Dir(victim)))
+	dangling := filepath.Join(root, "dangling")
+	require.NoError(t, os.Symlink(filepath.Join(filepath.Dir(victim), "new"), dangling))
+	require.Error(t, Jot(root, dangling, []byte("x"), 0))
+	assert.Equal(t, map[string]string{"victim": "secret"}, files(t, filepath.Dir(victim)))
+
+	far := as(func(o *owner) { o.host, o.boot = "h", "b" })
+	pipe := filepath.Join(root, far.String()+useSuffix)
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.Error(t, Jot(root, pipe, []byte("x"), 0))
+	users, left, err := InUse(root, time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, users)
+	assert.Empty(t, left)
+	require.NoError(t, os.Remove(pipe))
+	require.NoError(t, os.WriteFile(pipe, nil, 0o666))
+	require.NoError(t, os.Truncate(pipe, 20<<30)) // a hole
+	users, _, err = InUse(root, time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, users)
+}
+
 // A note is written anew, so that other machines see that it is not left behind.
 func TestNotesBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,6 +216,34 @@ func TestRemovePutsBackWhatIsInUse(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 	require.NoError(t, Remove(root, "kind/name", func() error { return nil }))
 	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
+}
+
+// What is in use and cannot be put back is left where it lies, and so is what is not surely off its place on disk.
+func TestRemoveRemovesNothingItIsNotSureOf(t *testing.T) {
+	lies := func(root string) string {
+		found, err := filepath.Glob(filepath.Join(root, StagingDir, "*", "removed", "a"))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		return filepath.Dir(found[0])
+	}
+	root := t.TempDir()
+	require.NoError(t, build(root, Options{}, publish))
+	taken := errors.New("in use")
+	err := Remove(root, "kind/name", func() error { return errors.Join(taken, os.RemoveAll(filepath.Join(root, "kind"))) })
+	require.ErrorIs(t, err, taken)
+	require.ErrorContains(t, err, lies(root))
+	assert.Equal(t, content, files(t, lies(root)))
+
+	root = t.TempDir()
+	require.NoError(t, build(root, Options{}, publish))
+	err = Options{Step: func(name, path string) error {
+		if name == "sync" && filepath.Base(path) == "kind" {
+			return errFull
+		}
+		return nil
+	}}.Remove(root, "kind/name", nil)
+	require.ErrorIs(t, err, errFull)
+	assert.Equal(t, content, files(t, lies(root)))
 }
 
 // F19: what is made below a root is as open as the root, under any umask, and no more.

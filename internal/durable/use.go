@@ -2,12 +2,15 @@ package durable
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -51,18 +54,21 @@ func NoteUse(root, dir string, names []string) *Use {
 func unsynced(*os.File) error { return nil }
 
 // Jot writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
-// that nobody finds the file empty, and forces nothing to disk. Flag is for opening, beside those of writing; with
+// that nobody finds the file empty, follows no link, and forces nothing to disk. Flag is for opening, beside those of writing; with
 // os.O_EXCL nothing is left of a file that could not be written whole.
 func Jot(root, path string, data []byte, flag int) error {
 	dir := filepath.Dir(path)
 	if err := (Options{Sync: unsynced}).mkdirAll(root, dir); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flag, 0o666)
 	if err != nil {
 		return err
 	}
-	openLike(dir, path)
+	fileLike(dir, f)
+	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
+		return errors.Join(statErr, fmt.Errorf("%s: not a regular file", path), f.Close())
+	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Close())
 	if err != nil && flag&os.O_EXCL != 0 {
@@ -98,9 +104,9 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path)
-		if gone(err) {
-			continue
+		info, err := os.Lstat(path)
+		if gone(err) || err == nil && !info.Mode().IsRegular() {
+			continue // nobody here makes links or pipes
 		}
 		if err != nil {
 			return nil, nil, err
@@ -109,7 +115,7 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 			left = append(left, Leftover{Path: path, Bytes: info.Size(), Owner: who.text()})
 			continue
 		}
-		data, err := os.ReadFile(path)
+		data, err := readSmall(path)
 		if err != nil && !gone(err) {
 			return nil, nil, err
 		}
@@ -124,4 +130,21 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 		}
 	}
 	return users, left, nil
+}
+
+// maxSmall bounds a note, in bytes.
+const maxSmall = 1 << 20
+
+// readSmall reads a note. What is no regular file, or too large to be one, has nothing in it.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSmall {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxSmall))
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
+)
+
+func newFetch() *cobra.Command {
+	var list, asJSON bool
+	var dest string
+	var wait waitFlags
+	cmd := &cobra.Command{
+		Use:   "fetch hf://datasets/OWNER/NAME[@REVISION][/PATH]",
+		Short: "Download and verify a dataset of the Hugging Face hub, without converting it",
+		Long: `Download the data files of a dataset, pinned to a commit and verified by their digests, into the
+cache of the hub, where the Python tools find them too. What is there already is verified and used.
+
+A name of "agentx fetch --list" stands for hf://datasets/OWNER/NAME. REVISION is a branch, a tag or a
+commit; other slashes than those of refs/convert/NAME and refs/pr/N are written %2F in it. Without
+PATH the card of the dataset says which files are its data.
+
+HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT,
+HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean what they mean to the Python tools.
+HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
+		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return arguments(cobra.NoArgs)(cmd, args)
+			}
+			return arguments(cobra.ExactArgs(1))(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return printNames(cmd.OutOrStdout(), asJSON)
+			}
+			p := newProgress(cmd)
+			defer p.close()
+			p.quiet = p.quiet || hub.Lookup(os.LookupEnv).ProgressDisabled()
+			w, err := wait.waiting(func(holder string, waited time.Duration) { p.waiting("download", holder, waited) })
+			if err != nil {
+				return err
+			}
+			ref, err := hub.Parse(args[0])
+			if err != nil {
+				return adviseHub(err)
+			}
+			root, err := cacheRoot(cmd)
+			if err != nil {
+				root = "" // the hub's own cache may do
+			}
+			s, err := hub.Fetch(cmd.Context(), ref, hubOptions(p, root, w))
+			if err != nil {
+				return adviseHub(err)
+			}
+			defer s.Close()
+			var laid []string
+			if dest != "" {
+				if laid, err = s.LayOut(dest); err != nil {
+					return fmt.Errorf("--dest: %w", err)
+				}
+			}
+			return printFetched(cmd.OutOrStdout(), s, laid, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&list, "list", false, "list the datasets with short names")
+	cmd.Flags().StringVar(&dest, "dest", "", "also lay the files out below this directory, under their paths")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	wait.register(cmd)
+	return cmd
+}
+
+// hubOptions is how datasets of the hub are fetched: with a report of what is used, progress and warnings. The cache root
+// may be "".
+func hubOptions(p *progress, root string, w durable.Waiting) hub.Options {
+	return hub.Options{
+		CacheRoot: root, Version: version, Waiting: w,
+		Progress: func(n, total int64) { p.update("download", n, total) },
+		Resolved: func(s *hub.Snapshot) { p.println(s.Report()) },
+		Notice:   func(format string, args ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, args...)) },
+	}
+}
+
+// adviseHub adds what to do about an error of the hub.
+func adviseHub(err error) error {
+	if try := hub.Advice(err); try != "" {
+		return tryError{err, try}
+	}
+	return err
+}
+
+// printNames prints the datasets with short names.
+func printNames(w io.Writer, asJSON bool) error {
+	type name struct {
+		Name string `json:"name"`
+		Repo string `json:"repo"`
+		What string `json:"what"`
+	}
+	var list []name
+	for _, n := range hub.Names() {
+		list = append(list, name(n))
+	}
+	if asJSON {
+		return printJSON(w, map[string]any{"datasets": list})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, n := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", n.Name, n.Repo, n.What)
+	}
+	return t.Flush()
+}
+
+// printFetched prints what was fetched: in the human form each file, and last where they lie, a line each.
+func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) error {
+	if asJSON {
+		files := []map[string]any{}
+		for k, f := range s.Files {
+			file := map[string]any{"path": f.Path, "file": f.File, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
+			if laid != nil {
+				file["dest"] = laid[k]
+			}
+			files = append(files, file)
+		}
+		out := map[string]any{"repo": s.Repo, "revision": s.Revision, "commit": s.Commit, "files": files, "bytes_network": s.BytesNetwork, "resolved": s.From}
+		if s.RenamedTo != "" {
+			out["renamed_to"] = s.RenamedTo
+		}
+		return printJSON(w, out)
+	}
+	for _, f := range s.Files {
+		fmt.Fprintf(w, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
+	}
+	for k, f := range s.Files {
+		if laid != nil {
+			fmt.Fprintln(w, laid[k])
+		} else {
+			fmt.Fprintln(w, f.File)
+		}
+	}
+	return nil
+}

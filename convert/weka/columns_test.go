@@ -1,0 +1,265 @@
+package weka
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/hfsource/column"
+)
+
+// withoutNulls is a JSON text without the members that columns do not tell from missing ones: nulls, and unknown keys
+// and totals below which there is no value.
+func withoutNulls(t require.TestingT, text []byte) []byte {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	var v any
+	require.NoError(t, d.Decode(&v))
+	known := map[string]bool{"id": true, "block_size": true, "hash_id_scope": true}
+	for _, name := range keyNames[1:] {
+		known[name] = true
+	}
+	var holds func(v any) bool
+	holds = func(v any) bool {
+		switch v := v.(type) {
+		case nil:
+			return false
+		case map[string]any:
+			for _, e := range v {
+				if holds(e) {
+					return true
+				}
+			}
+			return false
+		case []any:
+			for _, e := range v {
+				if holds(e) {
+					return true
+				}
+			}
+			return false
+		}
+		return true
+	}
+	var strip func(v any) any
+	strip = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, e := range v {
+				if e == nil || !known[name] && !holds(e) {
+					delete(v, name)
+				} else if known[name] {
+					v[name] = strip(e)
+				}
+			}
+		case []any:
+			for k := range v {
+				v[k] = strip(v[k])
+			}
+		}
+		return v
+	}
+	out, err := json.Marshal(strip(v))
+	require.NoError(t, err)
+	return out
+}
+
+// scanBoth reads a row as columns and as JSON. ok is false where columns cannot hold it.
+func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJSON *Trace, columnsErr, jsonErr error, ok bool) {
+	row, err := column.FromJSON(Columns(), text)
+	if err != nil {
+		return nil, nil, nil, nil, false
+	}
+	fromColumns, columnsErr = ScanColumns(row, rules)
+	fromJSON, jsonErr = Scan(withoutNulls(t, text), rules)
+	return fromColumns, fromJSON, columnsErr, jsonErr, true
+}
+
+// Whatever a trace holds, both decoders give the same.
+func TestColumnsAgreeWithJSON(t *testing.T) {
+	accepted, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := writer{t: t}
+		text := []byte(w.trace())
+		for mode, rules := range modes() {
+			got, want, err, wantErr, ok := scanBoth(t, text, rules)
+			if !ok {
+				continue
+			}
+			require.Equal(t, wantErr == nil, err == nil, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, text)
+			if err != nil {
+				var e *Error
+				require.ErrorAs(t, err, &e)
+				require.NotEmpty(t, e.Fault)
+				refused++
+				continue
+			}
+			accepted++
+			require.Equal(t, fmt.Sprintf("%+v", plainOf(want)), fmt.Sprintf("%+v", plainOf(got)), "%s\n%s", mode, text)
+			require.Equal(t, want.Generation(), got.Generation())
+		}
+	})
+	assert.Positive(t, accepted)
+	assert.Positive(t, refused)
+}
+
+// Vectors of what is valid and what is not hold for columns as well.
+func TestColumnsAgreeOnVectors(t *testing.T) {
+	list, err := fixtures.Weka("validation")
+	require.NoError(t, err)
+	compared := 0
+	for _, v := range list {
+		var in struct{ Trace json.RawMessage }
+		require.NoError(t, json.Unmarshal(v.In, &in))
+		if in.Trace == nil || in.Trace[0] != '{' {
+			continue
+		}
+		for mode, rules := range modes() {
+			got, want, err, wantErr, ok := scanBoth(t, in.Trace, rules)
+			if !ok {
+				continue
+			}
+			compared++
+			require.Equal(t, wantErr == nil, err == nil, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, in.Trace)
+			if err == nil {
+				require.Equal(t, plainOf(want), plainOf(got), "%s\n%s", mode, in.Trace)
+				continue
+			}
+			var e, f *Error
+			require.ErrorAs(t, err, &e)
+			require.ErrorAs(t, wantErr, &f)
+			require.Equal(t, f.Fault, e.Fault, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, in.Trace)
+		}
+	}
+	require.Greater(t, compared, 20)
+}
+
+// columnsOf returns the columns of small with one change.
+func columnsOf(t *testing.T, change func(c map[string]*column.Column)) *column.Row {
+	row, err := column.FromJSON(Columns(), []byte(small))
+	require.NoError(t, err)
+	byPath := map[string]*column.Column{}
+	for k := range row.Wanted {
+		byPath[row.Wanted[k].Path] = &row.Wanted[k]
+	}
+	if change != nil {
+		change(byPath)
+	}
+	return row
+}
+
+// What JSON cannot hold, or holds in another way.
+func TestColumnsThatAreRefused(t *testing.T) {
+	floats := func(c *column.Column) []float64 {
+		c.Kind, c.Floats = column.Float, make([]float64, len(c.Ints))
+		for k, v := range c.Ints {
+			c.Floats[k] = float64(v)
+		}
+		return c.Floats
+	}
+	for want, change := range map[string]func(c map[string]*column.Column){
+		`trace "trace": requests[0].t: NaN is no finite number`:           func(c map[string]*column.Column) { c["requests[].t"].Floats[0] = math.NaN() },
+		`trace "trace": requests[3].t: -Inf is no finite number`:          func(c map[string]*column.Column) { c["requests[].t"].Floats[3] = math.Inf(-1) },
+		`trace "trace": requests[2].t: 1e+16 seconds: beyond 1e+15`:       func(c map[string]*column.Column) { c["requests[].t"].Floats[2] = 1e16 },
+		`trace "trace": requests[0].in: want a whole number, found 130.5`: func(c map[string]*column.Column) { floats(c["requests[].in"])[0] = 130.5 },
+		`trace "trace": requests[0].in: 9.007199254740994e+15 in a column of floating point numbers: beyond 2^53 they are not exact`: func(c map[string]*column.Column) {
+			floats(c["requests[].in"])[0] = 1<<53 + 2
+		},
+		`trace "trace": requests[0].in: NaN is no finite number`: func(c map[string]*column.Column) { floats(c["requests[].in"])[0] = math.NaN() },
+		`trace "trace": requests[2].hash_ids[3]: 18446744073709551615 is outside the signed 64-bit range`: func(c map[string]*column.Column) {
+			c["requests[].hash_ids[]"].Kind = column.Uint
+			c["requests[].hash_ids[]"].Ints[7] = -1
+		},
+		`trace "trace": requests[0].hash_ids[2]: want number, found null`: func(c map[string]*column.Column) { c["requests[].hash_ids[]"].Nulls = []int32{2} },
+		`trace "trace": requests[0].hash_ids[0]: want number, found BYTE_ARRAY`: func(c map[string]*column.Column) {
+			ids := c["requests[].hash_ids[]"]
+			ids.Kind, ids.Type, ids.Texts = column.Text, "BYTE_ARRAY", make([]string, len(ids.Ints))
+		},
+		`trace "trace": requests[1].requests[0].hash_ids[0]: want a whole number, found 9.5`: func(c map[string]*column.Column) { floats(c["requests[].requests[].hash_ids[]"])[0] = 9.5 },
+		`trace "trace": requests[0].hash_ids: want array, found INT64`: func(c map[string]*column.Column) {
+			ids := c["requests[].hash_ids[]"]
+			ids.Kind, ids.Type, ids.Lists = column.Other, "INT64", ids.Lists[:1]
+		},
+		`trace "trace": requests[0].model: a string that is not UTF-8: "\xff"`: func(c map[string]*column.Column) { c["requests[].model"].Texts[0] = "\xff" },
+		`trace "trace": requests[0].input_types[0]: a string that is not UTF-8: "a\xc0"`: func(c map[string]*column.Column) {
+			c["requests[].input_types[]"].Texts[0] = "a\xc0"
+		},
+		`trace "trace": block_size: want number, found BOOLEAN`: func(c map[string]*column.Column) {
+			*c["block_size"] = column.Column{Path: "block_size", Kind: column.Other, Type: "BOOLEAN", State: []column.State{column.Value}}
+		},
+		`trace "trace": requests: want array, found a record`: func(c map[string]*column.Column) {
+			*c["requests[]"] = column.Column{Path: "requests[]", Kind: column.Other, Type: "a record", State: []column.State{column.Value}}
+		},
+		`trace "trace": totals: want object, found INT64`:                             func(c map[string]*column.Column) { c["totals"].Kind, c["totals"].Type = column.Int, "INT64" },
+		`trace "trace": required field "models" is missing`:                           func(c map[string]*column.Column) { *c["models[]"] = column.Column{Path: "models[]"} },
+		`required field "id" is missing`:                                              func(c map[string]*column.Column) { c["id"].State[0] = column.Null },
+		`trace "trace": requests[1]: required field "type" is missing`:                func(c map[string]*column.Column) { c["requests[].type"].State[1] = column.Absent },
+		`trace "trace": hash_id_scope: hash_id_scope "odd": want "local" or "global"`: func(c map[string]*column.Column) { c["hash_id_scope"].Texts[0] = "odd" },
+	} {
+		_, err := ScanColumns(columnsOf(t, change), Default())
+		assert.EqualError(t, err, want)
+	}
+}
+
+// Numbers of any type are the numbers that they are, and a value of a key that does not count may be anything.
+func TestColumnsOfOtherTypes(t *testing.T) {
+	want, err := Scan(withoutNulls(t, []byte(small)), Default())
+	require.NoError(t, err)
+	got, err := ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
+		for _, path := range []string{"block_size", "requests[].in", "requests[].requests[].out", "requests[].hash_ids[]", "requests[].duration_ms"} {
+			c := c[path]
+			c.Kind, c.Floats = column.Float, make([]float64, len(c.Ints))
+			for k, v := range c.Ints {
+				c.Floats[k] = float64(v)
+			}
+		}
+		c["requests[].out"].Kind = column.Uint
+		c["requests[].ttft"].Kind, c["requests[].ttft"].Type = column.Other, "INT96"
+		c["requests[].output_types[]"].Kind = column.None // always empty
+	}), Default())
+	require.NoError(t, err)
+	assert.Equal(t, plainOf(want), plainOf(got))
+}
+
+// A request has no requests of its own, and nothing inside them counts.
+func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
+	text := strings.Replace(small, `"stop":""`, `"requests":[{"t":0,"type":"?","model":"other","in":1,"out":1,"odd":1}]`, 1)
+	got, want, err, wantErr, ok := scanBoth(t, []byte(text), Default())
+	require.True(t, ok)
+	require.NoError(t, err)
+	require.NoError(t, wantErr)
+	assert.Equal(t, plainOf(want), plainOf(got))
+	assert.Equal(t, []string{"m", "n"}, got.Models)
+	assert.Equal(t, map[string]int{"requests": 1}, got.Unknown)
+}
+
+func TestRowsOfMooncakeAreNamed(t *testing.T) {
+	row, err := column.FromJSON(Columns(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
+	require.NoError(t, err)
+	_, err = ScanColumns(row, Default())
+	assert.ErrorContains(t, err, "Mooncake rows, which are read from JSON lines only")
+}
+
+func FuzzColumns(f *testing.F) {
+	f.Add([]byte(small))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if !json.Valid(text) || oddity(text) != "" {
+			return
+		}
+		for _, rules := range modes() {
+			got, want, err, wantErr, ok := scanBoth(t, text, rules)
+			if ok && (err == nil) == (wantErr == nil) && err == nil {
+				require.Equal(t, fmt.Sprintf("%+v", plainOf(want)), fmt.Sprintf("%+v", plainOf(got)), "%s", text)
+			} else if ok {
+				require.Equal(t, wantErr == nil, err == nil, "columns: %v; JSON: %v\n%s", err, wantErr, text)
+			}
+		}
+	})
+}

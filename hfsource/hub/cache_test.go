@@ -1,0 +1,906 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// python lays files out as the Python client does; without links as it does where there are none.
+func (w *world) python(links, listing bool, names ...string) {
+	w.t.Helper()
+	write := func(path string, b []byte) {
+		require.NoError(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(w.t, os.WriteFile(path, b, 0o666))
+	}
+	write(w.place("refs", "main"), []byte(w.commit))
+	for _, name := range names {
+		f := w.files[name]
+		at := w.place("snapshots", w.commit, name)
+		if !links {
+			write(at, f.Data)
+			continue
+		}
+		write(w.place("blobs", f.ETag()), f.Data)
+		require.NoError(w.t, os.MkdirAll(filepath.Dir(at), 0o777))
+		require.NoError(w.t, os.Symlink(strings.Repeat("../", strings.Count(name, "/")+2)+"blobs/"+f.ETag(), at))
+	}
+	if listing {
+		var list []string
+		for name, f := range w.files {
+			e := fmt.Sprintf(`{"size": %d, "blob_id": %q`, len(f.Data), fakehub.GitDigest(f.Data))
+			if f.LFS {
+				e += fmt.Sprintf(`, "lfs_sha256": %q, "lfs_size": %d`, f.ETag(), len(f.Data))
+			}
+			list = append(list, fmt.Sprintf("%q: %s}", name, e))
+		}
+		write(w.place("trees", w.commit+".json"), []byte(`{"format_version": 1, "files": {`+strings.Join(list, ", ")+`}}`))
+	}
+}
+
+func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.python(true, false, card, data)
+		s := w.good(ref)
+		assert.Equal(t, Adopted, s.Files[0].Source)
+		assert.Zero(t, s.BytesNetwork)
+		w.calls(2, 0, 0) // the listing, once
+		w.good(ref)
+		w.calls(1, 0, 0)
+	})
+	bubble(t, func(w *world) {
+		w.python(true, true, card, data)
+		assert.Equal(t, Adopted, w.good(ref).Files[0].Source)
+		w.calls(1, 0, 0)
+	})
+	for _, listing := range []bool{true, false} { // copies: only the listing says what they should be
+		bubble(t, func(w *world) {
+			w.python(false, listing, card, data)
+			s := w.good(ref)
+			assert.Equal(t, Adopted, s.Files[0].Source)
+			assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].File)
+			_, resolvers, cdn := w.hub.Calls()
+			assert.Zero(t, resolvers+cdn)
+			w.good(ref)
+		})
+		bubble(t, func(w *world) { // without the network
+			w.python(false, listing, card, data)
+			w.env["HF_HUB_OFFLINE"] = "1"
+			w.transport = forbidden{t}
+			_, err := w.try(ref)
+			assert.Equal(t, listing, err == nil, "%v", err)
+		})
+		bubble(t, func(w *world) {
+			w.python(true, listing, card, data)
+			w.env["HF_HUB_OFFLINE"] = "1"
+			w.transport = forbidden{t}
+			s, err := w.try(ref)
+			require.NoError(t, err)
+			w.check(s)
+		})
+	}
+	bubble(t, func(w *world) { // a copy that was changed since
+		w.python(false, true, card, data)
+		require.NoError(t, os.WriteFile(w.place("snapshots", w.commit, data), content(300_000, 77), 0o666))
+		s := w.good(ref)
+		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Contains(t, w.noticed(), "hash mismatch")
+		w.good(ref)
+	})
+	bubble(t, func(w *world) { // only a part of it is there
+		w.python(true, true, card)
+		s := w.good(ref)
+		assert.Equal(t, Network, s.Files[0].Source)
+		w.calls(1, 1, 1)
+	})
+}
+
+func TestDamagedBlobsAreReplacedAndItIsSaid(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"bit": func(b []byte) []byte { b[5] ^= 1; return b }, "short": func(b []byte) []byte { return b[:len(b)-1] },
+		"long": func(b []byte) []byte { return append(b, 0) }, "empty": func([]byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.good(ref)
+				require.NoError(t, os.WriteFile(w.blob(), damage(content(300_000, 1)), 0o666))
+				s := w.good(ref)
+				assert.Equal(t, Network, s.Files[0].Source)
+				assert.Contains(t, w.noticed(), "hash mismatch")
+				assert.Contains(t, w.noticed(), "is replaced by what the hub has")
+				w.calls(3, 3, 2)
+			})
+		})
+	}
+}
+
+// A lazy fetch leaves it to the reader to hold what it reads against the digest.
+func TestLazyOpensNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		lazy := func() *Snapshot {
+			o := w.options()
+			o.Lazy = true
+			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			require.NoError(t, err)
+			return s
+		}
+		w.durable.Step = func(name, path string) error {
+			assert.False(t, name == "open" && path == w.blob(), "the data was opened")
+			return nil
+		}
+		s := lazy()
+		assert.Equal(t, w.files[data].ETag(), s.Files[0].SHA256)
+		assert.EqualValues(t, 300_000, s.Files[0].Size)
+		w.durable.Step = nil
+		require.NoError(t, s.Close())
+		s = lazy()
+		w.check(s)
+		require.NoError(t, s.Close())
+
+		require.NoError(t, os.WriteFile(w.blob(), content(1000, 1), 0o666)) // of another size: that is seen
+		s = lazy()
+		assert.Equal(t, Network, s.Files[0].Source)
+		w.check(s)
+		require.NoError(t, s.Close())
+	})
+}
+
+// Of two places, the reference counts that was written last.
+func TestTheLatestReferenceCounts(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		old := w.commit
+		other := filepath.Join(w.root, "hub", filepath.Base(w.place()))
+		require.NoError(t, os.CopyFS(other, os.DirFS(w.place())))
+		w.put(content(1000, 5))
+		w.good(ref)
+		w.env["HF_HUB_OFFLINE"] = "1"
+		now := time.Now()
+		require.NoError(t, os.Chtimes(w.place("refs", "main"), now, now.Add(-time.Hour)))
+		require.NoError(t, os.Chtimes(filepath.Join(other, "refs", "main"), now, now.Add(-time.Minute)))
+		s, err := w.try(ref)
+		require.NoError(t, err)
+		assert.Equal(t, old, s.Commit)
+		require.NoError(t, os.Chtimes(filepath.Join(other, "refs", "main"), now, now.Add(-2*time.Hour)))
+		s, err = w.try(ref)
+		require.NoError(t, err)
+		assert.Equal(t, w.commit, s.Commit)
+	})
+}
+
+func TestFileSizes(t *testing.T) {
+	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk} {
+		for _, lfs := range []bool{true, false} {
+			bubble(t, func(w *world) {
+				w.files = map[string]fakehub.File{data: {Data: content(size, 4), LFS: lfs}}
+				w.commit = w.hub.Commit(repoName, "main", w.files)
+				w.good(ref)
+				w.good(ref)
+			})
+		}
+	}
+}
+
+func TestTwoRepositoriesWithEqualBlobs(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.Commit("other/repo", "main", w.files)
+		a := w.good(ref)
+		b := w.good("hf://datasets/other/repo")
+		assert.Equal(t, Network, b.Files[0].Source)
+		assert.NotEqual(t, a.Files[0].File, b.Files[0].File)
+		assert.Equal(t, a.Files[0].SHA256, b.Files[0].SHA256)
+	})
+}
+
+func TestDiskFull(t *testing.T) {
+	bubble(t, func(w *world) {
+		written := 0
+		full := true
+		w.durable.Step = func(name, path string) error {
+			if name == "write" && strings.Contains(path, w.files[data].ETag()) {
+				if written++; written > 3 && full {
+					return syscall.ENOSPC
+				}
+			}
+			return nil
+		}
+		e := w.bad(ref, Local, "no space in "+filepath.Join(w.home, "hub"), data)
+		assert.Contains(t, e.Try, "goes on from there")
+		full = false
+		s := w.good(ref)
+		assert.Less(t, s.BytesNetwork, int64(300_000), "what was there was used")
+	})
+	bubble(t, func(w *world) { // seen beforehand
+		d := &download{s: openStore(w.home, repoName, durable.Options{}), want: entry{Size: 1 << 60}}
+		defer d.s.close()
+		err := d.space()
+		assert.Equal(t, Local, classOf(err))
+		assert.ErrorContains(t, err, "no space in "+w.home)
+		d.want.Size = 1000
+		assert.NoError(t, d.space())
+	})
+}
+
+// A cache that cannot be written is read, and downloads go below the cache root.
+func TestReadOnlyCache(t *testing.T) {
+	readOnly := func(w *world) {
+		w.durable.Step = func(name, path string) error {
+			if name != "open" && strings.HasPrefix(path, w.home) {
+				return syscall.EROFS
+			}
+			return nil
+		}
+	}
+	bubble(t, func(w *world) { // present
+		w.good(ref)
+		readOnly(w)
+		w.good(ref)
+		w.calls(3, 2, 1)
+	})
+	bubble(t, func(w *world) { // present, but for the listing, which is kept elsewhere
+		w.python(true, false, card, data)
+		readOnly(w)
+		assert.Equal(t, Adopted, w.good(ref).Files[0].Source)
+		w.calls(2, 0, 0)
+		w.good(ref)
+		w.calls(1, 0, 0)
+	})
+	bubble(t, func(w *world) { // absent
+		readOnly(w)
+		s := w.good(ref)
+		assert.Equal(t, Network, s.Files[0].Source)
+		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")), s.Files[0].File)
+		assert.Contains(t, w.noticed(), "nothing can be written in "+filepath.Join(w.home, "hub"))
+		w.calls(2, 2, 1)
+		assert.Equal(t, Cache, w.good(ref).Files[0].Source)
+		w.calls(1, 0, 0)
+		w.env["HF_HUB_OFFLINE"] = "1"
+		w.good(ref)
+	})
+	bubble(t, func(w *world) { // absent, and nowhere to go
+		w.root = ""
+		readOnly(w)
+		_, err := w.try(ref)
+		assert.Equal(t, Local, classOf(err))
+		assert.ErrorContains(t, err, filepath.Join(w.home, "hub"))
+		assert.Contains(t, Advice(err), "HF_HUB_CACHE")
+	})
+	bubble(t, func(w *world) { // no home at all
+		delete(w.env, "HF_HOME")
+		s := w.good(ref)
+		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")))
+		w.root = ""
+		_, err := w.try(ref)
+		assert.Equal(t, Local, classOf(err))
+	})
+	bubble(t, func(w *world) { // a file is where the cache should be
+		require.NoError(t, os.WriteFile(filepath.Join(w.home, "hub"), nil, 0o666))
+		s := w.good(ref)
+		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")))
+	})
+}
+
+// Whatever step fails, nothing is published that is not whole, and the next run succeeds.
+func TestEveryStepFailsOnce(t *testing.T) {
+	steps := 0
+	bubble(t, func(w *world) {
+		w.durable.Step = func(string, string) error { steps++; return nil }
+		w.good(ref)
+	})
+	require.Greater(t, steps, 20)
+	for k := range steps {
+		bubble(t, func(w *world) {
+			count := 0
+			w.durable.Step = func(string, string) error {
+				if count++; count == k+1 {
+					return errors.New("planted")
+				}
+				return nil
+			}
+			s, err := w.try(ref)
+			if err == nil {
+				w.check2(s)
+			}
+			w.durable.Step = nil
+			if b, err := os.ReadFile(w.blob()); err == nil {
+				require.Equal(t, w.files[data].ETag(), fakehub.Digest(b))
+			}
+			if _, err := os.Stat(w.place("refs", "main")); err == nil {
+				require.FileExists(t, w.place("snapshots", w.commit, data))
+			}
+			w.good(ref)
+		})
+	}
+}
+
+// The reference appears last, when all that was asked for is there.
+func TestReferenceIsLast(t *testing.T) {
+	bubble(t, func(w *world) {
+		var order []string
+		w.durable.Step = func(name, path string) error {
+			if name == "rename" || name == "link" {
+				order = append(order, strings.Trim(strings.TrimPrefix(path, w.place()), "/"))
+			}
+			return nil
+		}
+		w.good(ref)
+		index := func(part string) int {
+			for k := len(order) - 1; k >= 0; k-- {
+				if order[k] == part {
+					return k
+				}
+			}
+			t.Fatalf("no %s in %q", part, order)
+			return 0
+		}
+		blob, link := index("blobs/"+w.files[data].ETag()), index("snapshots/"+w.commit+"/"+data)
+		listing, reference := index("trees/"+w.commit+".json"), index("refs/main")
+		assert.Less(t, blob, link)
+		assert.Less(t, link, listing)
+		assert.Less(t, listing, reference)
+		assert.Equal(t, len(order)-1, reference)
+	})
+}
+
+// A holder that was only slow, and was taken over, changes nothing: neither the file of the new holder nor what that publishes.
+func TestTakenOverHolderChangesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(290_000))) // its bytes are wrong ones
+		stopped, goOn := make(chan bool), make(chan bool)
+		o := w.options()
+		n := 0
+		o.Durable.Step = func(name, path string) error {
+			if name == "beat" {
+				return errors.New("this process is stopped")
+			}
+			if name == "write" && strings.Contains(path, w.files[data].ETag()) {
+				if n++; n == 2 {
+					close(stopped)
+					<-goOn
+				}
+			}
+			return nil
+		}
+		var slow sync.WaitGroup
+		slow.Go(func() {
+			j := &job{Options: o, ref: Ref{Repo: repoName}, asked: "main", snap: &Snapshot{Repo: repoName, Revision: "main"}, process: "another"}
+			_, err := j.alone(w)
+			assert.NoError(t, err, "it goes on with what the other one has made")
+		})
+		<-stopped
+		s := w.good2(ref) // waits three heartbeats, copies what is there, and goes on
+		w.check2(s)
+		close(goOn)
+		slow.Wait()
+		b, err := os.ReadFile(w.blob())
+		require.NoError(t, err)
+		assert.Equal(t, w.files[data].ETag(), fakehub.Digest(b))
+		assert.Empty(t, leftovers(t, w.home))
+	})
+}
+
+// alone runs a job as another process would: nothing in memory is shared.
+func (j *job) alone(w *world) (*Snapshot, error) {
+	if err := j.setUp(); err != nil {
+		return nil, err
+	}
+	defer j.c.close()
+	j.snap.stores = j.stores
+	err := j.run(w.t.Context())
+	return j.snap, errors.Join(err, j.snap.Close())
+}
+
+// good2 is good while somebody else is still at it.
+func (w *world) good2(input string) *Snapshot {
+	s, err := w.try(input)
+	require.NoError(w.t, err)
+	return s
+}
+
+func TestSweep(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		old := w.place("blobs", strings.Repeat("a", 64)+incomplete)
+		young := w.place("blobs", strings.Repeat("b", 64)+incomplete)
+		foreign := w.place("blobs", strings.Repeat("c", 64)+".12345678.incomplete")
+		for _, path := range []string{old, young, foreign} {
+			require.NoError(t, os.WriteFile(path, []byte("x"), 0o666))
+		}
+		ago := realNow(t).Add(-8 * 24 * time.Hour)
+		require.NoError(t, os.Chtimes(old, ago, ago))
+		require.NoError(t, os.Chtimes(foreign, ago, ago))
+		dead := filepath.Join(w.home, "hub", ".locks", filepath.Base(w.place()), durable.StagingDir, strings.Repeat("d", 64)+".000001")
+		require.NoError(t, os.Mkdir(dead, 0o777))
+		require.NoError(t, os.Chtimes(dead, ago, ago))
+		require.NoError(t, os.Remove(w.blob())) // so that something is written
+		_, err := w.try(ref)
+		require.NoError(t, err)
+		assert.NoFileExists(t, old)
+		assert.FileExists(t, young)
+		assert.FileExists(t, foreign, "the Python client's own")
+		assert.NoDirExists(t, dead)
+	})
+}
+
+// realNow is the time of the disk, which is not that of a bubble.
+func realNow(t *testing.T) time.Time {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	info, err := f.Stat()
+	require.NoError(t, errors2(err, f.Close()))
+	return info.ModTime()
+}
+
+func TestLayOut(t *testing.T) {
+	bubble(t, func(w *world) {
+		dir := filepath.Join(t.TempDir(), "a", "b")
+		s := w.good(ref + "/plots/a.png")
+		for range 2 {
+			list, err := s.LayOut(dir)
+			require.NoError(t, err)
+			require.Equal(t, []string{filepath.Join(dir, "plots", "a.png")}, list)
+			got, err := os.ReadFile(list[0])
+			require.NoError(t, err)
+			assert.Equal(t, w.files["plots/a.png"].Data, got)
+		}
+		path := filepath.Join(dir, "plots", "a.png")
+		require.NoError(t, os.Remove(path)) // another name of the blob: not to be written to
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
+		_, err := s.LayOut(dir)
+		require.NoError(t, err)
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, w.files["plots/a.png"].Data, got)
+
+		elsewhere := t.TempDir()
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, "plots")))
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "plots")))
+		_, err = s.LayOut(dir)
+		assert.ErrorContains(t, err, "plots/a.png")
+		entries, err := os.ReadDir(elsewhere)
+		require.NoError(t, err)
+		assert.Empty(t, entries)
+	})
+	bubble(t, func(w *world) { // a copy, where no second name can be had
+		s := w.good(ref)
+		root, err := os.OpenRoot(t.TempDir())
+		require.NoError(t, err)
+		defer root.Close()
+		require.NoError(t, s.Files[0].copy(root, s.Files[0].kept, "x"))
+		got, err := root.ReadFile("x")
+		require.NoError(t, err)
+		assert.Equal(t, w.files[data].Data, got)
+		s.Files[0].SHA256 = strings.Repeat("0", 64)
+		assert.ErrorContains(t, s.Files[0].copy(root, s.Files[0].kept, "y"), "hash mismatch")
+		s.Files[0].SHA256 = w.files[data].ETag()
+	})
+}
+
+func TestSettings(t *testing.T) {
+	home := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(home, ".cache", "huggingface"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".cache", "huggingface", "token"), []byte("from-file\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "t2"), []byte(" from-path \n"), 0o600))
+	get := func(pairs ...string) (settings, error) {
+		env := map[string]string{"HOME": home}
+		for k := 0; k < len(pairs); k += 2 {
+			env[pairs[k]] = pairs[k+1]
+		}
+		return Lookup(func(name string) (string, bool) { v, ok := env[name]; return v, ok }).settings()
+	}
+	s, err := get()
+	require.NoError(t, err)
+	assert.Equal(t, "https://huggingface.co", s.endpoint.String())
+	assert.Equal(t, filepath.Join(home, ".cache/huggingface/hub"), s.cache)
+	assert.Equal(t, "from-file", s.token)
+	assert.Equal(t, [2]time.Duration{10 * time.Second, 30 * time.Second}, [2]time.Duration{s.headers, s.idle})
+	for _, c := range []struct {
+		env  []string
+		want string
+		got  func(settings) string
+	}{
+		{[]string{"HF_HOME", "/x"}, "/x/hub", func(s settings) string { return s.cache }},
+		{[]string{"HF_HOME", "~/x"}, home + "/x/hub", func(s settings) string { return s.cache }},
+		{[]string{"XDG_CACHE_HOME", "/c"}, "/c/huggingface/hub", func(s settings) string { return s.cache }},
+		{[]string{"HF_HOME", "/x", "HUGGINGFACE_HUB_CACHE", "/old"}, "/old", func(s settings) string { return s.cache }},
+		{[]string{"HF_HUB_CACHE", "/new", "HUGGINGFACE_HUB_CACHE", "/old"}, "/new", func(s settings) string { return s.cache }},
+		{[]string{"HF_TOKEN", " a\n", "HUGGING_FACE_HUB_TOKEN", "b"}, "a", func(s settings) string { return s.token }},
+		{[]string{"HUGGING_FACE_HUB_TOKEN", "b"}, "b", func(s settings) string { return s.token }},
+		{[]string{"HF_TOKEN_PATH", home + "/t2"}, "from-path", func(s settings) string { return s.token }},
+		{[]string{"HF_HOME", "/nowhere"}, "", func(s settings) string { return s.token }},
+		{[]string{"HF_ENDPOINT", "http://mirror:80/hf/"}, "http://mirror:80/hf", func(s settings) string { return s.endpoint.String() }},
+		{[]string{"HF_HUB_OFFLINE", "yes"}, "HF_HUB_OFFLINE", func(s settings) string { return s.offline }},
+		{[]string{"HF_HUB_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
+		{[]string{"HF_HUB_OFFLINE", "1", "HF_DATASETS_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
+		{[]string{"HF_DATASETS_OFFLINE", "true"}, "HF_DATASETS_OFFLINE", func(s settings) string { return s.offline }},
+		{[]string{"HF_HUB_ETAG_TIMEOUT", "3"}, "3s", func(s settings) string { return s.headers.String() }},
+		{[]string{"HF_HUB_DOWNLOAD_TIMEOUT", "0.5"}, "500ms", func(s settings) string { return s.idle.String() }},
+	} {
+		s, err := get(c.env...)
+		require.NoError(t, err, c.env)
+		assert.Equal(t, c.want, c.got(s), c.env)
+	}
+	for _, env := range [][]string{{"HF_ENDPOINT", "ftp://x"}, {"HF_ENDPOINT", "huggingface.co"}, {"HF_ENDPOINT", "https://user:secret@x"}, {"HF_HUB_ETAG_TIMEOUT", "soon"}, {"HF_HUB_ETAG_TIMEOUT", "-1"}, {"HF_TOKEN", "se cret"}, {"HF_TOKEN", "secret\x01"}} {
+		_, err := get(env...)
+		require.Error(t, err, env)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+	assert.True(t, Lookup(func(string) (string, bool) { return "1", true }).ProgressDisabled())
+}
+
+// A mirror hands out addresses of the hub itself: they are rewritten, those of other hosts are not.
+func TestMirror(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.Page = 2
+		w.hub.On(onTree, fakehub.Head(func(status int, h http.Header) int {
+			h.Set("Link", strings.Replace(h.Get("Link"), w.hub.HubURL, official, 1))
+			return status
+		}))
+		w.hub.On(onInfo, func(next http.HandlerFunc) http.HandlerFunc {
+			return func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("again") == "" {
+					fakehub.Redirect(official+r.URL.EscapedPath()+"?again=1")(nil)(rw, r)
+					return
+				}
+				next(rw, r)
+			}
+		})
+		w.good(ref)
+		w.calls(5, 2, 1)
+	})
+}
+
+func TestPacesBeforeItIsTold(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.Page = 1 // five entries and a directory: six calls after the first
+		left := 24
+		w.hub.On(fakehub.Match{Listener: "hub", Path: "/api/"}, fakehub.Head(func(status int, h http.Header) int {
+			h.Set("RateLimit", fmt.Sprintf(`"api";r=%d;t=240`, left))
+			h.Set("RateLimit-Policy", `"fixed window";"api";q=500;w=300`)
+			return status
+		}))
+		begin := time.Now()
+		w.good(ref)
+		log := w.hub.Log()
+		for k := 1; k < 6; k++ {
+			assert.Equal(t, 10*time.Second, log[k].At.Sub(log[k-1].At), "24 calls in 240 s")
+		}
+		assert.Contains(t, w.noticed(), "few api calls left")
+		assert.GreaterOrEqual(t, time.Since(begin), 50*time.Second)
+
+		left = 25 // a twentieth: nothing to save yet
+		w.hub.Forget()
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		begin = time.Now()
+		w.good(ref)
+		assert.Zero(t, time.Since(begin))
+	})
+}
+
+func TestWarningsOfTheHubAreShownOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Head(func(status int, h http.Header) int {
+			h.Add("X-HF-Warning", "topic; be careful")
+			h.Add("X-HF-Warning", "other; \u009b31mred")
+			return status
+		}))
+		w.good(ref)
+		assert.Equal(t, 1, strings.Count(w.noticed(), "be careful"))
+		assert.NotContains(t, w.noticed(), "\u009b")
+	})
+}
+
+// What is down, or no hub, does not keep what is here from being used: of the same commit, verified.
+func TestFallsBackToALocalCopy(t *testing.T) {
+	for _, s := range []fakehub.Switch{fakehub.Status(503), fakehub.Status(429), fakehub.Drop, fakehub.Status(200), silent} {
+		bubble(t, func(w *world) {
+			w.good(ref)
+			w.hub.On(fakehub.Match{Listener: "hub"}, s)
+			got := w.good(ref)
+			assert.Equal(t, LocalRef, got.From)
+			assert.Contains(t, w.noticed(), "the commit that it was at last is used")
+		})
+		bubble(t, func(w *world) { // no listing: single files are still known by their links
+			w.python(true, false, card, data)
+			w.hub.On(fakehub.Match{Listener: "hub"}, s)
+			w.good(ref)
+		})
+		bubble(t, func(w *world) {
+			w.python(true, false, card)
+			w.hub.On(fakehub.Match{Listener: "hub"}, s)
+			_, err := w.try(ref)
+			require.Error(t, err)
+			assert.NotEqual(t, Absent, classOf(err), "it says that the hub is down: %v", err)
+		})
+	}
+}
+
+// The failures of the catalogue that are the hub's.
+
+// F3: the dataset moved on the hub, and old bytes were served, or two nodes differed.
+func TestF03AMovedDatasetIsAnother(t *testing.T) {
+	bubble(t, func(w *world) {
+		first, old := w.good(ref), w.commit
+		before := w.files
+		w.put(content(300_000, 8)) // of the same size
+		second := w.good(ref)
+		assert.NotEqual(t, first.Commit, second.Commit)
+		assert.NotEqual(t, first.Files[0].SHA256, second.Files[0].SHA256)
+		w.files = before
+		assert.Equal(t, first.Files[0].SHA256, w.good(ref + "@" + old).Files[0].SHA256)
+	})
+}
+
+// F24: 429 for anonymous nodes, which share the budget of an address.
+func TestF24NodesThatShareAnAddress(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		w.hub.Forget()
+		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Status(429, "RateLimit", `"api";r=0;t=300`))
+		w.good(ref + "@" + w.commit) // pinned: nobody is asked
+		w.calls(0, 0, 0)
+		w.hub.Off()
+		for range 10 { // by name: one call each, and the listing is never asked for again
+			w.good(ref)
+		}
+		w.calls(10, 0, 0)
+		w.hub.On(onInfo, fakehub.Times(1, fakehub.Status(429, "RateLimit", `"api";r=0;t=299`)))
+		begin := time.Now()
+		w.good(ref)
+		assert.Equal(t, 300*time.Second, time.Since(begin))
+		w.hub.Off()
+		w.hub.On(onInfo, fakehub.Status(429))
+		w.root, w.home = t.TempDir(), t.TempDir()
+		w.env["HF_HOME"] = w.home
+		e := w.bad(ref, Unavailable, "429")
+		assert.Contains(t, e.Try, "HF_TOKEN")
+	})
+}
+
+// F25: a directory was taken for complete, because it was there.
+func TestF25ADirectoryIsNotASnapshot(t *testing.T) {
+	bubble(t, func(w *world) {
+		files := map[string]fakehub.File{"a.jsonl": {Data: content(5000, 1), LFS: true}, "b.jsonl": {Data: content(5000, 2), LFS: true}}
+		w.files, w.commit = files, w.hub.Commit(repoName, "main", files)
+		w.python(true, false, "a.jsonl") // as a download leaves it that was killed: reference, directory, the first file
+		w.env["HF_HUB_OFFLINE"] = "1"
+		_, err := w.try(ref)
+		assert.Equal(t, Absent, classOf(err))
+		assert.ErrorContains(t, err, "need not be all")
+		w.good(ref + "/a.jsonl")
+		_, err = w.try(ref + "/b.jsonl")
+		assert.Equal(t, Absent, classOf(err))
+
+		delete(w.env, "HF_HUB_OFFLINE")
+		s := w.good(ref)
+		require.Len(t, s.Files, 2)
+		assert.Equal(t, Network, s.Files[1].Source)
+	})
+}
+
+// F26: metadata was read from the newest snapshot of any corpus.
+func TestF26NothingIsReadFromAnotherSnapshot(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		old, before := w.commit, w.files
+		w.put(content(250_000, 8))
+		w.good(ref) // a newer one lies beside it
+		other := clone(w.files)
+		other[data] = fakehub.File{Data: content(1000, 9), LFS: true}
+		w.hub.Commit("other/corpus", "main", other)
+		w.env["HF_HUB_OFFLINE"] = "1"
+		_, err := w.try("hf://datasets/other/corpus")
+		assert.Equal(t, Absent, classOf(err), "another corpus is not taken in its place")
+		_, err = w.try(ref + "@" + strings.Repeat("1", 40))
+		assert.Equal(t, Absent, classOf(err), "nor another commit")
+		w.files = before
+		s := w.good(ref + "@" + old)
+		assert.Equal(t, old, s.Commit)
+	})
+}
+
+// F27: the offline flag of models kept the dataset from being downloaded.
+func TestF27OfflineIsForOneSource(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["TRANSFORMERS_OFFLINE"] = "1"
+		w.good(ref)
+	})
+	bubble(t, func(w *world) { // and a switch of the datasets' own wins over the common one
+		w.env["HF_HUB_OFFLINE"], w.env["HF_DATASETS_OFFLINE"] = "1", "0"
+		w.good(ref)
+	})
+	bubble(t, func(w *world) {
+		w.env["HF_DATASETS_OFFLINE"] = "1"
+		w.transport = forbidden{t}
+		e := w.bad(ref, Absent)
+		assert.Contains(t, e.Try, "HF_DATASETS_OFFLINE")
+	})
+}
+
+// Errors name the class of failure, and never a secret.
+func TestSecretsAreScrubbed(t *testing.T) {
+	for in, want := range map[string]string{
+		`Get "https://cdn/x?sig=secret": EOF`:   `Get "https://cdn/x?...": EOF`,
+		`https://user:secret@host/path`:         `https://...@host/path`,
+		`parse "https://h/p?a=secret&b=secret"`: `parse "https://h/p?..."`,
+		`nothing here`:                          `nothing here`,
+	} {
+		assert.Equal(t, want, scrub(in))
+	}
+	bubble(t, func(w *world) {
+		w.hub.On(onHead, fakehub.Set("Location", "https://cdn.test:8443/x?secret=1\x7f"))
+		_, err := w.try(ref)
+		require.Error(t, err)
+	})
+	bubble(t, func(w *world) {
+		w.hub.On(onFile, fakehub.Drop)
+		w.bad(ref, Unavailable, "cdn.test")
+	})
+}
+
+func TestWaitsForAnotherProcess(t *testing.T) {
+	bubble(t, func(w *world) {
+		locks := filepath.Join(w.home, "hub", ".locks", filepath.Base(w.place()))
+		never := func() (bool, error) { return false, nil }
+		lease, err := durable.Acquire(w.t.Context(), locks, w.files[data].ETag(), never, durable.Waiting{}, durable.Options{})
+		require.NoError(t, err)
+		o := w.options()
+		o.Waiting.Limit = -1
+		_, err = Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+		require.Error(t, err)
+		assert.ErrorIs(t, err, durable.ErrBusy)
+		assert.ErrorContains(t, err, data)
+
+		var done sync.WaitGroup
+		reports := 0
+		done.Go(func() {
+			o := w.options()
+			o.Waiting.Report = func(string, time.Duration) { reports++ }
+			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			if assert.NoError(t, err) {
+				assert.Equal(t, Network, s.Files[0].Source)
+				assert.NoError(t, s.Close())
+			}
+		})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Positive(t, reports)
+		require.NoError(t, lease.Release())
+		done.Wait()
+	})
+}
+
+// Files come several at a time, each once, in the order of the selection.
+func TestManyFiles(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.files = map[string]fakehub.File{}
+		for k := range 40 {
+			w.files[fmt.Sprintf("d/%02d.jsonl", k)] = fakehub.File{Data: content(1000+k, byte(k)), LFS: k%2 == 0}
+		}
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		var mu sync.Mutex
+		var done, total int64
+		r, err := Parse(ref)
+		require.NoError(t, err)
+		o := w.options()
+		o.Progress = func(n, of int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			done, total = done+n, of
+		}
+		s, err := Fetch(w.t.Context(), r, o)
+		require.NoError(t, err)
+		w.check(s)
+		for k, f := range s.Files {
+			assert.Equal(t, fmt.Sprintf("d/%02d.jsonl", k), f.Path)
+		}
+		assert.Equal(t, total, done)
+		assert.Equal(t, total, s.BytesNetwork)
+		require.NoError(t, s.Close())
+	})
+	bubble(t, func(w *world) { // one that fails ends it for all, and names the file
+		w.files = map[string]fakehub.File{}
+		for k := range 20 {
+			w.files[fmt.Sprintf("%02d.jsonl", k)] = fakehub.File{Data: content(1000+k, byte(k)), LFS: true}
+		}
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		w.hub.On(fakehub.Match{Path: "07.jsonl"}, fakehub.Refuse(404, "EntryNotFound", ""))
+		_, err := w.try(ref)
+		require.Error(t, err)
+		assert.ErrorContains(t, err, "07.jsonl")
+		assert.NoFileExists(t, w.place("refs", "main"))
+		assert.NoFileExists(t, w.place("trees", w.commit+".json"))
+	})
+}
+
+// Who waits for another download sees how far it is.
+func TestWaitersSeeProgress(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(20)))
+		var done sync.WaitGroup
+		done.Go(func() { _, err := w.try(ref); assert.NoError(t, err) })
+		time.Sleep(10500 * time.Millisecond)
+		var mu sync.Mutex
+		seen := int64(0)
+		o := w.options()
+		o.Progress = func(n, _ int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen += n
+		}
+		for _, process := range []string{"", "another"} {
+			done.Go(func() {
+				j := &job{Options: o, ref: Ref{Repo: repoName}, asked: "main", snap: &Snapshot{Repo: repoName, Revision: "main"}, process: process}
+				_, err := j.alone(w)
+				assert.NoError(t, err)
+			})
+		}
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		assert.GreaterOrEqual(t, seen, int64(2*13))
+		assert.Less(t, seen, int64(2*20))
+		mu.Unlock()
+		done.Wait()
+		assert.EqualValues(t, 600_000, seen)
+	})
+}
+
+// Sizes that no file has are not reckoned with.
+func TestAbsurdSizes(t *testing.T) {
+	for _, size := range []string{"9223372036854775807", "-1", "1e30", `"5"`} {
+		bubble(t, func(w *world) {
+			w.hub.On(onTree, func(http.HandlerFunc) http.HandlerFunc {
+				return func(rw http.ResponseWriter, _ *http.Request) {
+					fmt.Fprintf(rw, `[{"type": "file", "path": "traces.jsonl", "oid": %q, "size": %s}]`, strings.Repeat("a", 40), size)
+				}
+			})
+			_, err := w.try(ref)
+			require.Error(t, err)
+			assert.Contains(t, []Class{NotHub, NotFound}, classOf(err), "%v", err)
+			w.nothing()
+		})
+	}
+}
+
+// What resty and net/http do here, in the parts that this package leans on.
+func TestRestyStopsAtRedirects(t *testing.T) {
+	bubble(t, func(w *world) {
+		s, err := Lookup(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings()
+		require.NoError(t, err)
+		s.token = "hf_abc"
+		c := newClient(s, w.options())
+		at := c.address("/datasets/" + repoName + "/resolve/main/" + data)
+		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, class: "resolvers"})
+		require.NoError(t, err)
+		assert.Equal(t, 302, r.status)
+		assert.NotEmpty(t, r.header.Get("Location"))
+		r.drop()
+		r, err = c.once(w.t.Context(), request{method: "GET", url: at, class: "resolvers"})
+		require.NoError(t, err)
+		text, err := io.ReadAll(r.body)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "Redirecting", "the body can be read")
+		r.drop()
+		assert.Len(t, w.hub.Log(), 2, "one request each")
+		assert.Panics(t, func() {
+			_, _ = c.once(w.t.Context(), request{method: "GET", url: mustParse(w.hub.OtherURL)})
+		}, "the token has one origin")
+		c.close()
+	})
+}

@@ -1,0 +1,104 @@
+package fakehub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// memory is a listener without a network.
+type memory struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error {
+	m.once.Do(func() { close(m.done) })
+	return nil
+}
+
+func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
+
+func (m *memory) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case m.conns <- theirs:
+		return ours, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Memory makes the hub reachable inside this process alone, and returns the way there. It is called inside the bubble
+// whose clock the hub is to have. Its addresses are https, though nothing is encrypted.
+func (h *Hub) Memory() *http.Transport {
+	h.HubURL, h.CDNURL, h.OtherURL = "https://hub.test", "https://cdn.test:8443", "https://hub.test:8444"
+	listeners := map[string]*memory{}
+	for _, l := range []struct {
+		addr, name string
+		serve      http.HandlerFunc
+	}{{"hub.test:443", "hub", h.serveHub}, {"cdn.test:8443", "cdn", h.serveCDN}, {"cdn2.test:8443", "cdn", h.serveCDN}, {"hub.test:8444", "other", h.serveHub}} {
+		m := &memory{conns: make(chan net.Conn), done: make(chan struct{})}
+		listeners[l.addr] = m
+		h.serve(m, l.name, l.serve)
+	}
+	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
+		if m := listeners[addr]; m != nil {
+			return m.dial(ctx)
+		}
+		return nil, fmt.Errorf("there is no %s here", addr)
+	}
+	t := &http.Transport{DialContext: dial, DialTLSContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
+	h.close = append(h.close, t.CloseIdleConnections)
+	return t
+}
+
+// Listen makes the hub reachable over the loopback interface: the hub as 127.0.0.1, the CDN as localhost.
+func (h *Hub) Listen() error {
+	for _, l := range []struct {
+		host, name string
+		url        *string
+		serve      http.HandlerFunc
+	}{{"127.0.0.1", "hub", &h.HubURL, h.serveHub}, {"localhost", "cdn", &h.CDNURL, h.serveCDN}, {"127.0.0.1", "other", &h.OtherURL, h.serveHub}} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		*l.url = fmt.Sprintf("http://%s:%d", l.host, listener.Addr().(*net.TCPAddr).Port)
+		h.serve(listener, l.name, l.serve)
+	}
+	return nil
+}
+
+func (h *Hub) serve(l net.Listener, name string, serve http.HandlerFunc) {
+	s := &http.Server{Handler: h.handler(name, serve), ErrorLog: log.New(io.Discard, "", 0)}
+	h.servers = append(h.servers, s)
+	h.serving.Go(func() { _ = s.Serve(l) }) // until Close
+}
+
+// Close ends all connections.
+func (h *Hub) Close() {
+	for _, f := range h.close {
+		f()
+	}
+	for _, s := range h.servers {
+		_ = s.Close()
+	}
+	h.serving.Wait()
+}

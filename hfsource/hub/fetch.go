@@ -1,0 +1,808 @@
+// Package hub brings datasets from the Hugging Face hub to disk: pinned to a commit, verified, resumed, in the layout of
+// the hub's own cache, so that the Python tools find them and what they have fetched is not fetched again.
+//
+// Fetch is all of it. ref.go reads what is asked for; env.go the variables that the Python tools have, too; client.go makes
+// requests (pace.go when); metadata.go asks for commits, listings and addresses; select.go decides which files are the data;
+// store.go is the cache on disk; download.go brings one file.
+//
+// No byte counts before its digest is right: sha256 for what lies in LFS, git's own digest for the rest. What the server
+// names, be it a path, a digest or an address, is hostile until it was checked.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// Options are what Fetch needs besides the reference. The zero value works.
+type Options struct {
+	// CacheRoot is the cache root of agentx: hub/ below it is used where the hub's own cache cannot be written. It may be "".
+	CacheRoot string
+	// Lazy leaves LFS files that are there unread and unopened, but for their size: who reads them holds what they give
+	// against SHA256. Otherwise every file is read.
+	Lazy bool
+	// Workers is how many files are downloaded at a time; 0 is 4.
+	Workers int
+	// Version of the program, for the User-Agent.
+	Version string
+
+	// Progress is called as bytes arrive or are found, from several goroutines, with their number and that of all; may be nil.
+	Progress func(n, total int64)
+	// Resolved is called once, when the commit is known; may be nil.
+	Resolved func(*Snapshot)
+	// Notice is called with what a person should know: waits, copies that are not used; may be nil.
+	Notice func(format string, args ...any)
+	// Waiting says how to wait for another process that downloads the same.
+	Waiting durable.Waiting
+
+	// Env finds variables of the environment; nil is os.LookupEnv.
+	Env Lookup
+	// Transport carries requests; nil is the network.
+	Transport http.RoundTripper
+	// Rand gives numbers in [0, 1) for the spread of waits; nil is math/rand.
+	Rand func() float64
+	// Durable replaces parts of the disk in tests.
+	Durable durable.Options
+}
+
+// deadline ends a job, whatever it waits for.
+const deadline = 24 * time.Hour
+
+// Sources of a file.
+const (
+	Network = "network" // downloaded now
+	Cache   = "cache"   // was there, fetched by agentx before
+	Adopted = "adopted" // was there, fetched by another program
+)
+
+// File is one file of a snapshot, on disk.
+type File struct {
+	Path   string // in the repository
+	File   string // on disk
+	Size   int64  // bytes
+	SHA256 string // hex, of the content; "" for a file that git holds and that was not read
+	ETag   string // what the hub calls it: SHA256, or git's digest
+	Source string // Network, Cache or Adopted
+
+	open func() (*os.File, error)
+	kept *os.File // the descriptor that was hashed
+}
+
+// Content is an open file, which can be read in any order.
+type Content interface {
+	io.ReadCloser
+	io.ReaderAt
+}
+
+// section is the content of a descriptor that stays open.
+type section struct{ *io.SectionReader }
+
+func (section) Close() error { return nil }
+
+// Open returns the content: of the very descriptor that was hashed, where one was. It is valid until Snapshot.Close.
+func (f *File) Open() (Content, error) {
+	if f.kept != nil {
+		return section{io.NewSectionReader(f.kept, 0, f.Size)}, nil
+	}
+	return f.open()
+}
+
+// How a revision was resolved.
+const (
+	Now      = "resolved now"
+	LocalRef = "from the local ref"
+	Pinned   = "pinned" // it is a commit
+)
+
+// Snapshot is a dataset at a commit.
+type Snapshot struct {
+	Repo       string    // as asked for
+	RenamedTo  string    // what the hub calls it now, if that is another name
+	Revision   string    // as asked for; "main" where nothing was
+	Commit     string    // 40 hex digits
+	ResolvedAt time.Time // when the hub named the commit, or the local ref was written
+	From       string    // Now, LocalRef or Pinned
+	Files      []File    // the data, in order
+	// BytesNetwork is what arrived of the content of Files, what arrived twice twice.
+	BytesNetwork int64
+
+	stores []*store
+}
+
+// Name is the shown name of a file: hf://datasets/REPO@<12 hex digits>/PATH.
+func (s *Snapshot) Name(path string) string {
+	return prefix + s.Repo + "@" + s.Commit[:12] + "/" + path
+}
+
+// Report is the line that says what is used.
+func (s *Snapshot) Report() string {
+	how := s.From
+	if s.From == LocalRef {
+		how += ", age " + ago(time.Since(s.ResolvedAt))
+	}
+	name := s.Repo
+	if s.RenamedTo != "" {
+		name += " (now " + s.RenamedTo + ")"
+	}
+	return fmt.Sprintf("dataset %s @ %s -> %s (%s)", name, s.Revision, s.Commit[:12], how)
+}
+
+// Close gives descriptors back.
+func (s *Snapshot) Close() error {
+	var errs []error
+	for k := range s.Files {
+		if f := s.Files[k].kept; f != nil {
+			errs = append(errs, f.Close())
+			s.Files[k].kept = nil
+		}
+	}
+	for _, st := range s.stores {
+		st.close()
+	}
+	s.stores = nil
+	return errors.Join(errs...)
+}
+
+// job is one call of Fetch.
+type job struct {
+	Options
+	settings
+	ref    Ref
+	c      *client
+	stores []*store // where to look, in order
+	snap   *Snapshot
+	tree   *tree // nil where only single files are known
+	known  bool  // the listing was there before, and ours
+	card   *File // README.md, if it was read
+	asked  string
+	total  int64 // bytes of the files
+	// process tells apart, in tests, what processes do not share.
+	process string
+
+	mu    sync.Mutex
+	write *store // where to write; nil as long as nothing was
+}
+
+// Fetch brings the data files of a dataset to disk, or the one file that the reference names, and returns them verified.
+// Everything is of one commit, to which the revision is resolved once. Its errors are *Error, or those of the context.
+func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
+	j := &job{Options: o, ref: r, asked: r.asked(), snap: &Snapshot{Repo: r.Repo, Revision: r.asked()}}
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, &Error{Class: Unavailable, Text: fmt.Sprintf("not done within %s", deadline), Try: "the same again: it goes on from there"})
+	defer cancel()
+	if err := j.setUp(); err != nil {
+		return nil, j.explain(err, "")
+	}
+	defer j.c.close()
+	j.snap.stores = j.stores
+	if err := j.run(ctx); err != nil {
+		return nil, errors.Join(err, j.snap.Close())
+	}
+	return j.snap, nil
+}
+
+func (j *job) setUp() (err error) {
+	if j.Env == nil {
+		j.Env = os.LookupEnv
+	}
+	if j.Rand == nil {
+		j.Rand = rand.Float64
+	}
+	if j.Notice == nil {
+		j.Notice = func(string, ...any) {}
+	}
+	if j.Progress == nil {
+		j.Progress = func(int64, int64) {}
+	}
+	if j.settings, err = j.Env.settings(); err != nil {
+		return err
+	}
+	if j.Transport == nil {
+		j.Transport = newTransport()
+	}
+	if j.offline != "" {
+		j.Transport = closed{}
+	}
+	j.c = newClient(j.settings, j.Options)
+	var dirs []string
+	if j.cache != "" {
+		dirs = append(dirs, j.cache)
+	}
+	if j.CacheRoot != "" {
+		dirs = append(dirs, filepath.Join(j.CacheRoot, "hub"))
+	}
+	for _, dir := range slices.Compact(dirs) {
+		j.stores = append(j.stores, openStore(dir, j.ref.Repo, j.Durable))
+	}
+	if len(j.stores) == 0 {
+		return &Error{Class: Local, Text: "there is no place for downloads: no HF_HUB_CACHE, no HF_HOME, no home directory", Try: "HF_HUB_CACHE=DIR"}
+	}
+	return nil
+}
+
+// closed is the transport of offline work: it opens nothing.
+type closed struct{}
+
+func (closed) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("offline")
+}
+
+// explain completes an error with repository, revision and file.
+func (j *job) explain(err error, file string) error {
+	var e *Error
+	if err == nil || !errors.As(err, &e) {
+		if err == nil || errors.Is(err, context.Canceled) {
+			return err
+		}
+		e = &Error{Class: Local, Text: "it cannot be fetched", Err: err}
+		if errors.Is(err, durable.ErrBusy) {
+			e.Text, e.Try = "it is being downloaded", "wait for that one: without --no-wait, or with a longer --wait"
+		}
+	}
+	c := *e
+	if c.Repo == "" {
+		c.Repo, c.Revision = j.ref.Repo, j.asked
+		if j.snap.Commit != "" && j.snap.From != Pinned {
+			c.Revision += " (" + j.snap.Commit[:12] + ")"
+		}
+	}
+	if c.File == "" {
+		c.File = file
+	}
+	c.Try = strings.ReplaceAll(c.Try, "/datasets/REPO", "/datasets/"+j.name())
+	c.Try = strings.ReplaceAll(c.Try, "OWNER/NAME", j.ref.Repo)
+	return &c
+}
+
+// name is what the hub calls the repository, as far as that is known.
+func (j *job) name() string {
+	if j.snap.RenamedTo != "" {
+		return j.snap.RenamedTo
+	}
+	return j.ref.Repo
+}
+
+func (j *job) run(ctx context.Context) error {
+	if err := j.resolve(ctx); err != nil {
+		return j.explain(err, "")
+	}
+	if j.Resolved != nil {
+		j.Resolved(j.snap)
+	}
+	if err := j.list(ctx); err != nil {
+		return j.explain(err, "")
+	}
+	paths, err := choose(j.ref, &listing{ctx, j})
+	if err != nil {
+		return j.explain(j.offlineText(err), "")
+	}
+	for _, path := range paths {
+		e, err := j.entry(path)
+		if err != nil {
+			return j.explain(err, path)
+		}
+		j.total += max(e.Size, 0)
+	}
+	if err := j.obtainAll(ctx, paths); err != nil {
+		return err
+	}
+	return j.explain(j.settle(), "")
+}
+
+// resolve finds the commit.
+func (j *job) resolve(ctx context.Context) error {
+	s := j.snap
+	if commitForm.MatchString(j.ref.Revision) {
+		s.Commit, s.From, s.ResolvedAt = j.ref.Revision, Pinned, time.Now()
+		return nil
+	}
+	if j.offline != "" {
+		if j.localRef() {
+			return nil
+		}
+		return &Error{Class: Absent, Text: "offline, and the cache does not say which commit that is", Try: "once without " + j.offline + ", or @COMMIT"}
+	}
+	got, err := resolving.do(ctx, j.key(j.asked), nil, func() (resolved, error) { return j.c.revision(ctx, j.ref.Repo, j.asked) })
+	if err == nil {
+		s.Commit, s.From, s.ResolvedAt = got.commit, Now, time.Now()
+		j.rename(got.repo)
+		return nil
+	}
+	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil && j.localRef() {
+		j.Notice("%s @ %s: %v: the commit that it was at last is used", j.ref.Repo, j.asked, err)
+		return nil
+	}
+	return err
+}
+
+var (
+	resolving flights[resolved]
+	listings  flights[listed]
+	fetching  flights[struct{}]
+)
+
+type listed struct {
+	tree *tree
+	repo string
+}
+
+// key tells what goroutines of this process may share.
+func (j *job) key(what string) string {
+	return strings.Join([]string{j.process, j.endpoint.String(), j.c.token, j.stores[0].dir, j.CacheRoot, j.ref.Repo, what}, "\n")
+}
+
+// rename notes that the hub calls the repository by another name.
+func (j *job) rename(repo string) {
+	if repo != "" && repo != j.ref.Repo {
+		j.snap.RenamedTo = repo
+	}
+}
+
+// localRef takes the commit that a revision was at when it was last asked: the latest of all places.
+func (j *job) localRef() bool {
+	s := j.snap
+	for _, st := range j.stores {
+		if commit, at, ok := st.ref(j.asked); ok && (s.Commit == "" || at.After(s.ResolvedAt)) {
+			s.Commit, s.From, s.ResolvedAt = commit, LocalRef, at
+		}
+	}
+	return s.Commit != ""
+}
+
+// list finds the files of the commit: the listing on disk, or the hub's. Where there is neither, single files can still be
+// found by their links.
+func (j *job) list(ctx context.Context) error {
+	for _, st := range j.stores {
+		if t, ok := st.tree(j.snap.Commit); ok {
+			j.tree = t
+			if j.known = t.Writer == treeWriter; j.known {
+				break
+			}
+		}
+	}
+	if j.tree != nil || j.offline != "" {
+		return nil
+	}
+	got, err := listings.do(ctx, j.key(j.snap.Commit), nil, func() (listed, error) {
+		t, repo, err := j.c.tree(ctx, j.name(), j.snap.Commit)
+		return listed{t, repo}, err
+	})
+	if err == nil {
+		j.tree = got.tree
+		j.rename(got.repo)
+		return nil
+	}
+	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil {
+		if _, chooseErr := choose(j.ref, &listing{ctx, j}); chooseErr == nil { // all that is asked for is linked
+			j.Notice("%s: %v: the files of commit %s that are here are used", j.ref.Repo, err, j.snap.Commit[:12])
+			return nil
+		}
+	}
+	return err
+}
+
+// entry returns what is known of a file before it is opened.
+func (j *job) entry(path string) (entry, error) {
+	if j.tree != nil {
+		e := j.tree.Files[path]
+		if err := e.check(); err != nil {
+			return e, &Error{Class: NotHub, File: path, Text: "the listing gives it " + err.Error(), Try: "look for a proxy in between, and at HF_ENDPOINT"}
+		}
+		return e, nil
+	}
+	for _, st := range j.stores {
+		etag, ok := st.linked(j.snap.Commit, path)
+		if !ok {
+			continue
+		}
+		if info, ok := st.size(etag); ok {
+			if len(etag) == 64 {
+				return entry{SHA256: etag, Size: info.Size()}, nil
+			}
+			return entry{BlobID: etag, Size: info.Size()}, nil
+		}
+	}
+	return entry{}, &Error{Class: Absent, File: path, Text: "it is not in the cache"}
+}
+
+// listing is what choose sees of a job.
+type listing struct {
+	ctx context.Context
+	*job
+}
+
+func (l *listing) complete() (*tree, bool) { return l.tree, l.tree != nil }
+
+func (l *listing) has(path string) bool {
+	if l.tree != nil {
+		_, ok := l.tree.Files[path]
+		return ok
+	}
+	if checkPath(path) != nil {
+		return false
+	}
+	_, err := l.entry(path)
+	return err == nil
+}
+
+func (l *listing) card() ([]byte, bool, error) {
+	if !l.has(card) {
+		return nil, false, nil
+	}
+	e, err := l.entry(card)
+	if err != nil {
+		return nil, false, err
+	}
+	if e.Size > maxCard {
+		return nil, false, &Error{Class: Refused, File: card, Text: fmt.Sprintf("it has more than %d bytes", maxCard), Try: "name the file: hf://datasets/OWNER/NAME/PATH"}
+	}
+	f, err := l.obtain(l.ctx, card, true)
+	if err != nil {
+		return nil, false, l.explain(err, card)
+	}
+	defer func() { _ = f.kept.Close() }()
+	l.job.card = f
+	r, err := f.Open()
+	if err != nil {
+		return nil, false, local(card, err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, false, local(card, err)
+	}
+	return text, true, nil
+}
+
+// offlineText completes the refusal of what is not here.
+func (j *job) offlineText(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Class != Absent {
+		return err
+	}
+	c := *e
+	if c.Text += fmt.Sprintf(": commit %s", j.snap.Commit); j.offline != "" {
+		c.Text, c.Try = "offline, and "+c.Text, "once without "+j.offline
+	}
+	return &c
+}
+
+// obtainAll brings the files, several at a time. The first failure ends it for all.
+func (j *job) obtainAll(ctx context.Context, paths []string) error {
+	workers := j.Workers
+	if workers <= 0 {
+		workers = 4
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	j.snap.Files = make([]File, len(paths))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(workers, len(paths)) {
+		running.Go(func() {
+			for k := int(next.Add(1)) - 1; k < len(paths) && ctx.Err() == nil; k = int(next.Add(1)) - 1 {
+				f, err := j.obtain(ctx, paths[k], false)
+				if err != nil {
+					cancel(j.explain(err, paths[k]))
+					return
+				}
+				j.snap.Files[k] = *f
+			}
+		})
+	}
+	running.Wait()
+	return j.explain(context.Cause(ctx), "")
+}
+
+// progress tells how much of one file is there, whatever was lost on the way.
+type progress struct {
+	j    *job
+	size int64
+	told int64
+}
+
+func (p *progress) at(n int64) {
+	if n = min(n, p.size); n > p.told {
+		p.j.Progress(n-p.told, p.j.total)
+		p.told = n
+	}
+}
+
+// watch looks how far another one's download is.
+func (p *progress) watch(st *store, e entry) {
+	if info, err := st.root().Lstat(st.in("blobs", e.etag()+incomplete)); err == nil {
+		p.at(min(info.Size(), e.Size-1))
+	}
+}
+
+// obtain returns one file: what is there if its content is right, else a download.
+func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error) {
+	e, err := j.entry(path)
+	if err != nil {
+		return nil, j.offlineText(err)
+	}
+	p := &progress{j: j, size: e.Size}
+	if plain {
+		p.size = 0
+	}
+	var bad []fs.FileInfo // blobs that are there and are not what their name says
+	for range 3 {
+		f, found, err := j.adopt(ctx, path, e, p, plain)
+		if f != nil || err != nil {
+			return f, err
+		}
+		bad = append(bad, found...)
+		if j.offline != "" || j.tree == nil {
+			return nil, j.offlineText(&Error{Class: Absent, Text: "it is not in the cache"})
+		}
+		if f, err = j.download(ctx, path, e, p, plain, bad); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, &Error{Class: Mismatch, Text: "others are downloading it, and what they leave is not what the hub names: " + e.etag(), Try: "again, when no other process is at it"}
+}
+
+// adopt takes a file that is there, in the first place that has it whole. Bad lists what is there and is wrong.
+func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plain bool) (f *File, bad []fs.FileInfo, err error) {
+	for _, st := range j.stores {
+		if j.Lazy && e.SHA256 != "" && !plain {
+			if info, ok := st.size(e.etag()); ok && info.Size() == e.Size {
+				p.at(e.Size)
+				at := st.place(j.snap.Commit, path, e.etag())
+				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
+					open: func() (*os.File, error) {
+						f, _, err := st.open("blobs", e.etag())
+						return f, err
+					}}, nil, nil
+			}
+		}
+		file, at, err := st.blob(j.snap.Commit, path, e.etag())
+		if err != nil {
+			if !absent(err) {
+				j.Notice("%s: the copy in %s is not used: %v", path, st.dir, err)
+			}
+			continue
+		}
+		size, sum, err := j.verify(ctx, file, e, p)
+		if err == nil {
+			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
+		}
+		if info, err := file.Stat(); err == nil {
+			bad = append(bad, info)
+		}
+		_ = file.Close()
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		j.Notice("%s: the copy %s is not used: %v", path, at, err)
+	}
+	return nil, bad, nil
+}
+
+// found tells who has fetched what was there.
+func (j *job) found(st *store) string {
+	if j.known || st != j.stores[0] {
+		return Cache
+	}
+	return Adopted
+}
+
+// verify reads a file and holds it against its digest.
+func (j *job) verify(ctx context.Context, f *os.File, e entry, p *progress) (size int64, sum string, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, "", err
+	}
+	if info.Size() != e.Size {
+		return 0, "", fmt.Errorf("hash mismatch: it has %d bytes, the hub names %d", info.Size(), e.Size)
+	}
+	sums := newSums(e)
+	r := io.NewSectionReader(f, 0, e.Size)
+	size, err = io.CopyBuffer(sums, told{ended{ctx, r}, p}, make([]byte, 1<<20))
+	switch {
+	case err != nil:
+		return 0, "", err
+	case sums.etag() != e.etag():
+		return 0, "", fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.etag(), e.etag())
+	}
+	return size, sums.content(), nil
+}
+
+// told is a reader that tells how far it is.
+type told struct {
+	r ended
+	p *progress
+}
+
+func (t told) Read(b []byte) (int, error) {
+	n, err := t.r.Read(b)
+	if n > 0 {
+		at, _ := t.r.r.(*io.SectionReader).Seek(0, io.SeekCurrent)
+		t.p.at(at)
+	}
+	return n, err
+}
+
+// writable returns the place to write to: the hub's cache, or if nothing can be written there the one below the cache root.
+func (j *job) writable() (*store, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.write != nil {
+		return j.write, nil
+	}
+	var errs []error
+	for k, st := range j.stores {
+		err := st.prepare()
+		if err == nil {
+			if k > 0 {
+				j.Notice("nothing can be written in %s (%v): downloads go to %s", j.stores[0].dir, errs[0], st.dir)
+			}
+			j.write = st
+			st.sweep()
+			return st, nil
+		}
+		errs = append(errs, fmt.Errorf("%s cannot be written: %w", st.dir, err))
+		if !unwritable(err) {
+			break
+		}
+	}
+	return nil, &Error{Class: Local, Text: "no cache for the download", Err: errors.Join(errs...), Try: "HF_HUB_CACHE=DIR, or --cache DIR, of a directory that you may write to"}
+}
+
+// download brings a file that is not there. One goroutine and one process do it; for the others f is nil, and they look
+// again.
+func (j *job) download(ctx context.Context, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (f *File, err error) {
+	st, err := j.writable()
+	if err != nil {
+		return nil, err
+	}
+	watch := func() { p.watch(st, e) }
+	_, err = fetching.do(ctx, strings.Join([]string{j.process, st.dir, st.repo, e.etag()}, "\n"), watch, func() (struct{}, error) {
+		f, err = j.lease(ctx, st, path, e, p, plain, bad)
+		return struct{}{}, err
+	})
+	if errors.Is(err, durable.ErrLost) {
+		j.Notice("%s: the download was taken over by another process", path)
+		return nil, nil
+	}
+	return f, err
+}
+
+// lease downloads a file under the lease on its blob; f is nil when another process has done so.
+func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (f *File, err error) {
+	waited := false
+	waiting := durable.Waiting{Limit: j.Waiting.Limit, Report: func(holder string, d time.Duration) {
+		waited = true
+		p.watch(st, e)
+		if j.Waiting.Report != nil {
+			j.Waiting.Report(holder, d)
+		}
+	}}
+	made := func() (bool, error) {
+		info, ok := st.size(e.etag())
+		return ok && info.Size() == e.Size && !slices.ContainsFunc(bad, func(b fs.FileInfo) bool { return os.SameFile(info, b) }), nil
+	}
+	lease, err := durable.Acquire(ctx, st.locks(), e.etag(), made, waiting, j.Durable)
+	if err != nil || lease == nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	if _, there := st.size(e.etag()); there {
+		j.Notice("%s: %s is replaced by what the hub has", path, st.path("blobs", e.etag()))
+	}
+	d := &download{c: j.c, s: st, repo: j.name(), commit: j.snap.Commit, path: path, want: e, plain: plain, lease: lease,
+		suspect: waited, at: p.at, arrived: func(n int64) {
+			if !plain {
+				j.mu.Lock()
+				j.snap.BytesNetwork += n
+				j.mu.Unlock()
+			}
+		}}
+	file, sum, err := d.run(lease.Context())
+	if err != nil {
+		if cause := context.Cause(lease.Context()); cause != nil && ctx.Err() == nil {
+			err = cause // the lease was lost
+		}
+		return nil, err
+	}
+	if err := st.link(j.snap.Commit, path, e.etag()); err != nil {
+		return nil, errors.Join(local("the snapshot", err), file.Close())
+	}
+	return &File{Path: path, File: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: sum, ETag: e.etag(), Source: Network, kept: file}, nil
+}
+
+// settle notes what is now complete: links of what was there, the listing, and last of all the reference.
+func (j *job) settle() error {
+	if j.offline != "" || j.tree == nil {
+		return nil
+	}
+	st := j.write
+	if st == nil {
+		if j.noted() {
+			if j.snap.From == Now {
+				j.holder().touch(j.asked)
+			}
+			return nil
+		}
+		var err error
+		if st, err = j.writable(); err != nil {
+			j.Notice("what was found cannot be noted: %v", err)
+			return nil // all is there and verified
+		}
+	}
+	for _, f := range j.used() {
+		if info, ok := st.size(f.ETag); ok && info.Size() == f.Size {
+			if err := st.link(j.snap.Commit, f.Path, f.ETag); err != nil {
+				return local("the snapshot", err)
+			}
+			f.File = st.place(j.snap.Commit, f.Path, f.ETag)
+		}
+	}
+	if _, ok := st.tree(j.snap.Commit); !ok {
+		if data, ok := j.tree.encode(); ok {
+			if err := st.write(data, "trees", j.snap.Commit+".json"); err != nil {
+				return local("the listing", err)
+			}
+		}
+	}
+	if j.snap.From == Now {
+		if err := st.setRef(j.asked, j.snap.Commit); err != nil { // only work without the network needs it
+			j.Notice("that %s is at commit %s cannot be noted: %v", j.asked, j.snap.Commit, err)
+		}
+	}
+	return nil
+}
+
+// used lists the files of the snapshot, and the card.
+func (j *job) used() (list []*File) {
+	if j.card != nil {
+		list = append(list, j.card)
+	}
+	for k := range j.snap.Files {
+		list = append(list, &j.snap.Files[k])
+	}
+	return list
+}
+
+// noted reports whether nothing is left to be written down: listing and reference are there, and links to all files.
+func (j *job) noted() bool {
+	st := j.holder()
+	if st == nil {
+		return false
+	}
+	for _, f := range j.used() {
+		if etag, ok := st.linked(j.snap.Commit, f.Path); ok && etag == f.ETag {
+			continue
+		}
+		if strings.HasPrefix(f.File, st.path("snapshots")+string(filepath.Separator)) {
+			continue // a copy in place of a link
+		}
+		return false
+	}
+	return true
+}
+
+// holder is the place whose listing and reference are those of the snapshot.
+func (j *job) holder() *store {
+	for _, st := range j.stores {
+		if _, ok := st.tree(j.snap.Commit); !ok {
+			continue
+		}
+		if commit, _, ok := st.ref(j.asked); j.snap.From != Now || ok && commit == j.snap.Commit {
+			return st
+		}
+	}
+	return nil
+}

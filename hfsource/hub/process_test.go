@@ -1,0 +1,267 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/hfsource/hub/fakehub"
+)
+
+// Tests with processes and kills: the fake behind real sockets, and this binary as the client.
+
+// childEnv, when set, makes a process of this binary fetch the reference that it holds.
+const childEnv = "AGENTX_HUB_CHILD"
+
+func child() int {
+	r, err := Parse(os.Getenv(childEnv))
+	if err == nil {
+		var s *Snapshot
+		if s, err = Fetch(context.Background(), r, Options{Version: "test", CacheRoot: os.Getenv("AGENTX_CACHE")}); err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(s)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// sockets returns a world whose hub is behind real sockets.
+func sockets(t *testing.T) *world {
+	w := &world{t: t, hub: fakehub.New(), home: t.TempDir(), root: t.TempDir()}
+	require.NoError(t, w.hub.Listen())
+	t.Cleanup(w.hub.Close)
+	w.env = map[string]string{"HF_HOME": w.home, "HF_ENDPOINT": w.hub.HubURL, "AGENTX_CACHE": w.root}
+	w.files = map[string]fakehub.File{"README.md": {Data: []byte(cardText)}, data: {Data: content(3_000_000, 1), LFS: true}}
+	w.commit = w.hub.Commit(repoName, "main", w.files)
+	w.transport = &http.Transport{}
+	t.Cleanup(w.transport.(*http.Transport).CloseIdleConnections)
+	return w
+}
+
+// start starts a process that fetches.
+func (w *world) start(input string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+input, "GOCOVERDIR="+w.root)
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	require.NoError(w.t, cmd.Start())
+	return cmd, &out, &problems
+}
+
+func TestProcessesCauseOneDownload(t *testing.T) {
+	w := sockets(t)
+	var done sync.WaitGroup
+	var mu sync.Mutex
+	network := int64(0)
+	for range 8 {
+		cmd, out, problems := w.start(ref)
+		done.Go(func() {
+			if !assert.NoError(t, cmd.Wait(), problems) {
+				return
+			}
+			var s Snapshot
+			assert.NoError(t, json.Unmarshal(out.Bytes(), &s))
+			assert.Equal(t, fakehub.Digest(w.files[data].Data), s.Files[0].SHA256)
+			mu.Lock()
+			network += s.BytesNetwork
+			mu.Unlock()
+		})
+	}
+	done.Wait()
+	assert.EqualValues(t, len(w.files[data].Data), network)
+	api, resolvers, cdn := w.hub.Calls()
+	assert.Equal(t, 1, cdn, w.story())
+	assert.Equal(t, 2, resolvers)
+	assert.LessOrEqual(t, api, 16)
+	assert.Empty(t, leftovers(t, w.home))
+	w.good(ref)
+}
+
+// whole checks that what a killed process left is not taken for more than it is.
+func (w *world) whole() {
+	w.t.Helper()
+	if b, err := os.ReadFile(w.blob()); err == nil {
+		require.Equal(w.t, w.files[data].ETag(), fakehub.Digest(b), "half a blob under the name of a whole one")
+	} else {
+		require.NoFileExists(w.t, w.place("snapshots", w.commit, data))
+	}
+	if _, err := os.Stat(w.place("refs", "main")); err == nil {
+		require.FileExists(w.t, w.place("snapshots", w.commit, data))
+	}
+	w.env["HF_HUB_OFFLINE"] = "1"
+	defer delete(w.env, "HF_HUB_OFFLINE")
+	if s, err := w.try(ref); err == nil {
+		w.check2(s)
+	}
+}
+
+// Killed at every stage, as the hub sees them.
+func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
+	for name, c := range map[string]struct {
+		at fakehub.Match
+		s  func(kill func()) fakehub.Switch
+	}{
+		"revision": {onInfo, killAt(0)}, "listing": {onTree, killAt(0)}, "card": {fakehub.Match{Path: "/README.md"}, killAt(0)}, "head": {onHead, killAt(0)},
+		"first byte": {onFile, killAt(0)}, "middle": {onFile, killAt(1_500_000)}, "last byte": {onFile, killAt(2_999_999)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := sockets(t)
+			var cmd *exec.Cmd
+			started := make(chan bool)
+			w.hub.On(c.at, fakehub.Times(1, c.s(func() {
+				<-started
+				for name == "middle" { // what was sent need not have arrived
+					if info, err := os.Stat(w.blob() + incomplete); err == nil && info.Size() == 1_500_000 {
+						break
+					}
+					time.Sleep(time.Millisecond)
+				}
+				_ = cmd.Process.Kill() // it may be gone
+			})))
+			cmd, _, _ = w.start(ref)
+			close(started)
+			require.Error(t, cmd.Wait())
+			w.whole()
+			w.hub.Forget()
+			s := w.good(ref)
+			if name == "middle" {
+				assert.EqualValues(t, 1_500_000, s.BytesNetwork, "it went on from there")
+			}
+		})
+	}
+}
+
+// killAt calls kill before the byte n of a body, and never sends it.
+func killAt(n int64) func(func()) fakehub.Switch {
+	return func(kill func()) fakehub.Switch {
+		return func(next http.HandlerFunc) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				if n == 0 {
+					kill()
+					<-r.Context().Done()
+					return
+				}
+				fakehub.Slice(n, func() {
+					kill()
+					<-r.Context().Done()
+				})(next)(w, r)
+			}
+		}
+	}
+}
+
+// Killed at random, again and again, until one gets through.
+func TestLongKilledAtRandom(t *testing.T) {
+	if os.Getenv("AGENTX_LONG") == "" {
+		t.Skip("takes a minute or more: AGENTX_LONG=1")
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	kills := 0
+	for round := range 8 {
+		w := sockets(t)
+		w.files[data] = fakehub.File{Data: content(60_000_000, byte(round)), LFS: true}
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		for range 20 {
+			cmd, _, problems := w.start(ref)
+			timer := time.AfterFunc(time.Duration(random.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			err := cmd.Wait()
+			timer.Stop()
+			if err == nil {
+				break
+			}
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal(), problems)
+			kills++
+			w.whole()
+		}
+		w.good(ref)
+	}
+	t.Logf("%d kills", kills)
+}
+
+// Python's client and this one, on one cache: what each has fetched the other uses. It needs huggingface_hub, in the
+// environment of the Python that HUB_REFERENCE_PYTHON names: make test-hub-reference.
+func TestReferenceClient(t *testing.T) {
+	python := os.Getenv("HUB_REFERENCE_PYTHON")
+	if python == "" {
+		t.Skip("needs huggingface_hub: make test-hub-reference")
+	}
+	run := func(w *world, offline bool, args ...string) string {
+		cmd := exec.Command(python, append([]string{filepath.Join("..", "..", "contrib", "check-hub-reference.py")}, args...)...)
+		cmd.Env = append(os.Environ(), "HF_HOME="+w.home, "HF_ENDPOINT="+w.hub.HubURL, "HF_HUB_DISABLE_TELEMETRY=1", "HF_HUB_DISABLE_XET=1", "HF_HUB_DISABLE_PROGRESS_BARS=1", "HF_TOKEN=")
+		if offline {
+			cmd.Env = append(cmd.Env, "HF_HUB_OFFLINE=1")
+		}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		t.Logf("%s", strings.TrimSpace(string(out)))
+		return string(out)
+	}
+	names := func(w *world) []string {
+		w.files["deep/er/päth with space.txt"] = fakehub.File{Data: []byte("x"), LFS: true}
+		w.files["empty.txt"] = fakehub.File{}
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		return []string{repoName, data, fakehub.Digest(w.files[data].Data), "README.md", fakehub.Digest(w.files["README.md"].Data)}
+	}
+	t.Run("it downloads from the fake, and we adopt that", func(t *testing.T) {
+		w := sockets(t)
+		args := names(w)
+		run(w, false, append([]string{"snapshot"}, args...)...)
+		w.hub.Forget()
+		s, err := w.try(ref)
+		require.NoError(t, err)
+		w.check(s)
+		assert.Equal(t, Adopted, s.Files[0].Source)
+		assert.Zero(t, s.BytesNetwork)
+		_, resolvers, cdn := w.hub.Calls()
+		assert.Zero(t, resolvers+cdn)
+		for name := range w.files {
+			s := w.good(ref + "/" + name)
+			assert.Equal(t, Adopted, s.Files[0].Source)
+		}
+		w.env["HF_HUB_OFFLINE"] = "1"
+		w.transport = forbidden{t}
+		w.good(ref)
+	})
+	t.Run("we download, and it reads that offline", func(t *testing.T) {
+		w := sockets(t)
+		args := names(w)
+		w.good(ref)
+		w.good(ref + "/deep/er/päth with space.txt")
+		w.good(ref + "/empty.txt")
+		run(w, true, append([]string{"offline"}, args...)...)
+		out := run(w, true, append([]string{"snapshot"}, args...)...)
+		assert.Contains(t, out, w.commit)
+		run(w, true, append([]string{"scan"}, args...)...)
+	})
+	t.Run("the fake counts as a hub: errors, refs/convert/parquet, pages", func(t *testing.T) {
+		w := sockets(t)
+		w.hub.Page = 2
+		args := names(w)
+		w.hub.Commit(repoName, parquetRevision, map[string]fakehub.File{"default/train/0000.parquet": {Data: []byte("PAR1"), LFS: true}})
+		w.hub.Commit("o/gated", "main", w.files)
+		w.hub.On(fakehub.Match{Path: "/o/gated/"}, fakehub.Refuse(403, "GatedRepo", "Access to dataset o/gated is restricted"))
+		run(w, false, append([]string{"behaves"}, args...)...)
+	})
+}

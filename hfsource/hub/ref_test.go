@@ -1,0 +1,123 @@
+package hub
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	for input, want := range map[string]Ref{
+		"hf://datasets/o/n":                                  {Repo: "o/n"},
+		"hf://datasets/o/n/":                                 {Repo: "o/n"},
+		"hf://datasets/o/n/a/b.jsonl":                        {Repo: "o/n", Path: "a/b.jsonl"},
+		"hf://datasets/o/n@main":                             {Repo: "o/n", Revision: "main"},
+		"hf://datasets/o/n@v1.0/a/b@c.jsonl":                 {Repo: "o/n", Revision: "v1.0", Path: "a/b@c.jsonl"},
+		"hf://datasets/o/n/a@b.jsonl":                        {Repo: "o/n", Path: "a@b.jsonl"},
+		"hf://datasets/o/n@refs/convert/parquet":             {Repo: "o/n", Revision: "refs/convert/parquet"},
+		"hf://datasets/o/n@refs/convert/parquet/default/x":   {Repo: "o/n", Revision: "refs/convert/parquet", Path: "default/x"},
+		"hf://datasets/o/n@refs%2Fconvert%2Fparquet/x":       {Repo: "o/n", Revision: "refs/convert/parquet", Path: "x"},
+		"hf://datasets/o/n@refs/pr/12/x":                     {Repo: "o/n", Revision: "refs/pr/12", Path: "x"},
+		"hf://datasets/o/n@feature%2Fx/y":                    {Repo: "o/n", Revision: "feature/x", Path: "y"},
+		"hf://datasets/o/n@feature/x":                        {Repo: "o/n", Revision: "feature", Path: "x"},
+		"hf://datasets/o/n/100%25.jsonl":                     {Repo: "o/n", Path: "100%25.jsonl"},
+		"agentx-062126":                                      {Repo: "semianalysisai/cc-traces-weka-062126"},
+		"agentx-062126-256k@main/traces.jsonl":               {Repo: "semianalysisai/cc-traces-weka-062126-256k", Revision: "main", Path: "traces.jsonl"},
+		"hf://datasets/o/n@" + strings.Repeat("a", 40):       {Repo: "o/n", Revision: strings.Repeat("a", 40)},
+		"hf://datasets/o/n@" + strings.Repeat("a", 40) + "/": {Repo: "o/n", Revision: strings.Repeat("a", 40)},
+	} {
+		require.True(t, IsRef(input), input)
+		got, err := Parse(input)
+		require.NoError(t, err, input)
+		assert.Equal(t, want, got, input)
+		again, err := Parse(got.String())
+		require.NoError(t, err, got.String())
+		assert.Equal(t, got, again)
+	}
+	for _, input := range []string{
+		"", "hf://", "hf://datasets", "hf://datasets/", "hf://datasets/o", "hf://datasets//n", "hf://datasets/o/", "hf://models/o/n", "hf://o/n", "hf://datasets/o/n@",
+		"hf://datasets/o/n@/x", "hf://datasets/o/n@a%zz", "hf://datasets/o/n@..", "hf://datasets/o/n@a%2F..%2Fb", "hf://datasets/o/n@a%00", "hf://datasets/o/n@%2Fa",
+		"hf://datasets/../n", "hf://datasets/o/..", "hf://datasets/o/a--b", "hf://datasets/o/a..b", "hf://datasets/./n", "hf://datasets/o/n//x", "hf://datasets/o/n/../x",
+		"hf://datasets/o/n/./x", "hf://datasets/o/n/a\\b", "hf://datasets/o/n/\x00", "hf://datasets/o/\u00e9", "hf://datasets/o/n\u00e9", "hf://datasets/" + strings.Repeat("o", 97) + "/n",
+		"agentx-999999", "demo", "file.jsonl", "hf://datasets/o/n/\xff",
+	} {
+		_, err := Parse(input)
+		assert.Error(t, err, "%q", input)
+		if err != nil {
+			assert.Contains(t, err.Error(), input)
+			assert.NotEmpty(t, Advice(err))
+		}
+	}
+	assert.False(t, IsRef("agentx-999999"))
+	assert.False(t, IsRef("demo"))
+	assert.True(t, IsRef("hf://anything"))
+}
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, n := range Names() {
+		assert.False(t, seen[n.Name], n.Name)
+		seen[n.Name] = true
+		assert.Equal(t, "semianalysisai/cc-traces-weka-"+strings.TrimPrefix(n.Name, "agentx-"), n.Repo)
+		assert.NotEmpty(t, n.What)
+		require.NoError(t, checkRepo(n.Repo))
+	}
+	assert.True(t, seen["agentx-062126"] && seen["agentx-062126-256k"] && seen["agentx-042026"])
+}
+
+func TestRevisionsTravelEncoded(t *testing.T) {
+	bubble(t, func(w *world) {
+		for _, revision := range []string{"refs/convert/parquet", "feature/x", "a&b=c:d@e+f$g", "v1 é", "100%"} {
+			w.files = clone(w.files)
+			delete(w.files, card)
+			w.commit = w.hub.Commit(repoName, revision, w.files)
+			r := Ref{Repo: repoName, Revision: revision, Path: data}
+			again, err := Parse(r.String())
+			require.NoError(t, err, r.String())
+			require.Equal(t, r, again)
+			w.hub.Forget()
+			s := w.good(r.String())
+			assert.Equal(t, w.commit, s.Commit)
+			assert.NotContains(t, strings.TrimPrefix(w.hub.Log()[0].Path, "/api/datasets/"+repoName+"/revision/"), "/")
+			assert.FileExists(t, w.place("refs", revision))
+			w.env["HF_HUB_OFFLINE"] = "1"
+			s = w.good(r.String())
+			assert.Equal(t, LocalRef, s.From)
+			delete(w.env, "HF_HUB_OFFLINE")
+		}
+	})
+}
+
+func TestAPartOfACommitIsNoRevision(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.hub.Commit(repoName, w.commit[:8], w.files) // as a hub that takes it for one
+		w.commit = w.hub.Commit(repoName, w.commit[:8], w.files)
+		w.good(ref + "@main")
+		short := w.commit[:10]
+		w.hub.On(onInfo, rewritten(w.commit))
+		_, err := w.try(ref + "@" + short)
+		require.Error(t, err)
+		assert.Equal(t, Refused, classOf(err), err)
+		assert.Equal(t, "@"+w.commit, Advice(err))
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("hf://datasets/o/n@refs%2Fconvert%2Fparquet/a/b")
+	f.Add("agentx-062126@x")
+	f.Fuzz(func(t *testing.T, input string) {
+		r, err := Parse(input)
+		if err != nil {
+			return
+		}
+		require.NoError(t, checkRepo(r.Repo))
+		if r.Path != "" {
+			require.NoError(t, checkPath(r.Path))
+		}
+		again, err := Parse(r.String())
+		require.NoError(t, err, r.String())
+		require.Equal(t, r, again)
+	})
+}

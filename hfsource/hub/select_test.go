@@ -1,0 +1,191 @@
+package hub
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/hfsource/hub/fakehub"
+)
+
+// rewritten answers as if another revision had been asked for.
+func rewritten(revision string) fakehub.Switch {
+	return func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = "/api/datasets/" + repoName + "/revision/" + revision
+			r.URL.RawPath = ""
+			next(w, r)
+		}
+	}
+}
+
+// some is the contents of a repository in memory.
+type some struct {
+	files map[string]string
+	bare  bool // without a listing
+}
+
+func (s some) complete() (*tree, bool) {
+	t := &tree{Files: map[string]entry{}}
+	for path, text := range s.files {
+		t.Files[path] = entry{Size: int64(len(text)), BlobID: strings.Repeat("a", 40)}
+	}
+	return t, !s.bare
+}
+
+func (s some) has(path string) bool { _, ok := s.files[path]; return ok }
+
+func (s some) card() ([]byte, bool, error) {
+	text, ok := s.files[card]
+	return []byte(text), ok, nil
+}
+
+func files(names ...string) map[string]string {
+	m := map[string]string{}
+	for _, name := range names {
+		m[name] = ""
+	}
+	return m
+}
+
+func TestChoose(t *testing.T) {
+	matter := func(yaml string) string { return "---\n" + yaml + "\n---\ntext\n" }
+	for name, c := range map[string]struct {
+		ref   Ref
+		files string // space-separated
+		card  string // "": there is none
+		want  string // "": an error, which contains
+		text  string
+	}{
+		"path":               {ref: Ref{Path: "b.txt"}, files: "a.jsonl b.txt", card: "broken", want: "b.txt"},
+		"path absent":        {ref: Ref{Path: "c"}, files: "a.jsonl", text: "no such file"},
+		"path is directory":  {ref: Ref{Path: "d"}, files: "d/a.jsonl", text: "directory"},
+		"string":             {files: "x.jsonl a.jsonl", card: matter("configs:\n- config_name: default\n  data_files: x.jsonl"), want: "x.jsonl"},
+		"list of strings":    {files: "x.jsonl a.jsonl", card: matter("configs:\n- config_name: default\n  data_files: [x.jsonl, a.jsonl]"), want: "x.jsonl a.jsonl"},
+		"splits":             {files: "x.jsonl a.jsonl t.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - split: test\n    path: t.jsonl\n  - split: train\n    path: [x.jsonl, a.jsonl]"), want: "x.jsonl a.jsonl"},
+		"no split is train":  {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - path: x.jsonl"), want: "x.jsonl"},
+		"no train":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - split: test\n    path: x.jsonl"), text: "no split train: only test"},
+		"config default":     {files: "x.jsonl a.jsonl", card: matter("configs:\n- config_name: b\n  data_files: x.jsonl\n- config_name: default\n  data_files: a.jsonl"), want: "a.jsonl"},
+		"the only config":    {files: "x.jsonl", card: matter("configs:\n- config_name: b\n  data_files: x.jsonl"), want: "x.jsonl"},
+		"several configs":    {files: "x.jsonl", card: matter("configs:\n- config_name: c\n  data_files: x.jsonl\n- config_name: b\n  data_files: x.jsonl"), text: "b, c"},
+		"two of a name":      {files: "x.jsonl", card: matter("configs:\n- config_name: c\n  data_files: x.jsonl\n- config_name: c\n  data_files: x.jsonl"), text: "two configs"},
+		"globs":              {files: "b1.jsonl a1.jsonl d/a1.jsonl a22.jsonl", card: matter("configs:\n- config_name: default\n  data_files: ['?1.jsonl', 'a*.jsonl']"), want: "a1.jsonl b1.jsonl a22.jsonl"},
+		"deep globs":         {files: "b.jsonl d/a.jsonl d/e/c.jsonl d/e/c.txt", card: matter("configs:\n- config_name: default\n  data_files: '**/*.jsonl'"), want: "b.jsonl d/a.jsonl d/e/c.jsonl"},
+		"inner deep glob":    {files: "d/a.jsonl d/e/f/a.jsonl e/a.jsonl", card: matter("configs:\n- config_name: default\n  data_files: 'd/**/a.jsonl'"), want: "d/a.jsonl d/e/f/a.jsonl"},
+		"brackets are bytes": {files: "a.jsonl [ab].jsonl", card: matter("configs:\n- config_name: default\n  data_files: '[ab].jsonl'"), want: "[ab].jsonl"},
+		"no match":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: y.jsonl"), text: `"y.jsonl"`},
+		"no match of a glob": {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: ['x.jsonl', '*.json']"), text: `"*.json"`},
+		"traversal":          {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: ../x.jsonl"), text: `"../x.jsonl"`},
+		"absolute":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: /x.jsonl"), text: "absolute"},
+		"an address":         {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: https://example.com/x.jsonl"), text: "https://"},
+		"not YAML":           {files: "x.jsonl", card: matter("configs: ["), text: "cannot be read"},
+		"no list":            {files: "x.jsonl", card: matter("configs: 5"), text: "cannot be read"},
+		"data_files a map":   {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: {a: b}"), text: "neither"},
+		"no data_files":      {files: "x.jsonl", card: matter("configs:\n- config_name: default"), text: "neither"},
+		"data_dir":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_dir: d"), text: "data_dir"},
+		"CRLF and BOM":       {files: "x.jsonl a.jsonl", card: "\xef\xbb\xbf---\r\nconfigs:\r\n- config_name: default\r\n  data_files: x.jsonl\r\n---\r\n", want: "x.jsonl"},
+		"no configs":         {files: "b.jsonl a.jsonl c.parquet d.json", card: matter("license: x"), want: "a.jsonl b.jsonl"},
+		"no front matter":    {files: "b.jsonl.zst a.jsonl.gz c.parquet", card: "# hello", want: "a.jsonl.gz b.jsonl.zst"},
+		"no card":            {files: "c.parquet b/d.parquet d.json", want: "b/d.parquet c.parquet"},
+		"JSON last":          {files: "d.json b.json.zst e.json.gz stats.txt", want: "b.json.zst d.json e.json.gz"},
+		"nothing":            {files: "stats.txt", text: "none of its 1 files"},
+		"empty":              {text: "none of its 0 files"},
+		"byte order":         {files: "b.jsonl B.jsonl2 a/z.jsonl a.jsonl", want: "a.jsonl a/z.jsonl b.jsonl"},
+
+		"parquet":              {ref: Ref{Revision: parquetRevision}, files: "default/train/0001.parquet default/train/0000.parquet default/test/0000.parquet other/train/0.parquet default/train/x.txt", card: "broken", want: "default/train/0000.parquet default/train/0001.parquet"},
+		"parquet, one config":  {ref: Ref{Revision: parquetRevision}, files: "x/train/0000.parquet", want: "x/train/0000.parquet"},
+		"parquet, two configs": {ref: Ref{Revision: parquetRevision}, files: "x/train/0000.parquet y/train/0000.parquet", text: "x, y"},
+		"parquet, partial":     {ref: Ref{Revision: parquetRevision}, files: "default/partial-train/0000.parquet", text: "only a part"},
+		"parquet, no train":    {ref: Ref{Revision: parquetRevision}, files: "default/test/0000.parquet", text: "default/train/*.parquet"},
+		"parquet, nothing":     {ref: Ref{Revision: parquetRevision}, files: ".gitattributes", text: "no config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := some{files: files(strings.Fields(c.files)...)}
+			if c.card != "" {
+				s.files[card] = c.card
+			}
+			got, err := choose(c.ref, s)
+			if c.want != "" {
+				require.NoError(t, err)
+				assert.Equal(t, strings.Fields(c.want), got)
+				return
+			}
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), c.text)
+		})
+	}
+}
+
+// Without a listing only what is named outright can be known to be all.
+func TestChooseWithoutAListing(t *testing.T) {
+	plain := "---\nconfigs:\n- config_name: default\n  data_files: x.jsonl\n---\n"
+	globbed := strings.Replace(plain, "x.jsonl", "'*.jsonl'", 1)
+	for name, c := range map[string]struct {
+		ref   Ref
+		files map[string]string
+		fine  bool
+	}{
+		"path":               {Ref{Path: "x.jsonl"}, map[string]string{"x.jsonl": ""}, true},
+		"path absent":        {Ref{Path: "y.jsonl"}, map[string]string{"x.jsonl": ""}, false},
+		"card with a path":   {Ref{}, map[string]string{"x.jsonl": "", card: plain}, true},
+		"its file absent":    {Ref{}, map[string]string{card: plain}, false},
+		"card with a glob":   {Ref{}, map[string]string{"x.jsonl": "", card: globbed}, false},
+		"card without":       {Ref{}, map[string]string{"x.jsonl": "", card: "# x"}, false},
+		"no card":            {Ref{}, map[string]string{"x.jsonl": ""}, false},
+		"the parquet branch": {Ref{Revision: parquetRevision}, map[string]string{"default/train/0.parquet": ""}, false},
+	} {
+		got, err := choose(c.ref, some{c.files, true})
+		if c.fine {
+			require.NoError(t, err, name)
+			assert.Equal(t, []string{"x.jsonl"}, got)
+		} else {
+			require.Error(t, err, name)
+			assert.Equal(t, Absent, classOf(err))
+		}
+	}
+}
+
+func FuzzCard(f *testing.F) {
+	f.Add([]byte(cardText))
+	f.Add([]byte("---\nconfigs: &a [*a]\n---\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		patterns, _, err := readCard(text)
+		if err != nil {
+			return
+		}
+		for _, p := range patterns {
+			require.NoError(t, checkPath(p))
+			glob(p).MatchString("a/b")
+		}
+	})
+}
+
+// The Parquet revision has a commit of its own, and no card is asked for.
+func TestParquetRevision(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.files = map[string]fakehub.File{}
+		for k := range 3 {
+			w.files[fmt.Sprintf("default/train/%04d.parquet", k)] = fakehub.File{Data: content(2000, byte(k)), LFS: true}
+		}
+		w.commit = w.hub.Commit(repoName, parquetRevision, w.files)
+		s := w.good(ref + "@refs/convert/parquet")
+		require.Len(t, s.Files, 3)
+		assert.Equal(t, "default/train/0001.parquet", s.Files[1].Path)
+		w.calls(2, 3, 3)
+		w.good(ref + "@refs%2Fconvert%2Fparquet")
+		w.calls(1, 0, 0)
+	})
+}
+
+func mustParse(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}

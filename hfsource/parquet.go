@@ -1,0 +1,74 @@
+package hfsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/hfsource/parquet"
+)
+
+// parquetRows is rows for a Parquet file, which is read out of order. So it is hashed apart from that, through the same
+// descriptor and after the last row: what changed while rows were read is noticed.
+func (f *File) parquetRows(ctx context.Context, number int, columns []string, progress func(int64), yield func(Row) error) error {
+	raw, err := f.open()
+	if err != nil {
+		return fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	defer raw.Close()
+	at, ok := raw.(io.ReaderAt)
+	if !ok {
+		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", f.Path)
+	}
+	reported := int64(0)
+	row := Row{File: f.Path, Number: number, Line: 1}
+	damage := f.parquetFile(ctx, at, columns, func(n int64) {
+		if n = min(n, f.Size-reported); progress != nil && n > 0 {
+			reported += n
+			progress(n)
+		}
+	}, func(c *column.Row, free func()) error {
+		r := row
+		r.Columns, r.free = c, free
+		row.Line++
+		return yield(r)
+	})
+	var stop *parquet.CallerError
+	if errors.As(damage, &stop) {
+		return stop.Err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, meter{ctx, io.NewSectionReader(at, 0, 1<<62), nil}); err != nil {
+		return fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
+		return f.hasChanged()
+	}
+	if progress != nil {
+		progress(f.Size - reported)
+	}
+	if damage != nil {
+		row.Err = damage
+		return yield(row)
+	}
+	return nil
+}
+
+// parquetFile reads the rows. The error says what is wrong with the file.
+func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string, progress func(int64), yield func(*column.Row, func()) error) error {
+	p, err := parquet.Open(at, f.Size)
+	if err != nil {
+		return err
+	}
+	p.Progress = progress
+	_, err = p.Rows(ctx, columns, yield)
+	f.Unsummed = p.Unsummed()
+	return err
+}

@@ -1,0 +1,530 @@
+// Package parquet reads the rows of Parquet files as columns. It alone knows the format.
+//
+// The library parses the footer. Pages are read here, for three reasons: a number in a damaged file is checked before
+// memory is asked for by it; a page has to hold exactly what it says, or it is damaged; and lists of numbers, of which
+// the files are made, go from the page to the row in one loop. A page at a time of each column is in memory, and the row.
+package parquet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	lib "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/agentx/agentx/hfsource/column"
+)
+
+const (
+	maxFooter = 64 << 20 // bytes
+	maxInRow  = 1 << 25  // values of one column in one row, nulls included
+)
+
+// File is an open file.
+type File struct {
+	Progress func(bytes int64) // called with bytes read; may be nil
+
+	reader   io.ReaderAt
+	groups   []format.RowGroup
+	root     *node
+	leaves   []*leaf
+	zstd     *zstd.Decoder
+	unsummed bool // a page came without a checksum
+	summed   bool // a page came with one
+	nonzero  bool // a page without one has another than 0
+}
+
+// Open reads the footer of a file of some size, in bytes. The error says what is wrong with it, never where it lies.
+func Open(r io.ReaderAt, size int64) (f *File, err error) {
+	defer guard("footer", &err)
+	footer, err := readFooter(r, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFooter(footer); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	opened, err := lib.OpenFile(r, size, lib.SkipPageIndex(true), lib.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	m := opened.Metadata()
+	f = &File{reader: r, groups: m.RowGroups}
+	if f.root, f.leaves, err = resolveSchema(m.Schema); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	if err := f.check(m.NumRows, size-int64(len(footer))-8); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	return f, nil
+}
+
+// guard turns a panic of the library into an error.
+func guard(what string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: damaged: %v", what, p)
+	}
+}
+
+func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
+	const magic = "PAR1"
+	var head, tail [8]byte
+	if size < 12 {
+		return nil, fmt.Errorf("not Parquet: %d bytes", size)
+	}
+	if _, err := r.ReadAt(head[:4], 0); err != nil {
+		return nil, err
+	}
+	if _, err := r.ReadAt(tail[:], size-8); err != nil {
+		return nil, err
+	}
+	switch {
+	case string(tail[4:]) == "PARE":
+		return nil, errors.New("it is encrypted, which is not read")
+	case string(head[:4]) != magic || string(tail[4:]) != magic:
+		return nil, errors.New("not Parquet, or cut off: it does not begin and end with " + magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-12 || n > maxFooter {
+		return nil, fmt.Errorf("footer: %d bytes long, of a file of %d; at most %d", n, size, maxFooter)
+	}
+	footer := make([]byte, n)
+	_, err := r.ReadAt(footer, size-8-n)
+	return footer, err
+}
+
+// check holds the parts of the footer against each other. Every byte of a column lies before end.
+func (f *File) check(rows, end int64) error {
+	type span struct{ from, to int64 }
+	var spans []span
+	for g := range f.groups {
+		group := &f.groups[g]
+		if group.NumRows < 0 || len(group.Columns) != len(f.leaves) || group.NumRows > 0 && len(f.leaves) == 0 {
+			return fmt.Errorf("row group %d: %d rows, %d columns, where the schema has %d", g+1, group.NumRows, len(group.Columns), len(f.leaves))
+		}
+		rows -= group.NumRows
+		for k := range group.Columns {
+			c, leaf := &group.Columns[k], f.leaves[k]
+			m := &c.MetaData
+			from := chunkStart(m)
+			switch {
+			case c.FilePath != "":
+				return fmt.Errorf("column %s: it lies in another file, %q", leaf, c.FilePath)
+			case !slices.Equal(m.PathInSchema, leaf.path):
+				return fmt.Errorf("column %s: it is %s in row group %d", leaf, strings.Join(m.PathInSchema, "."), g+1)
+			case m.Type != leaf.physical:
+				return fmt.Errorf("column %s: of type %v, and %v in row group %d", leaf, leaf.physical, m.Type, g+1)
+			case m.NumValues < 0 || m.TotalCompressedSize < 0 || from < 4 || from > end || m.TotalCompressedSize > end-from:
+				return fmt.Errorf("column %s: row group %d: %d values in %d bytes at %d, beyond the file", leaf, g+1, m.NumValues, m.TotalCompressedSize, from)
+			}
+			if m.TotalCompressedSize > 0 {
+				spans = append(spans, span{from, from + m.TotalCompressedSize})
+			}
+		}
+	}
+	if rows != 0 {
+		return fmt.Errorf("%d rows more than in the row groups", rows)
+	}
+	sort.Slice(spans, func(a, b int) bool { return spans[a].from < spans[b].from })
+	for k := 1; k < len(spans); k++ {
+		if spans[k].from < spans[k-1].to {
+			return fmt.Errorf("two columns lie at byte %d", spans[k].from)
+		}
+	}
+	return nil
+}
+
+func (l *leaf) String() string { return strings.Join(l.path, ".") }
+
+func (f *File) count(n int) {
+	if f.Progress != nil {
+		f.Progress(int64(n))
+	}
+}
+
+// broken says of an error of reading what it means: the footer promised more.
+func (f *File) broken(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("it ends too early")
+	}
+	return err
+}
+
+// Unsummed reports whether a page was read that carries no checksum: what was changed in it would not be noticed.
+func (f *File) Unsummed() bool { return f.unsummed }
+
+// Rows calls yield for every row, in order, with the columns that the paths ask for; yield owns the row and calls free
+// when it is done with it. It returns the number of rows that were given, and what was wrong with the next.
+func (f *File) Rows(ctx context.Context, paths []string, yield func(row *column.Row, free func()) error) (n int64, err error) {
+	defer guard("pages", &err)
+	if f.zstd, err = zstd.NewReader(nil, zstdOptions...); err != nil {
+		return 0, err
+	}
+	defer f.zstd.Close()
+	r := newReader(f, paths)
+	for g := range f.groups {
+		if err := r.open(g); err != nil {
+			return n, err
+		}
+		for range f.groups[g].NumRows {
+			if ctx.Err() != nil {
+				return n, ctx.Err()
+			}
+			row := r.rows.Get().(*column.Row)
+			if err := r.row(row); err != nil {
+				return n, err
+			}
+			if err := yield(row, func() { r.rows.Put(row) }); err != nil {
+				return n, &CallerError{err}
+			}
+			n++
+		}
+		if err := r.close(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// CallerError is an error of yield.
+type CallerError struct{ Err error }
+
+func (e *CallerError) Error() string { return e.Err.Error() }
+
+// reader reads the wanted columns in step.
+type reader struct {
+	file    *File
+	wants   []want // the paths asked for, then the others
+	asked   int
+	cursors [][]*cursor // by want
+	same    []twin
+	rows    sync.Pool
+}
+
+// twin is a list that two columns have, and have to agree on.
+type twin struct{ a, b, depth int }
+
+func newReader(f *File, paths []string) *reader {
+	r := &reader{file: f, asked: len(paths)}
+	for _, p := range paths {
+		r.wants = append(r.wants, find(f.root, p))
+	}
+	r.wants = append(r.wants, others(f.root, paths)...)
+	first := map[*node][2]int{} // a column that reads this list itself, and at which depth
+	r.cursors = make([][]*cursor, len(r.wants))
+	for pass := range 2 { // who reads levels comes first, who copies them after that
+		for k, w := range r.wants {
+			if w.kind == column.Missing || w.shape != (pass == 1) {
+				continue
+			}
+			if pass == 1 {
+				if _, ok := first[w.lists[len(w.lists)-1]]; ok {
+					continue
+				}
+				w.leaves = w.leaves[:1]
+			}
+			for _, l := range w.leaves {
+				r.cursors[k] = append(r.cursors[k], newCursor(f, w, l))
+			}
+			for depth, list := range w.lists {
+				if at, ok := first[list]; ok {
+					r.same = append(r.same, twin{at[0], k, depth})
+				} else {
+					first[list] = [2]int{k, depth}
+				}
+			}
+		}
+	}
+	for k := range r.wants {
+		if w := &r.wants[k]; w.shape && r.cursors[k] == nil {
+			w.from = first[w.lists[len(w.lists)-1]][0] + 1
+		}
+	}
+	r.rows.New = func() any {
+		row := &column.Row{Wanted: make([]column.Column, len(paths)), Others: make([]column.Column, len(r.wants)-len(paths))}
+		for k, w := range r.wants {
+			c := r.column(row, k)
+			c.Path, c.Kind, c.Type = w.path, w.kind, w.name
+		}
+		return row
+	}
+	return r
+}
+
+func (r *reader) column(row *column.Row, k int) *column.Column {
+	if k < r.asked {
+		return &row.Wanted[k]
+	}
+	return &row.Others[k-r.asked]
+}
+
+// open begins a row group.
+func (r *reader) open(group int) error {
+	for _, list := range r.cursors {
+		for _, c := range list {
+			m := &r.file.groups[group].Columns[c.leaf.index].MetaData
+			switch m.Codec {
+			case format.Uncompressed, format.Snappy, format.Zstd, format.Gzip:
+			default:
+				return fmt.Errorf("column %s: compression %v: not read: write the file with zstd, snappy or gzip", c.leaf, m.Codec)
+			}
+			c.open(m)
+		}
+	}
+	return nil
+}
+
+// close makes sure that a row group has no more rows.
+func (r *reader) close() error {
+	for _, list := range r.cursors {
+		for _, c := range list {
+			if c.left > 0 {
+				return c.where(errors.New("it has more rows than its row group"))
+			}
+			if err := c.next(); err != io.EOF {
+				if err == nil {
+					err = errors.New("it has more rows than its row group")
+				}
+				return c.where(err)
+			}
+		}
+	}
+	return nil
+}
+
+// row reads the next row.
+func (r *reader) row(row *column.Row) error {
+	for k := range r.wants {
+		w, to := &r.wants[k], r.column(row, k)
+		for n, c := range r.cursors[k] {
+			if n > 0 {
+				to = &c.beside
+			}
+			empty(to, w)
+			if err := c.row(to); err != nil {
+				return c.where(err)
+			}
+			if n > 0 {
+				if err := either(r.column(row, k), to); err != nil {
+					return c.where(err)
+				}
+			}
+		}
+		if to = r.column(row, k); w.values {
+			to.State = to.Lists[len(w.lists)-1].State
+		}
+	}
+	for _, t := range r.same {
+		a, b := r.column(row, t.a), r.column(row, t.b)
+		if !equalLists(&a.Lists[t.depth], &b.Lists[t.depth]) {
+			return fmt.Errorf("%s and %s do not have the same elements", a.Path, b.Path)
+		}
+	}
+	for k := range r.wants {
+		if w := &r.wants[k]; w.shape {
+			to := r.column(row, k)
+			if w.from > 0 {
+				to.Lists = r.column(row, w.from-1).Lists[:len(w.lists)]
+			}
+			to.State = to.Lists[len(w.lists)-1].State
+		}
+	}
+	return nil
+}
+
+// empty empties a column, but keeps its memory where that is its own.
+func empty(c *column.Column, w *want) {
+	if w.values || w.shape {
+		c.State = nil
+	}
+	if len(c.Lists) != len(w.lists) {
+		c.Lists = make([]column.List, len(w.lists))
+	}
+	c.State, c.Ints, c.Floats, c.Texts, c.Nulls = c.State[:0], c.Ints[:0], c.Floats[:0], c.Texts[:0], c.Nulls[:0]
+	for k := range c.Lists {
+		l := &c.Lists[k]
+		l.State, l.Ends = l.State[:0], l.Ends[:0]
+	}
+}
+
+func equalLists(a, b *column.List) bool {
+	return slices.Equal(a.Ends, b.Ends) && slices.Equal(a.State, b.State)
+}
+
+// either adds what another leaf knows of the presence of a record.
+func either(to, other *column.Column) error {
+	for k := range to.Lists {
+		if !equalLists(&to.Lists[k], &other.Lists[k]) {
+			return errLevels
+		}
+	}
+	if len(to.State) != len(other.State) {
+		return errLevels
+	}
+	for k, s := range other.State {
+		to.State[k] = max(to.State[k], s)
+	}
+	return nil
+}
+
+// cursor assembles rows from the pages of one column.
+type cursor struct {
+	chunk
+	want   want
+	beside column.Column // what a further leaf of a record says
+}
+
+func newCursor(f *File, w want, l *leaf) *cursor {
+	c := &cursor{want: w, chunk: chunk{file: f, leaf: l}}
+	c.wanted = !w.shape && len(w.leaves) == 1 && w.kind == l.kind
+	return c
+}
+
+func (c *cursor) where(err error) error {
+	if c.page > 0 {
+		return fmt.Errorf("column %s: page %d: %w", c.leaf, c.page, err)
+	}
+	return fmt.Errorf("column %s: %w", c.leaf, err)
+}
+
+// row reads the next row of the column. Its levels say where each value belongs: a repetition level, which list goes on,
+// and a definition level, how much of the path to the value is there.
+func (c *cursor) row(to *column.Column) error {
+	began, total := false, 0
+	for {
+		if c.left == 0 {
+			if err := c.next(); err != nil {
+				if err == io.EOF && began {
+					return nil
+				}
+				return c.file.broken(err)
+			}
+		}
+		rep, n, err := c.rep.run()
+		if err != nil {
+			return err
+		}
+		def, m, err := c.def.run()
+		if err != nil {
+			return err
+		}
+		n = min(n, m, c.left)
+		switch {
+		case rep == 0 && began:
+			return nil
+		case rep == 0:
+			began, n = true, 1
+		case !began:
+			return errors.New("it goes on with a row that has ended")
+		}
+		if total += n; total > maxInRow {
+			return fmt.Errorf("a row of more than %d values", maxInRow)
+		}
+		there := def == c.leaf.maxDef
+		if there && c.want.values && rep == len(c.want.lists) {
+			err = c.more(to, n)
+		} else {
+			for k := 0; k < n && err == nil; k++ {
+				err = c.one(to, rep, def)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		c.take(n)
+	}
+}
+
+// more reads n further values of the innermost list.
+func (c *cursor) more(to *column.Column, n int) error {
+	if err := extend(&to.Lists[len(to.Lists)-1], n); err != nil {
+		return err
+	}
+	if !c.wanted {
+		return nil
+	}
+	return c.read.read(to, n)
+}
+
+// extend makes the last list, which has to have an element, n longer.
+func extend(l *column.List, n int) error {
+	last := len(l.Ends) - 1
+	if last < 0 || l.Ends[last] == 0 || last > 0 && l.Ends[last] == l.Ends[last-1] {
+		return errLevels
+	}
+	l.Ends[last] += int32(n)
+	return nil
+}
+
+// one takes a value, or what stands in the place of none.
+func (c *cursor) one(to *column.Column, rep, def int) error {
+	lists := c.want.lists
+	there := def == c.leaf.maxDef
+	if rep > len(lists) { // inside what is only asked for its presence
+		if c.want.shape {
+			return nil
+		}
+		if len(to.State) == 0 {
+			return errLevels
+		}
+		if there {
+			to.State[len(to.State)-1] = column.Value
+		}
+		return nil
+	}
+	if rep > 0 {
+		if def < lists[rep-1].inner {
+			return errLevels
+		}
+		if err := extend(&to.Lists[rep-1], 1); err != nil {
+			return err
+		}
+	}
+	for k := rep; k < len(lists); k++ {
+		l, n := &to.Lists[k], lists[k]
+		end := int32(0)
+		if len(l.Ends) > 0 {
+			end = l.Ends[len(l.Ends)-1]
+		}
+		if def < n.inner {
+			l.State, l.Ends = append(l.State, state(def, n.def, n.parent)), append(l.Ends, end)
+			return nil
+		}
+		l.State, l.Ends = append(l.State, column.Value), append(l.Ends, end+1)
+	}
+	switch {
+	case c.want.shape:
+		return nil
+	case c.want.values && !there:
+		to.Nulls = append(to.Nulls, to.Lists[len(lists)-1].Ends[len(to.Lists[len(lists)-1].Ends)-1]-1)
+	case !c.want.values:
+		to.State = append(to.State, state(def, c.leaf.maxDef, c.want.parent))
+	}
+	if !there {
+		zero(to)
+		return nil
+	}
+	if !c.wanted {
+		return nil
+	}
+	return c.read.read(to, 1)
+}
+
+// state says whether something is there, by the levels at which it is and at which what holds it is.
+func state(def, there, parent int) column.State {
+	switch {
+	case def >= there:
+		return column.Value
+	case def >= parent:
+		return column.Null
+	}
+	return column.Absent
+}

@@ -1,0 +1,370 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/agentx/agentx/hfsource/column"
+)
+
+// node is a field of the schema as a reader of rows sees it: a leaf, a record or a list. How lists are spelled ends here.
+type node struct {
+	name   string
+	parent int      // definition level at which what holds it is there
+	def    int      // definition level at which it is there: given, and not null
+	leaf   *leaf    // of a leaf
+	fields []*node  // of a record
+	elem   *node    // of a list
+	inner  int      // of a list: definition level at which it has an element
+	rep    int      // of a list: repetition level of its elements
+	path   []string // in the schema, for messages
+}
+
+// leaf is one column.
+type leaf struct {
+	index    int // of the column in the file
+	path     []string
+	physical format.Type
+	kind     column.Kind
+	typeName string
+	maxRep   int
+	maxDef   int
+	unsigned bool // 32 bits that count from 0
+}
+
+const (
+	maxDepth   = 64
+	maxColumns = 1 << 14
+)
+
+// builder turns the flat schema of a file into nodes.
+type builder struct {
+	elements []format.SchemaElement
+	next     int
+	leaves   []*leaf
+}
+
+// raw is an element of the schema with its children.
+type raw struct {
+	*format.SchemaElement
+	children []raw
+	leaf     *leaf
+}
+
+func (b *builder) tree(path []string, rep, def int) (raw, error) {
+	if b.next >= len(b.elements) || len(path) > maxDepth {
+		return raw{}, errors.New("schema: it is cut off, or too deep")
+	}
+	e := raw{SchemaElement: &b.elements[b.next]}
+	b.next++
+	if len(path) > 0 || b.next > 1 {
+		path = append(slices.Clone(path), e.Name)
+		switch repetition(e.SchemaElement) {
+		case format.Optional:
+			def++
+		case format.Repeated:
+			rep, def = rep+1, def+1
+		}
+	}
+	if e.Type.Valid {
+		if e.NumChildren.Valid && e.NumChildren.V != 0 || len(b.leaves) >= maxColumns {
+			return raw{}, fmt.Errorf("schema: %s has a type and fields, or there are more than %d columns", e.Name, maxColumns)
+		}
+		kind, name := kindOf(e.SchemaElement)
+		if e.LogicalType.Value != nil && e.ConvertedType.Valid { // said twice, and to be the same
+			old := *e.SchemaElement
+			old.LogicalType = format.LogicalType{}
+			if k, _ := kindOf(&old); k != kind || unsigned(&old) != unsigned(e.SchemaElement) {
+				return raw{}, fmt.Errorf("schema: %s is of type %v and of converted type %d", strings.Join(path, "."), e.LogicalType.Value, e.ConvertedType.V)
+			}
+		}
+		e.leaf = &leaf{index: len(b.leaves), path: path, physical: e.Type.V, kind: kind, typeName: name, maxRep: rep, maxDef: def, unsigned: unsigned(e.SchemaElement)}
+		b.leaves = append(b.leaves, e.leaf)
+		return e, nil
+	}
+	for range e.NumChildren.V {
+		child, err := b.tree(path, rep, def)
+		if err != nil {
+			return raw{}, err
+		}
+		e.children = append(e.children, child)
+	}
+	return e, nil
+}
+
+func repetition(e *format.SchemaElement) format.FieldRepetitionType {
+	if e.RepetitionType.Valid {
+		return e.RepetitionType.V
+	}
+	return format.Required
+}
+
+// resolveSchema returns the record that a row is, and the columns.
+func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
+	b := builder{elements: elements}
+	root, err := b.tree(nil, 0, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.next != len(elements) || root.leaf != nil {
+		return nil, nil, errors.New("schema: it is no record, or more than one")
+	}
+	n := &node{}
+	n.fields, err = fields(root.children, nil, 0, 0)
+	return n, b.leaves, err
+}
+
+func fields(list []raw, path []string, rep, def int) (nodes []*node, err error) {
+	names := map[string]bool{}
+	for _, e := range list {
+		if names[e.Name] {
+			return nil, fmt.Errorf("schema: %s is there twice", strings.Join(append(slices.Clone(path), e.Name), "."))
+		}
+		names[e.Name] = true
+		n, err := nodeOf(e, path, rep, def)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// Spellings of lists: an optional list around repeated list, bag or array, around element, item or array_element; the
+// form of two levels, without the last; and a field that is repeated itself.
+var (
+	repeatedNames = []string{"list", "bag", "array", "element", "item", "array_element"}
+	elementNames  = []string{"element", "item", "array_element"}
+)
+
+func nodeOf(e raw, path []string, rep, def int) (*node, error) {
+	n := &node{name: e.Name, parent: def, def: def, path: append(slices.Clone(path), e.Name)}
+	var err error
+	switch r := repetition(e.SchemaElement); {
+	case r == format.Repeated: // a list without a name of its own: it is there whenever what holds it is
+		n.inner, n.rep = def+1, rep+1
+		n.elem = &node{name: e.Name, parent: def + 1, def: def + 1, leaf: e.leaf, path: n.path}
+		if e.leaf == nil {
+			n.elem.fields, err = fields(e.children, n.path, rep+1, def+1)
+		}
+		return n, err
+	case r == format.Optional:
+		n.def++
+	}
+	if e.leaf != nil {
+		n.leaf = e.leaf
+		return n, nil
+	}
+	if len(e.children) != 1 || repetition(e.children[0].SchemaElement) != format.Repeated || !(isList(e) || slices.Contains(repeatedNames, e.children[0].Name)) {
+		n.fields, err = fields(e.children, n.path, rep, n.def)
+		return n, err
+	}
+	inside := e.children[0]
+	n.inner, n.rep = n.def+1, rep+1
+	at := append(slices.Clone(n.path), inside.Name)
+	three := len(inside.children) == 1 && (inside.Name != "array" && inside.Name != e.Name+"_tuple" || slices.Contains(elementNames, inside.children[0].Name))
+	switch {
+	case three:
+		n.elem, err = nodeOf(inside.children[0], at, n.rep, n.inner)
+	default:
+		n.elem = &node{name: inside.Name, parent: n.inner, def: n.inner, leaf: inside.leaf, path: at}
+		if inside.leaf == nil {
+			n.elem.fields, err = fields(inside.children, at, n.rep, n.inner)
+		}
+	}
+	return n, err
+}
+
+func isList(e raw) bool {
+	if _, ok := e.LogicalType.Value.(*format.ListType); ok {
+		return true
+	}
+	return e.ConvertedType.Valid && e.ConvertedType.V == deprecated.List
+}
+
+// kindOf says which values a leaf has.
+func kindOf(e *format.SchemaElement) (column.Kind, string) {
+	name := e.Type.V.String()
+	logical := e.LogicalType.Value
+	if logical == nil && e.ConvertedType.Valid {
+		switch c := e.ConvertedType.V; c {
+		case deprecated.UTF8, deprecated.Enum:
+			logical = &format.StringType{}
+		case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
+			logical = &format.IntType{IsSigned: true}
+		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+			logical = &format.IntType{}
+		default:
+			return column.Other, fmt.Sprintf("%s (converted type %d)", name, c)
+		}
+	}
+	switch logical := logical.(type) {
+	case nil:
+	case *format.NullType:
+		return column.None, name
+	case *format.StringType, *format.EnumType:
+		if e.Type.V == format.ByteArray {
+			return column.Text, name
+		}
+	case *format.IntType:
+		switch {
+		case e.Type.V == format.Int64 && !logical.IsSigned:
+			return column.Uint, name + " (unsigned)"
+		case e.Type.V == format.Int64, e.Type.V == format.Int32:
+			return column.Int, name
+		}
+	}
+	if logical != nil {
+		return column.Other, fmt.Sprintf("%s (%v)", name, logical)
+	}
+	switch e.Type.V {
+	case format.Int32, format.Int64:
+		return column.Int, name
+	case format.Float, format.Double:
+		return column.Float, name
+	case format.ByteArray:
+		return column.Text, name
+	}
+	return column.Other, name
+}
+
+func unsigned(e *format.SchemaElement) bool {
+	if t, ok := e.LogicalType.Value.(*format.IntType); ok {
+		return !t.IsSigned
+	}
+	if e.LogicalType.Value == nil && e.ConvertedType.Valid {
+		switch e.ConvertedType.V {
+		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+			return true
+		}
+	}
+	return false
+}
+
+// want is what is read for one path.
+type want struct {
+	path   string
+	kind   column.Kind
+	name   string  // of the type
+	lists  []*node // on the path
+	leaves []*leaf // one where values are wanted; all below a record where presence is
+	parent int     // definition level at which what holds it is there
+	shape  bool    // only who has which elements: of a list of records
+	values bool    // the path ends with a list of values
+	from   int     // 1 more than the column whose lists are these as well; 0: none
+}
+
+// find resolves a path.
+func find(root *node, path string) want {
+	w := want{path: path, kind: column.Missing}
+	at := root
+	segments := strings.Split(path, ".")
+	for k, segment := range segments {
+		name, list := strings.CutSuffix(segment, "[]")
+		last := k == len(segments)-1
+		i := slices.IndexFunc(at.fields, func(n *node) bool { return n.name == name })
+		if i < 0 {
+			return want{path: path, kind: column.Missing}
+		}
+		at = at.fields[i]
+		if list != (at.elem != nil) || !last && !list && at.leaf != nil {
+			if !last {
+				return want{path: path, kind: column.Missing} // the path that ends here says what is wrong
+			}
+			return presence(at, w)
+		}
+		if list {
+			w.lists = append(w.lists, at)
+			w.values = last && at.elem.leaf != nil
+			at = at.elem
+		}
+	}
+	switch {
+	case at.leaf != nil:
+		w.kind, w.name, w.leaves, w.parent = at.leaf.kind, at.leaf.typeName, []*leaf{at.leaf}, at.parent
+	case len(w.lists) > 0 && w.lists[len(w.lists)-1].elem == at: // a list of records
+		w.kind, w.shape, w.leaves, w.name = column.None, true, leavesOf(at, nil), "a list of records"
+		if at.elem != nil {
+			w.kind, w.name = column.Other, "a list of lists"
+		}
+	default:
+		w = presence(at, w)
+		w.kind = column.None
+	}
+	if len(w.leaves) == 0 { // a record without fields
+		return want{path: path, kind: column.Missing}
+	}
+	return w
+}
+
+// presence asks whether there is any value below a node.
+func presence(at *node, w want) want {
+	w.kind, w.leaves, w.parent = column.Other, leavesOf(at, nil), at.parent
+	switch {
+	case at.elem != nil:
+		w.name = "a list"
+	case at.leaf != nil:
+		w.name = at.leaf.typeName
+	default:
+		w.name = "a record"
+	}
+	return w
+}
+
+func leavesOf(n *node, list []*leaf) []*leaf {
+	switch {
+	case n.leaf != nil:
+		return append(list, n.leaf)
+	case n.elem != nil:
+		return leavesOf(n.elem, list)
+	}
+	for _, f := range n.fields {
+		list = leavesOf(f, list)
+	}
+	return list
+}
+
+// others lists the fields of the records on the paths that no path names.
+func others(root *node, paths []string) (list []want) {
+	named, entered := map[string]bool{}, map[string]bool{"": true}
+	for _, p := range paths {
+		prefix := ""
+		segments := strings.Split(p, ".")
+		for k, segment := range segments {
+			named[join(prefix, strings.TrimSuffix(segment, "[]"))] = true
+			prefix = join(prefix, segment)
+			entered[prefix] = entered[prefix] || k < len(segments)-1
+		}
+	}
+	var visit func(n *node, prefix string, lists []*node)
+	visit = func(n *node, prefix string, lists []*node) {
+		for _, f := range n.fields {
+			path := join(prefix, f.name)
+			if !named[path] {
+				if w := presence(f, want{path: path, lists: slices.Clone(lists)}); len(w.leaves) > 0 {
+					list = append(list, w)
+				}
+				continue
+			}
+			if f.elem != nil && entered[path+"[]"] {
+				visit(f.elem, path+"[]", append(slices.Clone(lists), f))
+			} else if f.elem == nil && entered[path] {
+				visit(f, path, lists)
+			}
+		}
+	}
+	visit(root, "", nil)
+	return list
+}
+
+func join(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}

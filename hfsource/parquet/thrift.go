@@ -1,0 +1,260 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Metadata is written in thrift's compact protocol. A list says its own length there, and the library allocates what it
+// says; so a footer is walked through before the library sees it, and page headers are read here alone.
+
+var errThrift = errors.New("metadata is damaged")
+
+const (
+	maxThriftDepth    = 16
+	maxThriftElements = 1 << 20 // of lists, in one footer: a column chunk of a file takes some 50
+)
+
+// Types of the protocol.
+const (
+	tTrue   = 1
+	tFalse  = 2
+	tByte   = 3
+	tInt16  = 4
+	tInt32  = 5
+	tInt64  = 6
+	tDouble = 7
+	tBinary = 8
+	tList   = 9
+	tSet    = 10
+	tMap    = 11
+	tStruct = 12
+	tUUID   = 13
+)
+
+// thrift walks over a struct. The first error sticks.
+type thrift struct {
+	b        []byte
+	i        int
+	elements int
+	err      error
+}
+
+func (t *thrift) fail() {
+	if t.err == nil {
+		t.err = errThrift
+	}
+	t.i = len(t.b)
+}
+
+func (t *thrift) skipBytes(n uint64) {
+	if n > uint64(len(t.b)-t.i) {
+		t.fail()
+		return
+	}
+	t.i += int(n)
+}
+
+func (t *thrift) byte() byte {
+	if t.i >= len(t.b) {
+		t.fail()
+		return 0
+	}
+	t.i++
+	return t.b[t.i-1]
+}
+
+func (t *thrift) uvarint() uint64 {
+	v, n := binary.Uvarint(t.b[t.i:])
+	if n <= 0 {
+		t.fail()
+		return 0
+	}
+	t.i += n
+	return v
+}
+
+func (t *thrift) varint() int64 {
+	u := t.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// int32 reads a whole number of 32 bits.
+func (t *thrift) int32() int32 {
+	v := t.varint()
+	if int64(int32(v)) != v {
+		t.fail()
+	}
+	return int32(v)
+}
+
+// fields calls field for every field of the struct that begins here; field reads its value and says so, or leaves it to
+// be passed over.
+func (t *thrift) fields(depth int, field func(id int16, kind byte) bool) {
+	if depth > maxThriftDepth {
+		t.fail()
+		return
+	}
+	id := int16(0)
+	for t.err == nil {
+		b := t.byte()
+		if b == 0 {
+			return
+		}
+		kind := b & 15
+		if b>>4 != 0 {
+			id += int16(b >> 4)
+		} else {
+			id = int16(t.varint())
+		}
+		if t.err == nil && !field(id, kind) {
+			t.skip(kind, depth, false)
+		}
+	}
+}
+
+// skip passes over a value. A boolean is in its type, unless it is an element.
+func (t *thrift) skip(kind byte, depth int, element bool) {
+	switch kind {
+	case tTrue, tFalse:
+		if element {
+			t.byte()
+		}
+	case tByte:
+		t.byte()
+	case tInt16, tInt32, tInt64:
+		t.uvarint()
+	case tDouble:
+		t.skipBytes(8)
+	case tUUID:
+		t.skipBytes(16)
+	case tBinary:
+		t.skipBytes(t.uvarint())
+	case tList, tSet:
+		head := t.byte()
+		n := uint64(head >> 4)
+		if n == 15 {
+			n = t.uvarint()
+		}
+		t.elementsOf(n, depth, head&15)
+	case tMap:
+		if n := t.uvarint(); n > 0 {
+			kinds := t.byte()
+			t.elementsOf(n, depth, kinds>>4, kinds&15)
+		}
+	case tStruct:
+		t.fields(depth+1, func(int16, byte) bool { return false })
+	default:
+		t.fail()
+	}
+}
+
+func (t *thrift) elementsOf(n uint64, depth int, kinds ...byte) {
+	if n > uint64(maxThriftElements-t.elements) || depth > maxThriftDepth {
+		t.fail()
+		return
+	}
+	t.elements += int(n)
+	for range n {
+		for _, kind := range kinds {
+			t.skip(kind, depth+1, true)
+		}
+		if t.err != nil {
+			return
+		}
+	}
+}
+
+// checkFooter walks over a footer, which has to end where the struct does.
+func checkFooter(b []byte) error {
+	t := thrift{b: b}
+	t.fields(0, func(int16, byte) bool { return false })
+	if t.err == nil && t.i != len(b) {
+		return fmt.Errorf("%w: %d bytes more than it needs, as encryption would leave them", errThrift, len(b)-t.i)
+	}
+	return t.err
+}
+
+// Page types.
+const (
+	dataPage       = 0
+	indexPage      = 1
+	dictionaryPage = 2
+	dataPageV2     = 3
+)
+
+// pageHeader is what stands before a page.
+type pageHeader struct {
+	kind               int32
+	size, packed       int32 // bytes, of the page and as it lies
+	crc                uint32
+	hasCRC             bool
+	values             int32
+	encoding           int32
+	repLevel, defLevel int32 // encodings, of a data page of version 1
+	nulls, rows        int32 // of a data page of version 2, and
+	repBytes, defBytes int32
+	plain              bool // not compressed
+	seen               uint // fields of the page, as bits
+	body               bool // the header of its kind of page is there
+}
+
+// readPageHeader reads a header from the beginning of b and returns its length.
+func readPageHeader(b []byte) (h pageHeader, n int, err error) {
+	t := thrift{b: b}
+	h.kind = -1
+	ints := func(id int16, kind byte, fields ...*int32) bool {
+		if kind != tInt32 || int(id) > len(fields) || id < 1 || fields[id-1] == nil {
+			return false
+		}
+		*fields[id-1] = t.int32()
+		h.seen |= 1 << id
+		return true
+	}
+	top := uint(0)
+	t.fields(0, func(id int16, kind byte) bool {
+		h.seen = 0
+		switch {
+		case id == 4 && kind == tInt32:
+			h.crc, h.hasCRC = uint32(t.int32()), true
+			return true
+		case id <= 3:
+			done := ints(id, kind, &h.kind, &h.size, &h.packed)
+			top |= h.seen
+			return done
+		case kind != tStruct:
+			return false
+		case id == 5 && h.kind == dataPage:
+			t.fields(1, func(id int16, kind byte) bool {
+				return ints(id, kind, &h.values, &h.encoding, &h.defLevel, &h.repLevel)
+			})
+			h.body = h.seen&0b11110 == 0b11110
+			return true
+		case id == 7 && h.kind == dictionaryPage:
+			t.fields(1, func(id int16, kind byte) bool { return ints(id, kind, &h.values, &h.encoding) })
+			h.body = h.seen&0b110 == 0b110
+			return true
+		case id == 8 && h.kind == dataPageV2:
+			t.fields(1, func(id int16, kind byte) bool {
+				if id == 7 && (kind == tTrue || kind == tFalse) {
+					h.plain = kind == tFalse
+					return true
+				}
+				return ints(id, kind, &h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes)
+			})
+			h.body = h.seen&0b1111110 == 0b1111110
+			return true
+		}
+		return false
+	})
+	switch {
+	case t.err != nil:
+		return h, 0, fmt.Errorf("page header: %w", t.err)
+	case top&0b1110 != 0b1110 || h.kind != indexPage && !h.body:
+		return h, 0, errors.New("page header: it lacks what a page needs")
+	case h.size < 0 || h.packed < 0 || h.values < 0 || h.nulls < 0 || h.nulls > h.values || h.rows < 0 || h.repBytes < 0 || h.defBytes < 0:
+		return h, 0, errors.New("page header: a negative size")
+	}
+	return h, t.i, nil
+}

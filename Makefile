@@ -40,7 +40,8 @@ fuzz:
 test-race:
 	go test -race -short ./convert ./hfsource/... ./internal/... ./mmapcache ./replay/...
 
-# Two clients of a real NFS server, inside user-mode Linux: minutes. Needs root and Debian packages, or it skips and names them.
+# Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
+# names them. NFS_RUN=Killed chooses among the scenarios.
 test-nfs:
 	go test -tags nfs -run '^TestNFS$$' -count=1 -timeout 20m -v ./cmd/agentx
 

@@ -536,10 +536,18 @@ func TestSettings(t *testing.T) {
 		require.NoError(t, err, c.env)
 		assert.Equal(t, c.want, c.got(s), c.env)
 	}
-	for _, env := range [][]string{{"HF_ENDPOINT", "ftp://x"}, {"HF_ENDPOINT", "huggingface.co"}, {"HF_ENDPOINT", "https://user:secret@x"}, {"HF_HUB_ETAG_TIMEOUT", "soon"}, {"HF_HUB_ETAG_TIMEOUT", "-1"}, {"HF_TOKEN", "se cret"}, {"HF_TOKEN", "secret\x01"}} {
+	for _, env := range [][]string{{"HF_ENDPOINT", "ftp://x"}, {"HF_ENDPOINT", "huggingface.co"}, {"HF_ENDPOINT", "https://user:secret@x"}, {"HF_ENDPOINT", "https://user:secret@secret@x"}, {"HF_ENDPOINT", "https://user:a/secret@x"},
+		{"HF_ENDPOINT", "user:secret@x"}, {"HF_ENDPOINT", "https://us'er:secret@x"}, {"HF_ENDPOINT", "https://x#part"}, {"HF_HUB_ETAG_TIMEOUT", "soon"}, {"HF_HUB_ETAG_TIMEOUT", "-1"}, {"HF_TOKEN", "se cret"}, {"HF_TOKEN", "secret\x01"}} {
 		_, err := get(env...)
 		require.Error(t, err, env)
 		assert.NotContains(t, err.Error(), "secret")
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	for _, path := range []string{pipe, "/dev/zero"} {
+		s, err := get("HF_TOKEN_PATH", path)
+		require.NoError(t, err)
+		assert.Empty(t, s.token)
 	}
 	assert.True(t, Lookup(func(string) (string, bool) { return "1", true }).ProgressDisabled())
 }
@@ -742,6 +750,22 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		`nothing here`:                          `nothing here`,
 	} {
 		assert.Equal(t, want, scrub(in))
+	}
+	for _, token := range []string{"mysecrettoken", "hf_secret"} { // a peer may send the token back
+		for _, m := range []fakehub.Match{onInfo, onTree, onHead} {
+			bubble(t, func(w *world) {
+				w.env["HF_TOKEN"] = token
+				w.hub.On(m, fakehub.Refuse(404, "RepoNotFound", "who sent "+token+"? "+strings.Repeat("x", 270)+token))
+				w.bad(ref, NotFound, "who sent ")
+			})
+		}
+		bubble(t, func(w *world) {
+			w.env["HF_TOKEN"] = token
+			w.hub.On(onInfo, fakehub.Set("X-HF-Warning", "token; yours is "+token))
+			w.good(ref)
+			assert.Contains(t, w.noticed(), "yours is")
+			assert.NotContains(t, w.noticed(), "secret")
+		})
 	}
 	bubble(t, func(w *world) {
 		w.hub.On(onHead, fakehub.Set("Location", "https://cdn.test:8443/x?secret=1\x7f"))

@@ -136,10 +136,10 @@ func printable(text string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > limit {
+	if text = scrub(strings.TrimSpace(text)); len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit], "") + "..."
 	}
-	return scrub(strings.TrimSpace(text))
+	return text
 }
 
 var (

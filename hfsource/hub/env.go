@@ -1,12 +1,16 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -54,7 +58,10 @@ func (env Lookup) settings() (s settings, err error) {
 		endpoint = official
 	}
 	s.endpoint, err = url.Parse(endpoint)
-	if err != nil || s.endpoint.Host == "" || s.endpoint.Scheme != "https" && s.endpoint.Scheme != "http" || s.endpoint.User != nil || s.endpoint.RawQuery != "" {
+	if err != nil || s.endpoint.Host == "" || s.endpoint.Scheme != "https" && s.endpoint.Scheme != "http" || s.endpoint.User != nil || s.endpoint.RawQuery != "" || strings.Contains(endpoint, "#") {
+		if k := strings.LastIndexByte(endpoint, '@'); k >= 0 { // before it stands a password
+			endpoint = "...@" + endpoint[k+1:]
+		}
 		return s, &Error{Class: Refused, Text: fmt.Sprintf("HF_ENDPOINT %s is no address of a hub", scrub(endpoint)), Try: "HF_ENDPOINT=" + official}
 	}
 	home := env.dir("HF_HOME")
@@ -115,6 +122,21 @@ func (env Lookup) seconds(name string, value time.Duration) (time.Duration, erro
 	return time.Duration(v * float64(time.Second)), nil
 }
 
+// maxToken bounds a file that holds a token, in bytes.
+const maxToken = 64 << 10
+
+func readToken(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(f, maxToken))
+}
+
 // token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets.
 func (env Lookup) token(home string) (string, error) {
 	from := "HF_TOKEN"
@@ -127,7 +149,7 @@ func (env Lookup) token(home string) (string, error) {
 			}
 			path = filepath.Join(home, "token")
 		}
-		data, err := os.ReadFile(path)
+		data, err := readToken(path)
 		if err != nil {
 			return "", nil // as without one: the hub will say if it needs it
 		}

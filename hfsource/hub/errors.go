@@ -33,6 +33,8 @@ type Error struct {
 	RequestID            string // of the last reply, for the hub's support
 	Try                  string // what to do; may be empty
 	Err                  error  // what it comes from; may be nil
+
+	secret string // the token, which a peer may send back
 }
 
 func (e *Error) Error() string {
@@ -59,7 +61,7 @@ func (e *Error) Error() string {
 	case e.RequestID != "":
 		fmt.Fprintf(&b, " (request id %s)", e.RequestID)
 	}
-	return b.String()
+	return hide(b.String(), e.secret)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -87,15 +89,28 @@ func local(text string, err error) error {
 	return &Error{Class: Local, Text: text, Err: err}
 }
 
-// secrets matches the query of an address, which for a signed one is a secret, and user:password.
-var secrets = regexp.MustCompile(`\?[^\s"'<>]*|//[^\s/"'@]*@`)
+// secrets matches the query of an address, which for a signed one is a secret, user:password, and tokens.
+var secrets = regexp.MustCompile(`\?[^\s"'<>]*|//[^\s"<>]*@|(?i:bearer)\s+[^\s"<>]+|hf_[A-Za-z0-9_]+`)
 
-// scrub takes the queries of addresses out of a text.
+// scrub takes the queries of addresses out of a text, and what looks like a secret.
 func scrub(text string) string {
 	return secrets.ReplaceAllStringFunc(text, func(s string) string {
-		if s[0] == '?' {
+		switch s[0] {
+		case '?':
 			return "?..."
+		case '/':
+			return "//...@"
+		case 'h':
+			return "hf_..."
 		}
-		return "//...@"
+		return "Bearer ..."
 	})
+}
+
+// hide takes the token out of a text, in which a peer may have sent it back.
+func hide(text, token string) string {
+	if len(token) < 4 {
+		return text
+	}
+	return strings.ReplaceAll(text, token, "***")
 }

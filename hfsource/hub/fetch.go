@@ -210,6 +210,8 @@ func (j *job) setUp() (err error) {
 	if j.settings, err = j.Env.settings(); err != nil {
 		return err
 	}
+	notice := j.Notice
+	j.Notice = func(format string, args ...any) { notice("%s", hide(fmt.Sprintf(format, args...), j.settings.token)) }
 	if j.Transport == nil {
 		j.Transport = newTransport()
 	}
@@ -253,6 +255,7 @@ func (j *job) explain(err error, file string) error {
 		}
 	}
 	c := *e
+	c.secret = j.settings.token
 	if c.Repo == "" {
 		c.Repo, c.Revision = j.ref.Repo, j.asked
 		if j.snap.Commit != "" && j.snap.From != Pinned {

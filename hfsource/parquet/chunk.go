@@ -58,7 +58,7 @@ func (c *chunk) open(m *format.ColumnMetaData) {
 }
 
 func chunkStart(m *format.ColumnMetaData) int64 {
-	if d := m.DictionaryPageOffset; d > 0 && d < m.DataPageOffset {
+	if d := m.DictionaryPageOffset; d > 0 && (d < m.DataPageOffset || m.DataPageOffset == 0) { // 0: there is no data page
 		return d
 	}
 	return m.DataPageOffset

@@ -25,7 +25,7 @@ import (
 
 const (
 	maxFooter = 64 << 20 // bytes
-	maxInRow  = 1 << 25  // values of one column in one row, nulls included
+	maxInRow  = 1 << 25  // values of all columns in one row, nulls included
 )
 
 // File is an open file.
@@ -122,6 +122,7 @@ func (f *File) check(rows, end int64) error {
 				return fmt.Errorf("column %s: it is %s in row group %d", leaf, strings.Join(m.PathInSchema, "."), g+1)
 			case m.Type != leaf.physical:
 				return fmt.Errorf("column %s: of type %v, and %v in row group %d", leaf, leaf.physical, m.Type, g+1)
+			case from == 0 && m.NumValues == 0 && m.TotalCompressedSize == 0: // a column without a page
 			case m.NumValues < 0 || m.TotalCompressedSize < 0 || from < 4 || from > end || m.TotalCompressedSize > end-from:
 				return fmt.Errorf("column %s: row group %d: %d values in %d bytes at %d, beyond the file", leaf, g+1, m.NumValues, m.TotalCompressedSize, from)
 			}
@@ -302,6 +303,7 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
+	left := maxInRow
 	for k := range r.wants {
 		w, to := &r.wants[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
@@ -309,7 +311,7 @@ func (r *reader) row(row *column.Row) error {
 				to = &c.beside
 			}
 			empty(to, w)
-			if err := c.row(to); err != nil {
+			if err := c.row(to, &left); err != nil {
 				return c.where(err)
 			}
 			if n > 0 {
@@ -396,9 +398,9 @@ func (c *cursor) where(err error) error {
 }
 
 // row reads the next row of the column. Its levels say where each value belongs: a repetition level, which list goes on,
-// and a definition level, how much of the path to the value is there.
-func (c *cursor) row(to *column.Column) error {
-	began, total := false, 0
+// and a definition level, how much of the path to the value is there. left is how many values the row may still have.
+func (c *cursor) row(to *column.Column, left *int) error {
+	began := false
 	for {
 		if c.left == 0 {
 			if err := c.next(); err != nil {
@@ -425,7 +427,7 @@ func (c *cursor) row(to *column.Column) error {
 		case !began:
 			return errors.New("it goes on with a row that has ended")
 		}
-		if total += n; total > maxInRow {
+		if *left -= n; *left < 0 {
 			return fmt.Errorf("a row of more than %d values", maxInRow)
 		}
 		there := def == c.leaf.maxDef

@@ -426,3 +426,11 @@ func FuzzFile(f *testing.F) {
 		_, _ = tryRead(t, data, "a[]", "b")
 	})
 }
+
+// Where there is no data page, its place is 0, and the dictionary stands before nothing.
+func TestChunksWithoutAPage(t *testing.T) {
+	for _, c := range []struct{ data, dictionary, want int64 }{{100, 4, 4}, {4, 0, 4}, {0, 4, 4}, {4, 100, 4}, {0, 0, 0}} {
+		m := format.ColumnMetaData{DataPageOffset: c.data, DictionaryPageOffset: c.dictionary}
+		assert.Equal(t, c.want, chunkStart(&m), c)
+	}
+}

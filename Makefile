@@ -30,6 +30,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
+	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
+	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire

@@ -183,6 +183,7 @@ func TestForcedBuildGivesTheSame(t *testing.T) {
 }
 
 func TestDamagedPartsAreBuiltAgain(t *testing.T) {
+	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)

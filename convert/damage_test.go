@@ -109,6 +109,7 @@ func damageFile(t *testing.T, root, key, path string, good []byte, stride int) (
 
 // Verify finds damage wherever it is: a stride through all of it, coprime to the 8 bits of a byte and to every width.
 func TestDamageEverywhereIsFound(t *testing.T) {
+	seconds(t)
 	assert.Greater(t, checkEveryDamage(t, 97), 1000)
 }
 

@@ -231,6 +231,7 @@ func TestF10OneBuilderForEachPart(t *testing.T) {
 
 // F11: a key blocked for good by a directory without a manifest, or with a bad one.
 func TestF11NothingBlocksAKey(t *testing.T) {
+	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
@@ -257,6 +258,7 @@ func TestF11NothingBlocksAKey(t *testing.T) {
 // F12: a crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
 // says beyond sense is damage: it is built again, and opening finds it.
 func TestF12NonsenseInManifestsIsBuiltAgain(t *testing.T) {
+	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	other := o
 	other.Draws.Seed = 5
@@ -321,6 +323,7 @@ func TestF12NonsenseInManifestsIsBuiltAgain(t *testing.T) {
 
 // F13: a truncated file served as a hit.
 func TestF13TruncatedFilesAreNoHit(t *testing.T) {
+	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)

@@ -269,6 +269,7 @@ func TestCancelledWhilePlanningAndFilling(t *testing.T) {
 
 // Every step that touches the disk fails in turn: what is there afterwards is whole, and the next run completes it.
 func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
+	seconds(t)
 	base := options(t, lines(t, trace("a")))
 	base.convert(t)
 	want := filesOf(t, base.Root)

@@ -25,6 +25,13 @@ func long(t *testing.T) {
 	}
 }
 
+// seconds skips, under -short, a test that takes seconds with little concurrency: the race detector makes minutes of it.
+func seconds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: without -short")
+	}
+}
+
 // All 600 public traces are, digest for digest, what AIPerf 0.13.0 makes of them.
 func TestLongEveryReleaseDigest(t *testing.T) {
 	long(t)

@@ -216,6 +216,7 @@ func requireSameForms(t testing.TB, rows [][]byte, files map[string][]byte) {
 
 // Parquet and JSON lines of the same traces are the same structure, whoever wrote the file.
 func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
+	seconds(t)
 	rows := publicRows(t, 20)
 	requireSameForms(t, rows, map[string][]byte{
 		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 7),
@@ -366,7 +367,10 @@ func mutations(data []byte, n int, each func(what string, damaged []byte)) {
 
 // With checksums, a damaged file is an error or gives what the whole one does; without, it gives traces or errors, and
 // never more than that.
-func TestDamagedParquet(t *testing.T) { testDamagedParquet(t, 60) }
+func TestDamagedParquet(t *testing.T) {
+	seconds(t)
+	testDamagedParquet(t, 60)
+}
 
 // Fifteen thousand of each.
 func TestLongDamagedParquet(t *testing.T) {

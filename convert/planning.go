@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/alitto/pond/v2"
@@ -43,7 +44,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	})
 	files.end()
 	for _, f := range snapshot.Files {
-		if f.Unsummed && o.Warn != nil {
+		if f.Unsummed && o.Warn != nil && !strings.HasPrefix(f.Path, "hf://") { // those are held to the hub's digest
 			o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
 	}

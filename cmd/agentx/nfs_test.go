@@ -708,8 +708,9 @@ func testNFSRepaired(t *testing.T) {
 		require.Len(t, files, 1)
 		clientB.run(t, root, "cache", "verify", made.Key)
 		require.NoError(t, os.Remove(files[0]))
+		cold(t) // for a while a client may go on to see what is gone
 		p := clientB.start(t, root, "cache", "verify", made.Key)
-		require.Equal(t, exitVerdict, p.end(), "%s", &p.stderr)
+		require.Equal(t, exitVerdict, p.end(), "without %s: %s%s", file, &p.stdout, &p.stderr)
 		assert.Contains(t, p.stderr.String(), file)
 
 		again := clientA.convert(t, root, "demo")

@@ -655,9 +655,8 @@ func testNFSStoppedTooLong(t *testing.T) {
 	sound(t, "stopped", made.Key, 0)
 }
 
-// The fence: who has lost a lease cannot publish. Its client may go on for half a minute to reach by their handles
-// directories that have been renamed, so this must hold even while the one that took over is in the middle of clearing
-// away, where it stays here: something that cannot be removed is in its way.
+// The fence: who has lost a lease cannot publish, though its client may go on for half a minute to reach by their handles
+// directories that have been renamed.
 func testNFSFence(t *testing.T) {
 	const root, name = "lease", "arenas/key"
 	var silent atomic.Bool
@@ -678,13 +677,10 @@ func testNFSFence(t *testing.T) {
 	for _, file := range []string{"first", "second", "third"} {
 		require.NoError(t, d.Write(file, []byte(file)))
 	}
-	require.NoError(t, os.Mkdir(d.Path("stuck"), 0o777))
-	stuck := filepath.Join(export, strings.TrimPrefix(d.Path("stuck"), clientA.mount))
-	require.NoError(t, syscall.Mount("tmpfs", stuck, "tmpfs", 0, ""))
 
 	silent.Store(true)
 	b, err := acquire(clientB, durable.Options{Beat: opts.Beat})
-	t.Logf("the other one took over: %v", err)
+	require.NoError(t, err)
 	silent.Store(false)
 	_, err = d.Publish(name)
 	t.Logf("the first one publishes: %v", err)
@@ -692,9 +688,7 @@ func testNFSFence(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(export, root, name, "first"))
 	assert.NoDirExists(t, filepath.Join(export, root, name))
 	require.NoError(t, a.Release())
-	if b != nil {
-		require.NoError(t, b.Release())
-	}
+	require.NoError(t, b.Release())
 }
 
 // What was damaged and has been built again is whole for the client that has seen the damage: at once, and not when what
@@ -702,24 +696,32 @@ func testNFSFence(t *testing.T) {
 func testNFSRepaired(t *testing.T) {
 	const root = "repaired"
 	made := clientA.convert(t, root, "demo")
-	for _, file := range []string{"manifest.json", "starts.bin"} {
-		files, err := filepath.Glob(filepath.Join(clientA.mount, root, "starts", "*", file))
-		require.NoError(t, err)
-		require.Len(t, files, 1)
-		clientB.run(t, root, "cache", "verify", made.Key)
-		require.NoError(t, os.Remove(files[0]))
-		cold(t) // for a while a client may go on to see what is gone
-		p := clientB.start(t, root, "cache", "verify", made.Key)
-		require.Equal(t, exitVerdict, p.end(), "without %s: %s%s", file, &p.stdout, &p.stderr)
-		assert.Contains(t, p.stderr.String(), file)
+	verify := func(t *testing.T) { clientB.run(t, root, "cache", "verify", made.Key) }
+	replay := func(t *testing.T) { clientB.replay(t, root, made) }
+	for _, c := range []struct {
+		name, file string
+		read       func(*testing.T)
+	}{
+		{"verify, manifest", "manifest.json", verify}, {"verify, file", "starts.bin", verify},
+		{"replay, manifest", "manifest.json", replay}, {"replay, file", "starts.bin", replay},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			verify(t)
+			files, err := filepath.Glob(filepath.Join(clientA.mount, root, "starts", "*", c.file))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			require.NoError(t, os.Remove(files[0]))
+			cold(t) // for a while a client may go on to see what is gone
+			p := clientB.start(t, root, "cache", "verify", made.Key)
+			require.Equal(t, exitVerdict, p.end(), "%s%s", &p.stdout, &p.stderr)
+			assert.Contains(t, p.stderr.String(), c.file)
 
-		again := clientA.convert(t, root, "demo")
-		assert.Equal(t, made.Key, again.Key)
-		assert.False(t, again.Parts["starts"].Hit)
-		p = clientB.start(t, root, "cache", "verify", made.Key)
-		assert.Zero(t, p.end(), "without %s, and then repaired: %s", file, &p.stderr)
-		clientB.replay(t, root, made)
-		sound(t, root, made.Key, 0)
+			again := clientA.convert(t, root, "demo")
+			require.Equal(t, made.Key, again.Key)
+			require.False(t, again.Parts["starts"].Hit)
+			c.read(t)
+			sound(t, root, made.Key, 0)
+		})
 	}
 }
 

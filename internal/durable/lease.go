@@ -201,8 +201,11 @@ func (a *acquisition) try() (got bool, err error) {
 	}
 	openLike(filepath.Dir(a.path), a.path)
 	err = a.settle(c, all)
-	if errors.Is(err, errAlive) {
-		return false, os.Remove(a.path)
+	if errors.Is(err, errAlive) || gone(err) { // gone: this one was so slow that another has cleared its claim away
+		if err := os.Remove(a.path); err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) { // or is in it by now
+			return false, err
+		}
+		return false, nil
 	}
 	if err != nil {
 		return false, errors.Join(err, os.RemoveAll(a.path))
@@ -232,7 +235,10 @@ func (a *acquisition) settle(judged claim, dead []int) error {
 	}
 	mine := filepath.Base(a.path) + "\n" + filepath.Base(a.beatPath(0)) + "\n"
 	if rest, ok := strings.CutSuffix(now.entries, mine); !ok || rest != judged.entries { // generations are listed in order
-		return errors.Join(errAlive, os.Remove(a.beatPath(0)))
+		if err := os.Remove(a.beatPath(0)); err != nil && !gone(err) {
+			return err
+		}
+		return errAlive
 	}
 	for _, g := range dead {
 		if err := discard(a.root, claimPath(a.root, a.name, g), a.opts); err != nil {

@@ -257,6 +257,32 @@ func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
 	})
 }
 
+// One that is so slow between its first two steps that its claim is cleared away, or is another's by then, waits for that.
+func TestASlowClaimantWaits(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			root := t.TempDir()
+			var other *Lease
+			slow := Options{Step: func(name, _ string) error {
+				if name == "create" && other == nil { // its claim is made
+					other = acquire(t, root, Waiting{})
+					if again {
+						require.NoError(t, other.Release())
+						other = acquire(t, root, Waiting{})
+						require.Equal(t, claimPath(root, "thing", 1), other.path, "the slow one's")
+					}
+				}
+				return nil
+			}}
+			_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, slow)
+			require.ErrorIs(t, err, ErrBusy)
+			require.NoError(t, other.Context().Err())
+			require.NoError(t, other.Release())
+			assert.Empty(t, staging(t, root))
+		})
+	}
+}
+
 // One killed between making the claim of the next generation and putting the old one away says nothing of the old one's
 // holder, who may beat.
 func TestAnEmptyClaimAboveALiveOneIsNoDeath(t *testing.T) {

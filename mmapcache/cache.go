@@ -385,6 +385,19 @@ func (d disk) entries(dir string) (list []fs.DirEntry, err error) {
 	return list, err
 }
 
+// anew is again for a file of a directory of a cache. Where it is missing, a client of NFS may remember a directory that
+// has been replaced since: those above are read, and the file is tried once more.
+func (d disk) anew(path string, f func() error) error {
+	err := again(f)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, _ = d.entries(filepath.Dir(filepath.Dir(path))) // what cannot be read lists nothing
+		if d.listed(path) {
+			err = again(f)
+		}
+	}
+	return err
+}
+
 // find says what is at a path, also where that is remembered as missing.
 func (d disk) find(path string) (info fs.FileInfo, err error) {
 	stat := func() error {

@@ -22,7 +22,7 @@ type mapping struct {
 // openMapping maps a file of the size that its manifest gives.
 func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error) {
 	path := filepath.Join(dir, want.Name)
-	err = again(func() error {
+	err = d.anew(path, func() error {
 		f, size, err := d.open(path)
 		if err != nil {
 			return err

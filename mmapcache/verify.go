@@ -30,8 +30,15 @@ type Verification struct {
 
 // Verify recomputes every digest of a dataset and its parts, and checks every index and span. The error is about what
 // kept it from looking, a file that cannot be read or a cache in another format; damage is in the result.
+//
+// A dataset that is not there, or is removed meanwhile, is an error that wraps ErrNoCache.
 func Verify(ctx context.Context, root, key string) (*Verification, error) {
-	return realDisk().verify(ctx, root, key)
+	d := realDisk()
+	v, err := d.verify(ctx, root, key)
+	if err == nil && len(v.Damages) > 0 && !d.listed(DatasetPath(root, key)) {
+		return v, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
+	}
+	return v, err
 }
 
 func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
@@ -133,7 +140,7 @@ func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 
 // digest returns size and digest of a file. One that is not of the size it should have is not read.
 func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64, sum string, err error) {
-	err = again(func() error {
+	err = v.anew(path, func() error {
 		f, size, err := v.open(path)
 		if err != nil {
 			return err

@@ -33,19 +33,34 @@ type Verification struct {
 //
 // A dataset that is not there, or is removed meanwhile, is an error that wraps ErrNoCache.
 func Verify(ctx context.Context, root, key string) (*Verification, error) {
-	d := realDisk()
-	v, err := d.verify(ctx, root, key)
-	if err == nil && len(v.Damages) > 0 && !d.listed(DatasetPath(root, key)) {
-		return v, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
-	}
-	return v, err
+	return realDisk().verify(ctx, root, key)
 }
 
+// looks is how often verify looks at a dataset of which something is missing: what is removed and made again meanwhile
+// is no damage.
+const looks = 3
+
 func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
-	v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
+	for look := 1; ; look++ {
+		v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
+		err := v.dataset(ctx, key)
+		if err != nil || len(v.Damages) == 0 {
+			return v.Verification, err
+		}
+		if !d.listed(DatasetPath(root, key)) {
+			return v.Verification, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
+		}
+		if !v.missing || look == looks {
+			return v.Verification, nil
+		}
+	}
+}
+
+// dataset looks at a dataset and its parts.
+func (v *verifier) dataset(ctx context.Context, key string) error {
 	dataset, err := v.part(ctx, DatasetKind, manifest.Part{Key: key})
 	if err != nil || dataset == nil {
-		return v.Verification, err
+		return err
 	}
 	var parts []*manifest.Manifest
 	for _, kind := range partKinds() {
@@ -54,21 +69,22 @@ func (d disk) verify(ctx context.Context, root, key string) (*Verification, erro
 		}
 		m, err := v.part(ctx, kind, dataset.Parts[kind])
 		if err != nil {
-			return v.Verification, err
+			return err
 		}
 		parts = append(parts, m)
 	}
 	if len(v.Damages) == 0 {
-		err = v.spans(ctx, dataset, parts)
+		return v.spans(ctx, dataset, parts)
 	}
-	return v.Verification, err
+	return nil
 }
 
 // verifier is a look at a dataset.
 type verifier struct {
 	*Verification
 	disk
-	root string
+	root    string
+	missing bool // some of the damage is that something is not there
 	hasher
 }
 
@@ -76,6 +92,7 @@ type verifier struct {
 func (v *verifier) note(file string, err error) error {
 	if err != nil && broken(err) {
 		v.Damages = append(v.Damages, Damage{file, err.Error()})
+		v.missing = v.missing || errors.Is(err, fs.ErrNotExist)
 		return nil
 	}
 	var p *fs.PathError

@@ -336,6 +336,33 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 	assert.Equal(t, 4, reads)
 }
 
+// A part that is removed and made again while it is looked at is whole.
+func TestVerifyLooksAgain(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	key := y.build(t, root, "")
+	d := realDisk()
+	for _, missing := range []int{1, 2, looks - 1, looks, looks + 1} {
+		seen := 0
+		list := func(dir string) ([]fs.DirEntry, error) {
+			if filepath.Base(filepath.Dir(dir)) == ArenasKind {
+				if seen++; seen <= missing {
+					return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
+				}
+			}
+			return d.list(dir)
+		}
+		v, err := disk{d.open, d.stat, list}.verify(t.Context(), root, key)
+		require.NoError(t, err)
+		if missing < looks {
+			assert.Empty(t, v.Damages, "missing %d times", missing)
+		} else {
+			require.Len(t, v.Damages, 1)
+			assert.Contains(t, v.Damages[0].Why, "no such file")
+		}
+		assert.Equal(t, min(missing+1, looks), seen)
+	}
+}
+
 func TestVerifyOfNothing(t *testing.T) {
 	_, err := Verify(t.Context(), t.TempDir(), "0123456789")
 	require.ErrorIs(t, err, ErrNoCache)

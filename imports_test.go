@@ -45,7 +45,7 @@ var imports = map[string][]string{
 	"convert/demo":         {},
 	"convert/weka":         {"hfsource/column", "internal/timeline", "mmapcache", "github.com/zeebo/xxh3"},
 	"convert": {
-		"convert/corpus", "convert/weka", "hfsource", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
+		"convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
 	},
 	"replay/conductor": {},

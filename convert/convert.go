@@ -40,7 +40,7 @@ type Options struct {
 	Workers     int  // traces at a time; 0: one per core
 	Force       bool // build although it is there
 	VerifyHit   bool // build beside what is found, and compare
-	SkipInvalid bool // leave invalid traces out, counted, instead of failing
+	SkipInvalid bool // leave invalid traces out, counted, instead of failing; a file that cannot be read still fails
 	Strict      bool // refuse input with unknown keys
 
 	Wait    time.Duration                                   // for another builder of the same part, as in durable.Waiting

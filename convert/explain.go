@@ -131,9 +131,10 @@ func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanati
 	for _, n := range nearest[:min(shown, len(nearest))] {
 		e := entries[n.Manifest.Key]
 		near := Near{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
-		if probe := probeOf(c.o.Root, n.Manifest); probe != "" {
+		if probes := probesOf(c.o.Root, n.Manifest); probes != nil {
 			near.Differences = slices.DeleteFunc(near.Differences, func(d manifest.Difference) bool {
-				return d.Field == "probe" && d.Have == strconv.Quote(probe) // it follows from the rules and draws
+				probe, ok := probes[d.Field]
+				return ok && (d.Have == strconv.Quote(probe) || d.Have == "absent") // it follows from the rules, draws and inputs
 			})
 		}
 		c.nameFiles(near)
@@ -142,26 +143,26 @@ func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanati
 	return p, nil
 }
 
-// probeOf returns what this program makes of the probe under the rules and draws of another structure or starts, "" where
-// they cannot be read.
-func probeOf(root string, m *manifest.Manifest) string {
+// probesOf returns what this program makes of the probe under the rules and draws of another structure or starts, by the
+// field of its key, nil where they cannot be read.
+func probesOf(root string, m *manifest.Manifest) map[string]string {
 	var structure structureImage
 	var starts startsImage
 	switch m.Kind {
 	case mmapcache.StructureKind:
 		if json.Unmarshal(m.PreImage, &structure) == nil {
-			return Probe(structure.Rules, weka.Draws{Backend: weka.XXH3}).Structure
+			return map[string]string{"probe": Probe(structure.Rules, weka.Draws{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
 		}
 	case mmapcache.StartsKind:
 		if json.Unmarshal(m.PreImage, &starts) != nil {
-			return ""
+			return nil
 		}
 		of, err := mmapcache.Lookup(root, mmapcache.StructureKind, starts.Structure)
 		if err == nil && of != nil && json.Unmarshal(of.PreImage, &structure) == nil {
-			return Probe(structure.Rules, starts.Draws).Starts
+			return map[string]string{"probe": Probe(structure.Rules, starts.Draws).Starts}
 		}
 	}
-	return ""
+	return nil
 }
 
 // nameFiles adds the names of input files to differences about them.

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"slices"
+
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
@@ -21,8 +23,9 @@ type maker struct {
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
 	maker
-	Rules  weka.Rules   `json:"rules"`
-	Inputs []inputImage `json:"inputs"`
+	Columns string       `json:"probe_columns,omitempty"` // the probe by the decoder of columns, where an input has them
+	Rules   weka.Rules   `json:"rules"`
+	Inputs  []inputImage `json:"inputs"`
 }
 
 // inputImage is one input file, by content: neither its name nor its place counts.
@@ -75,7 +78,11 @@ func wanted(rules weka.Rules, draws weka.Draws, inputs *hfsource.Snapshot, p pro
 		}
 		return list[kind].Key, nil
 	}
-	structure, err := add(mmapcache.StructureKind, structureImage{maker: made(probes.Structure), Rules: rules, Inputs: inputImages(inputs)})
+	image := structureImage{maker: made(probes.Structure), Rules: rules, Inputs: inputImages(inputs)}
+	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Form.Parquet }) {
+		image.Columns = ProbeColumns(rules)
+	}
+	structure, err := add(mmapcache.StructureKind, image)
 	if err != nil {
 		return nil, err
 	}

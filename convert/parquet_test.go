@@ -457,7 +457,7 @@ func TestInvalidParquet(t *testing.T) {
 	whole := libraryParquet(t, rows)
 	cut := write(t, "cut.parquet", whole[:len(whole)-100])
 	_, err = Convert(t.Context(), options(t, cut))
-	require.EqualError(t, err, cut+":1: not Parquet, or cut off: it does not begin and end with PAR1")
+	require.EqualError(t, err, cut+": it cannot be read: not Parquet, or cut off: it does not begin and end with PAR1")
 	flipped := bytes.Clone(whole)
 	flipped[len(whole)/3] ^= 1
 	_, err = Convert(t.Context(), options(t, write(t, "flipped.parquet", flipped)))

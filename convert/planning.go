@@ -85,12 +85,13 @@ type planned struct {
 	plan  *mmapcache.Plan
 	notes weka.Notes
 	err   error
+	end   error // of the whole conversion: nobody knows which traces a file has that cannot be read
 }
 
 func planRow(row hfsource.Row, rules weka.Rules) planned {
 	defer row.Free()
-	p := planned{where: row.Where(), place: place{row.Number, row.Line}, err: row.Err}
-	if p.err != nil {
+	p := planned{where: row.Where(), place: place{row.Number, row.Line}, end: row.Err}
+	if p.end != nil {
 		return p
 	}
 	tr, err := scan(row, rules)
@@ -191,6 +192,9 @@ func (m *merger) add(k int, p planned) {
 
 // take adds one plan, which is the next in order.
 func (m *merger) take(p planned) error {
+	if p.end != nil {
+		return p.end
+	}
 	if p.err == nil {
 		id := p.plan.Trace.ID
 		if first, again := m.seen[id]; again {

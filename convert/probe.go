@@ -11,6 +11,7 @@ import (
 	"sort"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -37,8 +38,24 @@ type Probes struct {
 
 // Probe returns the digests of what this program makes under some rules and with a back-end.
 func Probe(r weka.Rules, d weka.Draws) Probes {
-	plans, structure := probeStructure(r)
+	plans, structure := probeStructure(r, weka.Scan)
 	return Probes{structure, probeStarts(plans, d), probeArenas()}
+}
+
+// ProbeColumns returns the digest Probes.Structure as it comes out when the traces are read as columns. It is that of JSON,
+// unless one of the two decoders has changed: so it is in the keys of what is made from Parquet.
+func ProbeColumns(r weka.Rules) string {
+	_, structure := probeStructure(r, scanAsColumns)
+	return structure
+}
+
+// scanAsColumns reads a trace that is given as JSON by the decoder of columns.
+func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
+	row, err := column.FromJSON(weka.Columns(), line)
+	if err != nil {
+		return nil, err
+	}
+	return weka.ScanColumns(row, r)
 }
 
 // refused writes down why a trace was refused, but not in which words.
@@ -46,13 +63,15 @@ func refused(h hash.Hash, err error) {
 	var e *weka.Error
 	if errors.As(err, &e) {
 		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Fault)
+		return
 	}
+	fmt.Fprintf(h, "refused\n")
 }
 
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// probeStructure plans the corpus and writes everything about it down, refusals included.
-func probeStructure(r weka.Rules) (plans []*mmapcache.Plan, digest string) {
+// probeStructure plans the corpus, whose traces scan reads, and writes everything about it down, refusals included.
+func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, error)) (plans []*mmapcache.Plan, digest string) {
 	h := sha256.New()
 	shared := map[uint32]*weka.GlobalCache{}
 	rows := 0
@@ -80,7 +99,7 @@ func probeStructure(r weka.Rules) (plans []*mmapcache.Plan, digest string) {
 		plans = append(plans, p)
 	}
 	for _, line := range bytes.Split(bytes.TrimSpace(probeTraces), []byte("\n")) {
-		tr, err := weka.Scan(line, r)
+		tr, err := scan(line, r)
 		add(tr, err)
 	}
 	m := weka.NewMooncake(0, r)

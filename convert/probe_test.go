@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // The digests of what this program makes. A change here means that caches made before are made anew: say in the commit
@@ -37,7 +40,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 	}
 	// What these change is not on disk: the reader applies them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}
-	_, before := probeStructure(weka.Default())
+	_, before := probeStructure(weka.Default(), weka.Scan)
 	for _, name := range weka.Options() {
 		value, ok := other[name]
 		require.True(t, ok, "rule %s: say how the probe notices it", name)
@@ -46,7 +49,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 		}
 		r := weka.Default()
 		require.NoError(t, r.Set(name, value))
-		_, after := probeStructure(r)
+		_, after := probeStructure(r, weka.Scan)
 		assert.NotEqual(t, before, after, "rule %s=%s", name, value)
 	}
 }
@@ -54,8 +57,67 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 // All but what a profile refuses on purpose is planned.
 func TestProbeIsPlanned(t *testing.T) {
 	lines := bytes.Count(probeTraces, []byte("\n"))
-	plans, _ := probeStructure(weka.Default())
+	plans, _ := probeStructure(weka.Default(), weka.Scan)
 	assert.Len(t, plans, lines+3) // and three sessions of Mooncake
-	plans, _ = probeStructure(weka.AIPerf())
+	plans, _ = probeStructure(weka.AIPerf(), weka.Scan)
 	assert.Greater(t, len(plans), lines/2)
+}
+
+// Both decoders make the same of the probe corpus, under the rules of either profile and with any rule changed.
+func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
+	for name, r := range map[string]weka.Rules{"default": weka.Default(), "aiperf": weka.AIPerf()} {
+		assert.Equal(t, Probe(r, weka.Draws{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
+		r.BlockSize = 8
+		assert.Equal(t, Probe(r, weka.Draws{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
+	}
+	for k, line := range bytes.Split(bytes.TrimSpace(probeTraces), []byte("\n")) { // a row that cannot be columns would not be compared
+		_, err := column.FromJSON(weka.Columns(), line)
+		require.NoError(t, err, "trace %d", k)
+	}
+	_, want := probeStructure(weka.Default(), weka.Scan)
+	_, other := probeStructure(weka.Default(), func(line []byte, r weka.Rules) (*weka.Trace, error) {
+		tr, err := scanAsColumns(line, r)
+		if err == nil {
+			tr.Entries[0].Out++
+		}
+		return tr, err
+	})
+	assert.NotEqual(t, want, other, "a decoder that reads something else")
+}
+
+// The keys of what is made from Parquet have the digest of its decoder, those of JSON do not.
+func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
+	p, err := resolvePrompts(options(t).Corpus, options(t).Tokenizer)
+	require.NoError(t, err)
+	image := func(forms ...hfsource.Form) string {
+		s := &hfsource.Snapshot{}
+		for _, f := range forms {
+			s.Files = append(s.Files, hfsource.File{Form: f, SHA256: "x"})
+		}
+		list, err := wanted(weka.Default(), weka.Draws{Backend: weka.XXH3}, s, p)
+		require.NoError(t, err)
+		return string(list[mmapcache.StructureKind].PreImage)
+	}
+	field := `"probe_columns":"` + ProbeColumns(weka.Default()) + `"`
+	assert.NotContains(t, image(hfsource.Form{Lines: true}), "probe_columns")
+	assert.Contains(t, image(hfsource.Form{Parquet: true}), field)
+	assert.Contains(t, image(hfsource.Form{Lines: true}, hfsource.Form{Parquet: true}), field)
+}
+
+// Why a miss is one does not name what follows from the form of the input.
+func TestExplainPassesOverTheProbeOfColumns(t *testing.T) {
+	rows := [][]byte{[]byte(trace("a"))}
+	text, table := write(t, "in.jsonl", rows[0]), write(t, "in.parquet", libraryParquet(t, rows))
+	for _, c := range [][2]string{{text, table}, {table, text}} {
+		o := options(t, c[0])
+		o.convert(t)
+		o.Inputs = []string{c[1]}
+		e, err := Explain(t.Context(), o)
+		require.NoError(t, err)
+		require.NotEmpty(t, e.Parts[0].Nearest)
+		require.NotEmpty(t, e.Parts[0].Nearest[0].Differences)
+		for _, d := range e.Parts[0].Nearest[0].Differences {
+			assert.Contains(t, d.Field, "inputs[0]")
+		}
+	}
 }

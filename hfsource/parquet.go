@@ -25,16 +25,16 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, pr
 		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", f.Path)
 	}
 	reported := int64(0)
-	row := Row{File: f.Path, Number: number, Line: 1}
+	row := Row{File: f.Path, Number: number}
 	damage := f.parquetFile(ctx, at, columns, func(n int64) {
 		if n = min(n, f.Size-reported); progress != nil && n > 0 {
 			reported += n
 			progress(n)
 		}
 	}, func(c *column.Row, free func()) error {
+		row.Line++
 		r := row
 		r.Columns, r.free = c, free
-		row.Line++
 		return yield(r)
 	})
 	var stop *parquet.CallerError
@@ -55,8 +55,7 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, pr
 		progress(f.Size - reported)
 	}
 	if damage != nil {
-		row.Err = damage
-		return yield(row)
+		return yield(f.unreadable(number, row.Line, "row", damage))
 	}
 	return nil
 }

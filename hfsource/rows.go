@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/hfsource/parquet"
 )
 
 // MaxRow bounds one row, in bytes: a larger one is an error before it is memory.
@@ -30,7 +31,7 @@ type Row struct {
 	Line    int         // or number of the row, from 1; 0 where the file is one value
 	Data    []byte      // JSON; valid until Free
 	Columns *column.Row // of a row of a Parquet file, which has no Data; valid until Free
-	Err     error       // the content is damaged from here on: a pure function of the file's bytes; there is no data
+	Err     error       // an *UnreadableError: the file cannot be read from here on; there is no data
 	buf     *[]byte
 	free    func()
 }
@@ -58,12 +59,59 @@ func (r *Row) Free() {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
+// UnreadableError says that a file cannot be read, or no further than to some row: it is damaged, cut off, or in a form
+// that is not read. How many rows it would have had is not known. It is a pure function of the file's bytes and name.
+type UnreadableError struct {
+	File string
+	From int    // the first row or line that cannot be read; 0: there was none before it
+	Unit string // "row" or "line"; "" where the file is one value
+	Err  error
+
+	published bool // the file is as the hub has it
+}
+
+func (e *UnreadableError) Error() string {
+	if e.From == 0 {
+		return fmt.Sprintf("%s: it cannot be read: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s: from %s %d on it cannot be read: %v", e.File, e.Unit, e.From, e.Err)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Try says what to do about it.
+func (e *UnreadableError) Try() string {
+	var form *parquet.Unsupported
+	switch {
+	case errors.As(e.Err, &form):
+		return form.Try
+	case errors.Is(e.Err, errLongRow) && e.Unit == "":
+		return "write it as JSON lines, a trace a line"
+	case errors.Is(e.Err, errLongRow):
+		return "look for a newline that is missing: a row has one JSON value"
+	case errors.Is(e.Err, zstd.ErrWindowSizeExceeded), errors.Is(e.Err, zstd.ErrDecoderSizeExceeded):
+		return "pack the file again with zstd --long=27 or less"
+	case e.published:
+		return "another revision or file of the dataset: this one lies on the hub as it is"
+	}
+	return "fetch or copy the file again: it is damaged or cut off, or not what its name says"
+}
+
+// unreadable is the row about a file that cannot be read behind the row or line before, which is 0 where there was none.
+func (f *File) unreadable(number, before int, unit string, err error) Row {
+	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, published: f.changed != nil}
+	if before > 0 {
+		e.From = before + 1
+	}
+	return Row{File: f.Path, Number: number, Line: e.From, Err: e}
+}
+
 // ErrChanged is wrapped by the error about a file that is no longer what was resolved: rows that it gave are not those
 // of the digest.
 var ErrChanged = errors.New("the file has changed while it was being read: convert it again")
 
 // Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed
-// over. A file whose content is damaged gives a row with Err, and the next file follows. A file that cannot be read, or
+// over. A file that cannot be read to its end, whatever its bytes are, gives a row with Err, and the next file follows. A file that cannot be read, or
 // has changed since it was resolved, ends it all: what it gave is not to be used.
 // progress is called with bytes of the files as they lie; it may be nil. Rows of Parquet files have no column but for
 // the presence of what they hold: RowsOf names columns.
@@ -112,7 +160,11 @@ func (f *File) rows(ctx context.Context, number int, progress func(int64), yield
 		return f.hasChanged()
 	}
 	if damage != nil {
-		return yield(Row{File: f.Path, Number: number, Line: line, Err: damage})
+		unit := ""
+		if f.Form.Lines {
+			unit = "line"
+		}
+		return yield(f.unreadable(number, max(0, line-1), unit, damage))
 	}
 	return nil
 }
@@ -168,6 +220,8 @@ func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int,
 	}
 }
 
+var errLongRow = fmt.Errorf("a row of more than %d bytes", MaxRow)
+
 // readRow appends the next line, without its newline, or all that is left, to buf. The last row comes with io.EOF.
 func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
 	for {
@@ -185,7 +239,7 @@ func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
 			}
 		}
 		if len(buf)+len(part) > MaxRow {
-			return buf, fmt.Errorf("a row of more than %d bytes", MaxRow)
+			return buf, errLongRow
 		}
 		buf = append(buf, part...)
 		switch {

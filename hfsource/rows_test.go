@@ -1,6 +1,7 @@
 package hfsource
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -8,9 +9,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -121,7 +124,11 @@ func TestDamageIsARowAndTheNextFileFollows(t *testing.T) {
 				assert.Equal(t, got{after + ":1", "fine"}, list[len(list)-1])
 				damage := list[len(list)-2]
 				assert.Equal(t, "error", damage.text, "%s %s%s", name, kind, suffix)
-				assert.True(t, strings.HasPrefix(damage.where, path), damage.where)
+				want := path
+				if kind == "in.jsonl" && len(list) > 2 { // a file of which nothing can be read has no line to name
+					want = fmt.Sprintf("%s:%d", path, len(list)-1)
+				}
+				assert.Equal(t, want, damage.where)
 				for k, row := range list[:len(list)-2] { // what came before is what was written
 					require.Equal(t, fmt.Sprintf("%s:%d", path, k+1), row.where)
 					require.True(t, bytes.HasPrefix(text, []byte(list[0].text)))
@@ -230,4 +237,64 @@ func TestProgressOfReadingAddsUp(t *testing.T) {
 		return nil
 	}))
 	assert.Equal(t, s.Bytes(), done)
+}
+
+// The error about the rest of a file names it, and from where on nothing is known where that is not the beginning, and
+// says what to do about it.
+func TestUnreadableFilesSayFromWhereAndWhatToDo(t *testing.T) {
+	text := noise(300_000)
+	cut := gz(t, text)
+	cut = cut[:len(cut)/2]
+	for name, c := range map[string]struct {
+		file, want, try string
+		data            []byte
+	}{
+		"cut":          {"in.jsonl.gz", `^PATH: from line [0-9]+ on it cannot be read: unexpected EOF$`, "fetch or copy the file again", cut},
+		"cut value":    {"in.json.gz", `^PATH: it cannot be read: unexpected EOF$`, "fetch or copy the file again", cut},
+		"nothing":      {"in.jsonl.gz", `^PATH: it cannot be read: `, "fetch or copy the file again", []byte("{}\n")},
+		"wide window":  {"in.jsonl.zst", `^PATH: it cannot be read: window size exceeded$`, "zstd --long=27", []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0xa0, 1, 0, 0}},
+		"encrypted":    {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", []byte("PARExxxxxxxx\x04\x00\x00\x00PARE")},
+		"no Parquet":   {"in.parquet", `^PATH: it cannot be read: not Parquet, `, "fetch or copy the file again", []byte("{}\n{}\n{}\n{}\n")},
+		"compression":  {"in.parquet", `^PATH: it cannot be read: column n: compression LZ4_RAW: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Lz4Raw))},
+		"brotli":       {"in.parquet", `^PATH: it cannot be read: column n: compression BROTLI: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Brotli))},
+		"damaged rows": {"in.parquet", `^PATH: from row [0-9]+ on it cannot be read: column `, "fetch or copy the file again", flip(packed(t, 20))},
+	} {
+		path := write(t, c.file, c.data)
+		var last error
+		n := 0
+		require.NoError(t, resolve(t, Options{}, path).Rows(t.Context(), nil, func(r Row) error {
+			defer r.Free()
+			require.NoError(t, last, "%s: a row behind it", name)
+			n, last = n+1, r.Err
+			return nil
+		}), name)
+		var unreadable *UnreadableError
+		require.ErrorAs(t, last, &unreadable, name)
+		assert.Regexp(t, strings.ReplaceAll(c.want, "PATH", regexp.QuoteMeta(path)), last.Error(), name)
+		assert.Contains(t, unreadable.Try(), c.try, name)
+		if unreadable.From > 0 {
+			assert.Equal(t, n, unreadable.From, name)
+		}
+		unreadable.published = true
+		if strings.HasPrefix(c.try, "fetch") {
+			assert.Contains(t, unreadable.Try(), "another revision", name)
+		}
+	}
+}
+
+// A row that is too long to be one.
+func TestLongRows(t *testing.T) {
+	f := &File{Path: "in"}
+	for unit, want := range map[string]string{"line": "a newline that is missing", "": "as JSON lines"} {
+		row := f.unreadable(0, 1, unit, errLongRow)
+		assert.Contains(t, row.Err.(*UnreadableError).Try(), want)
+	}
+	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, MaxRow), true)
+	assert.Equal(t, errLongRow, err)
+}
+
+// flip changes a bit in the middle.
+func flip(data []byte) []byte {
+	data[len(data)/2] ^= 4
+	return data
 }

@@ -48,6 +48,7 @@ func (d disk) verify(ctx context.Context, root, key string) (*Verification, erro
 			return v.Verification, err
 		}
 		if !d.listed(DatasetPath(root, key)) {
+			v.Damages = []Damage{} // what is being removed is not damaged
 			return v.Verification, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
 		}
 		if !v.missing || look == looks {

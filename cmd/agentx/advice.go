@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 )
 
@@ -12,6 +13,10 @@ func adviseConvert(err error) error {
 	var invalid *convert.InvalidError
 	if errors.As(err, &invalid) {
 		return tryError{err, "--skip-invalid leaves such traces out and lists them"}
+	}
+	var unreadable *hfsource.UnreadableError
+	if errors.As(err, &unreadable) {
+		return tryError{err, unreadable.Try()}
 	}
 	var differs *convert.DiffersError
 	if errors.As(err, &differs) {

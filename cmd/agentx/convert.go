@@ -42,7 +42,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build beside what is found, and compare: exit 3 when it differs")
 	f.waitFlags.register(cmd)
-	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
+	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
 	flags.BoolVar(&f.strict, "strict", false, "refuse input with keys or request types that are not in the schema")
 }
 

@@ -242,7 +242,7 @@ func (c *chunk) version1(h pageHeader, packed []byte) error {
 			return nil
 		}
 		if format.Encoding(encoding) != format.RLE {
-			return fmt.Errorf("levels with encoding %v: not read", format.Encoding(encoding))
+			return &Unsupported{fmt.Sprintf("levels with encoding %v", format.Encoding(encoding)), tryEncoding}
 		}
 		if len(data) < 4 {
 			return errLevels

@@ -28,6 +28,19 @@ const (
 	maxInRow  = 1 << 25  // values of all columns in one row, nulls included
 )
 
+// Unsupported is what a file has that is not read, though it may be whole.
+type Unsupported struct {
+	What string // it is
+	Try  string // how to make a file of it that is read
+}
+
+func (e *Unsupported) Error() string { return e.What + ": not read" }
+
+const (
+	tryCompression = "write the file again with snappy or zstd compression, or as JSON lines"
+	tryEncoding    = "write the file again with plain or dictionary encoding, or as JSON lines"
+)
+
 // File is an open file.
 type File struct {
 	Progress func(bytes int64) // called with bytes read; may be nil
@@ -88,7 +101,7 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	switch {
 	case string(tail[4:]) == "PARE":
-		return nil, errors.New("it is encrypted, which is not read")
+		return nil, &Unsupported{"it is encrypted", "write the file again without encryption, or as JSON lines"}
 	case string(head[:4]) != magic || string(tail[4:]) != magic:
 		return nil, errors.New("not Parquet, or cut off: it does not begin and end with " + magic)
 	}
@@ -117,7 +130,7 @@ func (f *File) check(rows, end int64) error {
 			from := chunkStart(m)
 			switch {
 			case c.FilePath != "":
-				return fmt.Errorf("column %s: it lies in another file, %q", leaf, c.FilePath)
+				return fmt.Errorf("column %s: %w", leaf, &Unsupported{fmt.Sprintf("it lies in another file, %q", c.FilePath), "write the file again as one file"})
 			case !slices.Equal(m.PathInSchema, leaf.path):
 				return fmt.Errorf("column %s: it is %s in row group %d", leaf, strings.Join(m.PathInSchema, "."), g+1)
 			case m.Type != leaf.physical:
@@ -275,7 +288,7 @@ func (r *reader) open(group int) error {
 			switch m.Codec {
 			case format.Uncompressed, format.Snappy, format.Zstd, format.Gzip:
 			default:
-				return fmt.Errorf("column %s: compression %v: not read: write the file with zstd, snappy or gzip", c.leaf, m.Codec)
+				return fmt.Errorf("column %s: %w", c.leaf, &Unsupported{fmt.Sprintf("compression %v", m.Codec), tryCompression})
 			}
 			c.open(m)
 		}

@@ -70,7 +70,7 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	if v.leaf.kind == column.Text && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
 		return v.deltaTexts(data, encoding, n)
 	}
-	return fmt.Errorf("encoding %v of %v: not read: write the file with plain or dictionary encoding", encoding, v.leaf.physical)
+	return &Unsupported{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
 }
 
 // split reads numbers whose bytes stand apart: all first bytes, all second ones.
@@ -147,7 +147,7 @@ func (v *values) deltaTexts(data []byte, encoding format.Encoding, n int) (err e
 	var bytes []byte
 	var offsets []uint32
 	if encoding == format.DeltaByteArray { // what it unpacks to is not bounded by what it is: prefixes are repeated
-		return fmt.Errorf("encoding %v: not read: write the file with plain or dictionary encoding", encoding)
+		return &Unsupported{fmt.Sprintf("encoding %v", encoding), tryEncoding}
 	}
 	bytes, offsets, err = new(delta.LengthByteArrayEncoding).DecodeByteArray(nil, data, nil)
 	if err != nil {

@@ -49,10 +49,11 @@ var imports = map[string][]string{
 		"github.com/alitto/pond/v2",
 	},
 	"replay/conductor": {},
+	"replay/start":     {},
 	"replay/wire":      {},
 	"replay/measure":   {},
 	"replay": {
-		"internal/durable", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/wire",
+		"internal/durable", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire",
 		"github.com/google/uuid",
 	},
 	"cmd/agentx": {

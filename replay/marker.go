@@ -16,10 +16,42 @@ type marker string
 
 // newMarker returns the marker of a tree.
 func newMarker(benchmark string, pass, lane int, trace string) marker {
-	base, _, _ := strings.Cut(trace, "::")
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s:%d:%d:%s", benchmark, pass, lane, base))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s:%d:%d:%s", benchmark, pass, lane, baseOf(trace)))
 	return marker(hex.EncodeToString(sum[:6]))
 }
+
+// baseOf is the trace that a session's name begins with.
+func baseOf(trace string) string {
+	base, _, _ := strings.Cut(trace, "::")
+	return base
+}
+
+// ledger hands out markers: one for each tree, from its start to its end, and never the same twice. It lives as long as a
+// run. Section 5 of the specification of the replay, M-3 to M-7.
+type ledger struct {
+	benchmark string
+	passes    map[string]int // by trace: markers that were minted for it
+	live      map[int]marker // by tree that is open
+}
+
+func newLedger(benchmark string) *ledger {
+	return &ledger{benchmark: benchmark, passes: map[string]int{}, live: map[int]marker{}}
+}
+
+// mint returns the marker of a tree that plays a trace on a lane: the one that it has, or a new one. With off it has none.
+func (l *ledger) mint(tree, lane int, trace string, off bool) marker {
+	m, ok := l.live[tree]
+	if !ok && !off {
+		base := baseOf(trace)
+		m = newMarker(l.benchmark, l.passes[base], lane, base)
+		l.passes[base]++
+	}
+	l.live[tree] = m
+	return m
+}
+
+// drop forgets a tree that is over. Its pass stays counted.
+func (l *ledger) drop(tree int) { delete(l.live, tree) }
 
 // text returns the marker as it stands before a message, escaped for JSON.
 func (m marker) text() string {

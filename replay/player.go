@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/start"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -32,6 +35,10 @@ type Options struct {
 	MaxContext  int // play only traces whose prompts and completions fit into so many tokens; 0: all
 	Pace        Pace
 	Marker      bool // put a cache-bust marker before the first user message of every tree
+	Start       Start
+	Limits      Limits
+	Seed        int64 // of what is drawn
+	AllowWrap   bool  // more lanes than traces, also without a marker
 
 	// At most one bound; none means that every trace is played once.
 	Duration time.Duration
@@ -44,8 +51,24 @@ type Options struct {
 	APIKey  string
 	Out     string // directory for the results; "": none are written
 
+	Warn     func(string)   // told of what is odd but no error; may be nil
 	Progress func(Progress) // called about every second from the conductor's goroutine; may be nil
 	NewID    func() string  // ids of requests and sessions, called from several goroutines; nil: random UUIDs
+}
+
+// Start says where lanes begin in their first traces. The zero value is the first turn of each.
+type Start struct {
+	Sampled  bool    // at an instant drawn from the seed, the trace and the lane
+	Min, Max float64 // in which part of the trace that lies, 0 to 1
+	Burst    bool    // every lane at once, else as far apart as they were drawn
+}
+
+// Limits are the caps on what recorded times may do to a run; 0 means none.
+type Limits struct {
+	LaneStart  time.Duration // longest time to a lane's first request
+	TreeIdle   time.Duration // longest time in which a tree has nothing on the wire
+	SystemIdle time.Duration // longest time in which nothing is on the wire
+	Prefill    int           // requests without a first token
 }
 
 // Progress is how far a run has come.
@@ -62,12 +85,15 @@ type Progress struct {
 // RecordsFile and SummaryFile are the names of the results in Options.Out.
 const (
 	RecordsFile = "records.jsonl"
+	LanesFile   = "lanes.jsonl"
 	SummaryFile = "summary.json"
 )
 
-// maxInterruptGrace is the longest grace after an interrupt; progressEvery is how often Progress is called.
+// maxInterruptGrace is the longest grace after an interrupt, cancelDrain the longest wait for the returns of requests that
+// were cancelled; progressEvery is how often Progress is called.
 const (
 	maxInterruptGrace = 30 * time.Second
+	cancelDrain       = 10 * time.Second
 	progressEvery     = time.Second
 )
 
@@ -88,49 +114,39 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	return summary, err
 }
 
-// player is the driver of one run: clock, requests in flight, records.
+// player is one run: what is played, the transport, and what is recorded.
 type player struct {
 	Options
 	sampler   *sampler
 	client    *wire.Client
 	model     []byte // as JSON
 	epoch     time.Time
-	events    chan outcome
-	conductor *conductor.Conductor
+	events    chan event
+	over      chan struct{}   // closed when nobody takes events any more
 	flights   context.Context // of all requests
 	cancel    context.CancelFunc
 	aggregate *measure.Aggregate
 	records   *measure.Writer // nil without Out
-	end       endings
-	cutoff    measure.Cutoff
-	progress  Progress
-
-	unwritable bool // a record could not be written, which ends the run
-}
-
-// outcome is a request that is over.
-type outcome struct {
-	send   conductor.Send
-	record measure.Record
-	end    time.Duration
+	lanes     []measure.LaneReport
+	wedges    []measure.WedgeReport
+	phase     *phase
 }
 
 func newPlayer(o Options) (*player, error) {
 	if o.NewID == nil {
 		o.NewID = func() string { return uuid.NewString() }
 	}
-	traces, err := selected(o)
-	if err != nil {
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	p := &player{
+		Options: o, model: quote(o.Model), events: make(chan event, 1024), over: make(chan struct{}),
+		aggregate: measure.NewAggregate(),
+	}
+	if err := p.prepare(); err != nil {
 		return nil, err
 	}
-	p := &player{Options: o, model: quote(o.Model), events: make(chan outcome, 1024), aggregate: measure.NewAggregate()}
-	p.sampler = &sampler{
-		cache: o.Cache, pace: o.Pace, form: o.Form, traces: traces, markers: o.Marker, benchID: o.NewID(),
-		once:   o.Duration == 0 && o.Requests == 0 && o.Trees == 0,
-		passes: map[int]int{}, scripts: map[int]*script{}, trees: map[int]*lane{}, lanes: make([]*lane, o.Concurrency),
-	}
-	p.end = endings{duration: o.Duration, grace: o.Grace}
-	p.cutoff.Deadline = o.Duration
+	var err error
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o777); err != nil {
 			return nil, fmt.Errorf("results: %w", err)
@@ -145,8 +161,66 @@ func newPlayer(o Options) (*player, error) {
 		return nil, errors.Join(err, p.closeRecords())
 	}
 	p.flights, p.cancel = context.WithCancel(context.Background())
-	p.conductor = conductor.New(o.Concurrency, p.sampler, conductor.Limits{Requests: o.Requests, Trees: o.Trees}, p.launch)
 	return p, nil
+}
+
+// prepare deals the first traces, before the clock starts. The error is about what cannot be played, or would not be what
+// was asked for.
+func (p *player) prepare() error {
+	traces, err := selected(p.Options)
+	if err != nil {
+		return err
+	}
+	once := p.Duration == 0 && p.Requests == 0 && p.Trees == 0
+	load := start.Load{
+		Lanes: p.Concurrency, Traces: len(traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker, OnePass: once, Trees: p.Trees,
+	}
+	shared, err := load.Check()
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if shared {
+		p.Warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", load.Lanes, load.Traces))
+	}
+	s := newSampler(p.Cache, p.Concurrency)
+	s.pace, s.form, s.traces, s.once, s.plain, s.warn = p.Pace, p.Form, traces, once, !p.Marker, p.Warn
+	s.ledger = newLedger(p.NewID())
+	lanes := p.Concurrency
+	if p.Trees > 0 {
+		lanes = min(lanes, p.Trees)
+	}
+	at := begin{
+		sampled: p.Start.Sampled, ratios: start.Ratios{Min: p.Start.Min, Max: p.Start.Max}, anchor: start.Spread, seed: p.Seed,
+		cap: math.Inf(1),
+	}
+	if p.Start.Burst {
+		at.anchor = start.Burst
+	}
+	if p.Options.Limits.LaneStart > 0 {
+		at.cap = float64(p.Options.Limits.LaneStart) / 1e6
+	}
+	if err := at.ratios.Check(); p.Start.Sampled && err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	begun := s.prepare(lanes, at)
+	switch {
+	case s.err != nil:
+		return s.err
+	case len(begun) == 0:
+		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
+	case len(begun) < lanes && !once:
+		p.Warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
+	}
+	p.lanes = make([]measure.LaneReport, p.Concurrency)
+	for n := range p.lanes {
+		p.lanes[n] = measure.LaneReport{Lane: n, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing}
+		if n < len(begun) {
+			p.lanes[n].Trace, p.lanes[n].TStar = begun[n].Trace, measure.Number(begun[n].TStar/1000)
+			p.lanes[n].StartSkipped = begun[n].Skipped / 1000
+		}
+	}
+	p.sampler = s
+	return nil
 }
 
 // selected returns the positions of the traces that a run plays: with MaxContext those of which every request fits.
@@ -183,225 +257,106 @@ func (p *player) closeRecords() error {
 
 func (p *player) now() time.Duration { return time.Since(p.epoch) }
 
-// run is the conductor's goroutine. It ends when nothing is in flight and nothing will be.
+// run plays the phase, in this goroutine.
 func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	defer p.cancel()
+	defer close(p.over)
 	before := measure.ReadProcess()
-	c := p.conductor
-	c.Start(p.now())
-	if err := p.sampler.err; c.Counts().TreesOpened == 0 {
-		if err == nil {
-			err = fmt.Errorf("replay: the cache has no trace with a request")
-		}
-		return nil, errors.Join(err, p.closeRecords())
-	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	interrupted := ctx.Done()
-	for !c.Done() {
-		now := p.now()
-		p.advance(now)
-		timer.Reset(p.sleep(now))
-		select {
-		case e := <-p.events:
-			p.take(e, p.now())
-		case <-timer.C:
-		case <-interrupted:
-			interrupted = nil
-			p.interrupt(p.now())
-		}
-	}
-	n := c.Counts()
+	p.phase = newPhase(p.Options, p.sampler, &realClock{epoch: p.epoch, timer: timer, events: p.events, interrupted: ctx.Done()}, p)
+	err := p.phase.play()
+	n := p.phase.conductor.Counts()
 	info := measure.RunInfo{
-		Lanes: p.Concurrency, PhaseDuration: p.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
-		WedgedTrees: n.TreesOpened - n.TreesDrained,
+		Lanes: p.Concurrency, PhaseDuration: p.phase.clock.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
+		Branches: branchCounts(n), Wedged: p.wedges,
 	}
 	if p.records != nil {
 		info.Records = RecordsFile
 	}
 	s := p.aggregate.Summary(info)
-	return &s, p.sampler.err
+	return &s, errors.Join(err, p.sampler.err)
 }
 
-// advance does what has become due.
-func (p *player) advance(now time.Duration) {
-	p.expire(now)
-	p.conductor.Wake(now)
-	if p.end.cancelAt > 0 && now >= p.end.cancelAt {
-		p.cancel()
-		p.end.cancelAt = 0
-	}
-	p.report(now)
-}
-
-// expire ends the sending when its time is up. It comes before all that could send.
-func (p *player) expire(now time.Duration) {
-	if p.end.check(now) {
-		p.conductor.Stop(now)
+// branchCounts are the counters of the conductor that a summary has.
+func branchCounts(n conductor.Counts) measure.Branches {
+	return measure.Branches{
+		ChildrenResumed: n.ChildrenResumed, ChildrenSpawned: n.ChildrenSpawned, ChildrenDelayed: n.ChildrenDelayed,
+		ChildrenCompleted: n.ChildrenCompleted, ChildrenErrored: n.ChildrenErrored, ChildrenTruncated: n.ChildrenTruncated,
+		ParentsSuspended: n.ParentsSuspended, ParentsResumed: n.ParentsResumed, JoinsSuppressed: n.JoinsSuppressed,
+		TreesOpened: n.TreesOpened, TreesDrained: n.TreesDrained, TreesReleased: n.TreesReleased, TreesWedged: n.TreesWedged,
+		IdleJumps: n.Jumps, IdleSkipped: n.Skipped.Seconds(),
 	}
 }
 
-// interrupt ends the sending as a deadline at this instant would.
-func (p *player) interrupt(now time.Duration) {
-	if !p.end.stopped {
-		p.cutoff.Deadline = now
+// book takes a request that is over into the results. The error says that its record cannot be written.
+func (p *player) book(o *outcome) error {
+	lane := &p.lanes[o.send.Lane]
+	lane.Requests++
+	if first := measure.Number(o.record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
+		lane.FirstRequest = first
 	}
-	p.end.interrupt(now)
-	p.conductor.Stop(now)
-}
-
-// endings knows when a run ends.
-type endings struct {
-	duration, grace time.Duration
-	stopped         bool
-	cancelAt        time.Duration // when running requests are cancelled; 0: never, or done
-}
-
-// check reports whether the bound of time has just been reached.
-func (e *endings) check(now time.Duration) bool {
-	if e.stopped || e.duration == 0 || now < e.duration {
-		return false
-	}
-	e.stopped = true
-	e.cancelAt = e.duration + max(e.grace, 1)
-	return true
-}
-
-// interrupt ends the run now, with a grace of its own.
-func (e *endings) interrupt(now time.Duration) {
-	grace := min(e.grace, maxInterruptGrace)
-	if e.stopped && e.cancelAt > 0 {
-		e.cancelAt = min(e.cancelAt, now+grace)
-		return
-	}
-	e.stopped = true
-	e.cancelAt = now + max(grace, 1)
-}
-
-// sleep returns how long there is nothing to do but wait for events.
-func (p *player) sleep(now time.Duration) time.Duration {
-	wake, end := now+progressEvery, &p.end
-	if at, ok := p.conductor.Next(); ok {
-		wake = min(wake, at)
-	}
-	if !end.stopped && end.duration > 0 {
-		wake = min(wake, end.duration)
-	}
-	if end.cancelAt > 0 {
-		wake = min(wake, end.cancelAt)
-	}
-	return max(0, wake-now)
-}
-
-// report calls Progress about every second.
-func (p *player) report(now time.Duration) {
-	if p.Progress == nil || now < p.progress.Elapsed+progressEvery {
-		return
-	}
-	n := p.conductor.Counts()
-	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight = now, n.Sent, n.InFlight
-	p.progress.Trees, p.progress.Drained = n.TreesOpened, n.TreesDrained
-	p.Options.Progress(p.progress)
-}
-
-// take books a request that is over.
-func (p *player) take(e outcome, now time.Duration) {
-	category := ""
-	if e.record.Error != nil {
-		category = e.record.Error.Category
-		p.progress.Errors++
-	} else {
-		p.progress.Completed++
-	}
-	e.record.Bucket = p.cutoff.Bucket(e.end, category)
-	p.aggregate.Add(&e.record)
-	p.expire(now)
-	if p.records != nil && p.records.Write(&e.record) != nil && !p.unwritable {
-		p.unwritable = true // Close returns why
-		p.interrupt(now)
-	}
-	p.conductor.Returned(e.send.ID, e.end, now, category == string(wire.ContextOverflow))
-}
-
-// launch puts one turn on the wire, in a goroutine of its own.
-func (p *player) launch(s conductor.Send) {
-	l := p.sampler.trees[s.Tree]
-	if l.sessions[s.Session] == "" {
-		l.sessions[s.Session] = p.NewID()
-	}
-	correlation := l.sessions[s.Session]
-	go func() { p.events <- p.play(s, l, correlation) }()
-}
-
-// play sends one turn and returns what became of it.
-func (p *player) play(s conductor.Send, l *lane, correlation string) outcome {
-	session := l.plan.Sessions[s.Session]
-	row := int(session.FirstTurn) + s.Turn
-	turn := l.plan.Turns[row]
-	maxTokens := p.Cache.Facts.Rules.MaxTokens(session.Kind, turn)
-	r := measure.Record{
-		Lane: s.Lane, Tree: s.Tree, Pass: l.pass, Trace: l.plan.Trace.ID, Session: session.ID, Turn: s.Turn,
-		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
-		RequestID: p.NewID(), CorrelationID: correlation,
-		Due: s.Due.Seconds(), RecordedIn: int64(turn.In), MaxTokens: int64(maxTokens),
-	}
-	if session.Parent != mmapcache.None {
-		r.Parent = l.plan.Sessions[session.Parent].ID
-	}
-	if turn.Inner != mmapcache.None {
-		inner := int(turn.Inner)
-		r.SourceInner = &inner
-	}
-	tree, err := l.load()
-	if err != nil {
-		return p.unsent(s, r, err)
-	}
-	mark, path := l.marker.text(), "/v1/chat/completions"
-	if p.Form == mmapcache.IDs {
-		mark, path = l.marker.ids(p.Cache.Arenas.Marker), "/v1/completions"
-	}
-	b := bodies.Get().(*body)
-	defer bodies.Put(b)
-	err = p.Cache.Guard(func() error {
-		b.fill(tree, row, p.Form, mark, p.model, maxTokens)
+	p.aggregate.Add(&o.record)
+	if p.records == nil {
 		return nil
-	})
-	if err != nil {
-		return p.unsent(s, r, err)
 	}
-	res := p.client.Do(p.flights, &wire.Request{
-		Path: path, Stream: true, Body: b,
-		Header: []wire.Field{{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: correlation}, {Name: "X-Session-Affinity", Value: correlation}},
-	})
-	describe(&r, &res)
-	return outcome{s, r, res.End}
+	return p.records.Write(&o.record)
 }
 
-// unsent is the outcome of a turn whose request could not be made.
-func (p *player) unsent(s conductor.Send, r measure.Record, err error) outcome {
-	now := p.now()
-	r.Sent, r.End = now.Seconds(), now.Seconds()
-	r.Error = &measure.Error{Category: string(wire.Internal), Message: err.Error()}
-	return outcome{s, r, now}
-}
-
-// describe copies the result of a request into its record.
-func describe(r *measure.Record, res *wire.Result) {
-	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
-	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
-	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
-	r.Resent = res.Resent
-	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
-	r.FirstTokens = max(0, res.FirstTokens)
-	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
-	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
-	if res.Err != nil {
-		r.Error = &measure.Error{Category: string(res.Err.Category), Message: res.Err.Message}
+// happened takes what the conductor tells of into the results.
+func (p *player) happened(e conductor.Event) {
+	switch e.Kind {
+	case conductor.Opened:
+		p.lanes[e.Lane].Trees++
+	case conductor.Skipped:
+		p.lanes[e.Lane].Skipped += e.Skipped.Seconds()
+	case conductor.Finished:
+		if p.lanes[e.Lane].Trees > 0 && p.lanes[e.Lane].Finished.IsMissing() {
+			p.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
+		}
+	case conductor.Wedged:
+		p.wedged(e)
 	}
 }
 
-// write writes the summary.
+// wedged reports a tree in which nothing can happen any more, by name.
+func (p *player) wedged(e conductor.Event) {
+	t := p.sampler.trees[e.Tree]
+	name := func(session int) string { return t.plan.Sessions[session].ID }
+	w := measure.WedgeReport{
+		At: e.At.Seconds(), Lane: e.Lane, Tree: e.Tree, Trace: t.plan.Trace.ID, Root: p.correlation(t, 0),
+		Last: measure.LastEvent{
+			At: e.Wedge.Last.At.Seconds(), What: "sent", Session: name(e.Wedge.Last.Session), Turn: e.Wedge.Last.Turn,
+		},
+	}
+	if e.Wedge.Last.Kind == conductor.Returned {
+		w.Last.What = "returned"
+	}
+	for _, b := range e.Wedge.Blocked {
+		r := measure.BlockedReport{Session: name(b.Session), CorrelationID: p.correlation(t, b.Session), Turn: b.Turn, Why: "predecessor"}
+		for _, n := range b.Branches {
+			r.Why, r.WaitsFor = "gate", append(r.WaitsFor, t.branches[n])
+		}
+		for _, a := range b.After {
+			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("%s#%d", name(a.Session), a.Turn))
+		}
+		w.Blocked = append(w.Blocked, r)
+	}
+	if len(p.wedges) < measure.MaxWedges {
+		p.wedges = append(p.wedges, w)
+		p.Warn(w.String())
+	}
+}
+
+// write writes the summary and the reports of the lanes.
 func (p *player) write(s *measure.Summary) error {
+	dark := 0
+	for _, l := range p.lanes {
+		if l.Trace != "" && l.Requests == 0 && dark < maxDark {
+			dark++
+			p.Warn(l.Dark())
+		}
+	}
 	if p.Out == "" {
 		return nil
 	}
@@ -409,9 +364,22 @@ func (p *player) write(s *measure.Summary) error {
 	if err := p.closeRecords(); err != nil {
 		errs = append(errs, fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err))
 	}
+	var lines bytes.Buffer
+	for _, l := range p.lanes {
+		line, err := json.Marshal(l)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		lines.Write(append(line, '\n'))
+	}
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n'))
+		err = errors.Join(
+			durable.WriteFile(filepath.Join(p.Out, LanesFile), lines.Bytes()),
+			durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n')))
 	}
 	return errors.Join(append(errs, err)...)
 }
+
+// maxDark is how many lanes that sent nothing are named.
+const maxDark = 10

@@ -121,7 +121,7 @@ func TestGapsArePlayed(t *testing.T) {
 	}
 	for i := range c.Structure.Traces.Len() {
 		plan := c.Structure.Plan(i)
-		s, err := sheet(plan, o.Pace, c.Facts.Rules)
+		s, err := newSheet(plan, o.Pace, c.Facts.Rules)
 		require.NoError(t, err)
 		for _, r := range p.records {
 			if r.Trace != plan.Trace.ID || r.Turn == 0 {
@@ -131,9 +131,15 @@ func TestGapsArePlayed(t *testing.T) {
 				if session.ID != r.Session {
 					continue
 				}
-				due := ends[key{r.Session, r.Turn - 1}] + s.Sessions[n].Turns[r.Turn].Delay.Seconds()
-				for _, child := range s.Sessions[n].Turns[r.Turn].Joins {
-					due = max(due, ends[key{plan.Sessions[child].ID, int(plan.Sessions[child].Turns) - 1}])
+				turn := s.tree.Sessions[n].Turns[r.Turn]
+				due := ends[key{r.Session, r.Turn - 1}] + turn.Delay.Seconds()
+				for _, b := range turn.Joins {
+					for _, child := range s.tree.Branches[b].Sessions {
+						due = max(due, ends[key{plan.Sessions[child].ID, int(plan.Sessions[child].Turns) - 1}])
+					}
+				}
+				for _, a := range turn.After {
+					due = max(due, ends[key{plan.Sessions[a.Session].ID, a.Turn}])
 				}
 				require.InDelta(t, due, r.Due, 1e-9)
 			}
@@ -156,7 +162,7 @@ func TestBounds(t *testing.T) {
 			require.Equal(t, 16, p.Lanes.Started)
 			require.Equal(t, 197, p.Requests)
 		}},
-		"more lanes than traces, again and again": {func(o *Options) { o.Concurrency, o.Requests = 40, 300 }, func(t *testing.T, p played) {
+		"more lanes than traces, again and again": {func(o *Options) { o.Concurrency, o.Requests, o.AllowWrap = 40, 300, true }, func(t *testing.T, p played) {
 			require.Equal(t, 40, p.Lanes.Started)
 			require.Equal(t, 300, p.Completed)
 		}},
@@ -348,27 +354,6 @@ func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 	}
 }
 
-func TestInterruptActsAsADeadline(t *testing.T) {
-	o := Options{Cache: demoCache(t), URL: nobody, Concurrency: 1, Grace: time.Minute}
-	for _, c := range []struct {
-		duration, interrupt, ended time.Duration
-		want                       measure.Bucket
-	}{
-		{0, 5 * time.Second, 5 * time.Second, measure.Profiling},
-		{0, 5 * time.Second, 5*time.Second + 1, measure.Cooldown},
-		{time.Hour, 5 * time.Second, 6 * time.Second, measure.Cooldown},
-		{4 * time.Second, 5 * time.Second, 4500 * time.Millisecond, measure.Cooldown}, // the deadline was before
-	} {
-		o.Duration = c.duration
-		p, err := newPlayer(o)
-		require.NoError(t, err)
-		p.expire(c.interrupt)
-		p.interrupt(c.interrupt)
-		require.Equal(t, c.want, p.cutoff.Bucket(c.ended, ""), "%+v", c)
-		p.cancel()
-	}
-}
-
 func TestEndings(t *testing.T) {
 	s := time.Second
 	e := endings{duration: 10 * s, grace: 3 * s}
@@ -397,53 +382,6 @@ func TestEndings(t *testing.T) {
 	e.interrupt(1 * s)
 	require.Equal(t, 31*s, e.cancelAt, "an interrupt has a grace of half a minute at most")
 	require.False(t, e.check(6*s), "it ended before")
-}
-
-func TestSleep(t *testing.T) {
-	s := time.Second
-	p, err := newPlayer(Options{Cache: demoCache(t), URL: nobody, Concurrency: 0})
-	require.NoError(t, err)
-	defer p.cancel()
-	for _, c := range []struct {
-		end  endings
-		want time.Duration
-	}{
-		{endings{}, s},
-		{endings{duration: 5*s + s/2}, s / 2},
-		{endings{duration: 5*s + s/2, stopped: true}, s},
-		{endings{stopped: true, cancelAt: 5*s + s/4}, s / 4},
-		{endings{stopped: true, cancelAt: 4 * s}, 0},
-	} {
-		p.end = c.end
-		require.Equal(t, c.want, p.sleep(5*s), "%+v", c.end)
-	}
-}
-
-func TestNothingIsSentAfterTheDeadline(t *testing.T) {
-	o := Options{Cache: demoCache(t), URL: nobody, Concurrency: 1, Duration: time.Hour}
-	for name, late := range map[string]func(*player, outcome){
-		"a turn that was due before it": func(p *player, e outcome) {
-			p.take(e, e.end)
-			at, ok := p.conductor.Next()
-			require.True(t, ok)
-			require.Less(t, at, time.Minute)
-			p.advance(61 * time.Minute)
-		},
-		"the turn behind one that ended before it": func(p *player, e outcome) {
-			e.end = 30 * time.Minute
-			p.take(e, 61*time.Minute)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := newPlayer(o)
-			require.NoError(t, err)
-			defer p.cancel()
-			p.conductor.Start(0)
-			late(p, <-p.events) // nobody listens there: the first request has failed
-			require.Equal(t, 1, p.conductor.Counts().Sent)
-			require.True(t, p.conductor.Done())
-		})
-	}
 }
 
 func TestDeadlineWithCooldown(t *testing.T) {
@@ -527,7 +465,7 @@ func TestCacheWithoutARequest(t *testing.T) {
 	o := optionsFor(t, demoCache(t), nobody)
 	o.Concurrency = 0
 	_, err := Run(context.Background(), o)
-	require.ErrorContains(t, err, "no trace")
+	require.ErrorContains(t, err, "can be played")
 }
 
 // TestCacheThatIsCutWhileItIsPlayed: the file is emptied when the first request has been read, before it is answered.
@@ -655,16 +593,4 @@ func TestHeaders(t *testing.T) {
 	require.Equal(t, 20, p.Completed)
 	require.NoError(t, bad)
 	require.Len(t, p.records[0].RequestID, 36)
-}
-
-func TestProgressIsTold(t *testing.T) {
-	p, err := newPlayer(Options{Cache: demoCache(t), URL: nobody, Concurrency: 0})
-	require.NoError(t, err)
-	defer p.cancel()
-	var told []time.Duration
-	p.Options.Progress = func(r Progress) { told = append(told, r.Elapsed) }
-	for _, ms := range []int{0, 999, 1000, 1500, 1999, 2300, 3299, 3300} {
-		p.report(time.Duration(ms) * time.Millisecond)
-	}
-	require.Equal(t, []time.Duration{time.Second, 2300 * time.Millisecond, 3300 * time.Millisecond}, told)
 }

@@ -1,104 +1,243 @@
 package replay
 
 import (
+	"fmt"
+	"math"
 	"sync"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/start"
 )
 
 // script is one trace of the cache while at least one lane plays it. Lanes that play the same trace share it.
 type script struct {
+	*sheet
 	trace int
 	plan  *mmapcache.Plan
-	sheet *conductor.Tree
 	users int // lanes; the conductor's goroutine alone counts
 
 	load func() (*mmapcache.Tree, error) // places every block, at the first request, not in the conductor's goroutine
 }
 
-// lane is what a lane plays at the moment.
-type lane struct {
+// opened is a tree that a lane plays.
+type opened struct {
 	*script
-	pass     int      // how often the trace was begun before
-	marker   marker   // zero: none
+	lane     int
+	ordinal  int // of the tree in the run
+	pass     int // how often the trace was begun before
+	marker   marker
 	sessions []string // correlation ids, by session; empty until its first turn
-	ordinal  int      // of the tree in the run
 }
 
-// sampler deals selected traces to lanes in the order of the cache, again from the start when they run out, unless each is to be
-// played once.
+// sampler deals the selected traces to lanes in the order of the cache, again from the start when they run out, unless
+// each is to be played once. A trace that cannot be played is passed over, and told of once.
 type sampler struct {
-	cache   *mmapcache.Cache
-	pace    Pace
-	form    mmapcache.Form
-	traces  []int // positions in the cache, in the order they are dealt
-	once    bool
-	benchID string
-	markers bool
+	cache  *mmapcache.Cache
+	pace   Pace
+	form   mmapcache.Form
+	traces []int // positions in the cache, in the order they are dealt
+	once   bool
+	ledger *ledger
+	plain  bool // without markers
+	warn   func(string)
 
 	next    int
-	passes  map[int]int // by trace
+	begun   map[int]int // by trace: how often
 	scripts map[int]*script
+	passed  map[int]error // traces that cannot be played
+	told    map[int]bool  // traces that a warning was about
 	opened  int           // trees
-	trees   map[int]*lane // that are open, by ordinal
-	lanes   []*lane       // by number; nil: has nothing to play
-	err     error         // the cache became unreadable: no tree is opened any more
+	trees   map[int]*opened
+	lanes   []*opened           // by number; nil: has nothing to play
+	ready   []conductor.Opening // by lane: prepared, not yet asked for
+	err     error               // the cache became unreadable: no tree is opened any more
 }
 
-// Next opens the next tree on a lane. Traces without a turn to begin with are passed over.
-func (s *sampler) Next(n int) (*conductor.Tree, bool) {
-	s.leave(n)
-	for tries := 0; tries < len(s.traces) && s.err == nil; tries++ {
-		if s.once && s.next >= len(s.traces) {
-			return nil, false
-		}
-		trace := s.traces[s.next%len(s.traces)]
-		s.next++
-		sc := s.script(trace)
-		if sc == nil || sc.plan.Sessions[0].Turns == 0 {
-			continue
-		}
-		s.scripts[trace] = sc
-		sc.users++
-		l := &lane{script: sc, pass: s.passes[trace], sessions: make([]string, len(sc.plan.Sessions)), ordinal: s.opened}
-		s.passes[trace]++
-		if s.markers {
-			l.marker = newMarker(s.benchID, l.pass, n, sc.plan.Trace.ID)
-		}
-		s.opened++
-		s.lanes[n] = l
-		s.trees[l.ordinal] = l
-		return sc.sheet, true
+// newSampler returns a sampler for so many lanes.
+func newSampler(cache *mmapcache.Cache, lanes int) *sampler {
+	return &sampler{
+		cache: cache, warn: func(string) {}, begun: map[int]int{}, scripts: map[int]*script{}, passed: map[int]error{},
+		told: map[int]bool{}, trees: map[int]*opened{}, lanes: make([]*opened, lanes), ready: make([]conductor.Opening, lanes),
 	}
-	return nil, false
+}
+
+// Next opens the next tree on a lane. A lane for which nothing was prepared stays empty.
+func (s *sampler) Next(lane int) (conductor.Opening, bool) {
+	if o := s.ready[lane]; o.Tree != nil {
+		s.ready[lane] = conductor.Opening{}
+		return o, true
+	}
+	if s.lanes[lane] == nil {
+		return conductor.Opening{}, false
+	}
+	s.leave(lane)
+	sc := s.draw()
+	if sc == nil {
+		return conductor.Opening{}, false
+	}
+	s.open(lane, sc)
+	return conductor.Opening{Tree: sc.tree}, true
+}
+
+// draw returns the script of the next trace that can be played from its beginning, nil when there is none.
+func (s *sampler) draw() *script {
+	for range s.traces {
+		trace, ok := s.turn()
+		if !ok {
+			return nil
+		}
+		if sc := s.script(trace); sc != nil {
+			return sc
+		}
+		if s.err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// turn returns the trace whose turn it is.
+func (s *sampler) turn() (trace int, ok bool) {
+	if s.once && s.next >= len(s.traces) {
+		return 0, false
+	}
+	s.next++
+	return s.traces[(s.next-1)%len(s.traces)], true
+}
+
+// open gives a lane a tree.
+func (s *sampler) open(lane int, sc *script) {
+	s.scripts[sc.trace] = sc
+	sc.users++
+	t := &opened{script: sc, lane: lane, ordinal: s.opened, pass: s.begun[sc.trace], sessions: make([]string, len(sc.plan.Sessions))}
+	t.marker = s.ledger.mint(t.ordinal, lane, sc.plan.Trace.ID, s.plain)
+	s.begun[sc.trace]++
+	s.opened++
+	s.lanes[lane] = t
+	s.trees[t.ordinal] = t
 }
 
 // leave ends what a lane has played so far. The last lane frees the script.
-func (s *sampler) leave(n int) {
-	l := s.lanes[n]
-	if l == nil {
+func (s *sampler) leave(lane int) {
+	t := s.lanes[lane]
+	if t == nil {
 		return
 	}
-	s.lanes[n] = nil
-	delete(s.trees, l.ordinal)
-	if l.users--; l.users == 0 {
-		delete(s.scripts, l.trace)
+	s.lanes[lane] = nil
+	delete(s.trees, t.ordinal)
+	s.ledger.drop(t.ordinal)
+	if t.users--; t.users == 0 {
+		delete(s.scripts, t.trace)
 	}
 }
 
-// script returns the script of a trace, nil when it cannot be read.
+// script returns the script of a trace, nil when it cannot be played or the cache cannot be read.
 func (s *sampler) script(trace int) *script {
 	if sc := s.scripts[trace]; sc != nil {
 		return sc
 	}
-	sc := &script{trace: trace}
-	if sc.plan, s.err = s.cache.Plan(trace); s.err == nil {
-		sc.sheet, s.err = sheet(sc.plan, s.pace, s.cache.Facts.Rules)
+	if s.passed[trace] != nil {
+		return nil
 	}
-	if s.err != nil {
+	sc := &script{trace: trace}
+	if sc.plan, s.err = s.cache.Plan(trace); s.err != nil {
+		return nil
+	}
+	var err error
+	if sc.sheet, err = newSheet(sc.plan, s.pace, s.cache.Facts.Rules); err != nil {
+		s.passed[trace] = err
+		s.tell(trace, fmt.Sprintf("trace %q cannot be played and is passed over: %v", sc.plan.Trace.ID, err))
 		return nil
 	}
 	sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
 	return sc
+}
+
+// tell warns of a trace, once.
+func (s *sampler) tell(trace int, about string) {
+	if !s.told[trace] {
+		s.told[trace] = true
+		s.warn(about)
+	}
+}
+
+// begin says where the lanes of a run begin.
+type begin struct {
+	sampled bool // at t*, else with the first turn
+	ratios  start.Ratios
+	anchor  start.Anchor
+	cap     float64 // longest time to a lane's first request, milliseconds as played; +Inf: none
+	seed    int64
+}
+
+// begun says where a lane has begun.
+type begun struct {
+	Trace   string
+	TStar   float64 // milliseconds; NaN: with the first turn
+	Skipped float64 // milliseconds by which its start was brought forward
+}
+
+// prepare opens the first trees of so many lanes, before the clock starts. It makes no more tries than the lanes and twice
+// the traces: section 2.2 of the specification of the replay. Lanes may stay without a tree.
+func (s *sampler) prepare(lanes int, b begin) []begun {
+	list := make([]begun, lanes)
+	states, offsets := make([]*start.Start, lanes), make([]start.Lane, lanes)
+	tries, untimed, n := lanes+2*max(1, len(s.traces)), false, 0
+	for ; n < lanes && tries > 0; tries-- {
+		trace, ok := s.turn()
+		if !ok {
+			break
+		}
+		sc := s.script(trace)
+		if sc == nil {
+			if s.err != nil {
+				break
+			}
+			continue
+		}
+		list[n].TStar = math.NaN()
+		if b.sampled {
+			state := b.state(sc, n)
+			if state == nil {
+				s.tell(trace, fmt.Sprintf("trace %q has nothing that a lane could take up in the middle, and is passed over", sc.plan.Trace.ID))
+				continue
+			}
+			states[n], offsets[n], list[n].TStar = state, laneOf(state, s.pace), state.TStar
+			untimed = untimed || math.IsNaN(state.TStar)
+		}
+		s.open(n, sc)
+		list[n].Trace = sc.plan.Trace.ID
+		s.ready[n] = conductor.Opening{Tree: sc.tree}
+		n++
+	}
+	if !b.sampled {
+		return list[:n]
+	}
+	shifts := b.anchor.Shifts(offsets[:n], untimed)
+	for k, skipped := range start.Skipped(offsets[:n], shifts, b.cap) {
+		list[k].Skipped = skipped
+		s.ready[k].Start = s.lanes[k].at(states[k], s.pace, shifts[k]+skipped)
+	}
+	return list[:n]
+}
+
+// state draws where a lane takes up a trace; nil where it cannot. The draw depends on seed, trace and lane alone.
+func (b begin) state(sc *script, lane int) *start.Start {
+	g := start.NewGenerator(start.LaneSeed(b.seed, sc.plan.Trace.ID, lane))
+	if first, last, ok := sc.start.Bounds(); ok {
+		if state := sc.start.At(b.ratios.Instant(first, last, g)); state.Spawnable {
+			return state
+		}
+		return nil
+	}
+	open := make([]bool, len(sc.start.Sessions[0].Starts)) // a turn of a cache is a whole prompt: any can open a session
+	for k := range open {
+		open[k] = true
+	}
+	primer, ok := b.ratios.Split(open, g)
+	if !ok {
+		return nil
+	}
+	return sc.start.From(primer + 1)
 }

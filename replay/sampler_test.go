@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -11,20 +10,23 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// newSampler deals a cache to so many lanes.
-func newSampler(c *mmapcache.Cache, lanes int) *sampler {
-	return &sampler{
-		cache: c, traces: timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0), markers: true, benchID: "bench-1",
-		passes: map[int]int{}, scripts: map[int]*script{}, trees: map[int]*lane{}, lanes: make([]*lane, lanes),
-	}
+// dealing deals a cache to so many lanes, each of which has begun.
+func dealing(c *mmapcache.Cache, lanes int) *sampler {
+	s := newSampler(c, lanes)
+	s.traces = timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.ledger = newLedger("bench-1")
+	return s
 }
 
-// deal asks for the next tree of a lane, and returns the id of its trace, "" for none.
+// deal gives a lane its next tree, the first one too, and returns the id of its trace, "" for none.
 func (s *sampler) deal(lane int) string {
-	if _, ok := s.Next(lane); !ok {
+	s.leave(lane)
+	sc := s.draw()
+	if sc == nil {
 		return ""
 	}
-	return s.lanes[lane].plan.Trace.ID
+	s.open(lane, sc)
+	return sc.plan.Trace.ID
 }
 
 func threeTraces(t *testing.T) *mmapcache.Cache {
@@ -32,25 +34,25 @@ func threeTraces(t *testing.T) *mmapcache.Cache {
 }
 
 func TestTracesAreDealtInOrderAndAgain(t *testing.T) {
-	s := newSampler(threeTraces(t), 2)
+	s := dealing(threeTraces(t), 2)
 	var dealt []string
 	for _, lane := range []int{0, 1, 0, 0, 1, 0, 1} {
 		dealt = append(dealt, s.deal(lane))
 	}
 	require.Equal(t, "a b c a b c a", strings.Join(dealt, " "))
-	require.Equal(t, map[int]int{0: 3, 1: 2, 2: 2}, s.passes)
+	require.Equal(t, map[int]int{0: 3, 1: 2, 2: 2}, s.begun)
 	require.Equal(t, []int{1, 2}, []int{s.lanes[0].pass, s.lanes[1].pass})
 }
 
 func TestOnceDealsEveryTraceOnce(t *testing.T) {
-	s := newSampler(threeTraces(t), 5)
+	s := dealing(threeTraces(t), 5)
 	s.once = true
 	require.Equal(t, []string{"a", "b", "c", "", ""}, []string{s.deal(0), s.deal(1), s.deal(2), s.deal(3), s.deal(4)})
 	require.Equal(t, "", s.deal(1))
 }
 
 func TestOnlyTheFirstTracesAreDealt(t *testing.T) {
-	s := newSampler(threeTraces(t), 1)
+	s := dealing(threeTraces(t), 1)
 	s.traces = []int{0, 1}
 	require.Equal(t, []string{"a", "b", "a"}, []string{s.deal(0), s.deal(0), s.deal(0)})
 }
@@ -70,7 +72,7 @@ func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
 }
 
 func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
-	s := newSampler(threeTraces(t), 4)
+	s := dealing(threeTraces(t), 4)
 	for lane := range 4 {
 		s.deal(lane) // a b c a
 	}
@@ -84,7 +86,7 @@ func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
 }
 
 func TestScriptsAreFreedWithTheirLastLane(t *testing.T) {
-	s := newSampler(threeTraces(t), 4)
+	s := dealing(threeTraces(t), 4)
 	s.once = true
 	s.traces = []int{0}
 	s.deal(0)
@@ -97,17 +99,19 @@ func TestScriptsAreFreedWithTheirLastLane(t *testing.T) {
 	require.Equal(t, "", s.deal(1))
 	require.Empty(t, s.scripts)
 	require.Empty(t, s.trees)
-	require.Equal(t, []*lane{nil, nil, nil, nil}, s.lanes)
+	require.Equal(t, []*opened{nil, nil, nil, nil}, s.lanes)
+	require.Empty(t, s.ledger.live)
 }
 
 func TestNothingGrowsWithTheNumberOfTrees(t *testing.T) {
-	s := newSampler(threeTraces(t), 2)
+	s := dealing(threeTraces(t), 2)
 	for k := range 10_000 {
 		require.NotEmpty(t, s.deal(k%2))
 	}
 	require.Len(t, s.trees, 2)
 	require.LessOrEqual(t, len(s.scripts), 2)
-	require.Len(t, s.passes, 3)
+	require.Len(t, s.begun, 3)
+	require.Len(t, s.ledger.live, 2)
 }
 
 // TestMarkerLedger plays the vectors about trees that come and go.
@@ -121,51 +125,48 @@ func TestMarkerLedger(t *testing.T) {
 				Lane                    int
 			}
 		}
-		Want struct{ Results []*string }
-	}
-	c := prepare(t, cacheRoot(), traceLine("trace-a", 64), "code")
-	played := 0
-	for _, v := range vectors(t, "marker_ledger", func(v vector) string { return v.Profile }) {
-		raw, err := json.Marshal(v.In)
-		require.NoError(t, err)
-		if strings.Contains(string(raw), `"none"`) || !onceEach(v.In.Ops, func(k int) string {
-			if op := v.In.Ops[k]; op.Op == "mint" {
-				return op.Root
-			}
-			return ""
-		}) {
-			continue // a marker is minted when a tree opens, once
+		Want struct {
+			Results []*string
+			Passes  map[string]int // of the last one minted
+			Live    []string
 		}
-		played++
+	}
+	list := vectors(t, "marker_ledger", func(v vector) string { return v.Profile })
+	require.Len(t, list, 10)
+	for _, v := range list {
 		t.Run(v.Name, func(t *testing.T) {
-			s := newSampler(c, 2)
-			lanes := map[string]int{}
+			l, trees, names := newLedger(v.In.Benchmark), map[string]int{}, []string{}
 			for k, op := range v.In.Ops {
+				tree, ok := trees[op.Root]
+				if !ok {
+					tree, names = len(names), append(names, op.Root)
+					trees[op.Root] = tree
+				}
+				m := l.live[tree]
 				switch op.Op {
 				case "mint":
-					require.Equal(t, "trace-a", op.Trace)
-					require.NotEmpty(t, s.deal(op.Lane))
-					lanes[op.Root] = op.Lane
+					m = l.mint(tree, op.Lane, op.Trace, op.Target == "none")
 				case "drained":
-					s.leave(op.Lane)
+					l.drop(tree)
 					continue
+				default:
+					require.Equal(t, "child", op.Op)
 				}
-				require.Equal(t, *v.Want.Results[k], "[rid:"+string(s.lanes[lanes[op.Root]].marker)+"]")
+				if want := v.Want.Results[k]; want == nil {
+					require.Empty(t, m)
+				} else {
+					require.Equal(t, *want, "[rid:"+string(m)+"]")
+				}
 			}
+			passes, live := map[string]int{}, []string{}
+			for trace, n := range l.passes {
+				passes[trace] = n - 1
+			}
+			for tree := range l.live {
+				live = append(live, names[tree])
+			}
+			require.Equal(t, v.Want.Passes, passes)
+			require.ElementsMatch(t, v.Want.Live, live)
 		})
 	}
-	require.GreaterOrEqual(t, played, 3)
-}
-
-// onceEach reports whether no name that f gives, but "", comes twice.
-func onceEach[T any](list []T, f func(int) string) bool {
-	seen := map[string]bool{}
-	for k := range list {
-		n := f(k)
-		if n != "" && seen[n] {
-			return false
-		}
-		seen[n] = true
-	}
-	return true
 }

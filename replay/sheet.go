@@ -1,11 +1,15 @@
 package replay
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/start"
 )
 
 // Pace says how recorded gaps are played. The zero value plays them as recorded.
@@ -17,6 +21,15 @@ type Pace struct {
 
 // gap returns how long a recorded gap, in milliseconds, is played.
 func (p Pace) gap(ms float64) time.Duration {
+	d := p.offset(ms)
+	if p.MaxGap > 0 {
+		d = min(d, p.MaxGap)
+	}
+	return d
+}
+
+// offset is gap for what MaxGap does not bound: how far a lane's first turns lie behind its start.
+func (p Pace) offset(ms float64) time.Duration {
 	if p.ASAP {
 		return 0
 	}
@@ -27,37 +40,115 @@ func (p Pace) gap(ms float64) time.Duration {
 		return 0
 	}
 	const most = float64(1<<62) / 1e6 // about 146 years
-	d := time.Duration(min(ms, most) * 1e6)
-	if p.MaxGap > 0 {
-		d = min(d, p.MaxGap)
-	}
-	return d
+	return time.Duration(min(ms, most) * 1e6)
 }
 
-// sheet returns what the conductor plays of a trace.
-func sheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*conductor.Tree, error) {
+// sheet is a trace as it is played: what the conductor gets, and what decides where a lane may take it up.
+type sheet struct {
+	tree     *conductor.Tree
+	start    *start.Trace
+	branches []string // their names, for reports
+}
+
+// newSheet resolves what is played of a trace. The error says that it cannot be.
+func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, error) {
 	times, err := p.Times(rules, mmapcache.View{View: timeline.View{IgnoreDelays: pace.ASAP}})
 	if err != nil {
 		return nil, err
 	}
-	t := &conductor.Tree{Sessions: make([]conductor.Session, len(p.Sessions))}
-	for n, s := range p.Sessions {
-		c := &t.Sessions[n]
-		c.Turns = make([]conductor.Turn, s.Turns)
-		for k, u := range times.Turns[s.FirstTurn:][:s.Turns] {
+	s := &sheet{
+		tree:  &conductor.Tree{Sessions: make([]conductor.Session, len(p.Sessions)), Branches: make([]conductor.Branch, len(times.Branches))},
+		start: &start.Trace{Sessions: make([]start.Session, len(p.Sessions)), Branches: make([]start.Branch, len(times.Branches))},
+	}
+	for n, session := range p.Sessions {
+		c, from := &s.tree.Sessions[n], int(session.FirstTurn)
+		c.Turns = make([]conductor.Turn, session.Turns)
+		starts := make([]float64, session.Turns)
+		for k := range c.Turns {
+			u := times.Turns[from+k]
 			c.Turns[k].Delay = pace.gap(u.Delay)
+			c.Turns[k].Deadline = c.Turns[k].Delay
+			starts[k] = u.Start
+			for _, r := range times.After[from+k] {
+				c.Turns[k].After = append(c.Turns[k].After, conductor.Ref{Session: r.Stream, Turn: r.Turn})
+			}
 		}
-		if s.Parent == mmapcache.None {
-			continue
-		}
-		spawn := times.Sessions[n]
-		c.Parent, c.SpawnTurn = int(s.Parent), int(s.SpawnTurn)
-		c.OnIssue = spawn.From == timeline.Issue
-		c.Offset = pace.gap(spawn.Offset)
-		if spawn.Join != mmapcache.None {
-			joins := &t.Sessions[s.Parent].Turns[spawn.Join].Joins
-			*joins = append(*joins, n)
+		s.start.Sessions[n] = start.Session{Starts: starts, Parent: int(session.Parent)}
+		if session.Parent != mmapcache.None {
+			spawn := times.Sessions[n]
+			c.Depth, s.start.Sessions[n].Depth = 1, 1 // every session hangs on the root
+			c.OnIssue = spawn.From == timeline.Issue
+			c.Offset = pace.gap(spawn.Offset)
+			c.Broken = session.Turns == 0
 		}
 	}
-	return t, nil
+	for n, rank := range ranks(p.Sessions) {
+		s.tree.Sessions[n].Rank = rank
+	}
+	for n, b := range times.Branches {
+		s.branches = append(s.branches, b.ID)
+		s.tree.Branches[n] = conductor.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions}
+		s.start.Branches[n] = start.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions, Start: b.Start}
+		if pace.ASAP {
+			s.start.Branches[n].Start = math.NaN()
+		}
+		for _, k := range b.Sessions {
+			s.tree.Sessions[k].Branch = n
+		}
+		turns := s.tree.Sessions[0].Turns
+		if int(b.Spawn) < len(turns) {
+			turns[b.Spawn].Spawns = append(turns[b.Spawn].Spawns, n)
+		}
+		if b.Join != mmapcache.None && int(b.Join) < len(turns) {
+			turns[b.Join].Joins = append(turns[b.Join].Joins, n)
+			s.start.Branches[n].Joins = []int{int(b.Join)}
+		}
+	}
+	return s, s.tree.Check()
+}
+
+// ranks returns the place of every session in the order of their names.
+func ranks(sessions []mmapcache.Session) []int {
+	order, rank := make([]int, len(sessions)), make([]int, len(sessions))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(sessions[a].ID, sessions[b].ID) })
+	for k, n := range order {
+		rank[n] = k
+	}
+	return rank
+}
+
+// at returns the state of the trace at t*, as the conductor takes it up: shift is what is subtracted from all offsets,
+// in milliseconds as played.
+func (s *sheet) at(state *start.Start, pace Pace, shift float64) *conductor.Start {
+	out := &conductor.Start{Over: make([]int, len(s.tree.Sessions))}
+	for n, place := range state.Places {
+		switch place {
+		case start.Over:
+			out.Over[n] = len(s.tree.Sessions[n].Turns)
+		case start.Live:
+			out.Over[n] = state.Finished[n]
+		}
+	}
+	for _, l := range state.States {
+		out.Live = append(out.Live, conductor.Live{
+			Session: l.Session, Turn: l.Next, Waits: l.Waiting,
+			Due: time.Duration(start.Due(float64(pace.offset(l.Offset))/1e6, shift, 0) * 1e6),
+		})
+	}
+	return out
+}
+
+// laneOf returns the offsets of a state, in milliseconds as played.
+func laneOf(state *start.Start, pace Pace) (l start.Lane) {
+	for _, s := range state.States {
+		if at := float64(pace.offset(s.Offset)) / 1e6; s.Waiting {
+			l.Parked = append(l.Parked, at)
+		} else {
+			l.Ready = append(l.Ready, at)
+		}
+	}
+	return l
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/start"
 )
 
 // vectors decodes a group of the specification's vectors and keeps those that hold for what is built.
@@ -38,7 +39,7 @@ func seconds(ms *float64) float64 {
 // family is a plan of a root with one turn and a child that it spawns.
 func family(turn, api, child float64) *mmapcache.Plan {
 	p := &mmapcache.Plan{
-		Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 1, JoinTurn: mmapcache.None}, {FirstTurn: 1, Turns: 1, JoinTurn: mmapcache.None}},
+		Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 1, JoinTurn: mmapcache.None}, {Kind: mmapcache.Flat, FirstTurn: 1, Turns: 1, JoinTurn: mmapcache.None}},
 		Turns:    []mmapcache.Turn{{T: turn, APITime: api}, {T: child}},
 	}
 	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(turn, api, child)
@@ -66,7 +67,7 @@ func TestSpawnOffsets(t *testing.T) {
 	for _, v := range list {
 		t.Run(v.Name, func(t *testing.T) {
 			pace := Pace{Speed: v.In.Speed, MaxGap: time.Duration(v.In.Cap * 1e6), ASAP: v.In.Ignore}
-			child := sheetOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).Sessions[1]
+			child := sheetOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).tree.Sessions[1]
 			require.Equal(t, v.Want.From == "issue", child.OnIssue)
 			require.Equal(t, time.Duration(v.Want.Offset*1e6), child.Offset)
 		})
@@ -95,7 +96,7 @@ func TestDelays(t *testing.T) {
 				Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 2}},
 				Turns:    []mmapcache.Turn{{T: v.In.PrevStart, APITime: api}, {T: v.In.Start}},
 			}
-			turns := sheetOf(t, p, Pace{}).Sessions[0].Turns
+			turns := sheetOf(t, p, Pace{}).tree.Sessions[0].Turns
 			require.Zero(t, turns[0].Delay)
 			require.InDelta(t, v.Want.Delay*1e6, float64(turns[1].Delay), 1)
 		})
@@ -136,27 +137,43 @@ func TestPace(t *testing.T) {
 
 func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 	none := int32(mmapcache.None)
+	nan := math.NaN()
 	p := &mmapcache.Plan{
+		Trace: mmapcache.Trace{ID: "t"},
 		Sessions: []mmapcache.Session{
-			{Parent: none, Turns: 3, JoinTurn: none},
-			{Parent: 0, FirstTurn: 3, Turns: 2, SpawnTurn: 0, JoinTurn: 2, SpawnFrom: timeline.Issue, SpawnOffset: 700},
-			{Parent: 1, FirstTurn: 5, Turns: 0, SpawnTurn: 1, JoinTurn: none, SpawnFrom: timeline.Return, SpawnOffset: 90},
-			{Parent: 0, FirstTurn: 5, Turns: 1, SpawnTurn: 1, JoinTurn: 2},
+			{ID: "t", Parent: none, Turns: 3, JoinTurn: none, Start: nan, End: nan},
+			{ID: "t::sa:z", Agent: "z", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 3, Turns: 2, SpawnTurn: 0, JoinTurn: 2, SpawnFrom: timeline.Issue, SpawnOffset: 700, Start: 0.7},
+			{ID: "t::sa:e", Agent: "e", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 5, Turns: 0, SpawnTurn: 1, JoinTurn: none, SpawnFrom: timeline.Return, SpawnOffset: 90, Start: 4},
+			{ID: "t:fa:000", Kind: mmapcache.Flat, Parent: 0, FirstTurn: 5, Turns: 1, SpawnTurn: 1, JoinTurn: 2, SpawnOffset: 1000, Start: 5},
 		},
-		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5}},
+		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5, APITime: 2}},
 	}
 	s, ms := time.Second, time.Millisecond
-	require.Equal(t, &conductor.Tree{Sessions: []conductor.Session{
-		{Turns: []conductor.Turn{{}, {Delay: 2 * s}, {Delay: 5 * s, Joins: []int{1, 3}}}},
-		{Turns: []conductor.Turn{{}, {Delay: s}}, OnIssue: true, Offset: 700 * ms},
-		{Turns: []conductor.Turn{}, Parent: 1, SpawnTurn: 1, Offset: 90 * ms},
-		{Turns: []conductor.Turn{{}}, SpawnTurn: 1},
-	}}, sheetOf(t, p, Pace{}))
+	got := sheetOf(t, p, Pace{})
+	root := conductor.Session{Turns: []conductor.Turn{
+		{Spawns: []int{0}},
+		{Delay: 2 * s, Deadline: 2 * s, Spawns: []int{1, 2}},
+		{Delay: 5 * s, Deadline: 5 * s, Joins: []int{0, 2}, After: []conductor.Ref{{Session: 3}}}, // a scope of its own has session 1
+	}}
+	require.Equal(t, &conductor.Tree{
+		Sessions: []conductor.Session{
+			root,
+			{Depth: 1, Rank: 2, OnIssue: true, Offset: 700 * ms, Turns: []conductor.Turn{{}, {Delay: s, Deadline: s}}},
+			{Depth: 1, Rank: 1, Branch: 1, Offset: 90 * ms, Turns: []conductor.Turn{}, Broken: true},
+			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.Ref{{Turn: 1}}}}},
+		},
+		Branches: []conductor.Branch{{Sessions: []int{1}}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
+	}, got.tree)
+	require.Equal(t, []string{"t:spawn:z", "t:spawn:e", "t:flatspawn:0"}, got.branches)
+	require.Equal(t, []start.Branch{
+		{Joins: []int{2}, Sessions: []int{1}, Start: 700}, {Spawn: 1, Sessions: []int{2}, Start: 4000}, {Spawn: 1, Joins: []int{2}, Sessions: []int{3}, Start: 5000},
+	}, got.start.Branches)
+	require.Equal(t, start.Session{Starts: []float64{700, 1800}, Depth: 1}, got.start.Sessions[1])
 }
 
 // sheetOf is the sheet of a plan under rules that refuse nothing.
-func sheetOf(t *testing.T, p *mmapcache.Plan, pace Pace) *conductor.Tree {
-	s, err := sheet(p, pace, mmapcache.TimeRules{})
+func sheetOf(t *testing.T, p *mmapcache.Plan, pace Pace) *sheet {
+	s, err := newSheet(p, pace, mmapcache.TimeRules{})
 	require.NoError(t, err)
 	return s
 }

@@ -766,7 +766,7 @@ func testNFSReadersSeeWholeEntries(t *testing.T) {
 	}()
 	said := map[string]int{}
 	const enough = 10
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && (said["whole"] < enough || removed.Load() < enough); {
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end) && (said["whole"] < enough || removed.Load() < enough); {
 		entries, err := os.ReadDir(filepath.Join(clientB.mount, "churn", "dataset"))
 		require.NoError(t, err)
 		if len(entries) == 0 {

@@ -23,6 +23,7 @@ import (
 // replayFlags say what is played and how.
 type replayFlags struct {
 	url, model, payload, marker, apiKeyEnv, out string
+	start                                       string
 	concurrency, requests, trees                int
 	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
@@ -42,6 +43,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.once, "once", false, "play every trace once (the default without another bound)")
 	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
 	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
+	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
 	flags.BoolVar(&f.asap, "asap", false, "no gaps: every turn as soon as the one before is answered")
@@ -65,6 +67,8 @@ func (f *replayFlags) options() (replay.Options, error) {
 		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out,
+		Start:  replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
+		Limits: replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
 	}
 	bounds := 0
 	for _, set := range []bool{f.duration > 0, f.requests > 0, f.trees > 0, f.once} {
@@ -88,6 +92,8 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --timeout, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0):
 		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
+	case f.start != "zero" && f.start != "sampled":
+		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
 	case f.marker != "off" && f.marker != "first_turn_prefix":
 		return o, usageError{fmt.Errorf("--marker %s: want off or first_turn_prefix", f.marker)}
 	}
@@ -134,7 +140,9 @@ converted first, or found converted.
 
 Every lane plays one tree of sessions at a time, with the recorded gaps between the end of one
 turn and the start of the next, subagents started and joined where they were recorded. The first
-interrupt ends the sending and writes the results; the second leaves at once.`,
+interrupt ends the sending and writes the results; the second leaves at once.
+
+--set takes these besides the rules of the reconstruction:` + settingsHelp(),
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -142,6 +150,10 @@ interrupt ends the sending and writes the results; the second leaves at once.`,
 			if err != nil {
 				return err
 			}
+			if c.set, err = settle(&o, c.set); err != nil {
+				return err
+			}
+			o.Seed = c.seed
 			if o.Cache, err = cacheOf(cmd, &c, args[0]); err != nil {
 				return err
 			}
@@ -169,7 +181,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	found, key, err := mmapcache.Find(root, name)
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
-			if f.is(flag.Name) {
+			if f.is(flag.Name) && flag.Name != "seed" && (flag.Name != "set" || len(f.set) > 0) { // the seed is also of --start
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
@@ -207,6 +219,7 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
 	o.Progress = p.replayed(o)
+	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()
 	if s != nil { // measured, even where something went wrong

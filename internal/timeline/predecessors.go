@@ -1,6 +1,10 @@
 package timeline
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // Interval is when a recorded request ran, milliseconds.
 type Interval struct{ Start, End float64 }
@@ -15,29 +19,38 @@ type Stream struct {
 type Ref struct{ Stream, Turn int }
 
 // Predecessors returns, for every turn of every stream, the turns of other streams that had completed when it began and
-// that no other of them implies: section 6.5. Lists are sorted by (stream id, turn).
+// that no other of them implies: section 6.5. Lists are sorted by (stream id, turn). It costs one binary search for a turn
+// and another stream.
 func Predecessors(streams []Stream) [][][]Ref {
 	after := make([][][]Ref, len(streams))
 	at := func(t Ref) Interval { return streams[t.Stream].Intervals[t.Turn] }
+	ended := make([][]int, len(streams))
+	for y, s := range streams {
+		ended[y] = byEnd(s.Intervals)
+	}
+	var kept []Ref
 	for x, s := range streams {
 		after[x] = make([][]Ref, len(s.Intervals))
 		for k, target := range s.Intervals {
-			var kept []Ref
+			if !finite(target.Start) {
+				continue
+			}
+			kept = kept[:0]
+			last := 0.0 // the latest start of those kept
 			for y := range streams {
 				if y == x {
 					continue
 				}
-				if c, ok := latest(streams[y].Intervals, target.Start); ok {
+				if c, ok := latest(streams[y].Intervals, ended[y], target.Start); ok {
+					if start := streams[y].Intervals[c].Start; len(kept) == 0 || start > last {
+						last = start
+					}
 					kept = append(kept, Ref{y, c})
 				}
 			}
 			var list []Ref
 			for _, c := range kept {
-				implied := false
-				for _, d := range kept {
-					implied = implied || at(c).Start < at(d).Start && at(c).End <= at(d).Start
-				}
-				if !implied {
+				if implied := at(c).Start < last && at(c).End <= last; !implied {
 					list = append(list, c)
 				}
 			}
@@ -54,15 +67,28 @@ func Predecessors(streams []Stream) [][][]Ref {
 	return after
 }
 
-// latest returns the request that had begun before an instant and was over by then, the last by end, start and place.
-func latest(list []Interval, instant float64) (at int, ok bool) {
+// byEnd returns the requests of a stream ordered by end, start and place. Those without a finite start are left out: they
+// come after nothing and before nothing.
+func byEnd(list []Interval) []int {
+	order := make([]int, 0, len(list))
 	for k, c := range list {
-		if !(c.Start < instant && c.End <= instant) {
-			continue
-		}
-		if best := list[at]; !ok || c.End > best.End || c.End == best.End && c.Start >= best.Start {
-			at, ok = k, true
+		if finite(c.Start) && finite(c.End) {
+			order = append(order, k)
 		}
 	}
-	return at, ok
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(list[a].End, list[b].End), cmp.Compare(list[a].Start, list[b].Start), a-b)
+	})
+	return order
+}
+
+// latest returns the request that had begun before an instant and was over by then, the last by end, start and place.
+func latest(list []Interval, ended []int, instant float64) (at int, ok bool) {
+	n := sort.Search(len(ended), func(k int) bool { return !(list[ended[k]].End <= instant) })
+	for n--; n >= 0; n-- { // a request without a width that starts at the instant is none
+		if c := ended[n]; list[c].Start < instant {
+			return c, true
+		}
+	}
+	return 0, false
 }

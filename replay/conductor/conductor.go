@@ -1,41 +1,39 @@
-// Package conductor decides which turn of which session goes out when. It owns all state of a replay and no clock: every
-// method is told the time, as a duration since the start of the phase, and returns at once. Nothing in it runs
-// concurrently, so no two decisions can race; tests play whole replays on a virtual clock.
+// Package conductor decides which turn of which session goes out when. It owns all timing state of a replay and no
+// clock: every method is told the time, as a duration since the start of the phase, and returns at once. Nothing in it
+// runs concurrently, so no two decisions can race; tests play whole replays on a virtual clock. It gets numbers and
+// trees, no options: those are resolved before it starts.
 //
-// A lane holds one tree at a time: a root session and the sessions it spawns, which may spawn others. A turn is due after
-// the return of the turn before it plus the recorded gap, and not before the sessions it joins are done. When the last
-// session of a tree is done, its lane takes the next tree. What is due goes out in the order of due times, and in that of
-// scheduling among equal ones.
+// A lane holds one tree at a time: a root session and the sessions it spawns, which may spawn others. A session goes from
+// state to state,
+//
+//	fresh -> due -> retained -> queued -> in flight -> deciding -> closed
+//	                                                       |  \--> due, with its next turn
+//	                                                       \-----> parked -> retained or queued
+//
+// and each arrow checks the state it leaves, so that an attempt to send a turn a second time is found and not made. Due
+// means that its time has not come, retained that recorded predecessors are not over (barrier.go), queued that it waits
+// for a slot (slots.go), parked that it waits for the branches its turn joins, or for the recorded time of that turn.
+// Whatever will lead to a request has its timer in one queue (timers.go), where caps on idle time act. When the last
+// session of a tree is closed the tree has drained, and its lane takes the next.
+//
+// Numbers of sections, invariants (INV) and hazards (H) are those of the specification of the replay.
 package conductor
 
 import (
-	"container/heap"
+	"fmt"
+	"slices"
 	"time"
 )
 
-// Tree is what is played: the gaps of one trace, with speed and limits applied already.
-type Tree struct {
-	Sessions []Session // the root first; every other is spawned by a turn of one before it
-}
-
-// Session is one conversation.
-type Session struct {
-	Turns     []Turn
-	Parent    int           // session that spawns it; not used for the root
-	SpawnTurn int           // turn of the parent that does
-	OnIssue   bool          // Offset counts from the issue of that turn, else from its return
-	Offset    time.Duration // when its first turn is due
-}
-
-// Turn is one request.
-type Turn struct {
-	Delay time.Duration // after the return of the turn before
-	Joins []int         // sessions, children of this one, that must be done first
+// Opening is what a lane plays next: a tree from its first turn, or from the state in Start.
+type Opening struct {
+	Tree  *Tree
+	Start *Start
 }
 
 // Source hands out trees. It is asked for the next tree of a lane, and says no when there is none left.
 type Source interface {
-	Next(lane int) (t *Tree, ok bool)
+	Next(lane int) (o Opening, ok bool)
 }
 
 // Send is an order to put one turn on the wire.
@@ -46,249 +44,668 @@ type Send struct {
 	Session int // in the tree
 	Turn    int // in the session
 	Due     time.Duration
+	Issued  time.Duration // when the order was given: after Due for what had to wait for a slot
 }
 
-// Limits bound a phase; 0 means no bound.
+// Limits are the numbers that bound a phase; 0 means no bound.
 type Limits struct {
-	Requests int // sent in all
-	Trees    int // opened in all
+	Requests   int           // sent in all
+	Trees      int           // opened in all
+	Prefill    int           // requests without a first token
+	SystemIdle time.Duration // longest time without a request in flight, as long as one is to come
+	TreeIdle   time.Duration // the same for each tree
 }
+
+// Outcome is what became of a request.
+type Outcome uint8
+
+// The outcomes. Only Overflow ends a session: every later prompt of it is longer.
+const (
+	OK Outcome = iota
+	Failed
+	Overflow  // the prompt does not fit the context
+	Cancelled // by us
+)
 
 // Conductor plays trees on lanes.
 type Conductor struct {
-	source Source
-	limits Limits
-	send   func(Send)
+	source  Source
+	limits  Limits
+	launch  func(Send) error
+	observe func(Event)
 
-	lanes   int
-	trees   int // opened
-	drained int
-	sent    int
-	flying  map[int]*stream // by request
-	timers  timers
-	seq     int
+	lanes   []*tree // what each holds, nil: nothing
+	flying  map[int]*session
+	timers  *timers
+	slots   *slots
+	counts  Counts
+	idle    time.Duration // since when nothing has been in flight
 	stopped bool
+	work    int // entries of trees read or written, for INV-17
+
+	// Within one event:
+	touched  []*tree
+	deciding []*session
+	drained  []*tree
+	refused  []error // by lane, while starting
+	starting bool
 }
 
-// stream is a session being played.
-type stream struct {
-	tree    *play
-	session int
-	turn    int           // next to send, or in flight
-	due     time.Duration // of that turn
-	parked  bool          // waits for the sessions that its turn joins
-	done    bool
-	end     time.Duration // when it was done
+// New returns a conductor for so many lanes. launch is called from inside its methods and must return at once; its error
+// says that the turn cannot be sent, which ends its session. observe is told of everything that happens; it may be nil.
+func New(lanes int, source Source, limits Limits, launch func(Send) error, observe func(Event)) *Conductor {
+	return &Conductor{
+		source: source, limits: limits, launch: launch, observe: observe,
+		lanes: make([]*tree, lanes), flying: map[int]*session{}, timers: newTimers(), slots: newSlots(limits.Prefill),
+	}
 }
 
-// play is a tree being played.
-type play struct {
-	*Tree
-	lane    int
-	ordinal int
-	streams []*stream     // by session, nil until spawned
-	live    int           // spawned and not done
-	end     time.Duration // latest end of a session
-}
-
-// New returns a conductor. send is called from inside Start, Returned and Wake.
-func New(lanes int, source Source, limits Limits, send func(Send)) *Conductor {
-	return &Conductor{source: source, limits: limits, send: send, lanes: lanes, flying: map[int]*stream{}}
-}
-
-// Start opens a tree on every lane. All first turns are due now.
-func (c *Conductor) Start(now time.Duration) {
+// Start opens a tree on every lane, and only then sends what is due. The error is the first lane's whose first turns could
+// not be launched; every other lane has been started all the same, and goes on.
+func (c *Conductor) Start(now time.Duration) error {
+	c.idle, c.starting = now, true
+	c.refused = make([]error, len(c.lanes))
 	for lane := range c.lanes {
 		c.open(lane, now)
-		c.Wake(now)
 	}
-}
-
-// open takes the next tree for a lane, if there is one.
-func (c *Conductor) open(lane int, due time.Duration) {
-	if c.stopped || c.limits.Trees > 0 && c.trees >= c.limits.Trees {
-		return
-	}
-	t, ok := c.source.Next(lane)
-	if !ok {
-		return
-	}
-	p := &play{Tree: t, lane: lane, ordinal: c.trees, streams: make([]*stream, len(t.Sessions)), end: due}
-	c.trees++
-	c.spawn(p, 0, due)
-}
-
-// spawn starts a session whose first turn is due at the given time. One without turns is done at once.
-func (c *Conductor) spawn(p *play, session int, due time.Duration) {
-	s := &stream{tree: p, session: session, due: due}
-	p.streams[session] = s
-	p.live++
-	if len(p.Sessions[session].Turns) == 0 {
-		c.finish(s, 0)
-		return
-	}
-	c.schedule(s)
-}
-
-// schedule lets the stream's turn wait for its time.
-func (c *Conductor) schedule(s *stream) {
-	c.seq++
-	heap.Push(&c.timers, timer{s.due, c.seq, s})
-}
-
-// issue sends the stream's turn. What the turn spawns at its issue is registered before it is handed over.
-func (c *Conductor) issue(s *stream, now time.Duration) {
-	order := Send{ID: c.sent, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.session, Turn: s.turn, Due: s.due}
-	c.sent++
-	c.flying[order.ID] = s
-	c.spawnFrom(s, true, now)
-	c.send(order)
-	if c.limits.Requests > 0 && c.sent >= c.limits.Requests {
-		c.Stop(now)
-	}
-}
-
-// spawnFrom starts the sessions that hang on the stream's turn.
-func (c *Conductor) spawnFrom(s *stream, onIssue bool, base time.Duration) {
-	p := s.tree
-	for k := 1; k < len(p.Sessions); k++ {
-		child := &p.Sessions[k]
-		if child.Parent == s.session && child.SpawnTurn == s.turn && child.OnIssue == onIssue && p.streams[k] == nil {
-			c.spawn(p, k, base+child.Offset)
+	c.settle(now)
+	c.starting = false
+	for lane, err := range c.refused {
+		if err != nil {
+			return fmt.Errorf("lane %d: %w", lane, err)
 		}
 	}
+	c.refused = nil
+	return nil
 }
 
-// Returned says that a request is over since the instant at, whatever came of it. ended means that its session cannot
-// go on; what it would have spawned never starts.
-func (c *Conductor) Returned(id int, at, now time.Duration, ended bool) {
-	s, ok := c.flying[id]
-	if !ok {
+// open takes the next tree for a lane, if there is one. A tree that is not taken up in the middle is due at once.
+func (c *Conductor) open(lane int, at time.Duration) {
+	if c.stopped {
 		return
 	}
-	delete(c.flying, id)
-	turns := s.tree.Sessions[s.session].Turns
-	last := s.turn+1 >= len(turns)
-	if c.stopped || ended && !last {
-		c.finish(s, at)
-	} else {
-		c.spawnFrom(s, false, at)
-		if last {
-			c.finish(s, at)
-		} else {
-			s.turn++
-			s.due = at + turns[s.turn].Delay
-			s.parked = true
-			c.resume(s)
-		}
+	var o Opening
+	ok := c.limits.Trees == 0 || c.counts.TreesOpened < c.limits.Trees
+	if ok {
+		o, ok = c.source.Next(lane)
 	}
-	c.Wake(now)
+	if !ok {
+		c.tell(Event{Kind: Finished, At: at, Lane: lane})
+		return
+	}
+	t := &tree{Tree: o.Tree, lane: lane, ordinal: c.counts.TreesOpened, idle: at, end: at}
+	t.table = table{sessions: make([]*session, len(t.Sessions)), branches: make([]branch, len(t.Branches)), work: &c.work}
+	t.barrier = barrier{over: make([]int, len(t.Sessions)), work: &c.work}
+	c.timers.attach(t)
+	c.slots.attach(t)
+	c.lanes[lane] = t
+	c.counts.TreesOpened++
+	c.touch(t)
+	c.tell(Event{Kind: Opened, At: at, Lane: lane, Tree: t.ordinal})
+	if o.Start == nil {
+		c.schedule(c.register(t, 0), at)
+		return
+	}
+	c.resume(t, o.Start)
 }
 
-// resume lets a parked stream go on if the sessions that its turn joins are done. One that was never spawned holds up
-// nobody.
-func (c *Conductor) resume(s *stream) {
-	due := s.due
-	for _, k := range s.tree.Sessions[s.session].Turns[s.turn].Joins {
-		child := s.tree.streams[k]
-		if child == nil {
+// resume takes up a tree in the middle: section 6.6. A branch of which nothing is ahead is spawned; what is over counts as
+// done; so a gate sees the same whether its branches ended before or after this instant (bug 4, H1, H15).
+func (c *Conductor) resume(t *tree, start *Start) {
+	for n, turns := range start.Over {
+		if turns > 0 {
+			if err := t.barrier.seed(n, turns); err != nil {
+				panic(err)
+			}
+		}
+	}
+	for _, l := range start.Live {
+		s := c.register(t, l.Session)
+		s.turn = l.Turn
+		if l.Session > 0 {
+			t.branch(s.plan().Branch).left++
+			c.counts.ChildrenResumed++
+			c.counts.ChildrenLive++
+		}
+	}
+	for n := range t.Branches {
+		t.branch(n).spawned = !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.ahead(k) })
+	}
+	for _, l := range start.Live {
+		s := t.session(l.Session)
+		if !l.Waits {
+			c.schedule(s, l.Due)
 			continue
 		}
-		if !child.done {
-			return
-		}
-		due = max(due, child.end)
-	}
-	s.due, s.parked = due, false
-	if c.stopped {
-		c.finish(s, due)
-	} else {
-		c.schedule(s)
+		s.move(fresh, deciding)
+		s.due = l.Due
+		c.park(s)
 	}
 }
 
-// finish ends a session, releases its parent if that waited for it, and ends the tree with its last session.
-func (c *Conductor) finish(s *stream, at time.Duration) {
-	p := s.tree
-	s.done, s.end = true, at
-	p.end = max(p.end, at)
-	if s.session > 0 {
-		if parent := p.streams[p.Sessions[s.session].Parent]; parent.parked {
-			c.resume(parent)
+// register makes a session. It has no timer yet.
+func (c *Conductor) register(t *tree, n int) *session {
+	s := &session{tree: t, index: n, spawner: -1, timer: -1, queued: -1, age: -1, watch: -1}
+	t.add(s)
+	return s
+}
+
+// schedule lets a session's turn wait for its time.
+func (c *Conductor) schedule(s *session, at time.Duration) {
+	s.move(fresh, due)
+	s.due = at
+	c.timers.set(s, at)
+}
+
+// spawn starts the branches that hang on a turn: at its issue those of which a session begins before its return, at the
+// return all others, and the rest of those. Everything is registered before anything is sent.
+func (c *Conductor) spawn(s *session, at time.Duration, issue bool) {
+	t := s.tree
+	for _, n := range s.next().Spawns {
+		sessions, b := t.Branches[n].Sessions, t.branch(n)
+		switch {
+		case !b.spawned:
+			if issue && !slices.ContainsFunc(sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
+				continue
+			}
+			b.spawned = true
+			c.registerBranch(s, n, at, issue)
+		case issue:
+			continue // it has a start state
+		}
+		for _, k := range sessions {
+			if child := t.session(k); child != nil && child.state == fresh && child.plan().OnIssue == issue {
+				if child.plan().Offset > 0 {
+					c.counts.ChildrenDelayed++
+				}
+				c.schedule(child, at+child.plan().Offset)
+			}
 		}
 	}
-	p.live--
-	if p.live == 0 {
-		c.drained++
-		c.open(p.lane, p.end)
+}
+
+// registerBranch makes the sessions of a branch. One that cannot be played is over at once, with all that it would have
+// spawned (H16).
+func (c *Conductor) registerBranch(s *session, n int, at time.Duration, issue bool) {
+	t := s.tree
+	for _, k := range t.Branches[n].Sessions {
+		if !t.ahead(k) { // of a start state
+			continue
+		}
+		c.counts.ChildrenSpawned++
+		if t.Sessions[k].Broken {
+			c.counts.ChildrenErrored++
+			c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Why: Unplayable})
+			c.skip(t, k, 0, at)
+			continue
+		}
+		child := c.register(t, k)
+		if issue {
+			child.spawner = s.id
+		}
+		t.branch(n).left++
+		c.counts.ChildrenLive++
+		c.tell(Event{Kind: Spawned, At: at, Lane: t.lane, Tree: t.ordinal, Session: k})
+	}
+}
+
+// settle does what can be done at this instant, until nothing changes any more.
+func (c *Conductor) settle(now time.Duration) {
+	for {
+		for s := c.timers.next(); s != nil && c.timers.real(s) <= now; s = c.timers.next() {
+			c.fire(s)
+		}
+		for s := c.slots.grant(); s != nil; s = c.slots.grant() {
+			c.issue(s, now)
+		}
+		if c.decide() || c.recycle(now) {
+			continue
+		}
+		c.reportWedges(now)
+		if len(c.drained) > 0 {
+			continue
+		}
+		c.capIdle(now)
+		if s := c.timers.next(); s == nil || c.timers.real(s) > now {
+			break
+		}
+	}
+	for _, t := range c.touched {
+		t.touched = false
+	}
+	c.touched = c.touched[:0]
+}
+
+// touch notes that an event concerns a tree.
+func (c *Conductor) touch(t *tree) {
+	if !t.touched {
+		t.touched = true
+		c.touched = append(c.touched, t)
+	}
+}
+
+// fire is a timer whose time has come.
+func (c *Conductor) fire(s *session) {
+	at := c.timers.real(s)
+	c.timers.stop(s)
+	c.touch(s.tree)
+	if s.state == parked {
+		s.due = at
+		c.unpark(s, at) // if its branches are done
+		return
+	}
+	s.due = at
+	c.admit(s, due)
+}
+
+// admit lets a turn whose time has come wait for its predecessors, or for a slot.
+func (c *Conductor) admit(s *session, from state) {
+	s.after = 0
+	if s.tree.barrier.pass(s) {
+		s.move(from, queued)
+		c.slots.wait(s)
+		return
+	}
+	s.move(from, retained)
+	c.tell(Event{Kind: Retained, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
+}
+
+// issue hands a turn to the transport. All that depends on its having been issued is booked before (H3).
+func (c *Conductor) issue(s *session, now time.Duration) {
+	t := s.tree
+	s.move(queued, inFlight)
+	s.id = c.counts.Sent
+	c.counts.Sent++
+	c.counts.InFlight++
+	c.flying[s.id] = s
+	t.flying++
+	c.touch(t)
+	resumed := s.suspended
+	if resumed {
+		s.suspended = false
+		c.counts.ParentsParked--
+		c.counts.ParentsResumed++
+	}
+	c.spawn(s, now, true)
+	order := Send{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Issued: now}
+	if err := c.launch(order); err != nil {
+		c.refuse(s, now, resumed, err)
+		return
+	}
+	t.sent++
+	t.last = Event{Kind: Sent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due}
+	c.tell(t.last)
+	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
+		c.stop(now)
+	}
+}
+
+// refuse takes back the issue of a turn that cannot be sent, and ends its session.
+func (c *Conductor) refuse(s *session, now time.Duration, resumed bool, err error) {
+	t := s.tree
+	if resumed {
+		s.suspended = true
+		c.counts.ParentsParked++
+		c.counts.ParentsResumed--
+	}
+	idle, idleTree := c.idle, t.idle
+	c.land(s, now)
+	c.idle, t.idle = idle, idleTree // nothing was on the wire
+	c.counts.Sent--
+	c.tell(Event{Kind: Refused, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Err: err})
+	if t.refused == nil {
+		t.refused = err
+	}
+	if c.starting && c.refused[t.lane] == nil {
+		c.refused[t.lane] = err
+	}
+	s.move(inFlight, deciding)
+	for _, n := range s.next().Spawns { // registered at the issue that was none
+		for _, k := range t.Branches[n].Sessions {
+			if child := t.session(k); child != nil && child.spawner == s.id {
+				c.close(child, now, Truncated)
+			}
+		}
+	}
+	c.close(s, now, Truncated)
+}
+
+// land takes a session's request off the wire.
+func (c *Conductor) land(s *session, at time.Duration) {
+	t := s.tree
+	delete(c.flying, s.id)
+	c.slots.release(s)
+	c.counts.InFlight--
+	if c.counts.InFlight == 0 {
+		c.idle = at
+	}
+	t.flying--
+	if t.flying == 0 {
+		t.idle = at
+	}
+}
+
+// FirstToken says that the answer to a request has begun.
+func (c *Conductor) FirstToken(id int, now time.Duration) {
+	if s := c.flying[id]; s != nil {
+		c.slots.release(s)
+		c.settle(now)
+	}
+}
+
+// Returned says that a request is over since the instant at. The error is about a request that is not in flight: its
+// return has been given before, or it was never sent.
+func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) error {
+	s := c.flying[id]
+	if s == nil {
+		return fmt.Errorf("conductor: request %d returns, but is not in flight", id)
+	}
+	t := s.tree
+	s.move(inFlight, deciding)
+	c.land(s, at)
+	c.touch(t)
+	t.last = Event{Kind: Returned, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Outcome: outcome}
+	c.tell(t.last)
+	last := s.turn+1 == len(s.plan().Turns)
+	switch {
+	case last && outcome != Cancelled:
+		if !c.stopped {
+			c.spawn(s, at, false)
+		}
+		why := Completed
+		if outcome != OK {
+			why = Errored
+		}
+		c.close(s, at, why)
+	case outcome == Overflow || outcome == Cancelled || c.stopped: // a dead parent neither spawns nor parks
+		c.close(s, at, Truncated)
+	default:
+		c.spawn(s, at, false)
+		c.advance(s, at)
+	}
+	c.settle(now)
+	return nil
+}
+
+// advance makes a session's next turn due. One that joins branches which are not done is decided on when what is due now
+// has been sent: they may all be refused, and then nothing holds it up (bug 5).
+func (c *Conductor) advance(s *session, at time.Duration) {
+	c.over(s.tree, s.index, s.turn+1, at)
+	s.turn++
+	u := s.next()
+	if c.joined(s) {
+		s.move(deciding, fresh)
+		c.schedule(s, at+u.Delay)
+		return
+	}
+	s.due = at // of the return, until it is decided
+	s.tree.undecided++
+	s.undecided = true
+	c.deciding = append(c.deciding, s)
+}
+
+// decide parks those that have to wait for branches. It reports whether there were any.
+func (c *Conductor) decide() bool {
+	list := c.deciding
+	for _, s := range list {
+		if !s.undecided { // closed since
+			continue
+		}
+		s.undecided = false
+		s.tree.undecided--
+		u := s.next()
+		if c.joined(s) {
+			s.move(deciding, fresh)
+			c.schedule(s, s.due+u.Delay)
+			continue
+		}
+		s.due += u.Deadline
+		c.park(s)
+	}
+	c.deciding = list[:0]
+	return len(list) > 0
+}
+
+// joined reports whether the branches that a session's turn joins are done.
+func (c *Conductor) joined(s *session) bool {
+	joins := s.next().Joins
+	for s.joins < len(joins) && s.tree.branch(joins[s.joins]).left == 0 {
+		s.joins++
+	}
+	if s.joins < len(joins) {
+		return false
+	}
+	s.joins = 0
+	return true
+}
+
+// park lets a session wait until its branches are done and its deadline, which is in its due time, has passed.
+func (c *Conductor) park(s *session) {
+	s.move(deciding, parked)
+	s.suspended = true
+	c.counts.ParentsSuspended++
+	c.counts.ParentsParked++
+	c.timers.set(s, s.due)
+	c.tell(Event{Kind: Parked, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
+}
+
+// unpark lets a parked session go on if its branches are done and its deadline has passed, the later of them at an
+// instant.
+func (c *Conductor) unpark(s *session, at time.Duration) {
+	if s.timer >= 0 || !c.joined(s) {
+		return
+	}
+	s.due = max(s.due, at)
+	c.admit(s, parked)
+}
+
+// over books that so many turns of a session are over, and lets go whom that lets go.
+func (c *Conductor) over(t *tree, session, turns int, at time.Duration) {
+	for _, s := range t.barrier.complete(session, turns) {
+		s.due = max(s.due, at)
+		s.move(retained, queued)
+		c.slots.wait(s)
+		c.tell(Event{Kind: Released, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn})
+	}
+}
+
+// skip books what a session will not send from a turn on, and all that those turns would have spawned, as over (H9, H16).
+func (c *Conductor) skip(t *tree, session, from int, at time.Duration) {
+	if t.ending {
+		return
+	}
+	turns := t.Sessions[session].Turns
+	c.over(t, session, len(turns), at)
+	for _, u := range turns[min(from, len(turns)):] {
+		for _, n := range u.Spawns {
+			if b := t.branch(n); !b.spawned {
+				b.spawned = true
+				for _, k := range t.Branches[n].Sessions {
+					c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Why: NeverSpawned})
+					c.skip(t, k, 0, at)
+				}
+			}
+		}
+	}
+}
+
+// close ends a session, tells its parent, and ends the tree with its last session.
+func (c *Conductor) close(s *session, at time.Duration, why Why) {
+	t := s.tree
+	c.leave(s, at)
+	switch s.state {
+	case retained:
+		t.barrier.drop(s)
+	case queued:
+		c.slots.leave(s)
+	case deciding:
+		if s.undecided {
+			s.undecided = false
+			t.undecided--
+		}
+	case closed, inFlight:
+		panic(fmt.Sprintf("conductor: lane %d, tree %d, session %d is %s and cannot be closed", t.lane, t.ordinal, s.index, s.state))
+	}
+	c.timers.stop(s)
+	s.state = closed
+	t.remove(s)
+	t.end = max(t.end, at)
+	c.touch(t)
+	if s.suspended {
+		s.suspended = false
+		c.counts.ParentsParked--
+		c.counts.JoinsSuppressed++
+	}
+	c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Why: why})
+	c.skip(t, s.index, s.turn, at)
+	if s.index > 0 {
+		c.counts.child(why)
+		n := s.plan().Branch
+		b := t.branch(n)
+		b.left--
+		parent := t.session(t.Branches[n].Parent)
+		if b.left == 0 && !t.ending && parent != nil && parent.state == parked {
+			c.unpark(parent, at)
+		}
+	}
+	if len(t.alive) == 0 {
+		c.drained = append(c.drained, t)
+	}
+}
+
+// leave closes the children that were registered at the issue of a session's turn and wait for its return, which will not
+// have them.
+func (c *Conductor) leave(s *session, at time.Duration) {
+	t := s.tree
+	if t.ending || s.turn >= len(s.plan().Turns) {
+		return
+	}
+	for _, n := range s.next().Spawns {
+		if !t.branch(n).spawned {
+			continue
+		}
+		for _, k := range t.Branches[n].Sessions {
+			if child := t.session(k); child != nil && child.state == fresh {
+				c.close(child, at, Truncated)
+			}
+		}
+	}
+}
+
+// recycle lets the lanes of drained trees take the next. It reports whether there were any.
+func (c *Conductor) recycle(now time.Duration) bool {
+	list := c.drained
+	c.drained = nil
+	for _, t := range list {
+		c.lanes[t.lane] = nil
+		kind := Drained
+		if c.stopped {
+			kind = ReleasedTree
+			c.counts.TreesReleased++
+		} else {
+			c.counts.TreesDrained++
+		}
+		c.tell(Event{Kind: kind, At: t.end, Lane: t.lane, Tree: t.ordinal})
+		if t.refused != nil && t.sent == 0 { // the next might be as well, and the next, all at this instant
+			c.tell(Event{Kind: Finished, At: t.end, Lane: t.lane, Err: t.refused})
+			continue
+		}
+		c.open(t.lane, t.end)
+	}
+	return len(list) > 0
+}
+
+// reportWedges finds the trees that are open and in which nothing can happen any more, reports and closes them: section
+// 4.10.
+func (c *Conductor) reportWedges(now time.Duration) {
+	for k := 0; k < len(c.touched); k++ {
+		t := c.touched[k]
+		if len(t.alive) == 0 || t.flying > 0 || t.undecided > 0 || t.timers.len() > 0 || t.queue.len() > 0 {
+			continue
+		}
+		c.counts.TreesWedged++
+		c.tell(Event{Kind: Wedged, At: now, Lane: t.lane, Tree: t.ordinal, Wedge: c.wedge(t)})
+		t.end = now
+		c.closeAll(t, now)
+	}
+}
+
+// closeAll closes the sessions of a tree that are not in flight, as a whole: nobody is told and nothing let go.
+func (c *Conductor) closeAll(t *tree, at time.Duration) {
+	t.ending = true
+	for _, s := range slices.Clone(t.alive) {
+		if s.state != inFlight {
+			c.close(s, at, Truncated)
+		}
+	}
+}
+
+// capIdle lets time that nobody uses go by faster: sections 4.4 and 4.5.
+func (c *Conductor) capIdle(now time.Duration) {
+	if c.limits.TreeIdle > 0 {
+		for _, t := range c.touched {
+			if t.flying == 0 && t.queue.len() == 0 && t.timers.len() > 0 {
+				next := c.timers.real(t.timers.items[0])
+				if d := excess(next, t.idle, c.limits.TreeIdle, now); d > 0 {
+					c.timers.skipTree(t, d)
+					c.tell(Event{Kind: Skipped, At: now, Lane: t.lane, Tree: t.ordinal, Skipped: d})
+				}
+			}
+		}
+	}
+	if next := c.timers.next(); c.limits.SystemIdle > 0 && c.counts.InFlight == 0 && c.slots.trees.len() == 0 && next != nil {
+		if d := excess(c.timers.real(next), c.idle, c.limits.SystemIdle, now); d > 0 {
+			c.timers.skip(d)
+			c.counts.Jumps++
+			c.counts.Skipped += d
+			c.tell(Event{Kind: SkippedAll, At: now, Skipped: d})
+		}
 	}
 }
 
 // Wake sends what has become due.
-func (c *Conductor) Wake(now time.Duration) {
-	for len(c.timers) > 0 && c.timers[0].due <= now {
-		t := heap.Pop(&c.timers).(timer)
-		c.issue(t.stream, now)
-	}
-}
+func (c *Conductor) Wake(now time.Duration) { c.settle(now) }
 
 // Next returns when Wake has something to do; ok is false when nothing is due but returns are awaited.
 func (c *Conductor) Next() (at time.Duration, ok bool) {
-	if len(c.timers) == 0 {
+	s := c.timers.next()
+	if s == nil {
 		return 0, false
 	}
-	return c.timers[0].due, true
+	return c.timers.real(s), true
 }
 
-// Stop ends the sending: what waits for its time or for others is closed, what is in flight may return.
+// Stop ends the sending: what can no longer be sent is closed, what is in flight may return.
 func (c *Conductor) Stop(now time.Duration) {
+	c.stop(now)
+	c.settle(now)
+}
+
+func (c *Conductor) stop(now time.Duration) {
+	if c.stopped {
+		return
+	}
 	c.stopped = true
-	waiting := c.timers
-	c.timers = nil
-	for _, t := range waiting {
-		c.finish(t.stream, now)
+	for _, t := range c.lanes {
+		if t != nil {
+			c.touch(t)
+			c.closeAll(t, now)
+		}
 	}
 }
 
-// Done reports whether nothing is in flight and nothing will be. Then every tree that was opened has drained, unless it
-// is wedged: its sessions wait for each other.
-func (c *Conductor) Done() bool { return len(c.flying) == 0 && len(c.timers) == 0 }
+// Done reports whether nothing is in flight and nothing will be.
+func (c *Conductor) Done() bool { return c.counts.InFlight == 0 && c.timers.next() == nil }
 
-// Counts are what a conductor has done so far.
-type Counts struct {
-	Sent         int
-	InFlight     int
-	TreesOpened  int
-	TreesDrained int
-}
-
-// Counts returns them.
+// Counts returns what has happened so far.
 func (c *Conductor) Counts() Counts {
-	return Counts{c.sent, len(c.flying), c.trees, c.drained}
+	n := c.counts
+	n.TreesOpen = n.TreesOpened - n.TreesDrained - n.TreesReleased
+	return n
 }
 
-// timer is a turn that waits for its time.
-type timer struct {
-	due    time.Duration
-	seq    int // among equal times, in the order of scheduling
-	stream *stream
-}
-
-type timers []timer
-
-func (t timers) Len() int { return len(t) }
-func (t timers) Less(i, j int) bool {
-	if t[i].due != t[j].due {
-		return t[i].due < t[j].due
+func (c *Conductor) tell(e Event) {
+	if c.observe != nil {
+		c.observe(e)
 	}
-	return t[i].seq < t[j].seq
-}
-func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-func (t *timers) Push(x any)   { *t = append(*t, x.(timer)) }
-func (t *timers) Pop() any {
-	old := *t
-	x := old[len(old)-1]
-	old[len(old)-1] = timer{} // no reference to a tree that is over
-	*t = old[:len(old)-1]
-	return x
 }

@@ -3,32 +3,67 @@ package conductor
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/start"
 )
+
+// vector is one case of a group of the specification.
+type vector struct {
+	Name, How, Profile string
+	Test               string
+	In, Want           json.RawMessage
+}
+
+// eachVector runs those vectors of a group that hold under default, of which there are so many.
+func eachVector(t *testing.T, group string, count int, run func(t *testing.T, v vector)) {
+	raw, err := fixtures.Replay(group)
+	require.NoError(t, err)
+	var vectors []vector
+	require.NoError(t, json.Unmarshal(raw, &vectors))
+	n := 0
+	for _, v := range vectors {
+		if names := strings.Fields(v.Profile); !slices.Contains(names, "default") && !slices.Contains(names, "all") {
+			continue
+		}
+		n++
+		t.Run(v.Name, func(t *testing.T) { run(t, v) })
+	}
+	require.Equal(t, count, n)
+}
 
 // eventLog is the input of a vector of the group event_log: what happens in virtual time.
 type eventLog struct {
-	Traces map[string]struct {
-		Root          string
-		Conversations map[string]conversation
-	}
-	Lanes []struct {
+	Traces map[string]recording
+	Lanes  []struct {
 		Trace string
 		TStar *float64 `json:"t_star_ms"`
 	}
-	Recycle  []string
-	Service  map[string]float64 `json:"service_ms"`
-	Outcomes map[string]string
-	Deadline *float64 `json:"deadline_ms"`
-	Grace    float64  `json:"grace_ms"`
+	Recycle     []string
+	Service     map[string]float64 `json:"service_ms"`
+	Outcomes    map[string]string
+	Refused     []string
+	Unbuildable []string
+	Anchor      string
+	SystemIdle  float64  `json:"system_idle_cap_ms"`
+	TreeIdle    float64  `json:"tree_idle_cap_ms"`
+	LaneStart   *float64 `json:"lane_start_cap_ms"`
+	Deadline    *float64 `json:"deadline_ms"`
+	Grace       float64  `json:"grace_ms"`
+}
+
+type recording struct {
+	Root          string
+	Conversations map[string]conversation
 }
 
 type conversation struct {
@@ -36,50 +71,53 @@ type conversation struct {
 		TS            float64 `json:"ts_ms"`
 		API           float64 `json:"api_ms"`
 		Spawns, Joins []string
+		Preds         [][2]any
 	}
 	Branches []struct {
 		ID       string
 		Children []string
+		Start    *float64 `json:"start_ms"`
 	}
 }
 
-// built reports whether the vector asks for nothing that is not built: start states, barriers, idle caps, refusals.
-func (e *eventLog) built(raw string) bool {
-	for _, l := range e.Lanes {
-		if l.TStar != nil {
-			return false
-		}
-	}
-	for _, word := range []string{"_cap_ms", "anchor", "pred", "refused", "unbuildable"} {
-		if strings.Contains(raw, word) {
-			return false
-		}
-	}
-	return true
-}
-
-// script is a trace of a vector as a tree, and what its sessions are called.
+// script is a trace of a vector as a tree, and what its sessions and branches are called.
 type script struct {
-	trace string
-	tree  *Tree
-	names []string
+	trace    string
+	tree     *Tree
+	start    *start.Trace
+	names    []string
+	branches []string
 }
 
-func milliseconds(ms float64) time.Duration { return time.Duration(ms * 1e6) }
+func milliseconds(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6)) }
 
 func (e *eventLog) script(trace string) script {
-	of := e.Traces[trace].Conversations
-	s := script{trace: trace, tree: &Tree{}}
-	s.add(of, e.Traces[trace].Root, 0, 0)
+	r := e.Traces[trace]
+	s := script{trace: trace, tree: &Tree{}, start: &start.Trace{}}
+	s.add(r.Conversations, r.Root, -1, 0)
+	ranks := slices.Clone(s.names)
+	sort.Strings(ranks)
+	for n := range s.tree.Sessions {
+		c := &s.tree.Sessions[n]
+		c.Rank = slices.Index(ranks, s.names[n])
+		c.Broken = slices.Contains(e.Unbuildable, s.names[n])
+		for k, u := range r.Conversations[s.names[n]].Turns {
+			for _, p := range u.Preds {
+				c.Turns[k].After = append(c.Turns[k].After, Ref{slices.Index(s.names, p[0].(string)), int(p[1].(float64))})
+			}
+		}
+	}
 	return s
 }
 
 // add appends a conversation and, behind it, those that it spawns, with the rules of section 6.3 written out again.
-func (s *script) add(of map[string]conversation, name string, parent, spawn int) int {
+func (s *script) add(of map[string]conversation, name string, parent, spawn int) {
 	c, me := of[name], len(s.names)
-	session := Session{Parent: parent, SpawnTurn: spawn}
-	if me > 0 {
+	session, placed := Session{Branch: len(s.branches) - 1}, start.Session{Parent: parent}
+	if parent >= 0 {
+		placed.Depth = s.start.Sessions[parent].Depth + 1
 		p, child := of[s.names[parent]].Turns[spawn], c.Turns[0]
+		session.Depth = placed.Depth
 		session.OnIssue = child.TS < p.TS+p.API
 		session.Offset = milliseconds(child.TS - p.TS - p.API)
 		if session.OnIssue {
@@ -90,134 +128,243 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 		turn := Turn{}
 		if k > 0 {
 			turn.Delay = milliseconds(max(0, u.TS-c.Turns[k-1].TS-c.Turns[k-1].API))
+			turn.Deadline = turn.Delay
 		}
 		session.Turns = append(session.Turns, turn)
+		placed.Starts = append(placed.Starts, u.TS)
 	}
 	s.names = append(s.names, name)
 	s.tree.Sessions = append(s.tree.Sessions, session)
+	s.start.Sessions = append(s.start.Sessions, placed)
 	for k, u := range c.Turns {
 		for _, b := range c.Branches {
 			if !slices.Contains(u.Spawns, b.ID) {
 				continue
 			}
-			var children []int
-			for _, child := range b.Children {
-				children = append(children, s.add(of, child, me, k))
+			n := len(s.branches)
+			s.branches = append(s.branches, b.ID)
+			s.tree.Branches = append(s.tree.Branches, Branch{Parent: me, Spawn: k})
+			s.start.Branches = append(s.start.Branches, start.Branch{Parent: me, Spawn: k, Start: math.NaN()})
+			if b.Start != nil {
+				s.start.Branches[n].Start = *b.Start
 			}
+			turn := &s.tree.Sessions[me].Turns[k]
+			turn.Spawns = append(turn.Spawns, n)
 			for g, v := range c.Turns {
 				if slices.Contains(v.Joins, b.ID) {
-					s.tree.join(me, g, children...)
+					joins := &s.tree.Sessions[me].Turns[g].Joins
+					*joins = append(*joins, n)
+					s.start.Branches[n].Joins = append(s.start.Branches[n].Joins, g)
 				}
+			}
+			for _, child := range b.Children {
+				at := len(s.names)
+				s.add(of, child, me, k)
+				s.tree.Sessions[at].Branch = n
+				s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)
+				s.start.Branches[n].Sessions = append(s.start.Branches[n].Sessions, at)
 			}
 		}
 	}
-	return me
 }
 
-// TestEventLogs plays the vectors of the specification that need nothing beyond what is built.
+// openings resolves where the lanes begin, and what of it was skipped.
+func (e *eventLog) openings(t *testing.T, scripts []script) (list []Opening, skipped []float64) {
+	states := make([]*start.Start, len(scripts))
+	lanes := make([]start.Lane, len(scripts))
+	for k, l := range e.Lanes {
+		if l.TStar == nil {
+			lanes[k].Ready = []float64{0}
+			continue
+		}
+		states[k] = scripts[k].start.At(*l.TStar)
+		require.True(t, states[k].Spawnable)
+		for _, s := range states[k].States {
+			if s.Waiting {
+				lanes[k].Parked = append(lanes[k].Parked, s.Offset)
+			} else {
+				lanes[k].Ready = append(lanes[k].Ready, s.Offset)
+			}
+		}
+	}
+	anchor := start.Burst
+	if e.Anchor == "spread" {
+		anchor = start.Spread
+	}
+	shifts := anchor.Shifts(lanes, false)
+	skipped = make([]float64, len(lanes))
+	if e.LaneStart != nil {
+		skipped = start.Skipped(lanes, shifts, *e.LaneStart)
+	}
+	for k, s := range scripts {
+		o := Opening{Tree: s.tree}
+		if states[k] != nil {
+			o.Start = &Start{Over: make([]int, len(s.names))}
+			for n, p := range states[k].Places {
+				switch p {
+				case start.Over:
+					o.Start.Over[n] = len(s.tree.Sessions[n].Turns)
+				case start.Live:
+					o.Start.Over[n] = states[k].Finished[n]
+				}
+			}
+			for _, l := range states[k].States {
+				o.Start.Live = append(o.Start.Live, Live{
+					Session: l.Session, Turn: l.Next, Waits: l.Waiting,
+					Due: milliseconds(start.Due(l.Offset, shifts[k], skipped[k])),
+				})
+			}
+		}
+		list = append(list, o)
+	}
+	return list, skipped
+}
+
+// TestEventLogs plays the vectors of the group event_log.
 func TestEventLogs(t *testing.T) {
-	raw, err := fixtures.Replay("event_log")
-	require.NoError(t, err)
-	var vectors []struct {
-		Name, How, Profile string
-		In                 json.RawMessage
-		Want               struct {
+	eachVector(t, "event_log", 50, func(t *testing.T, v vector) {
+		var want struct {
 			Sends        [][]any
 			Ends         [][]any
 			TreesDrained [][]any `json:"trees_drained"`
 			Recycles     [][]any
 			PhaseEnd     *float64 `json:"phase_end_ms"`
+			Peak         int      `json:"peak_open_trees"`
+			Wedged       []any
+			Counts       map[string]int
+			First        []float64 `json:"lane_first_send_ms"`
+			Skipped      []float64 `json:"lane_skipped_ms"`
 		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &vectors))
-	played := 0
-	for _, v := range vectors {
+		require.NoError(t, json.Unmarshal(v.Want, &want))
 		var e eventLog
 		require.NoError(t, json.Unmarshal(v.In, &e))
-		if !slices.Contains(strings.Fields(v.Profile), "default") && v.Profile != "all" || !e.built(string(v.In)) {
-			continue
+		var opened []script // by ordinal of the tree
+		source := &openings{}
+		for _, l := range e.Lanes {
+			opened = append(opened, e.script(l.Trace))
 		}
-		played++
-		t.Run(v.Name, func(t *testing.T) {
-			source, recycled := queue{}, []script{}
-			var opened []script // by ordinal of the tree
-			for k, l := range e.Lanes {
-				s := e.script(l.Trace)
-				source[k] = append(source[k], s.tree)
-				opened = append(opened, s)
+		var skipped []float64
+		source.lanes, skipped = e.openings(t, opened)
+		for _, trace := range e.Recycle {
+			s := e.script(trace)
+			source.more = append(source.more, s.tree)
+			opened = append(opened, s)
+		}
+		for _, s := range opened {
+			require.NoError(t, s.tree.Check())
+		}
+		outcome := func(s Send) string {
+			if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
+				return o
 			}
-			for _, trace := range e.Recycle {
-				s := e.script(trace)
-				source[-1] = append(source[-1], s.tree)
-				recycled = append(recycled, s)
+			return "ok"
+		}
+		w := newWorld(len(e.Lanes), source, Limits{SystemIdle: milliseconds(e.SystemIdle), TreeIdle: milliseconds(e.TreeIdle)})
+		w.refuse = func(s Send) error {
+			if s.Turn == 0 && slices.Contains(e.Refused, opened[s.Tree].names[s.Session]) {
+				return errRefused
 			}
-			opened = append(opened, recycled...)
-			outcome := func(s Send) string {
-				if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
-					return o
+			return nil
+		}
+		w.server = func(s Send) answer {
+			a := answer{outcome: map[string]Outcome{"ok": OK, "error": Failed, "overflow": Overflow}[outcome(s)]}
+			name := opened[s.Tree].names[s.Session]
+			for _, key := range []string{fmt.Sprintf("%s:%d", name, s.Turn), name, "default"} {
+				if ms, ok := e.Service[key]; ok {
+					a.takes = milliseconds(ms)
+					return a
 				}
-				return "ok"
 			}
-			w := newWorld(len(e.Lanes), source, Limits{})
-			w.service = func(s Send) (time.Duration, bool) {
-				name := opened[s.Tree].names[s.Session]
-				for _, key := range []string{fmt.Sprintf("%s:%d", name, s.Turn), name, "default"} {
-					if ms, ok := e.Service[key]; ok {
-						return milliseconds(ms), outcome(s) == "overflow"
-					}
-				}
-				return 0, false
-			}
-			stop, cancel := time.Duration(1<<62), time.Duration(1<<62)
-			if e.Deadline != nil {
-				stop = milliseconds(*e.Deadline)
-				cancel = stop + milliseconds(e.Grace)
-			}
-			w.playUntil(stop, cancel)
-			w.requireQuiet(t)
+			return a
+		}
+		stop, cancel := never, never
+		if e.Deadline != nil {
+			stop = milliseconds(*e.Deadline)
+			cancel = stop + milliseconds(e.Grace)
+		}
+		w.playUntil(stop, cancel)
+		require.NoError(t, w.failed)
+		w.requireQuiet(t)
 
-			row := func(at time.Duration, s Send, more ...any) []any {
-				return append([]any{float64(at) / 1e6, float64(s.Lane), opened[s.Tree].names[s.Session], float64(s.Turn)}, more...)
+		ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
+		row := func(at time.Duration, s Send, more ...any) []any {
+			return append([]any{ms(at), float64(s.Lane), opened[s.Tree].names[s.Session], float64(s.Turn)}, more...)
+		}
+		sends, ends, trees, recycles, wedged := [][]any{}, [][]any{}, [][]any{}, [][]any(nil), []any{}
+		for _, s := range w.sends {
+			sends = append(sends, row(s.at, s.Send))
+			assert.Equal(t, s.at, s.Due)
+		}
+		for _, r := range w.returns {
+			if r.outcome == Cancelled {
+				ends = append(ends, row(r.at, r.Send, "cancelled"))
+			} else {
+				ends = append(ends, row(r.at, r.Send, outcome(r.Send)))
 			}
-			var sends, ends [][]any
-			for _, s := range w.sends {
-				sends = append(sends, row(s.at, s.Send))
-				require.Equal(t, s.at, s.Due)
-			}
-			drained := map[int]time.Duration{}
-			for _, r := range w.returns {
-				drained[r.Tree] = max(drained[r.Tree], r.at)
-				if r.at == cancel {
-					ends = append(ends, row(r.at, r.Send, "cancelled"))
-				} else {
-					ends = append(ends, row(r.at, r.Send, outcome(r.Send)))
+		}
+		peak, open := 0, 0
+		for _, ev := range w.events {
+			switch ev.Kind {
+			case Opened:
+				open++
+				peak = max(peak, open)
+				if ev.Tree >= len(e.Lanes) {
+					recycles = append(recycles, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 				}
-			}
-			sortRows(sends)
-			sortRows(ends)
-			require.Equal(t, v.Want.Sends, sends)
-			require.Equal(t, v.Want.Ends, ends)
-			if e.Deadline == nil {
-				var trees [][]any
-				for k, at := range drained {
-					lane := 0.0
-					for _, s := range w.sends {
-						if s.Tree == k {
-							lane = float64(s.Lane)
-						}
-					}
-					trees = append(trees, []any{float64(at) / 1e6, lane, opened[k].trace})
+			case Drained, ReleasedTree:
+				open--
+				if ev.Kind == Drained {
+					trees = append(trees, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 				}
-				sortRows(trees)
-				require.Equal(t, v.Want.TreesDrained, trees)
+			case Wedged:
+				wedged = append(wedged, reported(ev, opened[ev.Tree]))
 			}
-			require.Equal(t, len(e.Lanes)+len(v.Want.Recycles), w.c.Counts().TreesOpened)
-			if v.Want.PhaseEnd != nil {
-				require.Equal(t, milliseconds(*v.Want.PhaseEnd), w.ended)
+		}
+		for _, rows := range [][][]any{sends, ends, trees, recycles} {
+			sortRows(rows)
+		}
+		assert.Equal(t, want.Sends, sends)
+		assert.Equal(t, want.Ends, ends)
+		assert.Equal(t, want.TreesDrained, trees)
+		assert.Equal(t, want.Recycles, recycles)
+		assert.Equal(t, want.Wedged, wedged)
+		assert.Equal(t, want.Peak, peak)
+		n := w.c.Counts()
+		assert.Equal(t, want.Counts, map[string]int{
+			"children_resumed": n.ChildrenResumed, "children_spawned": n.ChildrenSpawned,
+			"children_completed": n.ChildrenCompleted, "children_errored": n.ChildrenErrored, "children_truncated": n.ChildrenTruncated,
+			"parents_suspended": n.ParentsSuspended, "parents_resumed": n.ParentsResumed, "joins_suppressed": n.JoinsSuppressed,
+		})
+		if want.PhaseEnd != nil {
+			assert.Equal(t, milliseconds(*want.PhaseEnd), w.ended)
+		}
+		if want.First != nil {
+			first := make([]float64, len(e.Lanes))
+			for _, s := range slices.Backward(w.sends) {
+				first[s.Lane] = ms(s.at)
 			}
+			assert.Equal(t, want.First, first)
+			assert.Equal(t, want.Skipped, skipped)
+		}
+	})
+}
+
+// reported is the report of a wedge as the vectors have it.
+func reported(e Event, s script) map[string]any {
+	blocked := []any{}
+	for _, b := range e.Wedge.Blocked {
+		why, waits := "predecessor", []any{}
+		for _, n := range b.Branches {
+			why, waits = "gate", append(waits, s.branches[n])
+		}
+		for _, r := range b.After {
+			waits = append(waits, fmt.Sprintf("%s:%d", s.names[r.Session], r.Turn))
+		}
+		blocked = append(blocked, map[string]any{
+			"conversation": s.names[b.Session], "turn": float64(b.Turn), "why": why, "waits_for": waits,
 		})
 	}
-	require.Equal(t, 23, played, "vectors that need nothing beyond what is built")
+	return map[string]any{"t_ms": float64(e.At) / 1e6, "lane": float64(e.Lane), "trace": s.trace, "blocked": blocked}
 }
 
 func sortRows(rows [][]any) {

@@ -2,6 +2,7 @@ package conductor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,24 +14,38 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is what surrounds a conductor in these tests: a clock that jumps from event to event, and a server that takes a
-// scripted time for every request.
+// answer is what a server makes of a request.
+type answer struct {
+	takes   time.Duration
+	token   time.Duration // to the first token, where it is told before the end
+	outcome Outcome
+}
+
+// world is what surrounds a conductor in these tests: a clock that jumps from event to event, an admission hook, and a
+// server that takes a scripted time for every request. Everything that happens is logged and checked.
 type world struct {
 	c       *Conductor
 	now     time.Duration
-	service func(Send) (takes time.Duration, ended bool)
+	server  func(Send) answer
+	refuse  func(Send) error     // at the admission hook; nil: none
+	closed  bool                 // the admission hook holds what it is given
+	held    []Send               // by it
 	lag     func() time.Duration // how late the next event is noticed; nil: not at all
 	flights []flight
 	sends   []sending
 	returns []returning
+	events  []Event
+	check   *checker
+	failed  error         // of the start
 	ended   time.Duration // when the conductor was done
 }
 
-// flight is a request under way.
+// flight is something on its way back from the server.
 type flight struct {
 	Send
-	at    time.Duration // when it will be over
-	ended bool
+	at      time.Duration
+	outcome Outcome
+	token   bool // not the end, but the first token
 }
 
 // sending is a request that went out.
@@ -46,21 +61,41 @@ func (s sending) String() string {
 // returning is a request that came back.
 type returning struct {
 	Send
-	at    time.Duration
-	ended bool
+	at      time.Duration
+	outcome Outcome
 }
 
 // queue hands out trees: to every lane its own, then those of -1 to whoever asks.
 type queue map[int][]*Tree
 
-func (q queue) Next(lane int) (*Tree, bool) {
+func (q queue) Next(lane int) (Opening, bool) {
 	for _, k := range []int{lane, -1} {
 		if list := q[k]; len(list) > 0 {
 			q[k] = list[1:]
-			return list[0], true
+			return Opening{Tree: list[0]}, true
 		}
 	}
-	return nil, false
+	return Opening{}, false
+}
+
+// openings hands out what lanes begin with, then trees to whoever asks.
+type openings struct {
+	lanes []Opening
+	more  []*Tree
+}
+
+func (o *openings) Next(lane int) (Opening, bool) {
+	if lane < len(o.lanes) && o.lanes[lane].Tree != nil {
+		first := o.lanes[lane]
+		o.lanes[lane].Tree = nil
+		return first, true
+	}
+	if len(o.more) == 0 {
+		return Opening{}, false
+	}
+	t := o.more[0]
+	o.more = o.more[1:]
+	return Opening{Tree: t}, true
 }
 
 // anyLane is a queue that serves all lanes.
@@ -68,21 +103,86 @@ func anyLane(trees ...*Tree) queue { return queue{-1: trees} }
 
 // newWorld returns a world in which every request takes a second.
 func newWorld(lanes int, source Source, limits Limits) *world {
-	w := &world{service: func(Send) (time.Duration, bool) { return time.Second, false }}
-	w.c = New(lanes, source, limits, func(s Send) {
-		w.sends = append(w.sends, sending{s, w.now})
-		takes, ended := w.service(s)
-		w.flights = append(w.flights, flight{s, w.now + takes, ended})
-	})
+	w := &world{server: func(Send) answer { return answer{takes: time.Second} }}
+	w.c = New(lanes, source, limits, w.launch, w.observe)
+	w.check = newChecker(w.c)
 	return w
 }
 
+var errRefused = errors.New("refused by the script")
+
+// launch is the admission hook, and behind it the wire.
+func (w *world) launch(s Send) error {
+	if w.refuse != nil {
+		if err := w.refuse(s); err != nil {
+			return err
+		}
+	}
+	if w.closed {
+		w.held = append(w.held, s)
+		return nil
+	}
+	w.send(s)
+	return nil
+}
+
+func (w *world) send(s Send) {
+	w.sends = append(w.sends, sending{s, w.now})
+	a := w.server(s)
+	if a.token > 0 {
+		w.flights = append(w.flights, flight{Send: s, at: w.now + a.token, token: true})
+	}
+	w.flights = append(w.flights, flight{s, w.now + a.takes, a.outcome, false})
+}
+
+// open lets the admission hook hand on what it holds.
+func (w *world) open() {
+	w.closed = false
+	for _, s := range w.held {
+		w.send(s)
+	}
+	w.held = nil
+}
+
+func (w *world) observe(e Event) {
+	w.events = append(w.events, e)
+	w.check.event(e)
+}
+
+// of lists the events of a kind.
+func (w *world) of(kind Kind) (list []Event) {
+	for _, e := range w.events {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// call calls a method of the conductor, as one event, and has the checker look at what it did.
+func (w *world) call(f func()) {
+	w.check.begin()
+	f()
+	w.check.end()
+}
+
+const never = time.Duration(1 << 62)
+
 // play runs until nothing is left to do.
-func (w *world) play() *world { return w.playUntil(1<<62, 1<<62) }
+func (w *world) play() *world { return w.playUntil(never, never) }
+
+// start starts the conductor.
+func (w *world) start() {
+	w.call(func() { w.failed = w.c.Start(w.now) })
+}
 
 // playUntil stops the sending at one instant, and cancels what is in flight at another.
 func (w *world) playUntil(stop, cancel time.Duration) *world {
-	w.c.Start(w.now)
+	w.start()
+	return w.goOn(stop, cancel)
+}
+
+func (w *world) goOn(stop, cancel time.Duration) *world {
 	stopped := false
 	for !w.c.Done() {
 		next, due := w.c.Next()
@@ -93,7 +193,7 @@ func (w *world) playUntil(stop, cancel time.Duration) *world {
 		}
 		if !stopped && next >= stop {
 			w.now, stopped = max(w.now, stop), true
-			w.c.Stop(w.now)
+			w.call(func() { w.c.Stop(w.now) })
 			continue
 		}
 		w.now = max(w.now, min(next, cancel))
@@ -101,16 +201,24 @@ func (w *world) playUntil(stop, cancel time.Duration) *world {
 			w.now += w.lag()
 		}
 		if !landing {
-			w.c.Wake(w.now)
+			w.call(func() { w.c.Wake(w.now) })
 			continue
 		}
 		f := w.flights[0]
 		w.flights = w.flights[1:]
+		if f.token {
+			w.call(func() { w.c.FirstToken(f.ID, w.now) })
+			continue
+		}
 		at := min(f.at, cancel)
-		w.returns = append(w.returns, returning{f.Send, at, f.ended})
-		w.c.Returned(f.ID, at, w.now, f.ended)
+		if f.at > cancel {
+			f.outcome = Cancelled
+		}
+		w.returns = append(w.returns, returning{f.Send, at, f.outcome})
+		w.call(func() { w.check.must(w.c.Returned(f.ID, at, w.now, f.outcome)) })
 	}
 	w.ended = w.now
+	w.check.sweep()
 	return w
 }
 
@@ -122,13 +230,15 @@ func (w *world) log() (lines []string) {
 	return lines
 }
 
-// takes scripts how long the turns of sessions take, in seconds, by "session#turn" of any tree.
-func (w *world) takes(seconds map[string]float64) {
-	w.service = func(s Send) (time.Duration, bool) {
-		if d, ok := seconds[fmt.Sprintf("%d#%d", s.Session, s.Turn)]; ok {
-			return time.Duration(d * 1e9), false
+func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
+
+// script scripts what becomes of the turns of sessions, by "session#turn" of any tree; takes are in seconds.
+func (w *world) takes(list map[string]float64) {
+	w.server = func(s Send) answer {
+		if d, ok := list[fmt.Sprintf("%d#%d", s.Session, s.Turn)]; ok {
+			return answer{takes: seconds(d)}
 		}
-		return time.Second, false
+		return answer{takes: time.Second}
 	}
 }
 
@@ -136,7 +246,7 @@ func (w *world) takes(seconds map[string]float64) {
 func turns(delays ...float64) []Turn {
 	list := make([]Turn, len(delays))
 	for k, d := range delays {
-		list[k].Delay = time.Duration(d * 1e9)
+		list[k].Delay, list[k].Deadline = seconds(d), seconds(d)
 	}
 	return list
 }
@@ -144,31 +254,62 @@ func turns(delays ...float64) []Turn {
 // root makes a tree of one session.
 func root(delays ...float64) *Tree { return &Tree{Sessions: []Session{{Turns: turns(delays...)}}} }
 
-// child adds a session, which is spawned by a turn of its parent, so many seconds from then.
+// child adds a session in a branch of its own, which is spawned by a turn of its parent, so many seconds from then.
 func (t *Tree) child(parent, turn int, onIssue bool, offset float64, delays ...float64) *Tree {
+	n, b := len(t.Sessions), len(t.Branches)
 	t.Sessions = append(t.Sessions, Session{
-		Turns: turns(delays...), Parent: parent, SpawnTurn: turn, OnIssue: onIssue, Offset: time.Duration(offset * 1e9),
+		Turns: turns(delays...), Branch: b, Depth: t.Sessions[parent].Depth + 1, Rank: n, OnIssue: onIssue, Offset: seconds(offset),
 	})
+	t.Branches = append(t.Branches, Branch{Parent: parent, Spawn: turn, Sessions: []int{n}})
+	spawns := &t.Sessions[parent].Turns[turn].Spawns
+	*spawns = append(*spawns, b)
 	return t
 }
 
-// join lets a turn of a session wait for others.
+// sibling adds a session to the branch of the one added last.
+func (t *Tree) sibling(onIssue bool, offset float64, delays ...float64) *Tree {
+	n, b := len(t.Sessions), len(t.Branches)-1
+	t.Sessions = append(t.Sessions, Session{
+		Turns: turns(delays...), Branch: b, Depth: t.Sessions[n-1].Depth, Rank: n, OnIssue: onIssue, Offset: seconds(offset),
+	})
+	t.Branches[b].Sessions = append(t.Branches[b].Sessions, n)
+	return t
+}
+
+// join lets a turn of a session wait for the branches of others.
 func (t *Tree) join(session, turn int, children ...int) *Tree {
 	joins := &t.Sessions[session].Turns[turn].Joins
-	*joins = append(*joins, children...)
+	for _, k := range children {
+		if b := t.Sessions[k].Branch; !slices.Contains(*joins, b) {
+			*joins = append(*joins, b)
+		}
+	}
 	return t
 }
 
-// requireQuiet checks that nothing is left over.
+// after gives a turn a recorded predecessor.
+func (t *Tree) after(session, turn, other, otherTurn int) *Tree {
+	list := &t.Sessions[session].Turns[turn].After
+	*list = append(*list, Ref{other, otherTurn})
+	return t
+}
+
+// requireQuiet checks that nothing is left over and no rule was broken.
 func (w *world) requireQuiet(t require.TestingT) {
+	require.Empty(t, w.check.broken)
 	n := w.c.Counts()
 	require.True(t, w.c.Done())
 	require.Zero(t, n.InFlight)
-	require.Equal(t, n.TreesOpened, n.TreesDrained)
+	require.Zero(t, n.TreesOpen)
+	require.Zero(t, n.ChildrenLive)
+	require.Zero(t, n.ParentsParked)
 	require.Equal(t, n.Sent, len(w.sends))
 	require.Equal(t, n.Sent, len(w.returns))
 	require.Empty(t, w.c.flying)
-	for _, left := range w.c.timers[:cap(w.c.timers)] {
-		require.Nil(t, left.stream, "a tree that is over is still referred to")
+	for _, left := range w.c.timers.trees.items[:cap(w.c.timers.trees.items)] {
+		require.Nil(t, left, "a tree that is over is still referred to")
+	}
+	for _, left := range w.c.lanes {
+		require.Nil(t, left)
 	}
 }

@@ -137,7 +137,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Resent:  a.resent,
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
-		Trees: len(a.trees), WedgedTrees: info.WedgedTrees, PhaseDuration: info.PhaseDuration.Seconds(),
+		Trees: len(a.trees), WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),
 		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records,
 	}
 	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {

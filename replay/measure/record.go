@@ -15,6 +15,7 @@ import (
 // Record is one request of the profiling phase, as one line of the record file. There is a record for every
 // request that was sent, whatever became of it.
 type Record struct {
+	Phase string `json:"phase"`
 	Lane  int    `json:"lane"`
 	Tree  int    `json:"tree"` // ordinal of the tree in the run
 	Pass  int    `json:"pass"` // how often the trace was begun before, over all lanes
@@ -33,6 +34,7 @@ type Record struct {
 	CorrelationID string `json:"correlation_id"`
 
 	Due        float64 `json:"due"`                   // the turn could go
+	Admitted   float64 `json:"admitted"`              // the order to send it was given: later than Due where it had to wait for a slot
 	Sent       float64 `json:"sent"`                  // immediately before it was handed to the transport; the first time, if resent
 	FirstToken float64 `json:"first_token,omitempty"` // first content; 0 when there was none
 	LastToken  float64 `json:"last_token,omitempty"`  // last content; 0 when there was none
@@ -58,6 +60,9 @@ type Record struct {
 	Bucket Bucket `json:"bucket"`
 	Error  *Error `json:"error,omitempty"` // nil when the request ended well
 }
+
+// ProfilingPhase is the phase of what is measured.
+const ProfilingPhase = "profiling"
 
 // Error says why a request failed.
 type Error struct {
@@ -125,7 +130,8 @@ func (r *Record) Lateness() float64 { return r.Sent - r.Due }
 // AppendJSON appends the record as one JSON object, the same that encoding/json makes of it, and returns the
 // extended buffer.
 func (r *Record) AppendJSON(b []byte) []byte {
-	b = appendInt(append(b, '{'), "lane", int64(r.Lane))
+	b = appendString(append(b, '{'), "phase", r.Phase)
+	b = appendInt(b, "lane", int64(r.Lane))
 	b = appendInt(b, "tree", int64(r.Tree))
 	b = appendInt(b, "pass", int64(r.Pass))
 	b = appendString(b, "trace", r.Trace)
@@ -142,6 +148,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = appendString(b, "request_id", r.RequestID)
 	b = appendString(b, "correlation_id", r.CorrelationID)
 	b = appendFloat(b, "due", r.Due)
+	b = appendFloat(b, "admitted", r.Admitted)
 	b = appendFloat(b, "sent", r.Sent)
 	if r.FirstToken != 0 {
 		b = appendFloat(b, "first_token", r.FirstToken)

@@ -15,9 +15,9 @@ import (
 // example is a record with every field set.
 func example() Record {
 	return Record{
-		Lane: 3, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4,
+		Phase: ProfilingPhase, Lane: 3, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4,
 		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
-		RequestID: "r", CorrelationID: "c", Due: 1.5, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
+		RequestID: "r", CorrelationID: "c", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
 		Status: 200, RecordedIn: 1000, MaxTokens: 11, FirstTokens: 4,
 		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
 		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Bucket: Cooldown,
@@ -27,15 +27,15 @@ func example() Record {
 
 func TestRecordGolden(t *testing.T) {
 	r := example()
-	require.Equal(t, `{"lane":3,"tree":17,"pass":1,"trace":"t-1","session":"t-1::sa:a","parent":"t-1","turn":4,`+
+	require.Equal(t, `{"phase":"profiling","lane":3,"tree":17,"pass":1,"trace":"t-1","session":"t-1::sa:a","parent":"t-1","turn":4,`+
 		`"source_outer":9,"source_inner":2,"source_kind":"weka_subagent","request_id":"r","correlation_id":"c",`+
-		`"due":1.5,"sent":1.5001,"first_token":1.75,"last_token":2.5,"end":2.6,"status":200,"recorded_in":1000,"max_tokens":11,`+
+		`"due":1.5,"admitted":1.50005,"sent":1.5001,"first_token":1.75,"last_token":2.5,"end":2.6,"status":200,"recorded_in":1000,"max_tokens":11,`+
 		`"first_tokens":4,"prompt_tokens":998,"cached_tokens":0,"output_tokens":8,"reasoning_tokens":3,"chunks":5,`+
 		`"bytes_sent":4000,"bytes_received":900,"reused":true,"resent":true,"bucket":"cooldown",`+
 		`"error":{"category":"http_status","message":"500 \"é\" \u003cb\u003e\n"}}`, string(r.AppendJSON(nil)))
 	r = Record{}
-	require.Equal(t, `{"lane":0,"tree":0,"pass":0,"trace":"","session":"","turn":0,"source_outer":0,"source_kind":"",`+
-		`"request_id":"","correlation_id":"","due":0,"sent":0,"end":0,"status":0,"recorded_in":0,"max_tokens":0,`+
+	require.Equal(t, `{"phase":"","lane":0,"tree":0,"pass":0,"trace":"","session":"","turn":0,"source_outer":0,"source_kind":"",`+
+		`"request_id":"","correlation_id":"","due":0,"admitted":0,"sent":0,"end":0,"status":0,"recorded_in":0,"max_tokens":0,`+
 		`"chunks":0,"bytes_sent":0,"bytes_received":0,"reused":false,"bucket":""}`, string(r.AppendJSON(nil)))
 }
 

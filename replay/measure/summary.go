@@ -20,12 +20,14 @@ type Summary struct {
 	Reasons []string `json:"reasons"` // why the run is not valid; nil without a scenario and a reason
 	Out     string   `json:"out"`     // directory with the results, empty when none was asked for
 
-	Concurrency   int     `json:"concurrency"`
-	Trees         int     `json:"trees"` // trees that sent a request
-	WedgedTrees   int     `json:"wedged_trees"`
-	PhaseDuration float64 `json:"phase_duration"`    // from its start to its last response
-	Records       string  `json:"records,omitempty"` // name of the record file in Out
-	Cooldown      Metrics `json:"cooldown"`          // the same numbers over the cooldown bucket
+	Concurrency   int           `json:"concurrency"`
+	Trees         int           `json:"trees"` // trees that sent a request
+	WedgedTrees   int           `json:"wedged_trees"`
+	Branches      Branches      `json:"branches"`
+	Wedged        []WedgeReport `json:"wedged,omitempty"`  // at most MaxWedges of them
+	PhaseDuration float64       `json:"phase_duration"`    // from its start to its last response
+	Records       string        `json:"records,omitempty"` // name of the record file in Out
+	Cooldown      Metrics       `json:"cooldown"`          // the same numbers over the cooldown bucket
 }
 
 // wedgedTree is the reason that a run with wedged trees has in any case.
@@ -86,7 +88,8 @@ type Client struct {
 type RunInfo struct {
 	Lanes         int
 	PhaseDuration time.Duration
-	WedgedTrees   int
+	Branches      Branches
+	Wedged        []WedgeReport
 	Process       Process // what the phase took
 	Valid         *bool
 	Reasons       []string

@@ -195,7 +195,7 @@ func TestClientBound(t *testing.T) {
 }
 
 func TestWedgedTreesAreAReason(t *testing.T) {
-	info := RunInfo{WedgedTrees: 1, Reasons: []string{"run_cancelled"}}
+	info := RunInfo{Branches: Branches{TreesWedged: 1}, Reasons: []string{"run_cancelled"}}
 	for range 2 {
 		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)
 	}
@@ -213,7 +213,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 72, WedgedTrees: 1, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
+		Lanes: 72, Branches: Branches{TreesWedged: 1}, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
 		Reasons: []string{"run_cancelled"}, Out: "runs/c0072",
 	})
 	s.Client.Bound = true

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/replay"
+)
+
+// settings are the options of a replay that --set takes, by their names in the specification of the replay, section 0.3.
+var settings = map[string]struct {
+	says string
+	set  func(o *replay.Options, value string) error
+}{
+	"LaneStartCap":  {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
+	"TreeIdleCap":   {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"SystemIdleCap": {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
+	"PrefillLimit":  {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
+	"StartMinRatio": {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
+	"StartMaxRatio": {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
+	"BurstStart":    {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
+	"AllowWrap":     {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
+}
+
+// settle applies those of the --set values that name an option of a replay, and returns the others.
+func settle(o *replay.Options, list []string) (others []string, err error) {
+	for _, s := range list {
+		name, value, ok := strings.Cut(s, "=")
+		setting, known := settings[name]
+		if !known || !ok {
+			others = append(others, s)
+			continue
+		}
+		if err := setting.set(o, value); err != nil {
+			return nil, usageError{fmt.Errorf("--set %s=%s: %w", name, value, err)}
+		}
+	}
+	return others, nil
+}
+
+// settingsHelp lists the options that --set takes.
+func settingsHelp() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, "\n  %-14s %s", name, settings[name].says)
+	}
+	return b.String()
+}
+
+func setCap(d *time.Duration, value string) error {
+	if value == "off" {
+		*d = 0
+		return nil
+	}
+	if err := (duration{d}).Set(value); err != nil || *d <= 0 {
+		return fmt.Errorf("want a duration above 0, or off")
+	}
+	return nil
+}
+
+func setLimit(n *int, value string) (err error) {
+	if value == "off" {
+		*n = 0
+		return nil
+	}
+	if *n, err = strconv.Atoi(value); err != nil || *n < 1 {
+		return fmt.Errorf("want a number above 0, or off")
+	}
+	return nil
+}
+
+func setRatio(r *float64, value string) (err error) {
+	if *r, err = strconv.ParseFloat(value, 64); err != nil || !(*r >= 0 && *r <= 1) {
+		return fmt.Errorf("want 0 to 1")
+	}
+	return nil
+}
+
+func setSwitch(b *bool, value string) (err error) {
+	if *b, err = strconv.ParseBool(value); err != nil {
+		return fmt.Errorf("want true or false")
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// phase is one phase of a run: the conductor, the clock that tells it the time, and what ends it. Everything in it happens
+// in one goroutine. Whether time is real or virtual is the clock's business.
+type phase struct {
+	conductor *conductor.Conductor
+	clock     clock
+	stage     stage
+	end       endings
+	cutoff    measure.Cutoff
+	flying    map[int]conductor.Send // by request
+	progress  Progress
+	report    func(Progress) // may be nil
+	failed    error          // what ended the phase, if not its bounds
+
+	unwritable bool // a record could not be written, which ends the phase
+}
+
+// clock is the time since the start of the phase, and what comes in as it passes.
+type clock interface {
+	now() time.Duration
+	// await returns the next event, or none when the given instant has come.
+	await(until time.Duration) (e event, ok bool)
+}
+
+// stage is what surrounds a phase: transport and results.
+type stage interface {
+	launch(conductor.Send)       // puts a turn on the wire; its outcome comes in as an event
+	abort()                      // cancels what is in flight
+	lost(conductor.Send) outcome // of a request of which nothing was heard after that
+	book(*outcome) error         // takes what is over into the results
+	happened(conductor.Event)    // is told of all that the conductor does
+}
+
+// event is something that comes in.
+type event struct {
+	outcome   *outcome // a request is over
+	token     bool     // the answer to request id has begun
+	id        int
+	interrupt bool
+}
+
+// outcome is a request that is over.
+type outcome struct {
+	send   conductor.Send
+	record measure.Record
+	end    time.Duration
+}
+
+// realClock is a clock whose events come from a channel.
+type realClock struct {
+	epoch       time.Time
+	timer       *time.Timer
+	events      <-chan event
+	interrupted <-chan struct{}
+}
+
+func (c *realClock) now() time.Duration { return time.Since(c.epoch) }
+
+func (c *realClock) await(until time.Duration) (event, bool) {
+	select {
+	case e := <-c.events: // no timer for what is there already
+		return e, true
+	default:
+	}
+	c.timer.Reset(max(0, until-c.now()))
+	select {
+	case e := <-c.events:
+		return e, true
+	case <-c.timer.C:
+		return event{}, false
+	case <-c.interrupted:
+		c.interrupted = nil
+		return event{interrupt: true}, true
+	}
+}
+
+func newPhase(o Options, source conductor.Source, clock clock, stage stage) *phase {
+	p := &phase{clock: clock, stage: stage, flying: map[int]conductor.Send{}, report: o.Progress}
+	p.end = endings{duration: o.Duration, grace: o.Grace}
+	p.cutoff.Deadline = o.Duration
+	limits := conductor.Limits{
+		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
+		TreeIdle: o.Limits.TreeIdle, SystemIdle: o.Limits.SystemIdle,
+	}
+	p.conductor = conductor.New(o.Concurrency, source, limits, func(s conductor.Send) error {
+		p.flying[s.ID] = s
+		stage.launch(s)
+		return nil
+	}, stage.happened)
+	return p
+}
+
+// play ends when nothing is in flight and nothing will be. The error is what ended the phase before its time.
+func (p *phase) play() error {
+	p.fail(p.conductor.Start(p.clock.now()))
+	for {
+		now := p.clock.now()
+		p.advance(now)
+		if p.conductor.Done() {
+			return p.failed
+		}
+		if e, ok := p.clock.await(p.wake(now)); ok {
+			p.take(e, p.clock.now())
+		}
+	}
+}
+
+// fail ends the phase because of an error.
+func (p *phase) fail(err error) {
+	if err != nil && p.failed == nil {
+		p.failed = err
+		p.interrupt(p.clock.now())
+	}
+}
+
+// advance does what has become due.
+func (p *phase) advance(now time.Duration) {
+	p.expire(now)
+	p.conductor.Wake(now)
+	if p.end.cancelDue(now) {
+		p.stage.abort()
+	}
+	if p.end.forceDue(now) {
+		p.force(now)
+	}
+	p.show(now)
+}
+
+// expire ends the sending when its time is up. It comes before all that could send.
+func (p *phase) expire(now time.Duration) {
+	if p.end.check(now) {
+		p.conductor.Stop(now)
+	}
+}
+
+// interrupt ends the sending as a deadline at this instant would.
+func (p *phase) interrupt(now time.Duration) {
+	if !p.end.stopped {
+		p.cutoff.Deadline = now
+	}
+	p.end.interrupt(now)
+	p.conductor.Stop(now)
+}
+
+// force gives up the requests that were cancelled and have not returned.
+func (p *phase) force(now time.Duration) {
+	for _, s := range p.flying {
+		o := p.stage.lost(s)
+		p.over(&o, now)
+	}
+}
+
+// take takes in an event.
+func (p *phase) take(e event, now time.Duration) {
+	switch {
+	case e.interrupt:
+		p.interrupt(now)
+	case e.token:
+		p.conductor.FirstToken(e.id, now)
+	default:
+		p.over(e.outcome, now)
+	}
+}
+
+// over books a request that is over, and tells the conductor.
+func (p *phase) over(o *outcome, now time.Duration) {
+	if _, ok := p.flying[o.send.ID]; !ok {
+		return // given up before
+	}
+	delete(p.flying, o.send.ID)
+	category := ""
+	if o.record.Error != nil {
+		category = o.record.Error.Category
+		p.progress.Errors++
+	} else {
+		p.progress.Completed++
+	}
+	o.record.Bucket = p.cutoff.Bucket(o.end, category)
+	p.expire(now)
+	if p.stage.book(o) != nil && !p.unwritable { // closing the results says why
+		p.unwritable = true
+		p.interrupt(now)
+	}
+	p.fail(p.conductor.Returned(o.send.ID, o.end, now, became(o.record.Error)))
+}
+
+// became is what an error means for its session.
+func became(e *measure.Error) conductor.Outcome {
+	switch {
+	case e == nil:
+		return conductor.OK
+	case e.Category == string(wire.ContextOverflow):
+		return conductor.Overflow
+	case e.Category == string(wire.Cancelled):
+		return conductor.Cancelled
+	}
+	return conductor.Failed
+}
+
+// wake returns the instant until which there is nothing to do but wait for events.
+func (p *phase) wake(now time.Duration) time.Duration {
+	wake := now + progressEvery
+	if at, ok := p.conductor.Next(); ok {
+		wake = min(wake, at)
+	}
+	return min(wake, p.end.next())
+}
+
+// show calls for progress about every second.
+func (p *phase) show(now time.Duration) {
+	if p.report == nil || now < p.progress.Elapsed+progressEvery {
+		return
+	}
+	n := p.conductor.Counts()
+	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight = now, n.Sent, n.InFlight
+	p.progress.Trees, p.progress.Drained = n.TreesOpened, n.TreesDrained
+	p.report(p.progress)
+}
+
+// endings knows when a phase ends: when its time is up nothing is sent any more; when its grace is over what is still in
+// flight is cancelled; when that has not returned after the drain it is given up. Section 4.9 of the specification of the
+// replay.
+type endings struct {
+	duration, grace time.Duration
+	stopped         bool
+	cancelAt        time.Duration // when running requests are cancelled; 0: never, or done
+	forceAt         time.Duration // when those that have not returned are given up; 0: never, or done
+}
+
+// check reports whether the bound of time has just been reached.
+func (e *endings) check(now time.Duration) bool {
+	if e.stopped || e.duration == 0 || now < e.duration {
+		return false
+	}
+	e.stopped = true
+	e.cancelAt = e.duration + max(e.grace, 1)
+	return true
+}
+
+// interrupt ends the phase now, with a grace of its own.
+func (e *endings) interrupt(now time.Duration) {
+	grace := min(e.grace, maxInterruptGrace)
+	switch {
+	case !e.stopped:
+		e.cancelAt = now + max(grace, 1)
+	case e.cancelAt > 0:
+		e.cancelAt = min(e.cancelAt, now+grace)
+	}
+	e.stopped = true
+}
+
+// cancelDue reports whether what is in flight is to be cancelled now.
+func (e *endings) cancelDue(now time.Duration) bool {
+	if e.cancelAt == 0 || now < e.cancelAt {
+		return false
+	}
+	e.cancelAt, e.forceAt = 0, now+cancelDrain
+	return true
+}
+
+// forceDue reports whether what was cancelled is to be given up now.
+func (e *endings) forceDue(now time.Duration) bool {
+	if e.forceAt == 0 || now < e.forceAt {
+		return false
+	}
+	e.forceAt = 0
+	return true
+}
+
+// next returns the earliest of these instants that is to come.
+func (e *endings) next() time.Duration {
+	next := time.Duration(1<<63 - 1)
+	if !e.stopped && e.duration > 0 {
+		next = e.duration
+	}
+	for _, at := range []time.Duration{e.cancelAt, e.forceAt} {
+		if at > 0 {
+			next = min(next, at)
+		}
+	}
+	return next
+}

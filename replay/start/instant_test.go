@@ -1,0 +1,85 @@
+package start
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestT13Instant(t *testing.T) {
+	type in struct {
+		laneOf
+		First float64 `json:"start_ms"`
+		Last  float64 `json:"end_ms"`
+		Min   float64 `json:"min_ratio"`
+		Max   float64 `json:"max_ratio"`
+	}
+	type want struct {
+		Lo, Hi float64
+		TStar  float64 `json:"t_star_ms"`
+		Bits   string
+	}
+	eachVector(t, "t_star", 12, func(t *testing.T, in in, want want) {
+		r, g := Ratios{in.Min, in.Max}, NewGenerator(in.seed())
+		require.NoError(t, r.Check())
+		lo, hi := r.Between(in.First, in.Last)
+		require.Equal(t, want.Lo, lo)
+		require.Equal(t, want.Hi, hi)
+		got := r.Instant(in.First, in.Last, g)
+		require.Equal(t, want.TStar, got)
+		require.Equal(t, want.Bits, float(got))
+		if lo == hi {
+			require.Equal(t, NewGenerator(in.seed()), g, "equal bounds draw nothing")
+		}
+	})
+}
+
+// The table of section 2.3.
+func TestT13GoldenTable(t *testing.T) {
+	for _, c := range []struct {
+		seed          uint64
+		wanted        uint64
+		middle, whole float64
+		choice        int
+	}{
+		{LaneSeed(42, "trace-a", 0), 13770942415436307373, 52045.89151985578, 54091.78303971157, 4},
+		{LaneSeed(42, "trace-a", 1), 4242113779530425952, 70845.1156274513, 91690.23125490262, 2},
+		{TraceSeed(42, "trace-a"), 1080876141580661662, 60296.535592169865, 0, 0},
+	} {
+		require.Equal(t, c.wanted, c.seed)
+		require.Equal(t, c.middle, NewGenerator(c.seed).Uniform(25000, 75000))
+		if c.choice > 0 {
+			require.Equal(t, c.whole, NewGenerator(c.seed).Uniform(0, 100000))
+			require.Equal(t, c.choice, []int{2, 3, 4, 5, 6, 7}[NewGenerator(c.seed).Bounded(6)])
+		}
+	}
+}
+
+// instants draws t* for the lanes that play these traces, by number; one without a trace draws nothing.
+func instants(traces []string) []float64 {
+	list := make([]float64, len(traces))
+	for lane, trace := range traces {
+		if trace != "" {
+			list[lane] = Ratios{0.25, 0.75}.Instant(0, 100000, NewGenerator(LaneSeed(42, trace, lane)))
+		}
+	}
+	return list
+}
+
+func TestT13LanesAreIndependent(t *testing.T) {
+	all := instants([]string{"trace-b", "trace-a", "trace-a"})
+	without := instants([]string{"", "trace-a", "trace-a"})
+	require.Equal(t, 70845.1156274513, all[1])
+	require.Equal(t, all[1:], without[1:], "the trace of lane 0 is gone")
+	require.NotEqual(t, all[1], all[2], "lanes of one trace")
+}
+
+func TestRatiosThatNamePartOfATrace(t *testing.T) {
+	for _, r := range []Ratios{{0, 0}, {0, 1}, {0.25, 0.75}, {1, 1}} {
+		require.NoError(t, r.Check())
+	}
+	for _, r := range []Ratios{{0.75, 0.25}, {-0.1, 1}, {0, 1.1}, {math.NaN(), 1}, {0, math.NaN()}, {0, math.Inf(1)}} {
+		require.ErrorContains(t, r.Check(), "the smaller one first", "%v", r)
+	}
+}

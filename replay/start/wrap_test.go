@@ -1,0 +1,67 @@
+package start
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestT16Wrap(t *testing.T) {
+	type in struct {
+		Traces   int  `json:"distinct_roots"`
+		Lanes    int  `json:"concurrency"`
+		Allow    bool `json:"allow_wrap"`
+		Sessions *int
+		Requests *int
+		Duration *float64 `json:"duration_s"`
+		Marker   bool     `json:"marker_active"`
+	}
+	type want struct{ Accepted, Warning bool }
+	eachVector(t, "wrap_policy", 10, func(t *testing.T, in in, want want) {
+		load := Load{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, MarkerPermits: in.Marker}
+		if in.Sessions != nil {
+			load.Trees = *in.Sessions
+		}
+		load.OnePass = in.Sessions == nil && in.Requests == nil && in.Duration == nil
+		shared, err := load.Check()
+		require.Equal(t, want.Accepted, err == nil)
+		require.Equal(t, want.Warning, shared)
+	})
+}
+
+// Lanes by traces by what may permit more of the former.
+func TestT16Matrix(t *testing.T) {
+	for bits := range 1 << 3 {
+		allow, marker, once := bits&1 > 0, bits&2 > 0, bits&4 > 0
+		for _, lanes := range []int{1, 9, 10, 11, 64} {
+			for _, trees := range []int{0, 1, 10, 11} {
+				l := Load{lanes, 10, allow, marker, once, trees}
+				shared, err := l.Check()
+				without := lanes <= 10 || allow || once || trees == 1 || trees == 10
+				require.Equal(t, without || marker, err == nil, "%+v", l)
+				require.Equal(t, !without && marker, shared, "%+v", l)
+				l.Traces = 0
+				shared, err = l.Check()
+				require.ErrorIs(t, err, ErrNoTraces)
+				require.False(t, shared)
+			}
+		}
+	}
+	_, err := Load{Lanes: 11, Traces: 10, Trees: 11}.Check()
+	require.EqualError(t, err, "11 lanes, but 10 distinct traces: ask for at most 10 lanes or 10 trees, play every trace once, or allow lanes to share traces (AllowWrap)")
+}
+
+func TestT16LanesThatShareATraceDifferInTheirInstant(t *testing.T) {
+	seen := map[float64]bool{}
+	for _, at := range instants(make([]string, 64)) {
+		require.Zero(t, at)
+	}
+	traces := make([]string, 64)
+	for lane := range traces {
+		traces[lane] = "trace-a"
+	}
+	for _, at := range instants(traces) {
+		require.False(t, seen[at])
+		seen[at] = true
+	}
+}

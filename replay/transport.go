@@ -1,0 +1,123 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// correlation returns the id of a session, which it has from its first request on.
+func (p *player) correlation(t *opened, session int) string {
+	if t.sessions[session] == "" {
+		t.sessions[session] = p.NewID()
+	}
+	return t.sessions[session]
+}
+
+// launch puts one turn on the wire, in a goroutine of its own.
+func (p *player) launch(s conductor.Send) {
+	t := p.sampler.trees[s.Tree]
+	r := p.record(s, t)
+	go func() {
+		o := p.play(s, t, r)
+		p.post(event{outcome: &o})
+	}()
+}
+
+// post hands an event to the phase, unless that is over.
+func (p *player) post(e event) {
+	select {
+	case p.events <- e:
+	case <-p.over:
+	}
+}
+
+// abort cancels what is in flight.
+func (p *player) abort() { p.cancel() }
+
+// lost is the outcome of a request of which nothing was heard after it had been cancelled.
+func (p *player) lost(s conductor.Send) outcome {
+	return p.unsent(s, p.record(s, p.sampler.trees[s.Tree]), wire.Cancelled, "no answer to its cancellation")
+}
+
+// record is what is known of a request before it is sent.
+func (p *player) record(s conductor.Send, t *opened) measure.Record {
+	session := t.plan.Sessions[s.Session]
+	turn := t.plan.Turns[int(session.FirstTurn)+s.Turn]
+	r := measure.Record{
+		Phase: measure.ProfilingPhase,
+		Lane:  s.Lane, Tree: s.Tree, Pass: t.pass, Trace: t.plan.Trace.ID, Session: session.ID, Turn: s.Turn,
+		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
+		RequestID: p.NewID(), CorrelationID: p.correlation(t, s.Session),
+		Due: s.Due.Seconds(), Admitted: s.Issued.Seconds(),
+		RecordedIn: int64(turn.In), MaxTokens: int64(p.Cache.Facts.Rules.MaxTokens(session.Kind, turn)),
+	}
+	if session.Parent != mmapcache.None {
+		r.Parent = t.plan.Sessions[session.Parent].ID
+	}
+	if turn.Inner != mmapcache.None {
+		inner := int(turn.Inner)
+		r.SourceInner = &inner
+	}
+	return r
+}
+
+// play sends one turn and returns what became of it.
+func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
+	tree, err := t.load()
+	if err != nil {
+		return p.unsent(s, r, wire.Internal, err.Error())
+	}
+	mark, path := t.marker.text(), "/v1/chat/completions"
+	if p.Form == mmapcache.IDs {
+		mark, path = t.marker.ids(p.Cache.Arenas.Marker), "/v1/completions"
+	}
+	b := bodies.Get().(*body)
+	defer bodies.Put(b)
+	err = p.Cache.Guard(func() error {
+		b.fill(tree, int(t.plan.Sessions[s.Session].FirstTurn)+s.Turn, p.Form, mark, p.model, int(r.MaxTokens))
+		return nil
+	})
+	if err != nil {
+		return p.unsent(s, r, wire.Internal, err.Error())
+	}
+	req := &wire.Request{
+		Path: path, Stream: true, Body: b,
+		Header: []wire.Field{
+			{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: r.CorrelationID},
+			{Name: "X-Session-Affinity", Value: r.CorrelationID},
+		},
+	}
+	if p.Options.Limits.Prefill > 0 {
+		req.OnFirstToken = func(time.Duration) { p.post(event{token: true, id: s.ID}) }
+	}
+	res := p.client.Do(p.flights, req)
+	describe(&r, &res)
+	return outcome{s, r, res.End}
+}
+
+// unsent is the outcome of a turn that has no answer.
+func (p *player) unsent(s conductor.Send, r measure.Record, category wire.Category, message string) outcome {
+	now := p.now()
+	r.Sent, r.End = now.Seconds(), now.Seconds()
+	r.Error = &measure.Error{Category: string(category), Message: message}
+	return outcome{s, r, now}
+}
+
+// describe copies the result of a request into its record.
+func describe(r *measure.Record, res *wire.Result) {
+	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
+	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
+	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
+	r.Resent = res.Resent
+	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
+	r.FirstTokens = max(0, res.FirstTokens)
+	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
+	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
+	if res.Err != nil {
+		r.Error = &measure.Error{Category: string(res.Err.Category), Message: res.Err.Message}
+	}
+}

@@ -257,6 +257,11 @@ func (c *conversion) sound(m *manifest.Manifest) error {
 				return fmt.Errorf("%s: %w: a trace was skipped in file %d of %d", path, manifest.ErrDamaged, s.File, len(c.snapshot.Files))
 			}
 		}
+		for _, n := range facts.Unsummed {
+			if n > len(c.snapshot.Files) {
+				return fmt.Errorf("%s: %w: file %d of %d has no checksums", path, manifest.ErrDamaged, n, len(c.snapshot.Files))
+			}
+		}
 	case mmapcache.ArenasKind:
 		facts, err := mmapcache.ArenaFactsOf(m)
 		if err != nil {
@@ -406,6 +411,11 @@ func (c *conversion) structure(ctx context.Context) error {
 		return err
 	}
 	c.locate(&c.result.Facts)
+	for _, n := range c.result.Facts.Unsummed {
+		if f := c.snapshot.Files[n-1]; !strings.HasPrefix(f.Path, "hf://") { // those are held to the hub's digest
+			c.o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
+		}
+	}
 	return c.judge(c.result.Facts)
 }
 

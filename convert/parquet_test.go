@@ -433,6 +433,8 @@ func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 		require.Len(t, warned, 1)
 		require.Contains(t, warned[0], in+" carries no checksums")
 		require.True(t, o.convert(t).Hit)
+		require.Len(t, warned, 2, "a hit is of the same file")
+		require.Equal(t, warned[0], warned[1])
 	}
 }
 

@@ -3,7 +3,6 @@ package convert
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/alitto/pond/v2"
@@ -43,13 +42,13 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		return ctx.Err()
 	})
 	files.end()
-	for _, f := range snapshot.Files {
-		if f.Unsummed && o.Warn != nil && !strings.HasPrefix(f.Path, "hf://") { // those are held to the hub's digest
-			o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
-		}
-	}
 	if waitErr := group.Wait(); err == nil {
 		err = waitErr
+	}
+	for k, f := range snapshot.Files {
+		if f.Unsummed {
+			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
+		}
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, m.facts, cause // what ended it, before what followed from that

@@ -128,7 +128,7 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("input %s: there is no such file or directory", in)
+		return hub.NoInput(in)
 	case err != nil:
 		return fmt.Errorf("input %s: %w", in, err)
 	case info.IsDir():

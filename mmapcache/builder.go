@@ -119,6 +119,7 @@ type StructureFacts struct {
 	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
 	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
 	Rules         TimeRules         `json:"rules"`
+	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, of which some has no checksum in the file itself
 }
 
 // Skipped is a trace that was left out.
@@ -264,6 +265,9 @@ func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	counts := []int{f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
 	for _, s := range f.Skipped {
 		counts = append(counts, s.File-1, s.Line)
+	}
+	for _, n := range f.Unsummed {
+		counts = append(counts, n-1)
 	}
 	if slices.Min(counts) < 0 {
 		return f, fmt.Errorf("%s %s: %w: facts: a count below 0", m.Kind, m.Key, manifest.ErrDamaged)

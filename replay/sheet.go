@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -52,7 +51,7 @@ type sheet struct {
 
 // newSheet resolves what is played of a trace. The error says that it cannot be.
 func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, error) {
-	times, err := p.Times(rules, mmapcache.View{View: timeline.View{IgnoreDelays: pace.ASAP}})
+	times, err := p.Times(rules, mmapcache.View{}) // no pace changes the recorded order
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +88,6 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 		s.branches = append(s.branches, b.ID)
 		s.tree.Branches[n] = conductor.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions}
 		s.start.Branches[n] = start.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions, Start: b.Start}
-		if pace.ASAP {
-			s.start.Branches[n].Start = math.NaN()
-		}
 		for _, k := range b.Sessions {
 			s.tree.Sessions[k].Branch = n
 		}

@@ -72,7 +72,7 @@ const keyShown = 12
 
 // printEntries prints a table of directories.
 func printEntries(w io.Writer, entries []mmapcache.Entry) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
 	total := int64(0)
 	for _, e := range entries {
@@ -80,7 +80,7 @@ func printEntries(w io.Writer, entries []mmapcache.Entry) error {
 		if e.Damaged != "" {
 			source = "damaged: " + e.Damaged
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(e.Bytes), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), cmp.Or(source, "-"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(e.Bytes), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
 		total += e.Bytes
 	}
 	if err := t.Flush(); err != nil {
@@ -118,6 +118,7 @@ func newCacheInfo() *cobra.Command {
 			if asJSON {
 				return printJSON(w, info)
 			}
+			w = lines{w}
 			pin := "-"
 			if info.Pin != nil {
 				pin = "by " + info.Pin.String()
@@ -132,7 +133,7 @@ func newCacheInfo() *cobra.Command {
 							fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
 							break
 						}
-						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", s.Path, bytesText(s.Size), s.SHA256)
+						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", visible(s.Path), bytesText(s.Size), s.SHA256)
 					}
 				}
 				fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)

@@ -49,6 +49,7 @@ times and the number of workers are no part of it.`,
 }
 
 func printExplanation(w io.Writer, e *convert.Explanation) {
+	w = lines{w}
 	for _, p := range e.Parts {
 		what := "miss"
 		if p.Hit {

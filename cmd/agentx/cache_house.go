@@ -77,7 +77,7 @@ func tidying(cmd *cobra.Command) durable.Waiting {
 	return durable.Waiting{Limit: time.Minute, Report: func(holder string, waited time.Duration) {
 		if waited > 2*time.Second && !quiet {
 			quiet = true
-			fmt.Fprintf(cmd.ErrOrStderr(), "agentx: waiting for %s, which is removing things there\n", holder)
+			complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
 		}
 	}}
 }
@@ -88,6 +88,7 @@ func printGC(w io.Writer, r *mmapcache.GCReport, maxBytes int64) {
 	if r.DryRun {
 		removed, swept, freed = "would remove", "would sweep", "would free"
 	}
+	w = lines{w}
 	for _, l := range r.Swept {
 		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytesText(l.Bytes), l.Owner)
 	}
@@ -193,7 +194,7 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
 			}
 			for _, k := range kept {
-				fmt.Fprintf(w, "kept %s: %s\n", k.Path, k.Why)
+				fmt.Fprintf(lines{w}, "kept %s: %s\n", k.Path, k.Why)
 			}
 			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytesText(freed))
 			return nil

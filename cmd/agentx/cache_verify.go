@@ -40,6 +40,7 @@ makes something else than it did. That a cache is verified does not count as a u
 					return err
 				}
 			} else {
+				w = lines{w}
 				for _, d := range all.Damages {
 					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Why)
 				}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +42,9 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			if list {
 				return printNames(cmd.OutOrStdout(), asJSON)
 			}
+			if dest == "" && cmd.Flags().Changed("dest") {
+				return usageError{errors.New("--dest is empty: want a directory")}
+			}
 			p := newProgress(cmd)
 			defer p.close()
 			p.quiet = p.quiet || hub.Lookup(os.LookupEnv).ProgressDisabled()
@@ -71,7 +75,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the datasets with short names")
-	cmd.Flags().StringVar(&dest, "dest", "", "also lay the files out below this directory, under their paths")
+	cmd.Flags().StringVar(&dest, "dest", "", "also copy the files below this directory, under their paths")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	wait.register(cmd)
 	return cmd
@@ -135,7 +139,7 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 		return printJSON(w, out)
 	}
 	for _, f := range s.Files {
-		fmt.Fprintf(w, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
+		fmt.Fprintf(lines{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
 		if laid != nil {

@@ -198,7 +198,7 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, st)
 	}
-	row := func(name, value string) { fmt.Fprintf(w, "%-24s %s\n", name, value) }
+	row := func(name, value string) { fmt.Fprintf(w, "%-24s %s\n", visible(name), value) }
 	row("traces", group(st.Traces))
 	for _, kind := range sortedKeys(st.Scopes) {
 		row("  scope "+kind, group(st.Scopes[kind]))

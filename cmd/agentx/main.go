@@ -2,7 +2,8 @@
 //
 // One file per verb; this one holds the rules of output. Results go to standard output, everything else to standard
 // error. An error is one line "agentx: what: where: why", then "try: ..." where there is something to try. Exit status:
-// 0 done, 1 failed, 2 wrong command line, 3 the verdict is no, 130 interrupted.
+// 0 done, 1 failed, 2 wrong command line, 3 the verdict is no, 130 interrupted. Names that others have chosen are shown by
+// visible (visible.go); --json and the paths on last lines have them as they are.
 package main
 
 import (
@@ -108,14 +109,14 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 		return 0
 	case ctx.Err() != nil:
 		if !errors.Is(err, context.Canceled) { // what could not be written, say
-			fmt.Fprintln(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+			complain(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		fmt.Fprintln(stderr, "agentx: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	complain(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.As(err, &try) {
-		fmt.Fprintln(stderr, "try: "+try.try)
+		complain(stderr, "try: "+try.try)
 	}
 	switch {
 	case errors.As(err, &usage):

@@ -113,10 +113,10 @@ func (p *progress) waiting(part, holder string, waited time.Duration) {
 // println prints a line beside the bars.
 func (p *progress) println(line string) {
 	if p.bars != nil {
-		fmt.Fprintln(p.bars, line)
+		complain(p.bars, line)
 		return
 	}
-	fmt.Fprintln(p.w, line)
+	complain(p.w, line)
 }
 
 // finish ends the bar of the stage that is over.

@@ -460,9 +460,25 @@ func TestLayOut(t *testing.T) {
 			assert.Equal(t, w.files["plots/a.png"].Data, got)
 		}
 		path := filepath.Join(dir, "plots", "a.png")
-		require.NoError(t, os.Remove(path)) // another name of the blob: not to be written to
+		is, err := os.Stat(path)
+		require.NoError(t, err)
+		blob := w.place("blobs", w.files["plots/a.png"].ETag())
+		there, err := os.Stat(blob)
+		require.NoError(t, err)
+		assert.False(t, os.SameFile(is, there), "another name of the blob")
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666)) // edited in place: the cache keeps what it has
+		kept, err := os.ReadFile(blob)
+		require.NoError(t, err)
+		assert.Equal(t, w.files["plots/a.png"].Data, kept)
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, os.Link(blob, path)) // as agentx laid files out before
+		_, err = s.LayOut(dir)
+		require.NoError(t, err)
+		is, err = os.Stat(path)
+		require.NoError(t, err)
+		assert.False(t, os.SameFile(is, there))
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
-		_, err := s.LayOut(dir)
+		_, err = s.LayOut(dir)
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -477,7 +493,25 @@ func TestLayOut(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, entries)
 	})
-	bubble(t, func(w *world) { // a copy, where no second name can be had
+	defer func(real func(to, from *os.File) error) { cloneFile = real }(cloneFile)
+	bubble(t, func(w *world) { // a file system that clones, and a descriptor that was hashed
+		s := w.good(ref)
+		clones := 0
+		cloneFile = func(to, from *os.File) error {
+			clones++
+			assert.Equal(t, s.Files[0].kept, from)
+			_, err := to.WriteString("cloned")
+			return err
+		}
+		list, err := s.LayOut(t.TempDir())
+		require.NoError(t, err)
+		got, err := os.ReadFile(list[0])
+		require.NoError(t, err)
+		assert.Equal(t, "cloned", string(got))
+		assert.Equal(t, 1, clones)
+	})
+	cloneFile = func(to, from *os.File) error { return errors.ErrUnsupported }
+	bubble(t, func(w *world) { // and one that does not
 		s := w.good(ref)
 		root, err := os.OpenRoot(t.TempDir())
 		require.NoError(t, err)
@@ -530,6 +564,7 @@ func TestSettings(t *testing.T) {
 		{[]string{"HF_HUB_OFFLINE", "1", "HF_DATASETS_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
 		{[]string{"HF_DATASETS_OFFLINE", "true"}, "HF_DATASETS_OFFLINE", func(s settings) string { return s.offline }},
 		{[]string{"HF_HUB_ETAG_TIMEOUT", "3"}, "3s", func(s settings) string { return s.headers.String() }},
+		{[]string{"HF_HUB_ETAG_TIMEOUT", "0.01"}, "10ms", func(s settings) string { return s.headers.String() }},
 		{[]string{"HF_HUB_DOWNLOAD_TIMEOUT", "0.5"}, "500ms", func(s settings) string { return s.idle.String() }},
 	} {
 		s, err := get(c.env...)
@@ -537,7 +572,7 @@ func TestSettings(t *testing.T) {
 		assert.Equal(t, c.want, c.got(s), c.env)
 	}
 	for _, env := range [][]string{{"HF_ENDPOINT", "ftp://x"}, {"HF_ENDPOINT", "huggingface.co"}, {"HF_ENDPOINT", "https://user:secret@x"}, {"HF_ENDPOINT", "https://user:secret@secret@x"}, {"HF_ENDPOINT", "https://user:a/secret@x"},
-		{"HF_ENDPOINT", "user:secret@x"}, {"HF_ENDPOINT", "https://us'er:secret@x"}, {"HF_ENDPOINT", "https://x#part"}, {"HF_HUB_ETAG_TIMEOUT", "soon"}, {"HF_HUB_ETAG_TIMEOUT", "-1"}, {"HF_TOKEN", "se cret"}, {"HF_TOKEN", "secret\x01"}} {
+		{"HF_ENDPOINT", "user:secret@x"}, {"HF_ENDPOINT", "https://us'er:secret@x"}, {"HF_ENDPOINT", "https://x#part"}, {"HF_HUB_ETAG_TIMEOUT", "soon"}, {"HF_HUB_ETAG_TIMEOUT", "-1"}, {"HF_HUB_ETAG_TIMEOUT", "1e-12"}, {"HF_HUB_DOWNLOAD_TIMEOUT", "0.009"}, {"HF_HUB_DOWNLOAD_TIMEOUT", "NaN"}, {"HF_HUB_DOWNLOAD_TIMEOUT", "1e300"}, {"HF_TOKEN", "se cret"}, {"HF_TOKEN", "secret\x01"}} {
 		_, err := get(env...)
 		require.Error(t, err, env)
 		assert.NotContains(t, err.Error(), "secret")
@@ -926,5 +961,44 @@ func TestRestyStopsAtRedirects(t *testing.T) {
 			_, _ = c.once(w.t.Context(), request{method: "GET", url: mustParse(w.hub.OtherURL)})
 		}, "the token has one origin")
 		c.close()
+	})
+}
+
+// Files of equal content are one download, and all of them came with it.
+func TestEqualContentComesFromWhereItCame(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		bubble(t, func(w *world) {
+			same := fakehub.File{Data: content(5000, 1), LFS: true}
+			w.files = map[string]fakehub.File{"a.jsonl": same, "b.jsonl": same, "c.jsonl": same}
+			w.commit = w.hub.Commit(repoName, "main", w.files)
+			o := w.options()
+			o.Workers = workers
+			r, err := Parse(ref)
+			require.NoError(t, err)
+			s, err := Fetch(w.t.Context(), r, o)
+			require.NoError(t, err)
+			defer s.Close()
+			require.Len(t, s.Files, 3)
+			for _, f := range s.Files {
+				assert.Equal(t, Network, f.Source, f.Path)
+			}
+			assert.EqualValues(t, 5000, s.BytesNetwork)
+			for _, f := range w.good(ref).Files {
+				assert.Equal(t, Cache, f.Source, f.Path)
+			}
+		})
+	}
+}
+
+// Without the network a damaged copy cannot be mended: that is said, and what to do.
+func TestOfflineDamageSaysWhatToDo(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.good(ref)
+		require.NoError(t, os.WriteFile(w.blob(), content(300_000, 77), 0o666))
+		w.env["HF_HUB_OFFLINE"] = "1"
+		_, err := w.try(ref)
+		assert.Equal(t, Absent, classOf(err))
+		assert.ErrorContains(t, err, data+": offline, and what the cache has of it is damaged: it is not what the hub names: commit "+w.commit)
+		assert.Equal(t, "once without HF_HUB_OFFLINE: that downloads it", Advice(err))
 	})
 }

@@ -110,14 +110,20 @@ func (env Lookup) dir(names ...string) string {
 	return v
 }
 
+// Timeouts, in seconds: in less no hub on earth answers, and more is no timeout.
+const (
+	minSeconds = 0.01
+	maxSeconds = 1e6
+)
+
 func (env Lookup) seconds(name string, value time.Duration) (time.Duration, error) {
 	text := env.get(name)
 	if text == "" {
 		return value, nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v > 0) || v > 1e6 {
-		return 0, &Error{Class: Refused, Text: fmt.Sprintf("%s=%s: want a number of seconds above 0", name, text)}
+	if err != nil || !(v >= minSeconds) || v > maxSeconds {
+		return 0, &Error{Class: Refused, Text: fmt.Sprintf("%s=%s: want a number of seconds, from %g to %g", name, text, minSeconds, maxSeconds), Try: fmt.Sprintf("%s=%g", name, value.Seconds())}
 	}
 	return time.Duration(v * float64(time.Second)), nil
 }

@@ -1,7 +1,7 @@
 // Package hub brings datasets from the Hugging Face hub to disk: pinned to a commit, verified, resumed, in the layout of
 // the hub's own cache, so that the Python tools find them and what they have fetched is not fetched again.
 //
-// Fetch is all of it. ref.go reads what is asked for; env.go the variables that the Python tools have, too; client.go makes
+// Fetch is all of it. ref.go reads what is asked for (meant.go guesses, where it cannot be read); env.go the variables that the Python tools have, too; client.go makes
 // requests (pace.go when); metadata.go asks for commits, listings and addresses; select.go decides which files are the data;
 // store.go is the cache on disk; download.go brings one file.
 //
@@ -173,8 +173,9 @@ type job struct {
 	// process tells apart, in tests, what processes do not share.
 	process string
 
-	mu    sync.Mutex
-	write *store // where to write; nil as long as nothing was
+	mu      sync.Mutex
+	write   *store            // where to write; nil as long as nothing was
+	brought map[string]string // by etag: Network for what this job has downloaded, Cache for what another did meanwhile
 }
 
 // Fetch brings the data files of a dataset to disk, or the one file that the reference names, and returns them verified.
@@ -477,9 +478,17 @@ func (j *job) offlineText(err error) error {
 	}
 	c := *e
 	if c.Text += fmt.Sprintf(": commit %s", j.snap.Commit); j.offline != "" {
-		c.Text, c.Try = "offline, and "+c.Text, "once without "+j.offline
+		c.Text, c.Try = "offline, and "+c.Text, "once without "+j.offline+": that downloads it"
 	}
 	return &c
+}
+
+// absentError says that a file is not here, or not as the hub has it.
+func absentError(bad []fs.FileInfo) error {
+	if len(bad) > 0 {
+		return &Error{Class: Absent, Text: "what the cache has of it is damaged: it is not what the hub names"}
+	}
+	return &Error{Class: Absent, Text: "it is not in the cache"}
 }
 
 // obtainAll brings the files, several at a time. The first failure ends it for all.
@@ -548,7 +557,7 @@ func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error
 		}
 		bad = append(bad, found...)
 		if j.offline != "" || j.tree == nil {
-			return nil, j.offlineText(&Error{Class: Absent, Text: "it is not in the cache"})
+			return nil, j.offlineText(absentError(bad))
 		}
 		if f, err = j.download(ctx, path, e, p, plain, bad); f != nil || err != nil {
 			return f, err
@@ -564,7 +573,7 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 			if info, ok := st.size(e.etag()); ok && info.Size() == e.Size {
 				p.at(e.Size)
 				at := st.place(j.snap.Commit, path, e.etag())
-				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
+				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st, e),
 					open: func() (*os.File, error) {
 						f, _, err := st.open("blobs", e.etag())
 						return f, err
@@ -580,7 +589,7 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 		}
 		size, sum, err := j.verify(ctx, file, e, p)
 		if err == nil {
-			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
+			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st, e), kept: file}, nil, nil
 		}
 		if info, err := file.Stat(); err == nil {
 			bad = append(bad, info)
@@ -594,8 +603,13 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 	return nil, bad, nil
 }
 
-// found tells who has fetched what was there.
-func (j *job) found(st *store) string {
+// found tells who has fetched what was there. A file of the same content as one that was just downloaded came with that.
+func (j *job) found(st *store, e entry) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if source, ok := j.brought[e.etag()]; ok {
+		return source
+	}
 	if j.known || st != j.stores[0] {
 		return Cache
 	}
@@ -674,13 +688,31 @@ func (j *job) download(ctx context.Context, path string, e entry, p *progress, p
 	watch := func() { p.watch(st, e) }
 	_, err = fetching.do(ctx, strings.Join([]string{j.process, st.dir, st.repo, e.etag()}, "\n"), watch, func() (struct{}, error) {
 		f, err = j.lease(ctx, st, path, e, p, plain, bad)
+		if f != nil {
+			j.bring(e, Network)
+		}
 		return struct{}{}, err
 	})
+	if f == nil && err == nil {
+		j.bring(e, Cache)
+	}
 	if errors.Is(err, durable.ErrLost) {
 		j.Notice("%s: the download was taken over by another process", path)
 		return nil, nil
 	}
 	return f, err
+}
+
+// bring notes where the content of a file has come from. The first word counts.
+func (j *job) bring(e entry, source string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.brought == nil {
+		j.brought = map[string]string{}
+	}
+	if j.brought[e.etag()] == "" {
+		j.brought[e.etag()] = source
+	}
 }
 
 // lease downloads a file under the lease on its blob; f is nil when another process has done so.

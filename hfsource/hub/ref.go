@@ -1,10 +1,12 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -49,7 +51,7 @@ func Parse(input string) (Ref, error) {
 	r, err := parse(full)
 	if err != nil {
 		return Ref{}, &Error{Class: Refused, Text: fmt.Sprintf("%s: %v", input, err),
-			Try: "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of agentx fetch --list"}
+			Try: cmp.Or(Meant(input), "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of agentx fetch --list")}
 	}
 	return r, nil
 }
@@ -163,7 +165,7 @@ func checkPath(path string) error {
 		return fmt.Errorf("it begins with a drive letter")
 	}
 	for _, c := range path {
-		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\\' {
+		if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\\' {
 			return fmt.Errorf("it holds %q", c)
 		}
 	}

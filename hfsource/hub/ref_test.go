@@ -42,6 +42,7 @@ func TestParse(t *testing.T) {
 		"hf://datasets/../n", "hf://datasets/o/..", "hf://datasets/o/a--b", "hf://datasets/o/a..b", "hf://datasets/./n", "hf://datasets/o/n//x", "hf://datasets/o/n/../x",
 		"hf://datasets/o/n/./x", "hf://datasets/o/n/a\\b", "hf://datasets/o/n/\x00", "hf://datasets/o/\u00e9", "hf://datasets/o/n\u00e9", "hf://datasets/" + strings.Repeat("o", 97) + "/n",
 		"agentx-999999", "demo", "file.jsonl", "hf://datasets/o/n/\xff",
+		"hf://datasets/o/n/a\u202elnosj", "hf://datasets/o/n@\u2066main", "hf://datasets/o/n@a%E2%80%AEb", "hf://datasets/o/n/\u009b2J", "hf://datasets/o/n/\u061c",
 	} {
 		_, err := Parse(input)
 		assert.Error(t, err, "%q", input)
@@ -120,4 +121,47 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err, r.String())
 		require.Equal(t, r, again)
 	})
+}
+
+// What was meant is said where it can be guessed, and is a reference.
+func TestMeant(t *testing.T) {
+	for input, want := range map[string]string{
+		"https://huggingface.co/datasets/o/n":                                                       "hf://datasets/o/n",
+		"https://huggingface.co/datasets/o/n/":                                                      "hf://datasets/o/n",
+		"http://www.huggingface.co/datasets/o/n?row=1#x":                                            "hf://datasets/o/n",
+		"huggingface.co/datasets/o/n":                                                               "hf://datasets/o/n",
+		"hf.co/datasets/o/n/tree/main":                                                              "hf://datasets/o/n@main",
+		"https://huggingface.co/datasets/o/n/tree/main/plots":                                       "hf://datasets/o/n@main",
+		"https://huggingface.co/datasets/o/n/blob/main/a/b%20c.jsonl":                               "hf://datasets/o/n@main/a/b c.jsonl",
+		"https://huggingface.co/datasets/o/n/resolve/v1/traces.jsonl?download=true":                 "hf://datasets/o/n@v1/traces.jsonl",
+		"https://huggingface.co/datasets/o/n/tree/refs%2Fconvert%2Fparquet/default":                 "hf://datasets/o/n@refs/convert/parquet",
+		"https://huggingface.co/datasets/o/n/blob/refs%2Fconvert%2Fparquet/default/train/0.parquet": "hf://datasets/o/n@refs%2Fconvert%2Fparquet/default/train/0.parquet",
+		"https://huggingface.co/datasets/o/n/viewer":                                                "hf://datasets/o/n",
+		"HF://datasets/o/n@main":                                                                    "hf://datasets/o/n@main",
+		"Hf://DataSets/O/n/x":                                                                       "hf://datasets/O/n/x",
+		"hf://o/n":                                                                                  "hf://datasets/o/n",
+		"agentx-062123":                                                                             "agentx fetch --list has all names; the nearest are agentx-062126, ",
+		"AGENTX-062126-256K":                                                                        "agentx fetch --list has all names; the nearest are agentx-062126-256k, ",
+		"agentx-999":                                                                                "agentx fetch --list has all names; the nearest are agentx-",
+	} {
+		got := Meant(input)
+		if strings.HasPrefix(want, "hf:") {
+			r, err := Parse(got)
+			require.NoError(t, err, input)
+			wanted, err := Parse(want)
+			require.NoError(t, err, input)
+			assert.Equal(t, wanted, r, input)
+		} else {
+			assert.True(t, strings.HasPrefix(got, want), "%s: %s", input, got)
+			assert.Equal(t, 2, strings.Count(got, ", "))
+		}
+		_, err := Parse(input)
+		assert.Equal(t, got, Advice(err), input)
+		assert.Equal(t, got, Advice(NoInput(input)), input)
+	}
+	for _, input := range []string{"", "x", "traces.jsonl", "agentx-traces.jsonl", "https://huggingface.co/o/n", "https://huggingface.co/datasets/o", "https://huggingface.co/datasets/o/n--x", "ftp://huggingface.co/datasets/o/n", "HF://"} {
+		assert.Empty(t, Meant(input), input)
+	}
+	assert.Equal(t, 3, distance("kitten", "sitting"))
+	assert.Equal(t, 4, distance("", "abcd"))
 }

@@ -42,6 +42,20 @@ type chunk struct {
 	read             values
 	wanted           bool // values are wanted; else levels alone
 	packed, unpacked []byte
+
+	// Bytes that are counted in file.held: of the largest page so far, packed and unpacked, of the dictionary, and of what
+	// is decoded of the page at hand.
+	heldPacked, heldUnpacked, heldDict, heldDecoded int64
+}
+
+// hold counts memory before it is there, in the place of what a part of it was before.
+func (c *chunk) hold(part *int64, n int64) error {
+	c.file.held += n - *part
+	*part = n
+	if c.file.held > c.file.maxHeld {
+		return &Unsupported{fmt.Sprintf("pages that take more than %d MiB together", c.file.maxHeld>>20), "write the file again with smaller pages, or as JSON lines"}
+	}
+	return nil
 }
 
 // open begins a chunk.
@@ -55,6 +69,8 @@ func (c *chunk) open(m *format.ColumnMetaData) {
 	}
 	c.codec, c.rest, c.values = m.Codec, m.TotalCompressedSize, m.NumValues
 	c.dict, c.page, c.left = nil, 0, 0
+	c.file.held -= c.heldDict + c.heldDecoded
+	c.heldDict, c.heldDecoded = 0, 0
 }
 
 func chunkStart(m *format.ColumnMetaData) int64 {
@@ -132,6 +148,9 @@ func (c *chunk) header() (h pageHeader, err error) {
 
 // body reads a page as it lies and checks it.
 func (c *chunk) body(h pageHeader) ([]byte, error) {
+	if err := errors.Join(c.hold(&c.heldPacked, max(c.heldPacked, int64(h.packed))), c.hold(&c.heldUnpacked, max(c.heldUnpacked, c.unpackedSize(h)))); err != nil {
+		return nil, err
+	}
 	c.packed = room(c.packed, int(h.packed))
 	if _, err := io.ReadFull(c.source, c.packed); err != nil {
 		return nil, c.file.broken(err)
@@ -142,6 +161,14 @@ func (c *chunk) body(h pageHeader) ([]byte, error) {
 		return nil, nil
 	}
 	return c.packed, c.file.checksum(h, c.packed)
+}
+
+// unpackedSize is how much memory a page takes unpacked, besides as it lies.
+func (c *chunk) unpackedSize(h pageHeader) int64 {
+	if c.codec == format.Uncompressed || h.kind == indexPage {
+		return 0
+	}
+	return int64(h.size)
 }
 
 // room returns a slice of n bytes with padding behind them, b if it is large enough.
@@ -210,6 +237,9 @@ func (c *chunk) dictionary(h pageHeader, packed []byte) error {
 	//lint:ignore SA1019 writers of version 1 of the format say so
 	if e := format.Encoding(h.encoding); e != format.Plain && e != format.PlainDictionary {
 		return fmt.Errorf("a dictionary with encoding %v", e)
+	}
+	if err := c.hold(&c.heldDict, int64(h.values)*int64(sizeOf(c.leaf.kind))+int64(h.size)); err != nil {
+		return err
 	}
 	data, err := c.unpack(packed, int(h.size))
 	if err != nil {
@@ -308,6 +338,9 @@ func (c *chunk) openValues(data []byte, h pageHeader) error {
 			return errAmount
 		}
 		return nil
+	}
+	if err := c.hold(&c.heldDecoded, c.read.decodes(data, format.Encoding(h.encoding), there)); err != nil {
+		return err
 	}
 	if err := c.read.open(data, format.Encoding(h.encoding), there, c.dict); err != nil {
 		return err

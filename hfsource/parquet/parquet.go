@@ -25,7 +25,17 @@ import (
 
 const (
 	maxFooter = 64 << 20 // bytes
-	maxInRow  = 1 << 25  // values of all columns in one row, nulls included
+
+	// A file can say much in few bytes: a run of nulls as long as it likes, a page of zeros. So what one row may take as
+	// columns is bounded, in bytes, as one of JSON is; and of it what is not in the file: states, ends of lists, and the
+	// zeros in the place of nulls. Of a request, which has some 60 columns, that is about 1 KB.
+	maxRow  = 256 << 20
+	maxBare = 64 << 20
+
+	// The pages at hand may take what the longest row does, and some bytes for each that the file has.
+	maxHeld      = 256 << 20
+	heldPerByte  = 64
+	maxHeldLarge = 1 << 31
 )
 
 // Unsupported is what a file has that is not read, though it may be whole.
@@ -46,6 +56,8 @@ type File struct {
 	Progress func(bytes int64) // called with bytes read; may be nil
 
 	reader   io.ReaderAt
+	held     int64 // bytes of the pages at hand, packed and unpacked, and of their dictionaries
+	maxHeld  int64
 	groups   []format.RowGroup
 	root     *node
 	leaves   []*leaf
@@ -70,11 +82,14 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
 	m := opened.Metadata()
-	f = &File{reader: r, groups: m.RowGroups}
+	f = &File{reader: r, groups: m.RowGroups, maxHeld: min(maxHeld+heldPerByte*size, maxHeldLarge)}
 	if f.root, f.leaves, err = resolveSchema(m.Schema); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
 	if err := f.check(m.NumRows, size-int64(len(footer))-8); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	if err := markTimes(f.root, m.KeyValueMetadata); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
 	return f, nil
@@ -316,7 +331,7 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
-	left := maxInRow
+	left := budget{row: maxRow, bare: maxBare}
 	for k := range r.wants {
 		w, to := &r.wants[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
@@ -411,8 +426,8 @@ func (c *cursor) where(err error) error {
 }
 
 // row reads the next row of the column. Its levels say where each value belongs: a repetition level, which list goes on,
-// and a definition level, how much of the path to the value is there. left is how many values the row may still have.
-func (c *cursor) row(to *column.Column, left *int) error {
+// and a definition level, how much of the path to the value is there. left is what the row may still take.
+func (c *cursor) row(to *column.Column, left *budget) error {
 	began := false
 	for {
 		if c.left == 0 {
@@ -440,16 +455,19 @@ func (c *cursor) row(to *column.Column, left *int) error {
 		case !began:
 			return errors.New("it goes on with a row that has ended")
 		}
-		if *left -= n; *left < 0 {
-			return fmt.Errorf("a row of more than %d values", maxInRow)
+		there, texts := def == c.leaf.maxDef, len(to.Texts)
+		if err := c.spend(left, n, rep, there); err != nil {
+			return err
 		}
-		there := def == c.leaf.maxDef
 		if there && c.want.values && rep == len(c.want.lists) {
 			err = c.more(to, n)
 		} else {
 			for k := 0; k < n && err == nil; k++ {
 				err = c.one(to, rep, def)
 			}
+		}
+		if err == nil {
+			err = c.spendTexts(left, to, texts)
 		}
 		if err != nil {
 			return err
@@ -542,4 +560,72 @@ func state(def, there, parent int) column.State {
 		return column.Null
 	}
 	return column.Absent
+}
+
+// budget is how many bytes a row may still take.
+type budget struct {
+	row  int // all of it
+	bare int // what is not in the file
+}
+
+// take takes bytes of the budget.
+func (b *budget) take(values, bare int) error {
+	b.row -= values + bare
+	if b.bare -= bare; b.row < 0 || b.bare < 0 {
+		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", maxRow>>20, maxBare>>20), "write the file again as JSON lines, if it is to have such rows"}
+	}
+	return nil
+}
+
+// Bytes of what a row is made of.
+const (
+	stateSize = 1
+	endSize   = 4
+)
+
+// sizeOf is the bytes of one value.
+func sizeOf(k column.Kind) int {
+	switch k {
+	case column.Int, column.Uint, column.Float:
+		return 8
+	case column.Text:
+		return 16
+	}
+	return 0
+}
+
+// spend takes n values at some levels from the budget of the row, before there is memory for them.
+func (c *cursor) spend(left *budget, n, rep int, there bool) error {
+	depth, size := len(c.want.lists), 0
+	if rep > depth { // inside what is only asked for its presence
+		return nil
+	}
+	if c.wanted {
+		size = sizeOf(c.leaf.kind)
+	}
+	bare := (depth - rep) * (stateSize + endSize)
+	switch {
+	case c.want.shape:
+		size = 0
+	case !c.want.values:
+		bare += stateSize
+	case !there:
+		bare += endSize // in Nulls
+	}
+	if there {
+		return left.take(n*size, n*bare)
+	}
+	return left.take(0, n*(bare+size))
+}
+
+// spendTexts takes what texts hold that are not in a dictionary.
+func (c *cursor) spendTexts(left *budget, to *column.Column, from int) error {
+	if c.read.how == byIndex || len(to.Texts) == from {
+		return nil
+	}
+	n := 0
+	for _, t := range to.Texts[from:] {
+		n += len(t)
+	}
+	return left.take(n, 0)
 }

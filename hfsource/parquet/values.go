@@ -73,6 +73,18 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	return &Unsupported{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
 }
 
+// decodes is how many bytes open takes for a page of n values, besides the page itself.
+func (v *values) decodes(data []byte, encoding format.Encoding, n int) int64 {
+	switch encoding {
+	//lint:ignore SA1019 writers of version 1 of the format say so
+	case format.Plain, format.PlainDictionary, format.RLEDictionary:
+		return 0
+	case format.ByteStreamSplit:
+		return int64(len(data))
+	}
+	return int64(n)*int64(sizeOf(v.leaf.kind)) + int64(len(data)) // packed differences
+}
+
 // split reads numbers whose bytes stand apart: all first bytes, all second ones.
 func (v *values) split(data []byte) error {
 	width := v.width()

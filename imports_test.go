@@ -54,7 +54,7 @@ var imports = map[string][]string{
 	"replay/measure":   {},
 	"replay": {
 		"internal/durable", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire",
-		"github.com/google/uuid",
+		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
 		"convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/durable", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",

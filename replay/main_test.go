@@ -187,7 +187,7 @@ func play(t *testing.T, ctx context.Context, o Options) played {
 	return p
 }
 
-func readRecords(t *testing.T, dir string) (list []measure.Record) {
+func readRecords(t testing.TB, dir string) (list []measure.Record) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, RecordsFile))
 	require.NoError(t, err)

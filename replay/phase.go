@@ -27,7 +27,7 @@ type phase struct {
 // clock is the time since the start of the phase, and what comes in as it passes.
 type clock interface {
 	now() time.Duration
-	// await returns the next event, or none when the given instant has come.
+	// await returns the next event, or none when the given instant has come, or before.
 	await(until time.Duration) (e event, ok bool)
 }
 
@@ -58,7 +58,7 @@ type outcome struct {
 // realClock is a clock whose events come from a channel.
 type realClock struct {
 	epoch       time.Time
-	timer       *time.Timer
+	alarm       alarm
 	events      <-chan event
 	interrupted <-chan struct{}
 }
@@ -66,16 +66,23 @@ type realClock struct {
 func (c *realClock) now() time.Duration { return time.Since(c.epoch) }
 
 func (c *realClock) await(until time.Duration) (event, bool) {
-	select {
-	case e := <-c.events: // no timer for what is there already
+	select { // no alarm for what is there already
+	case e := <-c.events:
 		return e, true
+	case <-c.interrupted:
+		c.interrupted = nil
+		return event{interrupt: true}, true
 	default:
 	}
-	c.timer.Reset(max(0, until-c.now()))
+	wait := until - c.now()
+	if wait <= 0 {
+		return event{}, false
+	}
+	c.alarm.set(wait)
 	select {
 	case e := <-c.events:
 		return e, true
-	case <-c.timer.C:
+	case <-c.alarm.rings():
 		return event{}, false
 	case <-c.interrupted:
 		c.interrupted = nil

@@ -291,20 +291,31 @@ func TestWake(t *testing.T) {
 
 // A clock that waits takes what is there before its time is up, and an interrupt once.
 func TestRealClock(t *testing.T) {
-	timer := time.NewTimer(0)
-	events, ctx := make(chan event, 1), context.Background()
-	ctx, interrupt := context.WithCancel(ctx)
-	c := &realClock{epoch: time.Now(), timer: timer, events: events, interrupted: ctx.Done()}
-	_, ok := c.await(0)
-	require.False(t, ok)
-	events <- event{token: true, id: 7}
-	e, ok := c.await(0)
-	require.True(t, ok)
-	require.Equal(t, event{token: true, id: 7}, e)
-	interrupt()
-	e, ok = c.await(time.Hour)
-	require.Equal(t, event{interrupt: true}, e)
-	require.True(t, ok)
-	_, ok = c.await(0)
-	require.False(t, ok)
+	for name, alarm := range map[string]alarm{"of the kernel": newAlarm(), "of the runtime": newTimerAlarm()} {
+		t.Run(name, func(t *testing.T) {
+			defer alarm.close()
+			events := make(chan event, 1)
+			ctx, interrupt := context.WithCancel(context.Background())
+			defer interrupt()
+			c := &realClock{epoch: time.Now(), alarm: alarm, events: events, interrupted: ctx.Done()}
+			until := c.now() + time.Millisecond
+			for c.now() < until { // it may return before
+				_, ok := c.await(until)
+				require.False(t, ok)
+			}
+			_, ok := c.await(0)
+			require.False(t, ok)
+			events <- event{token: true, id: 7}
+			e, ok := c.await(0)
+			require.True(t, ok)
+			require.Equal(t, event{token: true, id: 7}, e)
+			interrupt()
+			for ok = false; !ok; { // a ring that was not heard may come first
+				e, ok = c.await(time.Hour)
+			}
+			require.Equal(t, event{interrupt: true}, e)
+			_, ok = c.await(0)
+			require.False(t, ok)
+		})
+	}
 }

@@ -262,9 +262,9 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	defer p.cancel()
 	defer close(p.over)
 	before := measure.ReadProcess()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	p.phase = newPhase(p.Options, p.sampler, &realClock{epoch: p.epoch, timer: timer, events: p.events, interrupted: ctx.Done()}, p)
+	alarm := newAlarm()
+	defer alarm.close()
+	p.phase = newPhase(p.Options, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
 	err := p.phase.play()
 	n := p.phase.conductor.Counts()
 	info := measure.RunInfo{

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 // LayOut puts copies of the files of the snapshot into a directory, under their paths in the repository, and returns where
@@ -58,9 +56,6 @@ func (f *File) layOut(root *os.Root) error {
 	}
 	return nil
 }
-
-// cloneFile makes a new file share the content of another until either is written to.
-var cloneFile = func(to, from *os.File) error { return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) }
 
 // copy writes the content of a file to another, and holds it against the digest on the way. The descriptor that was
 // hashed is cloned, where that can be.

@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// inProcess answers every request at once, so that what is late is so because of the conductor and its clock alone.
+type inProcess struct {
+	epoch    time.Time
+	events   chan event
+	lateness []float64 // seconds
+}
+
+func (s *inProcess) launch(order conductor.Send) {
+	now := time.Since(s.epoch)
+	s.lateness = append(s.lateness, (now - order.Due).Seconds())
+	o := outcome{send: order, end: now}
+	go func() { s.events <- event{outcome: &o} }()
+}
+
+func (s *inProcess) abort()                            {}
+func (s *inProcess) lost(order conductor.Send) outcome { return outcome{send: order} }
+func (s *inProcess) book(*outcome) error               { return nil }
+func (s *inProcess) happened(conductor.Event)          {}
+
+// spaced hands out, to one lane after another, a session of turns so far apart; the lanes begin one after the other.
+type spaced struct {
+	tree  *conductor.Tree
+	gap   time.Duration
+	lanes int
+}
+
+func newSpaced(gap, length time.Duration, lanes int) spaced {
+	turns := make([]conductor.Turn, 2+length/gap)
+	for k := range turns {
+		turns[k].Delay = gap
+	}
+	return spaced{&conductor.Tree{Sessions: []conductor.Session{{Turns: turns}}}, gap, lanes}
+}
+
+func (s spaced) Next(lane int) (conductor.Opening, bool) {
+	first := conductor.Live{Due: s.gap * time.Duration(lane) / time.Duration(s.lanes)}
+	return conductor.Opening{Tree: s.tree, Start: &conductor.Start{Over: []int{0}, Live: []conductor.Live{first}}}, true
+}
+
+// BenchmarkLateness is how late turns go out, due to sent. An operation is a run of two seconds.
+//   - conductor: 10,000 turns a second that are answered in process: the conductor and its clock alone
+//   - wire: as many with bodies of 4 KB, on the wire to a mock in this process
+//   - recorded: 1,000 a second with the prompts of the demo corpus
+func BenchmarkLateness(b *testing.B) {
+	const length = 2 * time.Second
+	b.Run("conductor", func(b *testing.B) {
+		var all []float64
+		for b.Loop() {
+			s := &inProcess{epoch: time.Now(), events: make(chan event, 1024)}
+			o := Options{Concurrency: 1000, Duration: length}
+			alarm := newAlarm()
+			p := newPhase(o, newSpaced(100*time.Millisecond, length, o.Concurrency), &realClock{epoch: s.epoch, alarm: alarm, events: s.events}, s)
+			if err := p.play(); err != nil {
+				b.Fatal(err)
+			}
+			alarm.close()
+			all = append(all, s.lateness...)
+		}
+		reportLateness(b, all, float64(b.N)*length.Seconds())
+	})
+	b.Run("wire", func(b *testing.B) {
+		var prompts []int
+		for range 400 {
+			prompts = append(prompts, 1000) // tokens
+		}
+		c := prepare(b, cacheRoot(), traceLine("even", prompts...), "code") // a second apart, of which the server takes a quarter
+		lateOnTheWire(b, c, Options{Concurrency: 1000, AllowWrap: true, Duration: length, Pace: Pace{Speed: 7.5}, Start: middle})
+	})
+	b.Run("recorded", func(b *testing.B) {
+		lateOnTheWire(b, demoCache(b), Options{
+			Concurrency: 200, AllowWrap: true, Duration: length, Pace: Pace{Speed: 5, MaxGap: 400 * time.Millisecond}, Start: middle,
+		})
+	})
+}
+
+// middle lets lanes begin anywhere in their traces, so that they do not send at the same instants.
+var middle = Start{Sampled: true, Min: 0, Max: 0.75}
+
+func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
+	_, url := mocked(b, mock.Config{})
+	o.Cache, o.URL, o.Model, o.Form = c, url, "m", mmapcache.Text
+	var all []float64
+	var cpu time.Duration
+	for b.Loop() {
+		o.Out = b.TempDir()
+		s, err := Run(context.Background(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		cpu += time.Duration(s.Client.CPU * 1e9)
+		all = append(all, latenessOf(b, o.Out)...)
+	}
+	reportLateness(b, all, float64(b.N)*o.Duration.Seconds())
+	b.ReportMetric(float64(cpu.Microseconds())/float64(len(all)), "cpu-us/turn") // the mock's, too
+}
+
+func latenessOf(b *testing.B, dir string) (list []float64) {
+	for _, r := range readRecords(b, dir) {
+		list = append(list, r.Lateness())
+	}
+	return list
+}
+
+func reportLateness(b *testing.B, list []float64, seconds float64) {
+	slices.Sort(list)
+	b.ReportMetric(float64(len(list))/seconds, "turns/s")
+	for _, q := range []float64{50, 99} {
+		b.ReportMetric(1e6*measure.Percentile(list, q), fmt.Sprintf("us-p%.0f", q))
+	}
+	b.ReportMetric(1e6*list[len(list)-1], "us-max")
+	b.ReportMetric(0, "ns/op")
+}

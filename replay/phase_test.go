@@ -4,7 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,4 +323,32 @@ func TestRealClock(t *testing.T) {
 			require.False(t, ok)
 		})
 	}
+}
+
+// The conductor can name neither option nor switch: it imports nothing of ours, and declares nothing called like one.
+func TestConductorKnowsNoOption(t *testing.T) {
+	pkgs, err := filepath.Glob("conductor/*.go")
+	require.NoError(t, err)
+	files := 0
+	for _, path := range pkgs {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		files++
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		for _, i := range f.Imports {
+			require.NotContains(t, i.Path.Value, ".", "%s imports %s", path, i.Path.Value) // of the standard library alone
+			require.NotContains(t, []string{`"os"`, `"flag"`}, i.Path.Value)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if name, ok := n.(*ast.Ident); ok {
+				for _, word := range []string{"preset", "profile", "switch", "option", "scenario"} {
+					require.NotContains(t, strings.ToLower(name.Name), word, path)
+				}
+			}
+			return true
+		})
+	}
+	require.GreaterOrEqual(t, files, 6)
 }

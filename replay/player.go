@@ -352,10 +352,14 @@ func (p *player) wedged(e conductor.Event) {
 func (p *player) write(s *measure.Summary) error {
 	dark := 0
 	for _, l := range p.lanes {
-		if l.Trace != "" && l.Requests == 0 && dark < maxDark {
-			dark++
-			p.Warn(l.Dark())
+		if l.Trace != "" && l.Requests == 0 {
+			if dark++; dark <= maxDark {
+				p.Warn(l.Dark())
+			}
 		}
+	}
+	if dark > maxDark {
+		p.Warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", dark-maxDark, LanesFile))
 	}
 	if p.Out == "" {
 		return nil

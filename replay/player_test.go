@@ -3,7 +3,9 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -20,6 +22,7 @@ import (
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -593,4 +596,112 @@ func TestHeaders(t *testing.T) {
 	require.Equal(t, 20, p.Completed)
 	require.NoError(t, bad)
 	require.Len(t, p.records[0].RequestID, 36)
+}
+
+// A tree in which two turns wait for each other is reported by name when it goes quiet, and its lane goes on.
+func TestWedgedTreesAreReportedByName(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	var warned []string
+	o.Concurrency, o.Warn = 16, func(about string) { warned = append(warned, about) }
+	p, err := newPlayer(o)
+	require.NoError(t, err)
+	var name string
+	turn := 0
+	for _, l := range p.sampler.lanes {
+		root := l.tree.Sessions[0].Turns
+		for _, b := range l.tree.Branches {
+			child := b.Sessions[0]
+			if turn = b.Spawn + 1; name == "" && turn < len(root) && len(root[turn].Joins) == 0 && len(l.tree.Sessions[child].Turns) > 1 {
+				root[turn].After = []conductor.Ref{{Session: child, Turn: 1}}
+				l.tree.Sessions[child].Turns[1].After = []conductor.Ref{{Session: 0, Turn: turn}}
+				name = l.plan.Trace.ID
+			}
+		}
+		if name != "" {
+			break
+		}
+	}
+	require.NotEmpty(t, name)
+	s, err := p.run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, p.write(s))
+	p.client.Close()
+	require.Equal(t, 1, s.WedgedTrees)
+	require.Equal(t, []string{"wedged_tree"}, s.Reasons)
+	require.Nil(t, s.Valid)
+	require.Equal(t, 16, s.Branches.TreesDrained)
+	require.Less(t, s.Requests, 197)
+	require.Len(t, s.Wedged, 1)
+	w := s.Wedged[0]
+	require.Equal(t, name, w.Trace)
+	require.Equal(t, "returned", w.Last.What)
+	require.NotEmpty(t, w.Root)
+	require.Len(t, w.Blocked, 2)
+	require.Equal(t, []string{w.Blocked[1].Session + "#1"}, w.Blocked[0].WaitsFor)
+	require.Equal(t, []string{fmt.Sprintf("%s#%d", name, turn)}, w.Blocked[1].WaitsFor)
+	require.Equal(t, "predecessor", w.Blocked[0].Why)
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], fmt.Sprintf("trace %q is wedged", name))
+	played{s, readRecords(t, o.Out)}.requireConsistent(t, o)
+}
+
+// Every lane has a line, also one that had nothing to play.
+func TestLanesAreReported(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	o.Concurrency, o.Start = 20, Start{Sampled: true, Min: 0.25, Max: 0.75}
+	p := play(t, context.Background(), o)
+	data, err := os.ReadFile(filepath.Join(o.Out, LanesFile))
+	require.NoError(t, err)
+	var lanes []measure.LaneReport
+	for line := range strings.Lines(string(data)) {
+		var l measure.LaneReport
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		lanes = append(lanes, l)
+	}
+	require.Len(t, lanes, 20)
+	requests, trees := 0, 0
+	for k, l := range lanes {
+		require.Equal(t, k, l.Lane)
+		requests, trees = requests+l.Requests, trees+l.Trees
+		if k < 16 {
+			require.False(t, l.FirstRequest.IsMissing())
+			require.False(t, l.TStar.IsMissing())
+			require.False(t, l.Finished.IsMissing())
+		} else {
+			require.Empty(t, l.Trace)
+			require.Zero(t, l.Trees)
+			require.True(t, l.FirstRequest.IsMissing())
+		}
+	}
+	require.Equal(t, p.Requests, requests)
+	require.Equal(t, 16, trees)
+	require.Less(t, p.Requests, 197)
+	first := map[int]measure.Record{} // by lane: what was before t* is not sent
+	for _, r := range p.records {
+		if f, ok := first[r.Lane]; !ok || r.Sent < f.Sent {
+			first[r.Lane] = r
+		}
+	}
+	later := 0
+	for _, r := range first {
+		later += min(1, r.Turn)
+	}
+	require.Greater(t, later, 8)
+}
+
+// More lanes than traces need a permission that the caller gives, or a marker; then there is a warning.
+func TestMoreLanesThanTraces(t *testing.T) {
+	o := optionsFor(t, demoCache(t), nobody)
+	o.Concurrency, o.Requests = 17, 20
+	_, err := newPlayer(o)
+	require.ErrorContains(t, err, "17 lanes, but 16 distinct traces")
+	require.NoDirExists(t, o.Out, "refused before anything was made")
+	var warned []string
+	o.Marker, o.Warn = true, func(about string) { warned = append(warned, about) }
+	p, err := newPlayer(o)
+	require.NoError(t, err)
+	require.NoError(t, p.closeRecords())
+	require.Equal(t, []string{"17 lanes share 16 traces: each tree has a cache-bust marker of its own"}, warned)
 }

@@ -1,13 +1,20 @@
 package replay
 
 import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/start"
 )
 
 // dealing deals a cache to so many lanes, each of which has begun.
@@ -169,4 +176,161 @@ func TestMarkerLedger(t *testing.T) {
 			require.ElementsMatch(t, v.Want.Live, live)
 		})
 	}
+}
+
+// several are traces of so many turns each, a second apart.
+func several(t *testing.T, turns ...int) *mmapcache.Cache {
+	var lines strings.Builder
+	for k, n := range turns {
+		prompts := make([]int, n)
+		for i := range prompts {
+			prompts[i] = 64 * (i + 1)
+		}
+		lines.WriteString(traceLine(fmt.Sprintf("trace-%d", k), prompts...))
+	}
+	return prepare(t, cacheRoot(), lines.String(), "code")
+}
+
+// beginning prepares so many lanes at sampled instants, and returns them with what was warned of.
+func beginning(c *mmapcache.Cache, lanes int, b begin) (*sampler, []begun, []string) {
+	s, warned := dealing(c, lanes), []string{}
+	s.warn = func(about string) { warned = append(warned, about) }
+	b.sampled = true
+	return s, s.prepare(lanes, b), warned
+}
+
+var anywhere = begin{ratios: start.Ratios{Max: 1}, seed: 42, cap: math.Inf(1)}
+
+// A lane's t* depends on the seed, its trace and its number alone (T-13).
+func TestT13InstantsDependOnNothingElse(t *testing.T) {
+	c := several(t, 20, 30, 40)
+	_, all, _ := beginning(c, 3, anywhere)
+	s := dealing(c, 3)
+	s.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
+	b := anywhere
+	b.sampled = true
+	others := s.prepare(3, b)
+	require.Equal(t, all[1], others[1])
+	require.NotEqual(t, all[0].TStar, others[2].TStar, "trace-0 on another lane")
+	b.seed = 43
+	require.NotEqual(t, all[1].TStar, dealt(c, 3, b)[1].TStar)
+	for k, turns := range []float64{20, 30, 40} {
+		require.InDelta(t, 500*(turns-1), all[k].TStar, 500*(turns-1))
+	}
+}
+
+func dealt(c *mmapcache.Cache, lanes int, b begin) []begun {
+	return dealing(c, lanes).prepare(lanes, b)
+}
+
+// Lanes that share a trace differ in t* and in marker (T-16).
+func TestT16LanesThatShareATrace(t *testing.T) {
+	s, list, _ := beginning(several(t, 50), 8, anywhere)
+	markers, instants := map[marker]bool{}, map[float64]bool{}
+	for k := range list {
+		markers[s.lanes[k].marker], instants[list[k].TStar] = true, true
+		require.Equal(t, k, s.lanes[k].pass)
+	}
+	require.Len(t, markers, 8)
+	require.Len(t, instants, 8)
+}
+
+// Traces that cannot be taken up are passed over, named once, and every lane has one all the same; without any there is no
+// lane, and not forever (T-16).
+func TestT16TracesThatCannotBeTakenUp(t *testing.T) {
+	b := anywhere
+	b.ratios = start.Ratios{Min: 1, Max: 1} // the last start of a trace: there is always one state
+	_, list, warned := beginning(several(t, 1, 5), 4, b)
+	require.Len(t, list, 4)
+	require.Empty(t, warned)
+	for _, l := range list {
+		require.Contains(t, []float64{0, 4000}, l.TStar)
+	}
+
+	s := dealing(several(t, 3, 5), 4)
+	s.warn = func(about string) { warned = append(warned, about) }
+	broken := s.script(0)
+	broken.start.Sessions[0].Starts = nil // as if it had no turn left
+	s.scripts[0] = broken
+	b.sampled = true
+	list = s.prepare(4, b)
+	require.Len(t, list, 4)
+	for _, l := range list {
+		require.Equal(t, "trace-1", l.Trace)
+	}
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], `trace "trace-0" has nothing that a lane could take up`)
+
+	s = dealing(several(t, 3), 4)
+	broken = s.script(0)
+	broken.start.Sessions[0].Starts = nil
+	s.scripts[0] = broken
+	require.Empty(t, s.prepare(4, b))
+	require.LessOrEqual(t, s.next, 4+2)
+}
+
+// Spread lanes keep their distances, and the first starts at once; in a burst all do; no lane starts later than the cap.
+func TestLanesAreAnchored(t *testing.T) {
+	c := several(t, 20, 30, 40)
+	first := func(b begin, pace Pace) (list []time.Duration, skipped []float64) {
+		s := dealing(c, 3)
+		s.pace = pace
+		b.sampled = true
+		for k, l := range s.prepare(3, b) {
+			o, ok := s.Next(k)
+			require.True(t, ok)
+			list, skipped = append(list, o.Start.Live[0].Due), append(skipped, l.Skipped)
+		}
+		return list, skipped
+	}
+	spread, _ := first(anywhere, Pace{})
+	require.Zero(t, slices.Min(spread))
+	require.Less(t, slices.Max(spread), time.Second)
+	require.Positive(t, slices.Max(spread))
+	slow, _ := first(anywhere, Pace{Speed: 0.01})
+	for k := range spread {
+		require.InDelta(t, 100*spread[k].Seconds(), slow[k].Seconds(), 1e-6)
+	}
+	asap, _ := first(anywhere, Pace{ASAP: true})
+	require.Equal(t, []time.Duration{0, 0, 0}, asap)
+	burst := anywhere
+	burst.anchor = start.Burst
+	at, _ := first(burst, Pace{})
+	require.Equal(t, []time.Duration{0, 0, 0}, at)
+	capped := anywhere
+	capped.cap = 10_000
+	at, skipped := first(capped, Pace{Speed: 0.01})
+	for k := range at {
+		require.InDelta(t, min(slow[k].Seconds(), 10), at[k].Seconds(), 1e-6)
+		require.InDelta(t, max(0, slow[k].Seconds()-10), skipped[k]/1000, 1e-6)
+	}
+	require.Positive(t, slices.Max(skipped))
+}
+
+// Two trees that are open never share a marker, a tree keeps its own, and passes never go back (INV-5, INV-6).
+func TestMarkersOfOpenTrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, open, last := newLedger("b"), map[int]marker{}, map[string]int{}
+		trees := 0
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			if len(open) > 0 && rapid.Bool().Draw(t, "ends") {
+				tree := rapid.SampledFrom(slices.Sorted(maps.Keys(open))).Draw(t, "tree")
+				l.drop(tree)
+				delete(open, tree)
+				continue
+			}
+			trace := fmt.Sprint("t", rapid.IntRange(0, 2).Draw(t, "trace"))
+			lane := rapid.IntRange(0, 3).Draw(t, "lane")
+			m := l.mint(trees, lane, trace, false)
+			for tree, other := range open {
+				require.NotEqual(t, other, m)
+				require.Equal(t, other, l.mint(tree, lane, trace, false))
+			}
+			require.Greater(t, l.passes[trace], last[trace])
+			last[trace] = l.passes[trace]
+			open[trees] = m
+			trees++
+		}
+		require.Equal(t, open, l.live)
+	})
 }

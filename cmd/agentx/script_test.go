@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
 			"server": server, "arrived": arrived, "serving": serving, "count": count, "corpus": corpus, "hub": hubs,
+			"instants": instants,
 		},
 	})
 }
@@ -224,6 +225,24 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 func count(ts *testscript.TestScript, neg bool, args []string) {
 	if n := strings.Count(ts.ReadFile(args[1]), "\n"); strconv.Itoa(n) != args[0] {
 		ts.Fatalf("%d lines, want %s", n, args[0])
+	}
+}
+
+// instants OUT OUT checks that two runs began their lanes at the same instants of the same traces.
+func instants(ts *testscript.TestScript, neg bool, args []string) {
+	var began [2]string
+	for k, dir := range args {
+		for line := range strings.Lines(ts.ReadFile(dir + "/lanes.jsonl")) {
+			var l struct {
+				Trace string
+				TStar float64 `json:"t_star"`
+			}
+			ts.Check(json.Unmarshal([]byte(line), &l))
+			began[k] += fmt.Sprintln(l)
+		}
+	}
+	if same := began[0] == began[1]; same == neg {
+		ts.Fatalf("the same: %v\n%s\n%s", same, began[0], began[1])
 	}
 }
 

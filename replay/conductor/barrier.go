@@ -4,23 +4,36 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // barrier keeps the recorded order between the sessions of a tree: a turn that is due is retained until the turns of other
 // sessions that had been over when it began are over again. How those ended does not matter.
 type barrier struct {
 	over  []int                   // by session: how many of its turns are over
+	ended []ending                // by session: the last of them
 	watch map[int]*heap[*session] // by a session: those that are retained for a turn of it, by that turn
 	held  map[*session]struct{}   // retained
 	pause bool                    // nothing is let go
-	work  *int
+	work  *int                    // entries read or written, for INV-17
+	edges *int                    // predecessors that were found to be over
+}
+
+// ending is when turns of a session were over: one when it returned, and all that are left when the session ended.
+type ending struct {
+	at   time.Duration
+	from int // the first of them
 }
 
 // pass reports whether a session's turn may go. If not, it is retained until release returns it.
 func (b *barrier) pass(s *session) bool {
 	after := s.next().After
 	for s.after < len(after) && b.isOver(after[s.after]) {
+		if r := after[s.after]; r.Turn >= b.ended[r.Session].from { // else it was over long since
+			s.free = max(s.free, b.ended[r.Session].at)
+		}
 		s.after++
+		*b.edges++
 	}
 	if s.after == len(after) && !b.pause {
 		delete(b.held, s)
@@ -60,13 +73,14 @@ func (b *barrier) wait(s *session, r Ref) {
 // awaited is the turn that a retained session waits for.
 func (s *session) awaited() Ref { return s.next().After[s.after] }
 
-// complete books that so many turns of a session are over, and returns whom that lets go, in the order of names and
-// turns.
-func (b *barrier) complete(session, turns int) (free []*session) {
+// complete books that so many turns of a session are over since an instant, and returns whom that lets go, in the order of
+// names and turns.
+func (b *barrier) complete(session, turns int, at time.Duration) (free []*session) {
 	*b.work++
 	if turns <= b.over[session] {
 		return nil
 	}
+	b.ended[session] = ending{max(b.ended[session].at, at), b.over[session]}
 	b.over[session] = turns
 	h := b.watch[session]
 	for h != nil && h.len() > 0 && h.items[0].awaited().Turn < turns {
@@ -92,6 +106,7 @@ func (b *barrier) seed(session, turns int) error {
 	if len(b.held) > 0 {
 		return fmt.Errorf("conductor: session %d has history after a turn was retained", session)
 	}
+	*b.work++
 	b.over[session] = turns
 	return nil
 }

@@ -3,54 +3,82 @@ package conductor
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
+	"time"
 )
 
 // checker holds what a conductor does against the invariants of section 1.6, as seen from outside where that is possible:
-// it has a table of its own of what was sent, returned, spawned and closed. Each event checks what it touched; all tables
-// are swept after every event as long as few sessions are live, otherwise every 4,096 events, and at the end.
+// it has a table of its own of what was opened, sent, returned, spawned and closed. Each event checks what it touched; all
+// tables are swept after every event as long as few sessions are live, otherwise every 4,096 events, and at the end.
+//
+// INV-5, 6, 12 and 15 are the player's, INV-10 belongs to another policy.
 type checker struct {
 	c      *Conductor
 	broken []string // invariants that do not hold, at most ten
 
+	opening Opening // that the source gave last
 	trees   map[int]*checked
 	byLane  map[int]int // open tree by lane
-	ids     int         // of sends, dense
-	flying  map[int]turnOf
 	calls   int
 	sent    int
 	back    int
-	stopped bool
+	skipped time.Duration // by the cap on idle time of the system
+
+	// edges is how many predecessors and joined branches the turns that came up have. See end.
+	edges int
 
 	// Within one call:
 	work  int
 	units int
+	found int // edges found done before it
+	steps int // taken before it
 	known int // sessions that were live when it began
 }
-
-type turnOf struct{ tree, session, turn int }
 
 // checked is what is known of an open tree.
 type checked struct {
 	tree     *Tree
-	lane     int
+	start    *Start
 	sessions map[int]*checkedSession
 	over     map[int]bool // sessions that have been closed or will never be
-	spawned  map[int]bool
+	spawned  map[int]int  // branches, by the call in which they were
+	flying   int
+	wedged   bool
+	skipped  time.Duration     // by its cap on idle time
+	timers   map[int]seenTimer // at the sweep before, by session
 }
 
 type checkedSession struct {
 	next   int // turn
 	flying bool
-	start  bool // of a start state
-	ended  bool
+	start  bool // of a start state, and nothing sent yet
+	parked map[int]bool
+}
+
+// seenTimer is a timer as it was at a sweep: when it would fire had no clock ever been put forward.
+type seenTimer struct {
+	seq  int
+	wake time.Duration
 }
 
 // sweepBelow is how many live sessions are swept after every event.
 const sweepBelow = 1000
 
-func newChecker(c *Conductor) *checker {
-	return &checker{c: c, trees: map[int]*checked{}, byLane: map[int]int{}, flying: map[int]turnOf{}}
+func newChecker() *checker { return &checker{trees: map[int]*checked{}, byLane: map[int]int{}} }
+
+// watched is a source whose openings the checker sees.
+type watched struct {
+	Source
+	k *checker
 }
+
+func (s watched) Next(lane int) (o Opening, ok bool) {
+	o, ok = s.Source.Next(lane)
+	s.k.opening = o
+	return o, ok
+}
+
+func (k *checker) watch(s Source) Source { return watched{s, k} }
 
 func (k *checker) fail(format string, args ...any) {
 	if len(k.broken) < 10 {
@@ -64,28 +92,29 @@ func (k *checker) must(err error) {
 	}
 }
 
-func (k *checker) live() int {
-	n := 0
-	for _, t := range k.c.lanes {
-		if t != nil {
-			n += len(t.alive)
-		}
-	}
-	return n
-}
-
 // begin and end stand around one call of the conductor.
 func (k *checker) begin() {
-	k.work, k.units = k.c.work+k.c.timers.work, 0
+	k.work, k.units, k.found, k.steps = k.c.work+k.c.timers.work, 0, k.c.edges, k.c.steps
 	k.known = k.c.counts.ChildrenLive + k.c.Counts().TreesOpen
 }
 
+// end checks what can be said of every call.
+//
+// Units of work (INV-17) are the sessions and turns that the call created, sent, retained, released or closed, as its events
+// say, and of a start state the sessions that are live in it or have history. A turn is created when it is made due and
+// released when its timer fires, also when it then waits for a slot, of which no event tells: the conductor counts these
+// steps. Each timer fires once. To that come the edges of the recording: a turn with 40,000 predecessors cannot be let go
+// before each of them has been looked at. An edge is a unit the one time it is found done. That is honest as long as no
+// edge is found done twice, which is held against the edges of all turns that came up.
 func (k *checker) end() {
 	k.calls++
 	n := max(k.known, k.c.counts.ChildrenLive+k.c.Counts().TreesOpen)
-	work := k.c.work + k.c.timers.work - k.work
-	if most := 8 * (1 + k.units) * bits.Len(uint(n+1)); work > most { // the length of n+1 is the logarithm of n+2, rounded up
+	k.units += k.c.edges - k.found + k.c.steps - k.steps
+	if work, most := k.c.work+k.c.timers.work-k.work, k.most(n); work > most {
 		k.fail("INV-17: %d entries for %d units of work among %d sessions: at most %d", work, k.units, n, most)
+	}
+	if k.c.edges > k.edges {
+		k.fail("INV-17: %d edges were found done, the turns that came up have %d", k.c.edges, k.edges)
 	}
 	c := k.c.Counts()
 	if c.ChildrenResumed+c.ChildrenSpawned != c.ChildrenCompleted+c.ChildrenErrored+c.ChildrenTruncated+c.ChildrenLive ||
@@ -96,12 +125,22 @@ func (k *checker) end() {
 	if c.Sent != k.sent || c.InFlight != k.sent-k.back || len(k.c.flying) != c.InFlight {
 		k.fail("INV-9: sent %d and %d, returned %d, in flight %d and %d", c.Sent, k.sent, k.back, c.InFlight, len(k.c.flying))
 	}
-	if c.TreesOpen > len(k.c.lanes) || c.TreesOpen < 0 {
-		k.fail("INV-7: %d trees are open on %d lanes", c.TreesOpen, len(k.c.lanes))
+	for v, f := reflect.ValueOf(c), 0; f < v.NumField(); f++ {
+		if v.Field(f).Int() < 0 {
+			k.fail("INV-9: %s is %d", v.Type().Field(f).Name, v.Field(f).Int())
+		}
+	}
+	if c.TreesOpen > len(k.c.lanes) || c.TreesOpen != len(k.trees) {
+		k.fail("INV-7: %d trees are open, %d by the events, on %d lanes", c.TreesOpen, len(k.trees), len(k.c.lanes))
 	}
 	if n <= sweepBelow || k.calls%4096 == 0 {
 		k.sweep()
 	}
+}
+
+// most is how many entries so many live sessions allow for the units of work of a call.
+func (k *checker) most(live int) int {
+	return 8 * (1 + k.units) * bits.Len(uint(live+1)) // the length of n+1 is the logarithm of n+2, rounded up
 }
 
 // event checks what one event touched.
@@ -109,29 +148,18 @@ func (k *checker) event(e Event) {
 	t := k.trees[e.Tree]
 	switch e.Kind {
 	case Opened:
-		k.units++
-		if old, ok := k.byLane[e.Lane]; ok {
-			k.fail("INV-8: lane %d takes tree %d and still has tree %d", e.Lane, e.Tree, old)
-		}
-		k.byLane[e.Lane] = e.Tree
-		k.trees[e.Tree] = &checked{
-			tree: k.c.lanes[e.Lane].Tree, lane: e.Lane,
-			sessions: map[int]*checkedSession{}, over: map[int]bool{}, spawned: map[int]bool{},
-		}
+		k.opened(e)
 	case Spawned:
+		k.spawned(e, t)
+	case Retained, Released, Refused:
 		k.units++
-		if t.sessions[e.Session] != nil || t.over[e.Session] {
-			k.fail("INV-14: tree %d: session %d is spawned again", e.Tree, e.Session)
-		}
-		t.sessions[e.Session] = &checkedSession{}
-	case Retained, Released, Parked:
+	case Parked:
 		k.units++
+		k.parked(e, t)
 	case Sent:
 		k.units++
 		k.sent++
 		k.send(e, t)
-	case Refused:
-		k.units++
 	case Returned:
 		k.back++
 		k.units++
@@ -140,44 +168,157 @@ func (k *checker) event(e Event) {
 			k.fail("INV-9: tree %d, session %d: turn %d returns, but is not in flight", e.Tree, e.Session, e.Turn)
 			return
 		}
+		t.flying--
 		s.flying = false
 		s.next++
+		k.comes(t.tree, e.Session, s.next)
 	case Closed:
 		k.units++
+		s := t.sessions[e.Session]
 		if t.over[e.Session] {
-			k.fail("tree %d: session %d is closed twice", e.Tree, e.Session)
+			k.fail("INV-14: tree %d: session %d is closed twice", e.Tree, e.Session)
 		}
-		if s := t.sessions[e.Session]; s != nil && s.flying {
-			k.fail("tree %d: session %d is closed in flight", e.Tree, e.Session)
+		if s != nil && s.flying {
+			k.fail("INV-9: tree %d: session %d is closed in flight", e.Tree, e.Session)
+		}
+		if (s == nil) != (e.Why == Unplayable || e.Why == NeverSpawned) {
+			k.fail("INV-14: tree %d: session %d is closed for reason %d, known: %v", e.Tree, e.Session, e.Why, s != nil)
 		}
 		t.over[e.Session] = true
 	case Wedged:
-		if k.c.stopped {
-			k.fail("tree %d is wedged after the end", e.Tree)
+		t.wedged = true
+		if k.c.stopped || t.flying > 0 {
+			k.fail("INV-11: tree %d is called wedged, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped)
 		}
 	case Drained, ReleasedTree:
-		for n, s := range t.sessions {
-			if !t.over[n] {
-				k.fail("INV-8: tree %d is over, session %d is not (%+v)", e.Tree, n, *s)
+		for n := range t.tree.Sessions {
+			switch {
+			case t.sessions[n] != nil && !t.over[n]:
+				k.fail("INV-8: tree %d is over, session %d is not (%+v)", e.Tree, n, *t.sessions[n])
+			case e.Kind == Drained && !t.wedged && !t.gone(n):
+				k.fail("INV-20: tree %d is over, nobody says what became of session %d", e.Tree, n)
 			}
 		}
 		delete(k.trees, e.Tree)
 		delete(k.byLane, e.Lane)
+	case Skipped:
+		t.skipped += e.Skipped
+		if t.flying > 0 {
+			k.fail("INV-19: the clock of tree %d is put forward with %d in flight", e.Tree, t.flying)
+		}
+	case SkippedAll:
+		k.skipped += e.Skipped
+		if k.sent != k.back {
+			k.fail("INV-19: the clock of all trees is put forward with %d in flight", k.sent-k.back)
+		}
+	}
+}
+
+// opened checks a tree that a lane takes.
+func (k *checker) opened(e Event) {
+	k.units++
+	if old, ok := k.byLane[e.Lane]; ok {
+		k.fail("INV-8: lane %d takes tree %d and still has tree %d", e.Lane, e.Tree, old)
+	}
+	if k.c.stopped {
+		k.fail("INV-8: lane %d takes tree %d after the end", e.Lane, e.Tree)
+	}
+	t := &checked{
+		tree: k.opening.Tree, start: k.opening.Start,
+		sessions: map[int]*checkedSession{}, over: map[int]bool{}, spawned: map[int]int{}, timers: map[int]seenTimer{},
+	}
+	k.byLane[e.Lane], k.trees[e.Tree] = e.Tree, t
+	if t.start == nil {
+		t.sessions[0] = &checkedSession{}
+		k.comes(t.tree, 0, 0)
+		return
+	}
+	for n, over := range t.start.Over {
+		k.units += min(1, over)
+		if t.tree.done(n, over) {
+			t.over[n] = true
+		}
+	}
+	for _, l := range t.start.Live {
+		k.units++
+		t.sessions[l.Session] = &checkedSession{next: l.Turn, start: true}
+		if l.Session > 0 {
+			t.spawned[t.tree.Sessions[l.Session].Branch] = -1
+		}
+		k.comes(t.tree, l.Session, l.Turn)
+	}
+}
+
+// comes notes that a turn is the next of its session: its edges may be looked at.
+func (k *checker) comes(t *Tree, session, turn int) {
+	if turns := t.Sessions[session].Turns; turn < len(turns) {
+		k.edges += len(turns[turn].After) + len(turns[turn].Joins)
+	}
+}
+
+// gone reports whether a session sends nothing more, for all that events and start state say.
+func (t *checked) gone(n int) bool { return t.over[n] || len(t.tree.Sessions[n].Turns) == 0 }
+
+// done reports whether all sessions of a branch are over.
+func (t *checked) done(branch int) bool {
+	for _, n := range t.tree.Branches[branch].Sessions {
+		if !t.gone(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// spawned checks a child that is registered.
+func (k *checker) spawned(e Event, t *checked) {
+	k.units++
+	b := t.tree.Sessions[e.Session].Branch
+	if t.sessions[e.Session] != nil || t.over[e.Session] {
+		k.fail("INV-14: tree %d: session %d is spawned again", e.Tree, e.Session)
+	}
+	if call, ok := t.spawned[b]; ok && call != k.calls {
+		k.fail("INV-14: tree %d: branch %d is spawned again, with session %d", e.Tree, b, e.Session)
+	}
+	branch := t.tree.Branches[b]
+	if p := t.sessions[branch.Parent]; p == nil || p.next != branch.Spawn && p.next != branch.Spawn+1 {
+		k.fail("INV-14: tree %d: session %d is spawned by turn %d of session %d, which stands elsewhere", e.Tree, e.Session, branch.Spawn, branch.Parent)
+	}
+	t.spawned[b] = k.calls
+	t.sessions[e.Session] = &checkedSession{}
+	k.comes(t.tree, e.Session, 0)
+}
+
+// parked checks a session that waits for its branches: the gate has not been there before, and something keeps it shut. A
+// start state may say that a session waits for nobody but its deadline.
+func (k *checker) parked(e Event, t *checked) {
+	s := t.sessions[e.Session]
+	if s == nil || s.flying || s.next != e.Turn || t.over[e.Session] {
+		k.fail("INV-13: tree %d: session %d waits with turn %d, which is not its next", e.Tree, e.Session, e.Turn)
+		return
+	}
+	if s.parked[e.Turn] {
+		k.fail("INV-13: tree %d, session %d: there was a gate before turn %d already", e.Tree, e.Session, e.Turn)
+	}
+	s.parked = map[int]bool{e.Turn: true}
+	for _, b := range t.tree.Sessions[e.Session].Turns[e.Turn].Joins {
+		if !t.done(b) {
+			return
+		}
+	}
+	if !s.start {
+		k.fail("INV-13: tree %d, session %d: the gate before turn %d is open, yet it waits", e.Tree, e.Session, e.Turn)
 	}
 }
 
 // send checks a turn that is handed to the transport.
 func (k *checker) send(e Event, t *checked) {
 	s := t.sessions[e.Session]
-	if s == nil { // a root, or of a start state
-		s = &checkedSession{next: e.Turn, start: true}
-		t.sessions[e.Session] = s
-		if e.Session == 0 && e.Turn == 0 {
-			s.start = false
-		}
+	if s == nil {
+		k.fail("INV-2: tree %d: session %d sends turn %d and was never spawned", e.Tree, e.Session, e.Turn)
+		return
 	}
 	if k.c.stopped {
-		k.fail("tree %d, session %d: turn %d is sent after the end", e.Tree, e.Session, e.Turn)
+		k.fail("INV-8: tree %d, session %d: turn %d is sent after the end", e.Tree, e.Session, e.Turn)
 	}
 	if s.flying {
 		k.fail("INV-1: tree %d, session %d: turn %d is sent beside turn %d", e.Tree, e.Session, e.Turn, s.next)
@@ -185,29 +326,31 @@ func (k *checker) send(e Event, t *checked) {
 	if t.over[e.Session] || e.Turn != s.next {
 		k.fail("INV-2: tree %d, session %d: turn %d is sent, next was %d (over: %v)", e.Tree, e.Session, e.Turn, s.next, t.over[e.Session])
 	}
-	s.flying, s.next = true, e.Turn
+	if !s.flying {
+		t.flying++
+	}
+	s.flying, s.start, s.next = true, false, e.Turn
 	u := t.tree.Sessions[e.Session].Turns[e.Turn]
 	for _, b := range u.Joins {
-		for _, n := range t.tree.Branches[b].Sessions {
-			if t.sessions[n] != nil && !t.over[n] {
-				k.fail("INV-3: tree %d, session %d: turn %d is sent before branch %d is done", e.Tree, e.Session, e.Turn, b)
-			}
+		if !t.done(b) {
+			k.fail("INV-3: tree %d, session %d: turn %d is sent before branch %d is done", e.Tree, e.Session, e.Turn, b)
 		}
 	}
 	for _, r := range u.After {
-		if o := t.sessions[r.Session]; o != nil && !t.over[r.Session] && o.next <= r.Turn && e.Session != r.Session {
-			k.fail("tree %d, session %d: turn %d is sent before its predecessor, turn %d of session %d", e.Tree, e.Session, e.Turn, r.Turn, r.Session)
+		if o := t.sessions[r.Session]; !t.gone(r.Session) && (o == nil || o.next <= r.Turn) && (t.start == nil || t.start.Over[r.Session] <= r.Turn) {
+			k.fail("4.7: tree %d, session %d: turn %d is sent before its predecessor, turn %d of session %d", e.Tree, e.Session, e.Turn, r.Turn, r.Session)
 		}
 	}
 }
 
 // sweep looks at every table of the conductor.
 func (k *checker) sweep() {
-	flying, timers, waiting := 0, 0, 0
+	var all struct{ trees, children, flying, timers, waiting, suspended, slots int }
 	for lane, t := range k.c.lanes {
 		if t == nil {
 			continue
 		}
+		all.trees++
 		counted := map[state]int{}
 		for at, s := range t.alive {
 			counted[s.state]++
@@ -215,15 +358,16 @@ func (k *checker) sweep() {
 				k.fail("INV-16: lane %d: session %d is not where the table says", lane, s.index)
 			}
 			wantTimer := s.state == due || s.state == parked && s.timer >= 0
-			if (s.timer >= 0) != wantTimer || (s.queued >= 0) != (s.state == queued) {
-				k.fail("INV-4: lane %d: session %d is %s, with timer %d and place %d in the queue", lane, s.index, s.state, s.timer, s.queued)
+			if (s.timer >= 0) != wantTimer || (s.queued >= 0) != (s.state == queued) || (s.watch >= 0) != (s.state == retained) {
+				k.fail("INV-4: lane %d: session %d is %s, with places %d, %d, %d", lane, s.index, s.state, s.timer, s.queued, s.watch)
 			}
+			all.children += min(1, s.index)
+			all.suspended += count(s.suspended)
+			all.slots += count(s.slot)
 		}
 		entries := 0
 		for _, s := range t.sessions {
-			if s != nil {
-				entries++
-			}
+			entries += count(s != nil)
 		}
 		watching := 0
 		for _, h := range t.barrier.watch {
@@ -249,15 +393,56 @@ func (k *checker) sweep() {
 				k.fail("INV-3: lane %d: branch %d has %d sessions left, the table says %d", lane, n, left[n], b.left)
 			}
 		}
-		flying += t.flying
-		timers += min(1, t.timers.len())
-		waiting += min(1, t.queue.len())
+		all.flying += t.flying
+		all.timers += min(1, t.timers.len())
+		all.waiting += min(1, t.queue.len())
+		k.sweepTree(t)
 	}
-	if flying != k.c.counts.InFlight || timers != k.c.timers.trees.len() || waiting != k.c.slots.trees.len() {
-		k.fail("INV-16: %d in flight, %d trees with timers, %d in the queue: %d, %d, %d",
-			flying, timers, waiting, k.c.counts.InFlight, k.c.timers.trees.len(), k.c.slots.trees.len())
+	c := k.c
+	if all.trees != len(k.trees) || all.flying != c.counts.InFlight || all.timers != c.timers.trees.len() || all.waiting != c.slots.trees.len() ||
+		len(c.touched) != 0 || len(c.deciding) != 0 || len(c.drained) != 0 {
+		k.fail("INV-16: %+v: %d in flight, %d trees with timers, %d in the queue; %d, %d, %d left over from the event",
+			all, c.counts.InFlight, c.timers.trees.len(), c.slots.trees.len(), len(c.touched), len(c.deciding), len(c.drained))
 	}
-	if k.c.limits.Prefill > 0 && k.c.slots.taken > k.c.limits.Prefill {
-		k.fail("%d requests without a first token, %d are allowed", k.c.slots.taken, k.c.limits.Prefill)
+	if all.children != c.counts.ChildrenLive || all.suspended != c.counts.ParentsParked {
+		k.fail("INV-18: %+v: %+v", all, c.counts)
 	}
+	if c.slots.taken != all.slots || c.limits.Prefill > 0 && all.slots > c.limits.Prefill {
+		k.fail("INV-7: %d slots are held, %d are taken, %d are allowed", all.slots, c.slots.taken, c.limits.Prefill)
+	}
+}
+
+// sweepTree holds a tree against what its events said: nobody has been lost, and no timer has been moved against another.
+func (k *checker) sweepTree(t *tree) {
+	seen := k.trees[t.ordinal]
+	if seen == nil {
+		k.fail("INV-16: tree %d is on lane %d, and is not open", t.ordinal, t.lane)
+		return
+	}
+	known := 0
+	for n := range seen.sessions {
+		known += count(!seen.over[n])
+		if !seen.over[n] && t.sessions[n] == nil {
+			k.fail("INV-20: tree %d: session %d is gone, and nobody said so", t.ordinal, n)
+		}
+	}
+	if known != len(t.alive) {
+		k.fail("INV-16: tree %d: %d sessions are alive, %d by the events", t.ordinal, len(t.alive), known)
+	}
+	timers := make(map[int]seenTimer, len(seen.timers))
+	for _, s := range t.timers.items {
+		now := seenTimer{s.seq, k.c.timers.real(s) + seen.skipped + k.skipped}
+		if old, ok := seen.timers[s.index]; ok && old.seq == now.seq && old.wake != now.wake {
+			k.fail("INV-19: tree %d: the timer of session %d was moved by %v, the others were not", t.ordinal, s.index, now.wake-old.wake)
+		}
+		timers[s.index] = now
+	}
+	seen.timers = timers
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

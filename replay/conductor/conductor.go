@@ -20,6 +20,7 @@
 package conductor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -82,6 +83,8 @@ type Conductor struct {
 	idle    time.Duration // since when nothing has been in flight
 	stopped bool
 	work    int // entries of trees read or written, for INV-17
+	edges   int // predecessors and joined branches found done: each once for a turn
+	steps   int // turns made due, and timers that fired: units of work that no event tells of
 
 	// Within one event:
 	touched  []*tree
@@ -106,7 +109,7 @@ func (c *Conductor) Start(now time.Duration) error {
 	c.idle, c.starting = now, true
 	c.refused = make([]error, len(c.lanes))
 	for lane := range c.lanes {
-		c.open(lane, now)
+		c.open(lane, now, 0)
 	}
 	c.settle(now)
 	c.starting = false
@@ -119,8 +122,15 @@ func (c *Conductor) Start(now time.Duration) error {
 	return nil
 }
 
-// open takes the next tree for a lane, if there is one. A tree that is not taken up in the middle is due at once.
-func (c *Conductor) open(lane int, at time.Duration) {
+// mostBarren is how many trees in a row a lane opens that end without a request, as recordings do whose first turn waits
+// for itself. They end at the instant they are opened: with a source that never runs dry this would go on for ever.
+const mostBarren = 1000
+
+var errBarren = errors.New("too many trees in a row sent nothing")
+
+// open takes the next tree for a lane, if there is one. A tree that is not taken up in the middle is due at once. So many
+// before it sent nothing.
+func (c *Conductor) open(lane int, at time.Duration, barren int) {
 	if c.stopped {
 		return
 	}
@@ -133,9 +143,9 @@ func (c *Conductor) open(lane int, at time.Duration) {
 		c.tell(Event{Kind: Finished, At: at, Lane: lane})
 		return
 	}
-	t := &tree{Tree: o.Tree, lane: lane, ordinal: c.counts.TreesOpened, idle: at, end: at}
+	t := &tree{Tree: o.Tree, lane: lane, ordinal: c.counts.TreesOpened, barren: barren, idle: at, end: at}
 	t.table = table{sessions: make([]*session, len(t.Sessions)), branches: make([]branch, len(t.Branches)), work: &c.work}
-	t.barrier = barrier{over: make([]int, len(t.Sessions)), work: &c.work}
+	t.barrier = barrier{over: make([]int, len(t.Sessions)), ended: make([]ending, len(t.Sessions)), work: &c.work, edges: &c.edges}
 	c.timers.attach(t)
 	c.slots.attach(t)
 	c.lanes[lane] = t
@@ -168,8 +178,14 @@ func (c *Conductor) resume(t *tree, start *Start) {
 			c.counts.ChildrenLive++
 		}
 	}
-	for n := range t.Branches {
-		t.branch(n).spawned = !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.ahead(k) })
+	live := make([]bool, len(t.Sessions))
+	for _, l := range start.Live {
+		live[l.Session] = true
+	}
+	for n, b := range t.Branches {
+		if !slices.ContainsFunc(b.Sessions, func(k int) bool { return !live[k] && !t.done(k, start.Over[k]) }) {
+			t.branch(n).spawned = true
+		}
 	}
 	for _, l := range start.Live {
 		s := t.session(l.Session)
@@ -185,7 +201,7 @@ func (c *Conductor) resume(t *tree, start *Start) {
 
 // register makes a session. It has no timer yet.
 func (c *Conductor) register(t *tree, n int) *session {
-	s := &session{tree: t, index: n, spawner: -1, timer: -1, queued: -1, age: -1, watch: -1}
+	s := &session{tree: t, index: n, timer: -1, queued: -1, age: -1, watch: -1}
 	t.add(s)
 	return s
 }
@@ -194,40 +210,44 @@ func (c *Conductor) register(t *tree, n int) *session {
 func (c *Conductor) schedule(s *session, at time.Duration) {
 	s.move(fresh, due)
 	s.due = at
+	c.steps++
 	c.timers.set(s, at)
 }
 
 // spawn starts the branches that hang on a turn: at its issue those of which a session begins before its return, at the
-// return all others, and the rest of those. Everything is registered before anything is sent.
-func (c *Conductor) spawn(s *session, at time.Duration, issue bool) {
+// return all others, and the rest of those. Everything is registered before anything is sent. It returns whom it
+// registered.
+func (c *Conductor) spawn(s *session, at time.Duration, issue bool) (born []*session) {
 	t := s.tree
 	for _, n := range s.next().Spawns {
-		sessions, b := t.Branches[n].Sessions, t.branch(n)
-		switch {
-		case !b.spawned:
-			if issue && !slices.ContainsFunc(sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
-				continue
-			}
-			b.spawned = true
-			c.registerBranch(s, n, at, issue)
-		case issue:
-			continue // it has a start state
+		b := t.branch(n)
+		if b.spawned || issue && !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
+			continue // the first: it has a start state, or began at the issue
 		}
-		for _, k := range sessions {
-			if child := t.session(k); child != nil && child.state == fresh && child.plan().OnIssue == issue {
-				if child.plan().Offset > 0 {
-					c.counts.ChildrenDelayed++
-				}
-				c.schedule(child, at+child.plan().Offset)
-			}
-		}
+		b.spawned = true
+		born = c.registerBranch(t, n, at, born)
 	}
+	begin := born
+	if !issue {
+		begin = append(s.later, born...)
+		s.later = nil
+	}
+	for _, child := range begin {
+		if issue && !child.plan().OnIssue {
+			s.later = append(s.later, child)
+			continue
+		}
+		if child.plan().Offset > 0 {
+			c.counts.ChildrenDelayed++
+		}
+		c.schedule(child, at+child.plan().Offset)
+	}
+	return born
 }
 
-// registerBranch makes the sessions of a branch. One that cannot be played is over at once, with all that it would have
-// spawned (H16).
-func (c *Conductor) registerBranch(s *session, n int, at time.Duration, issue bool) {
-	t := s.tree
+// registerBranch makes the sessions of a branch and appends them to a list. One that cannot be played is over at once,
+// with all that it would have spawned (H16).
+func (c *Conductor) registerBranch(t *tree, n int, at time.Duration, born []*session) []*session {
 	for _, k := range t.Branches[n].Sessions {
 		if !t.ahead(k) { // of a start state
 			continue
@@ -239,14 +259,12 @@ func (c *Conductor) registerBranch(s *session, n int, at time.Duration, issue bo
 			c.skip(t, k, 0, at)
 			continue
 		}
-		child := c.register(t, k)
-		if issue {
-			child.spawner = s.id
-		}
+		born = append(born, c.register(t, k))
 		t.branch(n).left++
 		c.counts.ChildrenLive++
 		c.tell(Event{Kind: Spawned, At: at, Lane: t.lane, Tree: t.ordinal, Session: k})
 	}
+	return born
 }
 
 // settle does what can be done at this instant, until nothing changes any more.
@@ -273,6 +291,7 @@ func (c *Conductor) settle(now time.Duration) {
 	for _, t := range c.touched {
 		t.touched = false
 	}
+	clear(c.touched) // no reference to a tree that is over
 	c.touched = c.touched[:0]
 }
 
@@ -288,6 +307,7 @@ func (c *Conductor) touch(t *tree) {
 func (c *Conductor) fire(s *session) {
 	at := c.timers.real(s)
 	c.timers.stop(s)
+	c.steps++
 	c.touch(s.tree)
 	if s.state == parked {
 		s.due = at
@@ -302,6 +322,7 @@ func (c *Conductor) fire(s *session) {
 func (c *Conductor) admit(s *session, from state) {
 	s.after = 0
 	if s.tree.barrier.pass(s) {
+		s.due = max(s.due, s.free)
 		s.move(from, queued)
 		c.slots.wait(s)
 		return
@@ -326,10 +347,10 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		c.counts.ParentsParked--
 		c.counts.ParentsResumed++
 	}
-	c.spawn(s, now, true)
+	born := c.spawn(s, now, true)
 	order := Send{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Issued: now}
 	if err := c.launch(order); err != nil {
-		c.refuse(s, now, resumed, err)
+		c.refuse(s, now, resumed, born, err)
 		return
 	}
 	t.sent++
@@ -340,8 +361,8 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 	}
 }
 
-// refuse takes back the issue of a turn that cannot be sent, and ends its session.
-func (c *Conductor) refuse(s *session, now time.Duration, resumed bool, err error) {
+// refuse takes back the issue of a turn that cannot be sent, and ends its session and those that were born at that issue.
+func (c *Conductor) refuse(s *session, now time.Duration, resumed bool, born []*session, err error) {
 	t := s.tree
 	if resumed {
 		s.suspended = true
@@ -360,12 +381,8 @@ func (c *Conductor) refuse(s *session, now time.Duration, resumed bool, err erro
 		c.refused[t.lane] = err
 	}
 	s.move(inFlight, deciding)
-	for _, n := range s.next().Spawns { // registered at the issue that was none
-		for _, k := range t.Branches[n].Sessions {
-			if child := t.session(k); child != nil && child.spawner == s.id {
-				c.close(child, now, Truncated)
-			}
-		}
+	for _, child := range born {
+		c.close(child, now, Truncated)
 	}
 	c.close(s, now, Truncated)
 }
@@ -432,6 +449,7 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 func (c *Conductor) advance(s *session, at time.Duration) {
 	c.over(s.tree, s.index, s.turn+1, at)
 	s.turn++
+	s.free = 0
 	u := s.next()
 	if c.joined(s) {
 		s.move(deciding, fresh)
@@ -462,18 +480,23 @@ func (c *Conductor) decide() bool {
 		s.due += u.Deadline
 		c.park(s)
 	}
+	some := len(list) > 0
+	clear(list) // no reference to what is over
 	c.deciding = list[:0]
-	return len(list) > 0
+	return some
 }
 
 // joined reports whether the branches that a session's turn joins are done.
 func (c *Conductor) joined(s *session) bool {
 	joins := s.next().Joins
-	for s.joins < len(joins) && s.tree.branch(joins[s.joins]).left == 0 {
+	for s.joins < len(joins) {
+		b := s.tree.branch(joins[s.joins])
+		if b.left > 0 {
+			return false
+		}
+		s.free = max(s.free, b.end)
 		s.joins++
-	}
-	if s.joins < len(joins) {
-		return false
+		c.edges++
 	}
 	s.joins = 0
 	return true
@@ -495,14 +518,14 @@ func (c *Conductor) unpark(s *session, at time.Duration) {
 	if s.timer >= 0 || !c.joined(s) {
 		return
 	}
-	s.due = max(s.due, at)
+	s.free = max(s.free, at)
 	c.admit(s, parked)
 }
 
 // over books that so many turns of a session are over, and lets go whom that lets go.
 func (c *Conductor) over(t *tree, session, turns int, at time.Duration) {
-	for _, s := range t.barrier.complete(session, turns) {
-		s.due = max(s.due, at)
+	for _, s := range t.barrier.complete(session, turns, at) {
+		s.due = max(s.due, s.free, at)
 		s.move(retained, queued)
 		c.slots.wait(s)
 		c.tell(Event{Kind: Released, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn})
@@ -521,6 +544,9 @@ func (c *Conductor) skip(t *tree, session, from int, at time.Duration) {
 			if b := t.branch(n); !b.spawned {
 				b.spawned = true
 				for _, k := range t.Branches[n].Sessions {
+					if t.done(k, t.barrier.over[k]) { // before the tree was taken up
+						continue
+					}
 					c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Why: NeverSpawned})
 					c.skip(t, k, 0, at)
 				}
@@ -563,12 +589,14 @@ func (c *Conductor) close(s *session, at time.Duration, why Why) {
 		n := s.plan().Branch
 		b := t.branch(n)
 		b.left--
+		b.end = max(b.end, at)
 		parent := t.session(t.Branches[n].Parent)
 		if b.left == 0 && !t.ending && parent != nil && parent.state == parked {
 			c.unpark(parent, at)
 		}
 	}
 	if len(t.alive) == 0 {
+		t.released = c.stopped
 		c.drained = append(c.drained, t)
 	}
 }
@@ -576,18 +604,11 @@ func (c *Conductor) close(s *session, at time.Duration, why Why) {
 // leave closes the children that were registered at the issue of a session's turn and wait for its return, which will not
 // have them.
 func (c *Conductor) leave(s *session, at time.Duration) {
-	t := s.tree
-	if t.ending || s.turn >= len(s.plan().Turns) {
-		return
-	}
-	for _, n := range s.next().Spawns {
-		if !t.branch(n).spawned {
-			continue
-		}
-		for _, k := range t.Branches[n].Sessions {
-			if child := t.session(k); child != nil && child.state == fresh {
-				c.close(child, at, Truncated)
-			}
+	list := s.later
+	s.later = nil
+	for _, child := range list {
+		if child.state == fresh { // not closed with its tree
+			c.close(child, at, Truncated)
 		}
 	}
 }
@@ -599,7 +620,7 @@ func (c *Conductor) recycle(now time.Duration) bool {
 	for _, t := range list {
 		c.lanes[t.lane] = nil
 		kind := Drained
-		if c.stopped {
+		if t.released {
 			kind = ReleasedTree
 			c.counts.TreesReleased++
 		} else {
@@ -610,7 +631,15 @@ func (c *Conductor) recycle(now time.Duration) bool {
 			c.tell(Event{Kind: Finished, At: t.end, Lane: t.lane, Err: t.refused})
 			continue
 		}
-		c.open(t.lane, t.end)
+		barren := 0
+		if t.sent == 0 {
+			barren = t.barren + 1
+		}
+		if barren == mostBarren {
+			c.tell(Event{Kind: Finished, At: t.end, Lane: t.lane, Err: errBarren})
+			continue
+		}
+		c.open(t.lane, t.end, barren)
 	}
 	return len(list) > 0
 }

@@ -63,6 +63,9 @@ func (t *Tree) Check() error {
 		if n > 0 && !seen[n] {
 			return fmt.Errorf("no branch has session %d", n)
 		}
+		if len(s.Turns) == 0 && !s.Broken {
+			return fmt.Errorf("session %d has no request", n)
+		}
 		for k, u := range s.Turns {
 			for _, b := range u.Spawns {
 				if b < 0 || b >= len(t.Branches) || t.Branches[b].Parent != n || t.Branches[b].Spawn != k {
@@ -128,10 +131,11 @@ type session struct {
 	state state
 	turn  int           // next to send, or in flight
 	due   time.Duration // of that turn: the later of its timer and its release; of a parked one its deadline
+	free  time.Duration // when the last of what that turn waited for was over, as far as it is known
 	id    int           // of the request in flight
 
-	spawner int // request at whose issue it was registered, -1: none
-	place   int // among those that are alive
+	later []*session // registered at the issue of its turn, begin at the return
+	place int        // among those that are alive
 
 	suspended bool // has parked, and the turn it parked for has not been handed over
 	undecided bool // deciding, until all that is due has been sent
@@ -169,8 +173,10 @@ type tree struct {
 	idle      time.Duration // since when nothing of it has been in flight
 	end       time.Duration // latest end of a session
 	sent      int
+	barren    int   // trees on its lane that sent nothing, in a row until this one
 	refused   error // the first refusal
 	ending    bool  // is being closed as a whole: nobody is told, nothing is let go
+	released  bool  // it was open when the phase ended
 	touched   bool  // by the present event
 	last      Event // a send or a return, for the report of a wedge
 
@@ -183,9 +189,10 @@ type tree struct {
 }
 
 // ahead reports whether a session is still to be spawned, for all that is known of it.
-func (t *tree) ahead(n int) bool {
-	return t.session(n) == nil && (t.barrier.over[n] == 0 || t.barrier.over[n] < len(t.Sessions[n].Turns))
-}
+func (t *tree) ahead(n int) bool { return t.session(n) == nil && !t.done(n, t.barrier.over[n]) }
+
+// done reports whether a session of which so many turns are over sends nothing more.
+func (t *Tree) done(n, over int) bool { return over > 0 && over >= len(t.Sessions[n].Turns) }
 
 // table holds the sessions of a tree, and how far its branches are.
 type table struct {
@@ -197,8 +204,9 @@ type table struct {
 
 // branch is how far a branch is.
 type branch struct {
-	spawned bool // or will never be
-	left    int  // sessions that are not done
+	spawned bool          // or will never be
+	left    int           // sessions that are not done
+	end     time.Duration // latest end of one
 }
 
 func (t *table) session(n int) *session {

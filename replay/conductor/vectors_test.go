@@ -24,21 +24,24 @@ type vector struct {
 	In, Want           json.RawMessage
 }
 
-// eachVector runs those vectors of a group that hold under default, of which there are so many.
-func eachVector(t *testing.T, group string, count int, run func(t *testing.T, v vector)) {
+// vectors lists those vectors of a group that hold under default.
+func vectors(t *testing.T, group string) (list []vector) {
 	raw, err := fixtures.Replay(group)
 	require.NoError(t, err)
-	var vectors []vector
-	require.NoError(t, json.Unmarshal(raw, &vectors))
-	n := 0
-	for _, v := range vectors {
-		if names := strings.Fields(v.Profile); !slices.Contains(names, "default") && !slices.Contains(names, "all") {
-			continue
-		}
-		n++
+	require.NoError(t, json.Unmarshal(raw, &list))
+	return slices.DeleteFunc(list, func(v vector) bool {
+		names := strings.Fields(v.Profile)
+		return !slices.Contains(names, "default") && !slices.Contains(names, "all")
+	})
+}
+
+// eachVector runs the vectors of a group, of which there are so many.
+func eachVector(t *testing.T, group string, count int, run func(t *testing.T, v vector)) {
+	list := vectors(t, group)
+	require.Len(t, list, count)
+	for _, v := range list {
 		t.Run(v.Name, func(t *testing.T) { run(t, v) })
 	}
-	require.Equal(t, count, n)
 }
 
 // eventLog is the input of a vector of the group event_log: what happens in virtual time.
@@ -220,133 +223,155 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Opening, ski
 	return list, skipped
 }
 
+// play plays the log. It returns the world afterwards, what was played, by ordinal of the tree, and what the lane start
+// cap skipped, by lane.
+func (e *eventLog) play(t *testing.T) (w *world, opened []script, skipped []float64) {
+	source := &openings{}
+	for _, l := range e.Lanes {
+		opened = append(opened, e.script(l.Trace))
+	}
+	source.lanes, skipped = e.openings(t, opened)
+	for _, trace := range e.Recycle {
+		s := e.script(trace)
+		source.more = append(source.more, s.tree)
+		opened = append(opened, s)
+	}
+	for _, s := range opened {
+		require.NoError(t, s.tree.Check())
+	}
+	w = newWorld(len(e.Lanes), source, Limits{SystemIdle: milliseconds(e.SystemIdle), TreeIdle: milliseconds(e.TreeIdle)})
+	w.refuse = func(s Send) error {
+		if s.Turn == 0 && slices.Contains(e.Refused, opened[s.Tree].names[s.Session]) {
+			return errRefused
+		}
+		return nil
+	}
+	w.server = func(s Send) answer {
+		a := answer{outcome: map[string]Outcome{"ok": OK, "error": Failed, "overflow": Overflow}[e.outcome(opened, s)]}
+		name := opened[s.Tree].names[s.Session]
+		for _, key := range []string{fmt.Sprintf("%s:%d", name, s.Turn), name, "default"} {
+			if ms, ok := e.Service[key]; ok {
+				a.takes = milliseconds(ms)
+				return a
+			}
+		}
+		return a
+	}
+	stop, cancel := never, never
+	if e.Deadline != nil {
+		stop = milliseconds(*e.Deadline)
+		cancel = stop + milliseconds(e.Grace)
+	}
+	w.playUntil(stop, cancel)
+	require.NoError(t, w.failed)
+	w.requireQuiet(t)
+	return w, opened, skipped
+}
+
+// outcome is what the script says of a request, in the words of the vectors.
+func (e *eventLog) outcome(opened []script, s Send) string {
+	if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
+		return o
+	}
+	return "ok"
+}
+
 // TestEventLogs plays the vectors of the group event_log.
 func TestEventLogs(t *testing.T) {
-	eachVector(t, "event_log", 50, func(t *testing.T, v vector) {
-		var want struct {
-			Sends        [][]any
-			Ends         [][]any
-			TreesDrained [][]any `json:"trees_drained"`
-			Recycles     [][]any
-			PhaseEnd     *float64 `json:"phase_end_ms"`
-			Peak         int      `json:"peak_open_trees"`
-			Wedged       []any
-			Counts       map[string]int
-			First        []float64 `json:"lane_first_send_ms"`
-			Skipped      []float64 `json:"lane_skipped_ms"`
-		}
-		require.NoError(t, json.Unmarshal(v.Want, &want))
-		var e eventLog
-		require.NoError(t, json.Unmarshal(v.In, &e))
-		var opened []script // by ordinal of the tree
-		source := &openings{}
-		for _, l := range e.Lanes {
-			opened = append(opened, e.script(l.Trace))
-		}
-		var skipped []float64
-		source.lanes, skipped = e.openings(t, opened)
-		for _, trace := range e.Recycle {
-			s := e.script(trace)
-			source.more = append(source.more, s.tree)
-			opened = append(opened, s)
-		}
-		for _, s := range opened {
-			require.NoError(t, s.tree.Check())
-		}
-		outcome := func(s Send) string {
-			if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
-				return o
-			}
-			return "ok"
-		}
-		w := newWorld(len(e.Lanes), source, Limits{SystemIdle: milliseconds(e.SystemIdle), TreeIdle: milliseconds(e.TreeIdle)})
-		w.refuse = func(s Send) error {
-			if s.Turn == 0 && slices.Contains(e.Refused, opened[s.Tree].names[s.Session]) {
-				return errRefused
-			}
-			return nil
-		}
-		w.server = func(s Send) answer {
-			a := answer{outcome: map[string]Outcome{"ok": OK, "error": Failed, "overflow": Overflow}[outcome(s)]}
-			name := opened[s.Tree].names[s.Session]
-			for _, key := range []string{fmt.Sprintf("%s:%d", name, s.Turn), name, "default"} {
-				if ms, ok := e.Service[key]; ok {
-					a.takes = milliseconds(ms)
-					return a
-				}
-			}
-			return a
-		}
-		stop, cancel := never, never
-		if e.Deadline != nil {
-			stop = milliseconds(*e.Deadline)
-			cancel = stop + milliseconds(e.Grace)
-		}
-		w.playUntil(stop, cancel)
-		require.NoError(t, w.failed)
-		w.requireQuiet(t)
+	eachVector(t, "event_log", 50, playVector)
+}
 
-		ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
-		row := func(at time.Duration, s Send, more ...any) []any {
-			return append([]any{ms(at), float64(s.Lane), opened[s.Tree].names[s.Session], float64(s.Turn)}, more...)
+// eventLogsOf plays those vectors of the group that belong to a test of the catalogue, of which there are so many.
+func eventLogsOf(t *testing.T, test string, count int) {
+	t.Helper()
+	n := 0
+	for _, v := range vectors(t, "event_log") {
+		if v.Test == test {
+			n++
+			t.Run(v.Name, func(t *testing.T) { playVector(t, v) })
 		}
-		sends, ends, trees, recycles, wedged := [][]any{}, [][]any{}, [][]any{}, [][]any(nil), []any{}
-		for _, s := range w.sends {
-			sends = append(sends, row(s.at, s.Send))
-			assert.Equal(t, s.at, s.Due)
+	}
+	require.Equal(t, count, n)
+}
+
+func playVector(t *testing.T, v vector) {
+	var want struct {
+		Sends        [][]any
+		Ends         [][]any
+		TreesDrained [][]any `json:"trees_drained"`
+		Recycles     [][]any
+		PhaseEnd     *float64 `json:"phase_end_ms"`
+		Peak         int      `json:"peak_open_trees"`
+		Wedged       []any
+		Counts       map[string]int
+		First        []float64 `json:"lane_first_send_ms"`
+		Skipped      []float64 `json:"lane_skipped_ms"`
+	}
+	require.NoError(t, json.Unmarshal(v.Want, &want))
+	var e eventLog
+	require.NoError(t, json.Unmarshal(v.In, &e))
+	w, opened, skipped := e.play(t)
+
+	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
+	row := func(at time.Duration, s Send, more ...any) []any {
+		return append([]any{ms(at), float64(s.Lane), opened[s.Tree].names[s.Session], float64(s.Turn)}, more...)
+	}
+	sends, ends, trees, recycles, wedged := [][]any{}, [][]any{}, [][]any{}, [][]any(nil), []any{}
+	for _, s := range w.sends {
+		sends = append(sends, row(s.at, s.Send))
+		assert.Equal(t, s.at, s.Due)
+	}
+	for _, r := range w.returns {
+		if r.outcome == Cancelled {
+			ends = append(ends, row(r.at, r.Send, "cancelled"))
+		} else {
+			ends = append(ends, row(r.at, r.Send, e.outcome(opened, r.Send)))
 		}
-		for _, r := range w.returns {
-			if r.outcome == Cancelled {
-				ends = append(ends, row(r.at, r.Send, "cancelled"))
-			} else {
-				ends = append(ends, row(r.at, r.Send, outcome(r.Send)))
+	}
+	peak, open := 0, 0
+	for _, ev := range w.events {
+		switch ev.Kind {
+		case Opened:
+			open++
+			peak = max(peak, open)
+			if ev.Tree >= len(e.Lanes) {
+				recycles = append(recycles, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 			}
-		}
-		peak, open := 0, 0
-		for _, ev := range w.events {
-			switch ev.Kind {
-			case Opened:
-				open++
-				peak = max(peak, open)
-				if ev.Tree >= len(e.Lanes) {
-					recycles = append(recycles, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
-				}
-			case Drained, ReleasedTree:
-				open--
-				if ev.Kind == Drained {
-					trees = append(trees, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
-				}
-			case Wedged:
-				wedged = append(wedged, reported(ev, opened[ev.Tree]))
+		case Drained, ReleasedTree:
+			open--
+			if ev.Kind == Drained {
+				trees = append(trees, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 			}
+		case Wedged:
+			wedged = append(wedged, reported(ev, opened[ev.Tree]))
 		}
-		for _, rows := range [][][]any{sends, ends, trees, recycles} {
-			sortRows(rows)
-		}
-		assert.Equal(t, want.Sends, sends)
-		assert.Equal(t, want.Ends, ends)
-		assert.Equal(t, want.TreesDrained, trees)
-		assert.Equal(t, want.Recycles, recycles)
-		assert.Equal(t, want.Wedged, wedged)
-		assert.Equal(t, want.Peak, peak)
-		n := w.c.Counts()
-		assert.Equal(t, want.Counts, map[string]int{
-			"children_resumed": n.ChildrenResumed, "children_spawned": n.ChildrenSpawned,
-			"children_completed": n.ChildrenCompleted, "children_errored": n.ChildrenErrored, "children_truncated": n.ChildrenTruncated,
-			"parents_suspended": n.ParentsSuspended, "parents_resumed": n.ParentsResumed, "joins_suppressed": n.JoinsSuppressed,
-		})
-		if want.PhaseEnd != nil {
-			assert.Equal(t, milliseconds(*want.PhaseEnd), w.ended)
-		}
-		if want.First != nil {
-			first := make([]float64, len(e.Lanes))
-			for _, s := range slices.Backward(w.sends) {
-				first[s.Lane] = ms(s.at)
-			}
-			assert.Equal(t, want.First, first)
-			assert.Equal(t, want.Skipped, skipped)
-		}
+	}
+	for _, rows := range [][][]any{sends, ends, trees, recycles} {
+		sortRows(rows)
+	}
+	assert.Equal(t, want.Sends, sends)
+	assert.Equal(t, want.Ends, ends)
+	assert.Equal(t, want.TreesDrained, trees)
+	assert.Equal(t, want.Recycles, recycles)
+	assert.Equal(t, want.Wedged, wedged)
+	assert.Equal(t, want.Peak, peak)
+	n := w.c.Counts()
+	assert.Equal(t, want.Counts, map[string]int{
+		"children_resumed": n.ChildrenResumed, "children_spawned": n.ChildrenSpawned,
+		"children_completed": n.ChildrenCompleted, "children_errored": n.ChildrenErrored, "children_truncated": n.ChildrenTruncated,
+		"parents_suspended": n.ParentsSuspended, "parents_resumed": n.ParentsResumed, "joins_suppressed": n.JoinsSuppressed,
 	})
+	if want.PhaseEnd != nil {
+		assert.Equal(t, milliseconds(*want.PhaseEnd), w.ended)
+	}
+	if want.First != nil {
+		first := make([]float64, len(e.Lanes))
+		for _, s := range slices.Backward(w.sends) {
+			first[s.Lane] = ms(s.at)
+		}
+		assert.Equal(t, want.First, first)
+		assert.Equal(t, want.Skipped, skipped)
+	}
 }
 
 // reported is the report of a wedge as the vectors have it.

@@ -31,7 +31,7 @@ type world struct {
 	closed  bool                 // the admission hook holds what it is given
 	held    []Send               // by it
 	lag     func() time.Duration // how late the next event is noticed; nil: not at all
-	flights []flight
+	flights heap[flight]         // by the time, then in the order of sending
 	sends   []sending
 	returns []returning
 	events  []Event
@@ -46,6 +46,7 @@ type flight struct {
 	at      time.Duration
 	outcome Outcome
 	token   bool // not the end, but the first token
+	seq     int
 }
 
 // sending is a request that went out.
@@ -103,9 +104,10 @@ func anyLane(trees ...*Tree) queue { return queue{-1: trees} }
 
 // newWorld returns a world in which every request takes a second.
 func newWorld(lanes int, source Source, limits Limits) *world {
-	w := &world{server: func(Send) answer { return answer{takes: time.Second} }}
-	w.c = New(lanes, source, limits, w.launch, w.observe)
-	w.check = newChecker(w.c)
+	w := &world{server: func(Send) answer { return answer{takes: time.Second} }, check: newChecker()}
+	w.flights.less = func(a, b flight) bool { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) < 0 }
+	w.c = New(lanes, w.check.watch(source), limits, w.launch, w.observe)
+	w.check.c = w.c
 	return w
 }
 
@@ -130,9 +132,9 @@ func (w *world) send(s Send) {
 	w.sends = append(w.sends, sending{s, w.now})
 	a := w.server(s)
 	if a.token > 0 {
-		w.flights = append(w.flights, flight{Send: s, at: w.now + a.token, token: true})
+		w.flights.push(flight{s, w.now + a.token, a.outcome, true, 2 * len(w.sends)})
 	}
-	w.flights = append(w.flights, flight{s, w.now + a.takes, a.outcome, false})
+	w.flights.push(flight{s, w.now + a.takes, a.outcome, false, 2*len(w.sends) + 1})
 }
 
 // open lets the admission hook hand on what it holds.
@@ -186,10 +188,9 @@ func (w *world) goOn(stop, cancel time.Duration) *world {
 	stopped := false
 	for !w.c.Done() {
 		next, due := w.c.Next()
-		slices.SortStableFunc(w.flights, func(a, b flight) int { return cmp.Compare(a.at, b.at) })
-		landing := len(w.flights) > 0 && (!due || w.flights[0].at <= next)
+		landing := w.flights.len() > 0 && (!due || w.flights.items[0].at <= next)
 		if landing {
-			next = w.flights[0].at
+			next = w.flights.items[0].at
 		}
 		if !stopped && next >= stop {
 			w.now, stopped = max(w.now, stop), true
@@ -204,8 +205,7 @@ func (w *world) goOn(stop, cancel time.Duration) *world {
 			w.call(func() { w.c.Wake(w.now) })
 			continue
 		}
-		f := w.flights[0]
-		w.flights = w.flights[1:]
+		f := w.flights.remove(0)
 		if f.token {
 			w.call(func() { w.c.FirstToken(f.ID, w.now) })
 			continue
@@ -312,4 +312,13 @@ func (w *world) requireQuiet(t require.TestingT) {
 	for _, left := range w.c.lanes {
 		require.Nil(t, left)
 	}
+	for _, list := range [][]*tree{w.c.slots.trees.items, w.c.touched, w.c.drained} {
+		for _, left := range list[:cap(list)] {
+			require.Nil(t, left)
+		}
+	}
+	for _, left := range w.c.deciding[:cap(w.c.deciding)] {
+		require.Nil(t, left)
+	}
+	require.Empty(t, w.check.trees)
 }

@@ -1,0 +1,74 @@
+package conductor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// endless hands out trees of a root that spawns children at its first turn, which play turns at odd distances; the root
+// joins them at its last turn. With it a lane has so many sessions live most of the time.
+type endless struct {
+	random   *rand.Rand
+	sessions int
+}
+
+func (e *endless) Next(int) (Opening, bool) {
+	gap := func() float64 { return 0.5 + e.random.Float64() }
+	t := root(0, gap())
+	for range e.sessions - 1 {
+		delays := []float64{0}
+		for range 7 {
+			delays = append(delays, gap())
+		}
+		t.child(0, 0, false, gap(), delays...).join(0, 1, len(t.Sessions)-1)
+	}
+	return Opening{Tree: t}, true
+}
+
+// BenchmarkConductor plays turns on virtual time, with so many sessions live, in trees of one and in trees of many. An
+// operation is one turn: a timer, a send and a return. events/s counts the three.
+func BenchmarkConductor(b *testing.B) {
+	for _, c := range []struct{ lanes, sessions int }{{256, 1}, {4096, 1}, {40_000, 1}, {64, 625}, {1, 40_000}} {
+		b.Run(fmt.Sprintf("%d lanes of %d sessions", c.lanes, c.sessions), func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 2))
+			flights := heap[flight]{less: func(x, y flight) bool { return x.at < y.at }}
+			var now time.Duration
+			launch := func(s Send) error {
+				flights.push(flight{Send: s, at: now + time.Duration(random.Int64N(int64(time.Second)))})
+				return nil
+			}
+			source := &endless{random, c.sessions}
+			conductor := New(c.lanes, source, Limits{TreeIdle: 5 * time.Minute, SystemIdle: time.Minute}, launch, nil)
+			if err := conductor.Start(0); err != nil {
+				b.Fatal(err)
+			}
+			step := func() {
+				next, ok := conductor.Next()
+				if flights.len() > 0 && (!ok || flights.items[0].at <= next) {
+					f := flights.remove(0)
+					now = f.at
+					if err := conductor.Returned(f.ID, now, now, OK); err != nil {
+						b.Fatal(err)
+					}
+					return
+				}
+				now = next
+				conductor.Wake(now)
+			}
+			for warm := 0; warm < 4*c.lanes*c.sessions; warm++ { // all children are born
+				step()
+			}
+			b.ReportAllocs()
+			sent := conductor.counts.Sent
+			for b.Loop() {
+				for target := conductor.counts.Sent + 1; conductor.counts.Sent < target; {
+					step()
+				}
+			}
+			b.ReportMetric(3*float64(conductor.counts.Sent-sent)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(conductor.counts.ChildrenLive+conductor.Counts().TreesOpen), "live")
+		})
+	}
+}

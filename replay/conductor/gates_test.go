@@ -1,0 +1,253 @@
+package conductor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestT06: a gate that two branches feed, one of which was over before t*.
+func TestT06(t *testing.T) { eventLogsOf(t, "T-6", 2) }
+
+// TestT07: the gate waits for a branch that is spawned after t*.
+func TestT07(t *testing.T) { eventLogsOf(t, "T-7", 1) }
+
+// TestT08: without a branch that is alive there is no gate.
+func TestT08(t *testing.T) { eventLogsOf(t, "T-8", 1) }
+
+// TestT09: a gate that is made after t* knows of the branch that was over before (H1).
+func TestT09(t *testing.T) { eventLogsOf(t, "T-9", 1) }
+
+// refused lets a session's first turn fail at the admission hook.
+func (w *world) refused(sessions ...int) *world {
+	w.refuse = func(s Send) error {
+		for _, n := range sessions {
+			if s.Session == n && s.Turn == 0 {
+				return errRefused
+			}
+		}
+		return nil
+	}
+	return w
+}
+
+// TestT10: when no child of a gate starts, the normal continuation sends the gated turn, once and after its delay (bug 5).
+func TestT10(t *testing.T) {
+	eventLogsOf(t, "T-10", 3)
+	for name, onIssue := range map[string]bool{"children of the return": false, "children of the issue": true} {
+		t.Run(name, func(t *testing.T) {
+			tree := root(0, 5, 0, 0).child(0, 0, onIssue, 0, 0).sibling(onIssue, 0, 0).join(0, 1, 1, 2)
+			w := newWorld(1, anyLane(tree), Limits{}).refused(1, 2).play()
+			require.Equal(t, []string{"0s lane0 tree0 0#0", "6s lane0 tree0 0#1", "7s lane0 tree0 0#2", "8s lane0 tree0 0#3"}, w.log())
+			require.Empty(t, w.of(Parked))
+			require.Equal(t, 2, w.c.Counts().ChildrenTruncated)
+			w.requireQuiet(t)
+		})
+	}
+	t.Run("a grandchild is refused with its parent", func(t *testing.T) {
+		tree := root(0, 5).child(0, 0, false, 0, 0, 0).child(1, 0, true, 0, 0).child(1, 0, false, 0, 0).join(0, 1, 1).join(1, 1, 3)
+		w := newWorld(1, anyLane(tree), Limits{}).refused(1).play()
+		require.Equal(t, []string{"0s lane0 tree0 0#0", "6s lane0 tree0 0#1"}, w.log())
+		require.Equal(t, 2, w.c.Counts().ChildrenSpawned, "the one of the return never was")
+		w.requireQuiet(t)
+	})
+}
+
+// TestT11: a parent that is parked is sent by the refusal of its last child, or by its deadline, whichever is later.
+func TestT11(t *testing.T) {
+	eventLogsOf(t, "T-11", 1)
+	for delay, want := range map[float64]string{2: "10s lane0 tree0 0#1", 20: "21s lane0 tree0 0#1"} {
+		tree := root(0, delay).child(0, 0, false, 9, 0).join(0, 1, 1)
+		w := newWorld(1, anyLane(tree), Limits{}).refused(1).play()
+		require.Equal(t, []string{"0s lane0 tree0 0#0", want}, w.log())
+		require.Len(t, w.of(Parked), 1)
+		w.requireQuiet(t)
+	}
+}
+
+// TestT12: a gate further out that nothing feeds any more is passed when its turn comes, not before (H2).
+func TestT12(t *testing.T) {
+	eventLogsOf(t, "T-12", 1)
+	t.Run("an arrow from another state is found", func(t *testing.T) {
+		w := newWorld(1, anyLane(root(0, 1)), Limits{})
+		w.start()
+		s := w.c.lanes[0].sessions[0]
+		for _, from := range []state{fresh, due, retained, queued, deciding, parked, closed} {
+			require.PanicsWithValue(t, fmt.Sprintf("conductor: lane 0, tree 0, session 0, turn 0 is in flight, not %s, and cannot become due", from),
+				func() { s.move(from, due) })
+		}
+		require.Panics(t, func() { w.c.schedule(s, 0) })
+		require.Panics(t, func() { w.c.admit(s, due) })
+		require.Panics(t, func() { w.c.issue(s, 0) })
+		require.Panics(t, func() { w.c.park(s) })
+		require.Panics(t, func() { w.c.close(s, 0, Truncated) })
+	})
+}
+
+// TestT27: recorded order between sessions; the barrier by itself is in the vectors of barrier_log.
+func TestT27(t *testing.T) {
+	eventLogsOf(t, "T-27", 1)
+	t.Run("what is let go leaves in the order of names", func(t *testing.T) {
+		tree := root(0).child(0, 0, true, 0, 0).child(0, 0, true, 1, 0).child(0, 0, true, 2, 0).child(0, 0, true, 3, 0)
+		for n := 2; n <= 4; n++ {
+			tree.after(n, 0, 1, 0)
+			tree.Sessions[n].Rank = 10 - n
+		}
+		w := newWorld(1, anyLane(tree), Limits{})
+		w.server = func(s Send) answer { return answer{9 * time.Second, 0, Failed} } // how it ends does not matter
+		w.play()
+		require.Equal(t, []string{"9s lane0 tree0 4#0", "9s lane0 tree0 3#0", "9s lane0 tree0 2#0"}, w.log()[2:])
+		require.Len(t, w.of(Retained), 3)
+		w.requireQuiet(t)
+	})
+	t.Run("edges are as recorded", func(t *testing.T) {
+		for _, c := range []struct {
+			name   string
+			a, b   [2]float64 // start and end of the turns of two sessions
+			before bool
+		}{
+			{"touching", [2]float64{0, 5}, [2]float64{5, 9}, true},
+			{"equal starts", [2]float64{5, 5}, [2]float64{5, 9}, false},
+			{"overlapping", [2]float64{0, 6}, [2]float64{5, 9}, false},
+			{"apart", [2]float64{0, 4}, [2]float64{5, 9}, true},
+		} {
+			r := recorded{{{c.a[0], c.a[1]}}, {{c.b[0], c.b[1]}}}
+			require.Equal(t, c.before, len(r.before(1, 0)) == 1, c.name)
+			require.Empty(t, r.before(0, 0))
+		}
+		chained := recorded{{{0, 1}}, {{2, 3}}, {{4, 5}}}
+		require.Equal(t, []Ref{{1, 0}}, chained.before(2, 0), "the first comes before the second already")
+		require.Equal(t, []Ref{{0, 1}}, recorded{{{0, 1}, {1, 2}, {2, 9}}, {{3, 4}}}.before(1, 0), "the latest")
+	})
+	t.Run("a turn is retained once", func(t *testing.T) {
+		w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0).after(1, 0, 0, 0)), Limits{})
+		w.start()
+		s := w.c.lanes[0].sessions[1]
+		require.Equal(t, retained, s.state)
+		require.Panics(t, func() { w.c.admit(s, due) })
+	})
+}
+
+// TestT28: nobody waits for the turns of a session that ended before them (H9).
+func TestT28(t *testing.T) {
+	eventLogsOf(t, "T-28", 2)
+	for name, after := range map[string]int{"its last turn": 4, "a turn between": 2, "the next": 1} {
+		t.Run(name, func(t *testing.T) { // the session overflows at turn 0, after the turn that waits came up
+			tree := root(0).child(0, 0, true, 0, 0, 0, 0, 0, 0).child(0, 0, true, 2, 0).after(2, 0, 1, after)
+			w := newWorld(1, anyLane(tree), Limits{})
+			w.server = func(s Send) answer {
+				return answer{9 * time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 1]}
+			}
+			w.play()
+			require.Equal(t, []string{"0s lane0 tree0 0#0", "0s lane0 tree0 1#0", "9s lane0 tree0 2#0"}, w.log())
+			require.Equal(t, 9*time.Second, w.sends[2].Due)
+			w.requireQuiet(t)
+		})
+	}
+}
+
+// TestT36: a gated turn leaves at the later of its last child and its deadline.
+func TestT36(t *testing.T) {
+	eventLogsOf(t, "T-36", 4)
+	t.Run("no deadline", func(t *testing.T) { // what JoinTiming = immediate makes of the plan
+		for child, want := range map[float64]string{4: "4s lane0 tree0 0#1", 15: "15s lane0 tree0 0#1"} {
+			tree := root(0, 10).child(0, 0, false, 0, 0).join(0, 1, 1)
+			tree.Sessions[0].Turns[1].Deadline = 0
+			w := newWorld(1, anyLane(tree), Limits{})
+			w.takes(map[string]float64{"0#0": 1, "1#0": child - 1})
+			w.play()
+			require.Equal(t, want, w.log()[2])
+			w.requireQuiet(t)
+		}
+	})
+	t.Run("noticed late", func(t *testing.T) {
+		w := newWorld(1, anyLane(root(0, 0).child(0, 0, true, 0, 0).join(0, 1, 1)), Limits{})
+		w.start()
+		require.NoError(t, w.c.Returned(0, 5*time.Second, 9*time.Second, OK)) // the root, before its child in the order of events
+		w.now = 10 * time.Second
+		require.NoError(t, w.c.Returned(1, 6*time.Second, w.now, OK))
+		require.Equal(t, 6*time.Second, w.sends[2].Due)
+		require.Equal(t, 10*time.Second, w.sends[2].at)
+	})
+}
+
+// TestT37: a child that began while its parent's request ran starts while it runs, and once, however fast the answer is
+// (H3).
+func TestT37(t *testing.T) {
+	eventLogsOf(t, "T-37", 2)
+	tree := root(0, 0).child(0, 0, true, 0, 0).child(0, 0, true, 3, 0).child(1, 0, true, 0, 0) // nested: for every parent
+	w := newWorld(1, anyLane(tree), Limits{})
+	w.server = func(s Send) answer { return answer{} }
+	w.play()
+	require.Equal(t, []string{
+		"0s lane0 tree0 0#0", "0s lane0 tree0 1#0", "0s lane0 tree0 3#0", "0s lane0 tree0 0#1", "3s lane0 tree0 2#0",
+	}, w.log())
+	require.Len(t, w.of(Spawned), 3)
+	w.requireQuiet(t)
+	require.Zero(t, w.check.sent-w.check.back)
+}
+
+// TestT41: a branch that had begun at t* is not spawned by the turn that would (H15).
+func TestT41(t *testing.T) { eventLogsOf(t, "T-41", 1) }
+
+// TestT42: nobody waits for turns that never had a session (H16).
+func TestT42(t *testing.T) {
+	eventLogsOf(t, "T-42", 2)
+	for name, refuse := range map[string]int{"their parent overflows": 0, "their parent is refused": 1} {
+		t.Run(name, func(t *testing.T) { // a subtree of three generations
+			tree := root(0, 1).child(0, 0, false, 0, 0, 0).child(1, 1, false, 0, 0).child(2, 0, true, 0, 0, 0).after(0, 1, 3, 1)
+			w := newWorld(1, anyLane(tree), Limits{})
+			if refuse > 0 {
+				w.refused(refuse)
+			}
+			w.server = func(s Send) answer {
+				return answer{time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 1 && s.Turn == 0]}
+			}
+			w.play()
+			require.Equal(t, "2s lane0 tree0 0#1", w.log()[len(w.sends)-1])
+			never := 0
+			for _, e := range w.of(Closed) {
+				never += count(e.Why == NeverSpawned)
+			}
+			require.Equal(t, 2, never)
+			w.requireQuiet(t)
+		})
+	}
+}
+
+// TestT43: a tree in which nothing can happen any more is reported when that becomes true, with everybody in it, and its
+// lane goes on.
+func TestT43(t *testing.T) {
+	eventLogsOf(t, "T-43", 2)
+	t.Run("other lanes are untouched", func(t *testing.T) {
+		stuck := root(0, 1).child(0, 0, false, 0, 0, 2).after(0, 1, 1, 1).after(1, 1, 0, 1)
+		w := newWorld(2, queue{0: {stuck, root(0)}, 1: {root(0, 3, 3)}}, Limits{}).play()
+		wedge := w.of(Wedged)[0]
+		require.Equal(t, Event{Kind: Wedged, At: 4 * time.Second, Wedge: wedge.Wedge}, wedge, "when the second of them came up")
+		require.Equal(t, []Blocked{{Session: 0, Turn: 1, After: []Ref{{1, 1}}}, {Session: 1, Turn: 1, After: []Ref{{0, 1}}}}, wedge.Wedge.Blocked)
+		require.Equal(t, Event{Kind: Returned, At: 2 * time.Second, Session: 1}, wedge.Wedge.Last)
+		require.Equal(t, []string{
+			"0s lane0 tree0 0#0", "0s lane1 tree1 0#0", "1s lane0 tree0 1#0", "4s lane1 tree1 0#1", "4s lane0 tree2 0#0", "8s lane1 tree1 0#2",
+		}, w.log())
+		require.Equal(t, 1, w.c.Counts().TreesWedged)
+		w.requireQuiet(t)
+	})
+}
+
+// TestT45: children start at their recorded offsets. Speed and gap cap act on the plan, before the conductor.
+func TestT45(t *testing.T) {
+	eventLogsOf(t, "T-45", 4)
+	t.Run("nobody of the return without it", func(t *testing.T) { // also when none of the branch is in flight any more
+		tree := root(0, 0).child(0, 0, true, 0, 0).sibling(false, 0, 0).sibling(false, 5, 0)
+		w := newWorld(1, anyLane(tree), Limits{})
+		w.server = func(s Send) answer {
+			return answer{time.Duration(10-9*s.Session) * time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 0]}
+		}
+		w.play()
+		require.Equal(t, []string{"0s lane0 tree0 0#0", "0s lane0 tree0 1#0"}, w.log())
+		require.Equal(t, 2, w.c.Counts().ChildrenTruncated)
+		w.requireQuiet(t)
+	})
+}

@@ -1,0 +1,84 @@
+package conductor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestT25: the cap on idle time of the system; the plain cases are in the vectors of idle_system.
+func TestT25(t *testing.T) {
+	limits := Limits{SystemIdle: 10 * time.Second}
+	t.Run("one common amount", func(t *testing.T) {
+		w := newWorld(1, &openings{lanes: []Opening{sleepers(40e3, 41e3, 90e3)}}, limits)
+		w.server = func(Send) answer { return answer{} }
+		w.play()
+		require.Equal(t, []string{"10s lane0 tree0 1#0", "11s lane0 tree0 2#0", "21s lane0 tree0 3#0"}, w.log())
+		require.Equal(t, 30*time.Second, w.of(SkippedAll)[0].Skipped)
+		require.Equal(t, 2, w.c.Counts().Jumps)
+		require.Equal(t, 69*time.Second, w.c.Counts().Skipped)
+		w.requireQuiet(t)
+	})
+	t.Run("one request in flight", func(t *testing.T) {
+		w := newWorld(2, &openings{lanes: []Opening{sleepers(40e3, 41e3), {Tree: root(0)}}}, limits)
+		w.server = func(Send) answer { return answer{takes: time.Hour} }
+		w.play()
+		require.Equal(t, []string{"0s lane1 tree1 0#0", "40s lane0 tree0 1#0", "41s lane0 tree0 2#0"}, w.log())
+		require.Zero(t, w.c.Counts().Jumps)
+	})
+	t.Run("a timer fires onto a barrier", func(t *testing.T) { // the next is advanced within the same budget
+		o := sleepers(40e3, 41e3, 90e3)
+		o.Tree.after(1, 0, 2, 0)
+		w := newWorld(1, &openings{lanes: []Opening{o}}, limits).play()
+		require.Equal(t, []string{"10s lane0 tree0 2#0", "11s lane0 tree0 1#0", "22s lane0 tree0 3#0"}, w.log())
+		require.Equal(t, 10*time.Second, w.of(Retained)[0].At)
+		w.requireQuiet(t)
+	})
+	t.Run("control timers are not moved", func(t *testing.T) {
+		// The conductor has none: the end is the instant at which Stop is called, and Next tells only of requests. What is
+		// moved from behind the end to before it is sent.
+		w := newWorld(1, &openings{lanes: []Opening{sleepers(40e3, 90e3)}}, limits).playUntil(15*time.Second, never)
+		require.Equal(t, []string{"10s lane0 tree0 1#0"}, w.log())
+		require.Equal(t, 15*time.Second, w.ended)
+		w.requireQuiet(t)
+	})
+}
+
+// TestT26: the cap on idle time of a tree; the plain cases are in the vectors of idle_tree.
+func TestT26(t *testing.T) {
+	busy := func(Send) answer { return answer{takes: 50 * time.Second} }
+	w := newWorld(2, &openings{lanes: []Opening{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
+	w.server = busy
+	w.play()
+	require.Equal(t, []string{
+		"0s lane1 tree1 0#0", "5m0s lane0 tree0 1#0", "5m20s lane0 tree0 2#0", "5m50s lane1 tree1 0#1", "6m50s lane1 tree1 0#2", "10m0s lane0 tree0 3#0",
+	}, w.log(), "420 s came 20 s after 400 s, as a request was in flight; so did 700 s")
+	skipped := map[int][]time.Duration{}
+	for _, e := range w.of(Skipped) {
+		skipped[e.Lane] = append(skipped[e.Lane], e.Skipped)
+	}
+	require.Equal(t, map[int][]time.Duration{0: {100 * time.Second}, 1: {50 * time.Second}}, skipped, "each tree by itself")
+	w.requireQuiet(t)
+}
+
+// TestT46: children that sleep and deadlines are timers like any other (H17).
+func TestT46(t *testing.T) {
+	eventLogsOf(t, "T-46", 4)
+	for cap, want := range map[time.Duration][]string{ // a deadline, its child's next turn, and a child
+		0:                {"0s 0#0", "1s 1#0", "42s 1#1", "51s 2#0", "1m11s 0#1"},
+		10 * time.Second: {"0s 0#0", "1s 1#0", "12s 1#1", "21s 2#0", "32s 0#1"},
+	} {
+		tree := root(0, 70).child(0, 0, false, 0, 0, 40).child(0, 0, false, 50, 0).join(0, 1, 1)
+		for _, limits := range []Limits{{SystemIdle: cap}, {TreeIdle: cap}} {
+			w := newWorld(1, anyLane(tree), limits).play()
+			got := []string{}
+			for _, s := range w.sends {
+				got = append(got, fmt.Sprintf("%v %d#%d", s.at, s.Session, s.Turn))
+			}
+			require.Equal(t, want, got)
+			w.requireQuiet(t)
+		}
+	}
+}

@@ -1,0 +1,393 @@
+package conductor
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/start"
+)
+
+// Tests whose names begin with T and a number are those of the catalogue in section 10 of the specification.
+
+// TestT01: every lane is at the admission hook at once, with a session of its own.
+func TestT01(t *testing.T) {
+	eventTrace := func() (*Tree, *start.Trace) { // a root of four turns and a child, 10 s apart
+		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &start.Trace{
+			Sessions: []start.Session{{Starts: []float64{0, 10e3, 20e3, 30e3}, Parent: -1}, {Starts: []float64{25e3}, Depth: 1}},
+			Branches: []start.Branch{{Sessions: []int{1}, Start: 25e3}},
+		}
+	}
+	for name, at := range map[string]func(trace *start.Trace) *start.Start{
+		"lanes with a start state":    func(trace *start.Trace) *start.Start { return trace.At(10e3) },
+		"lanes of traces without t*":  func(trace *start.Trace) *start.Start { return trace.From(2) },
+		"lanes that begin with all 0": func(*start.Trace) *start.Start { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := &openings{}
+			for range 64 {
+				tree, trace := eventTrace()
+				source.lanes = append(source.lanes, Opening{Tree: tree, Start: begin(at(trace), tree, start.Burst)})
+			}
+			w := newWorld(64, source, Limits{})
+			w.closed = true
+			w.start()
+			require.Len(t, w.held, 64)
+			require.Equal(t, 64, distinct(w.held))
+			require.Empty(t, w.sends)
+			w.call(func() { w.c.Wake(time.Millisecond) }) // the hook stays closed: nobody is sent a second time
+			require.Len(t, w.held, 64)
+			w.open()
+			w.goOn(never, never)
+			w.requireQuiet(t)
+			require.LessOrEqual(t, w.ended, time.Minute)
+			require.Equal(t, 64, w.c.Counts().TreesDrained)
+		})
+	}
+}
+
+// begin is where a tree is taken up, for a lane that is alone.
+func begin(s *start.Start, tree *Tree, anchor start.Anchor) *Start {
+	if s == nil {
+		return nil
+	}
+	lane, out := start.Lane{}, &Start{Over: make([]int, len(tree.Sessions))}
+	for _, state := range s.States {
+		if state.Waiting {
+			lane.Parked = append(lane.Parked, state.Offset)
+		} else {
+			lane.Ready = append(lane.Ready, state.Offset)
+		}
+	}
+	shift := anchor.Shifts([]start.Lane{lane}, false)[0]
+	for n, p := range s.Places {
+		switch p {
+		case start.Over:
+			out.Over[n] = len(tree.Sessions[n].Turns)
+		case start.Live:
+			out.Over[n] = s.Finished[n]
+		}
+	}
+	for _, state := range s.States {
+		out.Live = append(out.Live, Live{
+			Session: state.Session, Turn: state.Next, Waits: state.Waiting, Due: milliseconds(start.Due(state.Offset, shift, 0)),
+		})
+	}
+	return out
+}
+
+// TestT02: two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and
+// all others have been started and go on.
+func TestT02(t *testing.T) {
+	for name, root7 := range map[string]float64{"at the same place": 0, "the first lane last": 1e-9} {
+		t.Run(name, func(t *testing.T) {
+			source := &openings{}
+			for lane := range 64 {
+				o := Opening{Tree: root(0)}
+				if lane == 7 { // its child is refused first
+					o = Opening{Tree: root(0).child(0, 0, true, root7, 0)}
+				}
+				source.lanes = append(source.lanes, o)
+			}
+			w := newWorld(64, source, Limits{})
+			w.refuse = func(s Send) error {
+				if s.Lane == 7 || s.Lane == 20 {
+					return fmt.Errorf("lane %d: %w", s.Lane, errRefused)
+				}
+				return nil
+			}
+			w.start()
+			require.ErrorContains(t, w.failed, "lane 7: ")
+			require.ErrorIs(t, w.failed, errRefused)
+			require.Len(t, w.sends, 62)
+			var named []int
+			for _, e := range w.of(Refused) {
+				named = append(named, e.Lane)
+			}
+			require.Equal(t, []int{7, 20}, named)
+			w.goOn(never, never)
+			w.requireQuiet(t)
+			require.Len(t, w.returns, 62)
+			require.Len(t, w.of(Finished), 64, "each of them ends by itself, and says so")
+		})
+	}
+}
+
+// parse reads a log as the vectors write it.
+func parse(t *testing.T, text string) *eventLog {
+	t.Helper()
+	e := &eventLog{}
+	require.NoError(t, json.Unmarshal([]byte(text), e))
+	return e
+}
+
+// sent lists what a log's lanes sent: when, and which turn, in the words of the log.
+func sent(w *world, opened []script) (list []string) {
+	for _, s := range w.sends {
+		list = append(list, fmt.Sprintf("%g %s:%d", float64(s.at)/1e6, opened[s.Tree].names[s.Session], s.Turn))
+	}
+	return list
+}
+
+// TestT23: the anchors, as lanes play them.
+func TestT23(t *testing.T) {
+	const log = `{"traces": {
+		"a": {"root": "a", "conversations": {
+			"a": {"turns": [{"ts_ms": 0, "api_ms": 100, "spawns": ["x"]}, {"ts_ms": 105000}], "branches": [{"id": "x", "children": ["ax"]}]},
+			"ax": {"turns": [{"ts_ms": 1000}, {"ts_ms": 109000}]}}},
+		"b": {"root": "b", "conversations": {"b": {"turns": [{"ts_ms": 0}, {"ts_ms": 102000}]}}},
+		"c": {"root": "c", "conversations": {
+			"c": {"turns": [{"ts_ms": 0, "api_ms": 100, "spawns": ["x"]}, {"ts_ms": 104000, "joins": ["x"]}], "branches": [{"id": "x", "children": ["cx"]}]},
+			"cx": {"turns": [{"ts_ms": 1000}, {"ts_ms": 103500}]}}}},
+		"lanes": [{"trace": "a", "t_star_ms": 100000}, {"trace": "b", "t_star_ms": 100000}, {"trace": "c", "t_star_ms": 100000}],
+		"service_ms": {"default": 100, "cx": %d}, "anchor": "%s"}`
+	for _, c := range []struct {
+		anchor   string
+		child    int // how long it takes
+		deadline time.Duration
+		want     []string
+	}{
+		{"spread", 100, 2 * time.Second, []string{"0 b:1", "1500 cx:1", "2000 c:1", "3000 a:1", "7000 ax:1"}},
+		{"spread", 9000, 2 * time.Second, []string{"0 b:1", "1500 cx:1", "3000 a:1", "7000 ax:1", "10500 c:1"}},
+		{"burst", 100, time.Second / 2, []string{"0 a:1", "0 b:1", "0 cx:1", "500 c:1", "4000 ax:1"}},
+	} {
+		t.Run(fmt.Sprint(c.anchor, c.child), func(t *testing.T) {
+			w, opened, _ := parse(t, fmt.Sprintf(log, c.child, c.anchor)).play(t)
+			require.Equal(t, c.want, sent(w, opened))
+			require.Equal(t, c.deadline, w.of(Parked)[0].At)
+		})
+	}
+}
+
+// TestT24: a delay counts from the end of the turn before, however long that took and whatever the recording says of it.
+func TestT24(t *testing.T) {
+	eventLogsOf(t, "T-24", 1)
+	for _, c := range []struct {
+		api  int // recorded
+		want string
+	}{{6000, "34000 a:1"}, {10000, "30000 a:1"}, {12000, "30000 a:1"}} { // 4 s, nothing, and overlapping
+		w, opened, _ := parse(t, fmt.Sprintf(`{"traces": {"a": {"root": "a", "conversations": {"a": {"turns":
+			[{"ts_ms": 0, "api_ms": %d}, {"ts_ms": 10000}]}}}}, "lanes": [{"trace": "a"}], "service_ms": {"default": 30000}}`, c.api)).play(t)
+		require.Equal(t, []string{"0 a:0", c.want}, sent(w, opened))
+	}
+	t.Run("noticed late", func(t *testing.T) {
+		w := newWorld(1, anyLane(root(0, 4)), Limits{})
+		w.start()
+		require.NoError(t, w.c.Returned(0, 10*time.Second, 13*time.Second, OK))
+		at, ok := w.c.Next()
+		require.True(t, ok)
+		require.Equal(t, 14*time.Second, at)
+		w.now = 17 * time.Second
+		w.c.Wake(w.now)
+		require.Equal(t, Send{ID: 1, Turn: 1, Due: 14 * time.Second, Issued: 17 * time.Second}, w.sends[1].Send)
+	})
+}
+
+// TestT29: a lane takes the next tree when the last session of its tree is over, and never holds two.
+func TestT29(t *testing.T) {
+	eventLogsOf(t, "T-29", 3)
+	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
+	w.takes(map[string]float64{"1#0": 60})
+	w.play()
+	require.Equal(t, "1m0s lane0 tree1 0#0", w.log()[2], "the root ended at 1 s")
+	w.requireQuiet(t)
+}
+
+// The next tree is due when the last one ended, not when that was noticed.
+func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
+	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
+	w.start()
+	require.NoError(t, w.c.Returned(1, 8*time.Second, 9*time.Second, OK))
+	w.now = 10 * time.Second
+	require.NoError(t, w.c.Returned(0, 7*time.Second, w.now, OK))
+	require.Equal(t, Send{ID: 2, Tree: 1, Due: 8 * time.Second, Issued: 10 * time.Second}, w.sends[2].Send)
+}
+
+// TestT31: an overflow ends its session wherever it comes, and once.
+func TestT31(t *testing.T) {
+	eventLogsOf(t, "T-31", 4)
+	for turn, want := range [][]string{
+		{"0s lane0 tree0 0#0", "1s lane0 tree1 0#0"},
+		{"0s lane0 tree0 0#0", "1s lane0 tree0 0#1", "2s lane0 tree1 0#0"},
+		{"0s lane0 tree0 0#0", "1s lane0 tree0 0#1", "2s lane0 tree0 0#2", "3s lane0 tree1 0#0"},
+	} {
+		w := newWorld(1, anyLane(root(0, 0, 0), root(0)), Limits{})
+		w.server = func(s Send) answer {
+			if s.Tree == 0 && s.Turn == turn {
+				return answer{time.Second, 0, Overflow}
+			}
+			return answer{takes: time.Second}
+		}
+		w.play()
+		require.Equal(t, want, w.log())
+		require.Equal(t, []Why{[]Why{Truncated, Truncated, Errored}[turn], Completed}, []Why{w.of(Closed)[0].Why, w.of(Closed)[1].Why})
+		require.Len(t, w.of(Closed), 2)
+		w.requireQuiet(t)
+	}
+}
+
+// TestT32: any other failure ends nothing and is not tried again: the next turn follows after its delay.
+func TestT32(t *testing.T) {
+	eventLogsOf(t, "T-32", 1)
+	tree := root(0, 3, 3, 0).child(0, 0, false, 0, 0, 0).child(1, 0, true, 0, 0).join(0, 2, 1).after(2, 0, 0, 0)
+	w := newWorld(1, anyLane(tree), Limits{})
+	w.server = func(s Send) answer { return answer{time.Second, 0, Failed} } // all of them
+	w.play()
+	require.Equal(t, []string{
+		"0s lane0 tree0 0#0", "1s lane0 tree0 1#0", "1s lane0 tree0 2#0", "2s lane0 tree0 1#1", "4s lane0 tree0 0#1",
+		"8s lane0 tree0 0#2", "9s lane0 tree0 0#3",
+	}, w.log())
+	require.Equal(t, 2, w.c.Counts().ChildrenErrored)
+	w.requireQuiet(t)
+}
+
+// TestT48: a lane that begins in a long gap is not dark.
+func TestT48(t *testing.T) {
+	eventLogsOf(t, "T-48", 1)
+	w, opened, skipped := parse(t, `{"traces": {
+		"a": {"root": "a", "conversations": {"a": {"turns": [{"ts_ms": 0, "api_ms": 1000}, {"ts_ms": 7200000, "api_ms": 1000}, {"ts_ms": 7204000}]}}},
+		"b": {"root": "b", "conversations": {"b": {"turns": [{"ts_ms": 0}, {"ts_ms": 1000}, {"ts_ms": 2000}]}}}},
+		"lanes": [{"trace": "a", "t_star_ms": 1000}, {"trace": "b", "t_star_ms": 1000}],
+		"service_ms": {"default": 1000}, "anchor": "spread", "lane_start_cap_ms": 300000}`).play(t)
+	require.Equal(t, []string{"0 b:1", "2000 b:2", "300000 a:1", "304000 a:2"}, sent(w, opened), "the gaps behind the first request stay")
+	require.Equal(t, []float64{6899000, 0}, skipped)
+}
+
+func TestRequestLimitIsMetExactly(t *testing.T) {
+	for limit := 1; limit <= 7; limit++ {
+		trees := anyLane(root(0, 0, 0).child(0, 0, true, 0, 0), root(0, 3), root(0))
+		w := newWorld(2, trees, Limits{Requests: limit}).play()
+		require.Len(t, w.sends, limit)
+		w.requireQuiet(t)
+	}
+}
+
+// A tree that was over before the limit was met has drained, also when that was at the same instant.
+func TestRequestLimitReleasesOnlyWhatWasOpen(t *testing.T) {
+	w := newWorld(2, anyLane(root(0), root(0, 0), root(0)), Limits{Requests: 3})
+	w.start()
+	w.now = time.Second
+	require.NoError(t, w.c.Returned(1, w.now, 0, OK))
+	require.NoError(t, w.c.Returned(0, w.now, w.now, OK))
+	require.Equal(t, 1, w.c.Counts().TreesDrained)
+	require.NoError(t, w.c.Returned(2, 2*time.Second, 2*time.Second, OK))
+	require.Equal(t, 1, w.c.Counts().TreesReleased)
+	require.Equal(t, 2, w.c.Counts().TreesOpened)
+}
+
+func TestTreeLimitIsMetExactly(t *testing.T) {
+	for limit := 1; limit <= 4; limit++ {
+		w := newWorld(2, anyLane(root(0), root(0, 0), root(0), root(0), root(0)), Limits{Trees: limit}).play()
+		require.Equal(t, limit, w.c.Counts().TreesOpened)
+		require.Len(t, w.of(Finished), 2)
+		w.requireQuiet(t)
+	}
+}
+
+func TestSourceThatRunsDryLetsTheOtherLanesFinish(t *testing.T) {
+	w := newWorld(8, anyLane(root(0, 1), root(0)), Limits{}).play()
+	require.Len(t, w.sends, 3)
+	require.Len(t, w.of(Finished), 8)
+	w.requireQuiet(t)
+}
+
+// again is a source that always has the same tree.
+type again struct{ tree *Tree }
+
+func (e again) Next(int) (Opening, bool) { return Opening{Tree: e.tree}, true }
+
+// A recording whose first turn waits for itself, or that nobody will take, would be opened for ever at one instant.
+func TestTreesThatSendNothingEndTheirLane(t *testing.T) {
+	tree := root(0).child(0, 0, true, 0, 0).after(0, 0, 1, 0)
+	require.NoError(t, tree.Check())
+	w := newWorld(1, again{tree}, Limits{})
+	w.start()
+	require.True(t, w.c.Done())
+	require.Equal(t, mostBarren, w.c.Counts().TreesWedged)
+	require.ErrorIs(t, w.of(Finished)[0].Err, errBarren)
+	w.requireQuiet(t)
+
+	w = newWorld(1, again{root(0)}, Limits{})
+	w.refuse = func(Send) error { return errRefused }
+	w.start()
+	require.ErrorIs(t, w.failed, errRefused)
+	require.True(t, w.c.Done())
+}
+
+// What waits for its time goes out in the order of due times, also when all of it is noticed at once, as long as no tree
+// has two of them; then the order is that of slots.
+func TestSendsGoOutInTheOrderOfDueTimes(t *testing.T) {
+	w := newWorld(4, anyLane(root(0, 4).child(0, 0, true, 6, 0), root(0, 2), root(0, 4), root(0, 1)), Limits{})
+	w.start()
+	for id := range 4 {
+		require.NoError(t, w.c.Returned(id, 0, 0, OK))
+	}
+	w.now = time.Minute
+	w.c.Wake(w.now)
+	got := []string{}
+	for _, s := range w.sends[4:] {
+		got = append(got, fmt.Sprint(s.Due, " ", s.Lane, " ", s.Session))
+		require.Equal(t, time.Minute, s.Issued)
+	}
+	require.Equal(t, []string{"1s 3 0", "2s 1 0", "4s 0 0", "4s 2 0", "6s 0 1"}, got)
+}
+
+func TestReturnDoesNotOvertakeWhatWasDueBefore(t *testing.T) {
+	w := newWorld(2, anyLane(root(0, 0), root(0, 1)), Limits{})
+	w.start()
+	require.NoError(t, w.c.Returned(1, 0, 0, OK)) // due at 1 s
+	require.NoError(t, w.c.Returned(0, 5*time.Second, 5*time.Second, OK))
+	lanes := []int{}
+	for _, s := range w.sends {
+		lanes = append(lanes, s.Lane)
+	}
+	require.Equal(t, []int{0, 1, 1, 0}, lanes)
+}
+
+func TestIssueThatIsLateMovesTheChildrenThatCountFromIt(t *testing.T) {
+	w := newWorld(1, anyLane(root(0, 1).child(0, 1, true, 2, 0)), Limits{})
+	w.start()
+	require.NoError(t, w.c.Returned(0, 0, 0, OK))
+	w.c.Wake(10 * time.Second)
+	at, _ := w.c.Next()
+	require.Equal(t, 12*time.Second, at)
+}
+
+func TestFourThousandLanes(t *testing.T) {
+	const lanes = 4096
+	source := queue{}
+	for k := range lanes {
+		source[k] = []*Tree{root(0, float64(k%7)), root(0)}
+	}
+	w := newWorld(lanes, source, Limits{}).play()
+	for k := range lanes {
+		require.Equal(t, time.Duration(0), w.sends[k].at)
+		require.Equal(t, k, w.sends[k].Lane)
+	}
+	require.Len(t, w.sends, 3*lanes)
+	w.requireQuiet(t)
+}
+
+func TestTreesThatCannotBePlayed(t *testing.T) {
+	require.ErrorContains(t, (&Tree{}).Check(), "its root session has no request")
+	require.ErrorContains(t, root(0).child(0, 0, false, 0).Check(), "session 1 has no request")
+	broken := root(0).child(0, 0, false, 0)
+	broken.Sessions[1].Broken = true
+	require.NoError(t, broken.Check())
+	require.ErrorContains(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Check(), "it could never be sent")
+	require.ErrorContains(t, root(0).child(0, 0, false, 0, 0).child(1, 0, false, 0, 0).join(0, 0, 2).Check(), "it could never be sent")
+	require.ErrorContains(t, root(0).after(0, 0, 0, 0).Check(), "which is none")
+	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Check(), "which is none")
+	twice := root(0, 0).child(0, 0, false, 0, 0)
+	twice.Sessions[0].Turns[1].Spawns = []int{0}
+	require.ErrorContains(t, twice.Check(), "does not hang there")
+	twice.Sessions[0].Turns[1].Spawns = nil
+	twice.Sessions[0].Turns[0].Spawns = []int{0, 0}
+	require.ErrorContains(t, twice.Check(), "spawned by 2 turns")
+	lost := root(0)
+	lost.Sessions = append(lost.Sessions, Session{Turns: turns(0)})
+	require.ErrorContains(t, lost.Check(), "no branch has session 1")
+}

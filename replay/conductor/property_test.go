@@ -1,0 +1,683 @@
+package conductor
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/replay/start"
+)
+
+// recorded is a recording: start and end of every request, in seconds, by session and turn.
+type recorded [][][2]float64
+
+// precedes is the test of section 4.7.
+func precedes(a, b [2]float64) bool { return a[0] < b[0] && a[1] <= b[0] }
+
+// before lists the recorded predecessors of a turn, the slow way: of every other session the latest that precedes it,
+// without those that precede another of them.
+func (r recorded) before(session, turn int) []Ref {
+	var list []Ref
+	for n, turns := range r {
+		best := -1
+		for k, u := range turns {
+			if n != session && precedes(u, r[session][turn]) && (best < 0 || slices.Compare([]float64{u[1], u[0]}, []float64{turns[best][1], turns[best][0]}) >= 0) {
+				best = k
+			}
+		}
+		if best >= 0 {
+			list = append(list, Ref{n, best})
+		}
+	}
+	at := func(p Ref) [2]float64 { return r[p.Session][p.Turn] }
+	return slices.DeleteFunc(slices.Clone(list), func(p Ref) bool {
+		return slices.ContainsFunc(list, func(q Ref) bool { return precedes(at(p), at(q)) })
+	})
+}
+
+// scene is a tree, where it is taken up, and what becomes of every turn of it.
+type scene struct {
+	tree    *Tree
+	start   *Start // nil: from the first turn
+	times   recorded
+	answers map[Ref]answer
+	refused map[Ref]bool
+	sound   bool // its predecessors are those of the recording, and its gates too: nothing can wedge
+}
+
+// draws draws a number from a range.
+type draws func(label string, low, high int) int
+
+// drawScene draws a tree with whole seconds everywhere, so that coincidences are common: a root of up to 7 turns, up to 8
+// other sessions, nested, in branches of one or several, some of which cannot be played; several branches at a gate and
+// several gates to a branch; predecessors as recorded, or any.
+func drawScene(number draws, takenUp bool) *scene {
+	one := func(label string, of int) bool { return number(label, 1, of) == 1 }
+	kind := number("predecessors", 0, 3) // none, as recorded (2), any
+	s := &scene{tree: &Tree{}, answers: map[Ref]answer{}, refused: map[Ref]bool{}, sound: kind < 3}
+	play := func(begin float64, most int) (list []Turn) {
+		n, at := len(s.times), begin
+		s.times = append(s.times, nil)
+		for k := range number("turns", 1, most) {
+			u := Turn{}
+			if k > 0 {
+				last := s.times[n][k-1]
+				at = max(last[0], last[1]+float64(number("gap", -2, 6)))
+				u.Delay = seconds(max(0, at-last[1]))
+				u.Deadline = u.Delay
+			}
+			s.times[n] = append(s.times[n], [2]float64{at, at + float64(number("recorded", 0, 5))})
+			list = append(list, u)
+			r, a := Ref{n, k}, answer{takes: time.Duration(number("takes", 0, 6)) * time.Second}
+			a.token = a.takes / 2
+			switch what := number("what", 0, 19); {
+			case what < 2:
+				a.outcome = Failed
+			case what < 4:
+				a.outcome = Overflow
+			case what < 5:
+				s.refused[r] = true
+			}
+			s.answers[r] = a
+		}
+		return list
+	}
+	s.tree.Sessions = []Session{{Turns: play(0, 7)}}
+	for n := range number("children", 0, 8) {
+		n++
+		b := len(s.tree.Branches) - 1
+		if b < 0 || !one("sibling", 3) {
+			b++
+			parent := 0
+			if one("nested", 3) {
+				parent = number("parent", 0, n-1)
+			}
+			turn := number("spawn", 0, len(s.tree.Sessions[parent].Turns)-1)
+			s.tree.Branches = append(s.tree.Branches, Branch{Parent: parent, Spawn: turn})
+			u := &s.tree.Sessions[parent].Turns[turn]
+			u.Spawns = append(u.Spawns, b)
+		}
+		branch := &s.tree.Branches[b]
+		branch.Sessions = append(branch.Sessions, n)
+		p, early := s.times[branch.Parent][branch.Spawn], 0
+		if kind == 0 { // older than the turn that spawns it: with recorded order this may wait for itself
+			early = -3
+		}
+		begin := p[0] + float64(number("begin", early, 12))
+		child := Session{Branch: b, Depth: s.tree.Sessions[branch.Parent].Depth + 1, Rank: 100 - n, Broken: one("broken", 12)}
+		child.OnIssue = begin < p[1]
+		child.Offset = seconds(begin - p[1])
+		if child.OnIssue {
+			child.Offset = seconds(max(0, begin-p[0]))
+		}
+		child.Turns = play(begin, 3)
+		s.tree.Sessions = append(s.tree.Sessions, child)
+	}
+	for b, branch := range s.tree.Branches {
+		end := 0.0
+		for _, n := range branch.Sessions {
+			for _, u := range s.times[n] {
+				end = max(end, u[1])
+			}
+		}
+		gates := s.tree.Sessions[branch.Parent].Turns
+		for g := branch.Spawn + 1; g < len(gates); g++ {
+			if (kind == 0 || kind == 3 || s.times[branch.Parent][g][0] >= end) && one("joined", 2) {
+				gates[g].Joins = append(gates[g].Joins, b)
+			}
+		}
+	}
+	for n := range s.tree.Sessions {
+		for k := range s.tree.Sessions[n].Turns {
+			u := &s.tree.Sessions[n].Turns[k]
+			switch {
+			case kind == 1 || kind == 2:
+				u.After = s.times.before(n, k)
+			case kind == 3 && len(s.tree.Sessions) > 1 && one("waits", 6):
+				other := (n + number("for", 1, len(s.tree.Sessions)-1)) % len(s.tree.Sessions)
+				u.After = []Ref{{other, number("turn", 0, len(s.tree.Sessions[other].Turns)-1)}}
+			}
+		}
+	}
+	if takenUp {
+		s.takeUp(float64(number("t*", 0, 40)), start.Anchor(number("anchor", 0, 2)))
+	}
+	return s
+}
+
+// takeUp has the tree taken up at an instant, if something of it can be sent then.
+func (s *scene) takeUp(at float64, anchor start.Anchor) {
+	trace := &start.Trace{}
+	for n, turns := range s.times {
+		session := start.Session{Parent: -1, Depth: s.tree.Sessions[n].Depth}
+		if n > 0 {
+			session.Parent = s.tree.Branches[s.tree.Sessions[n].Branch].Parent
+		}
+		for _, u := range turns {
+			session.Starts = append(session.Starts, 1000*u[0])
+		}
+		trace.Sessions = append(trace.Sessions, session)
+	}
+	for b, branch := range s.tree.Branches {
+		list := start.Branch{Parent: branch.Parent, Spawn: branch.Spawn, Sessions: branch.Sessions, Start: math.NaN()}
+		for g, u := range s.tree.Sessions[branch.Parent].Turns {
+			if slices.Contains(u.Joins, b) {
+				list.Joins = append(list.Joins, g)
+			}
+		}
+		trace.Branches = append(trace.Branches, list)
+	}
+	if state := trace.At(1000 * at); state.Spawnable {
+		s.start = begin(state, s.tree, anchor)
+	}
+}
+
+// diary is when the turns of one tree were really sent, refused and over; nil: at once, and after what the script says.
+type diary struct{ sent, refused, back map[Ref]time.Duration }
+
+// truth is what becomes of a scene, worked out without clock, queue or events: every session goes on as far as what it
+// waits for is known, again and again until nothing changes. Times follow from times. Whatever is left waits in vain.
+type truth struct {
+	*scene
+	diary *diary
+
+	due, sent, back map[Ref]time.Duration
+	alive           []bool
+	next            []int
+	first           []time.Duration // when the first turn that it sends is due
+	waits           []bool          // whether that turn waits for its branches all the same
+	closed          map[int]time.Duration
+	spawned         []bool // branches
+	begun, end      time.Duration
+	left            []Blocked
+}
+
+// tell works out a scene that begins at an instant.
+func (s *scene) tell(at time.Duration, d *diary) *truth {
+	n := len(s.tree.Sessions)
+	w := &truth{
+		scene: s, diary: d, due: map[Ref]time.Duration{}, sent: map[Ref]time.Duration{}, back: map[Ref]time.Duration{},
+		alive: make([]bool, n), next: make([]int, n), first: make([]time.Duration, n), waits: make([]bool, n),
+		closed: map[int]time.Duration{}, spawned: make([]bool, len(s.tree.Branches)), begun: at, end: at,
+	}
+	if s.start == nil {
+		w.alive[0], w.first[0] = true, at
+	} else {
+		for k, over := range s.start.Over {
+			if over == len(s.tree.Sessions[k].Turns) {
+				w.closed[k] = at
+			}
+		}
+		for _, l := range s.start.Live {
+			w.alive[l.Session], w.next[l.Session], w.first[l.Session], w.waits[l.Session] = true, l.Turn, l.Due, l.Waits
+		}
+		for b, branch := range s.tree.Branches {
+			w.spawned[b] = !slices.ContainsFunc(branch.Sessions, func(k int) bool { return !w.alive[k] && !w.isClosed(k) })
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for k := range s.tree.Sessions {
+			for w.step(k) {
+				changed = true
+			}
+		}
+	}
+	for k := range s.tree.Sessions {
+		if w.alive[k] && !w.isClosed(k) {
+			w.block(k)
+		}
+	}
+	return w
+}
+
+func (w *truth) isClosed(n int) bool {
+	_, ok := w.closed[n]
+	return ok
+}
+
+// ready is when a session's next turn is due, without its predecessors; unknown while a branch that it joins is not done.
+func (w *truth) ready(n int) (at time.Duration, missing []int) {
+	k := w.next[n]
+	u := w.tree.Sessions[n].Turns[k]
+	before, ok := w.back[Ref{n, k - 1}]
+	at = before + u.Delay
+	if !ok {
+		at = w.first[n]
+		if !w.waits[n] {
+			return at, nil
+		}
+	}
+	for _, b := range u.Joins {
+		for _, child := range w.tree.Branches[b].Sessions {
+			if !w.isClosed(child) {
+				missing = append(missing, b)
+				break
+			}
+			at = max(at, w.closed[child])
+		}
+	}
+	return at, missing
+}
+
+// overAt is when a turn is over.
+func (w *truth) overAt(r Ref) (at time.Duration, ok bool) {
+	if at, ok = w.back[r]; ok {
+		return at, true
+	}
+	if w.start != nil && r.Turn < w.start.Over[r.Session] {
+		return w.begun, true
+	}
+	at, ok = w.closed[r.Session]
+	return at, ok
+}
+
+// step lets a session send its next turn, if all that it waits for is known.
+func (w *truth) step(n int) bool {
+	if !w.alive[n] || w.isClosed(n) {
+		return false
+	}
+	r := Ref{n, w.next[n]}
+	u := w.tree.Sessions[n].Turns[r.Turn]
+	at, missing := w.ready(n)
+	for _, p := range u.After {
+		over, ok := w.overAt(p)
+		if !ok {
+			return false
+		}
+		at = max(at, over)
+	}
+	if missing != nil {
+		return false
+	}
+	w.due[r] = at
+	end := at
+	if !w.refused[r] {
+		end += w.answers[r].takes
+	}
+	if d := w.diary; d != nil {
+		var ok [3]bool
+		at, ok[0] = d.sent[r]
+		end, ok[1] = d.back[r]
+		if w.refused[r] {
+			at, ok[2] = d.refused[r]
+			end = at
+		}
+		if ok[0] != ok[1] || ok[0] == ok[2] {
+			delete(w.due, r)
+			return false // not sent before the end
+		}
+	}
+	dead := w.refused[r] || w.answers[r].outcome == Overflow && r.Turn+1 < len(w.tree.Sessions[n].Turns)
+	for _, b := range u.Spawns {
+		list := w.tree.Branches[b].Sessions
+		early := slices.ContainsFunc(list, func(c int) bool { return w.tree.Sessions[c].OnIssue })
+		if w.spawned[b] || dead && !early {
+			continue
+		}
+		w.spawned[b] = true
+		for _, c := range list {
+			child := w.tree.Sessions[c]
+			born := end
+			if early {
+				born = at
+			}
+			switch {
+			case w.alive[c] || w.isClosed(c): // of a start state
+			case child.Broken:
+				w.close(c, born)
+			case w.refused[r]:
+				w.close(c, at)
+			case child.OnIssue:
+				w.alive[c], w.first[c] = true, at+child.Offset
+			case dead:
+				w.close(c, end)
+			default:
+				w.alive[c], w.first[c] = true, end+child.Offset
+			}
+		}
+	}
+	if !w.refused[r] {
+		w.sent[r], w.back[r] = at, end
+	}
+	if dead || r.Turn+1 == len(w.tree.Sessions[n].Turns) {
+		w.close(n, end)
+	} else {
+		w.next[n]++
+	}
+	w.end = max(w.end, end)
+	return true
+}
+
+// close ends a session, and what those of its turns that it has not sent would have spawned.
+func (w *truth) close(n int, at time.Duration) {
+	w.closed[n] = at
+	for _, u := range w.tree.Sessions[n].Turns[w.next[n]:] {
+		for _, b := range u.Spawns {
+			if !w.spawned[b] {
+				w.spawned[b] = true
+				for _, c := range w.tree.Branches[b].Sessions {
+					if !w.alive[c] && !w.isClosed(c) {
+						w.close(c, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// block notes what a session waits for in vain, and until when it had a timer.
+func (w *truth) block(n int) {
+	b := Blocked{Session: n, Turn: w.next[n]}
+	at, missing := w.ready(n)
+	b.Branches = missing
+	w.end = max(w.end, at)
+	if missing == nil {
+		for _, r := range w.tree.Sessions[n].Turns[b.Turn].After {
+			if over, ok := w.overAt(r); !ok {
+				b.After = append(b.After, r)
+			} else if b.After == nil {
+				w.end = max(w.end, over)
+			}
+		}
+	}
+	w.left = append(w.left, b)
+}
+
+// sends is what a forest sends: when, by tree and turn.
+type sends map[turnOf]time.Duration
+
+// turnOf names a turn whatever the order in which trees are opened: by the number of its tree on its lane.
+type turnOf struct {
+	lane, nth int
+	Ref
+}
+
+// forest is what a property plays: scenes by lane.
+type forest [][]*scene
+
+// forestSource counts what each lane has been given.
+type forestSource struct {
+	forest
+	given  []int
+	opened []turnOf // by ordinal of the tree, without a turn
+}
+
+func (f *forestSource) Next(lane int) (Opening, bool) {
+	if f.given[lane] == len(f.forest[lane]) {
+		return Opening{}, false
+	}
+	s := f.forest[lane][f.given[lane]]
+	f.opened = append(f.opened, turnOf{lane: lane, nth: f.given[lane]})
+	f.given[lane]++
+	return Opening{Tree: s.tree, Start: s.start}, true
+}
+
+func (f *forestSource) scene(ordinal int) *scene {
+	at := f.opened[ordinal]
+	return f.forest[at.lane][at.nth]
+}
+
+// world returns a world that plays a forest, and its source, which knows the names of trees.
+func (f forest) world(limits Limits) (*world, *forestSource) {
+	source := &forestSource{forest: f, given: make([]int, len(f))}
+	w := newWorld(len(f), source, limits)
+	w.server = func(s Send) answer { return source.scene(s.Tree).answers[Ref{s.Session, s.Turn}] }
+	w.refuse = func(s Send) error {
+		if source.scene(s.Tree).refused[Ref{s.Session, s.Turn}] {
+			return errRefused
+		}
+		return nil
+	}
+	return w, source
+}
+
+// tell works out the trees of all lanes one after the other: what must be sent, when; and what is left over. A lane whose
+// tree is refused before it has sent anything takes no other.
+func (f forest) tell() (all sends, wedges map[turnOf]*truth, opened int) {
+	all, wedges = sends{}, map[turnOf]*truth{}
+	for lane, scenes := range f {
+		at := time.Duration(0)
+		for nth, s := range scenes {
+			opened++
+			w := s.tell(at, nil)
+			for r, sent := range w.sent {
+				all[turnOf{lane, nth, r}] = sent
+			}
+			if w.left != nil {
+				wedges[turnOf{lane: lane, nth: nth}] = w
+			}
+			at = w.end
+			if len(w.sent) == 0 && len(s.refusedIn(w)) > 0 {
+				break
+			}
+		}
+	}
+	return all, wedges, opened
+}
+
+// refusedIn lists the turns that were to be sent and were refused.
+func (s *scene) refusedIn(w *truth) (list []Ref) {
+	for r := range w.due {
+		if s.refused[r] {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// TestT38 plays random trees from random instants, under random limits, with random refusals, errors, overflows and ends.
+// The checker holds every event against the invariants; what was sent is held against what the recording says must be.
+//
+// AGENTX_LONG=1 plays 10,000 forests, which takes some seconds.
+func TestT38(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("10000"))
+		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
+		if rapid.Bool().Draw(t, "evenly") { // rapid prefers small numbers, which it can make smaller; so trees stay small
+			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+			number = func(_ string, low, high int) int { return low + random.IntN(high-low+1) }
+		}
+		f := forest{}
+		for range number("lanes", 1, 3) {
+			scenes := []*scene{}
+			for nth := range number("trees", 1, 3) {
+				scenes = append(scenes, drawScene(number, nth == 0 && number("taken up", 0, 1) == 1))
+			}
+			f = append(f, scenes)
+		}
+		// Half of all runs have no limit, so that the times are known as well.
+		limits, plain, lag, timed := Limits{}, number("plain", 0, 1) == 1, 0, true
+		if !plain {
+			limits.Prefill = max(0, number("prefill", -2, 3))
+			lag = max(0, number("lag", -2, 3))
+			limits.TreeIdle = time.Duration(max(0, number("tree idle", -6, 5))) * time.Second
+			limits.SystemIdle = time.Duration(max(0, number("system idle", -6, 5))) * time.Second
+			limits.Requests = max(0, number("requests", -40, 40))
+			limits.Trees = max(0, number("trees in all", -8, 8))
+			if number("join timing", 0, 4) == 0 {
+				timed = false
+				for _, scenes := range f {
+					for _, s := range scenes {
+						for n := range s.tree.Sessions {
+							for k := range s.tree.Sessions[n].Turns {
+								s.tree.Sessions[n].Turns[k].Deadline = 0
+							}
+						}
+					}
+				}
+			}
+		}
+		stop, cancel := never, never
+		if number("ends", 0, 2) == 0 { // between two seconds: at the same instant either order is right
+			stop = time.Duration(number("end", 0, 60))*time.Second + time.Second/2
+			if number("has grace", 0, 1) == 1 {
+				cancel = stop + time.Duration(number("grace", 0, 3))*time.Second
+			}
+		}
+		for _, scenes := range f {
+			for _, s := range scenes {
+				require.NoError(t, s.tree.Check())
+			}
+		}
+		w, source := f.world(limits)
+		if lag > 0 {
+			w.lag = func() time.Duration { return time.Duration(number("late by", 0, lag)) * time.Second / 4 }
+		}
+		w.playUntil(stop, cancel)
+		w.requireQuiet(t)
+
+		// The turns.
+		must, wedges, opened := f.tell()
+		got := sends{}
+		for k, s := range w.sends {
+			r := source.opened[s.Tree]
+			r.Ref = Ref{s.Session, s.Turn}
+			_, twice := got[r]
+			require.False(t, twice, "%v is sent twice", r)
+			require.Contains(t, must, r, "a turn that nothing explains")
+			require.Equal(t, k, s.ID)
+			require.Equal(t, s.at, s.Issued)
+			require.GreaterOrEqual(t, s.at, s.Due)
+			require.Less(t, s.at, stop+4*time.Second)
+			got[r] = s.at
+		}
+		reported := map[turnOf]*Wedge{}
+		for _, e := range w.of(Wedged) {
+			reported[source.opened[e.Tree]] = e.Wedge
+		}
+		switch {
+		case plain:
+			for r, at := range must {
+				if at > stop {
+					delete(must, r)
+				}
+			}
+			require.Equal(t, must, got, "what is sent, and when")
+		case limits.Trees > 0:
+			if stop == never && limits.Requests == 0 {
+				require.Equal(t, min(limits.Trees, opened), w.c.Counts().TreesOpened)
+			}
+		case limits.Requests > 0 && stop == never:
+			require.Len(t, got, min(limits.Requests, len(must)))
+		case stop == never:
+			require.Len(t, got, len(must), "every one of them is in it")
+		}
+		// The wedges: those that cannot be helped, and no other.
+		for k, wedge := range reported {
+			require.Contains(t, wedges, k)
+			require.Equal(t, wedges[k].left, wedge.Blocked)
+			require.False(t, source.forest[k.lane][k.nth].sound)
+		}
+		if stop == never && limits.Requests == 0 && limits.Trees == 0 {
+			require.Len(t, reported, len(wedges))
+		}
+		if plain {
+			for _, e := range w.of(Wedged) {
+				require.Equal(t, wedges[source.opened[e.Tree]].end, e.At)
+			}
+		}
+		if limits.TreeIdle == 0 && limits.SystemIdle == 0 && timed {
+			requireDues(t, w, source)
+		}
+		if limits.Prefill == 0 && lag == 0 {
+			requireCaps(t, w)
+		}
+	})
+}
+
+// requireDues holds the due time of every request against what really happened before it, whatever waited for slots or
+// was noticed late.
+func requireDues(t *rapid.T, w *world, source *forestSource) {
+	diaries := make([]*diary, len(source.opened))
+	for k := range diaries {
+		diaries[k] = &diary{map[Ref]time.Duration{}, map[Ref]time.Duration{}, map[Ref]time.Duration{}}
+	}
+	for _, s := range w.sends {
+		diaries[s.Tree].sent[Ref{s.Session, s.Turn}] = s.at
+	}
+	for _, r := range w.returns {
+		diaries[r.Tree].back[Ref{r.Session, r.Turn}] = r.at
+	}
+	for _, e := range w.of(Refused) {
+		diaries[e.Tree].refused[Ref{e.Session, e.Turn}] = e.At
+	}
+	dues, opened := make([]map[Ref]time.Duration, len(diaries)), make([]time.Duration, len(diaries))
+	for _, e := range w.of(Opened) {
+		opened[e.Tree] = e.At
+	}
+	for _, s := range w.sends {
+		if dues[s.Tree] == nil {
+			dues[s.Tree] = source.scene(s.Tree).tell(opened[s.Tree], diaries[s.Tree]).due
+		}
+		require.Equal(t, dues[s.Tree][Ref{s.Session, s.Turn}], s.Due, "%v", s)
+	}
+}
+
+// requireCaps holds the idle times of the system and of each tree against their caps.
+func requireCaps(t *rapid.T, w *world) {
+	type quiet struct {
+		flying int
+		since  time.Duration
+	}
+	trees, system := map[int]*quiet{}, &quiet{}
+	limits := w.c.limits
+	for _, e := range w.events {
+		switch e.Kind {
+		case Opened:
+			trees[e.Tree] = &quiet{since: e.At}
+		case Sent:
+			tree := trees[e.Tree]
+			if limits.TreeIdle > 0 && tree.flying == 0 {
+				require.LessOrEqual(t, e.At-tree.since, limits.TreeIdle, "tree %d at %v", e.Tree, e.At)
+			}
+			if limits.SystemIdle > 0 && system.flying == 0 {
+				require.LessOrEqual(t, e.At-system.since, limits.SystemIdle, "at %v", e.At)
+			}
+			tree.flying++
+			system.flying++
+		case Returned:
+			for _, q := range []*quiet{trees[e.Tree], system} {
+				q.flying--
+				q.since = e.At
+			}
+		}
+	}
+}
+
+// What the oracle itself says of a tree that is worked out by hand.
+func TestTheOracle(t *testing.T) {
+	tree := root(0, 2, 3).child(0, 0, true, 4, 0, 0).child(0, 1, false, 1, 0).join(0, 1, 1).after(2, 0, 1, 1)
+	s := &scene{tree: tree, answers: map[Ref]answer{}, refused: map[Ref]bool{}}
+	for n := range tree.Sessions {
+		for k := range tree.Sessions[n].Turns {
+			s.answers[Ref{n, k}] = answer{takes: 5 * time.Second}
+		}
+	}
+	w := s.tell(time.Second, nil)
+	got := map[string]time.Duration{}
+	for r, at := range w.sent {
+		got[fmt.Sprintf("%d#%d", r.Session, r.Turn)] = at
+	}
+	second := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	require.Equal(t, map[string]time.Duration{
+		"0#0": second(1), "1#0": second(5), "1#1": second(10), "0#1": second(15), "2#0": second(21), "0#2": second(23),
+	}, got)
+	require.Nil(t, w.left)
+	require.Equal(t, second(28), w.end)
+	s.tree.after(1, 1, 0, 1)
+	w = s.tell(0, nil)
+	require.Equal(t, []Blocked{{Session: 0, Turn: 1, Branches: []int{0}}, {Session: 1, Turn: 1, After: []Ref{{0, 1}}}}, w.left)
+	require.Equal(t, second(9), w.end)
+}

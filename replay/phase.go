@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -160,8 +162,8 @@ func (p *phase) interrupt(now time.Duration) {
 
 // force gives up the requests that were cancelled and have not returned.
 func (p *phase) force(now time.Duration) {
-	for _, s := range p.flying {
-		o := p.stage.lost(s)
+	for _, id := range slices.Sorted(maps.Keys(p.flying)) {
+		o := p.stage.lost(p.flying[id])
 		p.over(&o, now)
 	}
 }
@@ -172,6 +174,7 @@ func (p *phase) take(e event, now time.Duration) {
 	case e.interrupt:
 		p.interrupt(now)
 	case e.token:
+		p.expire(now)
 		p.conductor.FirstToken(e.id, now)
 	default:
 		p.over(e.outcome, now)

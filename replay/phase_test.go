@@ -264,6 +264,16 @@ func TestPrefillSlotsAreReleasedByTheFirstToken(t *testing.T) {
 	}
 }
 
+// A first token that is noticed after the deadline sends nobody who waited for its slot.
+func TestFirstTokenAfterTheDeadline(t *testing.T) {
+	s, p := virtual(Options{Concurrency: 2, Duration: 10 * time.Second, Grace: time.Minute, Limits: Limits{Prefill: 1}}, time.Minute)
+	require.NoError(t, p.conductor.Start(0))
+	require.Len(t, s.sent, 1)
+	s.at = 11 * time.Second
+	p.take(event{token: true}, s.at)
+	require.Len(t, s.sent, 1)
+}
+
 func TestProgressIsTold(t *testing.T) {
 	var told []time.Duration
 	o := Options{Concurrency: 1, Duration: 4 * time.Second, Progress: func(r Progress) { told = append(told, r.Elapsed) }}

@@ -311,7 +311,7 @@ func (p *player) happened(e conductor.Event) {
 	case conductor.Skipped:
 		p.lanes[e.Lane].Skipped += e.Skipped.Seconds()
 	case conductor.Finished:
-		if p.lanes[e.Lane].Trees > 0 && p.lanes[e.Lane].Finished.IsMissing() {
+		if p.lanes[e.Lane].Finished.IsMissing() {
 			p.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
 		}
 	case conductor.Wedged:

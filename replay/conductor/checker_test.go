@@ -33,15 +33,17 @@ type checker struct {
 	found int // edges found done before it
 	steps int // taken before it
 	known int // sessions that were live when it began
+
+	worst int // entries for a unit of work, among more than sweepBelow sessions
 }
 
 // checked is what is known of an open tree.
 type checked struct {
 	tree     *Tree
 	start    *Start
-	sessions map[int]*checkedSession
-	over     map[int]bool // sessions that have been closed or will never be
-	spawned  map[int]int  // branches, by the call in which they were
+	sessions map[int]*checkedSession // that are live
+	over     map[int]bool            // that have been closed or will never be
+	spawned  map[int]int             // branches, by the call in which they were
 	flying   int
 	wedged   bool
 	skipped  time.Duration     // by its cap on idle time
@@ -112,6 +114,9 @@ func (k *checker) end() {
 	k.units += k.c.edges - k.found + k.c.steps - k.steps
 	if work, most := k.c.work+k.c.timers.work-k.work, k.most(n); work > most {
 		k.fail("INV-17: %d entries for %d units of work among %d sessions: at most %d", work, k.units, n, most)
+	}
+	if n > sweepBelow {
+		k.worst = max(k.worst, (k.c.work+k.c.timers.work-k.work)/(1+k.units))
 	}
 	if k.c.edges > k.edges {
 		k.fail("INV-17: %d edges were found done, the turns that came up have %d", k.c.edges, k.edges)
@@ -185,6 +190,7 @@ func (k *checker) event(e Event) {
 			k.fail("INV-14: tree %d: session %d is closed for reason %d, known: %v", e.Tree, e.Session, e.Why, s != nil)
 		}
 		t.over[e.Session] = true
+		delete(t.sessions, e.Session)
 	case Wedged:
 		t.wedged = true
 		if k.c.stopped || t.flying > 0 {
@@ -193,7 +199,7 @@ func (k *checker) event(e Event) {
 	case Drained, ReleasedTree:
 		for n := range t.tree.Sessions {
 			switch {
-			case t.sessions[n] != nil && !t.over[n]:
+			case t.sessions[n] != nil:
 				k.fail("INV-8: tree %d is over, session %d is not (%+v)", e.Tree, n, *t.sessions[n])
 			case e.Kind == Drained && !t.wedged && !t.gone(n):
 				k.fail("INV-20: tree %d is over, nobody says what became of session %d", e.Tree, n)
@@ -292,7 +298,7 @@ func (k *checker) spawned(e Event, t *checked) {
 // start state may say that a session waits for nobody but its deadline.
 func (k *checker) parked(e Event, t *checked) {
 	s := t.sessions[e.Session]
-	if s == nil || s.flying || s.next != e.Turn || t.over[e.Session] {
+	if s == nil || s.flying || s.next != e.Turn {
 		k.fail("INV-13: tree %d: session %d waits with turn %d, which is not its next", e.Tree, e.Session, e.Turn)
 		return
 	}
@@ -314,7 +320,7 @@ func (k *checker) parked(e Event, t *checked) {
 func (k *checker) send(e Event, t *checked) {
 	s := t.sessions[e.Session]
 	if s == nil {
-		k.fail("INV-2: tree %d: session %d sends turn %d and was never spawned", e.Tree, e.Session, e.Turn)
+		k.fail("INV-2: tree %d: session %d sends turn %d and is not live (over: %v)", e.Tree, e.Session, e.Turn, t.over[e.Session])
 		return
 	}
 	if k.c.stopped {
@@ -323,8 +329,8 @@ func (k *checker) send(e Event, t *checked) {
 	if s.flying {
 		k.fail("INV-1: tree %d, session %d: turn %d is sent beside turn %d", e.Tree, e.Session, e.Turn, s.next)
 	}
-	if t.over[e.Session] || e.Turn != s.next {
-		k.fail("INV-2: tree %d, session %d: turn %d is sent, next was %d (over: %v)", e.Tree, e.Session, e.Turn, s.next, t.over[e.Session])
+	if e.Turn != s.next {
+		k.fail("INV-2: tree %d, session %d: turn %d is sent, next was %d", e.Tree, e.Session, e.Turn, s.next)
 	}
 	if !s.flying {
 		t.flying++
@@ -419,15 +425,13 @@ func (k *checker) sweepTree(t *tree) {
 		k.fail("INV-16: tree %d is on lane %d, and is not open", t.ordinal, t.lane)
 		return
 	}
-	known := 0
 	for n := range seen.sessions {
-		known += count(!seen.over[n])
-		if !seen.over[n] && t.sessions[n] == nil {
+		if t.sessions[n] == nil {
 			k.fail("INV-20: tree %d: session %d is gone, and nobody said so", t.ordinal, n)
 		}
 	}
-	if known != len(t.alive) {
-		k.fail("INV-16: tree %d: %d sessions are alive, %d by the events", t.ordinal, len(t.alive), known)
+	if len(seen.sessions) != len(t.alive) {
+		k.fail("INV-16: tree %d: %d sessions are alive, %d by the events", t.ordinal, len(t.alive), len(seen.sessions))
 	}
 	timers := make(map[int]seenTimer, len(seen.timers))
 	for _, s := range t.timers.items {

@@ -220,9 +220,12 @@ func (c *Conductor) schedule(s *session, at time.Duration) {
 func (c *Conductor) spawn(s *session, at time.Duration, issue bool) (born []*session) {
 	t := s.tree
 	for _, n := range s.next().Spawns {
+		if issue && !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
+			continue
+		}
 		b := t.branch(n)
-		if b.spawned || issue && !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
-			continue // the first: it has a start state, or began at the issue
+		if b.spawned { // it has a start state, or began at the issue
+			continue
 		}
 		b.spawned = true
 		born = c.registerBranch(t, n, at, born)

@@ -86,8 +86,9 @@ func TestT12(t *testing.T) {
 	})
 }
 
-// TestT27: recorded order between sessions; the barrier by itself is in the vectors of barrier_log.
+// TestT27: recorded order between sessions.
 func TestT27(t *testing.T) {
+	vectorsOf(t, "barrier_log", "T-27", 9, playBarrier)
 	eventLogsOf(t, "T-27", 1)
 	t.Run("what is let go leaves in the order of names", func(t *testing.T) {
 		tree := root(0).child(0, 0, true, 0, 0).child(0, 0, true, 1, 0).child(0, 0, true, 2, 0).child(0, 0, true, 3, 0)
@@ -190,7 +191,25 @@ func TestT37(t *testing.T) {
 }
 
 // TestT41: a branch that had begun at t* is not spawned by the turn that would (H15).
-func TestT41(t *testing.T) { eventLogsOf(t, "T-41", 1) }
+func TestT41(t *testing.T) {
+	eventLogsOf(t, "T-41", 1)
+	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
+		t.Run("a nested chain that was over, "+name, func(t *testing.T) {
+			tree := root(0, 1).child(0, 0, false, 0, 0, 0, 0).child(1, 1, true, 0, 0).child(1, 1, false, 0, 0)
+			start := &Start{Over: []int{1, 0, 1, 0}, Live: []Live{{Session: 0, Turn: 1}, {Session: 1}}}
+			w := newWorld(1, &openings{lanes: []Opening{{Tree: tree, Start: start}}}, Limits{})
+			w.server = func(s Send) answer {
+				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 1 && s.Turn == 0]}
+			}
+			w.play()
+			require.Equal(t, map[Outcome]int{OK: 5, Overflow: 2}[outcome], len(w.sends))
+			for _, e := range w.events {
+				require.False(t, e.Session == 2, "%+v", e)
+			}
+			w.requireQuiet(t)
+		})
+	}
+}
 
 // TestT42: nobody waits for turns that never had a session (H16).
 func TestT42(t *testing.T) {

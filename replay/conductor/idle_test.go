@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestT25: the cap on idle time of the system; the plain cases are in the vectors of idle_system.
+// TestT25: the cap on idle time of the system.
 func TestT25(t *testing.T) {
+	vectorsOf(t, "idle_system", "T-25", 10, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
 	t.Run("one common amount", func(t *testing.T) {
 		w := newWorld(1, &openings{lanes: []Opening{sleepers(40e3, 41e3, 90e3)}}, limits)
@@ -46,8 +47,9 @@ func TestT25(t *testing.T) {
 	})
 }
 
-// TestT26: the cap on idle time of a tree; the plain cases are in the vectors of idle_tree.
+// TestT26: the cap on idle time of a tree.
 func TestT26(t *testing.T) {
+	vectorsOf(t, "idle_tree", "T-26", 5, playTreeIdle)
 	busy := func(Send) answer { return answer{takes: 50 * time.Second} }
 	w := newWorld(2, &openings{lanes: []Opening{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
 	w.server = busy
@@ -66,6 +68,7 @@ func TestT26(t *testing.T) {
 // TestT46: children that sleep and deadlines are timers like any other (H17).
 func TestT46(t *testing.T) {
 	eventLogsOf(t, "T-46", 4)
+	vectorsOf(t, "idle_system", "T-46", 3, playSystemIdle)
 	for cap, want := range map[time.Duration][]string{ // a deadline, its child's next turn, and a child
 		0:                {"0s 0#0", "1s 1#0", "42s 1#1", "51s 2#0", "1m11s 0#1"},
 		10 * time.Second: {"0s 0#0", "1s 1#0", "12s 1#1", "21s 2#0", "32s 0#1"},

@@ -15,6 +15,7 @@ import (
 
 // TestT01: every lane is at the admission hook at once, with a session of its own.
 func TestT01(t *testing.T) {
+	vectorsOf(t, "startup", "T-1", 1, playStartup)
 	eventTrace := func() (*Tree, *start.Trace) { // a root of four turns and a child, 10 s apart
 		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &start.Trace{
 			Sessions: []start.Session{{Starts: []float64{0, 10e3, 20e3, 30e3}, Parent: -1}, {Starts: []float64{25e3}, Depth: 1}},
@@ -82,6 +83,7 @@ func begin(s *start.Start, tree *Tree, anchor start.Anchor) *Start {
 // TestT02: two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and
 // all others have been started and go on.
 func TestT02(t *testing.T) {
+	vectorsOf(t, "startup", "T-2", 1, playStartup)
 	for name, root7 := range map[string]float64{"at the same place": 0, "the first lane last": 1e-9} {
 		t.Run(name, func(t *testing.T) {
 			source := &openings{}

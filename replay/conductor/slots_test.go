@@ -72,9 +72,10 @@ func TestT33(t *testing.T) {
 	})
 }
 
-// TestT52: a parent does not queue behind its children, and trees are served in the order of their oldest waiter; see also
-// the vectors of slot_order (H20).
+// TestT52: a parent does not queue behind its children, and trees are served in the order of their oldest waiter
+// (H20).
 func TestT52(t *testing.T) {
+	vectorsOf(t, "slot_order", "T-52", 2, playSlotOrder)
 	tree := root(0, 0.05).child(0, 0, false, 0, 0)
 	for range 7 {
 		tree.sibling(false, 0, 0)

@@ -284,11 +284,17 @@ func TestEventLogs(t *testing.T) {
 // eventLogsOf plays those vectors of the group that belong to a test of the catalogue, of which there are so many.
 func eventLogsOf(t *testing.T, test string, count int) {
 	t.Helper()
+	vectorsOf(t, "event_log", test, count, playVector)
+}
+
+// vectorsOf runs those vectors of a group that belong to a test of the catalogue, of which there are so many.
+func vectorsOf(t *testing.T, group, test string, count int, run func(t *testing.T, v vector)) {
+	t.Helper()
 	n := 0
-	for _, v := range vectors(t, "event_log") {
+	for _, v := range vectors(t, group) {
 		if v.Test == test {
 			n++
-			t.Run(v.Name, func(t *testing.T) { playVector(t, v) })
+			t.Run(v.Name, func(t *testing.T) { run(t, v) })
 		}
 	}
 	require.Equal(t, count, n)

@@ -39,7 +39,7 @@ type LaneReport struct {
 	StartSkipped float64 `json:"start_skipped"` // by how much its first request was brought forward
 	Skipped      float64 `json:"skipped"`       // time without a request that was skipped later
 	FirstRequest Number  `json:"first_request"` // null: it sent nothing
-	Finished     Number  `json:"finished"`      // no trace was left for it; null: it played to the end of the phase
+	Finished     Number  `json:"finished"`      // no trace was left for it, from the start for a lane too many; null: it played to the end of the phase
 	Requests     int     `json:"requests"`
 	Trees        int     `json:"trees"` // opened
 }

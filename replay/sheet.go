@@ -86,10 +86,12 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 	}
 	for n, b := range times.Branches {
 		s.branches = append(s.branches, b.ID)
-		s.tree.Branches[n] = conductor.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions}
+		branch := &s.tree.Branches[n]
+		*branch = conductor.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions}
 		s.start.Branches[n] = start.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions, Start: b.Start}
 		for _, k := range b.Sessions {
 			s.tree.Sessions[k].Branch = n
+			branch.OnIssue = branch.OnIssue || s.tree.Sessions[k].OnIssue
 		}
 		turns := s.tree.Sessions[0].Turns
 		if int(b.Spawn) < len(turns) {

@@ -162,7 +162,7 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 			{Depth: 1, Rank: 1, Branch: 1, Offset: 90 * ms, Turns: []conductor.Turn{}, Broken: true},
 			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.Ref{{Turn: 1}}}}},
 		},
-		Branches: []conductor.Branch{{Sessions: []int{1}}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
+		Branches: []conductor.Branch{{Sessions: []int{1}, OnIssue: true}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
 	}, got.tree)
 	require.Equal(t, []string{"t:spawn:z", "t:spawn:e", "t:flatspawn:0"}, got.branches)
 	require.Equal(t, []start.Branch{

@@ -220,7 +220,7 @@ func (c *Conductor) schedule(s *session, at time.Duration) {
 func (c *Conductor) spawn(s *session, at time.Duration, issue bool) (born []*session) {
 	t := s.tree
 	for _, n := range s.next().Spawns {
-		if issue && !slices.ContainsFunc(t.Branches[n].Sessions, func(k int) bool { return t.Sessions[k].OnIssue }) {
+		if issue && !t.Branches[n].OnIssue {
 			continue
 		}
 		b := t.branch(n)

@@ -114,6 +114,7 @@ func drawScene(number draws, takenUp bool) *scene {
 		begin := p[0] + float64(number("begin", early, 12))
 		child := Session{Branch: b, Depth: s.tree.Sessions[branch.Parent].Depth + 1, Rank: 100 - n, Broken: one("broken", 12)}
 		child.OnIssue = begin < p[1]
+		branch.OnIssue = branch.OnIssue || child.OnIssue
 		child.Offset = seconds(begin - p[1])
 		if child.OnIssue {
 			child.Offset = seconds(max(0, begin-p[0]))

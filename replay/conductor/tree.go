@@ -36,6 +36,7 @@ type Turn struct {
 type Branch struct {
 	Parent, Spawn int // session and turn that spawn it
 	Sessions      []int
+	OnIssue       bool // one of them counts from the issue of that turn: all are registered then
 }
 
 // Ref names a turn.
@@ -52,7 +53,7 @@ func (t *Tree) Check() error {
 			return fmt.Errorf("branch %d hangs on turn %d of session %d, which there is not", b, br.Spawn, br.Parent)
 		}
 		for _, n := range br.Sessions {
-			if n <= br.Parent || n >= len(t.Sessions) || seen[n] || t.Sessions[n].Branch != b {
+			if n <= br.Parent || n >= len(t.Sessions) || seen[n] || t.Sessions[n].Branch != b || t.Sessions[n].OnIssue && !br.OnIssue {
 				return fmt.Errorf("branch %d: session %d does not belong there", b, n)
 			}
 			seen[n] = true

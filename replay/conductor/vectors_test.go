@@ -164,6 +164,7 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 				at := len(s.names)
 				s.add(of, child, me, k)
 				s.tree.Sessions[at].Branch = n
+				s.tree.Branches[n].OnIssue = s.tree.Branches[n].OnIssue || s.tree.Sessions[at].OnIssue
 				s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)
 				s.start.Branches[n].Sessions = append(s.start.Branches[n].Sessions, at)
 			}

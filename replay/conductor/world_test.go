@@ -260,7 +260,7 @@ func (t *Tree) child(parent, turn int, onIssue bool, offset float64, delays ...f
 	t.Sessions = append(t.Sessions, Session{
 		Turns: turns(delays...), Branch: b, Depth: t.Sessions[parent].Depth + 1, Rank: n, OnIssue: onIssue, Offset: seconds(offset),
 	})
-	t.Branches = append(t.Branches, Branch{Parent: parent, Spawn: turn, Sessions: []int{n}})
+	t.Branches = append(t.Branches, Branch{Parent: parent, Spawn: turn, Sessions: []int{n}, OnIssue: onIssue})
 	spawns := &t.Sessions[parent].Turns[turn].Spawns
 	*spawns = append(*spawns, b)
 	return t
@@ -273,6 +273,7 @@ func (t *Tree) sibling(onIssue bool, offset float64, delays ...float64) *Tree {
 		Turns: turns(delays...), Branch: b, Depth: t.Sessions[n-1].Depth, Rank: n, OnIssue: onIssue, Offset: seconds(offset),
 	})
 	t.Branches[b].Sessions = append(t.Branches[b].Sessions, n)
+	t.Branches[b].OnIssue = t.Branches[b].OnIssue || onIssue
 	return t
 }
 

@@ -50,6 +50,18 @@ func (h *heap[T]) remove(at int) T {
 // fix puts the item at a place where it belongs after its rank has changed.
 func (h *heap[T]) fix(at int) { h.settle(h.items[at], at) }
 
+// keep puts an item that stands at a place, or at -1, where it belongs, or takes it out.
+func (h *heap[T]) keep(item T, at int, in bool) {
+	switch {
+	case in && at < 0:
+		h.push(item)
+	case in:
+		h.fix(at)
+	case at >= 0:
+		h.remove(at)
+	}
+}
+
 func (h *heap[T]) settle(item T, at int) {
 	if at > 0 && h.less(item, h.items[(at-1)/2]) {
 		h.up(item, at)

@@ -61,18 +61,7 @@ func (q *slots) leave(s *session) {
 	q.placed(s.tree)
 }
 
-func (q *slots) placed(t *tree) {
-	switch {
-	case t.queue.len() == 0:
-		if t.turn >= 0 {
-			q.trees.remove(t.turn)
-		}
-	case t.turn < 0:
-		q.trees.push(t)
-	default:
-		q.trees.fix(t.turn)
-	}
-}
+func (q *slots) placed(t *tree) { q.trees.keep(t, t.turn, t.queue.len() > 0) }
 
 // grant takes the next session out of the queue and gives it a slot; nil when there is none, of either.
 func (q *slots) grant() *session {

@@ -71,18 +71,7 @@ func (q *timers) stop(s *session) {
 }
 
 // placed puts a tree where its earliest timer belongs.
-func (q *timers) placed(t *tree) {
-	switch {
-	case t.timers.len() == 0:
-		if t.place >= 0 {
-			q.trees.remove(t.place)
-		}
-	case t.place < 0:
-		q.trees.push(t)
-	default:
-		q.trees.fix(t.place)
-	}
-}
+func (q *timers) placed(t *tree) { q.trees.keep(t, t.place, t.timers.len() > 0) }
 
 // next returns the session whose timer fires first, nil when there is none.
 func (q *timers) next() *session {

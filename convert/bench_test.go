@@ -38,7 +38,7 @@ func benchInput(b *testing.B) string {
 func benchRows(b *testing.B) (rows [][]byte, size int64) {
 	s, err := hfsource.Resolve(b.Context(), []string{benchInput(b)}, hfsource.Options{})
 	require.NoError(b, err)
-	require.NoError(b, s.Rows(b.Context(), nil, func(r hfsource.Row) error {
+	require.NoError(b, s.Rows(b.Context(), nil, nil, func(r hfsource.Row) error {
 		rows = append(rows, bytes.Clone(r.Data))
 		size += int64(len(r.Data))
 		r.Free()
@@ -140,7 +140,7 @@ func scanAll(ctx context.Context, o Options) error {
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
-	err = s.Rows(ctx, nil, func(r hfsource.Row) error {
+	err = s.Rows(ctx, nil, nil, func(r hfsource.Row) error {
 		group.SubmitErr(func() error {
 			defer r.Free()
 			_, err := weka.Scan(r.Data, o.Rules)
@@ -208,7 +208,7 @@ func BenchmarkRows(b *testing.B) {
 				require.NoError(b, f.Close())
 				bare += time.Since(begin)
 				begin = time.Now()
-				require.NoError(b, s.RowsOf(b.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
+				require.NoError(b, s.Rows(b.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
 					r.Free()
 					return r.Err
 				}))

@@ -252,14 +252,13 @@ func (c *conversion) sound(m *manifest.Manifest) error {
 		if err != nil {
 			return err
 		}
+		named := slices.Clone(facts.Unsummed)
 		for _, s := range facts.Skipped {
-			if s.File > len(c.snapshot.Files) {
-				return fmt.Errorf("%s: %w: a trace was skipped in file %d of %d", path, manifest.ErrDamaged, s.File, len(c.snapshot.Files))
-			}
+			named = append(named, s.File)
 		}
-		for _, n := range facts.Unsummed {
+		for _, n := range named {
 			if n > len(c.snapshot.Files) {
-				return fmt.Errorf("%s: %w: file %d of %d has no checksums", path, manifest.ErrDamaged, n, len(c.snapshot.Files))
+				return fmt.Errorf("%s: %w: it names file %d of %d", path, manifest.ErrDamaged, n, len(c.snapshot.Files))
 			}
 		}
 	case mmapcache.ArenasKind:
@@ -412,7 +411,7 @@ func (c *conversion) structure(ctx context.Context) error {
 	}
 	c.locate(&c.result.Facts)
 	for _, n := range c.result.Facts.Unsummed {
-		if f := c.snapshot.Files[n-1]; !strings.HasPrefix(f.Path, "hf://") { // those are held to the hub's digest
+		if f := &c.snapshot.Files[n-1]; !f.Published() {
 			c.o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
 	}

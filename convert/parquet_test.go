@@ -309,7 +309,7 @@ func readRows(t testing.TB, data []byte, each func(hfsource.Row)) *hfsource.Snap
 	s, err := hfsource.Resolve(t.Context(), []string{write(t, "in.parquet", data)}, hfsource.Options{})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.RowsOf(t.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
+	require.NoError(t, s.Rows(t.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
 		each(r)
 		r.Free()
 		return nil
@@ -436,6 +436,16 @@ func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 		require.Len(t, warned, 2, "a hit is of the same file")
 		require.Equal(t, warned[0], warned[1])
 	}
+
+	t.Chdir(t.TempDir()) // a file on disk that is called like one of the hub
+	const in = "hf://datasets/o/n/x.parquet"
+	require.NoError(t, os.MkdirAll(filepath.Dir(in), 0o777))
+	require.NoError(t, os.WriteFile(in, arrowParquet(t, rows, 5), 0o666))
+	o := options(t, in)
+	warned := 0
+	o.Warn = func(string, ...any) { warned++ }
+	o.convert(t)
+	require.Equal(t, 1, warned)
 }
 
 // What is wrong with a row is said with the row and the field, and may be skipped; what is wrong with a file, with the
@@ -454,7 +464,7 @@ func TestInvalidParquet(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Skipped, 2)
 	require.Equal(t, in+":5", r.Facts.Skipped[1].Where)
-	require.Contains(t, r.Facts.Skipped[1].Why, "the first is line 4 of file 1")
+	require.Contains(t, r.Facts.Skipped[1].Why, "the first is row 4 of file 1")
 
 	whole := libraryParquet(t, rows)
 	cut := write(t, "cut.parquet", whole[:len(whole)-100])

@@ -35,7 +35,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		})
 	}
 	files := &mooncakeFiles{rules: o.Rules, submit: submit}
-	err := snapshot.RowsOf(ctx, weka.Columns(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
+	err := snapshot.Rows(ctx, weka.Columns(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
 		if !files.take(row) {
 			submit(func() planned { return planRow(row, o.Rules) })
 		}
@@ -59,6 +59,9 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 			what = snapshot.Files[0].Path
 		}
 		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, len(m.facts.Skipped))
+		if m.first.err != nil {
+			err = fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, len(m.facts.Skipped), m.first.where, m.first.err)
+		}
 	}
 	m.finish(o.Rules)
 	return m.structure, m.facts, err
@@ -68,13 +71,18 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 type place struct {
 	file int // from 0
 	line int // or row; 0 where the file is one value
+	row  bool
 }
 
 func (p place) String() string {
 	if p.line == 0 {
 		return fmt.Sprintf("file %d of the input", p.file+1)
 	}
-	return fmt.Sprintf("line %d of file %d of the input", p.line, p.file+1)
+	unit := "line"
+	if p.row {
+		unit = "row"
+	}
+	return fmt.Sprintf("%s %d of file %d of the input", unit, p.line, p.file+1)
 }
 
 // planned is the outcome of one row.
@@ -89,7 +97,7 @@ type planned struct {
 
 func planRow(row hfsource.Row, rules weka.Rules) planned {
 	defer row.Free()
-	p := planned{where: row.Where(), place: place{row.Number, row.Line}, end: row.Err}
+	p := planned{where: row.Where(), place: place{row.Number, row.Line, row.Columns != nil}, end: row.Err}
 	if p.end != nil {
 		return p
 	}
@@ -139,7 +147,7 @@ func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	}
 	defer row.Free()
 	if err := f.open.Add(row.Data); err != nil {
-		p := planned{where: row.Where(), place: place{row.Number, row.Line}, err: err}
+		p := planned{where: row.Where(), place: place{file: row.Number, line: row.Line}, err: err}
 		f.submit(func() planned { return p })
 	}
 	return true
@@ -164,6 +172,7 @@ type merger struct {
 	waiting   map[int]planned
 	seen      map[string]place // by trace id
 	skip      bool
+	first     planned // of those that are skipped
 	failed    context.CancelCauseFunc
 	done      bool
 	structure *mmapcache.Structure
@@ -205,6 +214,9 @@ func (m *merger) take(p planned) error {
 	if p.err != nil {
 		if !m.skip {
 			return &InvalidError{p.where, p.err}
+		}
+		if m.first.err == nil {
+			m.first = p
 		}
 		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: p.err.Error()})
 		return nil

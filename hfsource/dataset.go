@@ -68,3 +68,6 @@ func (f *File) hasChanged() error {
 	}
 	return fmt.Errorf("input %s: %w", f.Path, why)
 }
+
+// Published reports whether the file is one of the hub, and held to the digest that the hub names.
+func (f *File) Published() bool { return f.changed != nil }

@@ -46,7 +46,7 @@ func TestDatasetsOfTheHub(t *testing.T) {
 				assert.Equal(t, Form{Lines: true}, f.Form)
 			}
 			var rows []string
-			require.NoError(t, s.Rows(t.Context(), nil, func(r Row) error {
+			require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error {
 				rows = append(rows, string(r.Data))
 				r.Free()
 				return nil
@@ -74,7 +74,7 @@ func TestDamagedCopyOfTheHub(t *testing.T) {
 			rows := func() error {
 				s, err := Resolve(t.Context(), []string{input}, o)
 				require.NoError(t, err)
-				err = s.Rows(t.Context(), nil, func(r Row) error { r.Free(); return nil })
+				err = s.Rows(t.Context(), nil, nil, func(r Row) error { r.Free(); return nil })
 				return errors.Join(err, s.Close())
 			}
 			require.NoError(t, rows())

@@ -34,7 +34,7 @@ func packed(t testing.TB, n int, options ...parquet.WriterOption) []byte {
 
 // numbers reads the column n of all rows; an error in the place of a row is -1.
 func numbers(ctx context.Context, s *Snapshot) (list []int64, where []string, err error) {
-	err = s.RowsOf(ctx, []string{"n", "list[]"}, nil, func(r Row) error {
+	err = s.Rows(ctx, []string{"n", "list[]"}, nil, func(r Row) error {
 		defer r.Free()
 		where = append(where, r.Where())
 		if r.Err != nil {
@@ -62,7 +62,7 @@ func TestParquetRows(t *testing.T) {
 	}
 	assert.False(t, s.Files[0].Unsummed)
 	n := 0
-	require.NoError(t, s.Rows(t.Context(), nil, func(r Row) error { // nobody asks for columns
+	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error { // nobody asks for columns
 		n++
 		assert.Empty(t, r.Columns.Wanted)
 		require.Len(t, r.Columns.Others, 2)
@@ -108,7 +108,7 @@ func TestChangedParquetEndsIt(t *testing.T) {
 	path := write(t, "in.parquet", good) // after the last row was read
 	s := resolve(t, Options{}, path)
 	n := 0
-	err := s.Rows(t.Context(), nil, func(r Row) error {
+	err := s.Rows(t.Context(), nil, nil, func(r Row) error {
 		r.Free()
 		if n++; n == 20 {
 			return os.WriteFile(path, other, 0o666)
@@ -147,13 +147,13 @@ func (b brokenAt) ReadAt(p []byte, at int64) (int, error) {
 func TestParquetStopsWithCallerAndContext(t *testing.T) {
 	s := resolve(t, Options{}, write(t, "in.parquet", packed(t, 20)))
 	enough := errors.New("enough")
-	err := s.Rows(t.Context(), nil, func(r Row) error {
+	err := s.Rows(t.Context(), nil, nil, func(r Row) error {
 		r.Free()
 		return enough
 	})
 	assert.Equal(t, enough, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	err = s.Rows(ctx, nil, func(r Row) error {
+	err = s.Rows(ctx, nil, nil, func(r Row) error {
 		r.Free()
 		cancel()
 		return nil
@@ -165,7 +165,7 @@ func TestProgressOfParquetAddsUp(t *testing.T) {
 	s := resolve(t, Options{}, write(t, "in.parquet", packed(t, 100)))
 	var done int64
 	calls := 0
-	require.NoError(t, s.Rows(t.Context(), func(n int64) { done, calls = done+n, calls+1 }, func(r Row) error {
+	require.NoError(t, s.Rows(t.Context(), nil, func(n int64) { done, calls = done+n, calls+1 }, func(r Row) error {
 		r.Free()
 		return nil
 	}))

@@ -18,8 +18,8 @@ import (
 	"github.com/agentx/agentx/hfsource/parquet"
 )
 
-// MaxRow bounds one row, in bytes: a larger one is an error before it is memory.
-const MaxRow = 256 << 20
+// maxRow bounds one row, in bytes, be it text or columns: a larger one is an error before it is memory.
+const maxRow = parquet.MaxRow
 
 // maxWindow bounds the memory that a zstd file may ask for, in bytes: what `zstd --long` writes by default.
 const maxWindow = 1 << 27
@@ -82,9 +82,14 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 // Try says what to do about it.
 func (e *UnreadableError) Try() string {
 	var form *parquet.Unsupported
+	var other *mistaken
 	switch {
 	case errors.As(e.Err, &form):
 		return form.Try
+	case errors.As(e.Err, &other) && e.published:
+		return "agentx fetch with --dest DIR, and there " + other.try(e.File)
+	case errors.As(e.Err, &other):
+		return other.try(e.File)
 	case errors.Is(e.Err, errLongRow) && e.Unit == "":
 		return "write it as JSON lines, a trace a line"
 	case errors.Is(e.Err, errLongRow):
@@ -94,12 +99,15 @@ func (e *UnreadableError) Try() string {
 	case e.published:
 		return "another revision or file of the dataset: this one lies on the hub as it is"
 	}
+	if e.From > 0 && (errors.Is(e.Err, errCut) || errors.Is(e.Err, errZeros)) {
+		return fmt.Sprintf("fetch or copy the file again; head -n %d is what is whole of it", e.From-1)
+	}
 	return "fetch or copy the file again: it is damaged or cut off, or not what its name says"
 }
 
 // unreadable is the row about a file that cannot be read behind the row or line before, which is 0 where there was none.
 func (f *File) unreadable(number, before int, unit string, err error) Row {
-	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, published: f.changed != nil}
+	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, published: f.Published()}
 	if before > 0 {
 		e.From = before + 1
 	}
@@ -110,18 +118,14 @@ func (f *File) unreadable(number, before int, unit string, err error) Row {
 // of the digest.
 var ErrChanged = errors.New("the file has changed while it was being read: convert it again")
 
-// Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed
-// over. A file that cannot be read to its end, whatever its bytes are, gives a row with Err, and the next file follows. A file that cannot be read, or
-// has changed since it was resolved, ends it all: what it gave is not to be used.
-// progress is called with bytes of the files as they lie; it may be nil. Rows of Parquet files have no column but for
-// the presence of what they hold: RowsOf names columns.
-func (s *Snapshot) Rows(ctx context.Context, progress func(int64), yield func(Row) error) error {
-	return s.RowsOf(ctx, nil, progress, yield)
-}
-
-// RowsOf is Rows, with the columns that rows of Parquet files are to have, as paths of package column: Row.Columns.Wanted
-// is in their order.
-func (s *Snapshot) RowsOf(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
+// Rows calls yield for every row of every file, in order; yield owns the row and frees it. Blank lines are passed over.
+// columns are those that rows of Parquet files are to have, as paths of package column: Row.Columns.Wanted is in their
+// order. progress is called with bytes of the files as they lie; it may be nil.
+//
+// A file whose bytes are not what its form wants gives, behind the rows before the damage, one with Err, and the next file
+// follows. A file that the system does not let us read, or that has changed since it was resolved, ends it all with an
+// error: what it gave is not to be used.
+func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
 	for k := range s.Files {
 		f := &s.Files[k]
 		read := f.rows
@@ -193,23 +197,47 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 // split yields the rows of one file. It returns the line at which it stopped, 0 for a text that is one value. Nothing
 // reads from raw afterwards.
 func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int, err error) {
-	text, done, err := decompress(raw, f.Form.Compression)
+	packed := bufio.NewReaderSize(raw, 64<<10)
+	if err := checkStart(packed, f.Form.Compression); err != nil {
+		return 0, err
+	}
+	text, done, err := decompress(packed, f.Form.Compression)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
 	r := bufio.NewReaderSize(text, 1<<20)
+	if err := checkText(r); err != nil {
+		return 0, err
+	}
+	first := f.Form.Lines
 	for {
 		if f.Form.Lines {
 			line++
 		}
 		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte)}
 		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines)
-		if err != nil && err != io.EOF {
-			row.Free()
-			return line, err
+		blank := f.Form.Lines && len(bytes.TrimSpace(row.Data)) == 0
+		var bad error
+		switch {
+		case err == errLongRow && row.Data[len(row.Data)-1] == 0:
+			bad = errZeros
+		case err != nil && err != io.EOF:
+			bad = err
+		case err == io.EOF:
+			bad = checkEnd(row.Data, f.Form.Lines)
+		case first && !blank:
+			first = false
+			if bad = checkFirst(row.Data, r); bad != nil {
+				row.Free()
+				return 0, bad
+			}
 		}
-		if f.Form.Lines && len(bytes.TrimSpace(row.Data)) == 0 {
+		if bad != nil {
+			row.Free()
+			return line, bad
+		}
+		if blank {
 			row.Free()
 		} else if yieldErr := yield(row); yieldErr != nil {
 			return line, yieldError{yieldErr}
@@ -220,7 +248,7 @@ func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int,
 	}
 }
 
-var errLongRow = fmt.Errorf("a row of more than %d bytes", MaxRow)
+var errLongRow = fmt.Errorf("a row of more than %d bytes", maxRow)
 
 // readRow appends the next line, without its newline, or all that is left, to buf. The last row comes with io.EOF.
 func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
@@ -238,7 +266,7 @@ func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
 				}
 			}
 		}
-		if len(buf)+len(part) > MaxRow {
+		if len(buf)+len(part) > maxRow {
 			return buf, errLongRow
 		}
 		buf = append(buf, part...)

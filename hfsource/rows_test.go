@@ -76,7 +76,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	var kept []Row
 	var seen []string
 	n := 0
-	require.NoError(t, s.Rows(t.Context(), nil, func(r Row) error {
+	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error {
 		seen = append(seen, string(r.Data))
 		if n++; n%2 == 0 {
 			r.Free()
@@ -200,7 +200,7 @@ func TestErrorOfTheCallerEndsIt(t *testing.T) {
 		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))
 		enough := errors.New("enough")
 		n := 0
-		err := s.Rows(t.Context(), nil, func(r Row) error {
+		err := s.Rows(t.Context(), nil, nil, func(r Row) error {
 			r.Free()
 			if n++; n == 3 {
 				return enough
@@ -216,7 +216,7 @@ func TestRowsStopWithTheirContext(t *testing.T) {
 	for suffix, pack := range forms {
 		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.Rows(ctx, nil, func(r Row) error {
+		err := s.Rows(ctx, nil, nil, func(r Row) error {
 			cancel()
 			r.Free()
 			return nil
@@ -232,7 +232,7 @@ func TestProgressOfReadingAddsUp(t *testing.T) {
 	}
 	s := resolve(t, Options{}, inputs...)
 	var done int64
-	require.NoError(t, s.Rows(t.Context(), func(n int64) { done += n }, func(r Row) error {
+	require.NoError(t, s.Rows(t.Context(), nil, func(n int64) { done += n }, func(r Row) error {
 		r.Free()
 		return nil
 	}))
@@ -262,7 +262,7 @@ func TestUnreadableFilesSayFromWhereAndWhatToDo(t *testing.T) {
 		path := write(t, c.file, c.data)
 		var last error
 		n := 0
-		require.NoError(t, resolve(t, Options{}, path).Rows(t.Context(), nil, func(r Row) error {
+		require.NoError(t, resolve(t, Options{}, path).Rows(t.Context(), nil, nil, func(r Row) error {
 			defer r.Free()
 			require.NoError(t, last, "%s: a row behind it", name)
 			n, last = n+1, r.Err
@@ -289,7 +289,7 @@ func TestLongRows(t *testing.T) {
 		row := f.unreadable(0, 1, unit, errLongRow)
 		assert.Contains(t, row.Err.(*UnreadableError).Try(), want)
 	}
-	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, MaxRow), true)
+	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true)
 	assert.Equal(t, errLongRow, err)
 }
 

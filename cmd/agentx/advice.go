@@ -4,12 +4,17 @@ import (
 	"errors"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 )
 
 // adviseConvert adds what to try to an error of a conversion.
 func adviseConvert(err error) error {
+	var fault *weka.Error
+	if errors.As(err, &fault) && fault.Try != "" {
+		return tryError{err, fault.Try}
+	}
 	var invalid *convert.InvalidError
 	if errors.As(err, &invalid) {
 		return tryError{err, "--skip-invalid leaves such traces out and lists them"}

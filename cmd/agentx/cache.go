@@ -125,7 +125,16 @@ func newCacheInfo() *cobra.Command {
 			}
 			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.Used), pin, cmp.Or(info.InUse, "-"))
 			for _, d := range info.Directories {
-				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytesText(d.Manifest.Size()), len(d.Manifest.Files))
+				size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
+				if d.Manifest.Kind == mmapcache.DatasetKind { // which has none of its own
+					whose = ", those of its parts"
+					for _, part := range info.Directories {
+						if part.Manifest.Kind != mmapcache.DatasetKind {
+							size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
+						}
+					}
+				}
+				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytesText(size), files, whose)
 				if p := d.Provenance; p != nil {
 					fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
 					for k, s := range p.Sources {

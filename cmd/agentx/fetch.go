@@ -60,14 +60,16 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			if err != nil {
 				root = "" // the hub's own cache may do
 			}
-			s, err := hub.Fetch(cmd.Context(), ref, hubOptions(p, root, w))
+			o := hubOptions(p, root, w)
+			o.Dest = dest
+			s, err := hub.Fetch(cmd.Context(), ref, o)
 			if err != nil {
 				return adviseHub(err)
 			}
 			defer s.Close()
 			var laid []string
 			if dest != "" {
-				if laid, err = s.LayOut(dest); err != nil {
+				if laid, err = s.LayOut(cmd.Context(), dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
 					return fmt.Errorf("--dest: %w", err)
 				}
 			}
@@ -75,7 +77,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the datasets with short names")
-	cmd.Flags().StringVar(&dest, "dest", "", "also copy the files below this directory, under their paths")
+	cmd.Flags().StringVar(&dest, "dest", "", "also copy the files below this directory, under their paths; another file of such a name there is replaced")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	wait.register(cmd)
 	return cmd

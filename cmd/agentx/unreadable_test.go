@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,12 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 	}{
 		"cut.jsonl.gz":      {gz.Bytes()[:gz.Len()-gz.Len()/4], `PATH: from line [0-9]+ on it cannot be read: unexpected EOF`, "fetch or copy the file again"},
 		"cut.jsonl.zst":     {zst[:len(zst)/2], `PATH: (from line [0-9]+ on )?it cannot be read: unexpected EOF`, "fetch or copy the file again"},
+		"cut.jsonl":         {demo.JSONL()[:len(demo.JSONL())/2], `PATH: from line [0-9]+ on it cannot be read: cut off: the last line ends inside a JSON value`, "fetch or copy the file again; head -n [0-9]+ is what is whole of it"},
+		"zeros.jsonl":       {append(bytes.Clone(demo.JSONL()), make([]byte, 4096)...), `PATH: from line [0-9]+ on it cannot be read: cut off: it ends in bytes of zero`, "fetch or copy the file again"},
+		"table.jsonl":       {whole, `PATH: it cannot be read: its content is Parquet, not what its name says`, "rename it to table.parquet"},
+		"packed.jsonl":      {zst, `PATH: it cannot be read: its content is zstd, not what its name says`, "rename it to packed.jsonl.zst"},
+		"pretty.jsonl":      {[]byte("{\n  \"id\": \"a\",\n  \"models\": []\n}\n"), `PATH: it cannot be read: it holds a JSON value over many lines, not one a line`, "rename it to pretty.json"},
+		"mark.jsonl":        {append([]byte("\ufeff"), demo.JSONL()...), `PATH: it cannot be read: it begins with a byte-order mark`, "tail -c"},
 		"no.jsonl.gz":       {[]byte("{}\n"), `PATH: it cannot be read: `, "fetch or copy the file again"},
 		"cut.parquet":       {whole[:len(whole)/2], `PATH: it cannot be read: not Parquet, or cut off: `, "fetch or copy the file again"},
 		"encrypted.parquet": {[]byte("PARExxxxxxxx\x04\x00\x00\x00PARE"), `PATH: it cannot be read: it is encrypted: not read`, "without encryption"},
@@ -62,9 +69,13 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 				if strings.HasSuffix(name, ".jsonl.gz") && flags == nil && len(c.data) > 10 {
 					continue // a second trace of an id comes before the cut
 				}
+				inputs := []string{"demo", path}
+				if (name == "cut.jsonl" || name == "zeros.jsonl") && flags == nil {
+					inputs = inputs[1:] // the same
+				}
 				var out, problems strings.Builder
 				cache := t.TempDir()
-				assert.Equal(t, exitFailed, run(append([]string{"convert", "demo", path, "--quiet", "--cache", cache}, flags...), nil, &out, &problems))
+				assert.Equal(t, exitFailed, run(slices.Concat([]string{"convert", "--quiet", "--cache", cache}, inputs, flags), nil, &out, &problems))
 				assert.Empty(t, out.String())
 				assert.Regexp(t, `^agentx: `+strings.ReplaceAll(c.want, "PATH", regexp.QuoteMeta(path))+`.*\ntry: .*`+c.try, problems.String())
 				assert.NotContains(t, problems.String(), "--skip-invalid")
@@ -72,4 +83,56 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is wrong with every trace of a file is not answered with leaving them out.
+func TestFilesOfAnotherFormGetFittingAdvice(t *testing.T) {
+	type timed struct {
+		ID        string   `parquet:"id"`
+		Models    []string `parquet:"models,list"`
+		BlockSize string   `parquet:"block_size"`
+		Requests  []struct {
+			T int64 `parquet:"t"`
+		} `parquet:"requests,list"`
+	}
+	type mooncake struct {
+		Timestamp int64   `parquet:"timestamp"`
+		Input     int64   `parquet:"input_length"`
+		Output    int64   `parquet:"output_length"`
+		HashIDs   []int64 `parquet:"hash_ids,list"`
+	}
+	nulls := strings.Replace(string(demo.JSONL()), `"requests":[`, `"tool_tokens":null,"requests":[`, -1)
+	require.NotEqual(t, string(demo.JSONL()), nulls)
+	for name, c := range map[string]struct {
+		data      []byte
+		want, try string
+	}{
+		"types.parquet":    {written(t, timed{ID: "a", Models: []string{"m"}, BlockSize: "64"}), `block_size: want number, found BYTE_ARRAY`, "write the column block_size again as plain numbers"},
+		"mooncake.parquet": {written(t, mooncake{1, 2, 3, []int64{4}}), `these look like Mooncake rows`, "write the rows as JSON lines"},
+		"table.parquet":    {table(t, 3, &parquet.Snappy), `"models" is missing`, "another file: a trace has"},
+		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of a .jsonl file"},
+		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `"id" is missing`, "another file: a trace has"},
+		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "leave keys without a value out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			require.NoError(t, os.WriteFile(path, c.data, 0o666))
+			for _, flags := range [][]string{nil, {"--skip-invalid"}} {
+				var out, problems strings.Builder
+				assert.Equal(t, exitFailed, run(append([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, flags...), nil, &out, &problems))
+				assert.Regexp(t, `^agentx: .*`+regexp.QuoteMeta(path)+`.*`+c.want+`.*\ntry: `+c.try, problems.String())
+				assert.NotContains(t, problems.String(), "--skip-invalid")
+			}
+		})
+	}
+}
+
+// written is one row as Parquet.
+func written[T any](t *testing.T, row T) []byte {
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[T](&out)
+	_, err := w.Write([]T{row})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
 }

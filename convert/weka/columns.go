@@ -141,6 +141,7 @@ func (s *columnScanner) trace() {
 		for _, name := range unknown {
 			if name == "hash_ids" {
 				s.err.Why += ": these look like Mooncake rows, which are read from JSON lines only"
+				s.err.Try = "write the rows as JSON lines"
 			}
 		}
 	}
@@ -259,7 +260,13 @@ func (s *columnScanner) value(e *element, k key, c *column.Column, slot int, ins
 
 func (s *columnScanner) wrong(want string, c *column.Column) {
 	s.fail(WrongType, "want %s, found %s", want, c.Type)
+	if s.err.Try = "write the column " + c.Path + " again as " + columnKinds[want]; want == "number" {
+		s.err.Try += ", times in seconds"
+	}
 }
+
+// columnKinds says for what a column is to hold what it has to be.
+var columnKinds = map[string]string{"number": "plain numbers", "string": "strings", "array": "a list", "object": "a record"}
 
 func (s *columnScanner) text(c *column.Column, slot int) string {
 	if c.Kind != column.Text {

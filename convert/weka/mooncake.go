@@ -153,6 +153,7 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 			default:
 				if variant, ok := mooncakeVariants[name]; ok {
 					s.fail(UnknownKey, "this is %s, which is not built: only plain Mooncake rows are", variant)
+					s.err.Try = tryPlain
 					return
 				}
 				if s.skip(); s.err == nil && !mooncakeLater[name] {

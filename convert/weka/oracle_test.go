@@ -120,8 +120,9 @@ func need(ok bool, why string) {
 }
 
 func (o oracle) known(m map[string]any, keys ...string) {
-	for key := range m {
-		if !slices.Contains(keys, key) {
+	for key, v := range m {
+		foreign := m["type"] != nil && slices.Contains(append(slices.Clone(requestNames), markerNames...), key)
+		if !slices.Contains(keys, key) && (o.strict || v != nil || !foreign) {
 			need(!o.strict, "unknown "+key)
 			o.unknown[key]++
 		}
@@ -199,6 +200,12 @@ func (o oracle) declared(m map[string]any) (tool, system int64) {
 	return tool, system
 }
 
+// The keys of both types: of another's, null is as good as nothing.
+var (
+	requestNames = []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time", "ttft"}
+	markerNames  = []string{"t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
+)
+
 func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 	kind := as[string](m["type"])
 	e.T = timeOf(m["t"])
@@ -207,7 +214,7 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 		return o.marker(m, e)
 	}
 	e.Type = kind
-	keys := []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time"}
+	keys := slices.DeleteFunc(slices.Clone(requestNames), func(name string) bool { return name == "ttft" })
 	switch kind {
 	case "n":
 	case "s":
@@ -265,7 +272,7 @@ func (o oracle) either(m map[string]any, short, long string) int64 {
 }
 
 func (o oracle) marker(m map[string]any, e plainEntry) plainEntry {
-	o.known(m, "t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens")
+	o.known(m, markerNames...)
 	e.Type, e.Agent = "subagent", as[string](m["agent_id"])
 	for _, key := range []string{"subagent_type", "status"} {
 		if v := m[key]; v != nil || o.strict {

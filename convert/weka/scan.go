@@ -389,6 +389,14 @@ func (s *scanner) want(kind string) bool {
 		return false
 	}
 	s.fail(WrongType, "want %s, found %s", kind, clip(s.b[start:s.i]))
+	switch {
+	case len(s.path) == 0 && got == "array":
+		s.err.Try = tryLines
+	case len(s.path) == 0:
+		s.err.Try = tryForm
+	case got == "null" && s.path[len(s.path)-1].name != "":
+		s.err.Try = tryNull
+	}
 	return false
 }
 
@@ -595,8 +603,10 @@ func (s *scanner) trace() {
 
 // complete refuses a trace that lacks what it has to have.
 func (s *scanner) complete(id, models, blockSize, scope, requests bool) {
+	if s.err != nil {
+		return
+	}
 	switch {
-	case s.err != nil:
 	case !id:
 		s.missing("id")
 	case !models:
@@ -607,6 +617,9 @@ func (s *scanner) complete(id, models, blockSize, scope, requests bool) {
 		s.missing("hash_id_scope")
 	case !requests:
 		s.missing("requests")
+	}
+	if (!id || !models) && !blockSize && !requests {
+		s.err.Try = tryForm
 	}
 }
 
@@ -620,6 +633,7 @@ func (s *scanner) blockSize(v int64) {
 func (s *scanner) end() {
 	if s.err == nil && (s.space() != 0 || s.i < len(s.b)) {
 		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.i)
+		s.err.Try = tryLines
 	}
 }
 
@@ -636,6 +650,7 @@ func (s *scanner) declared(v int64) int64 {
 func (s *scanner) scope() {
 	if s.kind() == "null" {
 		s.fail(BadScope, "hash_id_scope null: want \"local\" or \"global\"")
+		s.err.Try = tryNull
 		return
 	}
 	s.scopeOf(s.wantText())
@@ -735,6 +750,7 @@ type element struct {
 	inLong, outLong int64
 	model           string
 	seen            keys
+	null            keys           // given as null
 	bad             map[key]*Error // values that do not fit their key; nil while there is none
 	unknown         []string       // names that no schema has
 	before          *notes         // what was known before its own requests were read
@@ -785,7 +801,11 @@ func (s *scanner) member(e *element, name string, inside bool) {
 		e.unknown = append(e.unknown, name)
 	}
 	e.seen |= setOf(k)
-	delete(e.bad, k) // of a key given twice the last value counts
+	e.null &^= setOf(k) // of a key given twice the last value counts
+	if s.kind() == "null" {
+		e.null |= setOf(k)
+	}
+	delete(e.bad, k)
 	s.value(e, k, inside)
 	if s.err == nil || s.err.Fault == NotJSON {
 		return
@@ -917,7 +937,9 @@ func (s *scanner) settle(e *element, known, required keys) {
 		case !e.seen.has(k) && required.has(k):
 			s.missing(keyNames[k])
 		case e.seen.has(k) && !known.has(k):
-			s.unknown(keyNames[k])
+			if s.strict || !e.null.has(k) { // writers of tables give every element the keys of both types
+				s.unknown(keyNames[k])
+			}
 		case e.bad[k] != nil:
 			s.err = e.bad[k]
 		}

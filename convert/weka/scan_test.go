@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/hfsource/column"
 )
 
 // modes are the two ways to read.
@@ -188,7 +189,7 @@ func (w *writer) request() string {
 	m = w.maybe(m, "output_types", w.names())
 	m = w.maybe(m, "stop", w.text(w.pick("", "tool_use", "end_turn")))
 	if w.chance(20) {
-		m = append(m, [2]string{"status", "17"}) // of a marker: unknown here, whatever its value
+		m = append(m, [2]string{"status", w.pick("17", "null")}) // of a marker: unknown here, whatever its value, if it has one
 	}
 	return w.object(m...)
 }
@@ -452,4 +453,67 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(in.Trace))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { compareScans(t, data) })
+}
+
+// Writers of tables give every request the keys of markers, and markers those of requests: null there is as good as
+// nothing, but where nothing may be added.
+func TestNullsOfKeysOfAnotherType(t *testing.T) {
+	nulls := `"agent_id":null,"subagent_type":null,"duration_ms":null,"status":null,"requests":null,"models":null,"tool_tokens":null,"system_tokens":null,"ttft":null`
+	for was, now := range map[string]string{
+		`"stop":""`:                `"stop":"",` + nulls,
+		`"agent_id":"a1"`:          `"agent_id":"a1","model":null,"in":null,"out":null,"hash_ids":null,"input_types":null,"stop":null,"api_time":null,"ttft":null`,
+		`"stop":"tool_use"`:        `"stop":"tool_use","agent_id":"x","agent_id":null`,
+		`"output_types":[],"stop"`: `"output_types":[],"requests":[{}],"requests":null,"stop"`,
+	} {
+		require.Contains(t, small, was)
+		data := []byte(strings.Replace(small, was, now, 1))
+		tr, err := Scan(data, Default())
+		require.NoError(t, err, now)
+		assert.Empty(t, tr.Unknown, now)
+		if oddity(data) == "" {
+			compareScans(t, data)
+		}
+		r := Default()
+		r.UnknownKeys = "reject"
+		_, err = Scan(data, r)
+		assert.ErrorContains(t, err, "unknown key", now)
+	}
+	tr, err := Scan([]byte(strings.Replace(small, `"stop":""`, `"stop":"","agent_id":null,"agent_id":"x","odd":null`, 1)), Default())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"agent_id": 1, "odd": 1}, tr.Unknown)
+}
+
+// What is wrong with more than this trace, as far as one can tell, comes with what to do about it.
+func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
+	for data, want := range map[string]string{
+		"[]": tryLines, "[" + small + "]": tryLines, small + small: tryLines, "7": tryForm, `{"messages":[]}`: tryForm, `{"id":"x","messages":[]}`: tryForm,
+		strings.Replace(small, `"stop":""`, `"stop":null`, 1):                        tryNull,
+		strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":null`, 1): tryNull,
+		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
+		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
+		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",
+		`{"id":"x`: "",
+	} {
+		_, err := Scan([]byte(data), Default())
+		var e *Error
+		require.ErrorAs(t, err, &e, data)
+		assert.Equal(t, want, e.Try, data)
+	}
+	m := NewMooncake(0, Default())
+	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
+	assert.Equal(t, tryPlain, err.(*Error).Try)
+	for text, want := range map[string]string{
+		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
+		`{"messages":[{"role":"user"}]}`:                                      tryForm,
+	} {
+		row, err := column.FromJSON(Columns(), []byte(text))
+		require.NoError(t, err)
+		_, err = ScanColumns(row, Default())
+		assert.Equal(t, want, err.(*Error).Try, text)
+	}
+	_, err = ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
+		c["requests[].t"].Kind, c["requests[].t"].Type = column.Other, "INT64 (a duration in nanoseconds by its Arrow schema)"
+	}), Default())
+	assert.EqualError(t, err, `trace "trace": requests[0].t: want number, found INT64 (a duration in nanoseconds by its Arrow schema)`)
+	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*Error).Try)
 }

@@ -1,9 +1,12 @@
 package hub
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -452,7 +455,7 @@ func TestLayOut(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		s := w.good(ref + "/plots/a.png")
 		for range 2 {
-			list, err := s.LayOut(dir)
+			list, err := s.LayOut(w.t.Context(), dir, nil)
 			require.NoError(t, err)
 			require.Equal(t, []string{filepath.Join(dir, "plots", "a.png")}, list)
 			got, err := os.ReadFile(list[0])
@@ -472,13 +475,13 @@ func TestLayOut(t *testing.T) {
 		assert.Equal(t, w.files["plots/a.png"].Data, kept)
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.Link(blob, path)) // as agentx laid files out before
-		_, err = s.LayOut(dir)
+		_, err = s.LayOut(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		is, err = os.Stat(path)
 		require.NoError(t, err)
 		assert.False(t, os.SameFile(is, there))
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
-		_, err = s.LayOut(dir)
+		_, err = s.LayOut(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -487,7 +490,7 @@ func TestLayOut(t *testing.T) {
 		elsewhere := t.TempDir()
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "plots")))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "plots")))
-		_, err = s.LayOut(dir)
+		_, err = s.LayOut(w.t.Context(), dir, nil)
 		assert.ErrorContains(t, err, "plots/a.png")
 		entries, err := os.ReadDir(elsewhere)
 		require.NoError(t, err)
@@ -503,7 +506,7 @@ func TestLayOut(t *testing.T) {
 			_, err := to.WriteString("cloned")
 			return err
 		}
-		list, err := s.LayOut(t.TempDir())
+		list, err := s.LayOut(w.t.Context(), t.TempDir(), nil)
 		require.NoError(t, err)
 		got, err := os.ReadFile(list[0])
 		require.NoError(t, err)
@@ -516,15 +519,169 @@ func TestLayOut(t *testing.T) {
 		root, err := os.OpenRoot(t.TempDir())
 		require.NoError(t, err)
 		defer root.Close()
-		require.NoError(t, s.Files[0].copy(root, s.Files[0].kept, "x"))
+		l := layout{w.t.Context(), root, func(int64) {}, nil}
+		require.NoError(t, l.copy(&s.Files[0], s.Files[0].kept, "x"))
 		got, err := root.ReadFile("x")
 		require.NoError(t, err)
 		assert.Equal(t, w.files[data].Data, got)
 		s.Files[0].SHA256 = strings.Repeat("0", 64)
-		assert.ErrorContains(t, s.Files[0].copy(root, s.Files[0].kept, "y"), "hash mismatch")
+		assert.ErrorContains(t, l.copy(&s.Files[0], s.Files[0].kept, "y"), "hash mismatch")
 		s.Files[0].SHA256 = w.files[data].ETag()
 	})
 }
+
+// What is there already is left alone; what is not, takes its place.
+func TestLayOutLeavesWhatIsThere(t *testing.T) {
+	bubble(t, func(w *world) {
+		s := w.good(ref)
+		dir := t.TempDir()
+		path := filepath.Join(dir, data)
+		layOut := func() (is os.FileInfo) {
+			var done, all int64
+			_, err := s.LayOut(w.t.Context(), dir, func(n, total int64) { done, all = done+n, total })
+			require.NoError(t, err)
+			assert.EqualValues(t, 300_000, all)
+			assert.Equal(t, all, done)
+			got, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(w.files[data].Data, got))
+			is, err = os.Lstat(path)
+			require.NoError(t, err)
+			assert.True(t, is.Mode().IsRegular())
+			return is
+		}
+		first := layOut()
+		assert.True(t, os.SameFile(first, layOut()), "it was written again")
+		other := bytes.Clone(w.files[data].Data)
+		other[9]++
+		require.NoError(t, os.WriteFile(path, other, 0o666))
+		assert.False(t, os.SameFile(first, layOut()))
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, os.Symlink(w.place("blobs", w.files[data].ETag()), path)) // the content, but not of its own
+		layOut()
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		layOut()
+	})
+}
+
+// Whoever stops it finds nothing half-written; what a killed run has left goes with the next run after a day.
+func TestLayOutStopsAndSweeps(t *testing.T) {
+	defer func(real func(to, from *os.File) error) { cloneFile = real }(cloneFile)
+	cloneFile = func(to, from *os.File) error { return errors.ErrUnsupported }
+	bubble(t, func(w *world) {
+		s := w.good(ref)
+		dir := t.TempDir()
+		names := func() (list []string) {
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			for _, e := range entries {
+				list = append(list, e.Name())
+			}
+			return list
+		}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		written := int64(0)
+		_, err := s.LayOut(ctx, dir, func(n, _ int64) { written += n; cancel() })
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.Positive(t, written)
+		assert.Less(t, written, int64(300_000), "it went on")
+		assert.Empty(t, names())
+		_, err = s.LayOut(ctx, dir, nil)
+		assert.ErrorIs(t, err, context.Canceled)
+
+		id := strings.Repeat("A", 24)
+		for name, age := range map[string]time.Duration{
+			".agentx-" + id + "OL": 25 * time.Hour, ".agentx-" + id + "NG": time.Hour, ".agentx-mine": 99 * time.Hour, ".agentx-" + id + "01": 99 * time.Hour,
+		} {
+			path := filepath.Join(dir, name)
+			require.NoError(t, os.WriteFile(path, nil, 0o666))
+			at := time.Now().Add(-age)
+			require.NoError(t, os.Chtimes(path, at, at))
+		}
+		require.NoError(t, os.Mkdir(filepath.Join(dir, ".agentx-"+id+"DR"), 0o777))
+		at := time.Now().Add(-99 * time.Hour)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, ".agentx-"+id+"DR"), at, at))
+		_, err = s.LayOut(w.t.Context(), dir, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []string{".agentx-" + id + "01", ".agentx-" + id + "DR", ".agentx-" + id + "NG", ".agentx-mine", data}, names())
+	})
+}
+
+// A directory that cannot take the files is refused before they are downloaded.
+func TestDestInTheWay(t *testing.T) {
+	for want, c := range map[string]struct {
+		path  string
+		dir   bool
+		calls [3]int
+	}{
+		"DEST, the directory to copy to, is a file":                                    {"", false, [3]int{0, 0, 0}},
+		"DEST/plots/a.png is a directory, and in the way of the file plots/a.png":      {"plots/a.png", true, [3]int{2, 0, 0}},
+		"DEST/plots is a file, and in the way of the directory of plots/a.png":         {"plots", false, [3]int{2, 0, 0}},
+		"DEST/plots/a.png is a directory, and in the way of the file plots/a.png, too": {"plots/a.png/x", false, [3]int{2, 0, 0}},
+	} {
+		bubble(t, func(w *world) {
+			dest := filepath.Join(t.TempDir(), "dest")
+			at := filepath.Join(dest, c.path)
+			require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o777))
+			if c.dir {
+				require.NoError(t, os.Mkdir(at, 0o777))
+			} else {
+				require.NoError(t, os.WriteFile(at, []byte("mine"), 0o666))
+			}
+			r, err := Parse(ref + "/plots/a.png")
+			require.NoError(t, err)
+			o := w.options()
+			o.Dest = dest
+			_, err = Fetch(w.t.Context(), r, o)
+			assert.Equal(t, Local, classOf(err))
+			assert.ErrorContains(t, err, strings.ReplaceAll(strings.TrimSuffix(want, ", too"), "DEST", dest))
+			assert.Contains(t, Advice(err), "another --dest")
+			w.calls(c.calls[0], c.calls[1], c.calls[2])
+		})
+	}
+	bubble(t, func(w *world) { // a link to a directory is as good as one, and a file is replaced
+		dest := t.TempDir()
+		require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(dest, "link")))
+		require.NoError(t, os.WriteFile(filepath.Join(dest, data), []byte("mine"), 0o666))
+		r, err := Parse(ref)
+		require.NoError(t, err)
+		for _, dest := range []string{dest, filepath.Join(dest, "link"), filepath.Join(dest, "new")} {
+			o := w.options()
+			o.Dest = dest
+			s, err := Fetch(w.t.Context(), r, o)
+			require.NoError(t, err)
+			_, err = s.LayOut(w.t.Context(), dest, nil)
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+		}
+	})
+}
+
+// Without a network there are other ways, which the error names.
+func TestNoNetwork(t *testing.T) {
+	for _, cause := range []error{&net.DNSError{Err: "no such host", Name: "hub.test", IsNotFound: true}, syscall.ECONNREFUSED, syscall.ENETUNREACH} {
+		bubble(t, func(w *world) {
+			w.transport = roundTrip(func(*http.Request) (*http.Response, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: cause}
+			})
+			_, err := w.try(ref)
+			require.Equal(t, Unavailable, classOf(err))
+			for _, text := range []string{"HF_ENDPOINT=", "HF_HUB_OFFLINE=1", "a local copy"} {
+				assert.Contains(t, Advice(err), text)
+			}
+		})
+	}
+	bubble(t, func(w *world) {
+		w.transport = roundTrip(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
+		_, err := w.try(ref)
+		assert.Equal(t, "again later", Advice(err))
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestSettings(t *testing.T) {
 	home := t.TempDir()

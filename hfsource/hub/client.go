@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-resty/resty/v2"
@@ -248,10 +250,12 @@ func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 			if final(err) {
 				return nil, why
 			}
+			why.Try = tryNetwork(err)
 		}
 		if attempt == attempts {
 			why.Text += fmt.Sprintf(", %d times in a row", attempts)
-			if why.Try = "again later"; why.Status == http.StatusTooManyRequests && c.token == "" {
+			why.Try = cmp.Or(why.Try, "again later")
+			if why.Status == http.StatusTooManyRequests && c.token == "" {
 				why.Try = "again later, or set HF_TOKEN: the limits of an account are higher than those of an address"
 			}
 			return nil, why
@@ -267,6 +271,17 @@ func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 			return nil, err
 		}
 	}
+}
+
+// tryNetwork says what to do where there is no way to the hub, which may well be meant to be so.
+func tryNetwork(err error) string {
+	var name *net.DNSError
+	for _, e := range []error{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
+		if errors.Is(err, e) || errors.As(err, &name) {
+			return "the network, or without it: HF_ENDPOINT=URL of a mirror, HF_HUB_OFFLINE=1 for what the cache has, or the path of a local copy"
+		}
+	}
+	return ""
 }
 
 func reason(why *Error) string {

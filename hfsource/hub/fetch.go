@@ -37,6 +37,8 @@ type Options struct {
 	Lazy bool
 	// Workers is how many files are downloaded at a time; 0 is 4.
 	Workers int
+	// Dest is where LayOut is to put copies, if it is not "": what is in their way there is found before the download.
+	Dest string
 	// Version of the program, for the User-Agent.
 	Version string
 
@@ -196,6 +198,11 @@ func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
 }
 
 func (j *job) setUp() (err error) {
+	if j.Dest != "" {
+		if err := checkDest(j.Dest, nil); err != nil {
+			return err
+		}
+	}
 	if j.Env == nil {
 		j.Env = os.LookupEnv
 	}
@@ -292,6 +299,11 @@ func (j *job) run(ctx context.Context) error {
 	paths, err := choose(j.ref, &listing{ctx, j})
 	if err != nil {
 		return j.explain(j.offlineText(err), "")
+	}
+	if j.Dest != "" {
+		if err := checkDest(j.Dest, paths); err != nil {
+			return j.explain(err, "")
+		}
 	}
 	for _, path := range paths {
 		e, err := j.entry(path)

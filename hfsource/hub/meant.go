@@ -4,64 +4,113 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
 
 // Meant guesses what was meant by an input that is neither a file nor a reference, and says how to write it: an address
-// copied from a browser, a scheme in capitals, hf:// without datasets/, or a short name that does not exist. It is "" where
-// the input looks like none of these.
+// copied from a browser, a scheme in capitals, hf:// without datasets/, OWNER/NAME as the Python tools take it, or a short
+// name that does not exist. It is "" where the input looks like none of these.
 func Meant(input string) string {
-	if r, ok := fromAddress(input); ok {
-		return r.String()
+	if u, ok := asAddress(input); ok {
+		return fromAddress(u)
 	}
 	if len(input) > len(Scheme) && strings.EqualFold(input[:len(Scheme)], Scheme) {
 		rest := input[len(Scheme):]
-		if kind, tail, ok := strings.Cut(rest, "/"); ok && strings.EqualFold(kind, "datasets") {
+		kind, tail, _ := strings.Cut(rest, "/")
+		switch kind = strings.ToLower(kind); {
+		case kind == "datasets":
 			rest = tail
+		case slices.Contains(otherKinds, kind):
+			return "hf://datasets/OWNER/NAME: " + kind + " are no datasets"
 		}
-		if r, err := parse(prefix + rest); err == nil {
+		return fromPage(rest, false)
+	}
+	if short, _, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.Contains(short, ".") && !strings.Contains(input, "/") { // else it is a file
+		return "agentx fetch --list has all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
+	}
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(input, "/"), "api/"), "datasets/"); ok {
+		return fromPage(rest, false)
+	}
+	return fromName(input)
+}
+
+// otherKinds are what the hub has besides datasets.
+var otherKinds = []string{"models", "spaces", "buckets"}
+
+// fromName takes OWNER/NAME for what the Python tools take it for, unless it looks like a file.
+func fromName(input string) string {
+	r, err := parse(prefix + input)
+	if err != nil || r.Path != "" || strings.HasPrefix(input, ".") || slices.Contains([]string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}, strings.ToLower(path.Ext(input))) {
+		return ""
+	}
+	for _, n := range Names() {
+		if n.Repo == r.Repo {
 			return r.String()
 		}
 	}
-	if short, _, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.Contains(short, ".") { // else it is a file
-		return "agentx fetch --list has all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
-	}
-	return ""
+	return r.String() + ", if a dataset of the hub is meant"
 }
 
-// fromAddress reads the address of a page or a file of a dataset, as a browser shows it.
-func fromAddress(input string) (Ref, bool) {
-	for _, host := range []string{"huggingface.co/", "www.huggingface.co/", "hf.co/"} {
-		if len(input) > len(host) && strings.EqualFold(input[:len(host)], host) {
+// siteHosts are the names of the hub itself.
+var siteHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co"}
+
+// asAddress reads an address as a browser shows it, with or without its scheme.
+func asAddress(input string) (*url.URL, bool) {
+	for _, host := range siteHosts {
+		if len(input) > len(host) && strings.EqualFold(input[:len(host)+1], host+"/") {
 			input = "https://" + input
 		}
 	}
 	u, err := url.Parse(input)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return Ref{}, false
+	return u, err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// fromAddress reads the address of a page, a file or an entry of the programming interface of a dataset.
+func fromAddress(u *url.URL) string {
+	at := u.EscapedPath()
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(at, "/api"), "/datasets/"); ok {
+		return fromPage(rest, true)
 	}
-	rest, ok := strings.CutPrefix(u.EscapedPath(), "/datasets/")
-	if !ok {
-		return Ref{}, false
+	owner, name, _ := strings.Cut(strings.Trim(at, "/"), "/")
+	name, _, _ = strings.Cut(name, "/")
+	if r, err := parse(prefix + owner + "/" + name); err == nil && slices.Contains(siteHosts, strings.ToLower(u.Host)) && !slices.Contains(noOwners, owner) {
+		return r.String() + ", if there is such a dataset: an address without /datasets/ is that of a model"
 	}
+	return ""
+}
+
+// noOwners begin addresses of the hub that are those of no repository, or of one that is neither a dataset nor a model.
+var noOwners = append([]string{"datasets", "api", "docs", "blog", "papers", "collections", "organizations", "settings", "learn"}, otherKinds...)
+
+// fromPage reads what stands behind /datasets/ in an address: OWNER/NAME, and a page of it. Escaped means as in an address.
+func fromPage(rest string, escaped bool) string {
 	parts := strings.SplitN(strings.TrimSuffix(rest, "/"), "/", 4)
 	if len(parts) < 2 {
-		return Ref{}, false
+		return ""
 	}
-	text := prefix + parts[0] + "/" + parts[1]
-	if len(parts) == 4 && slices.Contains([]string{"tree", "blob", "resolve", "raw"}, parts[2]) {
-		revision, path := cutRevision(parts[3])
-		if path, err = url.PathUnescape(path); err != nil {
-			return Ref{}, false
+	text := prefix + strings.TrimSuffix(rest, "/")
+	if page := len(parts) == 4 && slices.Contains([]string{"tree", "blob", "resolve", "raw", "revision"}, parts[2]) && !strings.Contains(parts[1], "@"); page || escaped {
+		text = prefix + parts[0] + "/" + parts[1]
+		if page {
+			revision, file := cutRevision(parts[3])
+			if unescaped, err := url.PathUnescape(file); err == nil && escaped {
+				file = unescaped
+			} else if escaped {
+				return ""
+			}
+			if parts[2] == "tree" { // a directory, which is no reference
+				file = ""
+			}
+			text += "@" + revision + file
 		}
-		if parts[2] == "tree" { // a directory, which is no reference
-			path = ""
-		}
-		text += "@" + revision + path
 	}
 	r, err := parse(text)
-	return r, err == nil
+	if err != nil {
+		return ""
+	}
+	return r.String()
 }
 
 // nearest lists the n short names that are most like another.
@@ -75,7 +124,7 @@ func nearest(short string, n int) (list []string) {
 	return list[:n]
 }
 
-// distance is how many characters have to be put in, taken out or changed to make one text the other.
+// distance is the fewest bytes to put in, take out or change that make one text the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for k := range row {

@@ -137,6 +137,18 @@ func TestMeant(t *testing.T) {
 		"https://huggingface.co/datasets/o/n/tree/refs%2Fconvert%2Fparquet/default":                 "hf://datasets/o/n@refs/convert/parquet",
 		"https://huggingface.co/datasets/o/n/blob/refs%2Fconvert%2Fparquet/default/train/0.parquet": "hf://datasets/o/n@refs%2Fconvert%2Fparquet/default/train/0.parquet",
 		"https://huggingface.co/datasets/o/n/viewer":                                                "hf://datasets/o/n",
+		"https://huggingface.co/api/datasets/o/n":                                                   "hf://datasets/o/n",
+		"https://huggingface.co/api/datasets/o/n/revision/v1":                                       "hf://datasets/o/n@v1",
+		"https://huggingface.co/api/datasets/o/n/tree/main?recursive=true":                          "hf://datasets/o/n@main",
+		"https://mirror.example/datasets/o/n":                                                       "hf://datasets/o/n",
+		"/api/datasets/o/n":                                                                         "hf://datasets/o/n",
+		"datasets/o/n":                                                                              "hf://datasets/o/n",
+		"datasets/o/n/resolve/main/x.jsonl":                                                         "hf://datasets/o/n@main/x.jsonl",
+		"HF://datasets/o/n/tree/main":                                                               "hf://datasets/o/n@main",
+		"hf://o/n/resolve/main/a/x%20.jsonl":                                                        "hf://datasets/o/n@main/a/x%20.jsonl",
+		"HF://datasets/o/n/blob/refs%2Fpr%2F1/x":                                                    "hf://datasets/o/n@refs/pr/1/x",
+		"semianalysisai/cc-traces-weka-062126":                                                      "hf://datasets/semianalysisai/cc-traces-weka-062126",
+		"semianalysisai/cc-traces-weka-062126@main":                                                 "hf://datasets/semianalysisai/cc-traces-weka-062126@main",
 		"HF://datasets/o/n@main":                                                                    "hf://datasets/o/n@main",
 		"Hf://DataSets/O/n/x":                                                                       "hf://datasets/O/n/x",
 		"hf://o/n":                                                                                  "hf://datasets/o/n",
@@ -159,8 +171,21 @@ func TestMeant(t *testing.T) {
 		assert.Equal(t, got, Advice(err), input)
 		assert.Equal(t, got, Advice(NoInput(input)), input)
 	}
-	for _, input := range []string{"", "x", "traces.jsonl", "agentx-traces.jsonl", "https://huggingface.co/o/n", "https://huggingface.co/datasets/o", "https://huggingface.co/datasets/o/n--x", "ftp://huggingface.co/datasets/o/n", "HF://"} {
+	for _, input := range []string{"", "x", "traces.jsonl", "agentx-traces.jsonl", "https://example.com/o/n", "https://huggingface.co/spaces/o/n", "https://huggingface.co/docs/o", "https://huggingface.co/datasets/o", "o/n.jsonl", "./o/n", "../n", "o/n/x", "/o/n", "o/n--x", "datasets/o", "https://huggingface.co/datasets/o/n--x", "ftp://huggingface.co/datasets/o/n", "HF://"} {
 		assert.Empty(t, Meant(input), input)
+	}
+	for input, want := range map[string]string{
+		"https://huggingface.co/o/n":           "hf://datasets/o/n, if there is such a dataset: an address without /datasets/ is that of a model",
+		"huggingface.co/o/n/tree/main":         "hf://datasets/o/n, if there is such a dataset: an address without /datasets/ is that of a model",
+		"hf://models/o/n":                      "hf://datasets/OWNER/NAME: models are no datasets",
+		"hf://Spaces/o/n":                      "hf://datasets/OWNER/NAME: spaces are no datasets",
+		"someone/traces":                       "hf://datasets/someone/traces, if a dataset of the hub is meant",
+		"hf://datasets/o/n/resolve/main/x":     "hf://datasets/o/n@main/x",
+		"hf://datasets/o/n/tree/main":          "hf://datasets/o/n@main",
+		"hf://datasets/o/n@v1/resolve/main/x":  "hf://datasets/o/n@v1/resolve/main/x",
+		"hf://datasets/o/n/plots/resolve/main": "hf://datasets/o/n/plots/resolve/main",
+	} {
+		assert.Equal(t, want, Meant(input), input)
 	}
 	assert.Equal(t, 3, distance("kitten", "sitting"))
 	assert.Equal(t, 4, distance("", "abcd"))

@@ -55,7 +55,11 @@ func choose(r Ref, c contents) ([]string, error) {
 				return refuse("name one file of it, or leave the path out for the data files", "%s is a directory", r.Path)
 			}
 		}
-		return nil, &Error{Class: NotFound, File: r.Path, Text: "there is no such file", Try: "leave the path out for the data files"}
+		try := "leave the path out for the data files"
+		if meant := Meant(r.String()); meant != r.String() && meant != "" { // the tail of an address
+			try = meant
+		}
+		return nil, &Error{Class: NotFound, File: r.Path, Text: "there is no such file", Try: try}
 	}
 	if r.Revision == parquetRevision {
 		if !complete {

@@ -36,10 +36,15 @@ const maxArrowFields = 4 * maxColumns
 
 var errArrow = errors.New("the schema under " + arrowKey + " is damaged")
 
-// markTimes makes what Arrow knows as a time a column of another type: its numbers count units that only Arrow's schema
-// names, and whoever took them for seconds would be wrong by powers of ten.
+// markTimes makes what Arrow or Spark knows as a time a column of another type: its numbers count units that only their
+// schema names, and whoever took them for seconds would be wrong by powers of ten.
 func markTimes(root *node, metadata []format.KeyValue) error {
 	for _, kv := range metadata {
+		if kv.Key == sparkKey {
+			if err := markIntervals(root, kv.Value); err != nil {
+				return err
+			}
+		}
 		if kv.Key != arrowKey {
 			continue
 		}
@@ -183,7 +188,7 @@ func (s *arrowSchema) field(n *node, table, depth int) {
 					what += [...]string{" in seconds", " in milliseconds", " in microseconds", " in nanoseconds"}[unit]
 				}
 			}
-			l.kind, l.typeName = column.Other, fmt.Sprintf("%s (%s by its Arrow schema: write it as a plain number)", l.typeName, what)
+			l.kind, l.typeName = column.Other, fmt.Sprintf("%s (%s by its Arrow schema)", l.typeName, what)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// MaxPage bounds one page, in bytes, unpacked: a larger one is an error before it is memory.
-const MaxPage = 1 << 30
+// maxPage bounds one page, in bytes, unpacked: a larger one is an error before it is memory.
+const maxPage = 1 << 30
 
 // maxValues bounds the values of one page, nulls included.
 const maxValues = 1 << 27
@@ -138,8 +138,8 @@ func (c *chunk) header() (h pageHeader, err error) {
 	switch {
 	case int64(h.packed) > c.rest:
 		return h, fmt.Errorf("a page of %d bytes, of which %d are there", h.packed, c.rest)
-	case h.size > MaxPage || h.values > maxValues:
-		return h, fmt.Errorf("a page of %d bytes and %d values: more than %d and %d", h.size, h.values, MaxPage, maxValues)
+	case h.size > maxPage || h.values > maxValues:
+		return h, fmt.Errorf("a page of %d bytes and %d values: more than %d and %d", h.size, h.values, maxPage, maxValues)
 	case c.codec == format.Uncompressed && h.size != h.packed:
 		return h, fmt.Errorf("a page of %d bytes, where it says %d", h.packed, h.size)
 	}
@@ -384,4 +384,4 @@ func (f *File) checksum(h pageHeader, data []byte) error {
 	return nil
 }
 
-var zstdOptions = []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPage), zstd.WithDecoderMaxWindow(1 << 27)}
+var zstdOptions = []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage), zstd.WithDecoderMaxWindow(1 << 27)}

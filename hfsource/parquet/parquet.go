@@ -23,13 +23,16 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
+// MaxRow bounds one row as columns, in bytes: a larger one is an error before it is memory. The same holds for rows of
+// text.
+const MaxRow = 256 << 20
+
 const (
 	maxFooter = 64 << 20 // bytes
 
 	// A file can say much in few bytes: a run of nulls as long as it likes, a page of zeros. So what one row may take as
 	// columns is bounded, in bytes, as one of JSON is; and of it what is not in the file: states, ends of lists, and the
 	// zeros in the place of nulls. Of a request, which has some 60 columns, that is about 1 KB.
-	maxRow  = 256 << 20
 	maxBare = 64 << 20
 
 	// The pages at hand may take what the longest row does, and some bytes for each that the file has.
@@ -331,7 +334,7 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
-	left := budget{row: maxRow, bare: maxBare}
+	left := budget{row: MaxRow, bare: maxBare}
 	for k := range r.wants {
 		w, to := &r.wants[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
@@ -572,7 +575,7 @@ type budget struct {
 func (b *budget) take(values, bare int) error {
 	b.row -= values + bare
 	if b.bare -= bare; b.row < 0 || b.bare < 0 {
-		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", maxRow>>20, maxBare>>20), "write the file again as JSON lines, if it is to have such rows"}
+		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxBare>>20), "write the file again as JSON lines, if it is to have such rows"}
 	}
 	return nil
 }

@@ -340,8 +340,22 @@ func TestTypesThatContradictThemselves(t *testing.T) {
 	}
 	assert.NoError(t, leaf(&format.StringType{}, deprecated.UTF8))
 	assert.NoError(t, leaf(&format.IntType{BitWidth: 64}, deprecated.Uint64))
-	assert.ErrorContains(t, leaf(&format.ListType{}, deprecated.UTF8), "schema: a is of type LIST and of converted type 0")
-	assert.ErrorContains(t, leaf(&format.IntType{BitWidth: 64, IsSigned: true}, deprecated.Uint64), "and of converted type 14")
+	assert.ErrorContains(t, leaf(&format.ListType{}, deprecated.UTF8), "schema: a is of type LIST and of converted type UTF8")
+	assert.ErrorContains(t, leaf(&format.IntType{BitWidth: 64, IsSigned: true}, deprecated.Uint64), "and of converted type UINT_64")
+}
+
+// Types that are not read are called by their names.
+func TestOlderTypesHaveNames(t *testing.T) {
+	for old, want := range map[deprecated.ConvertedType]string{
+		deprecated.Date: "INT32 (DATE)", deprecated.Interval: "INT32 (INTERVAL)", deprecated.TimeMillis: "INT32 (TIME_MILLIS)", deprecated.Bson: "INT32 (BSON)",
+		deprecated.Decimal: "INT32 (DECIMAL)", 22: "INT32 (converted type 22)", -1: "INT32 (converted type -1)",
+	} {
+		var e format.SchemaElement
+		e.Type.V, e.ConvertedType.V, e.ConvertedType.Valid = format.Int32, old, true
+		kind, name := kindOf(&e)
+		assert.Equal(t, column.Other, kind)
+		assert.Equal(t, want, name)
+	}
 }
 
 // A page that holds more or less than its levels say gives no row at all.

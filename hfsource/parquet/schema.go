@@ -80,7 +80,7 @@ func (b *builder) tree(path []string, rep, def int) (raw, error) {
 			old := *e.SchemaElement
 			old.LogicalType = format.LogicalType{}
 			if k, _ := kindOf(&old); k != kind || unsigned(&old) != unsigned(e.SchemaElement) {
-				return raw{}, fmt.Errorf("schema: %s is of type %v and of converted type %d", strings.Join(path, "."), e.LogicalType.Value, e.ConvertedType.V)
+				return raw{}, fmt.Errorf("schema: %s is of type %v and of converted type %s", strings.Join(path, "."), e.LogicalType.Value, convertedName(e.ConvertedType.V))
 			}
 		}
 		e.leaf = &leaf{index: len(b.leaves), path: path, physical: e.Type.V, kind: kind, typeName: name, maxRep: rep, maxDef: def, unsigned: unsigned(e.SchemaElement)}
@@ -187,6 +187,17 @@ func isList(e raw) bool {
 	return e.ConvertedType.Valid && e.ConvertedType.V == deprecated.List
 }
 
+// convertedNames are those that the format gives its older annotations, by number.
+var convertedNames = [...]string{"UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS", "TIMESTAMP_MILLIS",
+	"TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64", "INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL"}
+
+func convertedName(c deprecated.ConvertedType) string {
+	if c < 0 || int(c) >= len(convertedNames) {
+		return fmt.Sprintf("converted type %d", c)
+	}
+	return convertedNames[c]
+}
+
 // kindOf says which values a leaf has.
 func kindOf(e *format.SchemaElement) (column.Kind, string) {
 	name := e.Type.V.String()
@@ -200,7 +211,7 @@ func kindOf(e *format.SchemaElement) (column.Kind, string) {
 		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
 			logical = &format.IntType{}
 		default:
-			return column.Other, fmt.Sprintf("%s (converted type %d)", name, c)
+			return column.Other, fmt.Sprintf("%s (%s)", name, convertedName(c))
 		}
 	}
 	switch logical := logical.(type) {

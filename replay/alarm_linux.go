@@ -2,6 +2,7 @@ package replay
 
 import (
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,7 @@ type fileAlarm struct {
 	fd   int
 	ring chan time.Time
 	done chan struct{}
+	deaf atomic.Bool // the file cannot be waited for: the runtime's timers must do
 }
 
 // newAlarm returns an alarm of the kernel, or one of the runtime where there is none.
@@ -21,7 +23,7 @@ func newAlarm() alarm {
 	if err != nil {
 		return newTimerAlarm()
 	}
-	a := &fileAlarm{os.NewFile(uintptr(fd), "timer"), fd, make(chan time.Time, 1), make(chan struct{})}
+	a := &fileAlarm{file: os.NewFile(uintptr(fd), "timer"), fd: fd, ring: make(chan time.Time, 1), done: make(chan struct{})}
 	go a.listen()
 	return a
 }
@@ -30,23 +32,26 @@ func (a *fileAlarm) listen() {
 	defer close(a.done)
 	var expired [8]byte
 	for {
-		if _, err := a.file.Read(expired[:]); err != nil {
-			return // closed
+		_, err := a.file.Read(expired[:])
+		a.deaf.Store(err != nil) // closed, or no file that can be waited for
+		a.wake()
+		if err != nil {
+			return
 		}
-		select {
-		case a.ring <- time.Time{}:
-		default: // the one before has not been heard
-		}
+	}
+}
+
+func (a *fileAlarm) wake() {
+	select {
+	case a.ring <- time.Time{}:
+	default: // the one before has not been heard
 	}
 }
 
 func (a *fileAlarm) set(d time.Duration) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))} // 0 would disarm it
-	if err := unix.TimerfdSettime(a.fd, 0, &spec, nil); err != nil {
-		select { // an alarm that cannot be set rings
-		case a.ring <- time.Time{}:
-		default:
-		}
+	if err := unix.TimerfdSettime(a.fd, 0, &spec, nil); err != nil || a.deaf.Load() {
+		time.AfterFunc(d, a.wake)
 	}
 }
 

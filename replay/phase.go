@@ -20,8 +20,9 @@ type phase struct {
 	cutoff    measure.Cutoff
 	flying    map[int]conductor.Send // by request
 	progress  Progress
-	report    func(Progress) // may be nil
+	report    func(Progress) // may be nil; must not wait
 	failed    error          // what ended the phase, if not its bounds
+	ended     bool           // the stage wants no more
 
 	unwritable bool // a record could not be written, which ends the phase
 }
@@ -55,6 +56,7 @@ type outcome struct {
 	send   conductor.Send
 	record measure.Record
 	end    time.Duration
+	broken error // the cache cannot be read: no request can be made any more
 }
 
 // realClock is a clock whose events come from a channel.
@@ -108,8 +110,13 @@ func newPhase(o Options, source conductor.Source, clock clock, stage stage) *pha
 	return p
 }
 
-// play ends when nothing is in flight and nothing will be. The error is what ended the phase before its time.
+// play ends when nothing is in flight and nothing will be. The error is what ended the phase before its time. A phase
+// whose end has come before it begins sends nothing.
 func (p *phase) play() error {
+	if e, ok := p.clock.await(0); ok {
+		p.take(e, p.clock.now())
+	}
+	p.expire(p.clock.now())
 	p.fail(p.conductor.Start(p.clock.now()))
 	for {
 		now := p.clock.now()
@@ -148,6 +155,9 @@ func (p *phase) advance(now time.Duration) {
 func (p *phase) expire(now time.Duration) {
 	if p.end.check(now) {
 		p.conductor.Stop(now)
+	}
+	if p.ended && !p.end.stopped {
+		p.interrupt(now)
 	}
 }
 
@@ -200,6 +210,7 @@ func (p *phase) over(o *outcome, now time.Duration) {
 		p.unwritable = true
 		p.interrupt(now)
 	}
+	p.fail(o.broken)
 	p.fail(p.conductor.Returned(o.send.ID, o.end, now, became(o.record.Error)))
 }
 

@@ -85,7 +85,7 @@ func (s *stageOf) abort() {
 }
 
 func (s *stageOf) lost(order conductor.Send) outcome {
-	return outcome{order, measure.Record{Error: &measure.Error{Category: string(wire.Cancelled)}}, s.at}
+	return outcome{send: order, record: measure.Record{Error: &measure.Error{Category: string(wire.Cancelled)}}, end: s.at}
 }
 
 func (s *stageOf) book(o *outcome) error {
@@ -212,6 +212,42 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	require.True(t, p.conductor.Done())
 }
 
+// A phase whose end has come before it begins sends nothing.
+func TestNothingIsSentWhenTheEndHasCome(t *testing.T) {
+	s, p := virtual(Options{Concurrency: 3, Duration: time.Hour, Grace: time.Minute}, time.Second)
+	s.interruptAt(0)
+	require.NoError(t, p.play())
+	require.Empty(t, s.sent)
+	s, p = virtual(Options{Concurrency: 3, Duration: time.Second}, time.Second)
+	s.at = 2 * time.Second
+	require.NoError(t, p.play())
+	require.Empty(t, s.sent)
+}
+
+// What the stage wants no more of ends as at an interrupt.
+func TestStageMayEndThePhase(t *testing.T) {
+	s, p := virtual(Options{Concurrency: 1, Grace: time.Minute}, 2*time.Second)
+	launch := s.script
+	s.script = func(order conductor.Send) (time.Duration, time.Duration, wire.Category) {
+		p.ended = order.ID == 4
+		return launch(order)
+	}
+	require.NoError(t, p.play())
+	require.Len(t, s.sent, 5)
+	require.Equal(t, map[measure.Bucket]int{measure.Profiling: 4, measure.Cooldown: 1}, s.buckets())
+}
+
+// What cannot be read ends the phase, and is its error.
+func TestCacheThatCannotBeReadEndsThePhase(t *testing.T) {
+	s, p := virtual(Options{Concurrency: 2, Grace: time.Minute}, time.Second)
+	require.NoError(t, p.conductor.Start(0))
+	broken := *s.coming[0].outcome
+	broken.broken = errors.New("text.json was cut")
+	p.over(&broken, s.at)
+	require.ErrorContains(t, p.failed, "text.json was cut")
+	require.True(t, p.end.stopped)
+}
+
 func TestDeadlineToTheNanosecond(t *testing.T) {
 	for _, c := range []struct {
 		duration time.Duration
@@ -306,7 +342,11 @@ func TestWake(t *testing.T) {
 
 // A clock that waits takes what is there before its time is up, and an interrupt once.
 func TestRealClock(t *testing.T) {
-	for name, alarm := range map[string]alarm{"of the kernel": newAlarm(), "of the runtime": newTimerAlarm()} {
+	broken := newAlarm()
+	if a, ok := broken.(interface{ fail() }); ok {
+		a.fail()
+	}
+	for name, alarm := range map[string]alarm{"of the kernel": newAlarm(), "of the runtime": newTimerAlarm(), "broken": broken} {
 		t.Run(name, func(t *testing.T) {
 			defer alarm.close()
 			events := make(chan event, 1)

@@ -36,9 +36,11 @@ type Options struct {
 	Pace        Pace
 	Marker      bool // put a cache-bust marker before the first user message of every tree
 	Start       Start
+	Order       Order // in which traces are dealt
 	Limits      Limits
 	Seed        int64 // of what is drawn
 	AllowWrap   bool  // more lanes than traces, also without a marker
+	StopOnWedge bool  // a wedged tree ends the run, else its lane goes on
 
 	// At most one bound; none means that every trace is played once.
 	Duration time.Duration
@@ -51,8 +53,10 @@ type Options struct {
 	APIKey  string
 	Out     string // directory for the results; "": none are written
 
-	Warn     func(string)   // told of what is odd but no error; may be nil
-	Progress func(Progress) // called about every second from the conductor's goroutine; may be nil
+	// Both may be nil. They are called one at a time, and may take their time: a run does not wait for them, but two
+	// seconds at its end.
+	Warn     func(string)   // told of what is odd but no error
+	Progress func(Progress) // told about every second how far the run has come
 	NewID    func() string  // ids of requests and sessions, called from several goroutines; nil: random UUIDs
 }
 
@@ -97,7 +101,7 @@ const (
 	progressEvery     = time.Second
 )
 
-// Run plays until its bound is reached, ctx ends or a record cannot be written, then lets running requests finish within
+// Run plays until its bound is reached, ctx ends, a record cannot be written or the cache cannot be read, then lets running requests finish within
 // the grace, and returns the summary. The results are written whatever ended the run. An error without a summary means
 // that nothing could be measured; one beside it, that the results could not be written or that the cache became
 // unreadable on the way.
@@ -107,10 +111,8 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 		return nil, err
 	}
 	summary, err := p.run(ctx)
-	p.client.Close()
-	if summary != nil {
-		err = errors.Join(err, p.write(summary))
-	}
+	err = errors.Join(err, p.write(summary))
+	p.close()
 	return summary, err
 }
 
@@ -129,6 +131,9 @@ type player struct {
 	records   *measure.Writer // nil without Out
 	lanes     []measure.LaneReport
 	wedges    []measure.WedgeReport
+	launched  map[int]*measure.Record // by request in flight, as it was launched
+	trees     int                     // that sent a request
+	teller    *teller
 	phase     *phase
 }
 
@@ -139,29 +144,45 @@ func newPlayer(o Options) (*player, error) {
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
 	p := &player{
 		Options: o, model: quote(o.Model), events: make(chan event, 1024), over: make(chan struct{}),
-		aggregate: measure.NewAggregate(),
+		aggregate: measure.NewAggregate(), launched: map[int]*measure.Record{}, teller: newTeller(o),
 	}
-	if err := p.prepare(); err != nil {
+	err := p.open()
+	if err != nil {
+		if p.sampler != nil {
+			p.sampler.close()
+		}
+		p.teller.end()
 		return nil, err
 	}
-	var err error
+	return p, nil
+}
+
+// open deals the first traces and opens the results and the transport. The clock starts last.
+func (p *player) open() (err error) {
+	o := p.Options
+	if err := p.prepare(); err != nil {
+		return err
+	}
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o777); err != nil {
-			return nil, fmt.Errorf("results: %w", err)
+			return fmt.Errorf("results: %w", err)
 		}
 		if p.records, err = measure.Create(filepath.Join(o.Out, RecordsFile)); err != nil {
-			return nil, fmt.Errorf("results: %w", err)
+			return fmt.Errorf("results: %w", err)
 		}
 	}
 	p.epoch = time.Now()
 	p.client, err = wire.New(o.URL, wire.Options{Epoch: p.epoch, Timeout: o.Timeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
-		return nil, errors.Join(err, p.closeRecords())
+		return errors.Join(err, p.closeRecords())
 	}
 	p.flights, p.cancel = context.WithCancel(context.Background())
-	return p, nil
+	return nil
 }
 
 // prepare deals the first traces, before the clock starts. The error is about what cannot be played, or would not be what
@@ -175,16 +196,20 @@ func (p *player) prepare() error {
 	load := start.Load{
 		Lanes: p.Concurrency, Traces: len(traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker, OnePass: once, Trees: p.Trees,
 	}
+	if once && p.Order == Random {
+		return fmt.Errorf("replay: every trace once cannot be had in random order, which repeats: choose shuffle")
+	}
 	shared, err := load.Check()
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	if shared {
-		p.Warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", load.Lanes, load.Traces))
+		p.teller.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", load.Lanes, load.Traces))
 	}
 	s := newSampler(p.Cache, p.Concurrency)
-	s.pace, s.form, s.traces, s.once, s.plain, s.warn = p.Pace, p.Form, traces, once, !p.Marker, p.Warn
+	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: traces, how: p.Order, seed: p.Seed}, once, !p.Marker, p.teller.warn
 	s.ledger = newLedger(p.NewID())
+	p.sampler = s
 	lanes := p.Concurrency
 	if p.Trees > 0 {
 		lanes = min(lanes, p.Trees)
@@ -209,7 +234,7 @@ func (p *player) prepare() error {
 	case len(begun) == 0:
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
 	case len(begun) < lanes && !once:
-		p.Warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
+		p.teller.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
 	}
 	p.lanes = make([]measure.LaneReport, p.Concurrency)
 	for n := range p.lanes {
@@ -219,7 +244,6 @@ func (p *player) prepare() error {
 			p.lanes[n].StartSkipped = begun[n].Skipped / 1000
 		}
 	}
-	p.sampler = s
 	return nil
 }
 
@@ -264,12 +288,14 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	before := measure.ReadProcess()
 	alarm := newAlarm()
 	defer alarm.close()
-	p.phase = newPhase(p.Options, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
+	o := p.Options
+	o.Progress = p.teller.show
+	p.phase = newPhase(o, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
 	err := p.phase.play()
 	n := p.phase.conductor.Counts()
 	info := measure.RunInfo{
 		Lanes: p.Concurrency, PhaseDuration: p.phase.clock.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
-		Branches: branchCounts(n), Wedged: p.wedges,
+		Trees: p.trees, Branches: branchCounts(n), Wedged: p.wedges,
 	}
 	if p.records != nil {
 		info.Records = RecordsFile
@@ -291,6 +317,7 @@ func branchCounts(n conductor.Counts) measure.Branches {
 
 // book takes a request that is over into the results. The error says that its record cannot be written.
 func (p *player) book(o *outcome) error {
+	delete(p.launched, o.send.ID)
 	lane := &p.lanes[o.send.Lane]
 	lane.Requests++
 	if first := measure.Number(o.record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
@@ -311,11 +338,16 @@ func (p *player) happened(e conductor.Event) {
 	case conductor.Skipped:
 		p.lanes[e.Lane].Skipped += e.Skipped.Seconds()
 	case conductor.Finished:
-		if p.lanes[e.Lane].Finished.IsMissing() {
-			p.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
+		p.sampler.leave(e.Lane)
+		p.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
+		if e.Err != nil {
+			p.teller.warn(fmt.Sprintf("lane %d ends: %v", e.Lane, e.Err))
 		}
 	case conductor.Wedged:
 		p.wedged(e)
+		if p.StopOnWedge {
+			p.phase.ended = true
+		}
 	}
 }
 
@@ -344,8 +376,15 @@ func (p *player) wedged(e conductor.Event) {
 	}
 	if len(p.wedges) < measure.MaxWedges {
 		p.wedges = append(p.wedges, w)
-		p.Warn(w.String())
+		p.teller.warn(w.String())
 	}
+}
+
+// close ends what newPlayer began.
+func (p *player) close() {
+	p.client.Close()
+	p.sampler.close()
+	p.teller.end()
 }
 
 // write writes the summary and the reports of the lanes.
@@ -354,12 +393,15 @@ func (p *player) write(s *measure.Summary) error {
 	for _, l := range p.lanes {
 		if l.Trace != "" && l.Requests == 0 {
 			if dark++; dark <= maxDark {
-				p.Warn(l.Dark())
+				p.teller.warn(l.Dark())
 			}
 		}
 	}
 	if dark > maxDark {
-		p.Warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", dark-maxDark, LanesFile))
+		p.teller.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", dark-maxDark, LanesFile))
+	}
+	if more := s.WedgedTrees - len(p.wedges); more > 0 {
+		p.teller.warn(fmt.Sprintf("and %d more trees are wedged", more))
 	}
 	if p.Out == "" {
 		return nil

@@ -27,16 +27,16 @@ type opened struct {
 	ordinal  int // of the tree in the run
 	pass     int // how often the trace was begun before
 	marker   marker
+	sent     bool     // a request
 	sessions []string // correlation ids, by session; empty until its first turn
 }
 
-// sampler deals the selected traces to lanes in the order of the cache, again from the start when they run out, unless
-// each is to be played once. A trace that cannot be played is passed over, and told of once.
+// sampler deals the selected traces to lanes in an order, again and again, unless each is to be played once. A trace that cannot be played is passed over, and told of once.
 type sampler struct {
 	cache  *mmapcache.Cache
 	pace   Pace
 	form   mmapcache.Form
-	traces []int // positions in the cache, in the order they are dealt
+	order  order // of positions in the cache
 	once   bool
 	ledger *ledger
 	plain  bool // without markers
@@ -45,9 +45,11 @@ type sampler struct {
 	next    int
 	begun   map[int]int // by trace: how often
 	scripts map[int]*script
-	passed  map[int]error // traces that cannot be played
-	told    map[int]bool  // traces that a warning was about
-	opened  int           // trees
+	coming  map[int]func() (*script, error) // by trace: made ready before their turn
+	makers  sync.WaitGroup
+	passed  map[int]bool // traces that cannot be played
+	told    map[int]bool // traces that a warning was about
+	opened  int          // trees
 	trees   map[int]*opened
 	lanes   []*opened           // by number; nil: has nothing to play
 	ready   []conductor.Opening // by lane: prepared, not yet asked for
@@ -57,7 +59,7 @@ type sampler struct {
 // newSampler returns a sampler for so many lanes.
 func newSampler(cache *mmapcache.Cache, lanes int) *sampler {
 	return &sampler{
-		cache: cache, warn: func(string) {}, begun: map[int]int{}, scripts: map[int]*script{}, passed: map[int]error{},
+		cache: cache, warn: func(string) {}, begun: map[int]int{}, scripts: map[int]*script{}, passed: map[int]bool{}, coming: map[int]func() (*script, error){},
 		told: map[int]bool{}, trees: map[int]*opened{}, lanes: make([]*opened, lanes), ready: make([]conductor.Opening, lanes),
 	}
 }
@@ -71,18 +73,19 @@ func (s *sampler) Next(lane int) (conductor.Opening, bool) {
 	if s.lanes[lane] == nil {
 		return conductor.Opening{}, false
 	}
-	s.leave(lane)
 	sc := s.draw()
+	s.leave(lane) // only now, so that a lane that plays a trace again keeps its script
 	if sc == nil {
 		return conductor.Opening{}, false
 	}
 	s.open(lane, sc)
+	s.makeNext()
 	return conductor.Opening{Tree: sc.tree}, true
 }
 
 // draw returns the script of the next trace that can be played from its beginning, nil when there is none.
 func (s *sampler) draw() *script {
-	for range s.traces {
+	for range s.order.traces {
 		trace, ok := s.turn()
 		if !ok {
 			return nil
@@ -99,11 +102,11 @@ func (s *sampler) draw() *script {
 
 // turn returns the trace whose turn it is.
 func (s *sampler) turn() (trace int, ok bool) {
-	if s.once && s.next >= len(s.traces) {
+	if s.once && s.next >= len(s.order.traces) {
 		return 0, false
 	}
 	s.next++
-	return s.traces[(s.next-1)%len(s.traces)], true
+	return s.order.at(s.next - 1), true
 }
 
 // open gives a lane a tree.
@@ -137,22 +140,60 @@ func (s *sampler) script(trace int) *script {
 	if sc := s.scripts[trace]; sc != nil {
 		return sc
 	}
-	if s.passed[trace] != nil {
+	if s.passed[trace] {
 		return nil
 	}
-	sc := &script{trace: trace}
-	if sc.plan, s.err = s.cache.Plan(trace); s.err != nil {
-		return nil
+	m := s.coming[trace]
+	delete(s.coming, trace)
+	if m == nil {
+		m = s.making(trace)
 	}
-	var err error
-	if sc.sheet, err = newSheet(sc.plan, s.pace, s.cache.Facts.Rules); err != nil {
-		s.passed[trace] = err
+	sc, err := m()
+	switch {
+	case err == nil:
+		return sc
+	case sc == nil:
+		s.err = err
+	default:
+		s.passed[trace] = true
 		s.tell(trace, fmt.Sprintf("trace %q cannot be played and is passed over: %v", sc.plan.Trace.ID, err))
-		return nil
 	}
-	sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
-	return sc
+	return nil
 }
+
+// making returns what makes the script of a trace, once. An error with a script says that the trace cannot be played, one
+// without that the cache cannot be read.
+func (s *sampler) making(trace int) func() (*script, error) {
+	return sync.OnceValues(func() (*script, error) {
+		plan, err := s.cache.Plan(trace)
+		if err != nil {
+			return nil, err
+		}
+		sc := &script{trace: trace, plan: plan}
+		sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
+		sc.sheet, err = newSheet(plan, s.pace, s.cache.Facts.Rules)
+		return sc, err
+	})
+}
+
+// ahead is how many traces are made ready before their turn.
+const ahead = 4
+
+// makeNext lets the next scripts be made beside the conductor, so that a long trace holds nobody up.
+func (s *sampler) makeNext() {
+	for turn := s.next; turn < s.next+ahead && !(s.once && turn >= len(s.order.traces)); turn++ {
+		trace := s.order.at(turn)
+		if s.scripts[trace] != nil || s.passed[trace] || s.coming[trace] != nil {
+			continue
+		}
+		m := s.making(trace)
+		s.coming[trace] = m
+		s.makers.Go(func() { _, _ = m() }) // whoever draws the trace sees the error
+	}
+}
+
+// close waits for what is being made.
+func (s *sampler) close() { s.makers.Wait() }
 
 // tell warns of a trace, once.
 func (s *sampler) tell(trace int, about string) {
@@ -183,7 +224,7 @@ type begun struct {
 func (s *sampler) prepare(lanes int, b begin) []begun {
 	list := make([]begun, lanes)
 	states, offsets := make([]*start.Start, lanes), make([]start.Lane, lanes)
-	tries, untimed, n := lanes+2*max(1, len(s.traces)), false, 0
+	tries, untimed, n := lanes+2*max(1, len(s.order.traces)), false, 0
 	for ; n < lanes && tries > 0; tries-- {
 		trace, ok := s.turn()
 		if !ok {
@@ -211,6 +252,7 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 		s.ready[n] = conductor.Opening{Tree: sc.tree}
 		n++
 	}
+	s.makeNext()
 	if !b.sampled {
 		return list[:n]
 	}

@@ -20,7 +20,7 @@ import (
 // dealing deals a cache to so many lanes, each of which has begun.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(c, lanes)
-	s.traces = timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.order.traces = timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0)
 	s.ledger = newLedger("bench-1")
 	return s
 }
@@ -60,7 +60,7 @@ func TestOnceDealsEveryTraceOnce(t *testing.T) {
 
 func TestOnlyTheFirstTracesAreDealt(t *testing.T) {
 	s := dealing(threeTraces(t), 1)
-	s.traces = []int{0, 1}
+	s.order.traces = []int{0, 1}
 	require.Equal(t, []string{"a", "b", "a"}, []string{s.deal(0), s.deal(0), s.deal(0)})
 }
 
@@ -95,7 +95,7 @@ func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
 func TestScriptsAreFreedWithTheirLastLane(t *testing.T) {
 	s := dealing(threeTraces(t), 4)
 	s.once = true
-	s.traces = []int{0}
+	s.order.traces = []int{0}
 	s.deal(0)
 	s.once, s.next = false, 0
 	s.deal(1)
@@ -206,7 +206,7 @@ func TestT13InstantsDependOnNothingElse(t *testing.T) {
 	c := several(t, 20, 30, 40)
 	_, all, _ := beginning(c, 3, anywhere)
 	s := dealing(c, 3)
-	s.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
+	s.order.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
 	b := anywhere
 	b.sampled = true
 	others := s.prepare(3, b)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/agentx/agentx/mmapcache"
@@ -20,11 +21,16 @@ func (p *player) correlation(t *opened, session int) string {
 // launch puts one turn on the wire, in a goroutine of its own.
 func (p *player) launch(s conductor.Send) {
 	t := p.sampler.trees[s.Tree]
+	if !t.sent {
+		t.sent = true
+		p.trees++
+	}
 	r := p.record(s, t)
-	go func() {
+	p.launched[s.ID] = &r
+	go func(r measure.Record) {
 		o := p.play(s, t, r)
 		p.post(event{outcome: &o})
-	}()
+	}(r)
 }
 
 // post hands an event to the phase, unless that is over.
@@ -40,7 +46,10 @@ func (p *player) abort() { p.cancel() }
 
 // lost is the outcome of a request of which nothing was heard after it had been cancelled.
 func (p *player) lost(s conductor.Send) outcome {
-	return p.unsent(s, p.record(s, p.sampler.trees[s.Tree]), wire.Cancelled, "no answer to its cancellation")
+	r := *p.launched[s.ID]
+	o := p.unsent(s, r, wire.Cancelled, "no answer to its cancellation")
+	o.record.Sent = r.Admitted // as far as is known
+	return o
 }
 
 // record is what is known of a request before it is sent.
@@ -69,7 +78,7 @@ func (p *player) record(s conductor.Send, t *opened) measure.Record {
 func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 	tree, err := t.load()
 	if err != nil {
-		return p.unsent(s, r, wire.Internal, err.Error())
+		return p.unread(s, r, err)
 	}
 	mark, path := t.marker.text(), "/v1/chat/completions"
 	if p.Form == mmapcache.IDs {
@@ -82,7 +91,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 		return nil
 	})
 	if err != nil {
-		return p.unsent(s, r, wire.Internal, err.Error())
+		return p.unread(s, r, err)
 	}
 	req := &wire.Request{
 		Path: path, Stream: true, Body: b,
@@ -96,7 +105,11 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 	}
 	res := p.client.Do(p.flights, req)
 	describe(&r, &res)
-	return outcome{s, r, res.End}
+	o := outcome{send: s, record: r, end: res.End}
+	if res.Err != nil && res.Err.Category == wire.Internal { // the body could not be read while it was written
+		o.broken = unreadable(s, r, res.Err)
+	}
+	return o
 }
 
 // unsent is the outcome of a turn that has no answer.
@@ -104,7 +117,18 @@ func (p *player) unsent(s conductor.Send, r measure.Record, category wire.Catego
 	now := p.now()
 	r.Sent, r.End = now.Seconds(), now.Seconds()
 	r.Error = &measure.Error{Category: string(category), Message: message}
-	return outcome{s, r, now}
+	return outcome{send: s, record: r, end: now}
+}
+
+// unread is the outcome of a turn whose prompt cannot be read. It ends the run.
+func (p *player) unread(s conductor.Send, r measure.Record, err error) outcome {
+	o := p.unsent(s, r, wire.Internal, err.Error())
+	o.broken = unreadable(s, r, err)
+	return o
+}
+
+func unreadable(s conductor.Send, r measure.Record, err error) error {
+	return fmt.Errorf("lane %d, trace %q, session %q, turn %d: the cache cannot be read any more: %w", s.Lane, r.Trace, r.Session, r.Turn, err)
 }
 
 // describe copies the result of a request into its record.

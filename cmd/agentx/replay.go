@@ -88,8 +88,10 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
 	case bounds > 1:
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --once: choose one")}
-	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.timeout <= 0 || f.limitTraces < 0 || f.maxContext < 0:
-		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --timeout, --limit-traces, --max-context: want no negative value")}
+	case f.timeout <= 0:
+		return o, usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
+		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0):
 		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
 	case f.start != "zero" && f.start != "sampled":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/replay"
 )
 
@@ -16,28 +17,44 @@ var settings = map[string]struct {
 	says string
 	set  func(o *replay.Options, value string) error
 }{
-	"LaneStartCap":  {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
-	"TreeIdleCap":   {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"SystemIdleCap": {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
-	"PrefillLimit":  {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
-	"StartMinRatio": {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
-	"StartMaxRatio": {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
-	"BurstStart":    {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
-	"AllowWrap":     {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
+	"LaneStartCap":   {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
+	"TreeIdleCap":    {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"TraceIdleCap":   {"the same, by its older name", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"SystemIdleCap":  {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
+	"PrefillLimit":   {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
+	"StartMinRatio":  {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
+	"StartMaxRatio":  {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
+	"BurstStart":     {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
+	"SamplerOrder":   {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options, v string) error { return setOrder(&o.Order, v) }},
+	"AllowWrap":      {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
+	"StopOnWedge":    {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options, v string) error { return setSwitch(&o.StopOnWedge, v) }},
+	"GapCap":         {"--max-gap", func(o *replay.Options, v string) error { return setCap(&o.Pace.MaxGap, v) }},
+	"IgnoreDelays":   {"--asap", func(o *replay.Options, v string) error { return setSwitch(&o.Pace.ASAP, v) }},
+	"RequestTimeout": {"--timeout", func(o *replay.Options, v string) error { return setCap(&o.Timeout, v) }},
 }
 
-// settle applies those of the --set values that name an option of a replay, and returns the others.
+// settle applies those of the --set values that name an option of a replay, and returns the others, which are rules of
+// the reconstruction.
 func settle(o *replay.Options, list []string) (others []string, err error) {
 	for _, s := range list {
 		name, value, ok := strings.Cut(s, "=")
 		setting, known := settings[name]
-		if !known || !ok {
+		switch {
+		case !ok:
+			return nil, usageError{fmt.Errorf("--set %s: want NAME=VALUE", s)}
+		case known:
+			if err := setting.set(o, value); err != nil {
+				return nil, usageError{fmt.Errorf("--set %s=%s: %w", name, value, err)}
+			}
+		case name == "backend" || slices.Contains(weka.Options(), name):
 			others = append(others, s)
-			continue
+		default:
+			return nil, usageError{fmt.Errorf("--set %s: no such option: choose from %s; or a rule of the reconstruction: backend, %s",
+				name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "), strings.Join(weka.Options(), ", "))}
 		}
-		if err := setting.set(o, value); err != nil {
-			return nil, usageError{fmt.Errorf("--set %s=%s: %w", name, value, err)}
-		}
+	}
+	if r := o.Start; r.Sampled && r.Min > r.Max {
+		return nil, usageError{fmt.Errorf("--set StartMinRatio=%g: more than StartMaxRatio, %g", r.Min, r.Max)}
 	}
 	return others, nil
 }
@@ -46,7 +63,7 @@ func settle(o *replay.Options, list []string) (others []string, err error) {
 func settingsHelp() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&b, "\n  %-14s %s", name, settings[name].says)
+		fmt.Fprintf(&b, "\n  %-15s %s", name, settings[name].says)
 	}
 	return b.String()
 }
@@ -83,6 +100,15 @@ func setRatio(r *float64, value string) (err error) {
 func setSwitch(b *bool, value string) (err error) {
 	if *b, err = strconv.ParseBool(value); err != nil {
 		return fmt.Errorf("want true or false")
+	}
+	return nil
+}
+
+func setOrder(o *replay.Order, value string) error {
+	orders := map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
+	var ok bool
+	if *o, ok = orders[value]; !ok {
+		return fmt.Errorf("want sequential, shuffle or random")
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ type Aggregate struct {
 	resent    int
 	errors    map[string]int
 	buckets   map[Bucket]int
-	trees     map[int]struct{}
 	lanes     map[int]float64 // lane -> its first request
 
 	bytesSent, bytesReceived int64
@@ -53,7 +52,7 @@ func (s *tokenSum) of(n int) Number {
 // NewAggregate returns an empty aggregate.
 func NewAggregate() *Aggregate {
 	return &Aggregate{
-		errors: map[string]int{}, buckets: map[Bucket]int{}, trees: map[int]struct{}{}, lanes: map[int]float64{},
+		errors: map[string]int{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		headline: newSamples(), cooldown: newSamples(),
 	}
 }
@@ -64,7 +63,6 @@ func newSamples() samples { return samples{first: math.Inf(1), last: math.Inf(-1
 func (a *Aggregate) Add(r *Record) {
 	a.requests++
 	a.buckets[r.Bucket]++
-	a.trees[r.Tree] = struct{}{}
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
 	if r.Resent {
@@ -137,7 +135,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Resent:  a.resent,
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
-		Trees: len(a.trees), WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),
+		Trees: info.Trees, WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),
 		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records,
 	}
 	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {

@@ -88,6 +88,7 @@ type Client struct {
 type RunInfo struct {
 	Lanes         int
 	PhaseDuration time.Duration
+	Trees         int // that sent a request
 	Branches      Branches
 	Wedged        []WedgeReport
 	Process       Process // what the phase took

@@ -41,7 +41,7 @@ func TestSummary(t *testing.T) {
 	a.Add(bad(CancelledAtEnd, "cancelled"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 8, PhaseDuration: 30 * time.Second, Process: Process{CPU: 1500 * time.Millisecond, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
+		Lanes: 8, Trees: 3, PhaseDuration: 30 * time.Second, Process: Process{CPU: 1500 * time.Millisecond, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
 	})
 	require.Equal(t, 8, s.Requests)
 	require.Equal(t, 3, s.Completed)
@@ -213,7 +213,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 72, Branches: Branches{TreesWedged: 1}, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
+		Lanes: 72, Trees: 64, Branches: Branches{TreesWedged: 1}, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
 		Reasons: []string{"run_cancelled"}, Out: "runs/c0072",
 	})
 	s.Client.Bound = true

@@ -110,7 +110,7 @@ func (s *Summary) verdict(b *strings.Builder) {
 	switch {
 	case s.Valid != nil && *s.Valid:
 		row(b, "valid", "yes")
-	case s.Valid != nil || len(s.Reasons) > 0:
+	case s.Valid != nil:
 		row(b, "valid", "no: %s", strings.Join(s.Reasons, ", "))
 	}
 	if s.Out != "" {

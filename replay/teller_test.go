@@ -1,0 +1,51 @@
+package replay
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+)
+
+// Nobody who does not read holds up a run, and what is said late is the latest.
+func TestTellerDoesNotWait(t *testing.T) {
+	reads, shown, warned := make(chan struct{}), []time.Duration{}, []string{}
+	tell := newTeller(Options{
+		Progress: func(p Progress) { <-reads; shown = append(shown, p.Elapsed) },
+		Warn:     func(about string) { <-reads; warned = append(warned, about) },
+	})
+	for k := range 3000 {
+		tell.show(Progress{Elapsed: time.Duration(k)})
+		tell.warn(fmt.Sprint(k))
+	}
+	require.InDelta(t, 3000-roomForWarnings, tell.lost, 1, "at most one is being said")
+	close(reads)
+	tell.end()
+	require.LessOrEqual(t, len(shown), 3)
+	require.GreaterOrEqual(t, len(warned), roomForWarnings)
+	require.Equal(t, "0", warned[0])
+}
+
+// A run plays on while nobody reads what it says.
+func TestRunWithADeafReader(t *testing.T) {
+	server, deaf := mock.New(mock.Config{}), make(chan struct{})
+	var requests atomic.Int64
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 300 {
+			close(deaf)
+		}
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Concurrency, o.Marker, o.Requests = 40, true, 300
+	warned := 0
+	o.Warn = func(string) { <-deaf; warned++ }
+	p := play(t, t.Context(), o)
+	require.Equal(t, 300, p.Completed)
+	require.Equal(t, 1, warned)
+}

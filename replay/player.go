@@ -291,6 +291,7 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	o := p.Options
 	o.Progress = p.teller.show
 	p.phase = newPhase(o, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
+	p.sampler.place()
 	err := p.phase.play()
 	n := p.phase.conductor.Counts()
 	info := measure.RunInfo{

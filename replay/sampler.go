@@ -3,7 +3,9 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
@@ -47,6 +49,7 @@ type sampler struct {
 	scripts map[int]*script
 	coming  map[int]func() (*script, error) // by trace: made ready before their turn
 	makers  sync.WaitGroup
+	closed  atomic.Bool
 	passed  map[int]bool // traces that cannot be played
 	told    map[int]bool // traces that a warning was about
 	opened  int          // trees
@@ -188,12 +191,32 @@ func (s *sampler) makeNext() {
 		}
 		m := s.making(trace)
 		s.coming[trace] = m
-		s.makers.Go(func() { _, _ = m() }) // whoever draws the trace sees the error
+		s.makers.Go(func() {
+			if sc, err := m(); err == nil && !s.closed.Load() {
+				_, _ = sc.load()
+			}
+		}) // whoever draws or sends it sees the errors
 	}
 }
 
+// place places the blocks of what the lanes begin with, in their order, beside the first requests: a lane that begins later
+// finds its own in place.
+func (s *sampler) place() {
+	lanes := slices.Clone(s.lanes)
+	s.makers.Go(func() {
+		for _, t := range lanes {
+			if t != nil && !s.closed.Load() {
+				_, _ = t.load()
+			}
+		}
+	})
+}
+
 // close waits for what is being made.
-func (s *sampler) close() { s.makers.Wait() }
+func (s *sampler) close() {
+	s.closed.Store(true)
+	s.makers.Wait()
+}
 
 // tell warns of a trace, once.
 func (s *sampler) tell(trace int, about string) {

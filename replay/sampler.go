@@ -199,14 +199,18 @@ func (s *sampler) makeNext() {
 	}
 }
 
-// place places the blocks of what the lanes begin with, in their order, beside the first requests: a lane that begins later
-// finds its own in place.
+// place places the blocks of the lanes that do not begin at once, beside the first requests: they find theirs in place.
 func (s *sampler) place() {
-	lanes := slices.Clone(s.lanes)
+	var later []*script
+	for lane, o := range s.ready {
+		if o.Start != nil && !slices.ContainsFunc(o.Start.Live, func(l conductor.Live) bool { return l.Due <= 0 }) {
+			later = append(later, s.lanes[lane].script)
+		}
+	}
 	s.makers.Go(func() {
-		for _, t := range lanes {
-			if t != nil && !s.closed.Load() {
-				_, _ = t.load()
+		for _, sc := range later {
+			if !s.closed.Load() {
+				_, _ = sc.load()
 			}
 		}
 	})

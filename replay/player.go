@@ -362,8 +362,11 @@ func (p *player) wedged(e conductor.Event) {
 			At: e.Wedge.Last.At.Seconds(), What: "sent", Session: name(e.Wedge.Last.Session), Turn: e.Wedge.Last.Turn,
 		},
 	}
-	if e.Wedge.Last.Kind == conductor.Returned {
+	switch e.Wedge.Last.Kind {
+	case conductor.Returned:
 		w.Last.What = "returned"
+	case conductor.Opened: // it has sent nothing
+		w.Last.What = "opened"
 	}
 	for _, b := range e.Wedge.Blocked {
 		r := measure.BlockedReport{Session: name(b.Session), CorrelationID: p.correlation(t, b.Session), Turn: b.Turn, Why: "predecessor"}

@@ -25,7 +25,6 @@ type script struct {
 // opened is a tree that a lane plays.
 type opened struct {
 	*script
-	lane     int
 	ordinal  int // of the tree in the run
 	pass     int // how often the trace was begun before
 	marker   marker
@@ -33,7 +32,8 @@ type opened struct {
 	sessions []string // correlation ids, by session; empty until its first turn
 }
 
-// sampler deals the selected traces to lanes in an order, again and again, unless each is to be played once. A trace that cannot be played is passed over, and told of once.
+// sampler deals the selected traces to lanes in an order, again and again, unless each is to be played once. A trace that
+// cannot be played is passed over, and told of once.
 type sampler struct {
 	cache  *mmapcache.Cache
 	pace   Pace
@@ -116,7 +116,7 @@ func (s *sampler) turn() (trace int, ok bool) {
 func (s *sampler) open(lane int, sc *script) {
 	s.scripts[sc.trace] = sc
 	sc.users++
-	t := &opened{script: sc, lane: lane, ordinal: s.opened, pass: s.begun[sc.trace], sessions: make([]string, len(sc.plan.Sessions))}
+	t := &opened{script: sc, ordinal: s.opened, pass: s.begun[sc.trace], sessions: make([]string, len(sc.plan.Sessions))}
 	t.marker = s.ledger.mint(t.ordinal, lane, sc.plan.Trace.ID, s.plain)
 	s.begun[sc.trace]++
 	s.opened++
@@ -191,11 +191,11 @@ func (s *sampler) makeNext() {
 		}
 		m := s.making(trace)
 		s.coming[trace] = m
-		s.makers.Go(func() {
+		s.makers.Go(func() { // whoever draws or sends it sees the errors
 			if sc, err := m(); err == nil && !s.closed.Load() {
 				_, _ = sc.load()
 			}
-		}) // whoever draws or sends it sees the errors
+		})
 	}
 }
 

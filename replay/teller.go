@@ -1,6 +1,9 @@
 package replay
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // teller says what a run has to say in a goroutine of its own, so that nobody who does not read holds up the conductor: of
 // progress only the latest counts, and warnings wait for as long as there is room.
@@ -35,6 +38,9 @@ func (t *teller) tell(progress func(Progress), warn func(string)) {
 		case <-t.over:
 			for len(t.warnings) > 0 {
 				warn(<-t.warnings)
+			}
+			if t.lost > 0 {
+				warn(fmt.Sprintf("and %d more warnings, for which there was no room", t.lost))
 			}
 			return
 		}

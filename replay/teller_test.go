@@ -29,6 +29,7 @@ func TestTellerDoesNotWait(t *testing.T) {
 	require.LessOrEqual(t, len(shown), 3)
 	require.GreaterOrEqual(t, len(warned), roomForWarnings)
 	require.Equal(t, "0", warned[0])
+	require.Equal(t, fmt.Sprintf("and %d more warnings, for which there was no room", tell.lost), warned[len(warned)-1])
 }
 
 // A run plays on while nobody reads what it says.

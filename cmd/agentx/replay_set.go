@@ -19,7 +19,7 @@ var settings = map[string]struct {
 }{
 	"LaneStartCap":   {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
 	"TreeIdleCap":    {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"TraceIdleCap":   {"the same, by its older name", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"TraceIdleCap":   {"acts as TreeIdleCap", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
 	"SystemIdleCap":  {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
 	"PrefillLimit":   {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
 	"StartMinRatio":  {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},

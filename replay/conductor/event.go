@@ -59,7 +59,7 @@ type Event struct {
 // Wedge says why nothing can happen in a tree any more: a defect of the recording or of this program.
 type Wedge struct {
 	Blocked []Blocked
-	Last    Event // the last send or return of the tree
+	Last    Event // the last send or return of the tree, or that it was opened
 }
 
 // Blocked is a session that waits in vain.

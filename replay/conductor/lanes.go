@@ -31,7 +31,8 @@ func (c *Conductor) open(lane int, at time.Duration, barren int) {
 	c.lanes[lane] = t
 	c.counts.TreesOpened++
 	c.touch(t)
-	c.tell(Event{Kind: Opened, At: at, Lane: lane, Tree: t.ordinal})
+	t.last = Event{Kind: Opened, At: at, Lane: lane, Tree: t.ordinal}
+	c.tell(t.last)
 	if o.Start == nil {
 		c.schedule(c.register(t, 0), at)
 		return

@@ -393,3 +393,14 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 	lost.Sessions = append(lost.Sessions, Session{Turns: turns(0)})
 	require.ErrorContains(t, lost.Check(), "no branch has session 1")
 }
+
+// The report of a tree that wedges before it has sent anything claims no send.
+func TestWedgeBeforeTheFirstSend(t *testing.T) {
+	tree := root(0, 0).child(0, 0, false, 0, 0)
+	tree.after(0, 0, 1, 0)
+	w := newWorld(1, anyLane(root(0), tree), Limits{}).play() // the first tree ends after a second
+	wedged := w.of(Wedged)
+	require.Len(t, wedged, 1)
+	require.Equal(t, Event{Kind: Opened, At: time.Second, Tree: 1}, wedged[0].Wedge.Last)
+	require.Len(t, w.sends, 1)
+}

@@ -179,7 +179,7 @@ type tree struct {
 	ending    bool  // is being closed as a whole: nobody is told, nothing is let go
 	released  bool  // it was open when the phase ended
 	touched   bool  // by the present event
-	last      Event // a send or a return, for the report of a wedge
+	last      Event // its opening, a send or a return: for the report of a wedge
 
 	timers heap[*session]
 	fast   time.Duration // by how much its clock is ahead of the domain's

@@ -79,7 +79,7 @@ type BlockedReport struct {
 // LastEvent is the last that happened in a tree.
 type LastEvent struct {
 	At      float64 `json:"at"`
-	What    string  `json:"what"` // sent or returned
+	What    string  `json:"what"` // sent, returned, or opened: nothing was sent
 	Session string  `json:"session"`
 	Turn    int     `json:"turn"`
 }

@@ -155,10 +155,7 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result) *Failure {
 	if ctx.Err() != nil {
 		return c.broken(ctx, time.Time{}, ctx.Err())
 	}
-	var deadline time.Time
-	if c.timeout > 0 {
-		deadline = c.epoch.Add(res.Sent + c.timeout)
-	}
+	deadline := c.deadline(ctx, res.Sent)
 	if cn := c.idle.get(res.Sent); cn != nil {
 		res.Reused = true
 		failure, stale := c.attempt(ctx, deadline, cn, r, res)
@@ -174,6 +171,18 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result) *Failure {
 	}
 	failure, _ := c.attempt(ctx, deadline, cn, r, res)
 	return failure
+}
+
+// deadline is when a request must be over: at its timeout, or with its context where that ends earlier. It is zero for
+// never. The context's deadline counts by itself, since a dial ends at it before the context says so.
+func (c *Client) deadline(ctx context.Context, sent time.Duration) (at time.Time) {
+	if c.timeout > 0 {
+		at = c.epoch.Add(sent + c.timeout)
+	}
+	if d, ok := ctx.Deadline(); ok && (at.IsZero() || d.Before(at)) {
+		at = d
+	}
+	return at
 }
 
 // attempt runs one exchange on a connection and then keeps or closes it. It is stale when the connection broke before

@@ -340,8 +340,20 @@ func TestTimeout(t *testing.T) {
 			require.GreaterOrEqual(t, res.End-res.Sent, 20*time.Millisecond)
 		})
 	}
-	t.Run("of the context", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	for name, ctx := range map[string]context.Context{
+		"of the context":                     ended(t),
+		"of the context, which says so late": lateContext{t.Context(), time.Now()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			over := make(chan struct{})
+			c := newClient(t, serve(t, func(*peer) { <-over }), Options{Timeout: -1})
+			res := c.Do(ctx, &Request{Path: "/", Body: textBody("{}")})
+			close(over)
+			require.Equal(t, Timeout, res.Err.Category)
+		})
+	}
+	t.Run("of the context, while reading", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		over := make(chan struct{})
 		c := newClient(t, serve(t, func(*peer) { <-over }), Options{Timeout: -1})
@@ -350,6 +362,21 @@ func TestTimeout(t *testing.T) {
 		require.Equal(t, Timeout, res.Err.Category)
 	})
 }
+
+// ended is a context whose deadline has passed.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// lateContext is a context whose deadline has passed and whose timer has not fired yet, as on a busy machine.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // oddBody announces one size and does something else.
 type oddBody struct {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -254,6 +255,7 @@ func TestUnreadableFilesSayFromWhereAndWhatToDo(t *testing.T) {
 		"nothing":      {"in.jsonl.gz", `^PATH: it cannot be read: `, "fetch or copy the file again", []byte("{}\n")},
 		"wide window":  {"in.jsonl.zst", `^PATH: it cannot be read: window size exceeded$`, "zstd --long=27", []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0xa0, 1, 0, 0}},
 		"encrypted":    {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", []byte("PARExxxxxxxx\x04\x00\x00\x00PARE")},
+		"signed":       {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", signed(packed(t, 20))},
 		"no Parquet":   {"in.parquet", `^PATH: it cannot be read: not Parquet, `, "fetch or copy the file again", []byte("{}\n{}\n{}\n{}\n")},
 		"compression":  {"in.parquet", `^PATH: it cannot be read: column n: compression LZ4_RAW: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Lz4Raw))},
 		"brotli":       {"in.parquet", `^PATH: it cannot be read: column n: compression BROTLI: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Brotli))},
@@ -291,6 +293,16 @@ func TestLongRows(t *testing.T) {
 	}
 	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true)
 	assert.Equal(t, errLongRow, err)
+}
+
+// signed is a file whose footer is not encrypted, says that columns are, and has a signature behind it.
+func signed(data []byte) []byte {
+	end := len(data) - 8
+	begin := end - int(binary.LittleEndian.Uint32(data[end:]))
+	footer := append(bytes.Clone(data[begin:end-1]), 0x0c, 8<<1, 0x1c, 0, 0, 0) // field 8 is AES_GCM_V1
+	footer = append(footer, make([]byte, 28)...)
+	data = append(bytes.Clone(data[:begin]), footer...)
+	return append(binary.LittleEndian.AppendUint32(data, uint32(len(footer))), "PAR1"...)
 }
 
 // flip changes a bit in the middle.

@@ -49,6 +49,8 @@ type Unsupported struct {
 
 func (e *Unsupported) Error() string { return e.What + ": not read" }
 
+var errEncrypted = &Unsupported{"it is encrypted", "write the file again without encryption, or as JSON lines"}
+
 const (
 	tryCompression = "write the file again with snappy or zstd compression, or as JSON lines"
 	tryEncoding    = "write the file again with plain or dictionary encoding, or as JSON lines"
@@ -78,7 +80,7 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 		return nil, err
 	}
 	if err := checkFooter(footer); err != nil {
-		return nil, fmt.Errorf("footer: %w", err)
+		return nil, err
 	}
 	opened, err := lib.OpenFile(r, size, lib.SkipPageIndex(true), lib.SkipBloomFilters(true))
 	if err != nil {
@@ -119,7 +121,7 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	switch {
 	case string(tail[4:]) == "PARE":
-		return nil, &Unsupported{"it is encrypted", "write the file again without encryption, or as JSON lines"}
+		return nil, errEncrypted
 	case string(head[:4]) != magic || string(tail[4:]) != magic:
 		return nil, errors.New("not Parquet, or cut off: it does not begin and end with " + magic)
 	}

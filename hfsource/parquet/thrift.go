@@ -166,14 +166,27 @@ func (t *thrift) elementsOf(n uint64, depth int, kinds ...byte) {
 	}
 }
 
+// encryptionField is of the footer: how columns of the file are encrypted. The footer itself need not be, and is signed then:
+// 28 bytes follow it.
+const encryptionField = 8
+
 // checkFooter walks over a footer, which has to end where the struct does.
 func checkFooter(b []byte) error {
 	t := thrift{b: b}
-	t.fields(0, func(int16, byte) bool { return false })
-	if t.err == nil && t.i != len(b) {
-		return fmt.Errorf("%w: %d bytes more than it needs, as encryption would leave them", errThrift, len(b)-t.i)
+	encrypted := false
+	t.fields(0, func(id int16, kind byte) bool {
+		encrypted = encrypted || id == encryptionField && kind == tStruct
+		return false
+	})
+	switch {
+	case t.err != nil:
+		return fmt.Errorf("footer: %w", t.err)
+	case encrypted:
+		return errEncrypted
+	case t.i != len(b):
+		return fmt.Errorf("footer: %w: %d bytes more than it needs", errThrift, len(b)-t.i)
 	}
-	return t.err
+	return nil
 }
 
 // Page types.

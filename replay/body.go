@@ -42,15 +42,20 @@ func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark strin
 			b.mark = mark
 		}
 	}
+	b.tail = appendTail(b.tail[:0], form, model, maxTokens)
+	b.size = int64(len(b.tail)) + b.content()
+}
+
+// appendTail appends what follows the prompt.
+func appendTail(b []byte, form mmapcache.Form, model []byte, maxTokens int) []byte {
 	limit := `,"stream":true,"max_completion_tokens":`
 	if form == mmapcache.IDs {
 		limit = `,"stream":true,"max_tokens":`
 	}
-	b.tail = append(append(b.tail[:0], `],"model":`...), model...)
-	b.tail = append(b.tail, limit...)
-	b.tail = strconv.AppendInt(b.tail, int64(maxTokens), 10)
-	b.tail = append(b.tail, `,"stream_options":{"include_usage":true},"ignore_eos":true}`...)
-	b.size = int64(len(b.tail)) + b.content()
+	b = append(append(b, `],"model":`...), model...)
+	b = append(b, limit...)
+	b = strconv.AppendInt(b, int64(maxTokens), 10)
+	return append(b, `,"stream_options":{"include_usage":true},"ignore_eos":true}`...)
 }
 
 // content returns the size of the prompt with its head.

@@ -53,6 +53,8 @@ type Options struct {
 	APIKey  string
 	Out     string // directory for the results; "": none are written
 
+	Preflight bool // look at the server once, before the first lane
+
 	// Both may be nil. They are called one at a time, and may take their time: a run does not wait for them, but two
 	// seconds at its end.
 	Warn     func(string)   // told of what is odd but no error
@@ -101,24 +103,34 @@ const (
 	progressEvery     = time.Second
 )
 
-// Run plays until its bound is reached, ctx ends, a record cannot be written or the cache cannot be read, then lets running requests finish within
-// the grace, and returns the summary. The results are written whatever ended the run. An error without a summary means
-// that nothing could be measured; one beside it, that the results could not be written or that the cache became
-// unreadable on the way.
+// Run looks at the server if it is to, plays until its bound is reached, ctx ends, a record cannot be written or the cache
+// cannot be read, then lets running requests finish within the grace, and returns the summary. The results are written whatever ended the run. An error without a summary means
+// that nothing could be measured; one beside it, that the server cannot serve the run, a *PreflightError, that the results
+// could not be written or that the cache became unreadable on the way.
 func Run(ctx context.Context, o Options) (*measure.Summary, error) {
-	p, err := newPlayer(o)
-	if err != nil {
+	p := newPlayer(o)
+	defer p.close()
+	err := p.ready(ctx)
+	var refused *PreflightError
+	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}
-	summary, err := p.run(ctx)
-	err = errors.Join(err, p.write(summary))
-	p.close()
-	return summary, err
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		s := p.summary(measure.RunInfo{})
+		return s, errors.Join(refused, p.write(s))
+	}
+	s, err := p.run(ctx)
+	return s, errors.Join(err, p.write(s))
 }
 
 // player is one run: what is played, the transport, and what is recorded.
 type player struct {
 	Options
+	preflight *measure.Preflight // nil: there was none
+	traces    []int              // that are played
 	sampler   *sampler
 	client    *wire.Client
 	model     []byte // as JSON
@@ -137,7 +149,7 @@ type player struct {
 	phase     *phase
 }
 
-func newPlayer(o Options) (*player, error) {
+func newPlayer(o Options) *player {
 	if o.NewID == nil {
 		o.NewID = func() string { return uuid.NewString() }
 	}
@@ -147,27 +159,36 @@ func newPlayer(o Options) (*player, error) {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
-	p := &player{
+	return &player{
 		Options: o, model: quote(o.Model), events: make(chan event, 1024), over: make(chan struct{}),
 		aggregate: measure.NewAggregate(), launched: map[int]*measure.Record{}, teller: newTeller(o),
 	}
-	err := p.open()
-	if err != nil {
-		if p.sampler != nil {
-			p.sampler.close()
-		}
-		p.teller.end()
-		return nil, err
-	}
-	return p, nil
 }
 
-// open deals the first traces and opens the results and the transport. The clock starts last.
-func (p *player) open() (err error) {
-	o := p.Options
-	if err := p.prepare(); err != nil {
+// ready chooses what is played, looks at the server, and deals the first traces.
+func (p *player) ready(ctx context.Context) error {
+	if err := p.choose(); err != nil {
 		return err
 	}
+	if err := p.look(ctx); err != nil {
+		return err
+	}
+	return p.deal()
+}
+
+// look looks at the server, if the run is to.
+func (p *player) look(ctx context.Context) error {
+	if !p.Options.Preflight {
+		return nil
+	}
+	found, err := lookAt(ctx, p.Options)
+	p.preflight = &found
+	return err
+}
+
+// open opens the results and the transport. The clock starts last.
+func (p *player) open() (err error) {
+	o := p.Options
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o777); err != nil {
 			return fmt.Errorf("results: %w", err)
@@ -185,18 +206,18 @@ func (p *player) open() (err error) {
 	return nil
 }
 
-// prepare deals the first traces, before the clock starts. The error is about what cannot be played, or would not be what
-// was asked for.
-func (p *player) prepare() error {
-	traces, err := selected(p.Options)
-	if err != nil {
+// once reports whether every trace is played once, for want of another bound.
+func (o *Options) once() bool { return o.Duration == 0 && o.Requests == 0 && o.Trees == 0 }
+
+// choose selects the traces. The error is about what cannot be played so, or would not be what was asked for.
+func (p *player) choose() (err error) {
+	if p.traces, err = selected(p.Options); err != nil {
 		return err
 	}
-	once := p.Duration == 0 && p.Requests == 0 && p.Trees == 0
 	load := start.Load{
-		Lanes: p.Concurrency, Traces: len(traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker, OnePass: once, Trees: p.Trees,
+		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker, OnePass: p.once(), Trees: p.Trees,
 	}
-	if once && p.Order == Random {
+	if p.once() && p.Order == Random {
 		return fmt.Errorf("replay: every trace once cannot be had in random order, which repeats: choose shuffle")
 	}
 	shared, err := load.Check()
@@ -206,8 +227,14 @@ func (p *player) prepare() error {
 	if shared {
 		p.teller.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", load.Lanes, load.Traces))
 	}
+	return nil
+}
+
+// deal deals the first traces, before the clock starts. The error is about what cannot be played.
+func (p *player) deal() error {
+	once := p.once()
 	s := newSampler(p.Cache, p.Concurrency)
-	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: traces, how: p.Order, seed: p.Seed}, once, !p.Marker, p.teller.warn
+	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: p.traces, how: p.Order, seed: p.Seed}, once, !p.Marker, p.teller.warn
 	s.ledger = newLedger(p.NewID())
 	p.sampler = s
 	lanes := p.Concurrency
@@ -232,7 +259,7 @@ func (p *player) prepare() error {
 	case s.err != nil:
 		return s.err
 	case len(begun) == 0:
-		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
+		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(p.traces))
 	case len(begun) < lanes && !once:
 		p.teller.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
 	}
@@ -293,16 +320,20 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	p.phase = newPhase(o, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
 	p.sampler.place()
 	err := p.phase.play()
-	n := p.phase.conductor.Counts()
-	info := measure.RunInfo{
-		Lanes: p.Concurrency, PhaseDuration: p.phase.clock.now(), Process: measure.ReadProcess().Since(before), Out: p.Out,
-		Trees: p.trees, Branches: branchCounts(n), Wedged: p.wedges,
-	}
+	return p.summary(measure.RunInfo{
+		PhaseDuration: p.phase.clock.now(), Process: measure.ReadProcess().Since(before),
+		Trees: p.trees, Branches: branchCounts(p.phase.conductor.Counts()), Wedged: p.wedges,
+	}), errors.Join(err, p.sampler.err)
+}
+
+// summary is what the run reports.
+func (p *player) summary(info measure.RunInfo) *measure.Summary {
+	info.Lanes, info.Out, info.Preflight = p.Concurrency, p.Out, p.preflight
 	if p.records != nil {
 		info.Records = RecordsFile
 	}
 	s := p.aggregate.Summary(info)
-	return &s, errors.Join(err, p.sampler.err)
+	return &s
 }
 
 // branchCounts are the counters of the conductor that a summary has.
@@ -384,10 +415,15 @@ func (p *player) wedged(e conductor.Event) {
 	}
 }
 
-// close ends what newPlayer began.
+// close ends what has been begun.
 func (p *player) close() {
-	p.client.Close()
-	p.sampler.close()
+	if p.client != nil {
+		p.cancel()
+		p.client.Close()
+	}
+	if p.sampler != nil {
+		p.sampler.close()
+	}
 	p.teller.end()
 }
 

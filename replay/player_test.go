@@ -597,8 +597,9 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 	o := optionsFor(t, demoCache(t), url)
 	var warned []string
 	o.Concurrency, o.Warn = 16, func(about string) { warned = append(warned, about) }
-	p, err := newPlayer(o)
-	require.NoError(t, err)
+	p := newPlayer(o)
+	require.NoError(t, p.ready(t.Context()))
+	require.NoError(t, p.open())
 	var name string
 	turn := 0
 	for _, l := range p.sampler.lanes {
@@ -688,14 +689,13 @@ func TestLanesAreReported(t *testing.T) {
 func TestMoreLanesThanTraces(t *testing.T) {
 	o := optionsFor(t, demoCache(t), nobody)
 	o.Concurrency, o.Requests = 17, 20
-	_, err := newPlayer(o)
+	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "17 lanes, but 16 distinct traces")
 	require.NoDirExists(t, o.Out, "refused before anything was made")
 	var warned []string
 	o.Marker, o.Warn = true, func(about string) { warned = append(warned, about) }
-	p, err := newPlayer(o)
-	require.NoError(t, err)
-	require.NoError(t, p.closeRecords())
+	p := newPlayer(o)
+	require.NoError(t, p.ready(t.Context()))
 	p.close()
 	require.Equal(t, []string{"17 lanes share 16 traces: each tree has a cache-bust marker of its own"}, warned)
 }

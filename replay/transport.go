@@ -74,15 +74,23 @@ func (p *player) record(s conductor.Send, t *opened) measure.Record {
 	return r
 }
 
+// pathOf is where requests of a form go.
+func pathOf(form mmapcache.Form) string {
+	if form == mmapcache.IDs {
+		return "/v1/completions"
+	}
+	return "/v1/chat/completions"
+}
+
 // play sends one turn and returns what became of it.
 func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 	tree, err := t.load()
 	if err != nil {
 		return p.unread(s, r, err)
 	}
-	mark, path := t.marker.text(), "/v1/chat/completions"
+	mark := t.marker.text()
 	if p.Form == mmapcache.IDs {
-		mark, path = t.marker.ids(p.Cache.Arenas.Marker), "/v1/completions"
+		mark = t.marker.ids(p.Cache.Arenas.Marker)
 	}
 	b := bodies.Get().(*body)
 	defer bodies.Put(b)
@@ -94,7 +102,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 		return p.unread(s, r, err)
 	}
 	req := &wire.Request{
-		Path: path, Stream: true, Body: b,
+		Path: pathOf(p.Form), Stream: true, Body: b,
 		Header: []wire.Field{
 			{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: r.CorrelationID},
 			{Name: "X-Session-Affinity", Value: r.CorrelationID},

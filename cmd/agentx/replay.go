@@ -28,7 +28,7 @@ type replayFlags struct {
 	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
 	speed                                       float64
-	asap, once, prefault                        bool
+	asap, once, prefault, noPreflight           bool
 	header                                      []string
 }
 
@@ -54,6 +54,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
+	flags.BoolVar(&f.noPreflight, "no-preflight", false, "begin without a look at the server: the list of its models, and one request for one token")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
 }
 
@@ -66,7 +67,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
 		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
-		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out,
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Preflight: !f.noPreflight,
 		Start:  replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
 		Limits: replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
 	}
@@ -226,6 +227,10 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p.close()
 	if s != nil { // measured, even where something went wrong
 		err = errors.Join(err, printReplayed(cmd, s, asJSON))
+	}
+	var refused *replay.PreflightError
+	if errors.As(err, &refused) {
+		return tryError{err, refused.Try}
 	}
 	if err != nil {
 		return err

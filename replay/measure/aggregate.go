@@ -136,7 +136,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
 		Trees: info.Trees, WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),
-		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records,
+		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records, Preflight: info.Preflight,
 	}
 	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {
 		s.Reasons = append(s.Reasons, wedgedTree)

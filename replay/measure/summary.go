@@ -28,6 +28,7 @@ type Summary struct {
 	PhaseDuration float64       `json:"phase_duration"`    // from its start to its last response
 	Records       string        `json:"records,omitempty"` // name of the record file in Out
 	Cooldown      Metrics       `json:"cooldown"`          // the same numbers over the cooldown bucket
+	Preflight     *Preflight    `json:"preflight"`         // nil: the run began without a look at the server
 }
 
 // wedgedTree is the reason that a run with wedged trees has in any case.
@@ -96,4 +97,5 @@ type RunInfo struct {
 	Reasons       []string
 	Out           string
 	Records       string
+	Preflight     *Preflight
 }

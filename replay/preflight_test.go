@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// strict is a server that has one model, knows some fields of a body, and keeps the bodies that it got.
+type strict struct {
+	server *mock.Server
+	model  string // "": any, and it lists none
+	key    string // "": it wants none
+	fields []string
+	silent bool // it does not say which field it does not know
+	tells  bool // the models are listed to everybody
+
+	mu     sync.Mutex
+	bodies []map[string]json.RawMessage
+	raw    []string
+	marks  []string // correlation ids
+}
+
+func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, _ := io.ReadAll(r.Body) // half a body is refused below
+	switch {
+	case s.key != "" && r.Header.Get("Authorization") != "Bearer "+s.key && !(s.tells && r.Method == "GET"):
+		http.Error(w, `{"error":{"message":"Incorrect API key provided: `+r.Header.Get("Authorization")+`"}}`, 401)
+	case r.Method == "GET" && s.model == "":
+		http.NotFound(w, r)
+	case r.Method == "GET":
+		fmt.Fprintf(w, `{"data":[{"id":%q},{"id":"other"}]}`, s.model)
+	default:
+		s.post(w, r, data)
+	}
+}
+
+func (s *strict) post(w http.ResponseWriter, r *http.Request, data []byte) {
+	var body map[string]json.RawMessage
+	if json.Unmarshal(data, &body) != nil {
+		http.Error(w, "no JSON", 400)
+		return
+	}
+	s.mu.Lock()
+	s.bodies, s.raw, s.marks = append(s.bodies, body), append(s.raw, string(data)), append(s.marks, r.Header.Get("X-Correlation-ID"))
+	s.mu.Unlock()
+	for name := range body {
+		if s.fields != nil && !strings.Contains(" messages prompt model stream "+strings.Join(s.fields, " ")+" ", " "+name+" ") {
+			if s.silent {
+				name = "something"
+			}
+			http.Error(w, `{"error":{"message":"Extra inputs are not permitted: `+name+`"}}`, 400)
+			return
+		}
+	}
+	if model := string(body["model"]); s.model != "" && model != `"`+s.model+`"` {
+		http.Error(w, `{"object":"error","message":"The model `+"`m`"+` does not exist.","code":404}`, 404)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	s.server.ServeHTTP(w, r)
+}
+
+func TestPreflight(t *testing.T) {
+	c := demoCache(t)
+	all := []string{"stream_options", "ignore_eos", "max_tokens", "max_completion_tokens"}
+	for name, test := range map[string]struct {
+		server   *strict
+		form     mmapcache.Form
+		why, try string // "": it passes
+	}{
+		"no list":                     {server: &strict{}},
+		"served":                      {server: &strict{model: "some/model"}},
+		"not served":                  {server: &strict{model: "tiny"}, why: `404: model "some/model" is not served here: it has "tiny", "other"`, try: "--model tiny"},
+		"no key":                      {server: &strict{key: "secret"}, why: "401: Incorrect API key provided:", try: "--api-key-env"},
+		"no key, but a list":          {server: &strict{model: "some/model", key: "secret", tells: true}, why: "401: Incorrect", try: "--api-key-env"},
+		"a field it does not know":    {server: &strict{fields: []string{"stream_options", "max_completion_tokens"}}, why: "does not take the field ignore_eos", try: "--no-ignore-eos"},
+		"a field it does not tell of": {server: &strict{fields: []string{"ignore_eos", "max_completion_tokens"}, silent: true}, why: "does not take the field stream_options", try: "--no-stream-options"},
+		"fields it does not tell of":  {server: &strict{fields: []string{"max_tokens"}, silent: true}, form: mmapcache.IDs, why: "the field ignore_eos, stream_options:", try: "--no-ignore-eos --no-stream-options"},
+		"the name of the limit":       {server: &strict{fields: []string{"max_tokens", "ignore_eos", "stream_options"}}, why: "the field max_completion_tokens", try: "--max-tokens-field max_tokens"},
+		"ids":                         {server: &strict{fields: all}, form: mmapcache.IDs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := test.server
+			s.server = mock.New(mock.Config{})
+			url, _ := serve(t, s)
+			o := optionsFor(t, c, url)
+			o.Form, o.Preflight, o.Requests, o.Concurrency = test.form, true, 3, 1
+			if test.why == "" {
+				p := play(t, context.Background(), o)
+				require.Equal(t, 3, p.Completed)
+				require.Empty(t, p.Preflight.Error)
+				requireLikeTheRun(t, s)
+				return
+			}
+			summary, err := Run(context.Background(), o)
+			var refused *PreflightError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, refused.Why, url+": ")
+			require.Contains(t, refused.Why, test.why)
+			require.Contains(t, refused.Try, test.try)
+			require.Zero(t, summary.Requests)
+			require.Equal(t, refused.Why, summary.Preflight.Error)
+			require.FileExists(t, filepath.Join(o.Out, SummaryFile))
+		})
+	}
+}
+
+// requireLikeTheRun holds the first body that a server got against the others: the same fields in the same order, for one
+// token, and not marked with a trace.
+func requireLikeTheRun(t *testing.T, s *strict) {
+	require.Len(t, s.bodies, 4)
+	require.Empty(t, s.marks[0])
+	require.NotEmpty(t, s.marks[1])
+	order := func(raw string) (list []string) {
+		d := json.NewDecoder(strings.NewReader(raw))
+		for depth := 0; ; {
+			token, err := d.Token()
+			if err == io.EOF {
+				return list
+			}
+			require.NoError(t, err)
+			switch v := token.(type) {
+			case json.Delim:
+				depth += map[json.Delim]int{'{': 1, '[': 1, '}': -1, ']': -1}[v]
+			case string:
+				if depth == 1 {
+					list = append(list, v)
+				}
+			}
+		}
+	}
+	require.Equal(t, order(s.raw[1]), order(s.raw[0]))
+	limit := s.bodies[0]["max_completion_tokens"]
+	if limit == nil {
+		limit = s.bodies[0]["max_tokens"]
+	}
+	require.Equal(t, "1", string(limit))
+	require.NotContains(t, s.raw[0], "[rid:")
+}
+
+// TestPreflightMeasuresTheTemplate: what a server counts beside the tokens that it was sent is its template.
+func TestPreflightMeasuresTheTemplate(t *testing.T) {
+	c := demoCache(t)
+	_, url := mocked(t, mock.Config{CountTokens: func(text []byte) int { return 100 }})
+	for form, want := range map[mmapcache.Form]int64{mmapcache.Text: 100 - sampleTokens, mmapcache.IDs: 0} {
+		o := optionsFor(t, c, url)
+		o.Form, o.Preflight, o.Requests = form, true, 5
+		p := play(t, context.Background(), o)
+		require.EqualValues(t, sampleTokens, *p.Preflight.SentTokens)
+		require.Equal(t, want, *p.Preflight.TemplateTokens)
+		require.Equal(t, []string{"mock"}, p.Preflight.Models)
+		require.Len(t, p.records, 5, "the look is in no record")
+	}
+}
+
+func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
+	c := demoCache(t)
+	secure := httptest.NewUnstartedServer(mock.New(mock.Config{}))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	for url, want := range map[string][2]string{
+		nobody:                         {nobody + ": dial tcp 127.0.0.1:1: connect: connection refused", "start the server"},
+		secure.URL:                     {"certificate", "SSL_CERT_FILE"},
+		nobody + "/v1?key=very-secret": {nobody + "/v1: dial", "start the server"},
+	} {
+		o := optionsFor(t, c, url)
+		o.Preflight = true
+		summary, err := Run(context.Background(), o)
+		var refused *PreflightError
+		require.ErrorAs(t, err, &refused)
+		require.Contains(t, refused.Why, want[0])
+		require.Contains(t, refused.Try, want[1])
+		require.NotContains(t, err.Error(), "very-secret")
+		require.Empty(t, summary.Errors)
+		written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+		require.NoError(t, err)
+		require.NotContains(t, string(written), "very-secret")
+	}
+}
+
+// TestPreflightIsInterrupted: there is nothing to write of a run that was not begun.
+func TestPreflightIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Preflight = true
+	_, err := Run(ctx, o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoDirExists(t, o.Out)
+}
+
+func TestSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		`404 Not Found: {"error":{"message":"no\nsuch"}}`: "no such",
+		`404 Not Found: {"error":"plain"}`:                "plain",
+		`404 Not Found: {"detail":"Not Found"}`:           "Not Found",
+		`422 X: {"detail":[{"msg":"m"}]}`:                 `422 X: {"detail":[{"msg":"m"}]}`,
+		`502 Bad Gateway: <html>`:                         "502 Bad Gateway: <html>",
+	} {
+		require.Equal(t, want, said(&wire.Failure{Category: wire.HTTPStatus, Message: text, Code: 404}))
+	}
+	require.Len(t, said(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxSaid+3)
+}

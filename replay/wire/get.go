@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"context"
+	"time"
+)
+
+// maxDocument bounds what Get reads of a body.
+const maxDocument = 1 << 20
+
+// Get fetches a small document of the server, such as the list of its models: the status, and what came of the body, at
+// most 1 MiB. It carries the common header fields and takes a connection of its own. The failure is nil for every
+// answer, whatever its status.
+func (c *Client) Get(ctx context.Context, path string) (status int, document []byte, f *Failure) {
+	var deadline time.Time
+	if c.timeout > 0 {
+		deadline = time.Now().Add(c.timeout)
+	}
+	cn, err := c.dial(ctx, deadline)
+	if err != nil {
+		return 0, nil, c.broken(ctx, deadline, err)
+	}
+	defer cn.Close()
+	cn.SetDeadline(deadline) //nolint:errcheck // the first read or write says so as well
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, cn.stop)()
+	}
+	if _, err := cn.Write(c.appendGet(nil, path)); err != nil {
+		return 0, nil, c.broken(ctx, deadline, err)
+	}
+	h, err := readHead(&cn.in)
+	if err != nil {
+		return 0, nil, c.broken(ctx, deadline, cut(err))
+	}
+	for b := h.body(&cn.in); len(document) < maxDocument; {
+		p, err := b.next()
+		if err != nil {
+			break // the status stands, whatever becomes of the rest
+		}
+		document = append(document, p...)
+	}
+	return h.status, document, nil
+}
+
+// appendGet appends the head of a request without a body.
+func (c *Client) appendGet(b []byte, path string) []byte {
+	b = append(b, "GET "...)
+	b = append(b, c.target.before(path)...)
+	b = append(b, path...)
+	b = append(b, c.target.query...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, c.target.header...)
+	b = append(b, "\r\n"...)
+	b = append(b, c.rendered...)
+	return append(b, "Accept: application/json\r\nConnection: close\r\n\r\n"...)
+}

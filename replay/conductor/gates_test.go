@@ -211,6 +211,29 @@ func TestT41(t *testing.T) {
 	}
 }
 
+// TestEmptySibling: a branch with a live session is not touched by the turn that would spawn it, also where a sibling has
+// no turns. Session 3 waits for the last turn of the live one.
+func TestEmptySibling(t *testing.T) {
+	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
+		t.Run(name, func(t *testing.T) {
+			tree := root(0, 1, 1).child(0, 1, false, 0, 0, 5).sibling(false, 0).child(0, 1, false, 0, 0).after(3, 0, 1, 1)
+			tree.Sessions[2].Broken = true
+			require.NoError(t, tree.Check())
+			start := &Start{Over: make([]int, 4), Live: []Live{{Session: 0}, {Session: 1}, {Session: 3}}}
+			w := newWorld(1, &openings{lanes: []Opening{{Tree: tree, Start: start}}}, Limits{})
+			w.server = func(s Send) answer {
+				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 0 && s.Turn == 0]}
+			}
+			w.play()
+			require.Equal(t, "7s lane0 tree0 3#0", w.log()[len(w.sends)-1], "after the turn at 6 s, which takes a second")
+			for _, e := range w.events {
+				require.False(t, e.Kind == Closed && e.Why == NeverSpawned, "%+v", e)
+			}
+			w.requireQuiet(t)
+		})
+	}
+}
+
 // TestT42: nobody waits for turns that never had a session (H16).
 func TestT42(t *testing.T) {
 	eventLogsOf(t, "T-42", 2)

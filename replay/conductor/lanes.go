@@ -40,8 +40,9 @@ func (c *Conductor) open(lane int, at time.Duration, barren int) {
 	c.resume(t, o.Start)
 }
 
-// resume takes up a tree in the middle: section 6.6. A branch of which nothing is ahead is spawned; what is over counts as
-// done; so a gate sees the same whether its branches ended before or after this instant (bug 4, H1, H15).
+// resume takes up a tree in the middle: section 6.6. A branch that has a live session is spawned, and so is one of which
+// nothing is ahead; what is over counts as done; so a gate sees the same whether its branches ended before or after this
+// instant (bug 4, H1, H15).
 func (c *Conductor) resume(t *tree, start *Start) {
 	for n, turns := range start.Over {
 		if turns > 0 {
@@ -64,7 +65,8 @@ func (c *Conductor) resume(t *tree, start *Start) {
 		live[l.Session] = true
 	}
 	for n, b := range t.Branches {
-		if !slices.ContainsFunc(b.Sessions, func(k int) bool { return !live[k] && !t.done(k, start.Over[k]) }) {
+		begun := slices.ContainsFunc(b.Sessions, func(k int) bool { return live[k] })
+		if begun || !slices.ContainsFunc(b.Sessions, func(k int) bool { return !t.done(k, start.Over[k]) }) {
 			t.branch(n).spawned = true
 		}
 	}

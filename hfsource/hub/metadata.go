@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +17,12 @@ import (
 // maxPage bounds a reply that is read into memory, in bytes.
 const maxPage = 64 << 20
 
-// maxPages bounds the listing of one commit.
-const maxPages = 5000
+// What the listing of one commit may have: files, pages, and bytes of all its pages and their addresses.
+const (
+	maxFiles   = 500_000
+	maxPages   = 5000
+	maxListing = 256 << 20
+)
 
 var (
 	errCut     = errors.New("cut")
@@ -48,6 +53,9 @@ func (c *client) api(ctx context.Context, at *url.URL, into any) (*reply, error)
 		return nil, &Error{Class: NotHub, Text: fmt.Sprintf("the answer of %s has more than %d bytes", shown(r.url), maxPage)}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
+		if errors.Is(err, errLongListing) {
+			return nil, longListing()
+		}
 		return nil, notHub(r, "the answer is not the JSON of a hub", err)
 	}
 	return r, nil
@@ -178,8 +186,16 @@ func sameCommit(r *reply, commit string, required bool) error {
 	return &Error{Class: NotHub, Text: fmt.Sprintf("revision mismatch: %s answers for commit %s, asked was %s", shown(r.url), got, commit), Status: r.status, RequestID: r.requestID()}
 }
 
-// page is one page of a listing.
-type page []struct {
+// pages takes the pages of a listing, entry by entry: what a page claims is memory only once it is within the bounds.
+type pages struct {
+	files map[string]entry
+	bytes int
+}
+
+var errLongListing = fmt.Errorf("the listing of the commit is too long: more than %d files, %d pages or %d MiB", maxFiles, maxPages, maxListing>>20)
+
+// pageEntry is one entry of a page.
+type pageEntry struct {
 	Type string `json:"type"`
 	OID  string `json:"oid"`
 	Size int64  `json:"size"`
@@ -191,17 +207,56 @@ type page []struct {
 	Xet string `json:"xetHash"`
 }
 
+func longListing() error {
+	return &Error{Class: Refused, Text: errLongListing.Error(), Try: "the path of a local copy of the files that are meant"}
+}
+
+func (l *pages) UnmarshalJSON(page []byte) error {
+	if l.bytes += len(page); l.bytes > maxListing {
+		return errLongListing
+	}
+	if len(page) == 0 || page[0] != '[' {
+		return errors.New("a page is no list")
+	}
+	d := json.NewDecoder(bytes.NewReader(page))
+	_, err := d.Token()
+	for err == nil && d.More() {
+		var f pageEntry
+		if err = d.Decode(&f); err == nil {
+			err = l.add(f)
+		}
+	}
+	return err
+}
+
+func (l *pages) add(f pageEntry) error {
+	if f.Type == "directory" {
+		return nil
+	}
+	e := entry{Size: f.Size, BlobID: f.OID, XetHash: f.Xet}
+	if f.LFS != nil {
+		e.SHA256, e.LFSSize, e.Size = f.LFS.OID, f.LFS.Size, f.LFS.Size
+	}
+	if _, twice := l.files[f.Path]; twice {
+		return fmt.Errorf("the listing names a file twice: %q", printable(f.Path, 100))
+	}
+	if len(l.files) == maxFiles {
+		return errLongListing
+	}
+	l.files[f.Path] = e
+	return nil
+}
+
 // tree lists a commit, page by page. It returns the repository as the hub calls it now.
 func (c *client) tree(ctx context.Context, repo, commit string) (*tree, string, error) {
-	t := &tree{Files: map[string]entry{}}
+	l := pages{files: map[string]entry{}}
 	at := c.address("/api/datasets/" + repo + "/tree/" + commit + "?recursive=true&expand=false")
 	for seen := map[string]bool{}; at != nil; {
-		if len(seen) == maxPages {
-			return nil, "", &Error{Class: Refused, Text: fmt.Sprintf("the listing has more than %d pages", maxPages)}
+		if l.bytes += len(at.String()); len(seen) == maxPages || l.bytes > maxListing {
+			return nil, "", longListing()
 		}
 		seen[at.String()] = true
-		var list page
-		r, err := c.persistent(ctx, at, &list)
+		r, err := c.persistent(ctx, at, &l)
 		if err != nil {
 			return nil, "", err
 		}
@@ -209,19 +264,6 @@ func (c *client) tree(ctx context.Context, repo, commit string) (*tree, string, 
 			return nil, "", err
 		}
 		repo = c.repoOf(r.url, repo)
-		for _, f := range list {
-			if f.Type == "directory" {
-				continue
-			}
-			e := entry{Size: f.Size, BlobID: f.OID, XetHash: f.Xet}
-			if f.LFS != nil {
-				e.SHA256, e.LFSSize, e.Size = f.LFS.OID, f.LFS.Size, f.LFS.Size
-			}
-			if _, twice := t.Files[f.Path]; twice {
-				return nil, "", notHub(r, "the listing names a file twice: "+strconv.Quote(printable(f.Path, 100)), nil)
-			}
-			t.Files[f.Path] = e
-		}
 		next, err := c.next(r)
 		if err != nil {
 			return nil, "", err
@@ -231,7 +273,7 @@ func (c *client) tree(ctx context.Context, repo, commit string) (*tree, string, 
 		}
 		at = next
 	}
-	return t, repo, nil
+	return &tree{Files: l.files}, repo, nil
 }
 
 var nextLink = regexp.MustCompile(`<([^>]*)>\s*;[^,]*\brel="?next"?`)

@@ -537,6 +537,35 @@ func TestSwitch14CursorLoop(t *testing.T) {
 	}
 }
 
+// A listing without an end is refused: by its files, by its pages, by what they weigh.
+func TestEndlessListingIsRefused(t *testing.T) {
+	file := func(page, k int, name string) map[string]any {
+		return map[string]any{"type": "file", "path": fmt.Sprintf("%d/%d%s", page, k, name), "oid": strings.Repeat("0", 40), "size": 1}
+	}
+	for name, next := range map[string]func(page int) (files []map[string]any, query string){
+		"files": func(page int) (files []map[string]any, query string) {
+			for k := range 20_000 {
+				files = append(files, file(page, k, ""))
+			}
+			return files, fmt.Sprint("cursor=", page)
+		},
+		"names": func(page int) ([]map[string]any, string) {
+			return []map[string]any{file(page, 0, strings.Repeat("x", 30<<20))}, fmt.Sprint("cursor=", page)
+		},
+		"pages": func(page int) ([]map[string]any, string) { return []map[string]any{}, fmt.Sprint("cursor=", page) },
+		"addresses": func(page int) ([]map[string]any, string) {
+			return []map[string]any{}, fmt.Sprint("cursor=", strings.Repeat("x", 200<<10), page)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.hub.On(onTree, fakehub.Endless(next))
+				w.bad(ref, Refused, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
+			})
+		})
+	}
+}
+
 func TestSwitch15SlowBody(t *testing.T) {
 	bubble(t, func(w *world) { // a byte a second is a cut after 30, and silence is one
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))

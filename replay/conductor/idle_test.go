@@ -65,6 +65,42 @@ func TestT26(t *testing.T) {
 	w.requireQuiet(t)
 }
 
+// TestDueDoesNotHideLateness: what is looked at late is due since it could have gone: the first turns since the start of the
+// phase, and what a cap on idle time brings forward since that was up.
+func TestDueDoesNotHideLateness(t *testing.T) {
+	dues := func(w *world) (list []time.Duration) {
+		for _, s := range w.sends {
+			list = append(list, s.Due)
+		}
+		return list
+	}
+	t.Run("start of the phase", func(t *testing.T) {
+		w := newWorld(3, &openings{lanes: []Opening{{Tree: root(0, 5)}, {Tree: root(0)}, sleepers(0, 1)}}, Limits{})
+		w.now = 2 * time.Millisecond
+		w.play()
+		require.Equal(t, []time.Duration{0, 0, 0, time.Millisecond, 6*time.Second + 2*time.Millisecond}, dues(w))
+		require.Equal(t, 2*time.Millisecond, w.sends[0].at)
+		w.requireQuiet(t)
+	})
+	for name, limits := range map[string]Limits{"a tree's cap": {TreeIdle: 10 * time.Second}, "the system's cap": {SystemIdle: 10 * time.Second}} {
+		t.Run(name, func(t *testing.T) { // its root returns at 1 s, its children are due at 101 s, 101 s and 105 s
+			tree := root(0).child(0, 0, false, 100, 0).child(0, 0, false, 100, 0).child(0, 0, false, 104, 0)
+			w := newWorld(1, anyLane(tree), limits)
+			late := []time.Duration{14 * time.Second} // the return is noticed at 15 s
+			w.lag = func() (d time.Duration) {
+				if len(late) > 0 {
+					d, late = late[0], nil
+				}
+				return d
+			}
+			w.play()
+			require.Equal(t, []string{"0s lane0 tree0 0#0", "15s lane0 tree0 1#0", "15s lane0 tree0 2#0", "19s lane0 tree0 3#0"}, w.log())
+			require.Equal(t, []time.Duration{0, 11 * time.Second, 11 * time.Second, 19 * time.Second}, dues(w))
+			w.requireQuiet(t)
+		})
+	}
+}
+
 // TestT46: children that sleep and deadlines are timers like any other (H17).
 func TestT46(t *testing.T) {
 	eventLogsOf(t, "T-46", 4)

@@ -396,6 +396,19 @@ func Oversize(n int64) Switch {
 	}
 }
 
+// Endless answers every page of a listing with one of the given files and the address of a next one, which is new.
+func Endless(next func(page int) (files []map[string]any, query string)) Switch {
+	page := 0
+	return func(http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			page++
+			files, query := next(page)
+			w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), query))
+			reply(w, files)
+		}
+	}
+}
+
 // Gzip encodes the body although nobody asked for that (18).
 func Gzip(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -74,7 +74,7 @@ test-hub-reference:
 	@command -v python3 >/dev/null || { echo "test-hub-reference: skipped: there is no python3"; exit 0; }; \
 	test -e $(HUB_CLIENT)/complete || { \
 		python3 -m venv --clear $(HUB_CLIENT) && \
-		$(HUB_CLIENT)/bin/pip install --quiet huggingface_hub==2.4.0 && \
+		$(HUB_CLIENT)/bin/pip install --quiet huggingface_hub==2.4.0 hf-xet==1.8.0 && \
 		touch $(HUB_CLIENT)/complete; } || { echo "test-hub-reference: skipped: no environment with huggingface_hub: see above"; exit 0; }; \
 	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
 

@@ -56,6 +56,75 @@ func (w *world) python(links, listing bool, names ...string) {
 	}
 }
 
+// share moves a blob to where the Python client keeps what came from Xet, for all repositories, and leaves a link to it.
+func (w *world) share(name string) (store string) {
+	w.t.Helper()
+	f, blob := w.files[name], w.place("blobs", w.files[name].ETag())
+	hash := f.XetHash()
+	shared := filepath.Join(w.home, "hub", "blobs")
+	store = filepath.Join(shared, hash[:2], hash)
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(store), 0o777))
+	require.NoError(w.t, os.Rename(blob, store))
+	require.NoError(w.t, os.Chmod(store, 0o444))
+	for path, text := range map[string]string{
+		store + ".lock": "", store + ".refs": filepath.Base(w.place()) + "/blobs/" + f.ETag() + "\n",
+		filepath.Join(shared, ".huggingface-shared-blobs"): "1\n",
+	} {
+		require.NoError(w.t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	require.NoError(w.t, os.Symlink("../../blobs/"+hash[:2]+"/"+hash, blob))
+	return store
+}
+
+// A blob that came from Xet is a link to one that repositories share.
+func TestAdoptsWhatCameFromXet(t *testing.T) {
+	for _, offline := range []bool{false, true} {
+		for _, listing := range []bool{false, true} {
+			bubble(t, func(w *world) {
+				w.python(true, listing, card, data)
+				w.share(data)
+				if offline {
+					w.env["HF_HUB_OFFLINE"] = "1"
+					w.transport = forbidden{t}
+				}
+				for range 2 {
+					s := w.good(ref)
+					assert.Zero(t, s.BytesNetwork)
+					assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].File)
+				}
+				assert.Empty(t, w.noticed())
+				_, resolvers, cdn := w.hub.Calls()
+				assert.Zero(t, resolvers+cdn)
+			})
+		}
+	}
+	bubble(t, func(w *world) { // another repository has no part in it when the shared one is wrong
+		w.python(true, true, card, data)
+		store := w.share(data)
+		wrong := content(300_000, 77)
+		require.NoError(t, os.Chmod(store, 0o666))
+		require.NoError(t, os.WriteFile(store, wrong, 0o666))
+		s := w.good(ref)
+		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Contains(t, w.noticed(), "hash mismatch")
+		info, err := os.Lstat(w.blob())
+		require.NoError(t, err)
+		assert.True(t, info.Mode().IsRegular())
+		got, err := os.ReadFile(store)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(wrong, got), "it is not ours to mend")
+	})
+	bubble(t, func(w *world) { // the directory that is shared is a link that leads out
+		w.python(true, true, card, data)
+		dir := filepath.Dir(w.share(data))
+		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+		require.NoError(t, os.Rename(dir, elsewhere))
+		require.NoError(t, os.Symlink(elsewhere, dir))
+		s := w.good(ref)
+		assert.Equal(t, Network, s.Files[0].Source)
+	})
+}
+
 func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.python(true, false, card, data)

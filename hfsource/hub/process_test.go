@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -200,6 +203,33 @@ func TestLongKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills", kills)
 }
 
+// lies lists what the hub's cache below a home has: where links lead, and what files hold, but for listings.
+func lies(t *testing.T, home string) map[string]string {
+	list := map[string]string{}
+	hub := filepath.Join(home, "hub")
+	require.NoError(t, filepath.WalkDir(hub, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(hub, path)
+		switch {
+		case err != nil || name == "CACHEDIR.TAG":
+			return err
+		case name == ".locks":
+			return fs.SkipDir
+		case d.Type() == fs.ModeSymlink:
+			list[name], err = os.Readlink(path)
+		case d.IsDir():
+			list[name] = "a directory"
+		case filepath.Base(filepath.Dir(path)) == "trees":
+			list[name] = "a listing"
+		default:
+			var b []byte
+			b, err = os.ReadFile(path)
+			list[name] = fakehub.Digest(b)
+		}
+		return err
+	}))
+	return list
+}
+
 // Python's client and this one, on one cache: what each has fetched the other uses. It needs huggingface_hub, in the
 // environment of the Python that HUB_REFERENCE_PYTHON names: make test-hub-reference.
 func TestReferenceClient(t *testing.T) {
@@ -208,8 +238,9 @@ func TestReferenceClient(t *testing.T) {
 		t.Skip("needs huggingface_hub: make test-hub-reference")
 	}
 	run := func(w *world, offline bool, args ...string) string {
+		w.t.Helper()
 		cmd := exec.Command(python, append([]string{filepath.Join("..", "..", "contrib", "check-hub-reference.py")}, args...)...)
-		cmd.Env = append(os.Environ(), "HF_HOME="+w.home, "HF_ENDPOINT="+w.hub.HubURL, "HF_HUB_DISABLE_TELEMETRY=1", "HF_HUB_DISABLE_XET=1", "HF_HUB_DISABLE_PROGRESS_BARS=1", "HF_TOKEN=")
+		cmd.Env = append(os.Environ(), "HF_HOME="+w.home, "HF_ENDPOINT="+w.hub.HubURL, "HF_HUB_DISABLE_TELEMETRY=1", "HF_HUB_DISABLE_PROGRESS_BARS=1", "HF_TOKEN=")
 		if offline {
 			cmd.Env = append(cmd.Env, "HF_HUB_OFFLINE=1")
 		}
@@ -243,6 +274,29 @@ func TestReferenceClient(t *testing.T) {
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.transport = forbidden{t}
 		w.good(ref)
+	})
+	t.Run("it downloads from Xet, and we adopt that", func(t *testing.T) {
+		w := sockets(t)
+		f := w.files[data]
+		f.Xet = true
+		w.files[data] = f
+		args := names(w)
+		run(w, false, append([]string{"snapshot"}, args...)...)
+		assert.Contains(t, w.story(), "cdn GET /xorbs/"+f.XetHash(), "it came from Xet")
+		like := &world{t: t, home: t.TempDir(), files: w.files, commit: w.commit}
+		like.python(true, true, slices.Sorted(maps.Keys(w.files))...)
+		like.share(data)
+		assert.Equal(t, lies(t, like.home), lies(t, w.home), "the other tests have the layout that it writes")
+		w.hub.Forget()
+		s := w.good(ref)
+		assert.Equal(t, Adopted, s.Files[0].Source)
+		w.calls(1, 0, 0)
+		assert.Empty(t, w.noticed())
+		w.env["HF_HUB_OFFLINE"] = "1"
+		w.transport = forbidden{t}
+		w.good(ref)
+		run(w, true, append([]string{"offline"}, args...)...)
+		run(w, true, append([]string{"scan"}, args...)...)
 	})
 	t.Run("we download, and it reads that offline", func(t *testing.T) {
 		w := sockets(t)

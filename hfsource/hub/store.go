@@ -28,7 +28,8 @@ import (
 //
 // Nothing of that says that all of it is there, or whole: a blob counts when its content was hashed, a listing names all
 // files of a commit. Everything appears by one rename, and all is reached through one handle on the cache, so that no link
-// leads out of it.
+// leads out of it. Inside it links are followed: the Python client makes a blob that came from Xet a link to
+// blobs/<2 digits>/<Xet hash> of the cache, which repositories share.
 type store struct {
 	dir  string // the cache
 	repo string // name of the directory of the repository
@@ -85,12 +86,7 @@ func (s *store) open(parts ...string) (*os.File, fs.FileInfo, error) {
 	if err := s.at("open", s.in(parts...)); err != nil {
 		return nil, nil, err
 	}
-	repo, err := s.root().OpenRoot(s.repo) // links lead nowhere else, not even into another repository
-	if err != nil {
-		return nil, nil, err
-	}
-	defer repo.Close()
-	f, err := repo.OpenFile(path.Join(parts...), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	f, err := s.root().OpenFile(s.in(parts...), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +177,7 @@ func (s *store) size(etag string) (fs.FileInfo, bool) {
 	if s.root() == nil {
 		return nil, false
 	}
-	info, err := s.root().Lstat(s.in("blobs", etag))
+	info, err := s.root().Stat(s.in("blobs", etag))
 	return info, err == nil && info.Mode().IsRegular()
 }
 

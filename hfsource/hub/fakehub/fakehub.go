@@ -25,6 +25,7 @@ import (
 type File struct {
 	Data []byte
 	LFS  bool // on the CDN, known by its sha256; otherwise git holds it, known by git's digest
+	Xet  bool // in LFS, and also to be had from Xet
 }
 
 // GitDigest is what git calls a content.
@@ -264,9 +265,12 @@ func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
 		h.serveTree(w, r, files)
 	case api && verb == "paths-info":
 		h.servePaths(w, r, files)
+	case api && verb == "xet-read-token":
+		h.serveXetToken(w)
 	case api && verb == "auth-check":
 		w.WriteHeader(http.StatusOK)
 	case !api && verb == "resolve":
+		h.nameXet(w, name, commit, files[rest])
 		h.serveResolve(w, r, rest, files)
 	default:
 		fail(w, http.StatusNotFound, "", "Not found")
@@ -299,6 +303,9 @@ func item(path string, f File) map[string]any {
 		pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", Digest(f.Data), len(f.Data))
 		m["oid"] = GitDigest([]byte(pointer))
 		m["lfs"] = map[string]any{"oid": Digest(f.Data), "size": len(f.Data), "pointerSize": len(pointer)}
+	}
+	if f.Xet {
+		m["xetHash"] = f.XetHash()
 	}
 	return m
 }
@@ -373,6 +380,9 @@ func (h *Hub) serveResolve(w http.ResponseWriter, r *http.Request, path string, 
 
 // serveCDN answers as the CDN: by the digest, if the signature is good.
 func (h *Hub) serveCDN(w http.ResponseWriter, r *http.Request) {
+	if h.serveXet(w, r) {
+		return
+	}
 	signature := r.URL.Query().Get("X-Amz-Signature")
 	h.mu.Lock()
 	_, given := h.signed[signature]
@@ -384,43 +394,47 @@ func (h *Hub) serveCDN(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	digest := strings.TrimPrefix(r.URL.Path, "/repos/")
-	if data, ok := h.content(digest); ok {
-		serveBytes(w, r, `"cdn-`+digest[:16]+`"`, data)
+	if f, ok := h.find(func(f File) bool { return f.LFS && f.ETag() == digest }); ok {
+		serveBytes(w, r, `"cdn-`+digest[:16]+`"`, f.Data)
 		return
 	}
 	w.WriteHeader(http.StatusNotFound)
 }
 
-func (h *Hub) content(digest string) ([]byte, bool) {
+// find returns a file of any repository.
+func (h *Hub) find(is func(File) bool) (File, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.repos {
 		for _, files := range r.commits {
 			for _, f := range files {
-				if f.LFS && f.ETag() == digest {
-					return f.Data, true
+				if is(f) {
+					return f, true
 				}
 			}
 		}
 	}
-	return nil, false
+	return File{}, false
 }
 
 // serveBytes serves a content, whole or the range that is asked for.
 func serveBytes(w http.ResponseWriter, r *http.Request, etag string, data []byte) {
 	w.Header().Set("ETag", etag)
-	start, status := int64(0), http.StatusOK
+	start, size, status := int64(0), len(data), http.StatusOK
 	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
 		if v := r.Header.Get("If-Range"); v == "" || v == etag {
-			first, _, _ := strings.Cut(text, "-")
+			first, last, _ := strings.Cut(text, "-")
 			start, _ = strconv.ParseInt(first, 10, 64)
+			if n, err := strconv.Atoi(last); err == nil && n < len(data) {
+				data = data[:n+1]
+			}
 			status = http.StatusPartialContent
 			if start >= int64(len(data)) {
 				w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(data)))
 				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 				return
 			}
-			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", start, len(data)-1, len(data)))
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", start, len(data)-1, size))
 		}
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

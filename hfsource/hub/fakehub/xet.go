@@ -1,0 +1,88 @@
+package fakehub
+
+import (
+	"encoding/binary"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Xet is the storage from which the Python client takes files whose Xet hash the hub names, in chunks. This fake keeps
+// each file as one xorb of uncompressed chunks, on the listener of the CDN.
+
+// xetChunk is how many bytes a chunk has, but for the last.
+const xetChunk = 64 << 10
+
+// XetHash is what Xet calls a content. The client takes the hub's word for it.
+func (f File) XetHash() string { return Digest(append([]byte("xet "), f.Data...)) }
+
+// nameXet adds to the answer about a file what its Xet hash is, and where a token for it is to be had.
+func (h *Hub) nameXet(w http.ResponseWriter, name, commit string, f File) {
+	if f.Xet {
+		w.Header().Set("X-Xet-Hash", f.XetHash())
+		w.Header().Set("X-Xet-Refresh-Route", h.HubURL+"/api/datasets/"+name+"/xet-read-token/"+commit)
+	}
+}
+
+// serveXetToken sends the client to the storage.
+func (h *Hub) serveXetToken(w http.ResponseWriter) {
+	w.Header().Set("X-Xet-Cas-Url", h.CDNURL)
+	w.Header().Set("X-Xet-Access-Token", "xet-token")
+	w.Header().Set("X-Xet-Token-Expiration", "4102444800")
+	reply(w, map[string]any{"casUrl": h.CDNURL, "accessToken": "xet-token", "exp": 4102444800})
+}
+
+// serveXet answers as the storage: what a file is made of, or bytes of that. It reports whether it was asked.
+func (h *Hub) serveXet(w http.ResponseWriter, r *http.Request) bool {
+	dir, hash := path.Split(r.URL.Path)
+	f, ok := h.find(func(f File) bool { return f.Xet && f.XetHash() == hash })
+	switch {
+	case dir == "/v1/reconstructions/" && ok:
+		h.reconstruct(w, r, hash, len(f.Data))
+	case dir == "/xorbs/" && ok:
+		serveBytes(w, r, `"`+hash+`"`, xorb(f.Data))
+	case strings.HasSuffix(dir, "/reconstructions/"): // of a version that this fake does not speak
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		return false
+	}
+	return true
+}
+
+// reconstruct lists the chunks that hold the bytes of a file that are asked for, all by default.
+func (h *Hub) reconstruct(w http.ResponseWriter, r *http.Request, hash string, size int) {
+	first, last := 0, size-1
+	if from, to, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok {
+		first, _ = strconv.Atoi(from)
+		if n, err := strconv.Atoi(to); err == nil {
+			last = min(last, n)
+		}
+	}
+	if first >= size {
+		w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+		return
+	}
+	begin, end := first/xetChunk, last/xetChunk+1
+	chunks := map[string]int{"start": begin, "end": end}
+	reply(w, map[string]any{
+		"offset_into_first_range": first % xetChunk,
+		"terms":                   []any{map[string]any{"hash": hash, "unpacked_length": min(end*xetChunk, size) - begin*xetChunk, "range": chunks}},
+		"fetch_info": map[string]any{hash: []any{map[string]any{
+			"range": chunks, "url": h.CDNURL + "/xorbs/" + hash,
+			"url_range": map[string]int{"start": begin * (xetChunk + 8), "end": min(end*(xetChunk+8), size+8*end) - 1},
+		}}},
+	})
+}
+
+// xorb is a content in chunks: of each the version, its length as it lies, how it is compressed, its length, and the bytes.
+func xorb(data []byte) (b []byte) {
+	for len(data) > 0 {
+		n := min(xetChunk, len(data))
+		b = binary.LittleEndian.AppendUint32(b, uint32(n)<<8)
+		b = binary.LittleEndian.AppendUint32(b, uint32(n)<<8)
+		b = append(b, data[:n]...)
+		data = data[n:]
+	}
+	return b
+}

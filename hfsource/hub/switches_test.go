@@ -537,33 +537,26 @@ func TestSwitch14CursorLoop(t *testing.T) {
 	}
 }
 
-// A listing without an end is refused: by its files, by its pages, by what they weigh.
+// A listing without an end is refused: by its files, by their names, by its pages.
 func TestEndlessListingIsRefused(t *testing.T) {
-	file := func(page, k int, name string) map[string]any {
-		return map[string]any{"type": "file", "path": fmt.Sprintf("%d/%d%s", page, k, name), "oid": strings.Repeat("0", 40), "size": 1}
+	one := `{"type": "file", "path": "%s", "oid": "` + strings.Repeat("0", 40) + `", "size": 1}`
+	full := pages{files: make(map[string]entry, maxFiles)}
+	for k := range maxFiles - 1 {
+		full.files[strconv.Itoa(k)] = entry{}
 	}
-	for name, next := range map[string]func(page int) (files []map[string]any, query string){
-		"files": func(page int) (files []map[string]any, query string) {
-			for k := range 20_000 {
-				files = append(files, file(page, k, ""))
-			}
-			return files, fmt.Sprint("cursor=", page)
-		},
-		"names": func(page int) ([]map[string]any, string) {
-			return []map[string]any{file(page, 0, strings.Repeat("x", 30<<20))}, fmt.Sprint("cursor=", page)
-		},
-		"pages": func(page int) ([]map[string]any, string) { return []map[string]any{}, fmt.Sprint("cursor=", page) },
-		"addresses": func(page int) ([]map[string]any, string) {
-			return []map[string]any{}, fmt.Sprint("cursor=", strings.Repeat("x", 200<<10), page)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.hub.On(onTree, fakehub.Endless(next))
-				w.bad(ref, Refused, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
-			})
-		})
-	}
+	require.NoError(t, full.UnmarshalJSON(fmt.Appendf(nil, "["+one+"]", "a")))
+	require.ErrorIs(t, full.UnmarshalJSON(fmt.Appendf(nil, "["+one+"]", "b")), errLongListing)
+	require.Len(t, full.files, maxFiles)
+
+	long := pages{files: map[string]entry{}, bytes: maxListing - 150}
+	require.NoError(t, long.UnmarshalJSON(fmt.Appendf(nil, "["+one+"]", "a")))
+	require.ErrorIs(t, long.UnmarshalJSON(fmt.Appendf(nil, "["+one+"]", "b")), errLongListing)
+	require.Len(t, long.files, 1)
+
+	bubble(t, func(w *world) {
+		w.hub.On(onTree, fakehub.Endless())
+		w.bad(ref, Refused, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
+	})
 }
 
 func TestSwitch15SlowBody(t *testing.T) {

@@ -396,15 +396,14 @@ func Oversize(n int64) Switch {
 	}
 }
 
-// Endless answers every page of a listing with one of the given files and the address of a next one, which is new.
-func Endless(next func(page int) (files []map[string]any, query string)) Switch {
+// Endless answers a listing with empty pages, each of which names a next one.
+func Endless() Switch {
 	page := 0
 	return func(http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			page++
-			files, query := next(page)
-			w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), query))
-			reply(w, files)
+			w.Header().Set("Link", fmt.Sprintf(`<%s?cursor=%d>; rel="next"`, r.URL.EscapedPath(), page))
+			reply(w, []any{})
 		}
 	}
 }

@@ -78,9 +78,8 @@ func (c *Conductor) registerBranch(t *tree, n int, at time.Duration, born []*ses
 	return born
 }
 
-// fire is a timer whose time has come.
-func (c *Conductor) fire(s *session) {
-	at := c.timers.real(s)
+// fire is a timer whose time has come at an instant.
+func (c *Conductor) fire(s *session, at time.Duration) {
 	c.timers.stop(s)
 	c.steps++
 	c.touch(s.tree)

@@ -101,13 +101,14 @@ func New(lanes int, source Source, limits Limits, launch func(Send) error, obser
 	}
 }
 
-// Start opens a tree on every lane, and only then sends what is due. The error is the first lane's whose first turns could
-// not be launched; every other lane has been started all the same, and goes on.
+// Start opens a tree on every lane at the start of the phase, and only then sends what is due. However late it is called,
+// first turns are due at 0, or as their start states say. The error is the first lane's whose first turns could not be
+// launched; every other lane has been started all the same, and goes on.
 func (c *Conductor) Start(now time.Duration) error {
-	c.idle, c.starting = now, true
+	c.starting = true
 	c.refused = make([]error, len(c.lanes))
 	for lane := range c.lanes {
-		c.open(lane, now, 0)
+		c.open(lane, 0, 0)
 	}
 	c.settle(now)
 	c.starting = false
@@ -207,7 +208,7 @@ func (c *Conductor) Counts() Counts {
 func (c *Conductor) settle(now time.Duration) {
 	for {
 		for s := c.timers.next(); s != nil && c.timers.real(s) <= now; s = c.timers.next() {
-			c.fire(s)
+			c.fire(s, c.timers.real(s))
 		}
 		for s := c.slots.grant(); s != nil; s = c.slots.grant() {
 			c.issue(s, now)
@@ -219,7 +220,9 @@ func (c *Conductor) settle(now time.Duration) {
 		if len(c.drained) > 0 {
 			continue
 		}
-		c.capIdle(now)
+		if c.capIdle(now) {
+			continue
+		}
 		if s := c.timers.next(); s == nil || c.timers.real(s) > now {
 			break
 		}

@@ -144,25 +144,49 @@ func (c *Conductor) closeAll(t *tree, at time.Duration) {
 	}
 }
 
-// capIdle lets time that nobody uses go by faster: sections 4.4 and 4.5.
-func (c *Conductor) capIdle(now time.Duration) {
+// capIdle lets time that nobody uses go by faster: sections 4.4 and 4.5. It reports whether turns became due by that.
+func (c *Conductor) capIdle(now time.Duration) (some bool) {
 	if c.limits.TreeIdle > 0 {
 		for _, t := range c.touched {
-			if t.flying == 0 && t.queue.len() == 0 && t.timers.len() > 0 {
-				next := c.timers.real(t.timers.items[0])
-				if d := excess(next, t.idle, c.limits.TreeIdle, now); d > 0 {
-					c.timers.skipTree(t, d)
-					c.tell(Event{Kind: Skipped, At: now, Lane: t.lane, Tree: t.ordinal, Skipped: d})
-				}
-			}
+			some = c.capTree(t, now) || some
 		}
 	}
-	if next := c.timers.next(); c.limits.SystemIdle > 0 && c.counts.InFlight == 0 && c.slots.trees.len() == 0 && next != nil {
-		if d := excess(c.timers.real(next), c.idle, c.limits.SystemIdle, now); d > 0 {
-			c.timers.skip(d)
-			c.counts.Jumps++
-			c.counts.Skipped += d
-			c.tell(Event{Kind: SkippedAll, At: now, Skipped: d})
-		}
+	next := c.timers.next()
+	if c.limits.SystemIdle == 0 || c.counts.InFlight > 0 || c.slots.trees.len() > 0 || next == nil {
+		return some
 	}
+	until := c.idle + c.limits.SystemIdle
+	if d := c.timers.real(next) - max(now, until); d > 0 {
+		c.timers.skip(d)
+		c.counts.Jumps++
+		c.counts.Skipped += d
+		c.tell(Event{Kind: SkippedAll, At: now, Skipped: d})
+		some = c.overdue(c.timers.next, now, until) || some
+	}
+	return some
+}
+
+// capTree is capIdle for a tree.
+func (c *Conductor) capTree(t *tree, now time.Duration) bool {
+	if t.flying > 0 || t.queue.len() > 0 || t.timers.len() == 0 {
+		return false
+	}
+	until := t.idle + c.limits.TreeIdle
+	d := c.timers.real(t.timers.items[0]) - max(now, until)
+	if d <= 0 {
+		return false
+	}
+	c.timers.skipTree(t, d)
+	c.tell(Event{Kind: Skipped, At: now, Lane: t.lane, Tree: t.ordinal, Skipped: d})
+	return c.overdue(t.next, now, until)
+}
+
+// overdue fires the timers that a cap has moved to this instant though it was reached before. They are due since then: the
+// cap moves no timer into the past, and how late this was looked at must show. It reports whether there were any.
+func (c *Conductor) overdue(next func() *session, now, since time.Duration) (some bool) {
+	for s := next(); s != nil && c.timers.real(s) <= now; s = next() {
+		c.fire(s, since)
+		some = true
+	}
+	return some
 }

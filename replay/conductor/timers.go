@@ -81,6 +81,14 @@ func (q *timers) next() *session {
 	return q.trees.items[0].timers.items[0]
 }
 
+// next returns the session of the tree whose timer fires first, nil when there is none.
+func (t *tree) next() *session {
+	if t.timers.len() == 0 {
+		return nil
+	}
+	return t.timers.items[0]
+}
+
 // skip puts the clock of the domain forward.
 func (q *timers) skip(d time.Duration) { q.fast += d }
 
@@ -88,10 +96,4 @@ func (q *timers) skip(d time.Duration) { q.fast += d }
 func (q *timers) skipTree(t *tree, d time.Duration) {
 	t.fast += d
 	q.placed(t)
-}
-
-// excess is how much further away than a cap on idle time an instant is: what has been idle since an instant may be so
-// until that plus the cap, and no timer is moved into the past.
-func excess(next, since, limit, now time.Duration) time.Duration {
-	return max(0, next-max(now, since+limit))
 }

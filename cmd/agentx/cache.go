@@ -21,13 +21,8 @@ func newCache() *cobra.Command {
 A cache is a dataset and the three parts it names: structure, starts and arenas. CACHE is the
 path that convert printed, or 8 characters or more of its key.`,
 		Example: "  agentx cache ls\n  agentx cache verify $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 20G",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("cache: unknown verb %q: see agentx help cache", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:    verbs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCacheList(), newCacheInfo(), newCachePath(), newCacheExplain(), newCacheVerify(), newCacheWarm(), newCachePull(), newCacheGC(), newCachePin(), newCacheUnpin(), newCacheRemove())
 	return cmd

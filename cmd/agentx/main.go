@@ -58,7 +58,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &results{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	err = adviseRoot(cmd, err)
 	if err == nil && out.err != nil { // a result that nobody gets is a failure
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
@@ -142,21 +143,24 @@ The three commonest commands:
   agentx cache ls                  what has been prepared
 
 "agentx demo" shows all of it in a few seconds; "agentx help VERB" explains a verb.`,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown verb %q: see agentx help", args[0])}
-			}
-			return nil
-		},
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
+		Args:          verbs,
+		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return fromEnvironment(cmd.Flags())
 		},
 	}
 	root.SetHelpCommand(newHelp(root))
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if help(cmd, args); cmd == root {
+			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
+		}
+	})
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
@@ -168,9 +172,9 @@ The three commonest commands:
 func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "AGENTX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil {
+		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil && f.Name != "version" {
 			if setErr := flags.Set(f.Name, v); setErr != nil {
-				err = usageError{fmt.Errorf("%s=%s: %w", name, v, setErr)}
+				err = usageError{fmt.Errorf("%s=%s: %w", name, v, wanted(setErr))}
 			}
 		}
 	})
@@ -195,10 +199,22 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError{fmt.Errorf("unknown verb %q: see agentx help", strings.Join(args, " "))}
+				return unknownVerb(cmd, strings.Join(rest, " "))
 			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
 		},
 	}
 }
+
+// exitHelp says what the exit statuses mean.
+const exitHelp = `
+Exit status:
+    0  done
+    1  failed: the message says what, nothing half-written is left; also a replay in which no
+       request completed, or that --max-error-rate stopped: its results are written
+    2  the command line is wrong
+    3  the command ran to its end and its verdict is no: damage was found, a hit differs on
+       rebuilding, a tree of a replay was wedged
+  130  interrupted: what a replay had measured is written
+`

@@ -177,11 +177,8 @@ interrupt ends the sending and writes the results; the second leaves at once.
 
 // cacheOf opens the cache that a CACHE argument names, or that an INPUT converts to.
 func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache, error) {
-	root, err := cacheRoot(cmd)
-	if err != nil {
-		return nil, err
-	}
-	found, key, err := mmapcache.Find(root, name)
+	root, rootErr := cacheRoot(cmd)
+	found, key, err := mmapcache.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
 			if f.is(flag.Name) && flag.Name != "seed" && (flag.Name != "set" || len(f.set) > 0) { // the seed is also of --start
@@ -189,6 +186,9 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 			}
 		})
 		return mmapcache.OpenInUse(found, key)
+	}
+	if rootErr != nil {
+		return nil, rootErr
 	}
 	if !errors.Is(err, mmapcache.ErrNoCache) { // more than one
 		return nil, err

@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,13 +29,32 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// findCache resolves the CACHE argument of a command.
-func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
-	root, err = cacheRoot(cmd)
-	if err != nil {
-		return "", "", err
+// adviseRoot adds what to try to an error about a cache root that is not for this user to write in.
+func adviseRoot(cmd *cobra.Command, err error) error {
+	var try tryError
+	var at *fs.PathError
+	if errors.As(err, &try) || !errors.As(err, &at) || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
 	}
-	return mmapcache.Find(root, name)
+	root, rootErr := cacheRoot(cmd)
+	within := func(dir, path string) bool {
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
+		return ok && (rest == "" || os.IsPathSeparator(rest[0]))
+	}
+	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // it, or what it would be made in
+		return err
+	}
+	return tryError{err, "--cache DIR, a directory that you may write in"}
+}
+
+// findCache resolves the CACHE argument of a command. A path needs no cache root.
+func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
+	root, rootErr := cacheRoot(cmd)
+	found, key, err := mmapcache.Find(root, name)
+	if err != nil && rootErr != nil {
+		return "", "", rootErr
+	}
+	return found, key, err
 }
 
 // openCache opens the CACHE argument of a command.

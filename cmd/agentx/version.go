@@ -34,11 +34,16 @@ func newVersion() *cobra.Command {
 					"go": runtime.Version(),
 				})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
-				version, commit, mmapcache.Format, convert.Recipe, runtime.Version())
-			return nil
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// versionText is what version and --version print.
+func versionText() string {
+	return fmt.Sprintf("agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
+		version, commit, mmapcache.Format, convert.Recipe, runtime.Version())
 }

@@ -1,12 +1,13 @@
 package hub
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/internal/meant"
 )
 
 // Meant guesses what was meant by an input that is neither a file nor a reference, and says how to write it: an address
@@ -119,29 +120,7 @@ func nearest(short string, n int) (list []string) {
 		list = append(list, named.Name)
 	}
 	slices.Reverse(list) // the latest first, where they are equally near
-	short = strings.ToLower(short)
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(distance(short, a), distance(short, b)) })
-	return list[:n]
-}
-
-// distance is the fewest bytes to put in, take out or change that make one text the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for k := range row {
-		row[k] = k
-	}
-	for i := range len(a) {
-		left := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			change := left
-			if a[i] != b[k] {
-				change++
-			}
-			left, row[k+1] = row[k+1], min(change, row[k]+1, row[k+1]+1)
-		}
-	}
-	return row[len(b)]
+	return meant.Nearest(short, list)[:n]
 }
 
 // NoInput is the error about an input that is no file, with what was meant, as far as that can be guessed.

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAdviseRoot: who may not write in the cache root is told of --cache, and only then.
+func TestAdviseRoot(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", home)
+	t.Setenv("LocalAppData", home) // Windows
+	cmd := newVersion()
+	root := filepath.Join(home, "agentx")
+	denied := func(path string, why error) error {
+		return fmt.Errorf("lease: %w", &fs.PathError{Op: "mkdir", Path: path, Err: why})
+	}
+	newRoot().AddCommand(cmd) // for --cache
+	require.NoError(t, cmd.ParseFlags(nil))
+	for name, c := range map[string]struct {
+		err     error
+		advised bool
+	}{
+		"the root":           {denied(root, fs.ErrPermission), true},
+		"in the root":        {denied(filepath.Join(root, ".staging"), fs.ErrPermission), true},
+		"above the root":     {denied(home, fs.ErrPermission), true},
+		"a read-only disk":   {denied(root, syscall.EROFS), true},
+		"beside the root":    {denied(root+"-old", fs.ErrPermission), false},
+		"an input":           {denied(filepath.Join(home, "x.jsonl"), fs.ErrPermission), false},
+		"another error":      {denied(root, fs.ErrExist), false},
+		"advice of its own":  {tryError{denied(root, fs.ErrPermission), "sleep"}, false},
+		"no path in it":      {fs.ErrPermission, false},
+		"nothing went wrong": {nil, false},
+	} {
+		got := adviseRoot(cmd, c.err)
+		var try tryError
+		if c.advised && assert.ErrorAs(t, got, &try, name) {
+			assert.Equal(t, "--cache DIR, a directory that you may write in", try.try, name)
+			assert.True(t, errors.Is(got, c.err), name)
+		} else {
+			assert.Equal(t, c.err, got, name)
+		}
+	}
+}

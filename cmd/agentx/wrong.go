@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/meant"
+)
+
+// verbs refuses arguments of a command that has verbs of its own: they name none of these.
+func verbs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownVerb(cmd, args[0])
+}
+
+// unknownVerb is the error about a verb that a command does not have, with the one that was meant.
+func unknownVerb(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	help := "agentx help" + strings.TrimPrefix(cmd.CommandPath(), "agentx")
+	err := usageError{fmt.Errorf("unknown verb %q: see %s", name, help)}
+	if verb := meant.Name(name, names); verb != "" {
+		return tryError{err, cmd.CommandPath() + " " + verb}
+	}
+	return err
+}
+
+// flagError says what is wrong with a flag: one that does not exist, with the one that was meant, or a value.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := meant.Name(unknown.GetSpecifiedName(), names); name != "" {
+			return tryError{usageError{err}, "--" + name}
+		}
+	}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		err = fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), wanted(err))
+	}
+	return usageError{err}
+}
+
+// wanted says what a flag takes, from the error of its value.
+func wanted(err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		err = value.Unwrap()
+	}
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return err
+	case number.Func == "ParseBool":
+		return errors.New("want true or false")
+	case errors.Is(number, strconv.ErrRange):
+		return errors.New("this number is too large")
+	case strings.Contains(number.Num, ","):
+		return errors.New("want one number: lists are not there yet")
+	case number.Func == "ParseFloat":
+		return errors.New("want a number")
+	}
+	return errors.New("want a whole number")
+}

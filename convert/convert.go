@@ -235,7 +235,7 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 		if err := lease.Release(); err != nil {
 			c.o.Warn("%v: others may wait for a while", err)
 		}
-		if !errors.Is(err, durable.ErrLost) {
+		if !errors.Is(err, durable.ErrLost) || ctx.Err() != nil { // the context may be that of another lease, which is lost
 			return c.note(m, false), err
 		}
 		c.o.Warn("%v: waiting for that", err)

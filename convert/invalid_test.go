@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -267,6 +268,51 @@ func TestCancelledWhilePlanningAndFilling(t *testing.T) {
 	}
 }
 
+// Who converts under a lease that is lost ends, and does not wait for who has taken that over: it is not what is made here.
+func TestLosingTheLeaseAround(t *testing.T) {
+	ctx, lose := context.WithCancelCause(t.Context())
+	defer lose(nil)
+	o := options(t, lines(t, trace("a")))
+	claims := 0
+	o.Durable.Step = func(name, _ string) error {
+		if name != "claim" {
+			return nil
+		}
+		if claims++; claims > 10 {
+			return errors.New("it goes on for ever")
+		}
+		lose(fmt.Errorf("the lease around: %w", durable.ErrLost))
+		return nil
+	}
+	_, err := Convert(ctx, o)
+	require.ErrorIs(t, err, durable.ErrLost)
+	assert.Equal(t, 1, claims)
+	requireClean(t, o.Root)
+}
+
+// Comparisons of one key do not wait for each other.
+func TestComparisonsAtTheSameTime(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	o.convert(t)
+	first := o
+	first.VerifyHit = true
+	inner := 0
+	first.Durable.Step = func(name, path string) error {
+		if inner == 0 && name == "create" && strings.Contains(path, "verify-") {
+			inner++
+			second := o
+			second.VerifyHit, second.Wait = true, -1
+			assert.Contains(t, second.convert(t).Stages, "verify")
+		}
+		return nil
+	}
+	first.convert(t)
+	assert.Equal(t, 1, inner)
+	left, err := os.ReadDir(filepath.Join(o.Root, durable.StagingDir))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
 // Every step that touches the disk fails in turn: what is there afterwards is whole, and the next run completes it.
 func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	seconds(t)
@@ -277,7 +323,10 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	for fail := 0; ; fail++ {
 		o := withArenas(t, base)
 		n := 0
-		o.Durable.Step = func(string, string) error {
+		o.Durable.Step = func(name, _ string) error {
+			if name == "release" { // that others may wait is a warning
+				return nil
+			}
 			if n++; n == fail+1 {
 				return full
 			}

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ func (e *DiffersError) Error() string {
 func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
-	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key, never, c.waiting("comparison"), c.o.Durable) // so that nobody sweeps it
+	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
+	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.Durable)
 	if err != nil {
 		return err
 	}

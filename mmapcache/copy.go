@@ -197,7 +197,7 @@ func (c *copying) directory(ctx context.Context, m *manifest.Manifest) (hit bool
 		if err == nil {
 			c.copied.Bytes += written
 		}
-		if !errors.Is(err, durable.ErrLost) {
+		if !errors.Is(err, durable.ErrLost) || ctx.Err() != nil {
 			return false, err
 		}
 		c.o.Warn("%v: waiting for that", err)

@@ -440,7 +440,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 			}
 			_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{
 				Step: func(name, path string) error {
-					if name == "beat" {
+					if name == "beat" || name == "release" { // which cost no more than a warning
 						return nil
 					}
 					return step()

@@ -277,7 +277,7 @@ func claims(root, kind string) (list []string) {
 func (p *process) catch(root, kind string) string {
 	p.t.Helper()
 	eventually(p.t, "a claim of "+kind, func() bool {
-		beats, _ := filepath.Glob(filepath.Join(export, root, ".staging", kind+"-*", "beat.*"))
+		beats, _ := filepath.Glob(filepath.Join(export, root, ".staging", kind+"-*", "*", "beat.*"))
 		return len(beats) > 0
 	})
 	p.signal(syscall.SIGSTOP)
@@ -558,11 +558,8 @@ func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
 	// The name of the beat changes with every one: when that was at the server, and when the other client first saw it.
 	beatAt := func(mount string) string {
 		for _, claim := range claims("slow", "arenas") {
-			entries, _ := os.ReadDir(filepath.Join(mount, "slow", claim))
-			for _, e := range entries {
-				if strings.HasPrefix(e.Name(), "beat.") {
-					return e.Name()
-				}
+			if beats, _ := filepath.Glob(filepath.Join(mount, "slow", claim, "*", "beat.*")); len(beats) > 0 {
+				return filepath.Base(beats[0])
 			}
 		}
 		return ""

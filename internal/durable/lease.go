@@ -17,13 +17,15 @@ import (
 // A lease says who may make a name. No lock of the file system is in it, for on some network file systems everybody gets
 // those.
 //
-// A claim on NAME is a directory .staging/NAME.GENERATION, made by mkdir, which only one can. The holder keeps a file in
-// it, beat.OWNER.COUNT, and renames it to the next count at every heartbeat. Others wait: they list the claim, and when
-// its names have not changed for three heartbeats of their own clock, or the holder is a dead process of their own
-// machine, one of them makes the claim of the next generation and renames the old one away. The clocks of two machines
-// are never compared.
+// A claim on NAME is a directory .staging/NAME.GENERATION, which appears by one rename with its holder in it: only one can
+// make it. In it lies a directory called by the holder, OWNER, whose name never comes back. That holds a file beat.COUNT,
+// which the holder renames to the next count at every heartbeat. Others wait: they list the claim, and when its names have
+// not changed for three heartbeats of their own clock, or the holder is a dead process of their own machine, one of them
+// makes the claim of the next generation and takes the old holder's directory away. The clocks of two machines are never
+// compared. Generations begin at 1 again after a release. So nothing is ever done by the name of a claim alone, but to
+// remove it when it is empty: whatever is moved or removed has the name of its owner in its path.
 //
-// What is being made lies inside the claim, and the old claim is removed for good before the new holder begins. So one
+// What is being made lies inside the holder's directory, and that is removed for good before a new holder begins. So one
 // who was taken over, and may only have been slow, can neither publish nor put anything aside any more: the directory from
 // which, or to which, it would rename is gone, by name and on NFS by handle. That is the fence; it needs no agreement and
 // no check before the rename.
@@ -46,8 +48,7 @@ type Waiting struct {
 // Lease is the right to make one name.
 type Lease struct {
 	root, name string
-	path       string // the claim
-	beat       string // prefix of the beat file
+	path       string // of the holder in the claim
 	opts       Options
 
 	mu    sync.Mutex
@@ -117,26 +118,28 @@ func sleep(ctx context.Context, d time.Duration) error {
 type acquisition struct {
 	Lease
 	begun  time.Time
-	seen   claim     // the claim as last seen
-	since  time.Time // it has not changed
+	seen   string    // the entries of the claims as last seen
+	since  time.Time // they have not changed
 	holder string    // for people
 }
 
-// claim is what a look at the claims on a name shows: usually one, more while a dead one is being put away.
-type claim struct {
-	generation int    // the highest; 0: none
-	entries    string // names in all of them
+// claims is what a look at the claims on a name shows: usually one, more while a dead one is being put away.
+type claims struct {
+	generation int      // the highest; 0: none
+	holders    []string // their directories, by path
+	entries    string   // all names in them
 }
 
 func claimPath(root, name string, generation int) string {
 	return filepath.Join(root, StagingDir, fmt.Sprintf("%s.%06d", name, generation))
 }
 
-// look lists the claims on the name. One that goes away meanwhile has no entries.
-func (a *acquisition) look() (c claim, owners []owner, all []int, err error) {
+// look lists the claims on the name but one's own. An empty one is of a holder that is ending, or was killed at that, and
+// is removed. What is no directory nobody holds; its generation is passed over.
+func (a *acquisition) look() (c claims, err error) {
 	list, err := os.ReadDir(filepath.Join(a.root, StagingDir))
 	if err != nil {
-		return c, nil, nil, err
+		return c, err
 	}
 	for _, e := range list {
 		number, ours := strings.CutPrefix(e.Name(), a.name+".")
@@ -144,21 +147,44 @@ func (a *acquisition) look() (c claim, owners []owner, all []int, err error) {
 		if !ours || err != nil || g <= 0 {
 			continue
 		}
-		inside, err := os.ReadDir(claimPath(a.root, a.name, g))
-		if err != nil && !gone(err) {
-			return c, nil, nil, err
+		if e.IsDir() {
+			var held bool
+			if held, err = a.lookInto(&c, claimPath(a.root, a.name, g)); err != nil {
+				return c, err
+			} else if !held {
+				continue
+			}
 		}
-		c.entries += e.Name() + "\n"
-		names := ""
-		for _, f := range inside {
-			names += f.Name() + "\n"
-		}
-		c.entries += names
-		who, _ := holderOf(names)
-		all, owners = append(all, g), append(owners, who)
 		c.generation = max(c.generation, g)
 	}
-	return c, owners, all, nil
+	return c, nil
+}
+
+// lookInto adds a claim, if somebody holds it. One that goes away meanwhile has no holder.
+func (a *acquisition) lookInto(c *claims, claim string) (held bool, err error) {
+	inside, err := os.ReadDir(claim)
+	if err != nil && !gone(err) {
+		return false, err
+	}
+	if len(inside) == 0 {
+		_ = os.Remove(claim) // it is not empty any more, or gone: all the same
+	}
+	for _, e := range inside {
+		path := filepath.Join(claim, e.Name())
+		if held = true; path == a.path {
+			continue
+		}
+		beats, err := os.ReadDir(path)
+		if err != nil && !gone(err) && !errors.Is(err, syscall.ENOTDIR) {
+			return held, err
+		}
+		c.holders = append(c.holders, path)
+		c.entries += path + "\n"
+		for _, b := range beats {
+			c.entries += b.Name() + "\n"
+		}
+	}
+	return held, nil
 }
 
 // gone reports whether an error says that a file or directory is no more: on NFS also by the name of a handle.
@@ -170,87 +196,120 @@ func (a *acquisition) try() (got bool, err error) {
 	if err := a.opts.mkdirAll(a.root, filepath.Join(a.root, StagingDir)); err != nil {
 		return false, err
 	}
-	c, owners, all, err := a.look()
+	a.path = ""
+	c, err := a.look()
 	if err != nil {
 		return false, err
 	}
 	now := time.Now()
-	if c != a.seen || now.Sub(begin) > a.opts.Beat { // a server that did not answer us did not answer the holder either
-		a.seen, a.since = c, now
+	if c.entries != a.seen || now.Sub(begin) > a.opts.Beat { // a server that did not answer us did not answer the holder either
+		a.seen, a.since = c.entries, now
 	}
-	if c.generation > 0 {
-		dead := true // of this machine, and known to be so
-		for _, o := range owners {
-			if dead = dead && o.dead(); o.pid != 0 {
-				a.holder = o.text()
-			}
-		}
+	if len(c.holders) > 0 {
 		silent := now.Sub(a.since) >= 3*a.opts.Beat-a.opts.Beat/looks
-		if !silent && !dead {
+		if dead := a.allDead(c); !silent && !dead {
 			return false, nil
 		}
 	}
-	a.path = claimPath(a.root, a.name, c.generation+1)
-	if err := a.opts.step("claim", a.path); err != nil {
-		return false, err
-	}
-	if err := os.Mkdir(a.path, 0o777); errors.Is(err, fs.ErrExist) {
+	if err := a.claim(c.generation + 1); errors.Is(err, fs.ErrExist) {
 		return false, nil // another one was faster
 	} else if err != nil {
 		return false, err
 	}
-	openLike(filepath.Dir(a.path), a.path)
-	err = a.settle(c, all)
-	if errors.Is(err, errAlive) || gone(err) { // gone: this one was so slow that another has cleared its claim away
-		if err := os.Remove(a.path); err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) { // or is in it by now
-			return false, err
+	err = a.settle(c)
+	if err == nil {
+		return true, nil
+	}
+	if failed := a.leave(); !errors.Is(err, errAlive) {
+		return false, errors.Join(err, failed)
+	} else if failed != nil {
+		return false, failed
+	}
+	return false, nil
+}
+
+// allDead reports whether all holders are processes of this machine that are known to be dead.
+func (a *acquisition) allDead(c claims) bool {
+	dead := true
+	for _, path := range c.holders {
+		who, known := parseOwner(filepath.Base(path))
+		if dead = dead && known && who.dead(); known {
+			a.holder = who.text()
 		}
-		return false, nil
+	}
+	return dead
+}
+
+// claim makes the claim of a generation. It is made whole under another name, so that nobody finds one without a holder.
+func (a *acquisition) claim(generation int) error {
+	claim := claimPath(a.root, a.name, generation)
+	if err := a.opts.step("claim", claim); err != nil {
+		return err
+	}
+	made, me := filepath.Join(a.root, StagingDir, newOwner().String()), newOwner().String()
+	err := os.MkdirAll(filepath.Join(made, me), 0o777)
+	if err == nil {
+		openLike(filepath.Dir(made), made)
+		openLike(made, filepath.Join(made, me))
+		err = a.sign(filepath.Join(made, me))
+	}
+	if err == nil {
+		err = rename(made, claim)
 	}
 	if err != nil {
-		return false, errors.Join(err, os.RemoveAll(a.path))
+		return errors.Join(err, removeAll(made))
 	}
-	return true, nil
+	a.path = filepath.Join(claim, me)
+	return nil
+}
+
+// sign leaves the first beat.
+func (a *acquisition) sign(dir string) error {
+	beat := beatPath(dir, 0)
+	if err := a.opts.step("create", beat); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(beat, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 var errAlive = errors.New("the holder is alive")
 
-// settle makes a new claim one's own and puts the dead ones away, if those that were judged are still as they were, and
-// nobody has come since: what was seen may be old news by the time that the claim is made.
-func (a *acquisition) settle(judged claim, dead []int) error {
-	a.beat = "beat." + newOwner().String() + "."
-	if err := a.opts.step("create", a.beatPath(0)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(a.beatPath(0), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+// settle puts the dead ones away, if those that were judged are still as they were, and nobody has come since: what was
+// seen may be old news by the time that the claim is made. They are put into one's own, so that who takes over from this
+// process, should it be killed meanwhile, removes them before it begins.
+func (a *acquisition) settle(judged claims) error {
+	now, err := a.look()
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	now, _, _, err := a.look()
-	if err != nil {
-		return err
-	}
-	mine := filepath.Base(a.path) + "\n" + filepath.Base(a.beatPath(0)) + "\n"
-	if rest, ok := strings.CutSuffix(now.entries, mine); !ok || rest != judged.entries { // generations are listed in order
-		if err := os.Remove(a.beatPath(0)); err != nil && !gone(err) {
-			return err
-		}
+	if now.entries != judged.entries {
 		return errAlive
 	}
-	for _, g := range dead {
-		if err := discard(a.root, claimPath(a.root, a.name, g), a.opts); err != nil {
+	for _, path := range judged.holders {
+		if err := discard(path, a.path, a.opts); err != nil {
 			return fmt.Errorf("claim of %s cannot be put away: %w", a.holder, err)
 		}
+		_ = os.Remove(filepath.Dir(path)) // if it is empty
 	}
 	return nil
 }
 
-// discard removes a directory from sight by one rename, and then for good. One that is gone is fine.
-func discard(root, path string, opts Options) error {
-	trash := filepath.Join(root, StagingDir, newOwner().String())
+// leave removes one's own from the claim, and the claim.
+func (l *Lease) leave() error {
+	if err := discard(l.path, filepath.Join(l.root, StagingDir), Options{}); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(l.path)) // by whoever looks at it next, if not
+	return nil
+}
+
+// discard removes a directory from sight by one rename into another one, and then for good. One that is gone is fine.
+func discard(path, into string, opts Options) error {
+	trash := filepath.Join(into, newOwner().String())
 	if err := opts.step("rename", path); err != nil {
 		return err
 	}
@@ -304,20 +363,8 @@ func rename(from, to string) error {
 	return err
 }
 
-// holderOf finds the owner of a claim among the names in it.
-func holderOf(entries string) (owner, bool) {
-	for name := range strings.Lines(entries) {
-		if rest, ok := strings.CutPrefix(strings.TrimSuffix(name, "\n"), "beat."); ok {
-			if dot := strings.LastIndexByte(rest, '.'); dot >= 0 {
-				return parseOwner(rest[:dot])
-			}
-		}
-	}
-	return owner{}, false
-}
-
-func (l *Lease) beatPath(count int) string {
-	return filepath.Join(l.path, fmt.Sprintf("%s%06d", l.beat, count))
+func beatPath(dir string, count int) string {
+	return filepath.Join(dir, fmt.Sprintf("beat.%06d", count))
 }
 
 // keep beats until Release, or until the lease is lost.
@@ -345,12 +392,13 @@ func (l *Lease) renew() bool {
 	if l.opts.step("beat", l.path) != nil {
 		return true
 	}
-	err := os.Rename(l.beatPath(l.count), l.beatPath(l.count+1))
+	from, to := beatPath(l.path, l.count), beatPath(l.path, l.count+1)
+	err := os.Rename(from, to)
 	if errors.Is(err, syscall.ESTALE) { // of a handle that this machine remembers: by name it may be there
-		err = os.Rename(l.beatPath(l.count), l.beatPath(l.count+1))
+		err = os.Rename(from, to)
 	}
 	if gone(err) { // lost, or the answer to an earlier rename was
-		_, err = os.Lstat(l.beatPath(l.count + 1))
+		_, err = os.Lstat(to)
 	}
 	if err == nil {
 		l.count++
@@ -371,15 +419,13 @@ func (l *Lease) explain(err error) error {
 }
 
 // Release ends the lease and removes what was left under it. One that was lost leaves what the new holder has alone.
+// After an error the claim stays until it expires, or Sweep finds its holder dead.
 func (l *Lease) Release() error {
 	close(l.stop)
 	l.done.Wait()
 	defer l.lose(nil)
-	if err := os.Remove(l.beatPath(l.count)); err != nil {
-		if gone(err) {
-			return nil // lost
-		}
+	if err := l.opts.step("release", l.path); err != nil {
 		return err
 	}
-	return discard(l.root, l.path, Options{})
+	return l.leave()
 }

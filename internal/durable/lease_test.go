@@ -28,11 +28,24 @@ func (l *Lease) kill(t *testing.T) {
 	close(l.stop)
 	l.done.Wait()
 	far := owner{host: "far", boot: "b", pids: "1", pid: 1, once: newOwner().once}
-	beat := "beat." + far.String() + "."
-	require.NoError(t, os.Rename(l.beatPath(l.count), filepath.Join(l.path, beat+"000000")))
-	l.beat, l.count = beat, 0
+	l.become(t, far)
 	l.stop = make(chan struct{})
 }
+
+// become makes a lease look like one of another owner.
+func (l *Lease) become(t *testing.T, other owner) {
+	path := filepath.Join(filepath.Dir(l.path), other.String())
+	require.NoError(t, os.Rename(l.path, path))
+	l.path = path
+}
+
+// hold makes a claim of an owner who has never beaten.
+func hold(t *testing.T, root string, generation int, who owner) {
+	require.NoError(t, os.MkdirAll(filepath.Join(claimPath(root, "thing", generation), who.String()), 0o777))
+	require.NoError(t, os.WriteFile(beatPath(filepath.Join(claimPath(root, "thing", generation), who.String()), 0), nil, 0o666))
+}
+
+func far() owner { return as(func(o *owner) { o.host, o.boot = "h", "b" }) }
 
 // revive lets a killed lease, one that was only slow, beat again.
 func (l *Lease) revive() { l.done.Go(l.keep) }
@@ -149,9 +162,7 @@ func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
 		root := t.TempDir()
 		l := acquire(t, root, Waiting{})
 		l.kill(t)
-		dead := here()
-		dead.pid = 1 << 29 // above every limit of pids
-		require.NoError(t, os.Rename(l.beatPath(0), filepath.Join(l.path, "beat."+dead.String()+".000000")))
+		l.become(t, as(func(o *owner) { o.pid = deadPid }))
 		begin := time.Now()
 		next := acquire(t, root, Waiting{Limit: -1})
 		assert.Zero(t, time.Since(begin))
@@ -159,16 +170,67 @@ func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
-// A claim with nobody in it, of one killed between its two first steps, is taken over too.
-func TestEmptyClaimIsTakenOver(t *testing.T) {
+// A claim with nobody in it is of one that was killed when it ended it: nobody waits for that.
+func TestEmptyClaimIsNobodys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		require.NoError(t, os.MkdirAll(claimPath(root, "thing", 7), 0o777))
 		begin := time.Now()
 		l := acquire(t, root, Waiting{})
-		assert.LessOrEqual(t, time.Since(begin), 3*DefaultBeat)
-		assert.Equal(t, claimPath(root, "thing", 8), l.path)
+		assert.Zero(t, time.Since(begin))
 		require.NoError(t, l.Release())
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// What is no directory in the place of a claim keeps nobody from the name, and is swept after an hour.
+func TestFilesInThePlaceOfAClaim(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"file": func(path string) error { return os.WriteFile(path, nil, 0o666) },
+		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"link": func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			root := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(root, StagingDir), 0o777))
+			path := claimPath(root, "thing", 1)
+			require.NoError(t, put(path))
+			l := acquire(t, root, Waiting{Limit: -1})
+			require.NoError(t, build(root, Options{Lease: l}, publish))
+			require.NoError(t, l.Release())
+			assert.Len(t, staging(t, root), 1)
+			for _, later := range []time.Duration{0, 2 * time.Hour} {
+				list, err := Sweep(root, time.Now().Add(later), false)
+				require.NoError(t, err)
+				assert.Len(t, list, map[time.Duration]int{2 * time.Hour: 1}[later])
+			}
+			assert.Empty(t, staging(t, root))
+		})
+	}
+}
+
+// A claim that its holder could not remove is found by its name, and removed, when that is dead.
+func TestReleaseThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, _ string) error {
+			if name == "release" {
+				return syscall.EIO
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Release(), syscall.EIO)
+		list, err := Sweep(root, time.Now(), false)
+		require.NoError(t, err)
+		assert.Empty(t, list, "its holder is alive")
+		dead := as(func(o *owner) { o.pid = deadPid })
+		l.become(t, dead)
+		list, err = Sweep(root, time.Now(), false)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, claimPath(root, "thing", 1), list[0].Path)
+		assert.Equal(t, dead.text(), list[0].Owner)
 		assert.Empty(t, staging(t, root))
 	})
 }
@@ -180,6 +242,7 @@ func TestSlowHolderCannotPublishAfterItWasReplaced(t *testing.T) {
 		"replace": func(d *Dir) error { return d.Replace("kind/name") },
 		"write":   func(d *Dir) error { return d.Write("c", nil) },
 		"new":     func(d *Dir) error { _, err := NewDir(d.root, d.opts); return err },
+		"remove":  func(d *Dir) error { return d.opts.Remove(d.root, "kind/name", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,15 +255,14 @@ func TestSlowHolderCannotPublishAfterItWasReplaced(t *testing.T) {
 				slow.kill(t)
 				next := acquire(t, root, Waiting{})
 				require.NoError(t, build(root, Options{Lease: next}, publish))
-				if name == "new" {
+				if name == "new" || name == "remove" {
 					require.NoError(t, next.Release())
 					next = acquire(t, root, Waiting{}) // of the same generation as the slow one's
-					require.Equal(t, slow.path, next.path)
+					require.Equal(t, filepath.Dir(slow.path), filepath.Dir(next.path))
 					_, err := NewDir(root, Options{Lease: next})
 					require.NoError(t, err)
-				} else {
-					require.ErrorIs(t, end(d), ErrLost)
 				}
+				require.ErrorIs(t, end(d), ErrLost)
 				slow.revive()
 				<-slow.Context().Done()
 				require.ErrorIs(t, context.Cause(slow.Context()), ErrLost)
@@ -245,7 +307,7 @@ func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
 				first := acquire(t, root, Waiting{})
 				first.kill(t)
 				second = acquire(t, root, Waiting{})
-				require.Equal(t, claimPath(root, "thing", 2), second.path)
+				require.Equal(t, claimPath(root, "thing", 2), filepath.Dir(second.path))
 			}
 			return nil
 		}}
@@ -257,67 +319,74 @@ func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
 	})
 }
 
-// One that is so slow between its first two steps that its claim is cleared away, or is another's by then, waits for that.
+// One that is so slow before its claim appears that another has made it by then waits for that.
 func TestASlowClaimantWaits(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			root := t.TempDir()
-			var other *Lease
-			slow := Options{Step: func(name, _ string) error {
-				if name == "create" && other == nil { // its claim is made
-					other = acquire(t, root, Waiting{})
-					if again {
-						require.NoError(t, other.Release())
-						other = acquire(t, root, Waiting{})
-						require.Equal(t, claimPath(root, "thing", 1), other.path, "the slow one's")
-					}
-				}
-				return nil
-			}}
-			_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, slow)
-			require.ErrorIs(t, err, ErrBusy)
-			require.NoError(t, other.Context().Err())
-			require.NoError(t, other.Release())
-			assert.Empty(t, staging(t, root))
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		var other *Lease
+		slow := Options{Step: func(name, _ string) error {
+			if name == "create" && other == nil {
+				other = acquire(t, root, Waiting{})
+			}
+			return nil
+		}}
+		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, slow)
+		require.ErrorIs(t, err, ErrBusy)
+		require.NoError(t, other.Context().Err())
+		require.NoError(t, other.Release())
+		assert.Empty(t, staging(t, root))
+	})
+}
+
+// One that was stopped while it took over, and goes on when another has done so and has ended, puts nothing away of who
+// holds the name by then: that may have a claim of the generation that it was about to put away.
+func TestASlowTakeoverPutsNobodyElseAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		hold(t, root, 1, far())
+		var last *Lease
+		slow := Options{Step: func(name, path string) error {
+			if name == "rename" && last == nil { // it is about to put the dead one away
+				next := acquire(t, root, Waiting{}) // and is silent for so long that it is taken over itself
+				require.NoError(t, next.Release())
+				last = acquire(t, root, Waiting{})
+				require.Equal(t, claimPath(root, "thing", 1), filepath.Dir(last.path))
+			}
+			return nil
+		}}
+		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, slow)
+		require.NoError(t, err)
+		require.NoError(t, last.Context().Err())
+		require.DirExists(t, last.path)
+		require.NoError(t, build(root, Options{Lease: last}, publish))
+		require.ErrorIs(t, build(root, Options{Lease: l}, publish), ErrLost)
+		require.NoError(t, l.Release())
+		require.NoError(t, last.Release())
+		assert.Empty(t, staging(t, root))
+	})
 }
 
 // One killed between making the claim of the next generation and putting the old one away says nothing of the old one's
-// holder, who may beat.
-func TestAnEmptyClaimAboveALiveOneIsNoDeath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		root := t.TempDir()
-		first := acquire(t, root, Waiting{})
-		require.NoError(t, os.Mkdir(claimPath(root, "thing", 2), 0o777))
-		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: 10 * time.Minute}, Options{})
-		require.ErrorIs(t, err, ErrBusy)
-		require.NoError(t, first.Context().Err())
-		require.NoError(t, first.Release())
-		next := acquire(t, root, Waiting{})
-		require.NoError(t, next.Release())
-		assert.Empty(t, staging(t, root))
-	})
-}
-
-// Nor does one whose maker is known to be dead.
+// holder, who may beat: neither when nobody knows of its death, nor when it is known.
 func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		root := t.TempDir()
-		first := acquire(t, root, Waiting{})
-		dead := here()
-		dead.pid = 1 << 29
-		require.NoError(t, os.Mkdir(claimPath(root, "thing", 2), 0o777))
-		require.NoError(t, os.WriteFile(filepath.Join(claimPath(root, "thing", 2), "beat."+dead.String()+".000000"), nil, 0o666))
-		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, Options{})
-		require.ErrorIs(t, err, ErrBusy)
-		require.NoError(t, first.Release())
-		begin := time.Now()
-		next := acquire(t, root, Waiting{})
-		assert.Zero(t, time.Since(begin))
-		require.NoError(t, next.Release())
-		assert.Empty(t, staging(t, root))
-	})
+	for _, dead := range []owner{far(), as(func(o *owner) { o.pid = deadPid })} {
+		synctest.Test(t, func(t *testing.T) {
+			root := t.TempDir()
+			first := acquire(t, root, Waiting{})
+			hold(t, root, 2, dead)
+			_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: 10 * time.Minute}, Options{})
+			require.ErrorIs(t, err, ErrBusy)
+			require.NoError(t, first.Context().Err())
+			require.NoError(t, first.Release())
+			begin := time.Now()
+			next := acquire(t, root, Waiting{})
+			if dead.pid == deadPid {
+				assert.Zero(t, time.Since(begin))
+			}
+			require.NoError(t, next.Release())
+			assert.Empty(t, staging(t, root))
+		})
+	}
 }
 
 // A file that the client keeps because somebody has it open, as NFS does, keeps nobody from going on.
@@ -414,7 +483,7 @@ func TestEveryFailingStepOfALease(t *testing.T) {
 			for fail := 1; ; fail++ {
 				root := t.TempDir()
 				if dead {
-					require.NoError(t, os.MkdirAll(claimPath(root, "thing", 1), 0o777))
+					hold(t, root, 1, far())
 				}
 				w := &world{}
 				opts := w.options()
@@ -436,9 +505,12 @@ func TestEveryFailingStepOfALease(t *testing.T) {
 				}
 				l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, opts)
 				if err == nil {
-					require.NoError(t, l.Release())
-					assert.Greater(t, fail, 2)
-					break
+					if err = l.Release(); err == nil {
+						assert.Greater(t, fail, 2)
+						break
+					}
+					require.ErrorIs(t, err, errFull) // and its claim stays
+					continue
 				}
 				require.ErrorIs(t, err, errFull)
 				left := staging(t, root)
@@ -476,7 +548,7 @@ func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 // The answer to a heartbeat may be lost, though the server has done it.
 func TestHeartbeatWhoseAnswerWasLost(t *testing.T) {
 	l := acquire(t, t.TempDir(), Waiting{})
-	require.NoError(t, os.Rename(l.beatPath(0), l.beatPath(1)))
+	require.NoError(t, os.Rename(beatPath(l.path, 0), beatPath(l.path, 1)))
 	assert.True(t, l.renew())
 	assert.Equal(t, 1, l.count)
 	require.NoError(t, l.Release())

@@ -60,7 +60,12 @@ func (o owner) String() string {
 }
 
 // text names the owner to a person.
-func (o owner) text() string { return fmt.Sprintf("process %d on %s", o.pid, o.host) }
+func (o owner) text() string {
+	if o == (owner{}) {
+		return "an unknown process"
+	}
+	return fmt.Sprintf("process %d on %s", o.pid, o.host)
+}
 
 func parseOwner(name string) (o owner, ok bool) {
 	parts := strings.Split(name, "_")

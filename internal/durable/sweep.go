@@ -20,7 +20,7 @@ type Leftover struct {
 // Sweep removes from the staging directory of a root what killed processes have left; with dryRun it only lists it. Now
 // is the time by the clock of the file system (Now), for that is what dates the files. What a process of this machine
 // has left goes at once; what one of this host from before its last boot has, after three heartbeats of silence; what
-// one of another machine has, after an hour. Names that nobody here writes stay. What cannot be removed does not keep it
+// one of another machine has, or nobody knows who, after an hour. Names that nobody here writes stay. What cannot be removed does not keep it
 // from the rest.
 func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error) {
 	dir := filepath.Join(root, StagingDir)
@@ -34,33 +34,14 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 	var failed []error
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		info, err := e.Info()
-		if err != nil || !e.IsDir() {
-			continue // it went away, or is not ours
-		}
-		who, ours := parseOwner(e.Name())
-		if !ours {
-			inside, err := os.ReadDir(path)
-			if err != nil || !isClaim(e.Name()) {
-				continue
-			}
-			names, strange := "", false
-			for _, f := range inside {
-				_, owned := parseOwner(f.Name())
-				strange = strange || !owned && !strings.HasPrefix(f.Name(), "beat.")
-				names += f.Name() + "\n"
-			}
-			if strange {
-				continue // nobody here makes such
-			}
-			who, _ = holderOf(names) // without one it is anybody's
-		}
-		if !who.left(now.Sub(info.ModTime()), DefaultBeat) {
+		owned, ours := ownedAt(path, e)
+		who, left := allLeft(owned, now)
+		if !ours || !left {
 			continue
 		}
 		l := Leftover{Path: path, Bytes: size(path), Owner: who.text()}
 		if !dryRun {
-			if err := discard(root, path, Options{}); err != nil {
+			if err := removeOwned(dir, path, owned); err != nil {
 				failed = append(failed, err)
 				continue
 			}
@@ -68,6 +49,54 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 		list = append(list, l)
 	}
 	return list, errors.Join(failed...)
+}
+
+// ownedAt returns what its owner has made at a path of the staging directory: what lies there, or of a claim its holders.
+// What has a name that nobody here gives is not ours.
+func ownedAt(path string, e fs.DirEntry) (owned []string, ours bool) {
+	if _, ok := parseOwner(e.Name()); ok && e.IsDir() {
+		return []string{path}, true
+	}
+	if !isClaim(e.Name()) {
+		return nil, false
+	}
+	if !e.IsDir() {
+		return []string{path}, true // in the way of a claim
+	}
+	inside, err := os.ReadDir(path)
+	for _, holder := range inside {
+		if _, ok := parseOwner(holder.Name()); !ok {
+			return nil, false
+		}
+		owned = append(owned, filepath.Join(path, holder.Name()))
+	}
+	return owned, err == nil
+}
+
+// allLeft reports whether all that was made was left by owners that are gone, and names one. A claim without a holder is
+// left by one that was killed when it ended.
+func allLeft(owned []string, now time.Time) (who owner, left bool) {
+	for _, path := range owned {
+		info, err := os.Lstat(path)
+		who, _ = parseOwner(filepath.Base(path))
+		if err != nil || !who.left(now.Sub(info.ModTime()), DefaultBeat) {
+			return who, false
+		}
+	}
+	return who, true
+}
+
+// removeOwned removes what was left at a path of the staging directory.
+func removeOwned(dir, path string, owned []string) error {
+	for _, o := range owned {
+		if err := discard(o, dir, Options{}); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(path); err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) { // of a claim: another may hold it now
+		return err
+	}
+	return nil
 }
 
 // isClaim reports whether a name in the staging directory is NAME.GENERATION.

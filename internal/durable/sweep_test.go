@@ -78,20 +78,27 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, os.Chtimes(path, at, at))
 		return name
 	}
-	dead, far := as(func(o *owner) { o.pid = deadPid }), as(func(o *owner) { o.host, o.boot = "h", "b" })
+	claim := func(name string, who owner, at time.Time, others ...owner) string {
+		put(filepath.Join(name, who.String()), "beat.000007", at)
+		for _, o := range others {
+			put(filepath.Join(name, o.String()), "beat.000007", at)
+		}
+		return name
+	}
+	dead, far := as(func(o *owner) { o.pid = deadPid }), far()
 	mine := newOwner()
 	var gone, stay []string
 	gone = append(gone,
 		put(dead.String(), "f", now),
-		put("thing.000001", "beat."+dead.String()+".000007", now),
-		put("thing.000002", "beat."+far.String()+".000007", old),
-		put("half.000001", dead.String(), old), // its beat was removed, and then its process died
+		claim("thing.000001", dead, now),
+		claim("thing.000002", far, old),
+		claim("both.000001", dead, now, dead),
 	)
 	stay = append(stay,
 		put(mine.String(), "f", now),
-		put("mine.000001", "beat."+mine.String()+".000007", now),
-		put("far.000001", "beat."+far.String()+".000007", now),
-		put("young.000001", dead.String(), now),
+		claim("mine.000001", mine, now),
+		claim("far.000001", far, now),
+		claim("both.000002", dead, now, mine),
 		put("backup.202601", "stray", old), // of a person who calls things so
 		put("notes of a stranger", "f", old),
 		put("notes.txt", "f", old),
@@ -112,7 +119,7 @@ func TestSweep(t *testing.T) {
 	var names []string
 	for _, l := range found {
 		names = append(names, filepath.Base(l.Path))
-		assert.EqualValues(t, 5, l.Bytes)
+		assert.Positive(t, l.Bytes)
 		assert.NotEmpty(t, l.Owner)
 	}
 	assert.ElementsMatch(t, gone, names)

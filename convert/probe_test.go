@@ -22,8 +22,8 @@ func TestProbesArePinned(t *testing.T) {
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}))
 	assert.Equal(t, Probes{
-		Structure: "969235fe54b10caddf082e3d021a188b12c34777f535a977e95a6b9c7089f93c",
-		Starts:    "db088e73e7dee55fc9a60fd7633a5750b13e078490c6f2c97a5f54cd2ecae344",
+		Structure: "1321c2121083a9de7bba65c6510a9420b9997888c98868d6c5c6b099189de13f",
+		Starts:    "848225cfd4b934900f417ef50c2f21f6662ce30bccad0bf264cf39dcedc571a7",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
 }
@@ -36,7 +36,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 		"replay_scope": "parsed", "cache_metric": "causal", "split_agents": "false", "aux_max_requests": "0", "aux_isl_ratio": "0.9",
 		"aux_isl_floor": "100", "aux_cross_model": "false", "aux_reduction_osl_max": "0", "aux_reduction_ratio": "1000",
 		"worker_group_min": "2", "seam_max_gap_seconds": "1", "seam_min_overlap_ratio": "0.9", "tool_shaped": "true",
-		"max_isl": "1000", "start_offset": "1", "end_offset": "5000", "max_osl": "",
+		"spliced_order": "true", "max_isl": "1000", "start_offset": "1", "end_offset": "5000", "max_osl": "",
 	}
 	// What these change is not on disk: the reader applies them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}

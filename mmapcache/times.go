@@ -74,6 +74,9 @@ func (p *Plan) Times(r TimeRules, v View) (*Times, error) {
 		return nil, err
 	}
 	t.Branches = p.branches(t.Sessions, warp)
+	if err := refuseShifted(t.Branches, r); err != nil {
+		return nil, err
+	}
 	if v.BranchSpawns && !v.IgnoreDelays {
 		for _, b := range t.Branches {
 			for _, n := range b.Sessions {
@@ -184,25 +187,34 @@ func (p *Plan) branches(spawns []Spawn, warp *timeline.Warp) []Branch {
 	return list
 }
 
-// ReplayScope names the streams among which the recorded order is kept: a root with its side chains, or one subagent
-// with its own. parsed reads it from the session's name, as AIPerf does.
-func (p *Plan) ReplayScope(n int, parsed bool) string {
-	s := p.Sessions[n]
-	if !parsed {
-		if s.Kind == Subagent {
-			return p.Trace.ID + "::sa:" + s.Agent
+// refuseShifted refuses a branch that would have to be moved to time 0, where the rules do not move it. Without a warp
+// there is none such: its trace was refused when it was planned.
+func refuseShifted(branches []Branch, r TimeRules) error {
+	for _, b := range branches {
+		if b.Shift > 0 && r.RefuseJoin {
+			return fmt.Errorf("branch %q: starts %g s before time 0", b.ID, b.Shift/1000)
 		}
-		return p.Trace.ID
 	}
-	return parseScope(p.Trace.ID, s.ID)
+	return nil
 }
 
-// parseScope reads a replay scope from a session's name: section 6.5.
-func parseScope(trace, session string) string {
-	root, agent, ok := strings.Cut(session, "::sa:")
-	if !ok {
-		return trace
+// ReplayScope names the streams among which the recorded order is kept: a root with its side chains, or one subagent
+// with its own. parsed reads that of a subagent from the session's name, as AIPerf does.
+func (p *Plan) ReplayScope(n int, parsed bool) string {
+	switch s := p.Sessions[n]; {
+	case s.Kind != Subagent:
+		return p.Trace.ID
+	case parsed:
+		return parseScope(s.ID)
+	default:
+		return p.Trace.ID + "::sa:" + s.Agent
 	}
+}
+
+// parseScope reads a replay scope from the name of a subagent's session, without what looks like the suffix of a side
+// chain. A trace or an agent whose own id has such parts is misread.
+func parseScope(session string) string {
+	root, agent, _ := strings.Cut(session, "::sa:")
 	for _, mark := range []string{":aux:", ":fa:", ":wg:"} {
 		if k := strings.LastIndex(agent, mark); k >= 0 {
 			agent = agent[:k]

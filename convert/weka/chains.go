@@ -1,8 +1,10 @@
 package weka
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -22,8 +24,13 @@ func byTime(list []turn) []int {
 	for k := range order {
 		order[k] = k
 	}
-	sort.SliceStable(order, func(i, j int) bool { return list[order[i]].t < list[order[j]].t })
+	sortByTime(list, order)
 	return order
+}
+
+// sortByTime sorts positions of a list as byTime does.
+func sortByTime(list []turn, positions []int) {
+	slices.SortFunc(positions, func(i, j int) int { return cmp.Or(cmp.Compare(list[i].t, list[j].t), i-j) })
 }
 
 // preamble returns the position of a request that stands alone before the session proper, such as one that asks for a
@@ -294,19 +301,18 @@ type worker struct {
 	group    [2]int // worker group and place in it; none, none where it is in none
 }
 
-// takeApart finds the agents of a list. Without side chains the main list is in document order, else in that of time.
-func takeApart(list []turn, r Rules) agents {
+// takeApart finds the agents of a list: the trace's own where top is set, else that of a marker. What is not split keeps
+// the order of the document at the top, and that of time inside a marker.
+func takeApart(list []turn, top bool, r Rules) agents {
 	a := agents{preamble: none}
-	if len(list) > 1 && r.SplitAgents {
-		a.preamble = preamble(list)
-	}
 	if len(list) < 2 || !r.SplitAgents {
-		a.main = make([]int, len(list))
-		for k := range list {
-			a.main[k] = k
+		a.main = byTime(list)
+		if top {
+			sort.Ints(a.main)
 		}
 		return a
 	}
+	a.preamble = preamble(list)
 	rest := make([]turn, 0, len(list))
 	at := make([]int, 0, len(list)) // position of every one of rest
 	for k, t := range list {
@@ -336,14 +342,28 @@ func takeApart(list []turn, r Rules) agents {
 		w.class, w.suffix = y.classify(members, n, w.group, r)
 		a.workers = append(a.workers, w)
 	}
+	a.order(list, top, r.SplicedOrder)
+	return a
+}
+
+// order puts the requests of every agent into the order of their conversation, and the preamble among those of the main
+// one. spliced leaves them as the seams put them together, which differs from the order of time where a request without
+// ids, or one of the same instant, comes after a seam.
+func (a *agents) order(list []turn, top, spliced bool) {
 	if a.preamble != none {
 		a.main = append(a.main, a.preamble)
 	}
-	sort.Ints(a.main)
-	if len(a.workers) > 0 {
-		sort.SliceStable(a.main, func(i, j int) bool { return list[a.main[i]].t < list[a.main[j]].t })
+	switch {
+	case top && len(a.workers) == 0:
+		sort.Ints(a.main)
+	case !spliced || a.preamble != none:
+		sortByTime(list, a.main)
 	}
-	return a
+	for _, w := range a.workers {
+		if !spliced {
+			sortByTime(list, w.requests)
+		}
+	}
 }
 
 // groups returns the worker group and place of every worker: section 5.4. Workers that left the same chain at the same

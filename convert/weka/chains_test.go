@@ -3,6 +3,7 @@ package weka
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,13 +48,13 @@ func TestChains(t *testing.T) {
 		override(&rules.SeamMaxGap, in.SeamMaxGap)
 		override(&rules.SeamMinOverlap, in.SeamMinOverlap)
 		_, list := turnsOf(t, in.Requests)
-		got := takeApart(list, rules)
+		got := takeApart(list, true, rules)
 		if want.Preamble == nil {
 			assert.Equal(t, none, got.preamble)
 		} else {
 			assert.Equal(t, *want.Preamble, got.preamble)
 		}
-		assert.ElementsMatch(t, want.Main, got.main)
+		assert.Equal(t, want.Main, got.main)
 		assert.Equal(t, want.Seams, got.seams)
 		assert.Equal(t, want.Unclassified, got.unclassified)
 		require.Len(t, got.workers, len(want.Workers))
@@ -68,6 +69,34 @@ func TestChains(t *testing.T) {
 			assert.Equal(t, w.Fork.Depth, g.fork.depth)
 		}
 	})
+}
+
+// A request without ids, or of the same instant as another, that comes after a seam: sorted by time, or where the seam put it.
+func TestOrderOfSplicedChains(t *testing.T) {
+	request := func(t float64, model, ids string) string {
+		return fmt.Sprintf(`{"t":%g,"type":"n","model":%q,"in":8,"out":9,"hash_ids":[%s]}`, t, model, ids)
+	}
+	first, seam, without, worker := request(0, "m", "1,2"), request(2, "m", "1,5"), request(4, "m", ""), request(6, "w", "1,7")
+	title := `{"t":-1,"type":"n","model":"m","in":8,"out":9,"hash_ids":[90]}`
+	tests := []struct {
+		name           string
+		requests       []string
+		top            bool
+		sorted, joined []int
+	}{
+		{"split", []string{first, seam, without, worker}, true, []int{0, 1, 2}, []int{0, 2, 1}},
+		{"one conversation at the top", []string{without, first, seam}, true, []int{0, 1, 2}, []int{0, 1, 2}},
+		{"one conversation inside a marker", []string{without, first, seam}, false, []int{1, 2, 0}, []int{1, 0, 2}},
+		{"with a preamble", []string{first, seam, without, worker, title}, false, []int{4, 0, 1, 2}, []int{4, 0, 1, 2}},
+		{"one request inside a marker", []string{first}, false, []int{0}, []int{0}},
+	}
+	for _, c := range tests {
+		t.Run(c.name, func(t *testing.T) {
+			_, list := turnsOf(t, json.RawMessage("["+strings.Join(c.requests, ",")+"]"))
+			assert.Equal(t, c.sorted, takeApart(list, c.top, Default()).main)
+			assert.Equal(t, c.joined, takeApart(list, c.top, AIPerf()).main)
+		})
+	}
 }
 
 func TestClassification(t *testing.T) {
@@ -132,7 +161,7 @@ func TestWorkerGroups(t *testing.T) {
 		rules := Default()
 		rules.WorkerGroupMin = in.GroupMin
 		_, list := turnsOf(t, in.Requests)
-		got := takeApart(list, rules).workers
+		got := takeApart(list, true, rules).workers
 		require.Len(t, got, len(want.Workers))
 		for k, w := range want.Workers {
 			assert.Equal(t, w.Requests, got[k].requests)

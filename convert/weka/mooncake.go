@@ -128,7 +128,7 @@ func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 
 // scan reads one line.
 func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
-	s := scanner{b: data, strict: m.rules.strict(), tr: &Trace{}}
+	s := scanner{b: data, strict: m.rules.strict(), tr: &Trace{}, milliseconds: true}
 	var row mooncakeRow
 	r := &row.request
 	r.Type = 'n'

@@ -3,7 +3,6 @@ package weka
 import (
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
@@ -60,7 +59,7 @@ func (p *planner) run() *Error {
 	tr := p.tr
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
 	top := p.retained()
-	a := takeApart(top, p.rules)
+	a := takeApart(top, true, p.rules)
 	p.note(a)
 	main := pick(top, a.main)
 	root := mmapcache.Session{ID: tr.ID, Kind: mmapcache.Main, Parent: mmapcache.None, SpawnTurn: mmapcache.None,
@@ -156,7 +155,7 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 	for k := range m.Requests {
 		list[k] = turn{&m.Requests[k], clock.Times[k], outer, k}
 	}
-	a := takeApart(list, p.rules)
+	a := takeApart(list, false, p.rules)
 	p.note(a)
 	join, err := p.joinTurn(main, outer, clock.End, spawn)
 	if err != nil {
@@ -168,9 +167,7 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 		Clock: clock.Basis + "/" + clock.Reading,
 	}
 	scope := p.tr.Scope.Name(p.tr.ID, m.AgentID, p.blockSize)
-	own := pick(list, a.main)
-	sort.SliceStable(own, func(i, j int) bool { return own[i].t < own[j].t })
-	if err := p.child(s, scope, own, main, m.ToolTokens, m.SystemTokens); err != nil {
+	if err := p.child(s, scope, pick(list, a.main), main, m.ToolTokens, m.SystemTokens); err != nil {
 		return err
 	}
 	base := firstIDs(list, a.main, a.preamble)

@@ -2,6 +2,7 @@ package weka
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -563,18 +564,41 @@ func TestModelMaps(t *testing.T) {
 		}
 	}
 	fixtures.EachWeka(t, "model_map", func(t *testing.T, in in, want struct{ Map map[string]string }) {
-		var p mmapcache.Plan
-		for outer, e := range in.Elements {
-			if e.Model != nil {
-				p.Turns = append(p.Turns, mmapcache.Turn{Outer: uint32(outer), Inner: mmapcache.None, Model: *e.Model})
-			}
-			for inner, m := range e.Inner {
-				p.Turns = append(p.Turns, mmapcache.Turn{Outer: uint32(outer), Inner: int32(inner), Model: m})
-			}
+		elements := []any{}
+		request := func(model string) map[string]any {
+			return map[string]any{"t": 0, "type": "n", "model": model, "in": 1, "out": 1}
 		}
-		slices.Reverse(p.Turns) // sessions order them otherwise
-		assert.Equal(t, want.Map, p.ModelMap(in.Configured))
+		for k, e := range in.Elements {
+			if e.Model != nil {
+				elements = append(elements, request(*e.Model))
+				continue
+			}
+			inner := []any{}
+			for _, m := range e.Inner {
+				inner = append(inner, request(m))
+			}
+			elements = append(elements, map[string]any{"t": 0, "type": "subagent", "agent_id": fmt.Sprint(k), "requests": inner})
+		}
+		text, err := json.Marshal(map[string]any{"id": "t", "models": []any{}, "block_size": 64, "requests": elements})
+		require.NoError(t, err)
+		tr, err := Scan(text, Default())
+		require.NoError(t, err)
+		assert.Equal(t, want.Map, tr.ModelMap(in.Configured))
 	})
+}
+
+// A subagent that is dropped counts: with two configured names, the third model of the trace goes to the first again.
+func TestModelMapCountsDroppedSubagents(t *testing.T) {
+	tr, err := Scan([]byte(`{"id":"t","models":[],"block_size":64,"hash_id_scope":"local","requests":[
+		{"t":0,"type":"subagent","agent_id":"early","subagent_type":"x","status":"completed","models":[],"requests":[
+			{"t":0,"type":"n","model":"haiku","in":64,"out":1,"hash_ids":[7]}]},
+		{"t":1,"type":"n","model":"opus","in":64,"out":1,"hash_ids":[1]},
+		{"t":2,"type":"n","model":"sonnet","in":64,"out":1,"hash_ids":[2]}]}`), AIPerf())
+	require.NoError(t, err)
+	_, notes, err := MakePlan(tr, AIPerf())
+	require.NoError(t, err)
+	require.Equal(t, []string{"early"}, notes.Dropped)
+	assert.Equal(t, map[string]string{"opus": "A", "haiku": "B", "sonnet": "A"}, tr.ModelMap([]string{"A", "B"}))
 }
 
 func TestTheoreticalCacheOfReplayVectors(t *testing.T) {

@@ -37,6 +37,7 @@ type Rules struct {
 	ReplayScope        string  `json:"replay_scope"`      // "assigned" or "parsed" (D12)
 	CacheMetric        string  `json:"cache_metric"`      // "legacy" or "causal" (D17)
 	SplitAgents        bool    `json:"split_agents"`      // detect flattened side chains (section 5.3)
+	SplicedOrder       bool    `json:"spliced_order"`     // requests of a split list stay in the order in which seams joined them; else that of time
 	AuxMaxRequests     int64   `json:"aux_max_requests"`
 	AuxISLRatio        float64 `json:"aux_isl_ratio"`
 	AuxISLFloor        int64   `json:"aux_isl_floor"`
@@ -167,7 +168,7 @@ func AIPerf() Rules {
 	r.BlockSize = 64
 	r.LengthRule, r.UnknownKeys, r.NestedBasis, r.MarkerTime = "upstream", "reject", "per-request", "start"
 	r.ThinkTimeRule, r.NegativeAPITime, r.Refusals, r.FillerOverrun = "raw", "subtract", "error", "short"
-	r.PredecessorClock, r.ReplayScope = "emitted", "parsed"
+	r.PredecessorClock, r.ReplayScope, r.SplicedOrder = "emitted", "parsed", true
 	return r
 }
 

@@ -46,6 +46,8 @@ type scanner struct {
 	err    *Error
 	path   []step // what is open
 	prev   list   // the last hash_ids list read
+
+	milliseconds bool // times are given so, else in seconds
 }
 
 // step is one part of a path: a name, or an index where name is "".
@@ -445,9 +447,34 @@ func (s *scanner) wantTime() float64 {
 func (s *scanner) checkTime(v float64, shown string) {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		s.fail(NotFinite, "%s is no finite number", clip([]byte(shown)))
+	} else if unit := sinceEpoch(v); unit != "" && math.Abs(v) > MaxSeconds {
+		s.fail(TooLarge, "%s looks like %s since 1970: want %s", clip([]byte(shown)), unit, s.unit())
 	} else if math.Abs(v) > MaxSeconds {
-		s.fail(TooLarge, "%s seconds: beyond %g", clip([]byte(shown)), MaxSeconds)
+		s.fail(TooLarge, "%s %s: beyond %g", clip([]byte(shown)), s.unit(), MaxSeconds)
 	}
+}
+
+// unit names what times are given in.
+func (s *scanner) unit() string {
+	if s.milliseconds {
+		return "milliseconds"
+	}
+	return "seconds"
+}
+
+// sinceEpoch names the unit in which a number is a date between 2001 and 2100, counted from 1970; "" for none smaller than
+// seconds.
+func sinceEpoch(v float64) string {
+	const from, to = 1e9, 4.1e9
+	for _, u := range []struct {
+		name string
+		per  float64
+	}{{"milliseconds", 1e3}, {"microseconds", 1e6}, {"nanoseconds", 1e9}} {
+		if s := v / u.per; s >= from && s < to {
+			return u.name
+		}
+	}
+	return ""
 }
 
 // wantSeconds reads a number or null.
@@ -663,6 +690,11 @@ func (s *scanner) scopeOf(name string) {
 		s.tr.Scope = ScopeLocal
 	case name == "global" && !s.strict:
 		s.tr.Scope = ScopeGlobal
+	case name == "global":
+		s.fail(BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
+		s.err.Try = tryDefault
+	case s.strict:
+		s.fail(BadScope, "hash_id_scope %q: want \"local\"", clip([]byte(name)))
 	default:
 		s.fail(BadScope, "hash_id_scope %q: want \"local\" or \"global\"", clip([]byte(name)))
 	}

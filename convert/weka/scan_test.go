@@ -345,12 +345,26 @@ func TestScanSaysWhere(t *testing.T) {
 		`"stop":"">"stop":null`:                       `trace "trace": requests[2].stop: want string, found null`,
 		`"hash_id_scope":"local">"hash_id_scope":"l"`: `trace "trace": hash_id_scope: hash_id_scope "l": want "local" or "global"`,
 		`"t":-3.0>"t":1e16`:                           `trace "trace": requests[1].requests[0].t: 1e16 seconds: beyond 1e+15`,
+		`"t":-3.0>"t":1763805600000000`:               `trace "trace": requests[1].requests[0].t: 1763805600000000 looks like microseconds since 1970: want seconds`,
+		`"t":-3.0>"t":1763805600000000000.5`:          `trace "trace": requests[1].requests[0].t: 1763805600000000000.5 looks like nanoseconds since 1970: want seconds`,
 		`"id":"tr\u0061ce",>`:                         `required field "id" is missing`,
 	} {
 		old, now, _ := strings.Cut(change, ">")
 		require.Contains(t, small, old)
 		_, err := Scan([]byte(strings.Replace(small, old, now, 1)), Default())
 		assert.EqualError(t, err, want)
+	}
+}
+
+// AIPerf takes one scope only. What is wrong with another says so, and where it can be read.
+func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
+	for scope, want := range map[string]string{
+		"global": `trace "trace": hash_id_scope: hash_id_scope "global": strict rules (--profile aiperf, unknown_keys=reject) take "local" only`,
+		"odd":    `trace "trace": hash_id_scope: hash_id_scope "odd": want "local"`,
+	} {
+		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), AIPerf())
+		require.EqualError(t, err, want)
+		assert.Equal(t, scope == "global", err.(*Error).Try == tryDefault)
 	}
 }
 

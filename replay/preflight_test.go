@@ -41,7 +41,7 @@ func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, _ := io.ReadAll(r.Body) // half a body is refused below
 	switch {
 	case s.key != "" && r.Header.Get("Authorization") != "Bearer "+s.key && !(s.tells && r.Method == "GET"):
-		http.Error(w, `{"error":{"message":"Incorrect API key provided: `+r.Header.Get("Authorization")+`"}}`, 401)
+		http.Error(w, `{"error":{"message":"Incorrect API key provided: `+r.Header.Get("Authorization")+`"}}`, http.StatusUnauthorized)
 	case r.Method == "GET" && s.model == "":
 		http.NotFound(w, r)
 	case r.Method == "GET":

@@ -89,7 +89,22 @@ func (c *Conductor) fire(s *session, at time.Duration) {
 		return
 	}
 	s.due = at
+	if s.putOff {
+		s.putOff = false
+		s.move(due, queued)
+		c.slots.wait(s)
+		return
+	}
 	c.admit(s, due)
+}
+
+// putOff lets a turn that could go wait until its lane is no longer held.
+func (c *Conductor) putOff(s *session, until time.Duration) {
+	c.slots.release(s)
+	s.move(queued, due)
+	s.putOff = true
+	c.steps++
+	c.timers.set(s, until)
 }
 
 // admit lets a turn whose time has come wait for its predecessors, or for a slot.

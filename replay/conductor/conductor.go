@@ -73,7 +73,9 @@ type Conductor struct {
 	launch  func(Send) error
 	observe func(Event)
 
-	lanes   []*tree // what each holds, nil: nothing
+	lanes   []*tree         // what each holds, nil: nothing
+	held    []time.Duration // by lane: it sends nothing before
+	lull    time.Duration   // the latest of these
 	flying  map[int]*session
 	timers  *timers
 	slots   *slots
@@ -97,7 +99,7 @@ type Conductor struct {
 func New(lanes int, source Source, limits Limits, launch func(Send) error, observe func(Event)) *Conductor {
 	return &Conductor{
 		source: source, limits: limits, launch: launch, observe: observe,
-		lanes: make([]*tree, lanes), flying: map[int]*session{}, timers: newTimers(), slots: newSlots(limits.Prefill),
+		lanes: make([]*tree, lanes), held: make([]time.Duration, lanes), flying: map[int]*session{}, timers: newTimers(), slots: newSlots(limits.Prefill),
 	}
 }
 
@@ -175,6 +177,13 @@ func (c *Conductor) Next() (at time.Duration, ok bool) {
 	return c.timers.real(s), true
 }
 
+// Hold keeps a lane from sending before an instant. What would have gone out earlier is due then, trees that the lane opens
+// meanwhile as well; time does not go by faster for it.
+func (c *Conductor) Hold(lane int, until time.Duration) {
+	c.held[lane] = max(c.held[lane], until)
+	c.lull = max(c.lull, until)
+}
+
 // Stop ends the sending: what can no longer be sent is closed, what is in flight may return.
 func (c *Conductor) Stop(now time.Duration) {
 	c.stop(now)
@@ -194,6 +203,9 @@ func (c *Conductor) stop(now time.Duration) {
 	}
 }
 
+// Stopped reports whether the sending has ended: nothing is sent any more.
+func (c *Conductor) Stopped() bool { return c.stopped }
+
 // Done reports whether nothing is in flight and nothing will be.
 func (c *Conductor) Done() bool { return c.counts.InFlight == 0 && c.timers.next() == nil }
 
@@ -211,6 +223,10 @@ func (c *Conductor) settle(now time.Duration) {
 			c.fire(s, c.timers.real(s))
 		}
 		for s := c.slots.grant(); s != nil; s = c.slots.grant() {
+			if until := c.held[s.tree.lane]; until > now {
+				c.putOff(s, until)
+				continue
+			}
 			c.issue(s, now)
 		}
 		if c.decide() || c.recycle(now) {

@@ -155,7 +155,7 @@ func (c *Conductor) capIdle(now time.Duration) (some bool) {
 	if c.limits.SystemIdle == 0 || c.counts.InFlight > 0 || c.slots.trees.len() > 0 || next == nil {
 		return some
 	}
-	until := c.idle + c.limits.SystemIdle
+	until := max(c.idle+c.limits.SystemIdle, c.lull)
 	if d := c.timers.real(next) - max(now, until); d > 0 {
 		c.timers.skip(d)
 		c.counts.Jumps++
@@ -171,7 +171,7 @@ func (c *Conductor) capTree(t *tree, now time.Duration) bool {
 	if t.flying > 0 || t.queue.len() > 0 || t.timers.len() == 0 {
 		return false
 	}
-	until := t.idle + c.limits.TreeIdle
+	until := max(t.idle+c.limits.TreeIdle, c.held[t.lane])
 	d := c.timers.real(t.timers.items[0]) - max(now, until)
 	if d <= 0 {
 		return false

@@ -499,8 +499,9 @@ func TestT38(t *testing.T) {
 			f = append(f, scenes)
 		}
 		// Half of all runs have no limit, so that the times are known as well.
-		limits, plain, lag, timed := Limits{}, number("plain", 0, 1) == 1, 0, true
+		limits, plain, lag, hold, timed := Limits{}, number("plain", 0, 1) == 1, 0, 0, true
 		if !plain {
+			hold = max(0, number("hold", -6, 4))
 			limits.Prefill = max(0, number("prefill", -2, 3))
 			lag = max(0, number("lag", -2, 3))
 			limits.TreeIdle = time.Duration(max(0, number("tree idle", -6, 5))) * time.Second
@@ -533,6 +534,17 @@ func TestT38(t *testing.T) {
 			}
 		}
 		w, source := f.world(limits)
+		until := map[int]time.Duration{} // by lane
+		if serve := w.server; hold > 0 { // every third request has its lane held
+			w.server = func(s Send) answer {
+				require.GreaterOrEqual(t, w.now, until[s.Lane], "a lane that is held sends")
+				if s.ID%3 == 0 {
+					until[s.Lane] = w.now + time.Duration(hold)*time.Second
+					w.c.Hold(s.Lane, until[s.Lane])
+				}
+				return serve(s)
+			}
+		}
 		if lag > 0 {
 			w.lag = func() time.Duration { return time.Duration(number("late by", 0, lag)) * time.Second / 4 }
 		}
@@ -589,10 +601,10 @@ func TestT38(t *testing.T) {
 				require.Equal(t, wedges[source.opened[e.Tree]].end, e.At)
 			}
 		}
-		if limits.TreeIdle == 0 && limits.SystemIdle == 0 && timed {
+		if limits.TreeIdle == 0 && limits.SystemIdle == 0 && hold == 0 && timed {
 			requireDues(t, w, source)
 		}
-		if limits.Prefill == 0 && lag == 0 {
+		if limits.Prefill == 0 && lag == 0 && hold == 0 {
 			requireCaps(t, w)
 		}
 	})

@@ -143,6 +143,7 @@ type session struct {
 	joins     int  // parked: branches that its turn joins and that are done, counted from the first
 	after     int  // predecessors of its turn that are over, counted from the first
 	slot      bool // holds a prefill slot
+	putOff    bool // due again because its lane is held, and waits for nothing else
 
 	wakes                     time.Duration // on the clock of its tree, while it has a timer
 	seq                       int           // among equal times, in the order of setting

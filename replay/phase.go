@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,8 @@ type phase struct {
 	end       endings
 	cutoff    measure.Cutoff
 	flying    map[int]conductor.Send // by request
+	backOff   backOff
+	errorRate float64 // share of failed requests above which the phase ends; 0: none
 	progress  Progress
 	report    func(Progress) // may be nil; must not wait
 	failed    error          // what ended the phase, if not its bounds
@@ -97,6 +100,7 @@ func (c *realClock) await(until time.Duration) (event, bool) {
 func newPhase(o Options, source conductor.Source, clock clock, stage stage) *phase {
 	p := &phase{clock: clock, stage: stage, flying: map[int]conductor.Send{}, report: o.Progress}
 	p.end = endings{duration: o.Duration, grace: o.Grace}
+	p.backOff, p.errorRate = backOff{o.BackOff, map[int]pause{}}, o.MaxErrorRate
 	p.cutoff.Deadline = o.Duration
 	limits := conductor.Limits{
 		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
@@ -197,21 +201,52 @@ func (p *phase) over(o *outcome, now time.Duration) {
 		return // given up before
 	}
 	delete(p.flying, o.send.ID)
+	became := became(o.record.Error)
+	p.count(became)
 	category := ""
 	if o.record.Error != nil {
 		category = o.record.Error.Category
-		p.progress.Errors++
-	} else {
-		p.progress.Completed++
 	}
 	o.record.Bucket = p.cutoff.Bucket(o.end, category)
+	if pause := p.backOff.after(o.send.Lane, o.record.Error, o.record.Status, o.end); pause > 0 && !p.conductor.Stopped() {
+		o.record.BackOff = pause.Seconds()
+		p.conductor.Hold(o.send.Lane, o.end+pause)
+	}
 	p.expire(now)
 	if p.stage.book(o) != nil && !p.unwritable { // closing the results says why
 		p.unwritable = true
 		p.interrupt(now)
 	}
 	p.fail(o.broken)
-	p.fail(p.conductor.Returned(o.send.ID, o.end, now, became(o.record.Error)))
+	p.fail(p.tooManyErrors()) // before another is sent
+	p.fail(p.conductor.Returned(o.send.ID, o.end, now, became))
+}
+
+// count counts what became of a request.
+func (p *phase) count(became conductor.Outcome) {
+	switch became {
+	case conductor.OK:
+		p.progress.Completed++
+	case conductor.Failed:
+		p.progress.Errors++
+	case conductor.Overflow:
+		p.progress.Overflows++
+	case conductor.Cancelled:
+		p.progress.Cancelled++
+	}
+}
+
+// errorsFrom is how many requests must have ended before their share of errors ends a phase.
+const errorsFrom = 20
+
+// tooManyErrors is the error that ends a phase in which too many requests fail. Overflows and what was cancelled count as
+// neither failed nor well.
+func (p *phase) tooManyErrors() error {
+	failed, ended := p.progress.Errors, p.progress.Errors+p.progress.Completed
+	if p.errorRate <= 0 || ended < errorsFrom || float64(failed) <= p.errorRate*float64(ended) || p.end.stopped {
+		return nil
+	}
+	return fmt.Errorf("replay: stopped: %d of %d requests failed, a share above %g", failed, ended, p.errorRate)
 }
 
 // became is what an error means for its session.

@@ -47,6 +47,9 @@ type Options struct {
 	Requests int
 	Trees    int
 
+	BackOff      BackOff // of lanes whose connections fail
+	MaxErrorRate float64 // share of failed requests above which the run ends, from the 20th on; 0: none
+
 	Grace   time.Duration // how long running requests may go on after the end
 	Timeout time.Duration // of a request; 0: six hours
 	Header  []wire.Field
@@ -84,6 +87,8 @@ type Progress struct {
 	InFlight  int
 	Completed int
 	Errors    int
+	Overflows int // of the context
+	Cancelled int
 	Trees     int // opened
 	Drained   int // trees that are over
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ type replayFlags struct {
 	concurrency, requests, trees                int
 	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
-	speed                                       float64
+	speed, maxErrorRate                         float64
 	asap, once, prefault, noPreflight           bool
 	header                                      []string
 }
@@ -43,6 +45,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.once, "once", false, "play every trace once (the default without another bound)")
 	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
 	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
+	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
 	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
@@ -68,8 +71,9 @@ func (f *replayFlags) options() (replay.Options, error) {
 		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Preflight: !f.noPreflight,
-		Start:  replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
-		Limits: replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
+		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
+		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
+		BackOff: replay.BackOff{First: time.Second, Most: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
 	}
 	bounds := 0
 	for _, set := range []bool{f.duration > 0, f.requests > 0, f.trees > 0, f.once} {
@@ -95,6 +99,8 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0):
 		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
+	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
+		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
 	case f.start != "zero" && f.start != "sampled":
 		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
 	case f.marker != "off" && f.marker != "first_turn_prefix":
@@ -241,7 +247,26 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	if s.WedgedTrees > 0 {
 		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", s.WedgedTrees)}
 	}
+	if s.Completed == 0 {
+		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, commonest(s))
+	}
 	return nil
+}
+
+// commonest names the commonest message of the failed requests, "" where there is none.
+func commonest(s *measure.Summary) string {
+	best, of := measure.Sample{}, ""
+	for _, category := range slices.Sorted(maps.Keys(s.Samples)) {
+		for _, m := range s.Samples[category] {
+			if m.N > best.N {
+				best, of = m, category
+			}
+		}
+	}
+	if best.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s: %s", of, best.Message)
 }
 
 func printReplayed(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {

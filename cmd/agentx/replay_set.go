@@ -17,20 +17,22 @@ var settings = map[string]struct {
 	says string
 	set  func(o *replay.Options, value string) error
 }{
-	"LaneStartCap":   {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
-	"TreeIdleCap":    {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"TraceIdleCap":   {"acts as TreeIdleCap", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"SystemIdleCap":  {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
-	"PrefillLimit":   {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
-	"StartMinRatio":  {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
-	"StartMaxRatio":  {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
-	"BurstStart":     {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
-	"SamplerOrder":   {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options, v string) error { return setOrder(&o.Order, v) }},
-	"AllowWrap":      {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
-	"StopOnWedge":    {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options, v string) error { return setSwitch(&o.StopOnWedge, v) }},
-	"GapCap":         {"--max-gap", func(o *replay.Options, v string) error { return setCap(&o.Pace.MaxGap, v) }},
-	"IgnoreDelays":   {"--asap", func(o *replay.Options, v string) error { return setSwitch(&o.Pace.ASAP, v) }},
-	"RequestTimeout": {"--timeout", func(o *replay.Options, v string) error { return setCap(&o.Timeout, v) }},
+	"LaneStartCap":           {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
+	"TreeIdleCap":            {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"TraceIdleCap":           {"acts as TreeIdleCap", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
+	"SystemIdleCap":          {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
+	"PrefillLimit":           {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
+	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
+	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
+	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
+	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options, v string) error { return setOrder(&o.Order, v) }},
+	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
+	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options, v string) error { return setSwitch(&o.StopOnWedge, v) }},
+	"GapCap":                 {"--max-gap", func(o *replay.Options, v string) error { return setCap(&o.Pace.MaxGap, v) }},
+	"IgnoreDelays":           {"--asap", func(o *replay.Options, v string) error { return setSwitch(&o.Pace.ASAP, v) }},
+	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options, v string) error { return setBackOff(&o.BackOff, v) }},
+	"FailedRequestThreshold": {"--max-error-rate", func(o *replay.Options, v string) error { return setRatio(&o.MaxErrorRate, v) }},
+	"RequestTimeout":         {"--timeout", func(o *replay.Options, v string) error { return setCap(&o.Timeout, v) }},
 }
 
 // settle applies those of the --set values that name an option of a replay, and returns the others, which are rules of
@@ -63,7 +65,7 @@ func settle(o *replay.Options, list []string) (others []string, err error) {
 func settingsHelp() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&b, "\n  %-15s %s", name, settings[name].says)
+		fmt.Fprintf(&b, "\n  %-22s %s", name, settings[name].says)
 	}
 	return b.String()
 }
@@ -76,6 +78,14 @@ func setCap(d *time.Duration, value string) error {
 	if err := (duration{d}).Set(value); err != nil || *d <= 0 {
 		return fmt.Errorf("want a duration above 0, or off")
 	}
+	return nil
+}
+
+func setBackOff(b *replay.BackOff, value string) error {
+	if err := setCap(&b.Most, value); err != nil {
+		return err
+	}
+	b.First = min(time.Second, b.Most)
 	return nil
 }
 

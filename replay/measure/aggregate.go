@@ -13,6 +13,8 @@ type Aggregate struct {
 	completed int
 	resent    int
 	errors    map[string]int
+	samples   Samples
+	backOff   BackOff
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // lane -> its first request
 
@@ -52,7 +54,7 @@ func (s *tokenSum) of(n int) Number {
 // NewAggregate returns an empty aggregate.
 func NewAggregate() *Aggregate {
 	return &Aggregate{
-		errors: map[string]int{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
+		errors: map[string]int{}, samples: Samples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		headline: newSamples(), cooldown: newSamples(),
 	}
 }
@@ -70,6 +72,13 @@ func (a *Aggregate) Add(r *Record) {
 	}
 	if first, ok := a.lanes[r.Lane]; !ok || r.Sent < first {
 		a.lanes[r.Lane] = r.Sent
+	}
+	if r.BackOff > 0 {
+		a.backOff.Pauses++
+		a.backOff.Seconds += r.BackOff
+	}
+	if r.Error != nil && r.Bucket != CancelledAtEnd {
+		a.samples.add(r.Error)
 	}
 	if r.Bucket != Profiling && r.Bucket != Cooldown {
 		return
@@ -132,7 +141,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		Resent:  a.resent,
+		Samples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent,
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
 		Trees: info.Trees, WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),

@@ -57,6 +57,8 @@ type Record struct {
 	Reused        bool  `json:"reused"`           // on a kept connection
 	Resent        bool  `json:"resent,omitempty"` // a kept connection broke before it had taken the request, and it went out again
 
+	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing, for want of a connection
+
 	Bucket Bucket `json:"bucket"`
 	Error  *Error `json:"error,omitempty"` // nil when the request ended well
 }
@@ -173,6 +175,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = strconv.AppendBool(appendKey(b, "reused"), r.Reused)
 	if r.Resent {
 		b = strconv.AppendBool(appendKey(b, "resent"), true)
+	}
+	if r.BackOff != 0 {
+		b = appendFloat(b, "back_off", r.BackOff)
 	}
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {

@@ -9,7 +9,9 @@ type Summary struct {
 	Requests  int            `json:"requests"`  // all sent: the sum of the buckets
 	Completed int            `json:"completed"` // ended well, in profiling or cooldown
 	Errors    map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
+	Samples   Samples        `json:"error_samples"`
 	Buckets   Buckets        `json:"buckets"`
+	BackOff   BackOff        `json:"back_off"`
 	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before it had taken them
 
 	Metrics
@@ -33,6 +35,12 @@ type Summary struct {
 
 // wedgedTree is the reason that a run with wedged trees has in any case.
 const wedgedTree = "wedged_tree"
+
+// BackOff says how often lanes sent nothing for a while because there was no connection, and for how long in sum.
+type BackOff struct {
+	Pauses  int     `json:"pauses"`
+	Seconds float64 `json:"seconds"`
+}
 
 // Buckets counts the requests of each bucket.
 type Buckets struct {

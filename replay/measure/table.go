@@ -52,8 +52,26 @@ func (s *Summary) counts(b *strings.Builder) {
 			label = "errors"
 		}
 		row(b, label, "%6d  %s", s.Errors[c], c)
+		s.messages(b, c)
+	}
+	if len(s.Samples[overflow]) > 0 {
+		row(b, "", "%6d  %s", s.Buckets.ContextOverflow, overflow)
+		s.messages(b, overflow)
+	}
+	if s.BackOff.Pauses > 0 {
+		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
 	row(b, "load", "%s in %s%s", plural(s.Trees, "tree", "trees"), plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
+}
+
+// overflow is the category whose requests have a bucket of their own.
+const overflow = "context_overflow"
+
+// messages writes the samples of a category.
+func (s *Summary) messages(b *strings.Builder, category string) {
+	for _, m := range s.Samples[category] {
+		row(b, "", "%6d    %s", m.N, m.Message)
+	}
 }
 
 func (s *Summary) laneStart() string {

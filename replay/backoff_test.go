@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// downUntil is a server that cannot be reached before an instant, and then answers after a second.
+func downUntil(s *stageOf, up time.Duration) {
+	s.script = func(conductor.Send) (time.Duration, time.Duration, wire.Category) {
+		if s.at < up {
+			return 0, 0, wire.Connection
+		}
+		return time.Second, 0, ""
+	}
+}
+
+// usual are the pauses of the command.
+var usual = BackOff{First: time.Second, Most: 30 * time.Second}
+
+// TestLanesThatGetNoConnectionBackOff: with no gaps in the recording a server that is down is asked by each lane after 1,
+// 2, 4, 8, 16, 30 and 30 s, and what is sent then is not late.
+func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
+	s := &stageOf{}
+	downUntil(s, 63*time.Second)
+	p := newPhase(Options{Concurrency: 2, Duration: 92 * time.Second, BackOff: usual}, turnsOf{0, 0, 0}, s, s)
+	require.NoError(t, p.play())
+	var at []float64
+	for k, order := range s.sent {
+		require.Equal(t, s.sentAt[k], order.Due)
+		if order.Lane == 1 {
+			at = append(at, s.sentAt[k].Seconds())
+		}
+	}
+	require.Equal(t, []float64{0, 1, 3, 7, 15, 31, 61, 91}, at)
+	require.Equal(t, 2, p.progress.Completed)
+	pauses := 0.0
+	for _, o := range s.booked {
+		pauses += o.record.BackOff
+	}
+	require.Equal(t, 2*(1+2+4+8+16+30+30.0), pauses)
+}
+
+func TestBackOff(t *testing.T) {
+	failed := &measure.Error{Category: string(wire.Connection)}
+	second := func(n float64) time.Duration { return time.Duration(n * 1e9) }
+	b := backOff{usual, map[int]pause{}}
+	require.Equal(t, second(1), b.after(0, failed, 0, 0))
+	require.Zero(t, b.after(0, failed, 0, second(0.5)), "on the wire when the pause began")
+	require.Equal(t, second(1), b.after(1, failed, 0, second(0.5)), "another lane")
+	require.Equal(t, second(2), b.after(0, failed, 0, second(1)))
+	require.Zero(t, b.after(0, &measure.Error{Category: string(wire.Cancelled)}, 0, second(3)))
+	require.Equal(t, second(4), b.after(0, failed, 0, second(3)), "a cancellation says nothing of the server")
+	require.Zero(t, b.after(0, failed, 200, second(7)), "it broke in the middle of an answer")
+	require.Equal(t, second(1), b.after(0, failed, 0, second(7)), "from the beginning after an answer")
+	require.Zero(t, b.after(0, nil, 200, second(8)))
+	require.Equal(t, second(1), b.after(0, failed, 0, second(8)), "and after a success")
+	off := backOff{BackOff{}, map[int]pause{}}
+	require.Zero(t, off.after(0, failed, 0, 0))
+}
+
+// TestTooManyErrorsEndARun: from the twentieth request on that ended, and not before; overflows and cancellations count as
+// neither.
+func TestTooManyErrorsEndARun(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate   float64
+		fails  func(id int) wire.Category
+		sent   int
+		reason string
+	}{
+		"all":             {0.1, func(int) wire.Category { return wire.HTTPStatus }, 20, "20 of 20 requests failed, a share above 0.1"},
+		"at the limit":    {0.5, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
+		"later":           {0.1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
+		"overflows":       {0.1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
+		"without a limit": {0, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stageOf{script: func(o conductor.Send) (time.Duration, time.Duration, wire.Category) {
+				return time.Second, 0, c.fails(o.ID)
+			}}
+			p := newPhase(Options{Concurrency: 1, Requests: 200, MaxErrorRate: c.rate}, turnsOf{0, 0, 0}, s, s)
+			err := p.play()
+			require.Len(t, s.sent, c.sent)
+			require.Len(t, s.booked, c.sent)
+			if c.reason == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Samples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
+type Samples map[string][]Sample
+
+// Sample is a message and how many requests it was of.
+type Sample struct {
+	Message string `json:"message"`
+	N       int    `json:"n"`
+}
+
+// Bounds of the samples.
+const (
+	maxSamples = 3   // of a category; of further messages there is no sample
+	maxMessage = 300 // bytes of a message
+)
+
+// add takes the message of a failed request.
+func (s Samples) add(e *Error) {
+	list, message := s[e.Category], oneLine(e.Message)
+	if message == "" {
+		return
+	}
+	for k := range list {
+		if list[k].Message == message {
+			list[k].N++
+			return
+		}
+	}
+	if len(list) < maxSamples {
+		s[e.Category] = append(list, Sample{message, 1})
+	}
+}
+
+// oneLine makes a text short and free of all that acts on a terminal.
+func oneLine(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return ' '
+		}
+		return c
+	}, text[:min(len(text), 4*maxMessage)])
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxMessage {
+		return text
+	}
+	cut := maxMessage
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "..."
+}
+
+// clone returns a copy that further messages leave alone.
+func (s Samples) clone() Samples {
+	c := make(Samples, len(s))
+	for category, list := range s {
+		c[category] = slices.Clone(list)
+	}
+	return c
+}

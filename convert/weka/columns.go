@@ -47,8 +47,8 @@ var columnPaths = func() []string {
 // It gives the Trace that Scan gives for the same row as JSON; the rules are those of Scan, value for value, and settle
 // in the same functions. What columns cannot say is decided so:
 //
-//   - A null is a key that is not given: in a file every key has a column, and null stands where a row is without. JSON
-//     refuses null for most keys.
+//   - A null is a key that is not given: in a file every key has a column, and null stands where a row is without. Strict
+//     rules refuse null for most keys in JSON.
 //   - Keys that the schema does not have count, or are refused in strict mode, where any value stands below them; a
 //     record of nothing but nulls, or an empty list, is not given either. That holds for totals too.
 //   - A number may come as whole numbers or as floating point ones whatever the key: 12 and 12.0 are the same, as in

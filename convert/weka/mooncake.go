@@ -136,11 +136,13 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 		s.object(func(name string) {
 			switch name {
 			case "timestamp", "created_time":
-				row.timestamp = Seconds{s.wantTime(), true}
+				row.timestamp = s.wantGiven()
 			case "delay", "delay_ms":
-				row.delay = Seconds{s.wantTime(), true}
+				row.delay = s.wantGiven()
 			case "input_length", "input_tokens":
-				r.In, row.hasIn = s.wantInt(), true
+				if row.hasIn = !s.leftOut(); row.hasIn {
+					r.In = s.wantInt()
+				}
 			case "output_length", "output_tokens":
 				r.Out, row.hasOut = s.wantInt(), true
 			case "hash_ids":
@@ -149,7 +151,9 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 					r.IDs = s.hashIDs()
 				}
 			case "session_id":
-				row.session, row.hasSession = s.wantText(), true
+				if row.hasSession = !s.leftOut(); row.hasSession {
+					row.session = s.wantText()
+				}
 			default:
 				if variant, ok := mooncakeVariants[name]; ok {
 					s.fail(UnknownKey, "this is %s, which is not built: only plain Mooncake rows are", variant)

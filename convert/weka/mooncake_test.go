@@ -69,6 +69,34 @@ func TestMooncakeFaults(t *testing.T) {
 	assert.False(t, IsMooncake(nil))
 }
 
+// Null in a field of a row that may be left out is that field left out; strict rules refuse it.
+func TestNullInMooncakeRows(t *testing.T) {
+	traces := func(rules Rules, rows ...string) ([]*Trace, error) {
+		m := NewMooncake(0, rules)
+		for _, row := range rows {
+			if err := m.Add([]byte(row)); err != nil {
+				return nil, err
+			}
+		}
+		return m.Traces(), nil
+	}
+	first := `{"timestamp":3000,"output_length":5,"hash_ids":[0,1],"session_id":"s"`
+	rows := []string{first + `}`, `{"output_length":7,"hash_ids":[0],"session_id":"s"}`, `{"timestamp":1,"output_length":7,"hash_ids":[2]}`}
+	nulls := []string{first + `,"input_length":7,"input_length":null,"delay":null}`, `{"output_length":7,"hash_ids":[0],"session_id":"s","timestamp":9,"timestamp":null}`,
+		`{"timestamp":1,"output_length":7,"hash_ids":[2],"session_id":null}`}
+	want, err := traces(Default(), rows...)
+	require.NoError(t, err)
+	got, err := traces(Default(), nulls...)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	for k, row := range nulls {
+		_, err = traces(AIPerf(), append(rows[:k:k], row)...)
+		assert.ErrorContains(t, err, "found null", row)
+	}
+	_, err = traces(Default(), `{"timestamp":1763805600000000,"output_length":5,"hash_ids":[0]}`)
+	assert.ErrorContains(t, err, "looks like microseconds since 1970: want milliseconds")
+}
+
 // Whatever the rows are, they are taken or refused as an *Error, and what is taken can be planned.
 func FuzzMooncake(f *testing.F) {
 	f.Add([]byte(`{"timestamp":3000,"input_length":1100,"output_length":5,"hash_ids":[0,1,2]}`), []byte(`{"delay":250,"input_length":5,"output_length":7,"hash_ids":[0],"session_id":"s"}`))

@@ -120,11 +120,19 @@ func need(ok bool, why string) {
 }
 
 func (o oracle) known(m map[string]any, keys ...string) {
-	for key, v := range m {
-		foreign := m["type"] != nil && slices.Contains(append(slices.Clone(requestNames), markerNames...), key)
-		if !slices.Contains(keys, key) && (o.strict || v != nil || !foreign) {
+	for key := range m {
+		if !slices.Contains(keys, key) {
 			need(!o.strict, "unknown "+key)
 			o.unknown[key]++
+		}
+	}
+}
+
+// leaveOut takes keys of some names that are null out of an object, where the rules are not strict.
+func (o oracle) leaveOut(m map[string]any, names ...string) {
+	for _, name := range names {
+		if v, ok := m[name]; ok && v == nil && !o.strict {
+			delete(m, name)
 		}
 	}
 }
@@ -171,6 +179,7 @@ func orNull[T any](v any, read func(any) T) (t T, ok bool) {
 
 func (o oracle) trace(v any) plainTrace {
 	m := as[map[string]any](v)
+	o.leaveOut(m, "hash_id_scope", "tool_tokens", "system_tokens")
 	o.known(m, "id", "models", "block_size", "hash_id_scope", "tool_tokens", "system_tokens", "requests", "totals")
 	p := plainTrace{ID: as[string](m["id"]), BlockSize: whole64(m["block_size"]), Unknown: o.unknown}
 	words(m["models"])
@@ -200,13 +209,14 @@ func (o oracle) declared(m map[string]any) (tool, system int64) {
 	return tool, system
 }
 
-// The keys of both types: of another's, null is as good as nothing.
+// The keys of both types: null is as good as nothing.
 var (
 	requestNames = []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time", "ttft"}
 	markerNames  = []string{"t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
 )
 
 func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
+	o.leaveOut(m, append(slices.Clone(requestNames), markerNames...)...)
 	kind := as[string](m["type"])
 	e.T = timeOf(m["t"])
 	if kind == "subagent" {

@@ -396,7 +396,7 @@ func (s *scanner) want(kind string) bool {
 		s.err.Try = tryLines
 	case len(s.path) == 0:
 		s.err.Try = tryForm
-	case got == "null" && s.path[len(s.path)-1].name != "":
+	case got == "null" && s.strict && s.path[len(s.path)-1].name != "":
 		s.err.Try = tryNull
 	}
 	return false
@@ -418,6 +418,9 @@ func (s *scanner) null() bool {
 	s.word()
 	return true
 }
+
+// leftOut passes over a null that is as good as no value, as writers of tables mean it. Strict rules refuse it.
+func (s *scanner) leftOut() bool { return !s.strict && s.null() }
 
 func (s *scanner) wantText() string {
 	if !s.want("string") {
@@ -480,6 +483,14 @@ func sinceEpoch(v float64) string {
 // wantSeconds reads a number or null.
 func (s *scanner) wantSeconds() Seconds {
 	if s.null() {
+		return Seconds{}
+	}
+	return Seconds{s.wantTime(), true}
+}
+
+// wantGiven reads a number, or what is left out.
+func (s *scanner) wantGiven() Seconds {
+	if s.leftOut() {
 		return Seconds{}
 	}
 	return Seconds{s.wantTime(), true}
@@ -577,6 +588,15 @@ func (s *scanner) missing(name string) {
 	s.fail(MissingField, "required field %q is missing", name)
 }
 
+// absent refuses an element that lacks a key.
+func (s *scanner) absent(e *element, k key) {
+	if e.null.has(k) {
+		s.fail(MissingField, "required field %q is null", keyNames[k])
+		return
+	}
+	s.missing(keyNames[k])
+}
+
 // trace reads the whole text.
 func (s *scanner) trace() {
 	if s.space() == 0 && s.i >= len(s.b) {
@@ -600,8 +620,10 @@ func (s *scanner) trace() {
 			s.blockSize(s.wantInt())
 			hasBlockSize = true
 		case "hash_id_scope":
-			s.scope()
-			hasScope = true
+			s.tr.Scope = ScopeAbsent
+			if hasScope = !s.leftOut(); hasScope {
+				s.scope()
+			}
 		case "tool_tokens":
 			s.tr.ToolTokens = s.wantDeclared()
 		case "system_tokens":
@@ -665,7 +687,12 @@ func (s *scanner) end() {
 }
 
 // wantDeclared reads a declared count of tokens. It may be negative; absurd ones are refused, so that sums do not overflow.
-func (s *scanner) wantDeclared() int64 { return s.declared(s.wantInt()) }
+func (s *scanner) wantDeclared() int64 {
+	if s.leftOut() {
+		return 0
+	}
+	return s.declared(s.wantInt())
+}
 
 func (s *scanner) declared(v int64) int64 {
 	if s.err == nil && (v > MaxTokens || v < -MaxTokens) {
@@ -676,7 +703,7 @@ func (s *scanner) declared(v int64) int64 {
 
 func (s *scanner) scope() {
 	if s.kind() == "null" {
-		s.fail(BadScope, "hash_id_scope null: want \"local\" or \"global\"")
+		s.fail(BadScope, "hash_id_scope null: want \"local\"")
 		s.err.Try = tryNull
 		return
 	}
@@ -782,7 +809,7 @@ type element struct {
 	inLong, outLong int64
 	model           string
 	seen            keys
-	null            keys           // given as null
+	null            keys           // given as null, which is as good as not given
 	bad             map[key]*Error // values that do not fit their key; nil while there is none
 	unknown         []string       // names that no schema has
 	before          *notes         // what was known before its own requests were read
@@ -811,7 +838,7 @@ func (s *scanner) finish(e *element, inside bool) (Entry, bool) {
 	switch {
 	case s.err != nil:
 	case !e.seen.has(keyType):
-		s.missing("type")
+		s.absent(e, keyType)
 	case e.bad[keyType] != nil:
 		s.err = e.bad[keyType]
 	case e.kind == "subagent" && inside:
@@ -832,12 +859,12 @@ func (s *scanner) member(e *element, name string, inside bool) {
 	if k == keyUnknown {
 		e.unknown = append(e.unknown, name)
 	}
-	e.seen |= setOf(k)
-	e.null &^= setOf(k) // of a key given twice the last value counts
-	if s.kind() == "null" {
-		e.null |= setOf(k)
+	delete(e.bad, k) // of a key given twice the last value counts
+	if k != keyUnknown && s.leftOut() {
+		e.leaveOut(k)
+		return
 	}
-	delete(e.bad, k)
+	e.seen |= setOf(k)
 	s.value(e, k, inside)
 	if s.err == nil || s.err.Fault == NotJSON {
 		return
@@ -848,6 +875,32 @@ func (s *scanner) member(e *element, name string, inside bool) {
 	e.bad[k] = s.err
 	s.err, s.i, s.path, s.prev = nil, start, s.path[:depth], prev
 	s.skip()
+}
+
+// leaveOut takes a key for one that is not given, whatever stood there before.
+func (e *element) leaveOut(k key) {
+	e.seen &^= setOf(k)
+	e.null |= setOf(k)
+	switch k {
+	case keyIDs:
+		e.IDs = IDs{}
+	case keyInputTypes:
+		e.Input = InputUnknown
+	case keyStop:
+		e.Stop = StopUnknown
+	case keyAPITime:
+		e.APITime = Seconds{}
+	case keyThinkTime:
+		e.ThinkTime = Seconds{}
+	case keyStatus:
+		e.marker.Completed = false
+	case keyDuration:
+		e.marker.HasDuration = false
+	case keyToolTokens:
+		e.marker.ToolTokens = 0
+	case keySystemTokens:
+		e.marker.SystemTokens = 0
+	}
 }
 
 func (s *scanner) value(e *element, k key, inside bool) {
@@ -887,14 +940,9 @@ func (s *scanner) value(e *element, k key, inside bool) {
 	case keyAgentID:
 		m.AgentID = s.wantText()
 	case keySubagentType:
-		if s.strict || !s.null() {
-			s.wantText()
-		}
+		s.wantText()
 	case keyStatus:
-		m.Completed = false
-		if s.strict || !s.null() {
-			m.Completed = s.wantText() == "completed"
-		}
+		m.Completed = s.wantText() == "completed"
 	case keyDuration:
 		if m.HasDuration = !s.null(); m.HasDuration {
 			m.DurationMS = s.wantInt()
@@ -967,11 +1015,9 @@ func (s *scanner) settle(e *element, known, required keys) {
 		case s.err != nil:
 			return
 		case !e.seen.has(k) && required.has(k):
-			s.missing(keyNames[k])
+			s.absent(e, k)
 		case e.seen.has(k) && !known.has(k):
-			if s.strict || !e.null.has(k) { // writers of tables give every element the keys of both types
-				s.unknown(keyNames[k])
-			}
+			s.unknown(keyNames[k])
 		case e.bad[k] != nil:
 			s.err = e.bad[k]
 		}
@@ -1025,8 +1071,11 @@ func (s *scanner) finishRequest(e *element) {
 // either returns the value that was given under one of two names (D15).
 func (s *scanner) either(e *element, short, long key, a, b int64) int64 {
 	switch both := e.seen & setOf(short, long); {
+	case s.err != nil:
+	case both == 0 && e.null.has(long):
+		s.absent(e, long)
 	case both == 0:
-		s.missing(keyNames[short])
+		s.absent(e, short)
 	case both == setOf(long):
 		return b
 	case both == setOf(short, long) && (s.strict || a != b):

@@ -132,7 +132,7 @@ type Error struct {
 const (
 	tryForm    = "another file: a trace has id, models, block_size and requests"
 	tryLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
-	tryNull    = "leave keys without a value out, as traces have them: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
+	tryNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	tryDefault = "--profile default, which reads ids that traces share"
 	tryPlain   = "a file of traces, or of Mooncake rows without additions"
 )

@@ -28,8 +28,9 @@ A name of "agentx fetch --list" stands for hf://datasets/OWNER/NAME. REVISION is
 commit; other slashes than those of refs/convert/NAME and refs/pr/N are written %2F in it. Without
 PATH the card of the dataset says which files are its data.
 
-HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT,
-HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean what they mean to the Python tools.
+HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_ENDPOINT,
+HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean
+what they mean to the Python tools.
 HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
 		Args: func(cmd *cobra.Command, args []string) error {

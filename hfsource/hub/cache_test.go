@@ -784,6 +784,9 @@ func TestSettings(t *testing.T) {
 		{[]string{"HUGGING_FACE_HUB_TOKEN", "b"}, "b", func(s settings) string { return s.token }},
 		{[]string{"HF_TOKEN_PATH", home + "/t2"}, "from-path", func(s settings) string { return s.token }},
 		{[]string{"HF_HOME", "/nowhere"}, "", func(s settings) string { return s.token }},
+		{[]string{"HF_TOKEN", "a", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"}, "", func(s settings) string { return s.token }},
+		{[]string{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "on"}, "", func(s settings) string { return s.token }},
+		{[]string{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "0"}, "from-file", func(s settings) string { return s.token }},
 		{[]string{"HF_ENDPOINT", "http://mirror:80/hf/"}, "http://mirror:80/hf", func(s settings) string { return s.endpoint.String() }},
 		{[]string{"HF_HUB_OFFLINE", "yes"}, "HF_HUB_OFFLINE", func(s settings) string { return s.offline }},
 		{[]string{"HF_HUB_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
@@ -1174,7 +1177,7 @@ func TestRestyStopsAtRedirects(t *testing.T) {
 		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, class: "resolvers"})
 		require.NoError(t, err)
 		assert.Equal(t, 302, r.status)
-		assert.NotEmpty(t, r.header.Get("Location"))
+		assert.NotEmpty(t, r.header[locationKey])
 		r.drop()
 		r, err = c.once(w.t.Context(), request{method: "GET", url: at, class: "resolvers"})
 		require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,13 +48,34 @@ func newClient(s settings, o Options) *client {
 	c.userAgent = "agentx/" + o.Version
 	for _, face := range []**resty.Client{&c.hub, &c.cdn} {
 		// Neither a cookie jar nor a limit in time, which would cover the body; one attempt for each call.
-		*face = resty.NewWithClient(&http.Client{Transport: o.Transport}).
-			SetRedirectPolicy(resty.RedirectPolicyFunc(func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse })).
+		*face = resty.NewWithClient(&http.Client{Transport: unfollowed{o.Transport}}).
 			SetRetryCount(0).
 			SetDoNotParseResponse(true).
 			SetLogger(silence{})
 	}
 	return c
+}
+
+// unfollowed hides from http.Client where a redirect leads: it would read the address, and take one that it cannot read
+// for an answer that did not come.
+type unfollowed struct{ http.RoundTripper }
+
+// locationKey is where the header Location is put, over what a server may have sent under that name.
+const locationKey = "Agentx-Location"
+
+func (u unfollowed) RoundTrip(rq *http.Request) (*http.Response, error) {
+	r, err := u.RoundTripper.RoundTrip(rq)
+	if err == nil {
+		r.Header[locationKey] = r.Header.Values("Location")
+		r.Header.Del("Location")
+	}
+	return r, err
+}
+
+func (u unfollowed) CloseIdleConnections() {
+	if c, ok := u.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 // silence drops what resty would print: it could be an address that is a secret.
@@ -381,22 +404,24 @@ func (c *client) follow(ctx context.Context, rq request, resolve bool) (r *reply
 // location returns where a redirect leads.
 func (c *client) location(r *reply) (*url.URL, error) {
 	fail := func(text string) error {
-		return &Error{Class: NotHub, Text: "a redirect of " + shown(r.url) + " " + text, Status: r.status, RequestID: r.requestID()}
+		return &Error{Class: NotHub, Text: "a redirect of " + shown(r.url) + " " + text, Status: r.status, RequestID: r.requestID(), Try: tryProxy}
 	}
-	text := r.header.Get("Location")
-	if text == "" {
+	list := r.header[locationKey]
+	if len(list) == 0 || list[0] == "" {
 		return nil, fail("names no address")
 	}
-	to, err := r.url.Parse(text)
+	to, err := r.url.Parse(list[0])
 	switch {
 	case err != nil:
-		return nil, fail("names no address that can be read")
+		return nil, fail("names an address that cannot be read: " + strconv.Quote(printable(list[0], 200)))
 	case to.Scheme != "https" && to.Scheme != "http" || to.Host == "":
 		return nil, fail("leads to " + to.Scheme + ", which is not followed")
 	case to.User != nil:
 		return nil, fail("carries a password, which is not sent")
 	case to.Scheme == "http" && c.endpoint.Scheme == "https":
 		return nil, fail("leads from https to http, which is not followed")
+	case slices.Contains(strings.Split(to.Path, "/"), ".."): // what is not encoded is resolved by now
+		return nil, fail("leads to " + shown(to) + ", whose .. is not followed")
 	}
 	return c.rewrite(to), nil
 }

@@ -143,8 +143,12 @@ func readToken(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxToken))
 }
 
-// token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets.
+// token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets, and none
+// is sent where the environment says that it takes an explicit wish, which agentx has no option for.
 func (env Lookup) token(home string) (string, error) {
+	if env.on("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
+		return "", nil
+	}
 	from := "HF_TOKEN"
 	token := env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 	if token == "" {

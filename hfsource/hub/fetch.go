@@ -296,7 +296,7 @@ func (j *job) run(ctx context.Context) error {
 	if err := j.list(ctx); err != nil {
 		return j.explain(err, "")
 	}
-	paths, err := choose(j.ref, &listing{ctx, j})
+	paths, err := choose(ctx, j.ref, &listing{ctx, j})
 	if err != nil {
 		return j.explain(j.offlineText(err), "")
 	}
@@ -402,7 +402,7 @@ func (j *job) list(ctx context.Context) error {
 		return nil
 	}
 	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil {
-		if _, chooseErr := choose(j.ref, &listing{ctx, j}); chooseErr == nil { // all that is asked for is linked
+		if _, chooseErr := choose(ctx, j.ref, &listing{ctx, j}); chooseErr == nil { // all that is asked for is linked
 			j.Notice("%s: %v: the files of commit %s that are here are used", j.ref.Repo, err, j.snap.Commit[:12])
 			return nil
 		}

@@ -75,9 +75,10 @@ func (c *client) persistent(ctx context.Context, at *url.URL, into any) (r *repl
 }
 
 func notHub(r *reply, text string, err error) error {
-	return &Error{Class: NotHub, Text: shown(r.url) + " is no hub: " + text, Status: r.status, RequestID: r.requestID(), Err: err,
-		Try: "look for a proxy or a sign-in page in between, and at HF_ENDPOINT"}
+	return &Error{Class: NotHub, Text: shown(r.url) + " is no hub: " + text, Status: r.status, RequestID: r.requestID(), Err: err, Try: tryProxy}
 }
+
+const tryProxy = "look for a proxy or a sign-in page in between, and at HF_ENDPOINT"
 
 // identity refuses a body that is encoded although it was asked for as it is.
 func identity(r *reply) error {

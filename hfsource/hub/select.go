@@ -2,6 +2,8 @@ package hub
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,7 +40,7 @@ type contents interface {
 
 // choose decides which files are the data, by the first rule that applies: the path that was asked for; the layout of the
 // Parquet revision; the card; the first kind of file that is there.
-func choose(r Ref, c contents) ([]string, error) {
+func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 	refuse := func(try, format string, args ...any) ([]string, error) {
 		return nil, &Error{Class: Refused, Text: fmt.Sprintf(format, args...), Try: try}
 	}
@@ -84,7 +86,7 @@ func choose(r Ref, c contents) ([]string, error) {
 			return refuse("name the file: hf://datasets/OWNER/NAME/PATH", "the front matter of %s: %v", card, err)
 		}
 		if found {
-			list, err := expand(patterns, c)
+			list, err := expand(ctx, patterns, c)
 			if err != nil {
 				return nil, err
 			}
@@ -176,7 +178,7 @@ func readCard(text []byte) (patterns []string, found bool, err error) {
 		} `yaml:"configs"`
 	}
 	if err := yaml.Unmarshal(matter, &meta); err != nil {
-		return nil, false, fmt.Errorf("it cannot be read: %s", printable(err.Error(), 300))
+		return nil, false, fmt.Errorf("it cannot be read: %s", printable(yamlText(err), 300))
 	}
 	if len(meta.Configs) == 0 {
 		return nil, false, nil
@@ -210,19 +212,29 @@ func readCard(text []byte) (patterns []string, found bool, err error) {
 	return patterns, true, nil
 }
 
-// frontMatter is the YAML between the first line, ---, and the next such line.
+// yamlText is what an error of YAML says, without the types of this program.
+func yamlText(err error) string {
+	var typed *yaml.TypeError
+	if !errors.As(err, &typed) {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	text := typed.Errors[0]
+	if k := strings.LastIndex(text, " into "); k >= 0 {
+		where, what, _ := strings.Cut(text[:k], ": cannot unmarshal ")
+		return where + ": " + what + ", where configs is a list of maps, and config_name and data_dir are texts"
+	}
+	return text
+}
+
+// frontMatter is the YAML from the first line, ---, to the next such line.
 func frontMatter(text []byte) ([]byte, bool) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
-	if !ok {
+	if !bytes.HasPrefix(text, []byte("---\n")) {
 		return nil, false
 	}
-	if bytes.HasPrefix(rest, []byte("---\n")) {
-		return nil, true
-	}
-	matter, _, ok := bytes.Cut(rest, []byte("\n---"))
-	return matter, ok
+	end := bytes.Index(text[3:], []byte("\n---"))
+	return text[:max(0, end)+3], end >= 0
 }
 
 // dataFiles reads data_files: a string, a list of strings, or a list of splits with their paths.
@@ -281,10 +293,14 @@ func stringsOf(n *yaml.Node) ([]string, bool) {
 	return list, true
 }
 
+// maxGlobs bounds the patterns that are held against every file.
+const maxGlobs = 1000
+
 // expand finds the files of patterns: in the order of the patterns, within one by name, each once.
-func expand(patterns []string, c contents) (list []string, err error) {
+func expand(ctx context.Context, patterns []string, c contents) (list []string, err error) {
 	t, complete := c.complete()
-	taken := map[string]bool{}
+	var paths []string
+	globs, taken := 0, map[string]bool{}
 	for _, p := range patterns {
 		var matches []string
 		switch {
@@ -297,8 +313,17 @@ func expand(patterns []string, c contents) (list []string, err error) {
 		case !complete:
 			return nil, noListing()
 		default:
+			if globs++; globs > maxGlobs {
+				return nil, &Error{Class: Refused, Text: fmt.Sprintf("%s names more than %d patterns with * or ?", card, maxGlobs), Try: "name the file: hf://datasets/OWNER/NAME/PATH"}
+			}
+			if paths == nil {
+				paths = t.paths()
+			}
 			form := glob(p)
-			for _, path := range t.paths() {
+			for _, path := range paths {
+				if ctx.Err() != nil {
+					return nil, context.Cause(ctx)
+				}
 				if form.MatchString(path) {
 					matches = append(matches, path)
 				}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -85,6 +86,12 @@ func TestChoose(t *testing.T) {
 		"an address":         {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: https://example.com/x.jsonl"), text: "https://"},
 		"not YAML":           {files: "x.jsonl", card: matter("configs: ["), text: "cannot be read"},
 		"no list":            {files: "x.jsonl", card: matter("configs: 5"), text: "cannot be read"},
+		"configs a text":     {files: "x.jsonl", card: matter("license: x\nconfigs: traces.jsonl"), text: "cannot be read: line 3: !!str `traces....`, where configs is a list of maps"},
+		"config_name a list": {files: "x.jsonl", card: matter("configs:\n- config_name: [a]\n  data_files: x.jsonl"), text: "cannot be read: line 3: !!seq, where configs is a list of maps"},
+		"a key twice":        {files: "x.jsonl", card: matter("configs: []\nconfigs: []"), text: `cannot be read: line 3: mapping key "configs" already defined at line 2`},
+		"a tab":              {files: "x.jsonl", card: matter("configs:\n\t- x"), text: "cannot be read: line 3: found character"},
+		"too many globs":     {files: "x.jsonl", card: matter("configs:\n- data_files:" + strings.Repeat("\n  - '*.jsonl'", maxGlobs+1)), text: "README.md names more than 1000 patterns with * or ?"},
+		"many names":         {files: "x.jsonl", card: matter("configs:\n- data_files:" + strings.Repeat("\n  - x.jsonl", maxGlobs+1)), want: "x.jsonl"},
 		"data_files a map":   {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files: {a: b}"), text: "neither"},
 		"no data_files":      {files: "x.jsonl", card: matter("configs:\n- config_name: default"), text: "neither"},
 		"data_dir":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_dir: d"), text: "data_dir"},
@@ -109,7 +116,7 @@ func TestChoose(t *testing.T) {
 			if c.card != "" {
 				s.files[card] = c.card
 			}
-			got, err := choose(c.ref, s)
+			got, err := choose(t.Context(), c.ref, s)
 			if c.want != "" {
 				require.NoError(t, err)
 				assert.Equal(t, strings.Fields(c.want), got)
@@ -117,8 +124,21 @@ func TestChoose(t *testing.T) {
 			}
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), c.text)
+			assert.NotRegexp(t, "struct|yaml|unmarshal", err.Error())
 		})
 	}
+}
+
+func TestChoosingIsInterrupted(t *testing.T) {
+	s := some{files: files("x.jsonl", "y.txt")}
+	s.files[card] = strings.Replace(cardText, data, "'*.jsonl'", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	got, err := choose(ctx, Ref{}, s)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"x.jsonl"}, got)
+	cancel()
+	_, err = choose(ctx, Ref{}, s)
+	assert.ErrorIs(t, err, context.Canceled)
 }
 
 // Without a listing only what is named outright can be known to be all.
@@ -139,7 +159,7 @@ func TestChooseWithoutAListing(t *testing.T) {
 		"no card":            {Ref{}, map[string]string{"x.jsonl": ""}, false},
 		"the parquet branch": {Ref{Revision: parquetRevision}, map[string]string{"default/train/0.parquet": ""}, false},
 	} {
-		got, err := choose(c.ref, some{c.files, true})
+		got, err := choose(t.Context(), c.ref, some{c.files, true})
 		if c.fine {
 			require.NoError(t, err, name)
 			assert.Equal(t, []string{"x.jsonl"}, got)

@@ -80,6 +80,34 @@ func TestSwitch01Rename(t *testing.T) {
 	})
 }
 
+// An answer whose redirect cannot be followed is an answer: it is named as what it is, and not asked for again.
+func TestRedirectsThatAreNoAddress(t *testing.T) {
+	for to, text := range map[string]string{
+		"http://[::1/x?secret":     `names an address that cannot be read: "http://[::1/x?..."`,
+		"%zz":                      `names an address that cannot be read: "%zz"`,
+		"":                         "names no address",
+		"/api/%2e%2e/x":            "whose .. is not followed",
+		"/api/..%2fx":              "whose .. is not followed",
+		"https://hub.test/%2e%2E/": "whose .. is not followed",
+	} {
+		bubble(t, func(w *world) {
+			w.hub.On(onInfo, fakehub.Redirect(to))
+			w.bad(ref, NotHub, text, "status 302")
+			w.calls(1, 0, 0)
+		})
+		bubble(t, func(w *world) {
+			w.hub.On(onHead, fakehub.Set("Location", to))
+			w.bad(ref, NotHub, text, data)
+			w.calls(2, 2, 0)
+		})
+		bubble(t, func(w *world) {
+			w.hub.On(onFile, fakehub.Redirect(to))
+			w.bad(ref, NotHub, text, data)
+			w.calls(2, 2, 1)
+		})
+	}
+}
+
 func TestSwitch02ToCDN(t *testing.T) {
 	bubble(t, func(w *world) { // the redirect has a body and a length of its own, in every test
 		s := w.good(ref)

@@ -267,7 +267,7 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	path := filepath.Join(dir, FileName)
 	things := map[string]func() error{
 		"directory":         func() error { return os.Mkdir(path, 0o777) },
-		"pipe":              func() error { return syscall.Mkfifo(path, 0o666) },
+		"pipe":              func() error { return mkfifo(t, path) },
 		"link to itself":    func() error { return os.Symlink(path, path) },
 		"link to a device":  func() error { return os.Symlink("/dev/null", path) },
 		"link to nothing":   func() error { return os.Symlink("nothing", path) },

@@ -196,7 +196,7 @@ var spoils = map[string]func(t *testing.T, path string, good []byte){
 		require.NoError(t, os.WriteFile(path, append(bytes.Clone(good), 0), 0o666))
 	},
 	"remove":    func(t *testing.T, path string, _ []byte) {},
-	"pipe":      func(t *testing.T, path string, _ []byte) { require.NoError(t, syscall.Mkfifo(path, 0o666)) },
+	"pipe":      func(t *testing.T, path string, _ []byte) { require.NoError(t, mkfifo(t, path)) },
 	"directory": func(t *testing.T, path string, _ []byte) { require.NoError(t, os.Mkdir(path, 0o777)) },
 	"link": func(t *testing.T, path string, good []byte) { // even to the right content
 		target := filepath.Join(t.TempDir(), "target")
@@ -839,15 +839,15 @@ func TestCopyIsAsOpenAsItsTarget(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.Chmod(to, 0o770|fs.ModeSetgid))
-	func() {
-		defer syscall.Umask(syscall.Umask(0o077))
+	require.NoError(t, umasked(t, 0o077, func() error {
 		copyAll(t, from, to, key, CopyOptions{Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
 			if name == "rename" { // what waiting processes of the group read and write
 				checkOpenToGroup(t, to)
 			}
 			return nil
 		}}})
-	}()
+		return nil
+	}))
 	checkOpenToGroup(t, to)
 }
 

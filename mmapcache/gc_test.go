@@ -1092,7 +1092,7 @@ func TestPinsThatAreNoFiles(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.MkdirAll(usesIn(root), 0o777))
 	path := usePath(root, key, pinSuffix)
-	require.NoError(t, syscall.Mkfifo(path, 0o666))
+	require.NoError(t, mkfifo(t, path))
 	pin, err := pinOf(root, key)
 	require.NoError(t, err)
 	assert.Equal(t, "somebody", pin.Who)

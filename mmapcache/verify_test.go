@@ -127,7 +127,7 @@ func TestVerifyNotesWhatIsHarmless(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stray"), nil, 0o666))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.ProvenanceName), []byte("{"), 0o666))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "stray directory", "x"), 0o777))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "stray pipe"), 0o666))
+	require.NoError(t, mkfifo(t, filepath.Join(dir, "stray pipe")))
 	require.NoError(t, os.Symlink("nothing", filepath.Join(dir, ".stray link")))
 	v, err := Verify(t.Context(), root, key)
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	pipe := filepath.Join(root, "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.NoError(t, mkfifo(t, pipe))
 	link := func(target string) func(string) error {
 		return func(path string) error { return os.Symlink(target, path) }
 	}
@@ -153,7 +153,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 		require.NoError(t, os.Rename(path, aside))
 		for what, put := range map[string]func(string) error{
 			"a directory":       func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o777) },
-			"a pipe":            func(path string) error { return syscall.Mkfifo(path, 0o666) },
+			"a pipe":            func(path string) error { return mkfifo(t, path) },
 			"a link to a pipe":  link(pipe),
 			"a link to nothing": link("nothing"),
 			"a link to itself":  link(path),
@@ -181,7 +181,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 	}
 	origin := filepath.Join(DatasetPath(root, key), manifest.ProvenanceName)
 	require.NoError(t, os.Remove(origin))
-	require.NoError(t, syscall.Mkfifo(origin, 0o666))
+	require.NoError(t, mkfifo(t, origin))
 	v, err := Verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)

@@ -629,7 +629,7 @@ func TestLayOutLeavesWhatIsThere(t *testing.T) {
 		require.NoError(t, os.Symlink(w.place("blobs", w.files[data].ETag()), path)) // the content, but not of its own
 		layOut()
 		require.NoError(t, os.Remove(path))
-		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		require.NoError(t, mkfifo(t, path))
 		layOut()
 	})
 }
@@ -807,7 +807,7 @@ func TestSettings(t *testing.T) {
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.NoError(t, mkfifo(t, pipe))
 	for _, path := range []string{pipe, "/dev/zero"} {
 		s, err := get("HF_TOKEN_PATH", path)
 		require.NoError(t, err)

@@ -194,7 +194,7 @@ func checkDest(dir string, paths []string) error {
 	case !info.IsDir():
 		return refuse("another --dest: a directory, or one that is to be made", "%s, the directory to copy to, is a file", dir)
 	}
-	if err := syscall.Access(dir, 2); err != nil {
+	if err := writable(dir); err != nil {
 		return &Error{Class: Local, Text: "in " + dir + " nothing can be written", Err: err, Try: "another --dest"}
 	}
 	root, err := os.OpenRoot(dir)

@@ -198,7 +198,7 @@ func (d *download) fresh() error {
 // space refuses a file that the disk cannot hold.
 func (d *download) space() error {
 	need := d.want.Size + d.want.Size/20 - d.n
-	if free, ok := d.s.free(); ok && need > free {
+	if free, ok := freeBytes(d.s.dir); ok && need > free {
 		return &Error{Class: Local, Text: fmt.Sprintf("no space in %s: %d bytes are needed, %d are free", d.s.dir, need, free), Try: "HF_HUB_CACHE=DIR, or HF_HOME=DIR, on a larger disk"}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -194,7 +193,7 @@ func TestLongKilledAtRandom(t *testing.T) {
 			}
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
-			require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal(), problems)
+			require.False(t, exit.Exited(), problems)
 			kills++
 			w.whole()
 		}

@@ -223,7 +223,7 @@ func (s *store) prepare() error {
 		if err := s.mkdir(dir); err != nil {
 			return err
 		}
-		if err := syscall.Access(filepath.Join(s.dir, filepath.FromSlash(dir)), 2); err != nil {
+		if err := writable(filepath.Join(s.dir, filepath.FromSlash(dir))); err != nil {
 			return &fs.PathError{Op: "write", Path: filepath.Join(s.dir, filepath.FromSlash(dir)), Err: err}
 		}
 	}
@@ -379,15 +379,6 @@ func (s *store) link(commit, name, etag string) error {
 		}
 		return s.rename(d.Path("link"), final)
 	})
-}
-
-// free returns the bytes that can be written to the disk of the cache; ok is false where nobody knows.
-func (s *store) free() (n int64, ok bool) {
-	var stat syscall.Statfs_t
-	if syscall.Statfs(s.dir, &stat) != nil || stat.Bsize <= 0 {
-		return 0, false
-	}
-	return int64(min(uint64(stat.Bavail), 1<<62/uint64(stat.Bsize))) * int64(stat.Bsize), true
 }
 
 // stale is the age at which what a killed download left is removed. Until then the next run may go on from it.

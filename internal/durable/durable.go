@@ -54,8 +54,8 @@ func (o Options) sync(path string) error {
 	if err := o.step("sync", path); err != nil {
 		return err
 	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := openToSync(path)
+	if err != nil || f == nil {
 		return err
 	}
 	force := o.Sync
@@ -98,7 +98,7 @@ func (o Options) mkdirAll(root, path string) error {
 // best effort: what another process has created meanwhile is that process's business. It follows no link, which could
 // lead to any file of whoever runs this.
 func openLike(above, path string) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|plainly, 0)
 	if err != nil {
 		return
 	}
@@ -271,7 +271,7 @@ func (o Options) writeFile(path string, data []byte) error {
 		err = o.step("rename", path)
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = move(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))

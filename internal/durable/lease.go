@@ -354,7 +354,7 @@ func onlyKept(path string) bool {
 // rename is os.Rename for a file system whose answer can be lost: what was done already is not there to be done again.
 func rename(from, to string) error {
 	was, lost := os.Lstat(from)
-	err := os.Rename(from, to)
+	err := move(from, to)
 	if err != nil && gone(err) && lost == nil {
 		if now, statErr := os.Lstat(to); statErr == nil && os.SameFile(was, now) {
 			return nil
@@ -393,9 +393,9 @@ func (l *Lease) renew() bool {
 		return true
 	}
 	from, to := beatPath(l.path, l.count), beatPath(l.path, l.count+1)
-	err := os.Rename(from, to)
+	err := move(from, to)
 	if errors.Is(err, syscall.ESTALE) { // of a handle that this machine remembers: by name it may be there
-		err = os.Rename(from, to)
+		err = move(from, to)
 	}
 	if gone(err) { // lost, or the answer to an earlier rename was
 		_, err = os.Lstat(to)

@@ -187,7 +187,7 @@ func TestEmptyClaimIsNobodys(t *testing.T) {
 func TestFilesInThePlaceOfAClaim(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"file": func(path string) error { return os.WriteFile(path, nil, 0o666) },
-		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"pipe": func(path string) error { return mkfifo(t, path) },
 		"link": func(path string) error { return os.Symlink("nowhere", path) },
 	} {
 		t.Run(what, func(t *testing.T) {

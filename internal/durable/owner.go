@@ -3,13 +3,11 @@ package durable
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -82,7 +80,7 @@ func (o owner) dead() bool {
 	if o.boot == unknown || o.pids == unknown || o.boot != me.boot || o.pids != me.pids {
 		return false
 	}
-	return errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH)
+	return ended(o.pid)
 }
 
 // elsewhere is for how long something that nobody here can tell more of must have been silent to count as left behind.

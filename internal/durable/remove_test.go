@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -66,31 +65,12 @@ func TestManyUse(t *testing.T) {
 	assert.Equal(t, here().text(), users["b"])
 }
 
-// F18: a note that cannot be written whole is not left behind. Here files may not grow further, which is as good as a full
-// disk.
-func TestF18NotesOnAFullDisk(t *testing.T) {
-	const limit = 8 << 20 // more than anything else that is written here
-	root := t.TempDir()
-	signal.Ignore(syscall.SIGXFSZ)
-	defer signal.Reset(syscall.SIGXFSZ)
-	var was syscall.Rlimit
-	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: was.Max}))
-	u := NoteUse(root, filepath.Join(root, "notes"), []string{strings.Repeat("a", limit)})
-	err := Jot(root, filepath.Join(root, "b"), make([]byte, limit+1), 0)
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
-	u.Close()
-	assert.ErrorIs(t, err, syscall.EFBIG)
-	assert.Empty(t, files(t, filepath.Join(root, "notes")))
-	assert.FileExists(t, filepath.Join(root, "b"), "what others may have written stays")
-}
-
 // F19: a note is as open as the directory it is in, under any umask.
 func TestF19NotesUnderAnyUmask(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Chmod(root, 0o770))
 	path := filepath.Join(root, "notes", "a")
-	require.NoError(t, umasked(0o077, func() error { return Jot(root, path, nil, 0) }))
+	require.NoError(t, umasked(t, 0o077, func() error { return Jot(root, path, nil, 0) }))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,7 +175,7 @@ func TestNotesFollowNothing(t *testing.T) {
 
 	far := as(func(o *owner) { o.host, o.boot = "h", "b" })
 	pipe := filepath.Join(root, far.String()+useSuffix)
-	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.NoError(t, mkfifo(t, pipe))
 	require.Error(t, Jot(root, pipe, []byte("x"), 0))
 	users, left, err := InUse(root, time.Now())
 	require.NoError(t, err)
@@ -265,7 +264,7 @@ func TestF19SharedRootsUnderAnyUmask(t *testing.T) {
 		root := filepath.Join(t.TempDir(), "root")
 		require.NoError(t, os.Mkdir(root, 0o777))
 		require.NoError(t, os.Chmod(root, c.root))
-		require.NoError(t, umasked(c.umask, func() error {
+		require.NoError(t, umasked(t, c.umask, func() error {
 			l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{})
 			if err != nil {
 				return err
@@ -287,7 +286,7 @@ func TestF19SharedRootsUnderAnyUmask(t *testing.T) {
 	above := t.TempDir()
 	require.NoError(t, os.Chmod(above, 0o777))
 	root := filepath.Join(above, "root")
-	require.NoError(t, umasked(0o077, func() error { return build(root, Options{}, publish) }))
+	require.NoError(t, umasked(t, 0o077, func() error { return build(root, Options{}, publish) }))
 	info, err := os.Stat(root)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "a root that is made keeps to the umask")

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -61,7 +60,7 @@ func Jot(root, path string, data []byte, flag int) error {
 	if err := (Options{Sync: unsynced}).mkdirAll(root, dir); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flag, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|plainly|flag, 0o666)
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ const maxSmall = 1 << 20
 
 // readSmall reads a note. What is no regular file, or too large to be one, has nothing in it.
 func readSmall(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|plainly, 0)
 	if err != nil {
 		return nil, err
 	}

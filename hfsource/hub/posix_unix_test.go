@@ -1,0 +1,11 @@
+//go:build unix
+
+package hub
+
+import (
+	"syscall"
+	"testing"
+)
+
+// mkfifo makes a named pipe.
+func mkfifo(_ *testing.T, path string) error { return syscall.Mkfifo(path, 0o666) }

@@ -1,0 +1,33 @@
+//go:build unix
+
+package durable
+
+import (
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// F18: a note that cannot be written whole is not left behind. Here files may not grow further, which is as good as a full
+// disk.
+func TestF18NotesOnAFullDisk(t *testing.T) {
+	const limit = 8 << 20 // more than anything else that is written here
+	root := t.TempDir()
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: was.Max}))
+	u := NoteUse(root, filepath.Join(root, "notes"), []string{strings.Repeat("a", limit)})
+	err := Jot(root, filepath.Join(root, "b"), make([]byte, limit+1), 0)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	u.Close()
+	assert.ErrorIs(t, err, syscall.EFBIG)
+	assert.Empty(t, files(t, filepath.Join(root, "notes")))
+	assert.FileExists(t, filepath.Join(root, "b"), "what others may have written stays")
+}

@@ -1,0 +1,21 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// plainly opens a file without following a link in its place and without waiting for a pipe.
+const plainly = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// ended reports whether there is surely no process of this number.
+func ended(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// openToSync opens a file or directory that is to be forced to disk.
+func openToSync(path string) (*os.File, error) { return os.Open(path) }
+
+// move renames a file or directory.
+func move(from, to string) error { return os.Rename(from, to) }

@@ -1,0 +1,45 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// plainly is no flag: no file waits like a pipe here, and to make a link takes a right that few have.
+const plainly = 0
+
+// ended reports false: boots and namespaces of processes have no names here, so a number tells nothing. A claim of a
+// dead process is taken over after three heartbeats.
+func ended(int) bool { return false }
+
+// openToSync opens a file that is to be forced to disk, for writing: no other can be. A directory cannot at all, and the
+// file system has a journal of names; for one the file is nil.
+func openToSync(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR, 0)
+}
+
+// sharingViolation is the error about a file that another process has open.
+const sharingViolation = syscall.Errno(32)
+
+// move renames a file or directory. A directory in the way is an error that wraps fs.ErrExist. While another process has
+// a file or directory open, nothing can be renamed: what only looks goes away in moments, and is waited for.
+func move(from, to string) (err error) {
+	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
+		err = os.Rename(from, to)
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, sharingViolation) {
+			return err
+		}
+		if info, statErr := os.Lstat(to); statErr == nil && info.IsDir() {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+		}
+		time.Sleep(wait)
+	}
+	return err
+}

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What the Python client of the hub makes of a cache and of a hub: make test-hub-reference runs it.
 
-    check-hub-reference.py snapshot|offline|scan|behaves REPO FILE SHA256 [FILE SHA256]...
+    check-hub-reference.py snapshot|offline|scan|prune|behaves REPO FILE SHA256 [FILE SHA256]...
 """
 import hashlib
 import os
+import subprocess
 import sys
 
 import huggingface_hub
@@ -48,6 +49,8 @@ elif verb == "scan":
     names = {str(f.file_path.relative_to(revision.snapshot_path)) for f in revision.files}
     assert set(files) <= names, names
     print("scan", found.size_on_disk, "bytes,", len(names), "files")
+elif verb == "prune":
+    subprocess.run([os.path.join(os.path.dirname(sys.executable), "hf"), "cache", "prune", "--yes"], check=True)
 elif verb == "behaves":
     api = HfApi()
     listed = {f.path for f in api.list_repo_tree(repo, repo_type="dataset", recursive=True) if hasattr(f, "blob_id")}

@@ -414,13 +414,30 @@ func (d *download) publish() error {
 	if err := d.s.at("rename", staged); err != nil {
 		return err
 	}
-	if err := os.Rename(d.s.path("blobs", d.want.etag()+incomplete), staged); err != nil {
+	err := os.Rename(d.s.path("blobs", d.want.etag()+incomplete), staged)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.rescue()
+	}
+	if err != nil {
 		return d.lost(err)
 	}
 	if info, err := os.Lstat(staged); err != nil || !d.is(info) {
 		return errors.Join(err, errors.New("the partial download was replaced by another one"))
 	}
 	return d.lost(d.s.rename(staged, d.s.in("blobs", d.want.etag())))
+}
+
+// rescue writes what was downloaded once more, below the lease: another program has removed the partial file, as
+// "hf cache prune" does, and only the descriptor has it.
+func (d *download) rescue() error {
+	f, err := d.staged.Create("blob")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.n))
+	err = errors.Join(err, d.s.force(f), d.file.Close())
+	d.file = f
+	return err
 }
 
 // is reports whether a file is the one that was written.

@@ -680,7 +680,7 @@ func (j *job) writable() (*store, error) {
 			}
 			j.write = st
 			st.sweep()
-			return st, nil
+			return st, j.begin(st)
 		}
 		errs = append(errs, fmt.Errorf("%s cannot be written: %w", st.dir, err))
 		if !unwritable(err) {
@@ -688,6 +688,28 @@ func (j *job) writable() (*store, error) {
 		}
 	}
 	return nil, &Error{Class: Local, Text: "no cache for the download", Err: errors.Join(errs...), Try: "HF_HUB_CACHE=DIR, or --cache DIR, of a directory that you may write to"}
+}
+
+// begin notes, before the first file, which commit is being brought: the reference, so that "hf cache prune" meanwhile sees
+// that the commit is in use, the directory that it refers to, and the listing.
+func (j *job) begin(st *store) error {
+	if j.snap.From == Now {
+		if err := st.setRef(j.asked, j.snap.Commit); err != nil { // only work without the network needs it
+			j.Notice("that %s is at commit %s cannot be noted: %v", j.asked, j.snap.Commit, err)
+		}
+	}
+	if err := st.mkdir(st.in("snapshots", j.snap.Commit)); err != nil {
+		return local("the snapshot", err)
+	}
+	if _, ok := st.tree(j.snap.Commit); ok {
+		return nil
+	}
+	if data, ok := j.tree.encode(); ok {
+		if err := st.write(data, "trees", j.snap.Commit+".json"); err != nil {
+			return local("the listing", err)
+		}
+	}
+	return nil
 }
 
 // download brings a file that is not there. One goroutine and one process do it; for the others f is nil, and they look
@@ -770,7 +792,7 @@ func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *pro
 	return &File{Path: path, File: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: sum, ETag: e.etag(), Source: Network, kept: file}, nil
 }
 
-// settle notes what is now complete: links of what was there, the listing, and last of all the reference.
+// settle links what was there already.
 func (j *job) settle() error {
 	if j.offline != "" || j.tree == nil {
 		return nil
@@ -795,18 +817,6 @@ func (j *job) settle() error {
 				return local("the snapshot", err)
 			}
 			f.File = st.place(j.snap.Commit, f.Path, f.ETag)
-		}
-	}
-	if _, ok := st.tree(j.snap.Commit); !ok {
-		if data, ok := j.tree.encode(); ok {
-			if err := st.write(data, "trees", j.snap.Commit+".json"); err != nil {
-				return local("the listing", err)
-			}
-		}
-	}
-	if j.snap.From == Now {
-		if err := st.setRef(j.asked, j.snap.Commit); err != nil { // only work without the network needs it
-			j.Notice("that %s is at commit %s cannot be noted: %v", j.asked, j.snap.Commit, err)
 		}
 	}
 	return nil

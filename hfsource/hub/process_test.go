@@ -107,9 +107,7 @@ func (w *world) whole() {
 	} else {
 		require.NoFileExists(w.t, w.place("snapshots", w.commit, data))
 	}
-	if _, err := os.Stat(w.place("refs", "main")); err == nil {
-		require.FileExists(w.t, w.place("snapshots", w.commit, data))
-	}
+	w.referred(w.place())
 	w.env["HF_HUB_OFFLINE"] = "1"
 	defer delete(w.env, "HF_HUB_OFFLINE")
 	if s, err := w.try(ref); err == nil {
@@ -296,6 +294,24 @@ func TestReferenceClient(t *testing.T) {
 		w.good(ref)
 		run(w, true, append([]string{"offline"}, args...)...)
 		run(w, true, append([]string{"scan"}, args...)...)
+	})
+	t.Run("it cleans up while we download", func(t *testing.T) {
+		w := sockets(t)
+		args := names(w)
+		w.hub.On(onFile, fakehub.Times(1, fakehub.Slice(1_500_000, func() {
+			for { // what was sent need not have arrived
+				if info, err := os.Stat(w.blob() + incomplete); err == nil && info.Size() == 1_500_000 {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			run(w, true, append([]string{"prune"}, args...)...)
+			assert.NoFileExists(t, w.blob()+incomplete)
+		})))
+		s := w.good(ref)
+		assert.EqualValues(t, 3_000_000, s.BytesNetwork)
+		run(w, true, append([]string{"prune"}, args...)...)
+		run(w, true, append([]string{"offline"}, args...)...)
 	})
 	t.Run("we download, and it reads that offline", func(t *testing.T) {
 		w := sockets(t)

@@ -63,6 +63,40 @@ def mapped(path):
     return table, inside
 
 
+def distinct_blocks(blocks):
+    """Different hash ids of all scopes."""
+    ends, n = {}, 0
+    runs = zip(words(blocks, "scope").to_pylist(), blocks["hash_id"].to_pylist(), blocks["count"].to_pylist())
+    for scope, first, count in sorted(runs):
+        end = max(first, ends.get(scope, first))
+        n += max(0, first + count - end)
+        ends[scope] = max(end, first + count)
+    return n
+
+
+def unique_tokens(tables):
+    """Tokens of all blocks, as far as a prompt holds them, and of all fillers: every segment is in a prompt."""
+    traces, segments, blocks = (tables[n].to_pylist() for n in ("traces", "segments", "blocks"))
+    held, fillers = {}, 0
+    for t in traces:
+        names = [(r["scope"], r["hash_id"] + k) for r in blocks[t["first_run"]:][:t["runs"]] for k in range(r["count"])]
+        for s in segments[t["first_segment"]:][:t["segments"]]:
+            if s["part"] & 2:  # the filler of a turn
+                fillers += s["count"]
+                continue
+            head = s["part"] & 4  # of one block
+            for name in names[s["first"]:][:1 if head else s["count"]]:
+                held[name] = max(held.get(name, 0), s["count"] if head else t["block_size"])
+    return sum(held.values()) + fillers
+
+
+def held_tokens(tables):
+    """Prompt tokens that an unlimited prefix cache would have held."""
+    turns = tables["turns"].to_pylist()
+    return sum(min(u["cache_hits"] * t["block_size"], u["in"])
+               for t in tables["traces"].to_pylist() for u in turns[t["first_turn"]:][:t["turns"]])
+
+
 def compare(tables, stats, facts):
     """Tables against what agentx says of them."""
     traces, sessions, turns, blocks = (tables[n] for n in ("traces", "sessions", "turns", "blocks"))
@@ -80,19 +114,22 @@ def compare(tables, stats, facts):
         "output_tokens": total(turns, "out"),
         "largest_prompt": pc.max(turns["in"]).as_py() or 0,
         "hash_ids": total(turns, "hash_ids"),
-        "blocks": total(traces, "blocks"),
+        "blocks": distinct_blocks(blocks),
         "block_runs": rows["blocks"],
         "segments": rows["segments"],
-        "unique_tokens": pc.sum(pc.multiply(traces["blocks"].cast("int64"), traces["block_size"].cast("int64"))).as_py() or 0,
+        "unique_tokens": unique_tokens(tables),
         "scopes": counts(words(traces, "hash_id_scope")),
         "theoretical_hit_rate": total(turns, "cache_hits") / max(1, total(turns, "hash_ids")),
+        "theoretical_block_hit_rate": total(turns, "cache_hits") / max(1, total(turns, "hash_ids")),
+        "theoretical_token_hit_rate": held_tokens(tables) / max(1, total(turns, "in")),
     }
     for name, value in found.items():
         check(f"inspect --stats: {name}", value, stats[name])
-    for name in ("traces", "turns", "blocks", "prompt_tokens", "output_tokens"):
+    for name in ("traces", "turns", "prompt_tokens", "output_tokens"):
         check(f"cache info: {name}", found[name], facts[name])
+    check("cache info: blocks, trace by trace", total(traces, "blocks"), facts["blocks"])
     check("cache info: sessions", rows["sessions"], facts["sessions"])
-    check("blocks in blocks.arrow", total(blocks, "count"), found["blocks"])
+    check("blocks in blocks.arrow", total(blocks, "count"), total(traces, "blocks"))
     for name in ("sessions", "turns", "segments", "tools"):  # of all traces, they are the table
         check(f"{name} of all traces", total(traces, name), rows[name])
     check("a path of models", pc.count(words(turns, "model")).as_py(), rows["turns"])

@@ -171,4 +171,11 @@ func TestMooncakeSums(t *testing.T) {
 	require.Equal(t, 288_500, ids)
 	require.Equal(t, 105_710, hits, "of an unlimited cache")
 	require.Equal(t, 33_391, runs)
+	sharing, err := c.Sharing()
+	require.NoError(t, err)
+	require.Equal(t, 182_790, sharing.Blocks)
+	require.LessOrEqual(t, sharing.Tokens, r.Facts.PromptTokens)
+	reuse, err := c.Reuse(false)
+	require.NoError(t, err)
+	require.Equal(t, mmapcache.Reuse{Blocks: 288_500, Hits: 105_710}, reuse, "rows are traces: markers leave no hit")
 }

@@ -104,7 +104,7 @@ type StructureFacts struct {
 	Traces        int               `json:"traces"`
 	Sessions      int               `json:"sessions"`
 	Turns         int               `json:"turns"`
-	Blocks        int               `json:"blocks"` // distinct
+	Blocks        int               `json:"blocks"` // distinct ids of each trace, summed
 	PromptTokens  int64             `json:"prompt_tokens"`
 	OutputTokens  int64             `json:"output_tokens"`
 	Skipped       []Skipped         `json:"skipped"`    // traces left out as invalid, in order

@@ -195,10 +195,12 @@ func (t *Tree) tokens(s *Segment) int {
 }
 
 // fillerLength returns how many tokens of filler a turn has.
-func (t *Tree) fillerLength(turn uint32) uint32 {
-	n := t.Turns[turn].FillerTokens(t.Trace.BlockSize)
-	if t.cache.Facts.Rules.ShortFiller {
-		n = min(n, uint32(t.cache.N()))
+func (t *Tree) fillerLength(turn uint32) uint32 { return t.cache.fillerTokens(t.Plan, turn) }
+
+func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
+	n := p.Turns[turn].FillerTokens(p.Trace.BlockSize)
+	if c.Facts.Rules.ShortFiller {
+		n = min(n, uint32(c.N()))
 	}
 	return n
 }

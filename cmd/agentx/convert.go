@@ -216,7 +216,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		}
 	}
 	fmt.Fprintf(w, "%s\n", what)
-	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s distinct blocks", group(f.Traces), group(f.Sessions), group(f.Turns), group(int(f.PromptTokens)), group(f.Blocks))
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", group(f.Traces), group(f.Sessions), group(f.Turns), group(int(f.PromptTokens)), group(f.Blocks))
 	if n := len(f.Skipped); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", group(n))
 	}

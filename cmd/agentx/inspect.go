@@ -136,16 +136,18 @@ type corpusStats struct {
 	Background      int            `json:"background"`
 	Turns           int            `json:"turns"`
 	PromptTokens    int64          `json:"prompt_tokens"`
-	UniqueTokens    int64          `json:"unique_tokens"`
+	UniqueTokens    int64          `json:"unique_tokens"` // of distinct blocks, as far as a prompt holds them, and fillers
 	OutputTokens    int64          `json:"output_tokens"`
 	LargestPrompt   uint32         `json:"largest_prompt"`
 	HashIDs         int64          `json:"hash_ids"`
-	Blocks          int            `json:"blocks"`
+	Blocks          int            `json:"blocks"` // distinct, over all traces
 	BlockRuns       int            `json:"block_runs"`
 	Segments        int            `json:"segments"`
-	TheoreticalHits float64        `json:"theoretical_hit_rate"`
-	Scopes          map[string]int `json:"scopes"`      // traces by hash_id_scope
-	Generations     map[string]int `json:"generations"` // traces by generation of the format
+	TheoreticalHits float64        `json:"theoretical_hit_rate"`       // the next, under its older name
+	BlockHits       float64        `json:"theoretical_block_hit_rate"` // of an unlimited prefix cache, of the blocks with a hash id
+	TokenHits       float64        `json:"theoretical_token_hit_rate"` // of all prompt tokens, as servers count
+	Scopes          map[string]int `json:"scopes"`                     // traces by hash_id_scope
+	Generations     map[string]int `json:"generations"`                // traces by generation of the format
 	Seams           int            `json:"seams"`
 	ChainBreaks     int            `json:"chain_breaks"`
 	Ambiguous       int            `json:"ambiguous_clocks"`
@@ -153,16 +155,15 @@ type corpusStats struct {
 	CorpusTokens    int            `json:"corpus_tokens"`
 }
 
-func statsOf(c *mmapcache.Cache) corpusStats {
+func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 	s := c.Structure
 	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
 		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
-		Blocks: s.Blocks(), BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N()}
+		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N()}
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
 		st.Scopes[t.Scope]++
-		st.UniqueTokens += int64(t.Blocks) * int64(t.BlockSize)
 	}
 	for i := range s.Sessions.Len() {
 		e := s.Sessions.At(i)
@@ -175,24 +176,23 @@ func statsOf(c *mmapcache.Cache) corpusStats {
 			}
 		}
 	}
-	hits := int64(0)
 	for i := range s.Turns.Len() {
 		t := s.Turns.At(i)
 		st.PromptTokens += int64(t.In)
 		st.OutputTokens += int64(t.Out)
 		st.HashIDs += int64(t.IDs)
 		st.LargestPrompt = max(st.LargestPrompt, t.In)
-		hits += int64(t.Hits)
 	}
-	if st.HashIDs > 0 {
-		st.TheoreticalHits = float64(hits) / float64(st.HashIDs)
-	}
-	return st
+	st.BlockHits, st.TokenHits = c.HitRates()
+	st.TheoreticalHits = st.BlockHits
+	sharing, err := c.Sharing()
+	st.Blocks, st.UniqueTokens = sharing.Blocks, sharing.Tokens
+	return st, err
 }
 
 func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	var st corpusStats
-	if err := c.Guard(func() error { st = statsOf(c); return nil }); err != nil {
+	if err := c.Guard(func() (err error) { st, err = statsOf(c); return err }); err != nil {
 		return err
 	}
 	if asJSON {
@@ -223,7 +223,8 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	row("runs of blocks", group(st.BlockRuns))
 	row("chain breaks", group(st.ChainBreaks))
 	row("segments", group(st.Segments))
-	row("theoretical hit rate", fmt.Sprintf("%.4f", st.TheoreticalHits))
+	row("theoretical hits, blocks", fmt.Sprintf("%.4f", st.BlockHits))
+	row("theoretical hits, tokens", fmt.Sprintf("%.4f", st.TokenHits))
 	row("prompt corpus", group(st.CorpusTokens)+" tokens")
 	return nil
 }

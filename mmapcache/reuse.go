@@ -1,0 +1,111 @@
+package mmapcache
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Reuse is how many blocks of all prompts an unlimited prefix cache would have held, in the recorded order.
+type Reuse struct {
+	Blocks int64 // of all prompts
+	Hits   int64
+	Marked int64 // hits that are left when every trace has a cache-bust marker
+}
+
+// Lost returns the part of the hits that markers cost.
+func (r Reuse) Lost() float64 { return float64(r.Hits-r.Marked) / float64(max(1, r.Hits)) }
+
+// Reuse counts hits. A marker stands before the first user message, or, with system, before the system prompt: what follows
+// it no other trace has.
+func (c *Cache) Reuse(system bool) (r Reuse, err error) {
+	err = c.Guard(func() error {
+		numbers, distinct := c.Structure.number()
+		w := reuse{
+			segments: &c.Structure.Segments, numbers: numbers, system: system,
+			seen: make([]bool, distinct), shared: make([]bool, distinct), private: make([]bool, len(numbers)),
+		}
+		for _, t := range c.Structure.recorded() {
+			w.turn(t)
+		}
+		r = w.Reuse
+		return nil
+	})
+	return r, err
+}
+
+// reuse is the state of the count.
+type reuse struct {
+	Reuse
+	segments *Table[Segment]
+	numbers  []uint32
+	system   bool
+	path     []Segment
+	seen     []bool // by number: held by a cache without markers
+	shared   []bool // by number: held in front of markers
+	private  []bool // by block of a trace: held behind its marker
+}
+
+// sentTurn is a turn among those of all traces.
+type sentTurn struct {
+	Turn
+	trace Trace
+	at    [2]int // session and turn, within the trace
+}
+
+// recorded returns the turns of all traces in the order in which they were sent.
+func (s *Structure) recorded() (list []sentTurn) {
+	for i := range s.Traces.Len() {
+		t := s.Traces.At(i)
+		for n := range t.Sessions {
+			e := s.Sessions.At(int(t.FirstSession + n))
+			for k := range e.Turns {
+				row := int(e.FirstTurn + k)
+				list = append(list, sentTurn{s.Turns.At(int(t.FirstTurn) + row), t, [2]int{int(n), row}})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b sentTurn) int {
+		return cmp.Or(cmp.Compare(a.T, b.T), cmp.Compare(a.Outer, b.Outer), slices.Compare(a.at[:], b.at[:]))
+	})
+	return list
+}
+
+// turn counts the blocks of one prompt and takes them into the cache.
+func (w *reuse) turn(t sentTurn) {
+	w.path = w.path[:0]
+	for s := t.Last; s != None; {
+		seg := w.segments.At(int(t.trace.FirstSegment) + int(s))
+		w.path = append(w.path, seg)
+		s = seg.Parent
+	}
+	slices.Reverse(w.path)
+	hit, left, marked := true, true, w.system
+	for _, s := range w.path {
+		marked = marked || s.Role == User
+		n := s.Count
+		switch {
+		case s.Part&Filler != 0:
+			continue
+		case s.Part&Head != 0:
+			n = 1
+		}
+		for b := t.trace.FirstBlock + s.First; n > 0; b, n = b+1, n-1 {
+			w.Blocks++
+			held := &w.shared[w.numbers[b]]
+			if marked {
+				held = &w.private[b]
+			}
+			hit, left = hit && w.seen[w.numbers[b]], left && *held
+			w.Hits += count(hit)
+			w.Marked += count(left)
+			w.seen[w.numbers[b]], *held = true, true
+		}
+	}
+}
+
+func count(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

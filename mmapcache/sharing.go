@@ -1,0 +1,157 @@
+package mmapcache
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Sharing says what the traces of a corpus have in common. Equal hash ids of one scope are the same block, in whatever
+// trace they stand.
+type Sharing struct {
+	Blocks int   // distinct
+	Tokens int64 // distinct: of every block the longest part that a prompt holds, and every filler
+}
+
+// Sharing counts the blocks and tokens of a corpus without those that repeat.
+func (c *Cache) Sharing() (s Sharing, err error) {
+	err = c.Guard(func() error {
+		numbers, distinct := c.Structure.number()
+		held := make([]uint32, distinct) // tokens
+		p := new(Plan)
+		for i := range c.Structure.Traces.Len() {
+			c.Structure.plan(i, p)
+			s.Tokens += c.hold(p, held, numbers[p.Trace.FirstBlock:])
+		}
+		s.Blocks = distinct
+		for _, n := range held {
+			s.Tokens += int64(n)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// hold notes how much of its blocks the prompts of a trace hold, and returns the tokens of their fillers.
+func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
+	filled := make([]bool, len(p.Turns))
+	for k, sent := range p.sent() {
+		s := &p.Segments[k]
+		switch {
+		case !sent:
+		case s.Part&Filler != 0 && !filled[s.First]:
+			filled[s.First] = true
+			fillers += int64(c.fillerTokens(p, s.First))
+		case s.Part&Filler != 0:
+		case s.Part&Head != 0:
+			b := numbers[s.First]
+			held[b] = max(held[b], s.Count)
+		default:
+			for _, b := range numbers[s.First:][:s.Count] {
+				held[b] = p.Trace.BlockSize
+			}
+		}
+	}
+	return fillers
+}
+
+// sent returns for every segment whether a prompt has it.
+func (p *Plan) sent() []bool {
+	sent := make([]bool, len(p.Segments))
+	for _, u := range p.Turns {
+		if u.Last != None {
+			sent[u.Last] = true
+		}
+	}
+	for k := len(sent) - 1; k >= 0; k-- { // parents stand before their children
+		if parent := p.Segments[k].Parent; sent[k] && parent != None {
+			sent[parent] = true
+		}
+	}
+	return sent
+}
+
+// HitRates returns what an unlimited prefix cache would have held: of the blocks of all prompts, and of their tokens, which
+// is what servers count.
+func (c *Cache) HitRates() (blocks, tokens float64) {
+	var hits, ids, held, in int64
+	s := c.Structure
+	for i := range s.Traces.Len() {
+		t := s.Traces.At(i)
+		for k := range t.Turns {
+			u := s.Turns.At(int(t.FirstTurn + k))
+			hits, ids, in = hits+int64(u.Hits), ids+int64(u.IDs), in+int64(u.In)
+			held += min(int64(u.Hits)*int64(t.BlockSize), int64(u.In)) // the last block may be held in part
+		}
+	}
+	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in))
+}
+
+// place is a block of a trace among those of all traces.
+type place struct {
+	id int64
+	at uint32
+}
+
+// number returns for every block of every trace a number that equal blocks share, and how many numbers there are.
+func (s *Structure) number() (numbers []uint32, distinct int) {
+	numbers = make([]uint32, s.Blocks())
+	shared := s.sharedScopes()
+	var runs []BlockRun
+	next := uint32(0)
+	for i := range s.Traces.Len() {
+		t := s.Traces.At(i)
+		runs = s.Runs.Range(runs[:0], t.FirstRun, t.Runs)
+		for _, r := range runs {
+			list, several := shared[r.Scope]
+			for k := range r.Count {
+				at := t.FirstBlock + r.First + k
+				if several {
+					list = append(list, place{r.ID + int64(k), at})
+					continue
+				}
+				numbers[at] = next
+				next++
+			}
+			if several {
+				shared[r.Scope] = list
+			}
+		}
+	}
+	for _, list := range shared {
+		next = numberShared(numbers, list, next)
+	}
+	return numbers, int(next)
+}
+
+// numberShared gives the blocks of one scope their numbers, from next on, and returns what follows.
+func numberShared(numbers []uint32, list []place, next uint32) uint32 {
+	slices.SortFunc(list, func(a, b place) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at)) })
+	for k, p := range list {
+		if k > 0 && list[k-1].id != p.id {
+			next++
+		}
+		numbers[p.at] = next
+	}
+	if len(list) > 0 {
+		next++
+	}
+	return next
+}
+
+// sharedScopes returns the scopes that several traces have blocks of.
+func (s *Structure) sharedScopes() map[string][]place {
+	owner, shared := map[string]int{}, map[string][]place{}
+	var runs []BlockRun
+	for i := range s.Traces.Len() {
+		t := s.Traces.At(i)
+		runs = s.Runs.Range(runs[:0], t.FirstRun, t.Runs)
+		for _, r := range runs {
+			if first, ok := owner[r.Scope]; !ok {
+				owner[r.Scope] = i
+			} else if first != i {
+				shared[r.Scope] = nil
+			}
+		}
+	}
+	return shared
+}

@@ -5,79 +5,121 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
 )
 
-func newInspect() *cobra.Command {
-	var sel mmapcache.Selection
-	var digest, messages, stats, asJSON bool
-	var model string
-	cmd := &cobra.Command{
-		Use:   "inspect CACHE",
-		Short: "Show what a prepared cache sends",
-		Long: `Show what a prepared cache sends, turn by turn, in a stable text form. Long texts are cut
-unless a single turn is chosen.
+// inspectFlags say what is shown of a cache, and how.
+type inspectFlags struct {
+	sel                                  mmapcache.Selection
+	all, digest, messages, stats, asJSON bool
+	model                                string
+}
 
+func (f *inspectFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.sel.Trace, "trace", "", "only this trace")
+	flags.StringVar(&f.sel.Session, "session", "", "only this session")
+	flags.IntVar(&f.sel.Turn, "turn", mmapcache.None, "only this turn of each session, from 0")
+	flags.BoolVar(&f.all, "all", false, "every turn of every trace")
+	flags.BoolVar(&f.digest, "digest", false, "one JSON line of digests per trace")
+	flags.StringVar(&f.model, "model", "-", "with --digest: model name of every turn; - keeps the recorded ones")
+	flags.BoolVar(&f.messages, "messages", false, "messages as JSON lines")
+	flags.BoolVar(&f.stats, "stats", false, "table of the corpus")
+	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the list of traces, or with --stats the table")
+}
+
+// turns reports whether turns are shown, not tables.
+func (f *inspectFlags) turns() bool {
+	return f.all || f.sel.Trace != "" || f.sel.Session != "" || f.sel.Turn != mmapcache.None
+}
+
+// check refuses flags that do not go together.
+func (f *inspectFlags) check() error {
+	switch {
+	case f.messages && f.sel.Trace == "" && f.sel.Session == "":
+		return usageError{fmt.Errorf("--messages: say which trace with --trace ID")}
+	case f.sel.Turn < mmapcache.None:
+		return usageError{fmt.Errorf("--turn %d: want 0 or more", f.sel.Turn)}
+	case f.model != "-" && !f.digest:
+		return usageError{fmt.Errorf("--model: goes with --digest")}
+	case f.digest && (f.messages || f.stats) || f.messages && f.stats:
+		return usageError{fmt.Errorf("--digest, --messages, --stats: choose one")}
+	case f.asJSON && !f.stats && (f.digest || f.messages || f.turns()):
+		return usageError{fmt.Errorf("--json: goes with the list of traces and with --stats")}
+	}
+	return nil
+}
+
+func newInspect() *cobra.Command {
+	var f inspectFlags
+	var c convertFlags
+	cmd := &cobra.Command{
+		Use:   "inspect CACHE|INPUT",
+		Short: "Show what a prepared cache holds and sends",
+		Long: `List the traces of a prepared cache, or show what it sends. An INPUT is converted first, or found
+converted.
+
+Without flags it lists the traces: sessions, turns, prompt tokens, and the span from the start of
+the first turn to the end of the last, as recorded. With --trace, --session or --turn it shows what
+is sent, turn by turn, in a stable text form; long texts are cut unless a single turn is chosen.
+
+  --all       every turn of every trace in that form
   --messages  the messages as JSON lines, exactly as sent
   --digest    one JSON line per trace, to compare programs with
-  --stats     a table of the corpus`,
-		Example: "  agentx inspect $(agentx convert demo | tail -n 1) --trace demo-01-append\n  agentx inspect CACHE --trace ID --session SESSION --turn 0",
+  --stats     a table of the corpus, with the lengths of prompts (ISL) and completions (OSL)
+
+doc/tables.md describes the tables of a cache, for any program that reads Arrow files.`,
+		Example: "  agentx inspect demo\n  agentx inspect demo --trace demo-01-append\n  agentx inspect CACHE --trace ID --session SESSION --turn 0",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if messages && sel.Trace == "" && sel.Session == "" {
-				return usageError{fmt.Errorf("--messages: say which trace with --trace ID")}
+			if err := f.check(); err != nil {
+				return err
 			}
-			c, err := openCache(cmd, args[0])
+			cache, err := cacheOf(cmd, &c, args[0])
 			if err != nil {
 				return err
 			}
-			defer c.Close()
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			switch {
-			case sel.Turn < mmapcache.None:
-				return usageError{fmt.Errorf("--turn %d: want 0 or more", sel.Turn)}
-			case model != "-" && !digest:
-				return usageError{fmt.Errorf("--model: goes with --digest")}
-			case digest && (messages || stats) || messages && stats:
-				return usageError{fmt.Errorf("--digest, --messages, --stats: choose one")}
-			case digest:
-				err = writeDigests(cmd, out, c, sel.Trace, model)
-			case messages:
-				err = writeMessages(cmd.Context(), out, c, sel)
-			case stats:
-				err = writeStats(out, c, asJSON)
-			case asJSON:
-				return usageError{fmt.Errorf("--json: goes with --stats")}
-			default:
-				err = c.WriteText(cmd.Context(), out, sel, sel.Turn != mmapcache.None)
+			defer cache.Close()
+			if err := checkSelection(cache, args[0], f.sel); err != nil {
+				return err
 			}
-			if err != nil {
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			if err := f.write(cmd.Context(), out, cache); err != nil {
 				return err
 			}
 			return out.Flush()
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&sel.Trace, "trace", "", "only this trace")
-	flags.StringVar(&sel.Session, "session", "", "only this session")
-	flags.IntVar(&sel.Turn, "turn", mmapcache.None, "only this turn of each session, from 0")
-	flags.BoolVar(&digest, "digest", false, "one JSON line of digests per trace")
-	flags.StringVar(&model, "model", "-", "with --digest: model name of every turn; - keeps the recorded ones")
-	flags.BoolVar(&messages, "messages", false, "messages as JSON lines")
-	flags.BoolVar(&stats, "stats", false, "table of the corpus")
-	flags.BoolVar(&asJSON, "json", false, "with --stats: one JSON object")
+	f.register(cmd)
+	c.register(cmd)
 	return cmd
 }
 
-func writeDigests(cmd *cobra.Command, w io.Writer, c *mmapcache.Cache, trace, model string) error {
-	found := false
+// write shows what the flags ask for.
+func (f *inspectFlags) write(ctx context.Context, out *bufio.Writer, c *mmapcache.Cache) error {
+	switch {
+	case f.digest:
+		return writeDigests(ctx, out, c, f.sel.Trace, f.model)
+	case f.messages:
+		return writeMessages(ctx, out, c, f.sel)
+	case f.stats:
+		return writeStats(out, c, f.asJSON)
+	case f.turns():
+		return c.WriteText(ctx, out, f.sel, f.sel.Turn != mmapcache.None)
+	}
+	return writeTraces(out, c, f.asJSON)
+}
+
+func writeDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, model string) error {
 	for i := range c.Structure.Traces.Len() {
-		if err := cmd.Context().Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if id, err := c.TraceID(i); err != nil {
@@ -85,7 +127,6 @@ func writeDigests(cmd *cobra.Command, w io.Writer, c *mmapcache.Cache, trace, mo
 		} else if trace != "" && id != trace {
 			continue
 		}
-		found = true
 		d, err := c.Digest(i, model)
 		if err != nil {
 			return err
@@ -93,9 +134,6 @@ func writeDigests(cmd *cobra.Command, w io.Writer, c *mmapcache.Cache, trace, mo
 		if err := printJSON(w, d); err != nil {
 			return err
 		}
-	}
-	if !found {
-		return fmt.Errorf("no trace %q in this cache", trace)
 	}
 	return nil
 }
@@ -153,6 +191,8 @@ type corpusStats struct {
 	Ambiguous       int            `json:"ambiguous_clocks"`
 	Dropped         int            `json:"dropped_subagents"`
 	CorpusTokens    int            `json:"corpus_tokens"`
+	ISL             measure.Stat   `json:"isl"` // length of prompts, tokens
+	OSL             measure.Stat   `json:"osl"` // length of completions, tokens
 }
 
 func statsOf(c *mmapcache.Cache) (corpusStats, error) {
@@ -161,6 +201,7 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
 		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N()}
+	st.ISL, st.OSL = lengths(s)
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
 		st.Scopes[t.Scope]++
@@ -188,6 +229,26 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 	sharing, err := c.Sharing()
 	st.Blocks, st.UniqueTokens = sharing.Blocks, sharing.Tokens
 	return st, err
+}
+
+// lengths returns the distributions of the lengths of prompts and completions.
+func lengths(s *mmapcache.Structure) (isl, osl measure.Stat) {
+	in, out := make([]float64, s.Turns.Len()), make([]float64, s.Turns.Len())
+	for i := range in {
+		t := s.Turns.At(i)
+		in[i], out[i] = float64(t.In), float64(t.Out)
+	}
+	return measure.NewStat(in), measure.NewStat(out)
+}
+
+// lengthsText writes a distribution of lengths for people.
+func lengthsText(s measure.Stat) string {
+	if s.N == 0 {
+		return "-"
+	}
+	whole := func(n measure.Number) string { return group(int(math.Round(float64(n)))) }
+	return fmt.Sprintf("mean %s  p50 %s  p75 %s  p90 %s  p95 %s  p99 %s  max %s",
+		whole(s.Mean), whole(s.P50), whole(s.P75), whole(s.P90), whole(s.P95), whole(s.P99), whole(s.Max))
 }
 
 func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
@@ -226,6 +287,8 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	row("theoretical hits, blocks", fmt.Sprintf("%.4f", st.BlockHits))
 	row("theoretical hits, tokens", fmt.Sprintf("%.4f", st.TokenHits))
 	row("prompt corpus", group(st.CorpusTokens)+" tokens")
+	row("ISL, tokens", lengthsText(st.ISL))
+	row("OSL, tokens", lengthsText(st.OSL))
 	return nil
 }
 

@@ -168,6 +168,9 @@ The three commonest commands:
 	return root
 }
 
+// inEnvironment marks a flag that the environment has set.
+const inEnvironment = "environment"
+
 // fromEnvironment sets every flag that the command line does not from AGENTX_<FLAG>.
 func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -176,6 +179,7 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 			if setErr := flags.Set(f.Name, v); setErr != nil {
 				err = usageError{fmt.Errorf("%s=%s: %w", name, v, wanted(setErr))}
 			}
+			_ = flags.SetAnnotation(f.Name, inEnvironment, nil) // the flag exists
 		}
 	})
 	return err

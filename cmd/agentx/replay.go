@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/meant"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -187,7 +189,9 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	found, key, err := mmapcache.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
-			if f.is(flag.Name) && flag.Name != "seed" && (flag.Name != "set" || len(f.set) > 0) { // the seed is also of --start
+			_, standing := flag.Annotations[inEnvironment]
+			lanes := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // it also says where lanes begin
+			if !standing && !lanes && f.is(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
@@ -204,7 +208,8 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 		return nil, err
 	}
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !hub.IsRef(name) {
-		return nil, tryError{fmt.Errorf("%s: neither a prepared cache in %s nor an input", name, root), "agentx cache ls"}
+		err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
+		return nil, tryError{err, cmp.Or(hub.Meant(name), meant.Name(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
 	}
 	r, err := runConvert(cmd, o)
 	if err != nil {

@@ -57,15 +57,6 @@ func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
 	return found, key, err
 }
 
-// openCache opens the CACHE argument of a command.
-func openCache(cmd *cobra.Command, name string) (*mmapcache.Cache, error) {
-	root, key, err := findCache(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	return mmapcache.OpenInUse(root, key)
-}
-
 // printJSON prints one object on one line.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

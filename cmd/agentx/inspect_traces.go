@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/agentx/agentx/internal/meant"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// traceRow is a trace in the list of a cache.
+type traceRow struct {
+	ID           string  `json:"id"`
+	Sessions     int     `json:"sessions"`
+	Turns        int     `json:"turns"`
+	PromptTokens int64   `json:"prompt_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	Span         float64 `json:"span"` // seconds from the start of the first turn to the end of the last, as recorded
+}
+
+// traceRows reads the list of a cache.
+func traceRows(c *mmapcache.Cache) (list []traceRow, err error) {
+	err = c.Guard(func() error {
+		for i := range c.Structure.Traces.Len() {
+			list = append(list, rowOf(c.Structure, c.Structure.Traces.At(i)))
+		}
+		return nil
+	})
+	return list, err
+}
+
+func rowOf(s *mmapcache.Structure, t mmapcache.Trace) traceRow {
+	r := traceRow{ID: t.ID, Sessions: int(t.Sessions), Turns: int(t.Turns)}
+	begin, end := 0.0, 0.0
+	for k, turn := range s.Turns.Range(nil, t.FirstTurn, t.Turns) {
+		r.PromptTokens += int64(turn.In)
+		r.OutputTokens += int64(turn.Out)
+		if k == 0 {
+			begin, end = turn.T, turn.T
+		}
+		begin, end = min(begin, turn.T), max(end, turn.T)
+		if turn.APITime > 0 { // it was recorded
+			end = max(end, turn.T+turn.APITime)
+		}
+	}
+	r.Span = end - begin
+	return r
+}
+
+// writeTraces prints the list of a cache.
+func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
+	list, err := traceRows(c)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w, map[string]any{"traces": list})
+	}
+	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TRACE\tSESSIONS\tTURNS\tPROMPT TOKENS\tSPAN")
+	for _, r := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", visible(r.ID), group(r.Sessions), group(r.Turns), group(int(r.PromptTokens)), spanText(r.Span))
+	}
+	return t.Flush()
+}
+
+// spanText writes a span of recorded time for people.
+func spanText(seconds float64) string {
+	unit := time.Second
+	if seconds < 10 {
+		unit = time.Second / 10
+	}
+	return time.Duration(seconds * 1e9).Round(unit).String()
+}
+
+// checkSelection fails where a cache does not have the trace or session of a selection, with the one that was meant.
+func checkSelection(c *mmapcache.Cache, cache string, sel mmapcache.Selection) error {
+	return c.Guard(func() error {
+		var traces, sessions []string
+		for i := range c.Structure.Traces.Len() {
+			t := c.Structure.Traces.At(i)
+			traces = append(traces, t.ID)
+			if sel.Session == "" || sel.Trace != "" && sel.Trace != t.ID {
+				continue
+			}
+			for k := range t.Sessions {
+				sessions = append(sessions, c.Structure.Sessions.At(int(t.FirstSession+k)).ID)
+			}
+		}
+		if sel.Trace != "" && !slices.Contains(traces, sel.Trace) {
+			return absent("trace", sel.Trace, traces, "agentx inspect "+cache+" lists them")
+		}
+		if sel.Session != "" && !slices.Contains(sessions, sel.Session) {
+			return absent("session", sel.Session, sessions, "agentx inspect "+cache+" --all | grep ^session")
+		}
+		return nil
+	})
+}
+
+// absent is the error about something that a cache does not have, with what is most like it, or else how to look.
+func absent(what, name string, names []string, look string) error {
+	err := fmt.Errorf("no %s %q in this cache", what, name)
+	if near := meant.Name(name, names); near != "" {
+		return tryError{err, fmt.Sprintf("--%s %s", what, near)}
+	}
+	return tryError{err, look}
+}

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-hub-reference fuzz lint bench
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-datasets test-hub-reference fuzz lint bench
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -66,6 +66,17 @@ test-arrow: build
 		out=$$(./agentx convert $$input --cache $(CACHE) --quiet); \
 		$(ARROW)/bin/python contrib/check-arrow.py $$(echo "$$out" | tail -n 1); \
 	done
+
+# Parquet as the library datasets writes it, and with it the hub, against the same traces as JSON lines. It comes from PyPI,
+# or it skips.
+DATASETS := $(CACHE)/venv-datasets
+test-datasets:
+	@command -v python3 >/dev/null || { echo "test-datasets: skipped: there is no python3"; exit 0; }; \
+	test -e $(DATASETS)/complete || { \
+		python3 -m venv --clear $(DATASETS) && \
+		$(DATASETS)/bin/pip install --quiet datasets==5.2.0 && \
+		touch $(DATASETS)/complete; } || { echo "test-datasets: skipped: no environment with datasets: see above"; exit 0; }; \
+	DATASETS_PYTHON=$(DATASETS)/bin/python go test -run '^TestParquetOfDatasets$$' -count=1 -v ./convert
 
 # The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes
 # from PyPI, or it skips.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,62 @@ func libraryParquet(t testing.TB, rows [][]byte, options ...parquet.WriterOption
 	}
 	require.NoError(t, w.Close())
 	return out.Bytes()
+}
+
+// datasetsParquet writes JSON rows as the library datasets does from its version 5 on, which makes JSON texts of objects
+// whose keys differ. Columns stand in the order of their names.
+func datasetsParquet(t testing.TB, rows [][]byte) []byte {
+	text, number := parquet.Optional(parquet.String()), parquet.Optional(parquet.Int(64))
+	schema := parquet.NewSchema("schema", parquet.Group{"block_size": number, "hash_id_scope": text, "id": text, "models": parquet.Optional(parquet.List(text)),
+		"requests": parquet.Optional(parquet.List(parquet.Optional(parquet.JSON()))), "system_tokens": number, "tool_tokens": number, "totals": parquet.Optional(parquet.JSON())})
+	var out bytes.Buffer
+	w := parquet.NewWriter(&out, schema, parquet.Compression(&parquet.Snappy))
+	for _, row := range rows {
+		var tr struct {
+			BlockSize    *int64            `json:"block_size"`
+			Scope        *string           `json:"hash_id_scope"`
+			ID           *string           `json:"id"`
+			Models       []string          `json:"models"`
+			Requests     []json.RawMessage `json:"requests"`
+			SystemTokens *int64            `json:"system_tokens"`
+			ToolTokens   *int64            `json:"tool_tokens"`
+			Totals       json.RawMessage   `json:"totals"`
+		}
+		require.NoError(t, json.Unmarshal(row, &tr))
+		r := slices.Concat(optional(0, tr.BlockSize), optional(1, tr.Scope), optional(2, tr.ID), list(3, tr.Models), list(4, tr.Requests),
+			optional(5, tr.SystemTokens), optional(6, tr.ToolTokens))
+		if tr.Totals != nil {
+			r = append(r, parquet.ValueOf([]byte(tr.Totals)).Level(0, 1, 7))
+		} else {
+			r = append(r, parquet.NullValue().Level(0, 0, 7))
+		}
+		_, err := w.WriteRows([]parquet.Row{r})
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func optional[T any](column int, v *T) []parquet.Value {
+	if v == nil {
+		return []parquet.Value{parquet.NullValue().Level(0, 0, column)}
+	}
+	return []parquet.Value{parquet.ValueOf(*v).Level(0, 1, column)}
+}
+
+// list is an optional list of optional elements.
+func list[T any](column int, elements []T) (values []parquet.Value) {
+	for k, e := range elements {
+		v := any(e)
+		if raw, ok := v.(json.RawMessage); ok {
+			v = []byte(raw)
+		}
+		values = append(values, parquet.ValueOf(v).Level(min(k, 1), 3, column))
+	}
+	if values == nil {
+		values = []parquet.Value{parquet.NullValue().Level(0, 1, column)}
+	}
+	return values
 }
 
 var (
@@ -219,8 +276,42 @@ func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	seconds(t)
 	rows := publicRows(t, 20)
 	requireSameForms(t, rows, map[string][]byte{
-		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 7),
+		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 7), "datasets": datasetsParquet(t, rows),
 	})
+}
+
+// Objects that are stored as JSON texts are read as JSON lines are, and refused as they are.
+func TestParquetOfJSONTexts(t *testing.T) {
+	rows := demoRows(t)
+	requireSameForms(t, rows, map[string][]byte{"datasets": datasetsParquet(t, rows)})
+	for from, to := range map[string]string{`"in":9`: `"in":-9`, `"t":9`: `"t":"9"`, `"type":"n"`: `"type":null`, `{"t":9`: `null,{"t":9`} {
+		bad := []byte(strings.Replace(trace("bad"), from, to, 1))
+		require.NotEqual(t, trace("bad"), string(bad))
+		var want, got *InvalidError
+		_, err := Convert(t.Context(), options(t, write(t, "in.jsonl", bad)))
+		require.ErrorAs(t, err, &want)
+		_, err = Convert(t.Context(), options(t, write(t, "in.parquet", datasetsParquet(t, [][]byte{bad}))))
+		require.ErrorAs(t, err, &got)
+		require.Equal(t, want.Err, got.Err)
+	}
+}
+
+// What the library datasets itself writes is read as the JSON lines are that it was given. make test-datasets brings it.
+func TestParquetOfDatasets(t *testing.T) {
+	python := os.Getenv("DATASETS_PYTHON")
+	if python == "" {
+		t.Skip("DATASETS_PYTHON names no Python with datasets: see make test-datasets")
+	}
+	rows := demoRows(t)
+	from, to := write(t, "in.jsonl", bytes.Join(rows, []byte("\n"))), filepath.Join(t.TempDir(), "out.parquet")
+	run := exec.CommandContext(t.Context(), python, filepath.Join("..", "contrib", "datasets-to-parquet.py"), from, to)
+	run.Env = append(os.Environ(), "HF_HUB_OFFLINE=1")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "List(Json(")
+	data, err := os.ReadFile(to)
+	require.NoError(t, err)
+	requireSameForms(t, rows, map[string][]byte{"datasets": data})
 }
 
 // So are all the public ones.
@@ -228,7 +319,7 @@ func TestLongParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	long(t)
 	rows := publicRows(t, 600)
 	library := libraryParquet(t, rows, parquet.MaxRowsPerRowGroup(100))
-	requireSameForms(t, rows, map[string][]byte{"parquet-go": library, "arrow": rewritten(t, library, 100)})
+	requireSameForms(t, rows, map[string][]byte{"parquet-go": library, "arrow": rewritten(t, library, 100), "datasets": datasetsParquet(t, rows)})
 }
 
 // demoRows are small traces with everything in them.

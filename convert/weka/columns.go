@@ -55,6 +55,7 @@ var columnPaths = func() []string {
 //     JSON. NaN and infinities, which JSON does not have, are refused, and so are floating point numbers beyond 2^53 where
 //     whole ones are wanted: they may stand for another.
 //   - A column of another type is an error where it holds a value and the key counts.
+//   - A column of JSON texts, as writers make it of objects whose keys differ, holds what Scan would read in its place.
 //   - Columns have no order within a row, and a key stands once.
 //
 // The error is always an *Error.
@@ -84,9 +85,13 @@ type other struct {
 func (s *columnScanner) trace() {
 	c := s.row.Wanted[:traceColumns]
 	given := func(k int) bool { return s.err == nil && c[k].At(0) == column.Value }
-	at := func(name string, read func()) {
+	at := func(name string, k int, read func()) {
 		s.path = append(s.path[:0], step{name: name})
-		read()
+		if isJSON(&c[k]) {
+			s.json(c[k].Texts[0], func() { s.topLevel(name) })
+		} else {
+			read()
+		}
 		if s.err == nil {
 			s.path = s.path[:0]
 		}
@@ -103,32 +108,32 @@ func (s *columnScanner) trace() {
 		}
 	}
 	if given(traceID) {
-		at("id", func() { s.tr.ID = s.text(&c[traceID], 0) })
+		at("id", traceID, func() { s.tr.ID = s.text(&c[traceID], 0) })
 	}
 	if given(traceModels) {
-		at("models", func() { s.texts(&c[traceModels], 0, func(string) {}) })
+		at("models", traceModels, func() { s.texts(&c[traceModels], 0, func(string) {}) })
 	}
 	if given(traceBlockSize) {
-		at("block_size", func() { s.blockSize(s.whole(&c[traceBlockSize], 0)) })
+		at("block_size", traceBlockSize, func() { s.blockSize(s.whole(&c[traceBlockSize], 0)) })
 	}
 	if given(traceScope) {
-		at("hash_id_scope", func() { s.scopeOf(s.text(&c[traceScope], 0)) })
+		at("hash_id_scope", traceScope, func() { s.scopeOf(s.text(&c[traceScope], 0)) })
 	}
 	if given(traceToolTokens) {
-		at("tool_tokens", func() { s.tr.ToolTokens = s.declared(s.whole(&c[traceToolTokens], 0)) })
+		at("tool_tokens", traceToolTokens, func() { s.tr.ToolTokens = s.declared(s.whole(&c[traceToolTokens], 0)) })
 	}
 	if given(traceSystemTokens) {
-		at("system_tokens", func() { s.tr.SystemTokens = s.declared(s.whole(&c[traceSystemTokens], 0)) })
+		at("system_tokens", traceSystemTokens, func() { s.tr.SystemTokens = s.declared(s.whole(&c[traceSystemTokens], 0)) })
 	}
 	if given(traceTotals) {
-		at("totals", func() {
+		at("totals", traceTotals, func() {
 			if s.tr.HasTotals = true; c[traceTotals].Kind != column.None {
 				s.wrong("object", &c[traceTotals])
 			}
 		})
 	}
 	if given(traceRequests) {
-		at("requests", func() { s.requests(&c[traceRequests], 0, false, &s.tr.Entries, nil) })
+		at("requests", traceRequests, func() { s.requests(&c[traceRequests], 0, false, &s.tr.Entries, nil) })
 	}
 	for _, name := range unknown {
 		if s.err == nil {
@@ -149,14 +154,19 @@ func (s *columnScanner) trace() {
 
 // requests reads the list of requests that belongs to a slot.
 func (s *columnScanner) requests(c *column.Column, slot int, inside bool, entries *[]Entry, requests *[]Request) {
-	if c.Kind != column.None {
+	from, to := c.Span(slot)
+	switch {
+	case len(c.Lists) != strings.Count(c.Path, "[]"):
 		s.wrong("array", c)
 		return
+	case c.Kind != column.None && c.Kind != column.JSON && from < to:
+		s.path = append(s.path, step{index: 0})
+		s.wrong("object", c)
+		return
 	}
-	from, to := c.Span(slot)
 	for k := from; k < to; k++ {
 		s.path = append(s.path, step{index: k - from})
-		e, ok := s.element(k, inside)
+		e, ok := s.elementOf(c, k, inside)
 		if !ok {
 			return
 		}
@@ -166,6 +176,34 @@ func (s *columnScanner) requests(c *column.Column, slot int, inside bool, entrie
 		} else {
 			*entries = append(*entries, e)
 		}
+	}
+}
+
+// elementOf reads a request or a marker of a list, from its columns or from the JSON text that it is.
+func (s *columnScanner) elementOf(c *column.Column, k int, inside bool) (e Entry, ok bool) {
+	switch {
+	case c.Kind != column.JSON:
+		return s.element(k, inside)
+	case c.NullIn(k, k+1) >= 0:
+		s.fail(WrongType, "want object, found null")
+	default:
+		s.json(c.Texts[k], func() { e, ok = s.scanner.element(inside) })
+	}
+	return e, ok && s.err == nil
+}
+
+// isJSON reports whether a column holds JSON texts in the place of its values, and not as elements of a list.
+func isJSON(c *column.Column) bool {
+	return c.Kind == column.JSON && (len(c.Lists) < strings.Count(c.Path, "[]") || !strings.HasSuffix(c.Path, "[]"))
+}
+
+// json reads one JSON text as Scan reads it where it stands; read passes over the value.
+func (s *columnScanner) json(text string, read func()) {
+	s.b, s.i = []byte(text), 0
+	s.space()
+	read()
+	if s.err == nil && (s.space() != 0 || s.i < len(s.b)) {
+		s.fail(NotJSON, "not JSON: byte %d: more after the value", s.i)
 	}
 }
 
@@ -193,6 +231,11 @@ func (s *columnScanner) element(slot int, inside bool) (Entry, bool) {
 func (s *columnScanner) member(e *element, k key, c *column.Column, slot int, inside bool) {
 	depth := len(s.path)
 	s.path = append(s.path, step{name: keyNames[k]})
+	if isJSON(c) {
+		s.json(c.Texts[slot], func() { s.scanner.member(e, keyNames[k], inside) })
+		s.path = s.path[:depth]
+		return
+	}
 	e.seen |= setOf(k)
 	s.value(e, k, c, slot, inside)
 	if s.err != nil {
@@ -266,7 +309,7 @@ func (s *columnScanner) wrong(want string, c *column.Column) {
 }
 
 // columnKinds says for what a column is to hold what it has to be.
-var columnKinds = map[string]string{"number": "plain numbers", "string": "strings", "array": "a list", "object": "a record"}
+var columnKinds = map[string]string{"number": "plain numbers", "string": "strings", "array": "a list", "object": "a record, or a list of records"}
 
 func (s *columnScanner) text(c *column.Column, slot int) string {
 	if c.Kind != column.Text {

@@ -197,6 +197,11 @@ func TestColumnsThatAreRefused(t *testing.T) {
 		`trace "trace": requests: want array, found a record`: func(c map[string]*column.Column) {
 			*c["requests[]"] = column.Column{Path: "requests[]", Kind: column.Other, Type: "a record", State: []column.State{column.Value}}
 		},
+		`trace "trace": requests[0]: want object, found BYTE_ARRAY`: func(c map[string]*column.Column) {
+			c["requests[]"].Kind, c["requests[]"].Type = column.Text, "BYTE_ARRAY"
+		},
+		`trace "trace": requests[2].in: not JSON: byte 3: more after the value`:       func(c map[string]*column.Column) { texts(c["requests[].in"], "130", "", "130,1", "9", "9") },
+		`trace "trace": requests[0].in: not JSON: byte 0: want a value, found 'x'`:    func(c map[string]*column.Column) { texts(c["requests[].in"], "x") },
 		`trace "trace": totals: want object, found INT64`:                             func(c map[string]*column.Column) { c["totals"].Kind, c["totals"].Type = column.Int, "INT64" },
 		`trace "trace": required field "models" is missing`:                           func(c map[string]*column.Column) { *c["models[]"] = column.Column{Path: "models[]"} },
 		`required field "id" is missing`:                                              func(c map[string]*column.Column) { c["id"].State[0] = column.Null },
@@ -205,6 +210,51 @@ func TestColumnsThatAreRefused(t *testing.T) {
 	} {
 		_, err := ScanColumns(columnsOf(t, change), Default())
 		assert.EqualError(t, err, want)
+	}
+}
+
+// texts makes a column one of JSON texts.
+func texts(c *column.Column, values ...string) {
+	c.Kind, c.Type, c.Texts = column.JSON, "BYTE_ARRAY (JSON)", values
+	c.Lists = c.Lists[:min(len(c.Lists), strings.Count(strings.TrimSuffix(c.Path, "[]"), "[]"))]
+}
+
+// What is stored as JSON text, at whatever depth, is what it would be in its place.
+func TestColumnsOfJSONTexts(t *testing.T) {
+	var tr map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(small), &tr))
+	want, err := Scan(withoutNulls(t, []byte(small)), Default())
+	require.NoError(t, err)
+	for name, change := range map[string]func(c map[string]*column.Column){
+		"all requests": func(c map[string]*column.Column) { texts(c["requests[]"], string(tr["requests"])) },
+		"each request": func(c map[string]*column.Column) {
+			var list []json.RawMessage
+			require.NoError(t, json.Unmarshal(tr["requests"], &list))
+			c["requests[]"].Kind = column.JSON
+			for _, r := range list {
+				c["requests[]"].Texts = append(c["requests[]"].Texts, string(r))
+			}
+		},
+		"members": func(c map[string]*column.Column) {
+			var list []map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(tr["requests"], &list))
+			for _, key := range []string{"in", "hash_ids[]", "t", "requests[]"} {
+				values := []string{}
+				for _, r := range list {
+					values = append(values, string(r[strings.TrimSuffix(key, "[]")]))
+				}
+				texts(c["requests[]."+key], values...)
+			}
+		},
+		"the trace's own": func(c map[string]*column.Column) {
+			for _, key := range []string{"id", "models[]", "block_size"} {
+				texts(c[key], string(tr[strings.TrimSuffix(key, "[]")]))
+			}
+		},
+	} {
+		got, err := ScanColumns(columnsOf(t, change), Default())
+		require.NoError(t, err, name)
+		assert.Equal(t, plainOf(want), plainOf(got), name)
 	}
 }
 

@@ -606,48 +606,53 @@ func (s *scanner) trace() {
 	if !s.want("object") {
 		return
 	}
-	var hasID, hasModels, hasBlockSize, hasScope, hasRequests bool
+	has := map[string]bool{}
 	unknown := []string{}
 	s.object(func(key string) {
-		switch key {
-		case "id":
-			s.tr.ID = s.wantText()
-			hasID = true
-		case "models":
-			s.wantStrings(func(string) {})
-			hasModels = true
-		case "block_size":
-			s.blockSize(s.wantInt())
-			hasBlockSize = true
-		case "hash_id_scope":
-			s.tr.Scope = ScopeAbsent
-			if hasScope = !s.leftOut(); hasScope {
-				s.scope()
-			}
-		case "tool_tokens":
-			s.tr.ToolTokens = s.wantDeclared()
-		case "system_tokens":
-			s.tr.SystemTokens = s.wantDeclared()
-		case "requests":
-			s.tr.Entries, s.tr.Models, s.tr.Unknown = s.tr.Entries[:0], nil, nil
-			hasRequests = true
-			if s.want("array") {
-				s.array(s.entry)
-			}
-		case "totals":
-			if s.tr.HasTotals = !s.null(); s.tr.HasTotals && s.want("object") {
-				s.skip()
-			}
-		default:
-			s.skip()
-			unknown = append(unknown, key)
+		if s.topLevel(key) {
+			has[key] = true
+			return
 		}
+		s.skip()
+		unknown = append(unknown, key)
 	})
 	s.end()
 	for _, key := range unknown {
 		s.unknown(key)
 	}
-	s.complete(hasID, hasModels, hasBlockSize, hasScope, hasRequests)
+	s.complete(has["id"], has["models"], has["block_size"], has["hash_id_scope"], has["requests"])
+}
+
+// topLevel reads the value of a key of the trace itself, unless the schema does not have it.
+func (s *scanner) topLevel(key string) bool {
+	switch key {
+	case "id":
+		s.tr.ID = s.wantText()
+	case "models":
+		s.wantStrings(func(string) {})
+	case "block_size":
+		s.blockSize(s.wantInt())
+	case "hash_id_scope":
+		if s.tr.Scope = ScopeAbsent; !s.leftOut() {
+			s.scope()
+		}
+	case "tool_tokens":
+		s.tr.ToolTokens = s.wantDeclared()
+	case "system_tokens":
+		s.tr.SystemTokens = s.wantDeclared()
+	case "requests":
+		s.tr.Entries, s.tr.Models, s.tr.Unknown = s.tr.Entries[:0], nil, nil
+		if s.want("array") {
+			s.array(s.entry)
+		}
+	case "totals":
+		if s.tr.HasTotals = !s.null(); s.tr.HasTotals && s.want("object") {
+			s.skip()
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // complete refuses a trace that lacks what it has to have.

@@ -5,6 +5,8 @@
 // "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values, only presence.
 package column
 
+import "slices"
+
 // State says whether something is there.
 type State uint8
 
@@ -25,6 +27,7 @@ const (
 	Float               // Floats
 	Text                // Texts, as they lie: not necessarily UTF-8
 	Other               // a type or a shape that the path does not stand for, see Type: presence is all there is
+	JSON                // Texts, each a JSON value: in the place of all that the path, and every longer one, stands for
 )
 
 // Row is one row as columns.
@@ -47,7 +50,7 @@ type Column struct {
 	Floats []float64
 	Texts  []string
 
-	Nulls []int32 // elements of a list of values that are null
+	Nulls []int32 // elements of a list of values that are null, ascending
 }
 
 // List is one list of a path: who has one, and which elements are whose.
@@ -85,10 +88,8 @@ func (l *List) Span(slot int) (from, to int) {
 
 // NullIn returns the first null element of a span, -1 where there is none.
 func (c *Column) NullIn(from, to int) int {
-	for _, n := range c.Nulls {
-		if int(n) >= from && int(n) < to {
-			return int(n)
-		}
+	if k, _ := slices.BinarySearch(c.Nulls, int32(from)); k < len(c.Nulls) && int(c.Nulls[k]) < to {
+		return int(c.Nulls[k])
 	}
 	return -1
 }

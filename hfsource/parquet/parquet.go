@@ -593,7 +593,7 @@ func sizeOf(k column.Kind) int {
 	switch k {
 	case column.Int, column.Uint, column.Float:
 		return 8
-	case column.Text:
+	case column.Text, column.JSON:
 		return 16
 	}
 	return 0

@@ -147,7 +147,7 @@ func TestTypesOfValues(t *testing.T) {
 		"bytes":             {lib.Leaf(lib.ByteArrayType), lib.ValueOf("x"), column.Text, "[] [] [x]"},
 		"enum":              {lib.Enum(), lib.ValueOf("x"), column.Text, "[] [] [x]"},
 		"boolean":           {lib.Leaf(lib.BooleanType), lib.ValueOf(true), column.Other, "[] [] []"},
-		"json":              {lib.JSON(), lib.ValueOf("1"), column.Other, "[] [] []"},
+		"json":              {lib.JSON(), lib.ValueOf("1"), column.JSON, "[] [] [1]"},
 		"timestamp":         {lib.Timestamp(lib.Millisecond), lib.ValueOf(int64(1)), column.Other, "[] [] []"},
 		"decimal":           {lib.Decimal(2, 12, lib.Int64Type), lib.ValueOf(int64(1)), column.Other, "[] [] []"},
 		"fixed":             {lib.Leaf(lib.FixedLenByteArrayType(2)), lib.ValueOf([2]byte{1, 2}), column.Other, "[] [] []"},

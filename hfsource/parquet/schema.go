@@ -206,6 +206,8 @@ func kindOf(e *format.SchemaElement) (column.Kind, string) {
 		switch c := e.ConvertedType.V; c {
 		case deprecated.UTF8, deprecated.Enum:
 			logical = &format.StringType{}
+		case deprecated.Json:
+			logical = &format.JsonType{}
 		case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
 			logical = &format.IntType{IsSigned: true}
 		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
@@ -221,6 +223,10 @@ func kindOf(e *format.SchemaElement) (column.Kind, string) {
 	case *format.StringType, *format.EnumType:
 		if e.Type.V == format.ByteArray {
 			return column.Text, name
+		}
+	case *format.JsonType:
+		if e.Type.V == format.ByteArray {
+			return column.JSON, name + " (JSON)"
 		}
 	case *format.IntType:
 		switch {
@@ -286,6 +292,9 @@ func find(root *node, path string) want {
 		if list != (at.elem != nil) || !last && !list && at.leaf != nil {
 			if !last {
 				return want{path: path, kind: column.Missing} // the path that ends here says what is wrong
+			}
+			if at.leaf != nil && at.leaf.kind == column.JSON {
+				break
 			}
 			return presence(at, w)
 		}

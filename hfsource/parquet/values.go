@@ -67,7 +67,7 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	case format.DeltaBinaryPacked:
 		return v.deltas(data, n)
 	}
-	if v.leaf.kind == column.Text && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
+	if texts(v.leaf.kind) && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
 		return v.deltaTexts(data, encoding, n)
 	}
 	return &Unsupported{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
@@ -211,7 +211,7 @@ func (v *values) read(to *column.Column, n int) error {
 		at := len(to.Floats)
 		to.Floats = grow(to.Floats, n)
 		return v.readFloats(to.Floats[at:])
-	case column.Text:
+	case column.Text, column.JSON:
 		at := len(to.Texts)
 		to.Texts = grow(to.Texts, n)
 		return v.readTexts(to.Texts[at:])
@@ -221,6 +221,9 @@ func (v *values) read(to *column.Column, n int) error {
 	return nil
 }
 
+// texts reports whether values of a kind are texts.
+func texts(k column.Kind) bool { return k == column.Text || k == column.JSON }
+
 // zero appends what stands in the place of a null.
 func zero(to *column.Column) {
 	switch to.Kind {
@@ -228,7 +231,7 @@ func zero(to *column.Column) {
 		to.Ints = append(to.Ints, 0)
 	case column.Float:
 		to.Floats = append(to.Floats, 0)
-	case column.Text:
+	case column.Text, column.JSON:
 		to.Texts = append(to.Texts, "")
 	}
 }
@@ -422,7 +425,7 @@ func (v *values) holds(n int) bool {
 func readDictionary(leaf *leaf, data []byte, n int) (*dictionary, error) {
 	v := values{leaf: leaf, data: data}
 	width := max(v.width(), 1)
-	if leaf.kind == column.Text {
+	if texts(leaf.kind) {
 		width = 4
 	}
 	if n > len(data)/width {

@@ -410,12 +410,15 @@ func (c *conversion) structure(ctx context.Context) error {
 		return err
 	}
 	c.locate(&c.result.Facts)
+	if err := c.judge(c.result.Facts); err != nil {
+		return err
+	}
 	for _, n := range c.result.Facts.Unsummed {
 		if f := &c.snapshot.Files[n-1]; !f.Published() {
 			c.o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
 	}
-	return c.judge(c.result.Facts)
+	return nil
 }
 
 // locate adds the paths of this run to the skipped traces: the manifest, a pure function of its key, knows numbers.

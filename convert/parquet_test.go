@@ -528,6 +528,15 @@ func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 		require.Equal(t, warned[0], warned[1])
 	}
 
+	first, again := write(t, "first.parquet", arrowParquet(t, rows, 5)), write(t, "again.parquet", arrowParquet(t, rows, 4)) // of which nothing is kept
+	two := options(t, first, again)
+	two.SkipInvalid = true
+	var named []string
+	two.Warn = func(format string, args ...any) { named = append(named, fmt.Sprintf(format, args...)) }
+	require.Len(t, two.convert(t).Facts.Skipped, len(rows))
+	require.Len(t, named, 1)
+	require.Contains(t, named[0], first)
+
 	t.Chdir(t.TempDir()) // a file on disk that is called like one of the hub
 	const in = "hf://datasets/o/n/x.parquet"
 	require.NoError(t, os.MkdirAll(filepath.Dir(in), 0o777))

@@ -45,11 +45,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	if waitErr := group.Wait(); err == nil {
 		err = waitErr
 	}
-	for k, f := range snapshot.Files {
-		if f.Unsummed {
-			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
-		}
-	}
+	m.name(snapshot.Files)
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, m.facts, cause // what ended it, before what followed from that
 	}
@@ -251,6 +247,21 @@ func (m *merger) take(p planned) error {
 		f.MaxBlockSize, f.MaxBlockTrace = size, p.plan.Trace.ID
 	}
 	return m.structure.Append(p.plan)
+}
+
+// name notes the files that gave traces and carry no checksums.
+func (m *merger) name(files []hfsource.File) {
+	m.mu.Lock() // after an error some may still be at it
+	defer m.mu.Unlock()
+	kept := map[int]bool{}
+	for _, p := range m.seen {
+		kept[p.file] = true
+	}
+	for k, f := range files {
+		if f.Unsummed && kept[k] {
+			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
+		}
+	}
 }
 
 // share adds a trace of global scope, about to be appended, to the cache that it shares with others.

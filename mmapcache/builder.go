@@ -119,7 +119,7 @@ type StructureFacts struct {
 	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
 	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
 	Rules         TimeRules         `json:"rules"`
-	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, of which some has no checksum in the file itself
+	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, that gave traces and of which some has no checksum in the file itself
 }
 
 // Skipped is a trace that was left out.

@@ -55,7 +55,7 @@ type Record struct {
 	BytesSent     int64 `json:"bytes_sent"`
 	BytesReceived int64 `json:"bytes_received"`
 	Reused        bool  `json:"reused"`           // on a kept connection
-	Resent        bool  `json:"resent,omitempty"` // a kept connection broke before it had taken the request, and it went out again
+	Resent        bool  `json:"resent,omitempty"` // a kept connection broke before any byte of an answer came, and it went out again
 
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing, for want of a connection
 

@@ -12,7 +12,7 @@ type Summary struct {
 	Samples   Samples        `json:"error_samples"`
 	Buckets   Buckets        `json:"buckets"`
 	BackOff   BackOff        `json:"back_off"`
-	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before it had taken them
+	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
 
 	Metrics
 

@@ -4,8 +4,11 @@
 //
 // It is the hot path of a replay, so it speaks HTTP by hand on connections it keeps: the head goes out together
 // with the first piece of the body, answers are read in place, events are skimmed and not parsed, and a request on
-// a kept connection costs next to no allocation and no goroutine. HTTP/2, proxies, redirects and compression are
-// not spoken.
+// a kept connection costs next to no allocation and no goroutine. HTTP/2, proxies and compression are not spoken; a
+// redirect is followed once, to the same origin, where the method stays (307, 308).
+//
+// Servers close connections that are idle without a word. A request on a kept connection that breaks before any byte of
+// an answer came goes out once more, on a new one.
 //
 // Requests are written completely before the answer is read. A server that answers early (413) and closes is
 // heard; one that answers early and then neither reads on nor closes is waited for until the timeout.
@@ -18,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +34,7 @@ type Options struct {
 	Epoch       time.Time     // instant 0 of all results; zero: when New is called. Must have a monotonic reading
 	Timeout     time.Duration // of a request, from Sent to End; 0: six hours; negative: none
 	DialTimeout time.Duration // of a connection, TLS included; 0: 30 s
+	KeepAlive   time.Duration // how long an unused connection is kept; 0: 4 s; negative: every request has its own
 	MaxIdle     int           // most connections kept while unused; 0: as many as were in use at once
 
 	Header []Field     // sent with every request; a field of the request with the same name replaces it
@@ -37,8 +42,9 @@ type Options struct {
 	TLS    *tls.Config // of https targets; nil: the system's roots
 
 	// Needles are the texts that tell a context overflow, in any letter case. Nil means DefaultNeedles, an empty
-	// list that nothing is one.
-	Needles []string
+	// list that nothing is one. Overflow are patterns beside them, which are searched for as they stand.
+	Needles  []string
+	Overflow []*regexp.Regexp
 
 	// Lenient takes a 200 with any content for a success: error payloads and missing ends of streams are
 	// forgiven.
@@ -53,7 +59,10 @@ type Client struct {
 	epoch       time.Time
 	timeout     time.Duration
 	dialTimeout time.Duration
+	errorWait   time.Duration     // for the body of an error
 	needles     []string          // lower case
+	overflow    []*regexp.Regexp  // beside the needles
+	dynamo      bool              // take Dynamo's words for an overflow
 	secrets     *strings.Replacer // takes secrets out of messages
 	lenient     bool
 
@@ -74,13 +83,16 @@ func New(target string, o Options) (*Client, error) {
 	}
 	c := &Client{
 		target: t, resolver: newResolver(t.host), epoch: o.Epoch, timeout: o.Timeout, dialTimeout: o.DialTimeout,
-		lenient: o.Lenient, idle: pool{max: o.MaxIdle},
+		errorWait: errorWait, overflow: o.Overflow, lenient: o.Lenient, idle: pool{max: o.MaxIdle, keep: o.KeepAlive},
 	}
 	if c.epoch.IsZero() {
 		c.epoch = time.Now()
 	}
 	if c.timeout == 0 {
 		c.timeout = 6 * time.Hour
+	}
+	if c.idle.keep == 0 {
+		c.idle.keep = DefaultKeepAlive
 	}
 	if c.dialTimeout <= 0 {
 		c.dialTimeout = 30 * time.Second
@@ -104,7 +116,7 @@ func (c *Client) setTLS(config *tls.Config) {
 
 func (c *Client) setNeedles(needles []string) {
 	if needles == nil {
-		needles = DefaultNeedles
+		needles, c.dynamo = DefaultNeedles, true
 	}
 	for _, n := range needles {
 		if n != "" {
@@ -143,33 +155,38 @@ func (c *Client) now() time.Duration { return time.Since(c.epoch) }
 // wrong is in Err. When the context ends, so does the request, even in the middle of a blocked read or write.
 func (c *Client) Do(ctx context.Context, r *Request) Result {
 	res := newResult(c.now())
-	res.Err = c.do(ctx, r, &res)
-	res.End = c.now()
+	res.Err = c.do(&call{Client: c, ctx: ctx, request: r, res: &res})
+	if res.End == Never {
+		res.End = c.now()
+	}
 	return res
 }
 
-func (c *Client) do(ctx context.Context, r *Request, res *Result) *Failure {
-	if err := r.Validate(); err != nil {
+// call is one request on its way.
+type call struct {
+	*Client
+	ctx      context.Context
+	deadline time.Time // zero: none
+	request  *Request
+	res      *Result
+	moved    string // path and query that a redirect has named; empty before one was followed
+	next     string // the same of the answer just read, if it is to be followed
+}
+
+func (c *Client) do(x *call) *Failure {
+	if err := x.request.Validate(); err != nil {
 		return c.judge(Internal, 0, err.Error())
 	}
-	if ctx.Err() != nil {
-		return c.broken(ctx, time.Time{}, ctx.Err())
+	if x.ctx.Err() != nil {
+		return x.broken(x.ctx.Err())
 	}
-	deadline := c.deadline(ctx, res.Sent)
-	if cn := c.idle.get(res.Sent); cn != nil {
-		res.Reused = true
-		failure, stale := c.attempt(ctx, deadline, cn, r, res)
-		if !stale {
-			return failure
-		}
-		res.Reused, res.Resent = false, true
+	x.deadline = c.deadline(x.ctx, x.res.Sent)
+	failure := x.deliver()
+	if x.next != "" {
+		x.moved, x.next = x.next, ""
+		x.res.Redirected = true
+		failure = x.deliver()
 	}
-	cn, err := c.dial(ctx, deadline)
-	if err != nil {
-		res.Resent = false
-		return c.broken(ctx, deadline, err)
-	}
-	failure, _ := c.attempt(ctx, deadline, cn, r, res)
 	return failure
 }
 
@@ -185,35 +202,53 @@ func (c *Client) deadline(ctx context.Context, sent time.Duration) (at time.Time
 	return at
 }
 
-// attempt runs one exchange on a connection and then keeps or closes it. It is stale when the connection broke before
-// it had taken the whole request and gave not one byte of an answer: then the server cannot have done what it was asked.
-func (c *Client) attempt(ctx context.Context, deadline time.Time, cn *conn, r *Request, res *Result) (f *Failure, stale bool) {
+// deliver sends the request on a kept connection, if there is one, else or then on a new one.
+func (x *call) deliver() *Failure {
+	x.res.Reused = false
+	if cn := x.idle.get(x.now()); cn != nil {
+		x.res.Reused = true
+		failure, stale := x.attempt(cn)
+		if !stale {
+			return failure
+		}
+		x.res.Reused, x.res.Resent = false, true
+	}
+	cn, err := x.dial(x.ctx, x.deadline)
+	if err != nil {
+		x.res.Resent = false
+		return x.broken(err)
+	}
+	failure, _ := x.attempt(cn)
+	return failure
+}
+
+// attempt runs one exchange on a connection and then keeps or closes it. It is stale when the connection broke before it
+// gave one byte of an answer: a kept one was closed by the server while the request was on its way.
+func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 	sent, received := cn.out.sent, cn.in.received
 	// The deadline goes first: when the context has ended already, its abort must not be overwritten.
-	cn.SetDeadline(deadline) //nolint:errcheck // the first read or write says so as well
+	cn.SetDeadline(x.deadline) //nolint:errcheck // the first read or write says so as well
 	release := func() bool { return true }
-	if ctx.Done() != nil {
-		release = context.AfterFunc(ctx, cn.stop)
+	if x.ctx.Done() != nil {
+		release = context.AfterFunc(x.ctx, cn.stop)
 	}
-	f, written, clean := c.exchange(ctx, deadline, cn, r, res)
-	res.BytesSent += cn.out.sent - sent
-	res.BytesReceived += cn.in.received - received
-	if release() && clean && f == nil {
-		c.idle.put(cn, c.now())
+	f, clean := x.exchange(cn)
+	x.res.BytesSent += cn.out.sent - sent
+	x.res.BytesReceived += cn.in.received - received
+	if release() && clean {
+		x.idle.put(cn, x.now())
 	} else {
 		cn.Close()
 	}
-	return f, f != nil && f.Category == Connection && !written && cn.in.received == received
+	return f, f != nil && f.Category == Connection && cn.in.received == received
 }
 
-// exchange writes the request and reads the answer. The request is written when the connection took all of it, and the
-// exchange clean when the connection can serve another.
-func (c *Client) exchange(ctx context.Context, deadline time.Time, cn *conn, r *Request, res *Result) (f *Failure, written, clean bool) {
-	cn.head = c.appendHead(cn.head[:0], r)
-	sendErr := cn.send(cn.head, r.Body)
-	written = sendErr == nil
-	if !written && !errors.Is(sendErr, syscall.EPIPE) && !errors.Is(sendErr, syscall.ECONNRESET) {
-		return c.broken(ctx, deadline, sendErr), false, false
+// exchange writes the request and reads the answer. It is clean when the connection can serve another.
+func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
+	cn.head = x.appendHead(cn.head[:0])
+	sendErr := cn.send(cn.head, x.request.Body)
+	if sendErr != nil && !errors.Is(sendErr, syscall.EPIPE) && !errors.Is(sendErr, syscall.ECONNRESET) {
+		return x.broken(sendErr), false
 	}
 	// After a broken write the server may have said why: what it sent before it closed can still be read.
 	h, err := readHead(&cn.in)
@@ -221,36 +256,38 @@ func (c *Client) exchange(ctx context.Context, deadline time.Time, cn *conn, r *
 		if sendErr != nil {
 			err = sendErr
 		}
-		return c.broken(ctx, deadline, cut(err)), written, false
+		return x.broken(cut(err)), false
 	}
-	res.Status = h.status
+	x.res.Status = h.status
 	b := h.body(&cn.in)
 	if h.status < 200 || h.status > 299 {
-		return c.judge(HTTPStatus, h.status, statusText(&h, &b)), written, false
+		f = x.refused(cn, &h, &b)
+	} else {
+		f = x.receive(cn, &h, &b)
 	}
-	f = c.receive(ctx, deadline, cn, &h, &b, r, res)
-	return f, written, f == nil && written && h.keepAlive && b.ended && !b.open && len(cn.in.buffered()) == 0
+	return f, sendErr == nil && h.keepAlive && b.ended && len(cn.in.buffered()) == 0
 }
 
-// statusText is the full error text of a response: status, reason and body.
-func statusText(h *head, b *body) string {
-	text := []byte(strconv.Itoa(h.status) + " " + h.reason + ": ")
-	for len(text) < maxErrorText {
-		p, err := b.next()
-		if err != nil {
-			break // the status stands, whatever becomes of the rest
-		}
-		text = append(text, p...)
+// limit makes the rest of an answer due within a time. An abort stands, whenever it came.
+func (x *call) limit(cn *conn, within time.Duration) {
+	if due := time.Now().Add(within); x.deadline.IsZero() || due.Before(x.deadline) {
+		cn.SetReadDeadline(due) //nolint:errcheck // the first read says so as well
 	}
-	return strings.TrimRight(string(text[:min(len(text), maxErrorText)]), ": \r\n")
+	if x.ctx.Err() != nil {
+		cn.stop()
+	}
 }
 
 // receive reads the body of a 2xx response.
-func (c *Client) receive(ctx context.Context, deadline time.Time, cn *conn, h *head, b *body, r *Request, res *Result) *Failure {
+func (x *call) receive(cn *conn, h *head, b *body) *Failure {
+	if text := h.unreadable(); text != "" {
+		x.drain(cn, h, b)
+		return x.judge(NoContent, h.status, text)
+	}
 	d := &cn.dec
 	d.reset(response{
-		res: res, notify: r.OnFirstToken, lenient: c.lenient,
-		events: h.media == mediaEvents || (h.media == mediaUnnamed && r.Stream),
+		res: x.res, notify: x.request.OnFirstToken, lenient: x.lenient, perChunk: x.request.PerChunkUsage,
+		events: h.media == mediaEvents || (h.media == mediaUnnamed && x.request.Stream),
 	})
 	var err error
 	for err == nil && !d.over() {
@@ -260,49 +297,80 @@ func (c *Client) receive(ctx context.Context, deadline time.Time, cn *conn, h *h
 		}
 	}
 	category, text := d.finish()
-	d.response = response{done: d.done} // nothing of the caller's is kept
-	code := h.status
+	x.res.Whole = !d.events
+	d.response = response{} // nothing of the caller's is kept
 	switch {
 	case category == StreamEvent:
-		code = 502
-	case category == StreamPayload:
-	case err != nil && err != io.EOF:
-		f := c.broken(ctx, deadline, err)
-		f.Code = code
-		if !(d.done && f.Category == Connection) { // after [DONE] nothing is missing
-			return f
-		}
+		x.drain(cn, h, b)
+		return x.judge(category, 502, text)
+	case err != nil && err != io.EOF && category != StreamPayload:
+		f := x.broken(err)
+		f.Code = h.status
+		return f
 	}
-	if category == "" {
+	x.drain(cn, h, b)
+	switch {
+	case category == "":
 		return nil
+	case x.dynamo && dynamoOverflow(category, x.res, text):
+		category = ContextOverflow
 	}
-	return c.judge(category, code, text)
+	return x.judge(category, h.status, text)
+}
+
+// What may follow an answer that is complete, and how long it is waited for.
+const (
+	maxRest  = 64 << 10
+	restWait = 100 * time.Millisecond
+)
+
+// drain reads to its end what follows an answer that is complete, if it is not much and comes soon: then the connection
+// can serve another request. The answer was over before.
+func (x *call) drain(cn *conn, h *head, b *body) {
+	if b.ended || b.open || !h.keepAlive {
+		return
+	}
+	over := cn.in.at
+	x.limit(cn, restWait)
+	for n := 0; n < maxRest; {
+		p, err := b.next()
+		if err != nil {
+			break
+		}
+		n += len(p)
+	}
+	if !b.ended {
+		x.res.End = over
+	}
 }
 
 // broken names the failure behind an error of the connection or of the body.
-func (c *Client) broken(ctx context.Context, deadline time.Time, err error) *Failure {
+func (x *call) broken(err error) *Failure {
 	var own *bodyError
 	switch {
 	case errors.As(err, &own), errors.Is(err, syscall.EFAULT):
-		return c.judge(Internal, 0, err.Error())
-	case errors.Is(ctx.Err(), context.Canceled):
-		return c.judge(Cancelled, 0, context.Cause(ctx).Error())
-	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), !deadline.IsZero() && !time.Now().Before(deadline):
-		return c.judge(Timeout, 0, "no complete response in time")
+		return x.judge(Internal, 0, err.Error())
+	case errors.Is(x.ctx.Err(), context.Canceled):
+		return x.judge(Cancelled, 0, context.Cause(x.ctx).Error())
+	case x.ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), !x.deadline.IsZero() && !time.Now().Before(x.deadline):
+		return x.judge(Timeout, 0, "no complete response in time")
 	}
-	return c.judge(Connection, 0, err.Error())
+	return x.judge(Connection, 0, err.Error())
 }
 
 // appendHead appends the request line and the header.
-func (c *Client) appendHead(b []byte, r *Request) []byte {
+func (x *call) appendHead(b []byte) []byte {
+	r := x.request
 	b = append(b, "POST "...)
-	b = append(b, c.target.before(r.Path)...)
-	b = append(b, r.Path...)
-	b = append(b, c.target.query...)
+	if x.moved != "" {
+		b = append(b, x.moved...)
+	} else {
+		b = x.target.appendPath(b, r.Path)
+	}
 	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, c.target.header...)
+	b = append(b, x.target.header...)
 	b = append(b, "\r\n"...)
-	b = c.appendCommon(b, r.Header)
+	b = x.appendCommon(b, r.Header)
 	b = appendFields(b, r.Header)
 	b = append(b, "Accept: "...)
 	b = append(b, accept(r)...)

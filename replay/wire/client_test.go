@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -91,27 +92,90 @@ func TestResultOfAGoodRequest(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	url := serve(t,
 		func(p *peer) {
-			for range 3 {
+			for _, response := range []string{
+				sized(eventHead, goodStream), sized(eventHead, goodStream), sized("HTTP/1.1 500 Oops\r\n", "no"),
+				sized("HTTP/1.1 404 Not Found\r\n", strings.Repeat("x", 100<<10)), chunked(eventHead, "data: {\"error\":1}\n\n"+doneEvent, 9),
+				sized("HTTP/1.1 500 Oops\r\nConnection: close\r\n", "no"),
+			} {
 				p.request()
-				p.say(sized(eventHead, goodStream))
-			}
-			p.request()
-			p.say(sized("HTTP/1.1 500 Oops\r\n", "no")) // an error ends the connection
-			_, err := p.in.ReadByte()
-			if err == nil {
-				p.t.Error("the connection was used after an error")
+				p.say(response)
 			}
 		},
 		answer(eventHead, "Connection: close\r\n\r\n", goodStream),
+		answer("HTTP/1.1 500 Oops\r\n\r\nuntil the end"),
+		answer(sized("HTTP/1.1 500 Oops\r\n", strings.Repeat("x", maxErrorBody+1))), // more than is read
 		answer(sized(eventHead, goodStream)),
 	)
 	c := newClient(t, url, Options{})
 	var got []string
-	for range 6 {
+	for range 10 {
 		res := post(c)
 		got = append(got, fmt.Sprint(res.Status, res.Reused, res.Resent))
 	}
-	require.Equal(t, []string{"200 false false", "200 true false", "200 true false", "500 true false", "200 false false", "200 false false"}, got)
+	require.Equal(t, []string{
+		"200 false false", "200 true false", "500 true false", "404 true false", "200 true false", "500 true false",
+		"200 false false", "500 false false", "500 false false", "200 false false",
+	}, got)
+}
+
+// TestStalledErrorBody: an error whose body does not end is over after its own limit, not after that of the request.
+func TestStalledErrorBody(t *testing.T) {
+	over := make(chan struct{})
+	c := newClient(t, serve(t, func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\nout of memory\n")
+		<-over
+	}), Options{})
+	require.Equal(t, 30*time.Second, c.errorWait)
+	c.errorWait = time.Millisecond
+	res := post(c)
+	close(over)
+	require.Equal(t, &Failure{HTTPStatus, "500 Oops: out of memory: the rest of the body did not come within 1ms", 500}, res.Err)
+	require.Nil(t, c.idle.get(c.now()), "it is not kept")
+}
+
+// TestLimitKeepsAnAbort: the limit of an error body does not replace the abort of a request that was cancelled.
+func TestLimitKeepsAnAbort(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cn := dialPair(t)
+	cn.stop = cn.abort
+	cancel()
+	(&call{ctx: ctx}).limit(cn, time.Hour)
+	_, err := cn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// TestDoneEndsAnAnswer: a server that leaves the body open after [DONE] holds nobody.
+func TestDoneEndsAnAnswer(t *testing.T) {
+	over := make(chan struct{})
+	open := func(p *peer) {
+		p.request()
+		p.say(eventHead, "Transfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(goodStream), goodStream))
+		<-over
+	}
+	c := newClient(t, serve(t, open, open), Options{Timeout: -1})
+	for range 2 {
+		res := post(c)
+		require.Nil(t, res.Err)
+		require.False(t, res.Reused, "the connection is not kept")
+		require.Equal(t, res.LastMessage, res.End)
+	}
+	close(over)
+}
+
+// TestRestAfterDone: what ends soon after [DONE] costs no connection.
+func TestRestAfterDone(t *testing.T) {
+	c := newClient(t, serve(t, func(p *peer) {
+		for range 2 {
+			p.request()
+			p.say(eventHead, "Transfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(goodStream), goodStream))
+			p.say("1\r\n\n\r\n0\r\n\r\n")
+		}
+	}), Options{})
+	require.Nil(t, post(c).Err)
+	res := post(c)
+	require.Nil(t, res.Err)
+	require.True(t, res.Reused)
 }
 
 // TestClosedConnectionIsNotUsed: a kept connection that the server has closed is noticed before anything is sent.
@@ -157,28 +221,76 @@ func TestResentOnlyOnce(t *testing.T) {
 	require.True(t, res.Resent)
 }
 
-// TestWholeRequestIsNotResent: a server that has the whole request on a kept connection may have done what it was asked,
-// whatever it says.
-func TestWholeRequestIsNotResent(t *testing.T) {
-	for name, end := range map[string]func(p *peer){
-		"closed":          func(*peer) {},
-		"reset":           func(p *peer) { p.SetLinger(0) }, //nolint:errcheck // makes the close a reset
-		"began to answer": func(p *peer) { p.say("HTTP") },
+// TestUnansweredRequestIsResent: a server may close a kept connection while a request is on its way, which then goes out
+// once more, with the same ids. What has begun to be answered is not.
+func TestUnansweredRequestIsResent(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(p *peer)
+		resent bool
+	}{
+		"closed":          {func(*peer) {}, true},
+		"reset":           {func(p *peer) { p.SetLinger(0) }, true}, //nolint:errcheck // makes the close a reset
+		"began to answer": {func(p *peer) { p.say("HTTP") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newClient(t, serve(t, func(p *peer) {
+			heads := make(chan string, 2)
+			take := func(p *peer) {
+				head, _ := p.request()
+				heads <- head
+			}
+			first := func(p *peer) {
 				answer(sized(eventHead, goodStream))(p)
-				p.request()
-				end(p)
-			}, func(p *peer) { t.Error("a second connection") }), Options{})
-			require.Nil(t, post(c).Err)
-			res := post(c)
-			require.NotNil(t, res.Err)
-			require.Equal(t, Connection, res.Err.Category)
-			require.False(t, res.Resent)
-			require.True(t, res.Reused)
+				take(p)
+				c.end(p)
+			}
+			again := func(p *peer) { take(p); p.say(sized(eventHead, goodStream)) }
+			scripts := []func(*peer){first}
+			if c.resent {
+				scripts = append(scripts, again)
+			}
+			client := newClient(t, serve(t, scripts...), Options{})
+			require.Nil(t, post(client).Err)
+			res := client.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []Field{{"X-Request-ID", "7"}}})
+			require.Equal(t, c.resent, res.Resent)
+			require.Equal(t, !c.resent, res.Reused)
+			if !c.resent {
+				require.Equal(t, Connection, res.Err.Category)
+				return
+			}
+			require.Nil(t, res.Err)
+			require.Equal(t, <-heads, <-heads)
 		})
 	}
+}
+
+// TestClosingServer: a server that closes after every streamed answer without a word loses no request, whether the close
+// arrives before the next one is sent or while it is on its way.
+func TestClosingServer(t *testing.T) {
+	const n = 27
+	scripts := make([]func(*peer), n)
+	for i := range scripts {
+		scripts[i] = func(p *peer) {
+			answer(chunked(eventHead+"Keep-Alive: timeout=5, max=100\r\n", goodStream, 1000))(p)
+			if i%2 == 0 {
+				p.in.Peek(1) // the next request is on its way
+			}
+		}
+	}
+	c := newClient(t, serve(t, scripts...), Options{})
+	for i := range n {
+		res := post(c)
+		require.Nil(t, res.Err, "request %d", i)
+		require.False(t, res.Reused)
+		require.Equal(t, i%2 == 1, res.Resent, "request %d", i)
+		if i%2 == 1 { // the close arrives
+			cn := c.idle.pop()
+			for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
+				runtime.Gosched()
+			}
+			c.idle.put(cn, c.now())
+		}
+	}
+	c.Close()
 }
 
 // TestIdleConnectionIsLookedAt: one that was idle for a while and was closed meanwhile is not used at all.
@@ -190,31 +302,43 @@ func TestIdleConnectionIsLookedAt(t *testing.T) {
 	}), Options{})
 	require.Nil(t, post(c).Err)
 	now := c.now()
-	cn := c.idle.get(now + keepAlive/2)
+	cn := c.idle.get(now + DefaultKeepAlive/2)
 	require.NotNil(t, cn, "quiet and open")
 	close(closed)
 	for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
 	c.idle.put(cn, now)
-	require.Nil(t, c.idle.get(now+keepAlive/2), "closed by the server")
+	require.Nil(t, c.idle.get(now+DefaultKeepAlive/2), "closed by the server")
 }
 
 func TestIdleLimits(t *testing.T) {
 	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
 	c := newClient(t, url, Options{})
 	require.Nil(t, post(c).Err)
-	require.Nil(t, c.idle.get(c.now()+keepAlive), "idle for too long")
+	require.Nil(t, c.idle.get(c.now()+DefaultKeepAlive), "idle for too long")
 	c.Close()
 	require.Nil(t, post(c).Err)
 	require.Nil(t, c.idle.get(c.now()), "closed clients keep nothing")
 
-	p := pool{max: 1}
+	p := pool{max: 1, keep: time.Second}
 	one, two := dialPair(t), dialPair(t)
 	p.put(one, 0)
 	p.put(two, 0)
 	require.Same(t, one, p.get(0))
 	require.Nil(t, p.get(0))
+
+	p = pool{keep: time.Second}
+	old, young := dialPair(t), dialPair(t)
+	p.put(old, 0)
+	p.put(young, time.Second)
+	require.Equal(t, []*conn{young}, p.idle, "what was idle for too long is closed")
+	require.ErrorIs(t, old.SetDeadline(time.Time{}), net.ErrClosed)
+
+	c = newClient(t, url, Options{KeepAlive: -1})
+	c.idle.put(young, 0)
+	require.Nil(t, c.idle.get(0), "nothing is kept")
+	require.Equal(t, 4*time.Second, newClient(t, url, Options{}).idle.keep)
 }
 
 // dialPair is a connection whose other end is open until the test ends.
@@ -446,14 +570,29 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	for url, want := range map[string]target{
-		"http://host":               {host: "host", port: 80, header: "host"},
-		"https://host/":             {tls: true, host: "host", port: 443, header: "host"},
-		"http://[::1]:8000/v1/":     {host: "::1", port: 8000, header: "[::1]:8000", prefix: "/v1"},
-		"http://h:1/a%20b/v1?k=v&w": {host: "h", port: 1, header: "h:1", prefix: "/a%20b/v1", query: "?k=v&w"},
+		"http://host":                   {host: "host", port: 80, header: "host", api: "/v1"},
+		"https://host/":                 {tls: true, host: "host", port: 443, header: "host", api: "/v1"},
+		"http://[::1]:8000/v1/":         {host: "::1", port: 8000, header: "[::1]:8000", root: "/v1", api: "/v1"},
+		"http://h/chat/completions/":    {host: "h", port: 80, header: "h"},
+		"http://h/x/v1/completions?k=v": {host: "h", port: 80, header: "h", root: "/x/v1", api: "/x/v1", query: "?k=v"},
+		"http://h:1/a%20b/v1?k=v&w":     {host: "h", port: 1, header: "h:1", root: "/a%20b/v1", api: "/a%20b/v1", query: "?k=v&w"},
 	} {
 		got, err := parseTarget(url)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
+	}
+	for url, want := range map[string][2]string{
+		"http://h":                             {"/v1/chat/completions", "/other"},
+		"http://h/v1":                          {"/v1/chat/completions", "/v1/other"},
+		"http://h/x/":                          {"/x/v1/chat/completions", "/x/other"},
+		"http://h/v1/chat/completions?api=1":   {"/v1/chat/completions?api=1", "/v1/other?api=1"},
+		"http://h/v1/completions/":             {"/v1/chat/completions", "/v1/other"},
+		"http://h/openai/gpt/chat/completions": {"/openai/gpt/chat/completions", "/openai/gpt/other"},
+	} {
+		got, err := parseTarget(url)
+		require.NoError(t, err)
+		require.Equal(t, want[0], string(got.appendPath(nil, "/v1/chat/completions")))
+		require.Equal(t, want[1], string(got.appendPath(nil, "/other")))
 	}
 	_, err := New("http://host", Options{Header: []Field{{"Content-Length", "1"}}})
 	require.ErrorContains(t, err, "wire: header Content-Length is set by the client itself")
@@ -510,6 +649,7 @@ func TestTLS(t *testing.T) {
 	res := post(newClient(t, srv.URL, Options{}))
 	require.Equal(t, Connection, res.Err.Category)
 	require.Contains(t, res.Err.Message, "tls: ")
+	require.NotContains(t, res.Err.Message, "tls: tls: ")
 }
 
 // echo answers every request of every connection with a good stream.

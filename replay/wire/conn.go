@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -54,7 +55,7 @@ func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
 		t := tls.Client(tcp, c.tls)
 		if err := t.HandshakeContext(ctx); err != nil {
 			tcp.Close()
-			return nil, fmt.Errorf("tls: %w", err)
+			return nil, handshakeError(err)
 		}
 		cn.Conn = t
 	}
@@ -62,6 +63,14 @@ func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
 	cn.out.conn = cn.Conn
 	cn.stop = cn.abort
 	return cn, nil
+}
+
+// handshakeError says that it is about TLS, once.
+func handshakeError(err error) error {
+	if strings.HasPrefix(err.Error(), "tls: ") {
+		return err
+	}
+	return fmt.Errorf("tls: %w", err)
 }
 
 // abort makes every read and write of the connection fail at once. It may be called at any time by anyone.

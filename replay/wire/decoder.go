@@ -23,10 +23,11 @@ type decoder struct {
 
 // response is the part of a decoder that starts afresh with every response.
 type response struct {
-	res     *Result
-	notify  func(time.Duration) // Request.OnFirstToken
-	lenient bool
-	events  bool // server-sent events; else one JSON body
+	res      *Result
+	notify   func(time.Duration) // Request.OnFirstToken
+	lenient  bool
+	perChunk bool // Request.PerChunkUsage
+	events   bool // server-sent events; else one JSON body
 
 	at      time.Duration // arrival of the last piece
 	done    bool          // [DONE] came: what follows says nothing
@@ -138,7 +139,7 @@ func (d *decoder) content(e *event) {
 	switch res.Chunks {
 	case 1:
 		res.FirstToken = d.at
-		if e.usage != nil {
+		if e.usage != nil && d.perChunk {
 			res.FirstTokens = parseUsage(e.usage).Completion
 		}
 		if d.notify != nil {
@@ -156,9 +157,9 @@ func (d *decoder) fail(category Category, text string) {
 	}
 }
 
-// over says that the stream has failed and the rest of it changes nothing.
+// over says that the stream has ended or failed, and the rest of it changes nothing.
 func (d *decoder) over() bool {
-	return d.failure != "" && !d.lenient
+	return d.done || d.failure != "" && !d.lenient
 }
 
 // finish ends the body: what is pending is the last message. It returns the verdict on a response that ended

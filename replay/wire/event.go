@@ -41,7 +41,7 @@ func decodeEvent(payload []byte) event {
 	e.content = text(choice["text"]) != ""
 	for _, name := range []string{"delta", "message"} {
 		part, _ := object(choice[name])
-		e.content = e.content || text(part["content"]) != ""
+		e.message(part["content"])
 		e.reasoning = e.reasoning || text(part["reasoning_content"]) != "" || text(part["reasoning"]) != ""
 		for _, raw := range array(part["tool_calls"]) {
 			call, _ := object(raw)
@@ -50,6 +50,16 @@ func decodeEvent(payload []byte) event {
 		}
 	}
 	return e
+}
+
+// message reads the content of a message: a string, or a list of strings and of parts with a text or a thought.
+func (e *event) message(raw []byte) {
+	e.content = e.content || text(raw) != ""
+	for _, raw := range array(raw) {
+		part, _ := object(raw)
+		e.content = e.content || text(raw) != "" || text(part["text"]) != ""
+		e.reasoning = e.reasoning || isSet(part["thinking"])
+	}
 }
 
 // isSet reports whether an error member means an error: null, false, zero and empty values do not.

@@ -1,9 +1,16 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -12,7 +19,8 @@ type Category string
 
 // The categories. ContextOverflow takes precedence over the ones that have a text of the server in them.
 const (
-	HTTPStatus      Category = "http_status"          // status outside 200-299
+	HTTPStatus      Category = "http_status"          // status outside 200-299, but for those of Overload
+	Overload        Category = "overload"             // status 503 or 529: the server does not take the request now
 	Connection      Category = "connection"           // refused, reset, broken, or not HTTP
 	Timeout         Category = "timeout"              // the request took longer than Options.Timeout
 	StreamEvent     Category = "stream_error_event"   // an event named error
@@ -38,19 +46,58 @@ func (f *Failure) Error() string { return string(f.Category) + ": " + f.Message 
 func (f *Failure) Overflow() bool { return f.Category == ContextOverflow }
 
 // DefaultNeedles are the texts by which a context overflow is known, in any letter case.
-var DefaultNeedles = []string{"context length", "maximum context", "context_length_exceeded", "prompt is too long"}
+var DefaultNeedles = []string{
+	"context length", "maximum context", "context_length_exceeded", "prompt is too long",
+	"exceeds the available context size", "exceed_context_size_error", // llama.cpp
+	"exceed context limit", "exceeds the context window", // Anthropic, OpenAI
+}
 
 const (
 	maxMessage   = 4 << 10  // of Failure.Message
 	maxErrorText = 64 << 10 // of an error body: what is searched for needles
+	maxErrorBody = 1 << 20  // what is read of it
+
+	errorWait = 30 * time.Second // for the body of an error
 )
+
+// refused reads an answer with a status outside 200-299: its body, for a limited time.
+func (x *call) refused(cn *conn, h *head, b *body) *Failure {
+	x.limit(cn, x.errorWait)
+	text := append([]byte(strconv.Itoa(h.status)+" "+h.reason+": "), x.redirect(h)...)
+	read, err := 0, error(nil)
+	for read < maxErrorBody && err == nil {
+		var p []byte
+		p, err = b.next()
+		read += len(p)
+		if room := maxErrorText - len(text); room > 0 && h.encoding == "" {
+			text = append(text, p[:min(len(p), room)]...)
+		}
+	}
+	switch { // the status stands, whatever becomes of the body
+	case h.encoding != "" && read > 0:
+		text = fmt.Appendf(text, "compressed (Content-Encoding %s), which was not asked for", h.encoding)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		text = fmt.Appendf(bytes.TrimRight(text, ": \r\n"), ": the rest of the body did not come within %v", x.errorWait)
+	}
+	category := HTTPStatus
+	if h.status == 503 || h.status == 529 {
+		category = Overload
+	}
+	return x.judge(category, h.status, string(bytes.TrimRight(text, ": \r\n")))
+}
+
+// dynamoOverflow reports whether a stream failed before any content with an error of no more words than Dynamo has for a prompt that
+// does not fit. It answers so under status 200; other failures of its have words of their own.
+func dynamoOverflow(category Category, res *Result, text string) bool {
+	return category == StreamPayload && res.Chunks == 0 && strings.EqualFold(strings.TrimSpace(errorMessage(text)), "Internal server error")
+}
 
 // judge makes the failure out of its full text, once: overflow is decided here and nowhere else.
 func (c *Client) judge(category Category, code int, text string) *Failure {
 	switch category {
 	case Cancelled, Internal:
 	default:
-		if overflows(text, c.needles) {
+		if c.overflows(text) {
 			category = ContextOverflow
 		}
 	}
@@ -87,30 +134,21 @@ func (c *Client) setSecrets(o Options) {
 	c.secrets = strings.NewReplacer(flat...)
 }
 
-// overflows reports whether the text, or the error message inside it when a part of it is JSON, has a needle in it.
-// The needles are in lower case.
-func overflows(text string, needles []string) bool {
-	if len(needles) == 0 {
-		return false
-	}
-	if containsAny(text, needles) {
+// overflows reports whether the text, or the error message inside it when a part of it is JSON, has a needle in it or
+// matches a pattern.
+func (c *Client) overflows(text string) bool {
+	if c.tells(text) {
 		return true
 	}
 	// The message may be escaped in the raw text, so it is looked at decoded as well.
-	if i := strings.IndexByte(text, '{'); i >= 0 {
-		return containsAny(errorMessage(text[i:]), needles)
-	}
-	return false
+	i := strings.IndexByte(text, '{')
+	return i >= 0 && c.tells(errorMessage(text[i:]))
 }
 
-func containsAny(text string, needles []string) bool {
+func (c *Client) tells(text string) bool {
 	low := strings.ToLower(text)
-	for _, n := range needles {
-		if strings.Contains(low, n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.needles, func(n string) bool { return strings.Contains(low, n) }) ||
+		slices.ContainsFunc(c.overflow, func(p *regexp.Regexp) bool { return p.MatchString(text) })
 }
 
 // errorMessage is the text of the error field of a JSON object: a string, or an object with a message.

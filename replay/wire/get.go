@@ -16,9 +16,10 @@ func (c *Client) Get(ctx context.Context, path string) (status int, document []b
 	if c.timeout > 0 {
 		deadline = time.Now().Add(c.timeout)
 	}
+	x := &call{Client: c, ctx: ctx, deadline: deadline}
 	cn, err := c.dial(ctx, deadline)
 	if err != nil {
-		return 0, nil, c.broken(ctx, deadline, err)
+		return 0, nil, x.broken(err)
 	}
 	defer cn.Close()
 	cn.SetDeadline(deadline) //nolint:errcheck // the first read or write says so as well
@@ -26,11 +27,11 @@ func (c *Client) Get(ctx context.Context, path string) (status int, document []b
 		defer context.AfterFunc(ctx, cn.stop)()
 	}
 	if _, err := cn.Write(c.appendGet(nil, path)); err != nil {
-		return 0, nil, c.broken(ctx, deadline, err)
+		return 0, nil, x.broken(err)
 	}
 	h, err := readHead(&cn.in)
 	if err != nil {
-		return 0, nil, c.broken(ctx, deadline, cut(err))
+		return 0, nil, x.broken(cut(err))
 	}
 	for b := h.body(&cn.in); len(document) < maxDocument; {
 		p, err := b.next()
@@ -45,9 +46,7 @@ func (c *Client) Get(ctx context.Context, path string) (status int, document []b
 // appendGet appends the head of a request without a body.
 func (c *Client) appendGet(b []byte, path string) []byte {
 	b = append(b, "GET "...)
-	b = append(b, c.target.before(path)...)
-	b = append(b, path...)
-	b = append(b, c.target.query...)
+	b = c.target.appendPath(b, path)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, c.target.header...)
 	b = append(b, "\r\n"...)

@@ -1,17 +1,20 @@
 package wire
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
-const keepAlive = 300 * time.Second // a connection that was idle for longer is not used again
+// DefaultKeepAlive is how long an unused connection is kept. Servers close theirs without a word, many after 5 s.
+const DefaultKeepAlive = 4 * time.Second
 
 // pool keeps idle connections. The newest is taken first, so that as few as possible stay in use.
 type pool struct {
 	mu     sync.Mutex
 	idle   []*conn // by the time they were put back
 	max    int     // 0: no limit
+	keep   time.Duration
 	closed bool
 }
 
@@ -22,7 +25,7 @@ func (p *pool) get(now time.Duration) *conn {
 		if cn == nil {
 			return nil
 		}
-		if now-cn.idle < keepAlive && cn.alive() {
+		if now-cn.idle < p.keep && cn.alive() {
 			return cn
 		}
 		cn.Close()
@@ -42,10 +45,17 @@ func (p *pool) pop() *conn {
 	return cn
 }
 
+// put keeps a connection, and closes those that were unused for too long.
 func (p *pool) put(cn *conn, now time.Duration) {
 	cn.idle = now
 	p.mu.Lock()
-	keep := !p.closed && (p.max <= 0 || len(p.idle) < p.max)
+	old := 0
+	for old < len(p.idle) && now-p.idle[old].idle >= p.keep {
+		p.idle[old].Close()
+		old++
+	}
+	p.idle = slices.Delete(p.idle, 0, old)
+	keep := !p.closed && p.keep > 0 && (p.max <= 0 || len(p.idle) < p.max)
 	if keep {
 		p.idle = append(p.idle, cn)
 	}

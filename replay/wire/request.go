@@ -28,6 +28,9 @@ type Request struct {
 	Body   Body
 	Stream bool // a stream of events was asked for: how to read a 200 that names no content type
 
+	// PerChunkUsage says that usage was asked for in every message, so that the first one tells its tokens.
+	PerChunkUsage bool
+
 	// OnFirstToken, when set, is called once, from Do, at the first message with content (time since the epoch).
 	OnFirstToken func(at time.Duration)
 }
@@ -43,10 +46,8 @@ func (r *Request) Validate() error {
 	if len(r.Path) == 0 || r.Path[0] != '/' {
 		return fmt.Errorf("request path %q does not start with a slash", r.Path)
 	}
-	for i := range len(r.Path) {
-		if r.Path[i] <= ' ' || r.Path[i] >= 0x7f {
-			return fmt.Errorf("request path %q has byte %#x in it", r.Path, r.Path[i])
-		}
+	if i := badPathByte(r.Path); i >= 0 {
+		return fmt.Errorf("request path %q has byte %#x in it", r.Path, r.Path[i])
 	}
 	if i := badValueByte(r.Accept); i >= 0 {
 		return fmt.Errorf("accept value has byte %#x in it", r.Accept[i])
@@ -95,6 +96,16 @@ var isToken = func() (t [256]bool) {
 	}
 	return t
 }()
+
+// badPathByte is the position of the first byte that cannot be in a path, or -1.
+func badPathByte(p string) int {
+	for i := range len(p) {
+		if p[i] <= ' ' || p[i] >= 0x7f {
+			return i
+		}
+	}
+	return -1
+}
 
 // badValueByte is the position of the first control character other than a tab, or -1.
 func badValueByte(v string) int {

@@ -16,10 +16,23 @@ var errLongHead = fmt.Errorf("response head is longer than %d bytes", maxHead)
 type head struct {
 	status    int
 	reason    string // only of a status outside 200-299
+	location  string // only of a redirect
+	encoding  string // Content-Encoding, when the body is not as it was written
 	length    int64  // Content-Length, -1 without one
 	chunked   bool
 	keepAlive bool
 	media     media
+}
+
+// unreadable says why a 2xx answer can have no content, if so.
+func (h *head) unreadable() string {
+	switch {
+	case h.status == 204 || h.status == 205:
+		return fmt.Sprintf("status %d: an answer without a body", h.status)
+	case h.encoding != "":
+		return fmt.Sprintf("the answer is compressed (Content-Encoding %s), which was not asked for", h.encoding)
+	}
+	return ""
 }
 
 // media is the kind of body that the header announces.
@@ -33,6 +46,9 @@ const (
 
 // readHead reads heads until a final one: informational responses (1xx) say nothing.
 func readHead(r *reader) (head, error) {
+	if err := speaksHTTP1(r); err != nil {
+		return head{}, err
+	}
 	for left := maxHead; ; {
 		h, err := readOneHead(r, &left)
 		if err != nil || h.status >= 200 {
@@ -43,6 +59,32 @@ func readHead(r *reader) (head, error) {
 		}
 	}
 }
+
+// frameHead is the size of what begins every frame of HTTP/2.
+const frameHead = 9
+
+// speaksHTTP1 waits for the first bytes of an answer and names what else they are: a server of another protocol may never
+// end a line.
+func speaksHTTP1(r *reader) error {
+	for {
+		b := r.buffered()
+		switch {
+		case len(b) > 0 && (b[0] >= ' ' || b[0] == '\r' || b[0] == '\n'): // text
+			return nil
+		case len(b) >= 3 && b[0] == 0x15 && b[1] == 3: // an alert
+			return fmt.Errorf("the server speaks TLS: the URL should begin with https")
+		case len(b) >= frameHead && (b[3] == 4 || b[3] == 7) && string(b[5:frameHead]) == "\x00\x00\x00\x00": // SETTINGS, GOAWAY
+			return errHTTP2
+		case len(b) >= frameHead:
+			return fmt.Errorf("no HTTP/1.1 response: %q", b[:frameHead])
+		}
+		if err := r.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+var errHTTP2 = fmt.Errorf("the server speaks HTTP/2 alone: want one that speaks HTTP/1.1")
 
 func readOneHead(r *reader, left *int) (head, error) {
 	h := head{length: -1}
@@ -72,6 +114,9 @@ func readOneHead(r *reader, left *int) (head, error) {
 // statusLine reads "HTTP/1.1 200 OK".
 func (h *head) statusLine(line []byte) error {
 	minor, rest, ok := bytes.Cut(line, []byte(" "))
+	if bytes.HasPrefix(line, []byte("HTTP/2")) || bytes.HasPrefix(line, []byte("PRI * HTTP/2")) {
+		return errHTTP2
+	}
 	if !ok || len(minor) != len("HTTP/1.1") || !bytes.HasPrefix(minor, []byte("HTTP/1.")) || len(rest) < 3 {
 		return fmt.Errorf("no HTTP/1.1 response: %q", clip(string(line), 64))
 	}
@@ -109,10 +154,15 @@ func (h *head) field(line []byte) error {
 		}
 		h.length = n
 	case equalFold(name, "Transfer-Encoding"):
-		if !equalFold(value, "chunked") {
-			return fmt.Errorf("response has transfer encoding %q", clip(string(value), 64))
+		return h.transfer(value)
+	case equalFold(name, "Content-Encoding"):
+		if !equalFold(value, "identity") {
+			h.encoding = clip(string(value), 64)
 		}
-		h.chunked = true
+	case equalFold(name, "Location"):
+		if h.status >= 300 && h.status <= 399 {
+			h.location = string(value)
+		}
 	case equalFold(name, "Connection"):
 		for token := range bytes.SplitSeq(value, []byte(",")) {
 			switch token = trim(token); {
@@ -127,6 +177,20 @@ func (h *head) field(line []byte) error {
 		h.media = mediaOther
 		if equalFold(trim(kind), "text/event-stream") {
 			h.media = mediaEvents
+		}
+	}
+	return nil
+}
+
+// transfer takes the codings of a body. Identity is none.
+func (h *head) transfer(codings []byte) error {
+	for coding := range bytes.SplitSeq(codings, []byte(",")) {
+		switch coding = trim(coding); {
+		case equalFold(coding, "identity"):
+		case equalFold(coding, "chunked") && !h.chunked:
+			h.chunked = true
+		default:
+			return fmt.Errorf("response has transfer encoding %q: only chunked is read", clip(string(codings), 64))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,8 @@ type pieces struct {
 	list [][]byte
 }
 
-func (p *pieces) Write(b []byte) (int, error) { return len(b), nil }
+func (p *pieces) SetReadDeadline(time.Time) error { return nil }
+func (p *pieces) Write(b []byte) (int, error)     { return len(b), nil }
 func (p *pieces) Read(b []byte) (int, error) {
 	for len(p.list) > 0 && len(p.list[0]) == 0 {
 		p.list = p.list[1:]
@@ -41,10 +43,10 @@ func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 		p.list = append(p.list, []byte(s))
 	}
 	var reads time.Duration
-	cn := &conn{in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: sender{conn: p}}
+	cn := &conn{Conn: p, in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: sender{conn: p}}
 	res := newResult(0)
 	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}")}
-	f, _, clean := c.exchange(context.Background(), time.Time{}, cn, r, &res)
+	f, clean := (&call{Client: c, ctx: context.Background(), request: r, res: &res}).exchange(cn)
 	res.Err = f
 	return res, clean
 }
@@ -121,6 +123,8 @@ func TestTrailingMessage(t *testing.T) {
 
 func TestResponseVerdicts(t *testing.T) {
 	whole := `{"choices":[{"message":{"content":"whole"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+	dynamo := `{"error":{"message":"Internal server error","type":"internal_server_error","code":500}}`
+	llama := `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}`
 	overflow := `{"error":{"message":"Prompt\u0020is too long: 9 tokens"}}`
 	for _, c := range []struct {
 		name, response string
@@ -128,26 +132,48 @@ func TestResponseVerdicts(t *testing.T) {
 		want           Category
 		code           int
 		message        string
+		kept           bool // the connection can serve another request
 	}{
 		{name: "plain body", response: sized(jsonHead, whole)},
 		{name: "plain body, indented", response: sized(jsonHead, strings.ReplaceAll(whole, ",", ",\n  "))},
 		{name: "plain body until close", response: jsonHead + "\r\n" + whole},
-		{name: "plain body is no JSON", response: sized(jsonHead, "busy"), want: NoContent, code: 200, message: "the response had no content: busy"},
-		{name: "plain error", response: sized(jsonHead, `{"error":"out of memory"}`), want: StreamPayload, code: 200, message: `{"error":"out of memory"}`},
-		{name: "empty plain body", response: sized(jsonHead, ""), want: NoContent, code: 200, message: "the response had no content: "},
-		{name: "no body", response: "HTTP/1.1 204 No Content\r\n\r\n", want: StreamTruncated, code: 204, message: "the stream ended with neither a finish reason nor [DONE]"},
-		{name: "server error", response: sized("HTTP/1.1 500 Internal Server Error\r\n", "oops\n"), want: HTTPStatus, code: 500, message: "500 Internal Server Error: oops"},
-		{name: "redirect", response: "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", want: HTTPStatus, code: 302, message: "302 Found"},
-		{name: "not modified", response: "HTTP/1.1 304 Not Modified\r\n\r\n", want: HTTPStatus, code: 304, message: "304 Not Modified"},
-		{name: "error body cut", response: "HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nlater", want: HTTPStatus, code: 503, message: "503 Busy: later"},
-		{name: "overflow in status", response: sized("HTTP/1.1 400 Bad Request\r\n", overflow), want: ContextOverflow, code: 400, message: "400 Bad Request: " + overflow},
-		{name: "overflow in stream", response: sized(eventHead, event1("a")+"data: "+overflow+"\n\n"), want: ContextOverflow, code: 200, message: overflow},
-		{name: "error payload", response: sized(eventHead, event1("a")+"data: {\"error\":{\"message\":\"died\"}}\n\n"+doneEvent), want: StreamPayload, code: 200, message: `{"error":{"message":"died"}}`},
+		{name: "plain body is no JSON", response: sized(jsonHead, "busy"), want: NoContent, code: 200, message: "the response had no content: busy", kept: true},
+		{name: "plain error", response: sized(jsonHead, `{"error":"out of memory"}`), want: StreamPayload, code: 200, message: `{"error":"out of memory"}`, kept: true},
+		{name: "empty plain body", response: sized(jsonHead, ""), want: NoContent, code: 200, message: "the response had no content: ", kept: true},
+		{name: "no body", response: "HTTP/1.1 204 No Content\r\n\r\n", want: NoContent, code: 204, message: "status 204: an answer without a body", kept: true},
+		{name: "server error", response: sized("HTTP/1.1 500 Internal Server Error\r\n", "oops\n"), want: HTTPStatus, code: 500, message: "500 Internal Server Error: oops", kept: true},
+		{name: "redirect", response: "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", want: HTTPStatus, code: 302, message: "302 Found: redirected to /x, which is not followed: only 307 and 308 keep the method", kept: true},
+		{name: "redirect to another origin", response: "HTTP/1.1 307 Moved\r\nLocation: https://user:pw@host/x?token=t\r\nContent-Length: 3\r\n\r\nbye", want: HTTPStatus, code: 307, message: "307 Moved: redirected to https://host, which is not followed: name it in the URL: bye", kept: true},
+		{name: "redirect to nowhere", response: "HTTP/1.1 307 Moved\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n", want: HTTPStatus, code: 307, message: "307 Moved: redirected to what is no URL", kept: true},
+		{name: "compressed", response: sized(eventHead+"Content-Encoding: gzip\r\n", "\x1f\x8b\x08"), want: NoContent, code: 200, message: "the answer is compressed (Content-Encoding gzip), which was not asked for", kept: true},
+		{name: "compressed error", response: sized("HTTP/1.1 400 Bad Request\r\nContent-Encoding: br\r\n", "\x1f\x8b\x08"), want: HTTPStatus, code: 400, message: "400 Bad Request: compressed (Content-Encoding br), which was not asked for", kept: true},
+		{name: "not compressed", response: sized(eventHead+"Content-Encoding: identity\r\n", goodStream)},
+		{name: "identity, chunked", response: chunked(eventHead+"Transfer-Encoding: identity\r\n", goodStream, 50)},
+		{name: "identity and chunked", response: strings.Replace(chunked(eventHead, goodStream, 50), ": chunked", ": identity, chunked", 1)},
+		{name: "HTTP/2", response: "\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x80", want: Connection, message: "the server speaks HTTP/2 alone: want one that speaks HTTP/1.1"},
+		{name: "HTTP/2 says goodbye", response: "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00", want: Connection, message: "the server speaks HTTP/2 alone: want one that speaks HTTP/1.1"},
+		{name: "preface of HTTP/2", response: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", want: Connection, message: "the server speaks HTTP/2 alone: want one that speaks HTTP/1.1"},
+		{name: "HTTP/2 in words", response: "HTTP/2 200\r\n\r\n", want: Connection, message: "the server speaks HTTP/2 alone: want one that speaks HTTP/1.1"},
+		{name: "TLS", response: "\x15\x03\x01\x00\x02\x02\x46", want: Connection, message: "the server speaks TLS: the URL should begin with https"},
+		{name: "binary", response: "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a", want: Connection, message: `no HTTP/1.1 response: "\x00\x01\x02\x03\x04\x05\x06\a\b"`},
+		{name: "not modified", response: "HTTP/1.1 304 Not Modified\r\n\r\n", want: HTTPStatus, code: 304, message: "304 Not Modified", kept: true},
+		{name: "overload", response: sized("HTTP/1.1 529 Overloaded\r\n", "later"), want: Overload, code: 529, message: "529 Overloaded: later", kept: true},
+		{name: "overflow in an overload", response: sized("HTTP/1.1 503 Busy\r\n", overflow), want: ContextOverflow, code: 503, message: "503 Busy: " + overflow, kept: true},
+		{name: "error body cut", response: "HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nlater", want: Overload, code: 503, message: "503 Busy: later"},
+		{name: "overflow in status", response: sized("HTTP/1.1 400 Bad Request\r\n", overflow), want: ContextOverflow, code: 400, message: "400 Bad Request: " + overflow, kept: true},
+		{name: "overflow in stream", response: sized(eventHead, event1("a")+"data: "+overflow+"\n\n"), want: ContextOverflow, code: 200, message: overflow, kept: true},
+		{name: "overflow of Dynamo", response: sized(eventHead, "data: "+dynamo+"\n\n"+doneEvent), want: ContextOverflow, code: 200, message: dynamo, kept: true},
+		{name: "the same words after content", response: sized(eventHead, event1("a")+"data: "+dynamo+"\n\n"+doneEvent), want: StreamPayload, code: 200, message: dynamo, kept: true},
+		{name: "the same words in a status", response: sized("HTTP/1.1 500 Internal Server Error\r\n", dynamo), want: HTTPStatus, code: 500, message: "500 Internal Server Error: " + dynamo, kept: true},
+		{name: "overflow of llama.cpp", response: sized("HTTP/1.1 400 Bad Request\r\n", llama), want: ContextOverflow, code: 400, message: "400 Bad Request: " + llama, kept: true},
+		{name: "overflow by a pattern", response: sized("HTTP/1.1 400 Bad Request\r\n", "window of 42 is too small"), want: ContextOverflow, code: 400, message: "400 Bad Request: window of 42 is too small", kept: true},
+		{name: "overflow by a pattern, escaped", response: sized("HTTP/1.1 400 Bad Request\r\n", `{"error":"window\u0020of 42"}`), want: ContextOverflow, code: 400, message: `400 Bad Request: {"error":"window\u0020of 42"}`, kept: true},
+		{name: "error payload", response: sized(eventHead, event1("a")+"data: {\"error\":{\"message\":\"died\"}}\n\n"+doneEvent), want: StreamPayload, code: 200, message: `{"error":{"message":"died"}}`, kept: true},
 		{name: "error payload, lenient", response: sized(eventHead, event1("a")+"data: {\"error\":{\"message\":\"died\"}}\n\n"+doneEvent), lenient: true},
-		{name: "error payload alone, lenient", response: sized(eventHead, "data: {\"error\":1}\n\n"+doneEvent), lenient: true, want: StreamPayload, code: 200, message: `{"error":1}`},
-		{name: "error event", response: sized(eventHead, event1("a")+": gone\nevent: error\ndata: {}\n\n"), want: StreamEvent, code: 502, message: "gone\n{}"},
-		{name: "error event, lenient", response: sized(eventHead, event1("a")+"event: error\ndata: {}\n\n"+doneEvent), lenient: true, want: StreamEvent, code: 502, message: "{}"},
-		{name: "truncated", response: sized(eventHead, event1("a")+usageEvent), want: StreamTruncated, code: 200, message: "the stream ended with neither a finish reason nor [DONE]"},
+		{name: "error payload alone, lenient", response: sized(eventHead, "data: {\"error\":1}\n\n"+doneEvent), lenient: true, want: StreamPayload, code: 200, message: `{"error":1}`, kept: true},
+		{name: "error event", response: sized(eventHead, event1("a")+": gone\nevent: error\ndata: {}\n\n"), want: StreamEvent, code: 502, message: "gone\n{}", kept: true},
+		{name: "error event, lenient", response: sized(eventHead, event1("a")+"event: error\ndata: {}\n\n"+doneEvent), lenient: true, want: StreamEvent, code: 502, message: "{}", kept: true},
+		{name: "truncated", response: sized(eventHead, event1("a")+usageEvent), want: StreamTruncated, code: 200, message: "the stream ended with neither a finish reason nor [DONE]", kept: true},
 		{name: "truncated, lenient", response: sized(eventHead, event1("a")+usageEvent), lenient: true},
 		{name: "finish without done", response: sized(eventHead, event1("a")+finishEvent)},
 		{name: "done without finish", response: sized(eventHead, event1("a")+doneEvent)},
@@ -155,7 +181,7 @@ func TestResponseVerdicts(t *testing.T) {
 		{name: "cut after done", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + doneEvent},
 		{name: "cut after finish", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + finishEvent, want: Connection, code: 200, message: "unexpected EOF"},
 		{name: "cut in a chunk", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n" + event1("a"), want: Connection, code: 200, message: "unexpected EOF"},
-		{name: "no content", response: sized(eventHead, finishEvent+usageEvent+doneEvent), want: NoContent, code: 200, message: "the stream had no content"},
+		{name: "no content", response: sized(eventHead, finishEvent+usageEvent+doneEvent), want: NoContent, code: 200, message: "the stream had no content", kept: true},
 		{name: "hang-up", response: "", want: Connection, message: "unexpected EOF"},
 		{name: "cut head", response: "HTTP/1.1 200 OK\r\nConte", want: Connection, message: "unexpected EOF"},
 		{name: "other protocol", response: "SSH-2.0-x\r\n", want: Connection, message: `no HTTP/1.1 response: "SSH-2.0-x"`},
@@ -166,7 +192,8 @@ func TestResponseVerdicts(t *testing.T) {
 		{name: "bad length", response: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", want: Connection, message: `response has length "-1"`},
 		{name: "huge length", response: "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", want: Connection, message: `response has length "99999999999999999999"`},
 		{name: "empty length", response: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", want: Connection, message: "response has an empty length"},
-		{name: "unknown coding", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", want: Connection, message: `response has transfer encoding "gzip"`},
+		{name: "unknown coding", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", want: Connection, message: `response has transfer encoding "gzip": only chunked is read`},
+		{name: "chunked twice", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", want: Connection, message: `response has transfer encoding "chunked, chunked": only chunked is read`},
 		{name: "bad chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", want: Connection, code: 200, message: `response has a malformed chunk: "xyz"`},
 		{name: "huge chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", want: Connection, code: 200, message: `response has a malformed chunk: "fffffffffffffffff"`},
 		{name: "no chunk size", response: eventHead + "Transfer-Encoding: chunked\r\n\r\n\r\n", want: Connection, code: 200, message: `response has a malformed chunk: ""`},
@@ -179,13 +206,13 @@ func TestResponseVerdicts(t *testing.T) {
 		{name: "endless body", response: jsonHead + "\r\n" + strings.Repeat("x", 2*maxEvent), want: Connection, code: 200, message: errTooLong.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res, clean := exchange(t, Options{Lenient: c.lenient}, c.response)
+			res, clean := exchange(t, Options{Lenient: c.lenient, Overflow: []*regexp.Regexp{regexp.MustCompile("window of [0-9]+")}}, c.response)
 			if c.want == "" {
 				require.Nil(t, res.Err)
 				return
 			}
 			require.Equal(t, &Failure{Category: c.want, Message: c.message, Code: c.code}, res.Err)
-			require.False(t, clean)
+			require.Equal(t, c.kept, clean, "kept")
 			require.Equal(t, fmt.Sprintf("%s: %s", c.want, c.message), res.Err.Error())
 		})
 	}

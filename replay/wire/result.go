@@ -20,13 +20,15 @@ type Result struct {
 	Status      int    // HTTP status, 0 when no answer came
 	Chunks      int    // messages with content, reasoning or a tool call
 	Usage       Usage  // of the last usage object that was not empty
-	FirstTokens int64  // completion tokens of the usage object in the first content message; -1 when it had none
+	FirstTokens int64  // completion tokens of the usage object in the first content message; -1 when it had none, or was not asked for
 	Finish      string // finish reason of choice 0
 
 	BytesSent     int64 // handed to connections, headers included, a resend counted again
 	BytesReceived int64 // read from connections, headers and framing included
 	Reused        bool  // the connection had served a request before
-	Resent        bool  // a kept connection broke before it had taken the whole request, which went out again on a fresh one
+	Resent        bool  // a kept connection broke before any byte of an answer came, and the request went out again on a new one
+	Redirected    bool  // the answer came from where a redirect had pointed to
+	Whole         bool  // the answer was one body, not a stream of events
 
 	Err *Failure // nil when the request ended well
 }

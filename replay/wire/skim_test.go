@@ -76,7 +76,12 @@ func TestDecodeEventOdd(t *testing.T) {
 		`{"error":{}}`:              {json: true},
 		`{"error":false}`:           {json: true},
 		`{"usage":{}}`:              {json: true},
-		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`: {json: true, finish: "odd"},
+		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`:                                   {json: true, finish: "odd", content: true},
+		`{"choices":[{"delta":{"content":[{"type":"text","text":"x"}]}}]}`:                                  {json: true, content: true},
+		`{"choices":[{"message":{"content":[{"type":"text","text":""},{"type":"text","text":"x"}]}}]}`:      {json: true, content: true},
+		`{"choices":[{"delta":{"content":[{"type":"text","text":""},{"type":"image_url"},"",7,null]}}]}`:    {json: true},
+		`{"choices":[{"delta":{"content":[]}}]}`:                                                            {json: true},
+		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}]}`: {json: true, reasoning: true},
 	} {
 		require.Equal(t, want, decodeEvent([]byte(payload)), payload)
 	}

@@ -19,9 +19,13 @@ type target struct {
 	host   string // name or address, without brackets
 	port   uint16
 	header string // value of the Host header
-	prefix string // what stands before the path of a request
+	root   string // what stands before the path of a request
+	api    string // what stands before it in place of /v1
 	query  string // with its question mark
 }
+
+// endpoints are what people copy into a URL behind the root of the API.
+var endpoints = [...]string{"/chat/completions", "/completions"}
 
 // parseTarget reads the URL of a server: scheme, host and port, a path that goes before every request's, a query
 // that goes behind it. Errors do not repeat the URL: it may have a secret in it.
@@ -60,20 +64,37 @@ func parseTarget(raw string) (target, error) {
 		}
 		t.port = uint16(n)
 	}
-	t.prefix = strings.TrimRight(u.EscapedPath(), "/")
+	t.setPath(strings.TrimRight(u.EscapedPath(), "/"))
 	if u.RawQuery != "" {
 		t.query = "?" + u.RawQuery
 	}
 	return t, nil
 }
 
-// before is the prefix to put before a request's path. A target that ends in /v1 is taken for the root of the API,
-// so that both forms of URL that people write mean the same.
-func (t *target) before(path string) string {
-	if strings.HasPrefix(path, "/v1/") {
-		return strings.TrimSuffix(t.prefix, "/v1")
+// setPath takes the path of a URL. One that ends in an endpoint, or in /v1, is that of the API; any other one has /v1
+// below it: so all forms of URL that people write mean the same.
+func (t *target) setPath(path string) {
+	t.root, t.api = path, path+"/v1"
+	for _, e := range endpoints {
+		if api, ok := strings.CutSuffix(path, e); ok {
+			t.root, t.api = api, api
+			return
+		}
 	}
-	return t.prefix
+	if strings.HasSuffix(path, "/v1") {
+		t.api = path
+	}
+}
+
+// appendPath appends the path of a request and the query.
+func (t *target) appendPath(b []byte, path string) []byte {
+	if rest, ok := strings.CutPrefix(path, "/v1/"); ok {
+		b = append(append(b, t.api...), '/')
+		b = append(b, rest...)
+	} else {
+		b = append(append(b, t.root...), path...)
+	}
+	return append(b, t.query...)
 }
 
 // resolver keeps the addresses of a host, so that a thousand lanes that start at once ask the name server once.

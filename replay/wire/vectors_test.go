@@ -166,6 +166,7 @@ func TestVectorsRequest(t *testing.T) {
 		Transport   string
 		CancelledAt int64 `json:"cancelled_at"`
 		Strict      bool  `json:"strict_streams"`
+		PerChunk    bool  `json:"per_chunk_usage"`
 	}
 	type want struct {
 		Kinds []string
@@ -184,7 +185,7 @@ func TestVectorsRequest(t *testing.T) {
 		require.NoError(t, err)
 		res := newResult(time.Duration(in.Start))
 		var d decoder
-		d.reset(response{res: &res, events: true, lenient: !in.Strict})
+		d.reset(response{res: &res, events: true, lenient: !in.Strict, perChunk: in.PerChunk})
 		kinds := []string{}
 		for _, e := range in.Events {
 			kinds = append(kinds, e.kind())
@@ -214,7 +215,7 @@ func TestVectorsRequest(t *testing.T) {
 			case float64:
 				require.EqualValues(t, w, got, name)
 			case nil:
-				if name != "first_chunk_tokens" { // whether it was asked for is the caller's to know
+				if name != "first_chunk_tokens" || !in.PerChunk { // the report leaves out what is of no use
 					require.Equal(t, Never, got, name)
 				}
 			}

@@ -32,6 +32,8 @@ func (s *inProcess) lost(order conductor.Send) outcome { return outcome{send: or
 func (s *inProcess) book(*outcome) error               { return nil }
 func (s *inProcess) happened(conductor.Event)          {}
 
+func (s *inProcess) waits(int, time.Duration) {}
+
 // spaced hands out, to one lane after another, a session of turns so far apart; the lanes begin one after the other.
 type spaced struct {
 	tree  *conductor.Tree
@@ -102,7 +104,7 @@ func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		cpu += time.Duration(s.Client.CPU * 1e9)
+		cpu += time.Duration(float64(s.Client.CPU) * 1e9)
 		all = append(all, latenessOf(b, o.Out)...)
 	}
 	reportLateness(b, all, float64(b.N)*o.Duration.Seconds())

@@ -214,6 +214,13 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	require.Equal(t, p.Requests, again.Requests)
 	require.Equal(t, p.Buckets, again.Buckets)
 
+	_, missing, err := Rebuild(o.Out)
+	require.NoError(t, err)
+	require.Empty(t, missing)
+	rebuilt, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	require.Equal(t, string(written), string(rebuilt), "made again from the records")
+
 	require.Len(t, p.records, p.Requests)
 	b, failed := p.Buckets, 0
 	for _, n := range p.Errors {
@@ -221,7 +228,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	}
 	require.Equal(t, p.Requests, b.Profiling+b.Cooldown+b.CancelledAtEnd+b.ContextOverflow)
 	require.Equal(t, p.Requests, p.Completed+failed+b.CancelledAtEnd+b.ContextOverflow)
-	require.Equal(t, p.WedgedTrees, p.Branches.TreesWedged)
+	require.EqualValues(t, p.WedgedTrees, p.Branches.TreesWedged)
 	c := p.Branches
 	require.Equal(t, c.ChildrenResumed+c.ChildrenSpawned, c.ChildrenCompleted+c.ChildrenErrored+c.ChildrenTruncated)
 	require.Equal(t, c.ParentsSuspended, c.ParentsResumed+c.JoinsSuppressed)

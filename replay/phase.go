@@ -44,6 +44,8 @@ type stage interface {
 	lost(conductor.Send) outcome // of a request of which nothing was heard after that
 	book(*outcome) error         // takes what is over into the results
 	happened(conductor.Event)    // is told of all that the conductor does
+
+	waits(running int, most time.Duration) // is told what an interrupt waits for
 }
 
 // event is something that comes in.
@@ -187,6 +189,9 @@ func (p *phase) take(e event, now time.Duration) {
 	switch {
 	case e.interrupt:
 		p.interrupt(now)
+		if len(p.flying) > 0 {
+			p.stage.waits(len(p.flying), max(0, p.end.cancelAt-now))
+		}
 	case e.token:
 		p.expire(now)
 		p.conductor.FirstToken(e.id, now)

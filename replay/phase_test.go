@@ -32,6 +32,13 @@ type stageOf struct {
 	told     []conductor.Event
 	unlike   error // of booking
 	cancelAt time.Duration
+	waitsFor []waited
+}
+
+// waited is what an interrupt waits for.
+type waited struct {
+	running int
+	most    time.Duration
 }
 
 type coming struct {
@@ -91,6 +98,10 @@ func (s *stageOf) lost(order conductor.Send) outcome {
 func (s *stageOf) book(o *outcome) error {
 	s.booked = append(s.booked, *o)
 	return s.unlike
+}
+
+func (s *stageOf) waits(running int, most time.Duration) {
+	s.waitsFor = append(s.waitsFor, waited{running, most})
 }
 
 func (s *stageOf) happened(e conductor.Event) { s.told = append(s.told, e) }
@@ -176,6 +187,16 @@ func TestInterruptDrains(t *testing.T) {
 			require.NoError(t, p.play())
 			require.InDelta(t, c.ends, s.at.Seconds(), 1e-6)
 			require.Equal(t, map[measure.Bucket]int{c.want: 2}, s.buckets())
+			most := 30 * time.Second // what it waits for is said at once
+			switch name {
+			case "the phase's grace is shorter":
+				most = 3 * time.Second
+			case "no grace":
+				most = 1
+			case "the grace is nearly over":
+				most = time.Second
+			}
+			require.Equal(t, []waited{{2, most}}, s.waitsFor)
 		})
 	}
 }

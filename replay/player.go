@@ -1,20 +1,15 @@
 package replay
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
@@ -54,13 +49,18 @@ type Options struct {
 	Timeout time.Duration // of a request; 0: six hours
 	Header  []wire.Field
 	APIKey  string
-	Out     string // directory for the results; "": none are written
+
+	Out       string      // directory for the results; "": none are written
+	OutNew    bool        // Out is not there: with a number behind it, if need be
+	Overwrite bool        // results that Out has, else they are an error that wraps ErrResults
+	About     measure.Run // version, commit, options, and of the dataset what the cache does not know: for the results
 
 	Preflight bool // look at the server once, before the first lane
 
-	// Both may be nil. They are called one at a time, and may take their time: a run does not wait for them, but two
+	// All may be nil. They are called one at a time, and may take their time: a run does not wait for them, but two
 	// seconds at its end.
 	Warn     func(string)   // told of what is odd but no error
+	Notice   func(string)   // told what an interrupt waits for
 	Progress func(Progress) // told about every second how far the run has come
 	NewID    func() string  // ids of requests and sessions, called from several goroutines; nil: random UUIDs
 }
@@ -93,13 +93,6 @@ type Progress struct {
 	Drained   int // trees that are over
 }
 
-// RecordsFile and SummaryFile are the names of the results in Options.Out.
-const (
-	RecordsFile = "records.jsonl"
-	LanesFile   = "lanes.jsonl"
-	SummaryFile = "summary.json"
-)
-
 // maxInterruptGrace is the longest grace after an interrupt, cancelDrain the longest wait for the returns of requests that
 // were cancelled; progressEvery is how often Progress is called.
 const (
@@ -124,18 +117,19 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 		return nil, err
 	}
 	if refused != nil {
-		s := p.summary(measure.RunInfo{})
+		s := p.summary(measure.Facts{})
 		return s, errors.Join(refused, p.write(s))
 	}
 	s, err := p.run(ctx)
+	p.tellRest(s)
 	return s, errors.Join(err, p.write(s))
 }
 
 // player is one run: what is played, the transport, and what is recorded.
 type player struct {
 	Options
-	preflight *measure.Preflight // nil: there was none
-	traces    []int              // that are played
+	info      measure.RunInfo // what no record knows
+	traces    []int           // that are played
 	sampler   *sampler
 	client    *wire.Client
 	model     []byte // as JSON
@@ -149,7 +143,6 @@ type player struct {
 	lanes     []measure.LaneReport
 	wedges    []measure.WedgeReport
 	launched  map[int]*measure.Record // by request in flight, as it was launched
-	trees     int                     // that sent a request
 	teller    *teller
 	phase     *phase
 }
@@ -161,13 +154,18 @@ func newPlayer(o Options) *player {
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
-	return &player{
+	p := &player{
 		Options: o, model: quote(o.Model), events: make(chan event, 1024), over: make(chan struct{}),
 		aggregate: measure.NewAggregate(), launched: map[int]*measure.Record{}, teller: newTeller(o),
 	}
+	p.info = p.about()
+	return p
 }
 
 // ready chooses what is played, looks at the server, and deals the first traces.
@@ -187,20 +185,16 @@ func (p *player) look(ctx context.Context) error {
 		return nil
 	}
 	found, err := lookAt(ctx, p.Options)
-	p.preflight = &found
+	p.info.Preflight = &found
 	return err
 }
 
 // open opens the results and the transport. The clock starts last.
 func (p *player) open() (err error) {
 	o := p.Options
-	if o.Out != "" {
-		if err := os.MkdirAll(o.Out, 0o777); err != nil {
-			return fmt.Errorf("results: %w", err)
-		}
-		if p.records, err = measure.Create(filepath.Join(o.Out, RecordsFile)); err != nil {
-			return fmt.Errorf("results: %w", err)
-		}
+	p.info.Start = utc()
+	if err := p.openResults(); err != nil {
+		return err
 	}
 	p.epoch = time.Now()
 	p.client, err = wire.New(o.URL, wire.Options{Epoch: p.epoch, Timeout: o.Timeout, Header: o.Header, APIKey: o.APIKey})
@@ -325,20 +319,11 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	p.phase = newPhase(o, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
 	p.sampler.place()
 	err := p.phase.play()
-	return p.summary(measure.RunInfo{
-		PhaseDuration: p.phase.clock.now(), Process: measure.ReadProcess().Since(before),
-		Trees: p.trees, Branches: branchCounts(p.phase.conductor.Counts()), Wedged: p.wedges,
+	used := measure.ReadProcess().Since(before)
+	return p.summary(measure.Facts{
+		PhaseDuration: p.phase.clock.now().Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
+		Branches: branchCounts(p.phase.conductor.Counts()), Wedged: p.wedges,
 	}), errors.Join(err, p.sampler.err)
-}
-
-// summary is what the run reports.
-func (p *player) summary(info measure.RunInfo) *measure.Summary {
-	info.Lanes, info.Out, info.Preflight = p.Concurrency, p.Out, p.preflight
-	if p.records != nil {
-		info.Records = RecordsFile
-	}
-	s := p.aggregate.Summary(info)
-	return &s
 }
 
 // branchCounts are the counters of the conductor that a summary has.
@@ -432,8 +417,17 @@ func (p *player) close() {
 	p.teller.end()
 }
 
-// write writes the summary and the reports of the lanes.
-func (p *player) write(s *measure.Summary) error {
+// waits says what an interrupt waits for.
+func (p *player) waits(running int, most time.Duration) {
+	n := "1 running request"
+	if running != 1 {
+		n = fmt.Sprintf("%d running requests", running)
+	}
+	p.teller.notice(fmt.Sprintf("interrupted: waiting for %s, %v at most; a second interrupt leaves at once", n, most.Round(10*time.Millisecond)))
+}
+
+// tellRest warns of lanes that sent nothing and of wedged trees that were not named.
+func (p *player) tellRest(s *measure.Summary) {
 	dark := 0
 	for _, l := range p.lanes {
 		if l.Trace != "" && l.Requests == 0 {
@@ -445,31 +439,9 @@ func (p *player) write(s *measure.Summary) error {
 	if dark > maxDark {
 		p.teller.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", dark-maxDark, LanesFile))
 	}
-	if more := s.WedgedTrees - len(p.wedges); more > 0 {
+	if more := int(s.WedgedTrees) - len(p.wedges); more > 0 {
 		p.teller.warn(fmt.Sprintf("and %d more trees are wedged", more))
 	}
-	if p.Out == "" {
-		return nil
-	}
-	var errs []error
-	if err := p.closeRecords(); err != nil {
-		errs = append(errs, fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err))
-	}
-	var lines bytes.Buffer
-	for _, l := range p.lanes {
-		line, err := json.Marshal(l)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		lines.Write(append(line, '\n'))
-	}
-	data, err := json.Marshal(s)
-	if err == nil {
-		err = errors.Join(
-			durable.WriteFile(filepath.Join(p.Out, LanesFile), lines.Bytes()),
-			durable.WriteFile(filepath.Join(p.Out, SummaryFile), append(data, '\n')))
-	}
-	return errors.Join(append(errs, err)...)
 }
 
 // maxDark is how many lanes that sent nothing are named.

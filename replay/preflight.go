@@ -42,7 +42,7 @@ type preflight struct {
 
 // lookAt returns what a look at the server of a run tells. The error is a *PreflightError, or that of the context.
 func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
-	p := &preflight{Options: o, server: plainURL(o.URL)}
+	p := &preflight{Options: o, server: PlainURL(o.URL)}
 	var err error
 	p.client, err = wire.New(o.URL, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
@@ -300,8 +300,8 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// plainURL is a URL without user, query and fragment: with nothing in it that may be a secret.
-func plainURL(raw string) string {
+// PlainURL is a URL without user, query and fragment: with nothing in it that may be a secret.
+func PlainURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return "the server"

@@ -28,7 +28,6 @@ type opened struct {
 	ordinal  int // of the tree in the run
 	pass     int // how often the trace was begun before
 	marker   marker
-	sent     bool     // a request
 	sessions []string // correlation ids, by session; empty until its first turn
 }
 

@@ -21,10 +21,6 @@ func (p *player) correlation(t *opened, session int) string {
 // launch puts one turn on the wire, in a goroutine of its own.
 func (p *player) launch(s conductor.Send) {
 	t := p.sampler.trees[s.Tree]
-	if !t.sent {
-		t.sent = true
-		p.trees++
-	}
 	r := p.record(s, t)
 	p.launched[s.ID] = &r
 	go func(r measure.Record) {

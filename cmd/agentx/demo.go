@@ -73,5 +73,8 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 		return err
 	}
 	defer p.Cache.Close()
+	if p.About, err = aboutRun(cmd, &p, nil); err != nil {
+		return err
+	}
 	return runReplay(cmd, p, false)
 }

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -80,23 +81,39 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// interruptible returns a context that the first INT or TERM cancels; the second leaves at once.
+// interruptible returns a context that the first INT, TERM or HUP cancels; the second leaves at once. A program that was
+// started to go on without its terminal does not hear HUP.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		if _, ok := <-signals; ok {
-			cancel()
-			if _, ok := <-signals; ok {
-				os.Exit(exitInterrupted)
-			}
-		}
-	}()
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	go hear(signals, time.Now, cancel, func() { os.Exit(exitInterrupted) })
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
 		cancel()
+	}
+}
+
+// sameSignal is how long after the first signal another counts as the same: timeout(1) sends its signal to its child and
+// then to the whole group of processes, and a terminal that goes away may send two.
+const sameSignal = 500 * time.Millisecond
+
+// hear calls cancel at the first signal and leave at the next that is not the same, until there are no more.
+func hear(signals <-chan os.Signal, now func() time.Time, cancel, leave func()) {
+	if _, ok := <-signals; !ok {
+		return
+	}
+	first := now()
+	cancel()
+	for range signals {
+		if now().Sub(first) >= sameSignal {
+			leave()
+			return
+		}
 	}
 }
 
@@ -164,7 +181,7 @@ The three commonest commands:
 	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
-	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newReport(), newMock(), newDemo(), newVersion())
 	return root
 }
 
@@ -178,6 +195,7 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil && f.Name != "version" {
 			if setErr := flags.Set(f.Name, v); setErr != nil {
 				err = usageError{fmt.Errorf("%s=%s: %w", name, v, wanted(setErr))}
+				return
 			}
 			_ = flags.SetAnnotation(f.Name, inEnvironment, nil) // the flag exists
 		}

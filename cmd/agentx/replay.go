@@ -33,6 +33,7 @@ type replayFlags struct {
 	duration, grace, maxGap, timeout            time.Duration
 	speed, maxErrorRate                         float64
 	asap, once, prefault, noPreflight           bool
+	overwrite                                   bool
 	header                                      []string
 }
 
@@ -60,7 +61,8 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
 	flags.BoolVar(&f.noPreflight, "no-preflight", false, "begin without a look at the server: the list of its models, and one request for one token")
-	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME)")
+	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number where that is taken)")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "remove the results that --out has already")
 }
 
 // maxLanes is more than one machine has ports to one server for.
@@ -72,7 +74,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
 		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
-		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Preflight: !f.noPreflight,
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
 		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
 		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
 		BackOff: replay.BackOff{First: time.Second, Most: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
@@ -134,9 +136,23 @@ func (f *replayFlags) options() (replay.Options, error) {
 		}
 	}
 	if o.Out == "" {
-		o.Out = filepath.Join("agentx-results", time.Now().Format("20060102-150405"))
+		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
+	} else if err := replay.CheckOut(o.Out); err != nil && !o.Overwrite {
+		return o, adviseReplay(err)
 	}
 	return o, nil
+}
+
+// adviseReplay adds what to try to an error of a replay.
+func adviseReplay(err error) error {
+	var refused *replay.PreflightError
+	switch {
+	case errors.As(err, &refused):
+		return tryError{err, refused.Try}
+	case errors.Is(err, replay.ErrResults):
+		return tryError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+	}
+	return err
 }
 
 func newReplay() *cobra.Command {
@@ -161,7 +177,8 @@ interrupt ends the sending and writes the results; the second leaves at once.
 			if err != nil {
 				return err
 			}
-			if c.set, err = settle(&o, c.set); err != nil {
+			set := c.set
+			if c.set, err = settle(&o, set); err != nil {
 				return err
 			}
 			o.Seed = c.seed
@@ -173,6 +190,9 @@ interrupt ends the sending and writes the results; the second leaves at once.
 				if err := prefault(cmd, o.Cache); err != nil {
 					return err
 				}
+			}
+			if o.About, err = aboutRun(cmd, &o, set); err != nil {
+				return err
 			}
 			return runReplay(cmd, o, asJSON)
 		},
@@ -234,23 +254,20 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
 	o.Progress = p.replayed(o)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
+	o.Notice = func(about string) { p.println("agentx: " + about) }
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()
 	if s != nil { // measured, even where something went wrong
 		err = errors.Join(err, printReplayed(cmd, s, asJSON))
 	}
-	var refused *replay.PreflightError
-	if errors.As(err, &refused) {
-		return tryError{err, refused.Try}
-	}
 	if err != nil {
-		return err
+		return adviseReplay(err)
 	}
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}
 	if s.WedgedTrees > 0 {
-		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", s.WedgedTrees)}
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", int(s.WedgedTrees))}
 	}
 	if s.Completed == 0 {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, commonest(s))
@@ -276,7 +293,7 @@ func commonest(s *measure.Summary) string {
 
 func printReplayed(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 	if asJSON {
-		return printJSON(cmd.OutOrStdout(), s)
+		return s.WriteJSON(cmd.OutOrStdout())
 	}
 	return s.WriteTable(cmd.OutOrStdout())
 }

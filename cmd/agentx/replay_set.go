@@ -12,27 +12,28 @@ import (
 	"github.com/agentx/agentx/replay"
 )
 
-// settings are the options of a replay that --set takes, by their names in the specification of the replay, section 0.3.
+// settings are the options of a replay that --set takes, by name: what they say, and where their value is. Of one that
+// stands for a flag or for another setting the text is that name.
 var settings = map[string]struct {
 	says string
-	set  func(o *replay.Options, value string) error
+	at   func(o *replay.Options) any
 }{
-	"LaneStartCap":           {"longest time to the first request of a lane", func(o *replay.Options, v string) error { return setCap(&o.Limits.LaneStart, v) }},
-	"TreeIdleCap":            {"longest time in which a tree has nothing on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"TraceIdleCap":           {"acts as TreeIdleCap", func(o *replay.Options, v string) error { return setCap(&o.Limits.TreeIdle, v) }},
-	"SystemIdleCap":          {"longest time in which nothing is on the wire", func(o *replay.Options, v string) error { return setCap(&o.Limits.SystemIdle, v) }},
-	"PrefillLimit":           {"requests without a first token", func(o *replay.Options, v string) error { return setLimit(&o.Limits.Prefill, v) }},
-	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Min, v) }},
-	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options, v string) error { return setRatio(&o.Start.Max, v) }},
-	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options, v string) error { return setSwitch(&o.Start.Burst, v) }},
-	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options, v string) error { return setOrder(&o.Order, v) }},
-	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options, v string) error { return setSwitch(&o.AllowWrap, v) }},
-	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options, v string) error { return setSwitch(&o.StopOnWedge, v) }},
-	"GapCap":                 {"--max-gap", func(o *replay.Options, v string) error { return setCap(&o.Pace.MaxGap, v) }},
-	"IgnoreDelays":           {"--asap", func(o *replay.Options, v string) error { return setSwitch(&o.Pace.ASAP, v) }},
-	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options, v string) error { return setBackOff(&o.BackOff, v) }},
-	"FailedRequestThreshold": {"--max-error-rate", func(o *replay.Options, v string) error { return setRatio(&o.MaxErrorRate, v) }},
-	"RequestTimeout":         {"--timeout", func(o *replay.Options, v string) error { return setCap(&o.Timeout, v) }},
+	"LaneStartCap":           {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
+	"TreeIdleCap":            {"longest time in which a tree has nothing on the wire", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
+	"TraceIdleCap":           {"TreeIdleCap", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
+	"SystemIdleCap":          {"longest time in which nothing is on the wire", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
+	"PrefillLimit":           {"requests without a first token", func(o *replay.Options) any { return &o.Limits.Prefill }},
+	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Min }},
+	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Max }},
+	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
+	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options) any { return &o.Order }},
+	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
+	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options) any { return &o.StopOnWedge }},
+	"GapCap":                 {"--max-gap", func(o *replay.Options) any { return &o.Pace.MaxGap }},
+	"IgnoreDelays":           {"--asap", func(o *replay.Options) any { return &o.Pace.ASAP }},
+	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options) any { return &o.BackOff }},
+	"FailedRequestThreshold": {"--max-error-rate", func(o *replay.Options) any { return &o.MaxErrorRate }},
+	"RequestTimeout":         {"--timeout", func(o *replay.Options) any { return &o.Timeout }},
 }
 
 // settle applies those of the --set values that name an option of a replay, and returns the others, which are rules of
@@ -45,7 +46,7 @@ func settle(o *replay.Options, list []string) (others []string, err error) {
 		case !ok:
 			return nil, usageError{fmt.Errorf("--set %s: want NAME=VALUE", s)}
 		case known:
-			if err := setting.set(o, value); err != nil {
+			if err := set(setting.at(o), value); err != nil {
 				return nil, usageError{fmt.Errorf("--set %s=%s: %w", name, value, err)}
 			}
 		case name == "backend" || slices.Contains(weka.Options(), name):
@@ -68,6 +69,25 @@ func settingsHelp() string {
 		fmt.Fprintf(&b, "\n  %-22s %s", name, settings[name].says)
 	}
 	return b.String()
+}
+
+// set sets an option from its text.
+func set(at any, value string) error {
+	switch at := at.(type) {
+	case *time.Duration:
+		return setCap(at, value)
+	case *int:
+		return setLimit(at, value)
+	case *float64:
+		return setRatio(at, value)
+	case *bool:
+		return setSwitch(at, value)
+	case *replay.Order:
+		return setOrder(at, value)
+	case *replay.BackOff:
+		return setBackOff(at, value)
+	}
+	panic(fmt.Sprintf("no option is a %T", at))
 }
 
 func setCap(d *time.Duration, value string) error {
@@ -114,8 +134,9 @@ func setSwitch(b *bool, value string) (err error) {
 	return nil
 }
 
+var orders = map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
+
 func setOrder(o *replay.Order, value string) error {
-	orders := map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
 	var ok bool
 	if *o, ok = orders[value]; !ok {
 		return fmt.Errorf("want sequential, shuffle or random")

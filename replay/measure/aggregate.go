@@ -17,6 +17,7 @@ type Aggregate struct {
 	backOff   BackOff
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // lane -> its first request
+	trees     ordinals        // that sent a request
 
 	bytesSent, bytesReceived int64
 
@@ -31,6 +32,22 @@ type samples struct {
 	first, last float64 // earliest start and latest content
 
 	prompt, output, cached, recorded tokenSum
+}
+
+// ordinals is a set of small numbers, and how many they are.
+type ordinals struct {
+	bits []uint64
+	n    int
+}
+
+func (o *ordinals) add(k int) {
+	for k/64 >= len(o.bits) {
+		o.bits = append(o.bits, 0)
+	}
+	if bit := uint64(1) << (k % 64); o.bits[k/64]&bit == 0 {
+		o.bits[k/64] |= bit
+		o.n++
+	}
 }
 
 // tokenSum adds up counts that may be unknown.
@@ -64,6 +81,7 @@ func newSamples() samples { return samples{first: math.Inf(1), last: math.Inf(-1
 // Add takes one record of the profiling phase. It keeps nothing of it.
 func (a *Aggregate) Add(r *Record) {
 	a.requests++
+	a.trees.add(r.Tree)
 	a.buckets[r.Bucket]++
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
@@ -143,18 +161,28 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		},
 		Samples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent,
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
-		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes),
-		Trees: info.Trees, WedgedTrees: info.Branches.TreesWedged, Branches: info.Branches, Wedged: info.Wedged, PhaseDuration: info.PhaseDuration.Seconds(),
-		Valid: info.Valid, Reasons: slices.Clone(info.Reasons), Out: info.Out, Records: info.Records, Preflight: info.Preflight,
+		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
+		WedgedTrees: Missing, PhaseDuration: Missing,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,
 	}
+	s.Client = Client{
+		CPU: Missing, PeakRSS: Missing, BytesSent: a.bytesSent, BytesReceived: a.bytesReceived, Bound: bound(s.Lateness, s.TTFT),
+	}
+	if f := info.Facts; f != nil {
+		s.addFacts(f)
+	}
+	return s
+}
+
+// addFacts adds what is known at the end of a run.
+func (s *Summary) addFacts(f *Facts) {
+	branches := f.Branches
+	s.PhaseDuration, s.Branches, s.Wedged, s.WedgedTrees = Number(f.PhaseDuration), &branches, f.Wedged, Number(branches.TreesWedged)
+	s.Client.CPU, s.Client.PeakRSS = Number(f.CPU), Number(f.PeakRSS)
+	s.Valid, s.Reasons = f.Valid, slices.Clone(f.Reasons)
 	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {
 		s.Reasons = append(s.Reasons, wedgedTree)
 	}
-	s.Client = Client{
-		CPU: info.Process.CPU.Seconds(), PeakRSS: info.Process.PeakRSS,
-		BytesSent: a.bytesSent, BytesReceived: a.bytesReceived, Bound: bound(s.Lateness, s.TTFT),
-	}
-	return s
 }
 
 func (a *Aggregate) laneSummary(n int) Lanes {

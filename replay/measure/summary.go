@@ -1,9 +1,12 @@
 package measure
 
-import "time"
+import (
+	"encoding/json"
+	"io"
+)
 
 // Summary is what a run reports of its profiling phase: the object of summary.json and of replay --json. Durations
-// are in seconds, sizes in bytes. A figure that cannot be had is null. The headline numbers, those of the embedded
+// are in seconds, sizes in bytes. A figure that cannot be had is null, as what only a run knows that came to its end. The headline numbers, those of the embedded
 // Metrics, are over the requests of the profiling bucket that ended well.
 type Summary struct {
 	Requests  int            `json:"requests"`  // all sent: the sum of the buckets
@@ -24,13 +27,21 @@ type Summary struct {
 
 	Concurrency   int           `json:"concurrency"`
 	Trees         int           `json:"trees"` // trees that sent a request
-	WedgedTrees   int           `json:"wedged_trees"`
-	Branches      Branches      `json:"branches"`
+	WedgedTrees   Number        `json:"wedged_trees"`
+	Branches      *Branches     `json:"branches"`
 	Wedged        []WedgeReport `json:"wedged,omitempty"`  // at most MaxWedges of them
-	PhaseDuration float64       `json:"phase_duration"`    // from its start to its last response
+	PhaseDuration Number        `json:"phase_duration"`    // from its start to its last response
 	Records       string        `json:"records,omitempty"` // name of the record file in Out
 	Cooldown      Metrics       `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight     *Preflight    `json:"preflight"`         // nil: the run began without a look at the server
+	Run           Run           `json:"run"`               // what was run
+}
+
+// WriteJSON writes the summary as one line.
+func (s *Summary) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(s)
 }
 
 // wedgedTree is the reason that a run with wedged trees has in any case.
@@ -86,24 +97,9 @@ type FirstRequest struct {
 
 // Client is what the measurement itself cost.
 type Client struct {
-	CPU           float64 `json:"cpu"`
-	PeakRSS       int64   `json:"peak_rss"`
-	BytesSent     int64   `json:"bytes_sent"`
-	BytesReceived int64   `json:"bytes_received"`
-	Bound         bool    `json:"bound"` // the client, or a limit set on it, was part of the measurement
-}
-
-// RunInfo is what a summary says that no record knows.
-type RunInfo struct {
-	Lanes         int
-	PhaseDuration time.Duration
-	Trees         int // that sent a request
-	Branches      Branches
-	Wedged        []WedgeReport
-	Process       Process // what the phase took
-	Valid         *bool
-	Reasons       []string
-	Out           string
-	Records       string
-	Preflight     *Preflight
+	CPU           Number `json:"cpu"`
+	PeakRSS       Number `json:"peak_rss"`
+	BytesSent     int64  `json:"bytes_sent"`
+	BytesReceived int64  `json:"bytes_received"`
+	Bound         bool   `json:"bound"` // the client, or a limit set on it, was part of the measurement
 }

@@ -41,7 +41,7 @@ func TestSummary(t *testing.T) {
 	a.Add(bad(CancelledAtEnd, "cancelled"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 8, Trees: 3, PhaseDuration: 30 * time.Second, Process: Process{CPU: 1500 * time.Millisecond, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
+		Lanes: 8, Facts: &Facts{PhaseDuration: 30, CPU: 1.5, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
 	})
 	require.Equal(t, 8, s.Requests)
 	require.Equal(t, 3, s.Completed)
@@ -195,11 +195,11 @@ func TestClientBound(t *testing.T) {
 }
 
 func TestWedgedTreesAreAReason(t *testing.T) {
-	info := RunInfo{Branches: Branches{TreesWedged: 1}, Reasons: []string{"run_cancelled"}}
+	info := RunInfo{Facts: &Facts{Branches: Branches{TreesWedged: 1}, Reasons: []string{"run_cancelled"}}}
 	for range 2 {
 		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)
 	}
-	info.Reasons = []string{"wedged_tree"}
+	info.Facts.Reasons = []string{"wedged_tree"}
 	require.Equal(t, []string{"wedged_tree"}, NewAggregate().Summary(info).Reasons)
 }
 
@@ -213,8 +213,8 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 72, Trees: 64, Branches: Branches{TreesWedged: 1}, Process: Process{CPU: 750 * time.Millisecond, PeakRSS: 90 << 20}, Valid: new(false),
-		Reasons: []string{"run_cancelled"}, Out: "runs/c0072",
+		Lanes: 72, Out: "runs/c0072",
+		Facts: &Facts{Branches: Branches{TreesWedged: 1}, CPU: 0.75, PeakRSS: 90 << 20, Valid: new(false), Reasons: []string{"run_cancelled"}},
 	})
 	s.Client.Bound = true
 	var b strings.Builder

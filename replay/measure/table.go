@@ -114,8 +114,11 @@ func (s *Summary) latencies(b *strings.Builder) {
 }
 
 func (s *Summary) client(b *strings.Builder) {
-	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", duration(s.Client.CPU),
-		bytesText(s.Client.PeakRSS), bytesText(s.Client.BytesSent), bytesText(s.Client.BytesReceived))
+	peak := "-"
+	if !s.Client.PeakRSS.IsMissing() {
+		peak = bytesText(int64(s.Client.PeakRSS))
+	}
+	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), peak, bytesText(s.Client.BytesSent), bytesText(s.Client.BytesReceived))
 	if s.Client.Bound {
 		row(b, "", "the client, or a limit set on it, was part of the measurement: see lateness")
 	}
@@ -123,7 +126,7 @@ func (s *Summary) client(b *strings.Builder) {
 
 func (s *Summary) verdict(b *strings.Builder) {
 	if s.WedgedTrees > 0 {
-		row(b, "wedged", "%s", plural(s.WedgedTrees, "tree", "trees"))
+		row(b, "wedged", "%s", plural(int(s.WedgedTrees), "tree", "trees"))
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:

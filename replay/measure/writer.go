@@ -35,14 +35,17 @@ const (
 // ErrClosed is returned by Write after Close.
 var ErrClosed = errors.New("record writer is closed")
 
-// Create returns a writer to a new file, which replaces one that is there. The caller must call Close.
+// Create returns a writer to a new file: one that is there is an error. The caller must call Close.
 func Create(path string) (*Writer, error) {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("record file: %w", err)
 	}
-	return newWriter(f, f), nil
+	return NewWriter(f), nil
 }
+
+// NewWriter returns a writer to an open file, which it closes. The caller must call Close.
+func NewWriter(file io.WriteCloser) *Writer { return newWriter(file, file) }
 
 func newWriter(out io.Writer, file io.Closer) *Writer {
 	w := &Writer{out: out, file: file, wake: make(chan struct{}, 1), done: make(chan struct{}), limit: maxWaiting}

@@ -1,0 +1,139 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// TestResultsAreNotWrittenOver: not without a word, and then wholly.
+func TestResultsAreNotWrittenOver(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	o.Requests = 3
+	play(t, t.Context(), o)
+	_, err := Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrResults)
+	require.ErrorContains(t, err, o.Out+": there are results already: run.json")
+	require.Len(t, readRecords(t, o.Out), 3)
+	o.Overwrite, o.Requests = true, 2
+	play(t, t.Context(), o)
+	require.Len(t, readRecords(t, o.Out), 2)
+}
+
+// TestNewDirectories: runs that start in one second do not share one.
+func TestNewDirectories(t *testing.T) {
+	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), OutNew: true, Cache: demoCache(t)}
+	var runs sync.WaitGroup
+	got := make([]string, 8)
+	for k := range got {
+		runs.Go(func() {
+			p := newPlayer(o)
+			defer p.close()
+			if err := p.openResults(); err != nil {
+				got[k] = err.Error()
+				return
+			}
+			got[k] = p.info.Out
+			_ = p.closeRecords()
+		})
+	}
+	runs.Wait()
+	want := []string{o.Out}
+	for n := 2; n <= len(got); n++ {
+		want = append(want, fmt.Sprintf("%s-%d", o.Out, n))
+	}
+	require.ElementsMatch(t, want, got)
+	for _, dir := range got {
+		require.FileExists(t, filepath.Join(dir, RunFile))
+	}
+}
+
+// TestWhatIsRunIsSaidBefore: run.json is there when the first request arrives, and completed at the end.
+func TestWhatIsRunIsSaidBefore(t *testing.T) {
+	c := demoCache(t)
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, c, url+"?key=very-secret")
+	o.Requests = 1
+	o.About = measure.Run{Version: "1.2", Options: []measure.Option{{Name: "x", Value: []byte(`"<a>"`), From: "flag"}}}
+	p := newPlayer(o)
+	defer p.close()
+	require.NoError(t, p.ready(t.Context()))
+	require.NoError(t, p.open())
+	read := func() (info measure.RunInfo) {
+		data, err := os.ReadFile(filepath.Join(o.Out, RunFile))
+		require.NoError(t, err)
+		require.NotContains(t, string(data), "very-secret")
+		require.NoError(t, json.Unmarshal(data, &info))
+		return info
+	}
+	before := read()
+	require.Equal(t, c.Manifest.Key, before.Dataset.Key)
+	require.Equal(t, c.Path(), before.Dataset.Path)
+	require.Equal(t, url, before.URL)
+	require.Equal(t, "some/model", before.Model)
+	require.NotEmpty(t, before.Host)
+	require.Nil(t, before.End)
+	require.Nil(t, before.Facts)
+	s, err := p.run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, p.write(s))
+	after := read()
+	require.NotNil(t, after.Facts)
+	require.False(t, after.End.Before(after.Start))
+	require.JSONEq(t, string(jsonOf(t, after.Run)), string(jsonOf(t, s.Run)))
+}
+
+// TestRebuildOfARunThatWasKilled: what the records say is there, all else is missing, and both is said.
+func TestRebuildOfARunThatWasKilled(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	o.Requests = 30
+	whole := play(t, t.Context(), o)
+	file := filepath.Join(o.Out, RecordsFile)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	info := measure.RunInfo{Lanes: 4, Out: o.Out}
+	require.NoError(t, os.WriteFile(filepath.Join(o.Out, RunFile), jsonOf(t, info), 0o600))
+	require.NoError(t, os.WriteFile(file, data[:len(data)-100], 0o600))
+	require.NoError(t, os.Remove(filepath.Join(o.Out, SummaryFile)))
+
+	s, about, err := Rebuild(o.Out)
+	require.NoError(t, err)
+	require.Len(t, about, 2)
+	require.Contains(t, about[0], "records.jsonl: the last line is cut off")
+	require.Contains(t, about[1], "did not come to its end")
+	require.Equal(t, 29, s.Requests)
+	require.Equal(t, whole.Trees, s.Trees)
+	require.True(t, s.PhaseDuration.IsMissing())
+	require.Nil(t, s.Branches)
+	written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	for _, null := range []string{`"branches":null`, `"wedged_trees":null`, `"phase_duration":null`, `"cpu":null`, `"end":null`} {
+		require.Contains(t, string(written), null)
+	}
+
+	lines := strings.SplitAfter(string(data), "\n")
+	lines[3] = "{\n"
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
+	_, _, err = Rebuild(o.Out)
+	require.ErrorContains(t, err, "records.jsonl: line 4: ")
+	require.NoError(t, os.Remove(filepath.Join(o.Out, RunFile)))
+	_, _, err = Rebuild(o.Out)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func jsonOf(t *testing.T, v any) []byte {
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return data
+}

@@ -41,7 +41,7 @@ type Options struct {
 	Force       bool // build although it is there
 	VerifyHit   bool // build beside what is found, and compare
 	SkipInvalid bool // leave invalid traces out, counted, instead of failing; a file that cannot be read still fails
-	Strict      bool // refuse input with unknown keys
+	Strict      bool // refuse what is otherwise warned of: unknown keys, and oddities
 
 	Wait    time.Duration                                   // for another builder of the same part, as in durable.Waiting
 	Waiting func(part, holder string, waited time.Duration) // called while it waits; may be nil
@@ -440,14 +440,38 @@ func (c *conversion) judge(f mmapcache.StructureFacts) error {
 	if f.MaxBlockSize > c.prompts.tokens {
 		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.o.Corpus, c.prompts.tokens)
 	}
-	if len(f.Unknown) > 0 && c.o.Strict {
-		var names []string
-		for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
-			names = append(names, fmt.Sprintf("%q (%d times, first in trace %q)", name, f.Unknown[name], f.UnknownIn[name]))
-		}
-		return fmt.Errorf("input has keys or types that are not in the schema, which --strict refuses: %s", strings.Join(names, ", "))
+	if c.o.Strict {
+		return refuseOddities(f)
 	}
 	return nil
+}
+
+// refuseOddities refuses what is otherwise warned of.
+func refuseOddities(f mmapcache.StructureFacts) error {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
+		list = append(list, fmt.Sprintf("%q is not in the schema (%s)", name, firstIn(f.Unknown[name], f.UnknownIn[name])))
+	}
+	for _, o := range f.Oddities {
+		list = append(list, Odd(o))
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
+}
+
+// Odd says what an oddity is, how many there are, and where the first.
+func Odd(o mmapcache.Oddity) string {
+	return fmt.Sprintf("%s (%s: %s)", weka.OddityText(o.Kind), firstIn(o.Count, o.Trace), o.First)
+}
+
+// firstIn says how often something is there, and in which trace first.
+func firstIn(n int, trace string) string {
+	if n == 1 {
+		return fmt.Sprintf("once, in trace %q", trace)
+	}
+	return fmt.Sprintf("%d times, first in trace %q", n, trace)
 }
 
 // arenas finds or builds the prompt corpus.

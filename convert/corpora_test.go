@@ -48,6 +48,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 	assert.Equal(t, 2_872_406, f.Blocks)
 	assert.Empty(t, f.Skipped)
 	assert.Empty(t, f.Unknown)
+	assert.Empty(t, f.Oddities)
 	assert.Zero(t, f.Dropped)
 	assert.Less(t, r.Bytes, int64(384_910_224)/20, "5 % of the JSON")
 

@@ -180,7 +180,7 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	o := options(t, in)
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
-	assert.ErrorContains(t, err, "\"extra\" (1 times, first in trace \"a\")")
+	assert.ErrorContains(t, err, `--strict refuses what is otherwise warned of: "extra" is not in the schema (once, in trace "a")`)
 	requireClean(t, o.Root)
 	o.Strict = false
 	r := o.convert(t)
@@ -188,6 +188,89 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	o.Strict = true
 	_, again := Convert(t.Context(), o)
 	assert.EqualError(t, again, err.Error())
+}
+
+// What is taken as it stands, though hardly meant so, is counted, with the first of each kind. Strict runs refuse it, on a
+// hit as on a build.
+func TestStrictRunRefusesOddities(t *testing.T) {
+	row := func(id string, size int, requests string) string {
+		return fmt.Sprintf(`{"id":%q,"models":[],"block_size":%d,"hash_id_scope":"local","requests":[%s]}`, id, size, requests)
+	}
+	const one = `{"t":9,"type":"n","model":"m","in":100,"out":1,"hash_ids":[1]}`
+	in := lines(t, row("a", 64, one), row("b", 100, one), row("c", 100, strings.Replace(one, "100", "500", 1)+","+strings.Replace(one, "9", "0", 1)))
+	o := options(t, in)
+	o.Strict = true
+	_, err := Convert(t.Context(), o)
+	const size = `block_size is not a power of two up to 4096 (2 times, first in trace "b": block_size 100)`
+	assert.EqualError(t, err, `--strict refuses what is otherwise warned of: a request starts before the one above it (once, in trace "c": requests[1]: t = 0, below t = 9); `+
+		size+`; hash_ids cover fewer blocks than the prompt has: filler takes their place (once, in trace "c": requests[0]: 1 hash_ids for in = 500, which has 5 blocks of 100)`)
+	requireClean(t, o.Root)
+	o.Strict = false
+	r := o.convert(t)
+	require.Len(t, r.Facts.Oddities, 3)
+	assert.Equal(t, mmapcache.Oddity{Kind: "block_size", Count: 2, Trace: "b", First: "block_size 100"}, r.Facts.Oddities[1])
+	assert.Equal(t, size, Odd(r.Facts.Oddities[1]))
+	o.Strict = true
+	_, again := Convert(t.Context(), o)
+	assert.EqualError(t, again, err.Error())
+	e, refusal := Explain(t.Context(), o)
+	require.NoError(t, refusal)
+	assert.Equal(t, err.Error(), e.Refused)
+}
+
+// Weka traces and Mooncake rows in one input are one dataset, which is told of: the traces of whichever form came second.
+func TestMixedFormsAreOdd(t *testing.T) {
+	row := `{"timestamp":0,"input_length":500,"output_length":1,"hash_ids":[0]}` + "\n"
+	weka, mooncake := lines(t, trace("a"), trace("b")), write(t, "mooncake.jsonl", []byte(row+row+row))
+	for _, c := range []struct {
+		inputs []string
+		want   mmapcache.Oddity
+	}{
+		{[]string{weka, mooncake}, mmapcache.Oddity{Kind: "mixed_forms", Count: 3, Trace: "row-000001", First: "Mooncake rows: file 2 of the input"}},
+		{[]string{mooncake, weka}, mmapcache.Oddity{Kind: "mixed_forms", Count: 2, Trace: "a", First: "a Weka trace: line 1 of file 2 of the input"}},
+	} {
+		o := options(t, c.inputs...)
+		o.Corpus = tinyCorpus(t, 3000)
+		r := o.convert(t)
+		assert.Equal(t, []mmapcache.Oddity{c.want}, r.Facts.Oddities)
+		o.Strict = true
+		_, err := Convert(t.Context(), o)
+		assert.ErrorContains(t, err, "Weka traces and Mooncake rows become one dataset")
+	}
+	for _, input := range []string{weka, mooncake} {
+		o := options(t, input)
+		o.Corpus, o.Strict = tinyCorpus(t, 3000), true
+		assert.Empty(t, o.convert(t).Facts.Oddities)
+	}
+}
+
+// Two sessions of one name are refused, of one trace or of two: what is written down by name would mean both.
+func TestSessionsOfOneName(t *testing.T) {
+	request := func(t float64, ids string) string {
+		return fmt.Sprintf(`{"t":%g,"type":"n","model":"m","in":70,"out":1,"hash_ids":[%s]}`, t, ids)
+	}
+	agent := func(id string, requests ...string) string {
+		return fmt.Sprintf(`{"t":1,"type":"subagent","agent_id":%q,"requests":[%s]}`, id, strings.Join(requests, ","))
+	}
+	trace := func(id string, entries ...string) string {
+		return fmt.Sprintf(`{"id":%q,"models":[],"block_size":64,"hash_id_scope":"local","requests":[%s]}`, id, strings.Join(entries, ","))
+	}
+	side := agent("x", request(1, "1"), request(1.5, "7"), request(2, "1,2"))
+	one := trace("t", request(0, "1"), agent("x:aux:000", request(1, "3")), side)
+	two := []string{trace("t", request(0, "1"), agent("b::aux:000", request(1, "3"))), trace("t::sa:b", request(0, "1"), request(1, "7"), request(2, "1,2"))}
+	for want, rows := range map[string][]string{
+		`trace "t": requests[2]: a second session of the name "t::sa:x:aux:000"`:                                                    {one},
+		`trace "t::sa:b": session "t::sa:b::aux:000": a second session of this name: the first is of line 1 of file 1 of the input`: two,
+		`trace "a": a second trace of this id: the first is line 1 of file 1 of the input`:                                          {trace("a"), trace("a")},
+	} {
+		o := options(t, lines(t, rows...))
+		_, err := Convert(t.Context(), o)
+		var invalid *InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.EqualError(t, invalid.Err, want)
+	}
+	o := options(t, lines(t, trace("t", request(0, "1"), side), trace("t::sa:b")))
+	o.convert(t)
 }
 
 // What a changing file gave is no trace of the digest, so not even SkipInvalid goes on.

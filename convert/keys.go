@@ -10,8 +10,9 @@ import (
 )
 
 // Recipe says whether this program would make the same from the same input: it changes when the content of a part
-// does. History: 1, the first; 2, the cut-off end of a file is no skipped trace.
-const Recipe = 2
+// does. History: 1, the first; 2, the cut-off end of a file is no skipped trace; 3, oddities are counted, and null is a
+// field left out.
+const Recipe = 3
 
 // maker is what every key begins with: who would make a part, and how.
 type maker struct {

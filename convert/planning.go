@@ -3,6 +3,8 @@ package convert
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/alitto/pond/v2"
@@ -166,7 +168,8 @@ type merger struct {
 	mu        sync.Mutex
 	next      int
 	waiting   map[int]planned
-	seen      map[string]place // by trace id
+	seen      map[string]place // by session, of which the root is called like its trace
+	rows      bool             // the first trace is of Mooncake rows
 	skip      bool
 	first     planned // of those that are skipped
 	failed    context.CancelCauseFunc
@@ -200,12 +203,7 @@ func (m *merger) take(p planned) error {
 		return p.end
 	}
 	if p.err == nil {
-		id := p.plan.Trace.ID
-		if first, again := m.seen[id]; again {
-			p.err = fmt.Errorf("trace %q: a second trace of this id: the first is %s", id, first)
-		} else {
-			m.seen[id] = p.place
-		}
+		p.err = m.claim(p)
 	}
 	if p.err != nil {
 		if !m.skip {
@@ -232,6 +230,9 @@ func (m *merger) take(p planned) error {
 			f.UnknownIn[name] = p.plan.Trace.ID
 		}
 	}
+	for _, o := range p.notes.Oddities {
+		m.odd(o, p.plan.Trace.ID)
+	}
 	f.Dropped += len(p.notes.Dropped)
 	f.Ambiguous += p.notes.Ambiguous
 	f.Seams += p.notes.Seams
@@ -240,6 +241,7 @@ func (m *merger) take(p planned) error {
 		f.ChainBreaks += p.notes.ChainBreaks // of a global scope they are counted over all traces
 	}
 	f.Generations[p.notes.Generation]++
+	m.form(p)
 	if p.notes.Queries != nil {
 		m.share(p.plan.Trace.BlockSize, p.notes.Queries)
 	}
@@ -261,6 +263,48 @@ func (m *merger) name(files []hfsource.File) {
 		if f.Unsummed && kept[k] {
 			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
 		}
+	}
+}
+
+// claim takes down the names of a trace and its sessions, which no other of the dataset may have.
+func (m *merger) claim(p planned) error {
+	for _, s := range p.plan.Sessions {
+		first, again := m.seen[s.ID]
+		switch {
+		case again && s.ID == p.plan.Trace.ID:
+			return fmt.Errorf("trace %q: a second trace of this id: the first is %s", s.ID, first)
+		case again:
+			return fmt.Errorf("trace %q: session %q: a second session of this name: the first is of %s", p.plan.Trace.ID, s.ID, first)
+		}
+	}
+	for _, s := range p.plan.Sessions {
+		m.seen[s.ID] = p.place
+	}
+	return nil
+}
+
+// odd adds oddities of one kind to those of the traces before.
+func (m *merger) odd(o mmapcache.Oddity, trace string) {
+	list := m.facts.Oddities
+	at, found := slices.BinarySearchFunc(list, o.Kind, func(a mmapcache.Oddity, kind string) int { return strings.Compare(a.Kind, kind) })
+	if found {
+		list[at].Count += o.Count
+		return
+	}
+	o.Trace = trace
+	m.facts.Oddities = slices.Insert(list, at, o)
+}
+
+// form counts the traces of another form than the first is of.
+func (m *merger) form(p planned) {
+	rows := p.notes.Generation == weka.GenerationMooncake
+	switch {
+	case m.facts.Traces == 1:
+		m.rows = rows
+	case rows && !m.rows:
+		m.odd(mmapcache.Oddity{Kind: weka.OddMixed, Count: 1, First: "Mooncake rows: " + p.place.String()}, p.plan.Trace.ID)
+	case !rows && m.rows:
+		m.odd(mmapcache.Oddity{Kind: weka.OddMixed, Count: 1, First: "a Weka trace: " + p.place.String()}, p.plan.Trace.ID)
 	}
 }
 

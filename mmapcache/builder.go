@@ -107,11 +107,12 @@ type StructureFacts struct {
 	Blocks        int               `json:"blocks"` // distinct ids of each trace, summed
 	PromptTokens  int64             `json:"prompt_tokens"`
 	OutputTokens  int64             `json:"output_tokens"`
-	Skipped       []Skipped         `json:"skipped"`    // traces left out as invalid, in order
-	Unknown       map[string]int    `json:"unknown"`    // keys and types tolerated, by name
-	UnknownIn     map[string]string `json:"unknown_in"` // id of the first trace that has it, by name
-	Dropped       int               `json:"dropped"`    // subagents that stand before any request
-	Ambiguous     int               `json:"ambiguous"`  // markers whose clock was guessed
+	Skipped       []Skipped         `json:"skipped"`            // traces left out as invalid, in order
+	Unknown       map[string]int    `json:"unknown"`            // keys and types tolerated, by name
+	UnknownIn     map[string]string `json:"unknown_in"`         // id of the first trace that has it, by name
+	Oddities      []Oddity          `json:"oddities,omitempty"` // by kind
+	Dropped       int               `json:"dropped"`            // subagents that stand before any request
+	Ambiguous     int               `json:"ambiguous"`          // markers whose clock was guessed
 	MaxBlockSize  int               `json:"max_block_size"`
 	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
 	Seams         int               `json:"seams"`
@@ -120,6 +121,14 @@ type StructureFacts struct {
 	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
 	Rules         TimeRules         `json:"rules"`
 	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, that gave traces and of which some has no checksum in the file itself
+}
+
+// Oddity is something that was taken as it stands, though hardly any recording is meant so.
+type Oddity struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+	Trace string `json:"trace"` // id of the first that has it
+	First string `json:"first"` // where in that, and what stands there
 }
 
 // Skipped is a trace that was left out.
@@ -268,6 +277,9 @@ func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	}
 	for _, n := range f.Unsummed {
 		counts = append(counts, n-1)
+	}
+	for _, o := range f.Oddities {
+		counts = append(counts, o.Count-1)
 	}
 	if slices.Min(counts) < 0 {
 		return f, fmt.Errorf("%s %s: %w: facts: a count below 0", m.Kind, m.Key, manifest.ErrDamaged)

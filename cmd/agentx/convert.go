@@ -43,7 +43,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build beside what is found, and compare: exit 3 when it differs")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
-	flags.BoolVar(&f.strict, "strict", false, "refuse input with keys or request types that are not in the schema")
+	flags.BoolVar(&f.strict, "strict", false, "refuse input with oddities that are otherwise warned of, such as unknown keys or negative times")
 }
 
 // is reports whether a flag of that name is one of them.
@@ -176,6 +176,9 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 	for _, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
 		o.Warn("%q is not in the schema, ignored: %d times, first in trace %q", name, r.Facts.Unknown[name], r.Facts.UnknownIn[name])
 	}
+	for _, odd := range r.Facts.Oddities {
+		o.Warn("%s", convert.Odd(odd))
+	}
 	return r, nil
 }
 
@@ -191,7 +194,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		return printJSON(w, map[string]any{
 			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
 			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
-			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "unknown": f.Unknown,
+			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "unknown": f.Unknown, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
 			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
 			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
 		})

@@ -193,6 +193,8 @@ type corpusStats struct {
 	CorpusTokens    int            `json:"corpus_tokens"`
 	ISL             measure.Stat   `json:"isl"` // length of prompts, tokens
 	OSL             measure.Stat   `json:"osl"` // length of completions, tokens
+
+	Oddities []mmapcache.Oddity `json:"oddities"`
 }
 
 func statsOf(c *mmapcache.Cache) (corpusStats, error) {
@@ -200,7 +202,8 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
 		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
-		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N()}
+		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N(),
+		Oddities: append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
 	st.ISL, st.OSL = lengths(s)
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
@@ -289,6 +292,9 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	row("prompt corpus", group(st.CorpusTokens)+" tokens")
 	row("ISL, tokens", lengthsText(st.ISL))
 	row("OSL, tokens", lengthsText(st.OSL))
+	for _, o := range st.Oddities {
+		row("odd: "+o.Kind, group(o.Count))
+	}
 	return nil
 }
 

@@ -112,12 +112,15 @@ func TestFilesOfAnotherFormGetFittingAdvice(t *testing.T) {
 		"table.parquet":    {table(t, 3, &parquet.Snappy), `"models" is missing`, "another file: a trace has"},
 		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of a .jsonl file"},
 		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `"id" is missing`, "another file: a trace has"},
-		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "leave keys without a value out"},
+		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "--profile default, which takes null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			require.NoError(t, os.WriteFile(path, c.data, 0o666))
 			for _, flags := range [][]string{nil, {"--skip-invalid"}} {
+				if name == "nulls.jsonl" {
+					flags = append(flags, "--set", "unknown_keys=reject") // else null is a field left out
+				}
 				var out, problems strings.Builder
 				assert.Equal(t, exitFailed, run(append([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, flags...), nil, &out, &problems))
 				assert.Regexp(t, `^agentx: .*`+regexp.QuoteMeta(path)+`.*`+c.want+`.*\ntry: `+c.try, problems.String())

@@ -118,6 +118,9 @@ func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 		r.T = t.Entries[n-1].T + row.delay.V/1000
 		r.ThinkTime = Seconds{row.delay.V / 1000, true}
 	case row.timestamp.OK:
+		if before := t.Entries[n-1].T; row.timestamp.V/1000 < before {
+			t.Odd.add(oddBackward, "%s: timestamp %g, after one of %g", spot{n, none}, row.timestamp.V, before*1000)
+		}
 		r.T = max(row.timestamp.V/1000, t.Entries[n-1].T)
 	default:
 		r.T = t.Entries[n-1].T

@@ -11,8 +11,9 @@ import (
 // Notes are what planning a trace found worth telling; nothing of them is an error.
 type Notes struct {
 	Unknown   map[string]int // keys and types that were tolerated, by name
-	Dropped   []string       // agents whose marker stands before any request of the trace
-	Ambiguous int            // markers whose clock was guessed
+	Oddities  []mmapcache.Oddity
+	Dropped   []string // agents whose marker stands before any request of the trace
+	Ambiguous int      // markers whose clock was guessed
 
 	Seams        int // places where an agent goes on after its context was shortened
 	Unclassified int // requests without ids in a list that was searched for side chains
@@ -29,10 +30,12 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 		p.blockSize = r.BlockSize
 	}
 	p.notes.Unknown, p.notes.Generation = tr.Unknown, tr.Generation()
+	p.odd = tr.oddities()
 	if err := p.run(); err != nil {
 		err.Trace = tr.ID
 		return nil, p.notes, err
 	}
+	p.notes.Oddities = p.odd
 	return p.plan, p.notes, nil
 }
 
@@ -42,6 +45,7 @@ type planner struct {
 	blockSize int
 	plan      *mmapcache.Plan
 	notes     Notes
+	odd       oddities
 	numbers   map[string]*numbering // by scope
 	blocks    uint32                // numbered so far
 	before    []uint32              // the first block seen before each, plus 1; 0 for one that began a list
@@ -84,6 +88,9 @@ func (p *planner) run() *Error {
 		}
 	}
 	if err := p.refuseNegativeBranches(); err != nil {
+		return err
+	}
+	if err := p.refuseSameNames(); err != nil {
 		return err
 	}
 	p.plan.Trace.Blocks = p.blocks
@@ -141,6 +148,7 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 	spawn := timeline.SpawnTurn(placed(main), outer)
 	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
+		p.odd.add(oddDropped, "%s: agent_id %q", spot{outer, none}, m.AgentID)
 		return nil
 	}
 	if agents[m.AgentID] {
@@ -237,6 +245,18 @@ func (p *planner) refuseNegativeBranches() *Error {
 		if s.Start < 0 {
 			return &Error{Fault: NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Why: fmt.Sprintf("starts %g s before time 0", -s.Start)}
 		}
+	}
+	return nil
+}
+
+// refuseSameNames refuses two sessions of one name: an agent may be called as a side chain of another is named.
+func (p *planner) refuseSameNames() *Error {
+	names := make(map[string]bool, len(p.plan.Sessions))
+	for _, s := range p.plan.Sessions {
+		if names[s.ID] {
+			return &Error{Fault: DuplicateSession, Where: fmt.Sprintf("requests[%d]", s.Outer), Why: fmt.Sprintf("a second session of the name %q", s.ID)}
+		}
+		names[s.ID] = true
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ type Trace struct {
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
+	Odd          oddities       // found while it was read
 }
 
 // Scope says what a hash id names: section 2.4 of the specification.
@@ -115,8 +116,9 @@ const (
 	DuplicateID   Fault = "duplicate-agent"
 	PrefixTooLong Fault = "prefix"
 
-	JoinBeforeSpawn Fault = "join_before_spawn"
-	NegativeBranch  Fault = "negative_branch_start"
+	JoinBeforeSpawn  Fault = "join_before_spawn"
+	NegativeBranch   Fault = "negative_branch_start"
+	DuplicateSession Fault = "duplicate_session"
 )
 
 // Error says what is wrong with a trace and where in it.

@@ -1,0 +1,155 @@
+package weka
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// An oddity is taken as it stands, though hardly any recording is meant so: whoever converts is told, and --strict refuses.
+
+// Kinds of oddities, beside "negative_" and the name of a field.
+const (
+	oddShortIDs   = "short_hash_ids"
+	oddLongIDs    = "long_hash_ids"
+	oddBlockSize  = "block_size"
+	oddBackward   = "backward_t"
+	oddEpoch      = "t_since_1970"
+	oddNoRequests = "no_requests"
+	oddEmptyAgent = "empty_subagent"
+	oddDropped    = "dropped_subagent"
+
+	OddMixed = "mixed_forms" // Weka traces beside Mooncake rows, which no single trace shows
+)
+
+// oddityTexts says what each kind means, and what is made of it.
+var oddityTexts = map[string]string{
+	oddShortIDs:           "hash_ids cover fewer blocks than the prompt has: filler takes their place",
+	oddLongIDs:            "hash_ids name more blocks than the prompt has: the others are not sent",
+	oddBlockSize:          "block_size is not a power of two up to 4096",
+	oddBackward:           "a request starts before the one above it",
+	oddEpoch:              "t looks like milliseconds since 1970, and is taken for seconds",
+	oddNoRequests:         "the trace has no requests",
+	oddEmptyAgent:         "a subagent has no requests",
+	oddDropped:            "a subagent stands above every request of its trace: it is left out",
+	OddMixed:              "Weka traces and Mooncake rows become one dataset",
+	"negative_t":          "t is negative",
+	"negative_out":        "out is negative: 1 token is asked for",
+	"negative_api_time":   "api_time is negative",
+	"negative_think_time": "think_time is negative",
+	"negative_duration":   "duration_ms is negative",
+}
+
+// OddityText says what a kind of oddity means.
+func OddityText(kind string) string {
+	if text := oddityTexts[kind]; text != "" {
+		return text
+	}
+	return kind // of a later program
+}
+
+// largestBlock is the largest block size, in tokens, that is not odd: eight times that of Mooncake.
+const largestBlock = 4096
+
+// oddities are those of one trace.
+type oddities []mmapcache.Oddity
+
+// add counts one, and says of the first of its kind where it stands and what stands there.
+func (o *oddities) add(kind, format string, args ...any) {
+	for k := range *o {
+		if (*o)[k].Kind == kind {
+			(*o)[k].Count++
+			return
+		}
+	}
+	*o = append(*o, mmapcache.Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
+}
+
+// oddities returns those of the trace as it stands in the file.
+func (t *Trace) oddities() oddities {
+	o := append(oddities(nil), t.Odd...)
+	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
+		o.add(oddBlockSize, "block_size %d", t.BlockSize)
+	}
+	if len(t.Entries) == 0 {
+		o.add(oddNoRequests, "requests: []")
+	}
+	last := none
+	for k := range t.Entries {
+		where, e := spot{k, none}, &t.Entries[k]
+		if e.Marker != nil {
+			e.Marker.oddities(&o, where, t.BlockSize)
+			continue
+		}
+		e.oddities(&o, where, t.BlockSize)
+		if last != none {
+			o.order(&t.Entries[last].Request, &e.Request, where)
+		}
+		last = k
+	}
+	return o
+}
+
+// spot is where a request stands: its index in the trace's list, and in that of a marker; none where it is in none.
+type spot struct{ outer, inner int }
+
+func (s spot) String() string {
+	if s.inner == none {
+		return fmt.Sprintf("requests[%d]", s.outer)
+	}
+	return fmt.Sprintf("requests[%d].requests[%d]", s.outer, s.inner)
+}
+
+// order holds a request against the one above it in its list.
+func (o *oddities) order(above, r *Request, where spot) {
+	if r.T < above.T {
+		o.add(oddBackward, "%s: t = %g, below t = %g", where, r.T, above.T)
+	}
+}
+
+func (m *Marker) oddities(o *oddities, where spot, blockSize int64) {
+	o.times(where, m.T)
+	if m.HasDuration && m.DurationMS < 0 {
+		o.add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
+	}
+	if len(m.Requests) == 0 {
+		o.add(oddEmptyAgent, "%s: agent_id %q", where, m.AgentID)
+	}
+	for k := range m.Requests {
+		inner := spot{where.outer, k}
+		m.Requests[k].oddities(o, inner, blockSize)
+		if k > 0 {
+			o.order(&m.Requests[k-1], &m.Requests[k], inner)
+		}
+	}
+}
+
+func (r *Request) oddities(o *oddities, where spot, blockSize int64) {
+	o.times(where, r.T)
+	if r.Out < 0 {
+		o.add("negative_out", "%s: out = %d", where, r.Out)
+	}
+	if r.APITime.OK && r.APITime.V < 0 {
+		o.add("negative_api_time", "%s: api_time = %g", where, r.APITime.V)
+	}
+	if r.ThinkTime.OK && r.ThinkTime.V < 0 {
+		o.add("negative_think_time", "%s: think_time = %g", where, r.ThinkTime.V)
+	}
+	switch full, n := r.In/blockSize, int64(r.IDs.Len); {
+	case n < full:
+		o.add(oddShortIDs, "%s: %d hash_ids for in = %d, which has %d blocks of %d", where, n, r.In, full, blockSize)
+	case n > (r.In+blockSize-1)/blockSize:
+		o.add(oddLongIDs, "%s: %d hash_ids for in = %d and blocks of %d", where, n, r.In, blockSize)
+	}
+}
+
+// times looks at the start of a request or a subagent.
+func (o *oddities) times(where spot, t float64) {
+	switch {
+	case t < 0:
+		o.add("negative_t", "%s: t = %g", where, t)
+	case sinceEpoch(t) == "milliseconds":
+		o.add(oddEpoch, "%s: t = %.0f", where, t)
+	}
+}

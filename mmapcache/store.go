@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -30,35 +31,48 @@ func Find(root, name string) (foundRoot, key string, err error) {
 }
 
 func (d disk) findNamed(root, name string) (foundRoot, key string, err error) {
+	foundRoot, _, key, err = d.findAmong(root, name, DatasetKind)
+	return foundRoot, key, err
+}
+
+// FindAny is Find for datasets and parts, with the kind of what it has found.
+func FindAny(root, name string) (foundRoot, kind, key string, err error) {
+	return realDisk().findAmong(root, name, Kinds()...)
+}
+
+// findAmong finds a directory of one of some kinds.
+func (d disk) findAmong(root, name string, kinds ...string) (foundRoot, kind, key string, err error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
-	if filepath.Base(filepath.Dir(abs)) == DatasetKind && isKey(filepath.Base(abs)) {
+	if kind := filepath.Base(filepath.Dir(abs)); slices.Contains(kinds, kind) && isKey(filepath.Base(abs)) {
 		if info, err := d.find(abs); err == nil && info.IsDir() {
-			return filepath.Dir(filepath.Dir(abs)), filepath.Base(abs), nil
+			return filepath.Dir(filepath.Dir(abs)), kind, filepath.Base(abs), nil
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
-		return "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, ErrNoCache, minPrefix)
+		return "", "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, ErrNoCache, minPrefix)
 	}
-	entries, err := d.entries(filepath.Join(root, DatasetKind))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", err
-	}
-	for _, e := range entries {
-		if !isKey(e.Name()) || !strings.HasPrefix(e.Name(), name) {
-			continue
+	for _, k := range kinds {
+		entries, err := d.entries(filepath.Join(root, k))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", "", "", err
 		}
-		if key != "" {
-			return "", "", fmt.Errorf("cache %s: more than one key in %s begins so: write more of it", name, root)
+		for _, e := range entries {
+			if !isKey(e.Name()) || !strings.HasPrefix(e.Name(), name) {
+				continue
+			}
+			if key != "" {
+				return "", "", "", fmt.Errorf("cache %s: more than one key in %s begins so: write more of it", name, root)
+			}
+			kind, key = k, e.Name()
 		}
-		key = e.Name()
 	}
 	if key == "" {
-		return "", "", fmt.Errorf("cache %s: %w in %s", name, ErrNoCache, root)
+		return "", "", "", fmt.Errorf("cache %s: %w in %s", name, ErrNoCache, root)
 	}
-	return root, key, nil
+	return root, kind, key, nil
 }
 
 // Entry is one directory of a cache root.
@@ -67,6 +81,7 @@ type Entry struct {
 	Key     string     `json:"key"`
 	Kind    string     `json:"kind"`
 	Bytes   int64      `json:"bytes"`             // of its own files
+	Whole   int64      `json:"bytes_with_parts"`  // of a dataset with the parts that it names, which others may name, too
 	Created *time.Time `json:"created"`           // nil where the provenance cannot be read
 	Used    *time.Time `json:"used"`              // of a dataset, at most an hour old; nil: not recorded
 	Pinned  bool       `json:"pinned"`            // of a part: a pinned dataset names it
@@ -91,8 +106,11 @@ func List(root string) ([]Entry, error) {
 		for _, key := range keys {
 			e := describe(root, kinds[k], key)
 			name := e.Kind + "/" + e.Key
-			e.InUse = users[name]
+			e.InUse, e.Whole = users[name], e.Bytes
 			if e.Kind == DatasetKind {
+				if n, err := Size(root, key); err == nil {
+					e.Whole = n
+				}
 				e.Used = usedAt(root, key)
 				pin, err := pinOf(root, key)
 				e.Pinned = pin != nil || err != nil

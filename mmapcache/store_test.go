@@ -229,3 +229,50 @@ func TestDescribe(t *testing.T) {
 	_, err = Describe(root, key)
 	assert.Error(t, err)
 }
+
+// TestPartsByThemselves: a part is named like a dataset, where parts may be, and verified alone.
+func TestPartsByThemselves(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	list, err := List(root)
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	whole := int64(0)
+	for _, e := range list {
+		whole += e.Bytes
+		for _, name := range []string{e.Path, e.Key, e.Key[:minPrefix]} {
+			foundRoot, kind, found, err := FindAny(root, name)
+			require.NoError(t, err)
+			assert.Equal(t, []string{root, e.Kind, e.Key}, []string{foundRoot, kind, found})
+			_, _, err = Find(root, name)
+			if e.Kind == DatasetKind {
+				require.NoError(t, err)
+			} else {
+				assert.ErrorIs(t, err, ErrNoCache, "a part is no cache")
+			}
+		}
+	}
+	assert.Equal(t, whole, list[0].Whole)
+	for _, e := range list[1:] {
+		assert.Equal(t, e.Bytes, e.Whole)
+		v, err := VerifyPart(t.Context(), root, e.Kind, e.Key)
+		require.NoError(t, err)
+		assert.Empty(t, v.Damages)
+		m, err := readManifest(root, e.Kind, e.Key, "")
+		require.NoError(t, err)
+		file := filepath.Join(e.Path, m.Files[0].Name)
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		data[len(data)-1] ^= 1
+		require.NoError(t, os.WriteFile(file, data, 0o666))
+		v, err = VerifyPart(t.Context(), root, e.Kind, e.Key)
+		require.NoError(t, err)
+		require.Len(t, v.Damages, 1)
+		assert.Equal(t, file, v.Damages[0].File)
+		require.NoError(t, os.RemoveAll(e.Path))
+		_, err = VerifyPart(t.Context(), root, e.Kind, e.Key)
+		assert.ErrorIs(t, err, ErrNoCache)
+	}
+	_, _, _, err = FindAny(root, key[:minPrefix-1])
+	assert.ErrorIs(t, err, ErrNoCache)
+}

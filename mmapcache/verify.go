@@ -36,18 +36,32 @@ func Verify(ctx context.Context, root, key string) (*Verification, error) {
 	return realDisk().verify(ctx, root, key)
 }
 
+// VerifyPart is Verify for one part: its digests, for spans and indices only a whole dataset has.
+func VerifyPart(ctx context.Context, root, kind, key string) (*Verification, error) {
+	return realDisk().verifyDirectory(ctx, root, kind, key)
+}
+
 // looks is how often verify looks at a dataset of which something is missing: what is removed and made again meanwhile
 // is no damage.
 const looks = 3
 
 func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
+	return d.verifyDirectory(ctx, root, DatasetKind, key)
+}
+
+func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
 	for look := 1; ; look++ {
 		v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
-		err := v.dataset(ctx, key)
+		var err error
+		if kind == DatasetKind {
+			err = v.dataset(ctx, key)
+		} else {
+			_, err = v.part(ctx, kind, manifest.Part{Key: key})
+		}
 		if err != nil || len(v.Damages) == 0 {
 			return v.Verification, err
 		}
-		if !d.listed(DatasetPath(root, key)) {
+		if !d.listed(filepath.Join(root, kind, key)) {
 			v.Damages = []Damage{} // what is being removed is not damaged
 			return v.Verification, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
 		}

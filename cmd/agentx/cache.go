@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -29,13 +30,15 @@ path that convert printed, or 8 characters or more of its key.`,
 }
 
 func newCacheList() *cobra.Command {
-	var asJSON bool
+	var asJSON, parts bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List what the cache root holds",
-		Long: `List what the cache root holds: datasets, and the parts that they name, with their size, when
-they were made, when a dataset was last used (to the hour), and what holds them: a pin, or
-somebody who uses them.`,
+		Long: `List the datasets of the cache root: their size with the parts that they name, when they were made,
+when they were last used (to the hour), and what holds them: a pin, or somebody who uses them. A
+part that two datasets name is in the size of both; the last line counts it once.
+
+--parts lists the parts, too, each with the size of its own files.`,
 		Example: "  agentx convert demo\n  agentx cache ls",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,16 +51,20 @@ somebody who uses them.`,
 				return err
 			}
 			w := cmd.OutOrStdout()
+			shown := slices.DeleteFunc(slices.Clone(entries), func(e mmapcache.Entry) bool {
+				return !parts && e.Kind != mmapcache.DatasetKind
+			})
 			if asJSON {
-				return printJSON(w, map[string]any{"entries": entries})
+				return printJSON(w, map[string]any{"entries": shown})
 			}
 			if len(entries) > 0 {
-				return printEntries(w, entries)
+				return printEntries(w, shown, entries, parts)
 			}
 			fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&parts, "parts", false, "list the parts of datasets, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
@@ -65,23 +72,32 @@ somebody who uses them.`,
 // keyShown is how much of a key is shown: more than enough to name it by.
 const keyShown = 12
 
-// printEntries prints a table of directories.
-func printEntries(w io.Writer, entries []mmapcache.Entry) error {
+// printEntries prints a table of directories, and how much all take. With parts every size is that of a directory alone.
+func printEntries(w io.Writer, entries, all []mmapcache.Entry, parts bool) error {
 	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
-	total := int64(0)
 	for _, e := range entries {
 		source := e.Source
 		if e.Damaged != "" {
 			source = "damaged: " + e.Damaged
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(e.Bytes), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
-		total += e.Bytes
+		size := e.Whole
+		if parts {
+			size = e.Bytes
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d directories, %s\n", len(entries), bytesText(total))
+	total, datasets := int64(0), 0
+	for _, e := range all {
+		total += e.Bytes
+		if e.Kind == mmapcache.DatasetKind {
+			datasets++
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d datasets, %d parts, %s\n", datasets, len(all)-datasets, bytesText(total))
 	return err
 }
 

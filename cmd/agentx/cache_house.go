@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -216,21 +217,38 @@ func adviseRemove(err error, key string) error {
 	return err
 }
 
-// cacheName is a dataset and where it lies.
-type cacheName struct{ root, key string }
+// cacheName is a directory of a cache, and where it lies.
+type cacheName struct{ root, kind, key string }
 
 // findCaches resolves all CACHE arguments of a command, before anything is done to the first. One that is given twice
 // counts once.
-func findCaches(cmd *cobra.Command, names []string) (list []cacheName, err error) {
-	seen := map[string]bool{}
+func findCaches(cmd *cobra.Command, names []string) ([]cacheName, error) {
+	return findEach(names, func(name string) (c cacheName, err error) {
+		c.kind = mmapcache.DatasetKind
+		c.root, c.key, err = findCache(cmd, name)
+		return c, err
+	})
+}
+
+// findDirectories is findCaches for datasets and parts.
+func findDirectories(cmd *cobra.Command, names []string) ([]cacheName, error) {
+	root, rootErr := cacheRoot(cmd)
+	return findEach(names, func(name string) (c cacheName, err error) {
+		if c.root, c.kind, c.key, err = mmapcache.FindAny(root, name); err != nil && rootErr != nil {
+			err = rootErr
+		}
+		return c, err
+	})
+}
+
+func findEach(names []string, find func(name string) (cacheName, error)) (list []cacheName, err error) {
 	for _, name := range names {
-		root, key, err := findCache(cmd, name)
+		c, err := find(name)
 		if err != nil {
 			return nil, err
 		}
-		if path := mmapcache.DatasetPath(root, key); !seen[path] {
-			seen[path] = true
-			list = append(list, cacheName{root, key})
+		if !slices.Contains(list, c) {
+			list = append(list, c)
 		}
 	}
 	return list, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -16,7 +17,8 @@ func newCacheVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify CACHE...",
 		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
-		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset.
+		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset. CACHE may
+also be a part, as agentx cache ls --parts lists them: of that it recomputes the digests.
 
 Exit 0: all is whole. 3: damage, each named. 1: it could not look at one, and the others are
 whole. With --rebuild the cache is also built once more, beside it, from the input that its
@@ -25,9 +27,14 @@ makes something else than it did. That a cache is verified does not count as a u
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			caches, err := findCaches(cmd, args)
+			caches, err := findDirectories(cmd, args)
 			if err != nil {
 				return err
+			}
+			for _, c := range caches {
+				if rebuild && c.kind != mmapcache.DatasetKind {
+					return usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.key)}
+				}
 			}
 			w := cmd.OutOrStdout()
 			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
@@ -69,8 +76,15 @@ makes something else than it did. That a cache is verified does not count as a u
 
 // verify looks at one cache, and adds what it finds. Nobody is using the cache thereby, but it must not go meanwhile.
 func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verification) error {
-	defer mmapcache.NoteDataset(c.root, c.key).Close()
-	v, err := mmapcache.Verify(cmd.Context(), c.root, c.key)
+	look := mmapcache.Verify
+	if c.kind == mmapcache.DatasetKind {
+		defer mmapcache.NoteDataset(c.root, c.key).Close()
+	} else {
+		look = func(ctx context.Context, root, key string) (*mmapcache.Verification, error) {
+			return mmapcache.VerifyPart(ctx, root, c.kind, key)
+		}
+	}
+	v, err := look(cmd.Context(), c.root, c.key)
 	if v != nil {
 		all.Files += v.Files
 		all.Bytes += v.Bytes

@@ -15,6 +15,9 @@ type Reuse struct {
 // Lost returns the part of the hits that markers cost.
 func (r Reuse) Lost() float64 { return float64(r.Hits-r.Marked) / float64(max(1, r.Hits)) }
 
+// Rate returns so many hits as a part of all blocks.
+func (r Reuse) Rate(hits int64) float64 { return float64(hits) / float64(max(1, r.Blocks)) }
+
 // Reuse counts hits. A marker stands before the first user message, or, with system, before the system prompt: what follows
 // it no other trace has.
 func (c *Cache) Reuse(system bool) (r Reuse, err error) {

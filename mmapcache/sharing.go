@@ -12,6 +12,23 @@ type Sharing struct {
 	Tokens int64 // distinct: of every block the longest part that a prompt holds, and every filler
 }
 
+// SharedTraces returns how many traces may hold blocks of others: those of global scope, where a second one has blocks of
+// that size.
+func (c *Cache) SharedTraces() (n int) {
+	sizes := map[uint32]int{}
+	for i := range c.Structure.Traces.Len() {
+		if t := c.Structure.Traces.At(i); t.Scope == "global" {
+			sizes[t.BlockSize]++
+		}
+	}
+	for _, traces := range sizes {
+		if traces > 1 {
+			n += traces
+		}
+	}
+	return n
+}
+
 // Sharing counts the blocks and tokens of a corpus without those that repeat.
 func (c *Cache) Sharing() (s Sharing, err error) {
 	err = c.Guard(func() error {

@@ -17,7 +17,9 @@ const chunk = 64 << 10
 type body struct {
 	prompt mmapcache.Prompt
 	form   mmapcache.Form
-	mark   string // before the first user message, in the body's form
+	target Target // of the marker; the zero value as FirstTurnPrefix
+	mark   string // in the body's form
+	at     int    // the message that it stands before, -1: none
 	tail   []byte // what follows the prompt
 	size   int64
 }
@@ -36,11 +38,9 @@ const (
 // fill makes the body of one turn. model is its name as JSON.
 func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark string, model []byte, maxTokens int) {
 	t.Prompt(turn, &b.prompt)
-	b.form, b.mark = form, ""
-	for _, m := range b.prompt.Messages {
-		if m.Role == mmapcache.User {
-			b.mark = mark
-		}
+	b.form, b.mark, b.at = form, mark, b.target.at(b.prompt.Messages)
+	if b.at < 0 {
+		b.mark = ""
 	}
 	b.tail = appendTail(b.tail[:0], form, model, maxTokens)
 	b.size = int64(len(b.tail)) + b.content()
@@ -100,7 +100,6 @@ func (b *body) writeTo(w io.Writer, limit int) (n int64, err error) {
 
 func (b *body) writeChat(out *sink) {
 	out.text(chatHead)
-	marked := b.mark == ""
 	var c mmapcache.Cursor
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
 		m := b.prompt.Messages[c.Message]
@@ -108,9 +107,8 @@ func (b *body) writeChat(out *sink) {
 			out.text(separator)
 		}
 		out.text(m.Opening())
-		if m.Role == mmapcache.User && !marked {
+		if c.Message == b.at {
 			out.text(b.mark)
-			marked = true
 		}
 		b.message(out, &c)
 		out.text(m.Closing())
@@ -119,12 +117,10 @@ func (b *body) writeChat(out *sink) {
 
 func (b *body) writeIDs(out *sink) {
 	out.text(idsHead)
-	marked := b.mark == ""
 	var c mmapcache.Cursor
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
-		if b.prompt.Messages[c.Message].Role == mmapcache.User && !marked {
+		if c.Message == b.at {
 			out.text(b.mark)
-			marked = true
 		}
 		b.message(out, &c)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,13 +85,14 @@ func TestChatBodyHoldsTheMessages(t *testing.T) {
 			eachTurn(t, c, mmapcache.Text, func(tree *mmapcache.Tree, turn int) {
 				turns++
 				plain := contents(tree, turn)
-				for _, m := range []marker{"", someMarker} {
+				for k, m := range []marker{"", someMarker, someMarker} {
+					b.target = Target(k)
 					b.fill(tree, turn, mmapcache.Text, m.text(), quote("a \"model\"\n"), tree.Turns[turn].MaxTokens())
 					text := ""
 					if m != "" {
 						text = "[rid:" + string(m) + "]"
 					}
-					want := inject(plain, text)
+					want := inject(plain, text, b.target)
 					require.Equal(t, request{
 						Messages: &want, Stream: true, Chat: max(1, int(tree.Turns[turn].Out)), Options: streaming{true}, Model: "a \"model\"\n", IgnoreEOS: true,
 					}, read(t, written(t, &b)))
@@ -109,17 +111,25 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 			mark := someMarker.ids(c.Arenas.Marker)
 			eachTurn(t, c, mmapcache.IDs, func(tree *mmapcache.Tree, turn int) {
 				tree.Prompt(turn, &p)
-				plain, marked, placed := []uint32{}, []uint32{}, false
-				for k, m := range p.Messages {
-					ids := p.TokenIDs(nil, k)
-					if m.Role == mmapcache.User && !placed {
-						marked, placed = append(marked, numbers(t, mark)...), true
+				wants := make([][]uint32, 3)
+				for target := range wants {
+					wants[target] = []uint32{}
+					for k, m := range p.Messages {
+						first := isUser(m) && !slices.ContainsFunc(p.Messages[:k], isUser)
+						if Target(target) == FirstTurnPrefix && first || Target(target) == SystemPrefix && k == 0 {
+							wants[target] = append(wants[target], numbers(t, mark)...)
+						}
+						wants[target] = append(wants[target], p.TokenIDs(nil, k)...)
 					}
-					plain, marked = append(plain, ids...), append(marked, ids...)
 				}
-				require.Len(t, plain, int(tree.Turns[turn].In))
-				require.True(t, placed)
-				for m, want := range map[string][]uint32{"": plain, mark: marked} {
+				require.Len(t, wants[0], int(tree.Turns[turn].In))
+				require.Greater(t, len(wants[1]), len(wants[0]))
+				for target, want := range wants {
+					m := mark
+					if target == 0 {
+						m = ""
+					}
+					b.target = Target(target)
 					b.fill(tree, turn, mmapcache.IDs, m, quote("m"), tree.Turns[turn].MaxTokens())
 					require.Equal(t, request{
 						Prompt: &want, Stream: true, Tokens: max(1, int(tree.Turns[turn].Out)), Options: streaming{true}, Model: "m", IgnoreEOS: true,
@@ -129,6 +139,8 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 		})
 	}
 }
+
+func isUser(m mmapcache.Message) bool { return m.Role == mmapcache.User }
 
 func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 	for name, c := range map[string]*mmapcache.Cache{"code": demoCache(t), "rough": roughCache(t)} {

@@ -4,20 +4,78 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// marker is a cache-bust marker: twelve hex digits that a tree puts before its first user message, so that a trace
-// played again does not find its own prefix in the server's cache. "" is none.
+// Target is where the cache-bust marker of a tree stands.
+type Target uint8
+
+// The targets.
+const (
+	NoMarker        Target = iota
+	FirstTurnPrefix        // before the first user message: trees still share what stands before it, a common system prompt
+	SystemPrefix           // before the system prompt, or the first user message where there is none: trees share nothing
+)
+
+var targets = [...]string{"off", "first_turn_prefix", "system_prefix"}
+
+func (t Target) String() string { return targets[t] }
+
+// ParseTarget reads the name of a target.
+func ParseTarget(name string) (Target, error) {
+	if k := slices.Index(targets[:], name); k >= 0 {
+		return Target(k), nil
+	}
+	return NoMarker, fmt.Errorf("want %s", strings.Join(targets[:], ", "))
+}
+
+// DefaultTarget is the target for a cache: none where traces share blocks with one another, for a marker would end that.
+func DefaultTarget(c *mmapcache.Cache) Target {
+	if c.SharedTraces() > 0 {
+		return NoMarker
+	}
+	return FirstTurnPrefix
+}
+
+// cost says what a marker costs where traces share blocks with one another; "" where none do.
+func (t Target) cost(c *mmapcache.Cache) (string, error) {
+	n := c.SharedTraces()
+	if t == NoMarker || n == 0 {
+		return "", nil
+	}
+	r, err := c.Reuse(t == SystemPrefix)
+	if err != nil || r.Hits == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%d traces share blocks: the marker %s costs %.1f %% of the recorded prefix hits (of the blocks %.1f %% without it, %.1f %% with it): --marker off keeps them",
+		n, t, 100*r.Lost(), 100*r.Rate(r.Hits), 100*r.Rate(r.Marked)), nil
+}
+
+// at returns the message that the marker stands before, -1 for none.
+func (t Target) at(messages []mmapcache.Message) int {
+	first := func(role mmapcache.Role) int {
+		return slices.IndexFunc(messages, func(m mmapcache.Message) bool { return m.Role == role })
+	}
+	if k := first(mmapcache.System); t == SystemPrefix && k >= 0 {
+		return k
+	}
+	return first(mmapcache.User)
+}
+
+// marker is a cache-bust marker: twelve hex digits that a tree puts before a message, so that a trace played again
+// does not find what follows in the server's cache. "" is none.
 type marker string
+
+const markerDigits = 12
 
 // newMarker returns the marker of a tree.
 func newMarker(benchmark string, pass, lane int, trace string) marker {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s:%d:%d:%s", benchmark, pass, lane, baseOf(trace)))
-	return marker(hex.EncodeToString(sum[:6]))
+	return marker(hex.EncodeToString(sum[:markerDigits/2]))
 }
 
 // baseOf is the trace that a session's name begins with.
@@ -80,4 +138,13 @@ func (m marker) ids(pieces mmapcache.MarkerPieces) string {
 	put(pieces.Close)
 	put(pieces.Newlines)
 	return string(out)
+}
+
+// markerTokens is how many tokens a marker has at most.
+func markerTokens(pieces mmapcache.MarkerPieces) int {
+	digit := 0
+	for _, ids := range pieces.Hex {
+		digit = max(digit, len(ids))
+	}
+	return len(pieces.Open) + markerDigits*digit + len(pieces.Close) + len(pieces.Newlines)
 }

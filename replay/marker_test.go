@@ -57,6 +57,14 @@ func TestMarkerIDsAreThoseOfItsPieces(t *testing.T) {
 	}
 }
 
+func TestMarkerHasSeventeenTokens(t *testing.T) {
+	tok, err := tokenizer.Load("o200k_base")
+	require.NoError(t, err)
+	pieces := mmapcache.NewMarkerPieces(tok.Encode)
+	require.Equal(t, 17, markerTokens(pieces))
+	require.Len(t, numbers(t, someMarker.ids(pieces)), 17)
+}
+
 func TestNoMarkerIsNothing(t *testing.T) {
 	require.Empty(t, marker("").text())
 	require.Empty(t, marker("").ids(mmapcache.MarkerPieces{Open: []uint32{1}}))
@@ -80,12 +88,17 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// inject is the rule of the target first_turn_prefix, written out plainly: bodies are held against it, and it against
-// the vectors.
-func inject(messages []message, marker string) []message {
+// inject is the rule of the targets, written out plainly: bodies are held against it, and it against the vectors.
+func inject(messages []message, marker string, target Target) []message {
 	out := append([]message{}, messages...)
+	role := "user"
+	for _, m := range out {
+		if target == SystemPrefix && m.Role == "system" {
+			role = "system"
+		}
+	}
 	for k := range out {
-		if out[k].Role == "user" {
+		if out[k].Role == role {
 			if marker != "" && !strings.HasPrefix(out[k].Content, marker) {
 				out[k].Content = marker + "\n\n" + out[k].Content
 			}
@@ -100,6 +113,7 @@ func TestInjection(t *testing.T) {
 		Name, Profile string
 		In            struct {
 			Marker, Target string
+			System         *string `json:"system_message"`
 			Turns          []struct {
 				Reset    bool
 				Messages json.RawMessage
@@ -110,7 +124,8 @@ func TestInjection(t *testing.T) {
 	played := 0
 	for _, v := range vectors(t, "marker_inject", func(v vector) string { return v.Profile }) {
 		var flat, want []message
-		usable := v.In.Target == "first_turn_prefix" || v.In.Target == "none"
+		target, err := ParseTarget(strings.Replace(v.In.Target, "none", "off", 1))
+		usable := err == nil && v.In.System == nil
 		for _, turn := range v.In.Turns {
 			var list []message // parts of content are no strings: caches hold none
 			usable = usable && !turn.Reset && json.Unmarshal(turn.Messages, &list) == nil
@@ -123,11 +138,11 @@ func TestInjection(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
 			text := v.In.Marker
-			if v.In.Target == "none" {
+			if target == NoMarker {
 				text = ""
 			}
-			require.Equal(t, want, inject(flat, text))
+			require.Equal(t, want, inject(flat, text, target))
 		})
 	}
-	require.Equal(t, 5, played)
+	require.Equal(t, 7, played)
 }

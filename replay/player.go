@@ -29,7 +29,7 @@ type Options struct {
 	Traces      int // play only the first so many traces; 0: all
 	MaxContext  int // play only traces whose prompts and completions fit into so many tokens; 0: all
 	Pace        Pace
-	Marker      bool // put a cache-bust marker before the first user message of every tree
+	Marker      Target // of the cache-bust marker that every tree has
 	Start       Start
 	Order       Order // in which traces are dealt
 	Limits      Limits
@@ -130,6 +130,7 @@ type player struct {
 	Options
 	info      measure.RunInfo // what no record knows
 	traces    []int           // that are played
+	wraps     bool            // lanes share traces, by leave of their markers
 	sampler   *sampler
 	client    *wire.Client
 	model     []byte // as JSON
@@ -173,7 +174,16 @@ func (p *player) ready(ctx context.Context) error {
 	if err := p.choose(); err != nil {
 		return err
 	}
+	before := p.overhead()
 	if err := p.look(ctx); err != nil {
+		return err
+	}
+	if p.MaxContext > 0 && p.overhead() > before { // fewer may fit
+		if err := p.choose(); err != nil {
+			return err
+		}
+	}
+	if err := p.warnOfMarkers(); err != nil {
 		return err
 	}
 	return p.deal()
@@ -210,30 +220,50 @@ func (o *Options) once() bool { return o.Duration == 0 && o.Requests == 0 && o.T
 
 // choose selects the traces. The error is about what cannot be played so, or would not be what was asked for.
 func (p *player) choose() (err error) {
-	if p.traces, err = selected(p.Options); err != nil {
+	if p.traces, err = selected(p.Options, p.overhead()); err != nil {
 		return err
 	}
 	load := start.Load{
-		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker, OnePass: p.once(), Trees: p.Trees,
+		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker != NoMarker, OnePass: p.once(), Trees: p.Trees,
 	}
 	if p.once() && p.Order == Random {
 		return fmt.Errorf("replay: every trace once cannot be had in random order, which repeats: choose shuffle")
 	}
-	shared, err := load.Check()
-	if err != nil {
+	if p.wraps, err = load.Check(); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	if shared {
-		p.teller.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", load.Lanes, load.Traces))
-	}
 	return nil
+}
+
+// warnOfMarkers says what markers do to this run that may not be meant.
+func (p *player) warnOfMarkers() error {
+	if p.wraps {
+		p.teller.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", p.Concurrency, len(p.traces)))
+	}
+	cost, err := p.Marker.cost(p.Cache)
+	if cost != "" {
+		p.teller.warn(cost)
+	}
+	return err
+}
+
+// overhead is how many tokens a prompt has on its way beside its own: of the marker, and of the chat template as far as
+// the preflight has measured it.
+func (p *player) overhead() (tokens int) {
+	if p.Marker != NoMarker {
+		tokens = markerTokens(p.Cache.Arenas.Marker)
+	}
+	if p.info.Preflight != nil && p.info.Preflight.TemplateTokens != nil {
+		tokens += max(0, int(*p.info.Preflight.TemplateTokens))
+	}
+	return tokens
 }
 
 // deal deals the first traces, before the clock starts. The error is about what cannot be played.
 func (p *player) deal() error {
 	once := p.once()
 	s := newSampler(p.Cache, p.Concurrency)
-	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: p.traces, how: p.Order, seed: p.Seed}, once, !p.Marker, p.teller.warn
+	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: p.traces, how: p.Order, seed: p.Seed}, once, p.Marker == NoMarker, p.teller.warn
 	s.ledger = newLedger(p.NewID())
 	p.sampler = s
 	lanes := p.Concurrency
@@ -273,8 +303,9 @@ func (p *player) deal() error {
 	return nil
 }
 
-// selected returns the positions of the traces that a run plays: with MaxContext those of which every request fits.
-func selected(o Options) (kept []int, err error) {
+// selected returns the positions of the traces that a run plays: with MaxContext those of which every request fits, when so
+// many tokens come to each prompt.
+func selected(o Options, overhead int) (kept []int, err error) {
 	rules := o.Cache.Facts.Rules
 	peaks := make([]int, o.Cache.Structure.Traces.Len())
 	for i := range peaks {
@@ -287,7 +318,7 @@ func selected(o Options) (kept []int, err error) {
 		}
 		for _, session := range p.Sessions {
 			for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
-				peaks[i] = max(peaks[i], timeline.Peak(int(t.In), rules.MaxTokens(session.Kind, t)))
+				peaks[i] = max(peaks[i], timeline.Peak(int(t.In)+overhead, rules.MaxTokens(session.Kind, t)))
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
 func TestMarkerIsCountedByTheServer(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, demoCache(t), url)
-	o.Marker = true
+	o.Marker = FirstTurnPrefix
 	pieces := o.Cache.Arenas.Marker
 	for _, r := range play(t, context.Background(), o).records {
 		tokens := len(numbers(t, newMarker("id-1", r.Pass, r.Lane, r.Trace).ids(pieces))) // of this tree: digits differ in length
@@ -58,26 +58,29 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 }
 
 // TestServerFindsWhatWasSentBefore: without a marker the second pass finds all of it in the server's cache; with one
-// only what stands before the first user message.
+// only what stands before the first user message, or nothing.
 func TestServerFindsWhatWasSentBefore(t *testing.T) {
 	c := demoCache(t)
 	blocks := func(tokens int64) int64 { return tokens / mock.BlockTokens * mock.BlockTokens }
-	for _, markers := range []bool{false, true} {
+	for _, target := range []Target{NoMarker, FirstTurnPrefix, SystemPrefix} {
 		_, url := mocked(t, mock.Config{})
 		o := optionsFor(t, c, url)
-		o.Concurrency, o.Trees, o.Marker = 1, 32, markers
+		o.Concurrency, o.Trees, o.Marker = 1, 32, target
 		again := 0
 		for _, r := range play(t, context.Background(), o).records {
 			if r.Pass == 0 || r.Turn > 0 || r.Parent != "" {
 				continue
 			}
 			again++
-			if markers {
-				require.Equal(t, blocks(before(t, c, r)), *r.CachedTokens, r.Trace)
-				require.Less(t, *r.CachedTokens, blocks(r.RecordedIn))
-			} else {
-				require.Equal(t, blocks(r.RecordedIn), *r.CachedTokens, r.Trace)
+			want := blocks(r.RecordedIn)
+			switch target {
+			case FirstTurnPrefix:
+				want = blocks(before(t, c, r))
+				require.Less(t, want, blocks(r.RecordedIn))
+			case SystemPrefix:
+				want = 0
 			}
+			require.Equal(t, want, *r.CachedTokens, "%s, %s", r.Trace, target)
 		}
 		require.Equal(t, 16, again)
 	}
@@ -99,7 +102,7 @@ func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
 func TestChatIsAnsweredLikeCompletions(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, demoCache(t), url)
-	o.Form, o.Marker, o.Out = mmapcache.Text, true, ""
+	o.Form, o.Marker, o.Out = mmapcache.Text, FirstTurnPrefix, ""
 	s, err := Run(context.Background(), o)
 	require.NoError(t, err)
 	require.Equal(t, 197, s.Completed)
@@ -700,7 +703,7 @@ func TestMoreLanesThanTraces(t *testing.T) {
 	require.ErrorContains(t, err, "17 lanes, but 16 distinct traces")
 	require.NoDirExists(t, o.Out, "refused before anything was made")
 	var warned []string
-	o.Marker, o.Warn = true, func(about string) { warned = append(warned, about) }
+	o.Marker, o.Warn = FirstTurnPrefix, func(about string) { warned = append(warned, about) }
 	p := newPlayer(o)
 	require.NoError(t, p.ready(t.Context()))
 	p.close()

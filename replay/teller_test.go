@@ -43,7 +43,7 @@ func TestRunWithADeafReader(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, demoCache(t), url)
-	o.Concurrency, o.Marker, o.Requests = 40, true, 300
+	o.Concurrency, o.Marker, o.Requests = 40, FirstTurnPrefix, 300
 	warned := 0
 	o.Warn = func(string) { <-deaf; warned++ }
 	p := play(t, t.Context(), o)

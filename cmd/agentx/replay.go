@@ -53,13 +53,13 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
 	flags.BoolVar(&f.asap, "asap", false, "no gaps: every turn as soon as the one before is answered")
-	flags.StringVar(&f.marker, "marker", "first_turn_prefix", "cache-bust marker: off or first_turn_prefix")
+	flags.StringVar(&f.marker, "marker", "", "cache-bust marker: off; first_turn_prefix, behind the system prompt; system_prefix, in front of it (default: first_turn_prefix, or off where traces share blocks)")
 	flags.StringVar(&f.payload, "payload", "chat", "chat: messages; ids: token ids to /v1/completions")
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
-	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens")
+	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens, the marker and the chat template included")
 	flags.BoolVar(&f.noPreflight, "no-preflight", false, "begin without a look at the server: the list of its models, and one request for one token")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number where that is taken)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove the results that --out has already")
@@ -72,7 +72,6 @@ const maxLanes = 1 << 16
 func (f *replayFlags) options() (replay.Options, error) {
 	o := replay.Options{
 		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
-		Marker:   f.marker == "first_turn_prefix",
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
 		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
@@ -107,8 +106,9 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
 	case f.start != "zero" && f.start != "sampled":
 		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
-	case f.marker != "off" && f.marker != "first_turn_prefix":
-		return o, usageError{fmt.Errorf("--marker %s: want off or first_turn_prefix", f.marker)}
+	}
+	if o.Marker, err = replay.ParseTarget(f.marker); err != nil && f.marker != "" {
+		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
 	}
 	o.URL = f.url
 	switch f.payload {
@@ -186,6 +186,10 @@ interrupt ends the sending and writes the results; the second leaves at once.
 				return err
 			}
 			defer o.Cache.Close()
+			if f.marker == "" {
+				o.Marker = replay.DefaultTarget(o.Cache)
+				noteMarker(cmd, &o)
+			}
 			if f.prefault {
 				if err := prefault(cmd, o.Cache); err != nil {
 					return err
@@ -236,6 +240,13 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 		return nil, err
 	}
 	return mmapcache.OpenInUse(o.Root, r.Key)
+}
+
+// noteMarker says that a run has no marker where most have one.
+func noteMarker(cmd *cobra.Command, o *replay.Options) {
+	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == replay.NoMarker && !quiet {
+		complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", group(o.Cache.SharedTraces())))
+	}
 }
 
 // prefault reads a cache into memory with progress.

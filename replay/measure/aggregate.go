@@ -143,6 +143,10 @@ func (s *samples) metrics() Metrics {
 		TTFT: NewStat(s.ttft), ITL: NewStat(s.itl), RequestLatency: NewStat(s.latency), Lateness: NewStat(s.lateness),
 		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing,
 	}
+	m.TokenHitRate = Missing
+	if m.PromptTokens > 0 {
+		m.TokenHitRate = m.CachedTokens / m.PromptTokens
+	}
 	if window := s.last - s.first; window > 0 {
 		m.Duration = Number(window)
 		m.RequestRate = Number(s.n) / m.Duration

@@ -78,6 +78,7 @@ type Metrics struct {
 	Lateness       Stat `json:"lateness"`        // due to sent
 
 	CachedTokens         Number `json:"cached_tokens"`          // prompt tokens that the server had in its cache
+	TokenHitRate         Number `json:"token_hit_rate"`         // of the prompt tokens, those that were cached
 	RecordedPromptTokens Number `json:"recorded_prompt_tokens"` // prompt tokens that were to be sent
 	UsageMissing         int    `json:"usage_missing"`          // measured requests without token counts
 }

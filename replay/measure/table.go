@@ -90,8 +90,8 @@ func (s *Summary) throughput(b *strings.Builder) {
 	row(b, "throughput", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s",
 		quantity(s.RequestRate), quantity(s.PromptTokenRate), quantity(s.OutputTokenRate), seconds(s.Duration))
 	cached := "cached not reported"
-	if !s.CachedTokens.IsMissing() && s.PromptTokens > 0 {
-		cached = fmt.Sprintf("%s of them cached (%.1f %%)", quantity(s.CachedTokens), 100*s.CachedTokens/s.PromptTokens)
+	if !s.TokenHitRate.IsMissing() {
+		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
 	}
 	row(b, "tokens", "%s prompt, %s; %s output; %s prompt recorded",
 		quantity(s.PromptTokens), cached, quantity(s.OutputTokens), quantity(s.RecordedPromptTokens))

@@ -73,6 +73,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 		return err
 	}
 	defer p.Cache.Close()
+	f.chooseMarker(cmd, &p)
 	if p.About, err = aboutRun(cmd, &p, nil); err != nil {
 		return err
 	}

@@ -186,10 +186,7 @@ interrupt ends the sending and writes the results; the second leaves at once.
 				return err
 			}
 			defer o.Cache.Close()
-			if f.marker == "" {
-				o.Marker = replay.DefaultTarget(o.Cache)
-				noteMarker(cmd, &o)
-			}
+			f.chooseMarker(cmd, &o)
 			if f.prefault {
 				if err := prefault(cmd, o.Cache); err != nil {
 					return err
@@ -242,8 +239,13 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	return mmapcache.OpenInUse(o.Root, r.Key)
 }
 
-// noteMarker says that a run has no marker where most have one.
-func noteMarker(cmd *cobra.Command, o *replay.Options) {
+// chooseMarker settles the marker of a run where none was asked for, and says so where that is none.
+func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
+	if f.marker != "" {
+		return
+	}
+	o.Marker = replay.DefaultTarget(o.Cache)
+	f.marker = o.Marker.String() // for what the run says of itself
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == replay.NoMarker && !quiet {
 		complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", group(o.Cache.SharedTraces())))
 	}

@@ -16,7 +16,7 @@ const (
 type order struct {
 	traces []int
 	how    Order
-	seed   int64
+	seed   string
 	passes [2]permutation // the last two that were looked at
 }
 

@@ -33,9 +33,9 @@ type Options struct {
 	Start       Start
 	Order       Order // in which traces are dealt
 	Limits      Limits
-	Seed        int64 // of what is drawn
-	AllowWrap   bool  // more lanes than traces, also without a marker
-	StopOnWedge bool  // a wedged tree ends the run, else its lane goes on
+	Seed        string // of what is drawn, in decimal
+	AllowWrap   bool   // more lanes than traces, also without a marker
+	StopOnWedge bool   // a wedged tree ends the run, else its lane goes on
 
 	// At most one bound; none means that every trace is played once.
 	Duration time.Duration

@@ -235,7 +235,7 @@ type begin struct {
 	ratios  start.Ratios
 	anchor  start.Anchor
 	cap     float64 // longest time to a lane's first request, milliseconds as played; +Inf: none
-	seed    int64
+	seed    string
 }
 
 // begun says where a lane has begun.

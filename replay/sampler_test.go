@@ -205,7 +205,7 @@ func beginning(c *mmapcache.Cache, lanes int, b begin) (*sampler, []begun, []str
 	return s, s.prepare(lanes, b), warned
 }
 
-var anywhere = begin{ratios: start.Ratios{Max: 1}, seed: 42, cap: math.Inf(1)}
+var anywhere = begin{ratios: start.Ratios{Max: 1}, seed: "42", cap: math.Inf(1)}
 
 // A lane's t* depends on the seed, its trace and its number alone (T-13).
 func TestT13InstantsDependOnNothingElse(t *testing.T) {
@@ -218,7 +218,7 @@ func TestT13InstantsDependOnNothingElse(t *testing.T) {
 	others := s.prepare(3, b)
 	require.Equal(t, all[1], others[1])
 	require.NotEqual(t, all[0].TStar, others[2].TStar, "trace-0 on another lane")
-	b.seed = 43
+	b.seed = "43"
 	require.NotEqual(t, all[1].TStar, dealt(c, 3, b)[1].TStar)
 	for k, turns := range []float64{20, 30, 40} {
 		require.InDelta(t, 500*(turns-1), all[k].TStar, 500*(turns-1))

@@ -23,7 +23,7 @@ import (
 // convertFlags are the flags that decide what a conversion makes and how.
 type convertFlags struct {
 	profile, tokenizer, corpus string
-	seed                       int64
+	seed                       string
 	set                        []string
 	workers                    int
 	force, skipInvalid, strict bool
@@ -36,7 +36,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.profile, "profile", "default", "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of the prompts: o200k_base or cl100k_base")
 	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
-	flags.Int64Var(&f.seed, "seed", 42, "decides which part of the corpus a block shows; signed 64-bit")
+	seedVar(flags, &f.seed, "seed", "42", "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
 	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
@@ -56,7 +56,7 @@ func (convertFlags) is(name string) bool {
 // options resolves the flags. Errors are usage errors.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
-		Inputs: inputs, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: f.seed},
+		Inputs: inputs, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3},
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: sources(cmd),
@@ -81,6 +81,10 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		} else if err := o.Rules.Set(name, value); err != nil {
 			return o, usageError{err}
 		}
+	}
+	var err error
+	if o.Draws.Seed, err = seedOf(f.seed, o.Draws.Backend); err != nil {
+		return o, usageError{err}
 	}
 	if f.workers < 0 || f.workers > 1024 {
 		return o, usageError{fmt.Errorf("--workers %d: want 0 to 1024", f.workers)}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/convert/weka"
 )
 
 // duration is a flag value: Go's form (90s, 10m) or a plain number of seconds.
@@ -68,6 +71,51 @@ func (a age) Set(text string) error {
 		return wrong
 	}
 	return nil
+}
+
+// seed is a flag value: a whole number of 64 bits, signed or not.
+type seed struct{ to *string }
+
+func seedVar(flags *pflag.FlagSet, to *string, name, value, usage string) {
+	*to = value
+	flags.Var(seed{to}, name, usage)
+}
+
+func (s seed) String() string {
+	if s.to == nil {
+		return ""
+	}
+	return *s.to
+}
+
+func (s seed) Type() string { return "int" }
+
+func (s seed) Set(text string) error {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*s.to = strconv.FormatInt(n, 10)
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("want a whole number of 64 bits")
+	}
+	*s.to = strconv.FormatUint(n, 10)
+	return nil
+}
+
+// seedOf returns the bits of a seed where a back-end takes it.
+func seedOf(text, backend string) (int64, error) {
+	signed, signedErr := strconv.ParseInt(text, 10, 64)
+	unsigned, unsignedErr := strconv.ParseUint(text, 10, 64)
+	switch {
+	case backend == weka.SHA256MT && unsignedErr != nil:
+		return 0, fmt.Errorf("--seed %s: want 0 to %d, as AIPerf takes it", text, uint64(math.MaxUint64))
+	case backend == weka.XXH3 && signedErr != nil:
+		return 0, fmt.Errorf("--seed %s: want %d to %d: only --profile aiperf takes more", text, math.MinInt64, math.MaxInt64)
+	case signedErr != nil:
+		return int64(unsigned), nil
+	}
+	return signed, nil
 }
 
 // size is a flag value: bytes, with k, M, G or T for powers of 1000, Ki, Mi, Gi or Ti for powers of 1024.

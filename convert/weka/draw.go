@@ -28,7 +28,7 @@ const (
 func NewDrawer(d Draws, n int) *Drawer {
 	w := &Drawer{n: uint64(n), draws: d}
 	if d.Backend == SHA256MT {
-		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(d.Seed, d.Stream)), 10)
+		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(uint64(d.Seed), d.Stream)), 10)
 	}
 	return w
 }
@@ -90,8 +90,8 @@ func (w *Drawer) filler(seed []byte, n int) uint32 {
 }
 
 // deriveSeed returns the child seed of a root seed for an identifier: section 2.1.
-func deriveSeed(root int64, identifier string) uint64 {
-	return hash64([]byte(strconv.FormatInt(root, 10) + ":" + identifier))
+func deriveSeed(root uint64, identifier string) uint64 {
+	return hash64([]byte(strconv.FormatUint(root, 10) + ":" + identifier))
 }
 
 // baseSeed replaces a child seed of 0 by a fixed draw (D14).

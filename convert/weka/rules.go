@@ -6,6 +6,7 @@
 package weka
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -57,7 +58,7 @@ type Rules struct {
 // Draws is what decides where in the corpus a block or filler lies. It is no part of the structure's key, but of the starts'.
 type Draws struct {
 	Backend string `json:"backend"` // "xxh3" or "sha256-mt" (D16)
-	Seed    int64  `json:"seed"`    // the operator's seed
+	Seed    int64  `json:"seed"`    // the operator's seed; that of sha256-mt is unsigned, and these are its bits
 	Stream  string `json:"stream"`  // CodingStream or SonnetStream for sha256-mt, else ""
 }
 
@@ -66,6 +67,18 @@ const (
 	XXH3     = "xxh3"
 	SHA256MT = "sha256-mt"
 )
+
+// MarshalJSON writes the seed as the operator did.
+func (d Draws) MarshalJSON() ([]byte, error) {
+	type plain Draws // without this method
+	if d.Backend != SHA256MT {
+		return json.Marshal(plain(d))
+	}
+	return json.Marshal(struct {
+		plain
+		Seed uint64 `json:"seed"`
+	}{plain(d), uint64(d.Seed)})
+}
 
 // Default returns the rules of the profile `default`: published behaviour with its defects repaired.
 func Default() Rules {

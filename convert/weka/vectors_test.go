@@ -141,10 +141,23 @@ func TestMarkerTimes(t *testing.T) {
 	})
 }
 
+// AIPerf's seeds are unsigned, to 2^64 - 1: what it derives from the largest, and how it stands in a key.
+func TestLargestSeed(t *testing.T) {
+	assert.Equal(t, uint64(1454329628828595485), deriveSeed(math.MaxUint64, CodingStream))
+	for want, d := range map[string]Draws{
+		`{"backend":"sha256-mt","stream":"s","seed":18446744073709551615}`: {Backend: SHA256MT, Seed: -1, Stream: "s"},
+		`{"backend":"xxh3","seed":-1,"stream":""}`:                         {Backend: XXH3, Seed: -1},
+	} {
+		got, err := json.Marshal(d)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(got))
+	}
+}
+
 func TestSeeds(t *testing.T) {
 	type seed struct{ Seed string }
 	type in struct {
-		Root       int64
+		Root       uint64
 		Identifier string
 		Child      *string
 	}

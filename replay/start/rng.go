@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// LaneSeed returns the seed of a lane that plays a trace: section 2.3 of the specification of the replay. It depends on
-// nothing else, so what other lanes play cannot move this one.
-func LaneSeed(base int64, trace string, lane int) uint64 {
-	return hashSeed(strconv.FormatInt(base, 10) + ":" + trace + ":" + strconv.Itoa(lane))
+// LaneSeed returns the seed of a lane that plays a trace: section 2.3 of the specification of the replay. base is the
+// operator's seed in decimal. It depends on nothing else, so what other lanes play cannot move this one.
+func LaneSeed(base, trace string, lane int) uint64 {
+	return hashSeed(base + ":" + trace + ":" + strconv.Itoa(lane))
 }
 
 // TraceSeed is LaneSeed as the generation G2 has it for lanes with a trace of their own: without the lane.
-func TraceSeed(base int64, trace string) uint64 {
-	return hashSeed(strconv.FormatInt(base, 10) + ":" + trace)
+func TraceSeed(base, trace string) uint64 {
+	return hashSeed(base + ":" + trace)
 }
 
 func hashSeed(text string) uint64 {

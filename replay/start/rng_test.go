@@ -154,5 +154,5 @@ func TestT13LaneSeed(t *testing.T) {
 	eachVector(t, "lane_seed", 8, func(t *testing.T, in laneOf, want want) {
 		require.Equal(t, want.Seed, in.seed())
 	})
-	require.Equal(t, hashSeed("-7:a:0"), LaneSeed(-7, "a", 0))
+	require.Equal(t, hashSeed("-7:a:0"), LaneSeed("-7", "a", 0))
 }

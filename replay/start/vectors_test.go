@@ -56,7 +56,7 @@ func runVector[In, Want any](t *testing.T, v vector, check func(t *testing.T, in
 
 // laneOf names a lane of a vector; a lane that is null is one of the generation without lanes in its seeds.
 type laneOf struct {
-	Base  int64  `json:"base_seed,string"`
+	Base  string `json:"base_seed"`
 	Trace string `json:"trace_id"`
 	Lane  *int
 }

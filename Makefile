@@ -52,7 +52,8 @@ test-race:
 test-nfs:
 	go test -tags nfs -run '^TestNFS$$' -count=1 -timeout 20m -v ./cmd/agentx
 
-# The tables of a cache as pyarrow, polars and duckdb see them: of the demo, and of ARROW_INPUT. Their packages come from
+# The tables of a cache as pyarrow, polars and duckdb see them, and the questions of doc/tables.md: of the demo, and of
+# ARROW_INPUT. Their packages come from
 # PyPI, or it skips.
 ARROW := $(CACHE)/venv-arrow
 test-arrow: build

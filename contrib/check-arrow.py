@@ -5,12 +5,14 @@
 
 Every structure/KEY/*.arrow is opened with pyarrow through a memory map: all buffers must lie inside the map, and nothing
 may be allocated for them. Row counts and sums are held against agentx inspect --stats and agentx cache info; polars and
-duckdb, where they are installed, must find the same. `make test-arrow` runs this in an environment of its own.
+duckdb, where they are installed, must find the same. So must the worked questions of doc/tables.md, which are run as they
+stand there. `make test-arrow` runs this in an environment of its own.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -166,9 +168,33 @@ def with_duckdb(tables, found):
     return f"duckdb {duckdb.__version__}: tokens agree; most turns: " + "".join(f"{id!r} with {n}" for id, n in most)
 
 
+def worked_questions(document, directory, stats, demo):
+    """The code of a document, run as it stands: DuckDB and polars must agree, and on the demo with the answers there."""
+    try:
+        import duckdb, polars  # noqa: F401
+    except ImportError as missing:
+        return f"questions of {document.name}: not run: {missing}"
+    names, answers, asked = {"structure": str(directory)}, {}, 0
+    for kind, code in re.findall(r"^```(?:python )?(setup|duckdb|polars|answer)\n(.*?)^```$", document.read_text(), re.S | re.M):
+        if kind == "answer":
+            asked += 1
+            check(f"{document.name}: question {asked}: polars", answers["polars"], answers["duckdb"])
+            if demo:
+                check(f"{document.name}: question {asked}: the answer there", "".join(f"{row}\n" for row in answers["duckdb"]), code)
+            answers = {}
+            continue
+        exec(compile(code, f"{document.name}: {kind}", "exec"), names)
+        if kind != "setup":
+            answers[kind] = names["answer"]
+    check(f"{document.name}: questions", asked, 3)
+    check(f"{document.name}: turns with a trace and session", names["duckdb"].sql("select count(*) from played").fetchall()[0][0], stats["turns"])
+    return f"{asked} questions of {document.name}: duckdb and polars agree" + (", with the answers there" if demo else "")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agentx", default="./agentx", help="the program to compare with")
+    parser.add_argument("--questions", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "doc" / "tables.md", help="the document whose questions are run")
     parser.add_argument("cache", metavar="CACHE_DIR", type=pathlib.Path, help="the path that convert printed")
     args = parser.parse_args()
 
@@ -200,6 +226,8 @@ def main():
     print(f"pyarrow {pa.__version__}: {inside:,} bytes of columns lie in the maps; {allocated:,} bytes were allocated to read them")
     print(with_polars(directory, tables, found))
     print(with_duckdb(tables, found))
+    demo = [s["path"] for s in structure["provenance"]["sources"]] == ["demo"]
+    print(worked_questions(args.questions, directory, stats, demo))
     if problems:
         sys.exit("\n".join(f"check-arrow: {p}" for p in problems))
 

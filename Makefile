@@ -35,6 +35,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
+	go test -run '^$$' -fuzz FuzzArrow -fuzztime $(FUZZTIME) ./mmapcache
 	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
@@ -48,7 +49,7 @@ test-race:
 	go test -race -short ./convert ./hfsource/... ./internal/... ./mmapcache ./replay/...
 
 # Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
-# names them. NFS_RUN=Killed chooses among the scenarios.
+# names them. NFS_RUN=Killed chooses among the scenarios; NFS_ROUNDS=40 reads for longer beside one who removes and makes.
 test-nfs:
 	go test -tags nfs -run '^TestNFS$$' -count=1 -timeout 20m -v ./cmd/agentx
 

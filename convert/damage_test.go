@@ -2,8 +2,13 @@ package convert
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -119,4 +124,68 @@ func TestLongEveryBitAndEveryTruncation(t *testing.T) {
 	n := checkEveryDamage(t, 1)
 	t.Logf("%d damages, each found and named", n)
 	assert.Greater(t, n, 100_000)
+}
+
+// checkHostileTables changes numbers in the tables of a tiny cache and seals every table again, so that its digest is
+// sound. Whatever a table then claims, opening it takes no more memory than the good one, and ten times the file.
+func checkHostileTables(t *testing.T, mutations int) (refused int) {
+	root, key, files := tinyCache(t)
+	dataset, err := manifest.Read(mmapcache.DatasetPath(root, key))
+	require.NoError(t, err)
+	dir := filepath.Join(root, mmapcache.StructureKind, dataset.Parts[mmapcache.StructureKind].Key)
+	structure, err := manifest.Read(dir)
+	require.NoError(t, err)
+	open := func() (bytes uint64, err error) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c, err := mmapcache.Open(root, key)
+		if err == nil {
+			for i := 0; err == nil && i < c.Structure.Traces.Len(); i++ {
+				_, err = c.Tree(i, mmapcache.Text)
+			}
+			require.NoError(t, c.Close())
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, err
+	}
+	usual, err := open()
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(23, 1))
+	for k := range mutations {
+		f := &structure.Files[k%len(structure.Files)]
+		path, good := filepath.Join(dir, f.Name), *f
+		whole := files[filepath.Join(mmapcache.StructureKind, structure.Key, f.Name)]
+		bad := bytes.Clone(whole)
+		at := random.IntN(len(bad)/2-4) * 2
+		number := binary.LittleEndian.Uint32(bad[at:])
+		number = [...]uint32{math.MaxUint32, math.MaxInt32, 0, 1 << 28, number + 1, number - 1, number << 8, random.Uint32()}[random.IntN(8)]
+		binary.LittleEndian.PutUint32(bad[at:], number)
+		require.NoError(t, os.WriteFile(path, bad, 0o666))
+		f.SHA256 = manifest.Sum(bad)
+		seal(t, dir, structure)
+		dataset.Parts[mmapcache.StructureKind] = manifest.Part{Key: structure.Key, Digest: structure.Digest}
+		seal(t, mmapcache.DatasetPath(root, key), dataset)
+		took, err := open()
+		what := fmt.Sprintf("%s: %d at %d", f.Name, number, at)
+		require.LessOrEqual(t, took, usual+10*uint64(len(whole)), what)
+		if err != nil {
+			refused++
+			require.ErrorIs(t, err, manifest.ErrDamaged, what)
+			require.ErrorContains(t, err, dir, what)
+		}
+		require.NoError(t, os.WriteFile(path, whole, 0o666))
+		*f = good
+	}
+	return refused
+}
+
+func TestHostileTables(t *testing.T) {
+	assert.Greater(t, checkHostileTables(t, 300), 100)
+}
+
+func TestLongHostileTables(t *testing.T) {
+	long(t)
+	n := checkHostileTables(t, 10_000)
+	t.Logf("%d of 10,000 refused, the others say something else", n)
+	assert.Greater(t, n, 3000)
 }

@@ -434,22 +434,6 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	}
 }
 
-func TestTablesCutWhileStartsAreDrawn(t *testing.T) {
-	o := options(t, "@demo")
-	r := o.convert(t)
-	c := openResult(t, o, r)
-	path := filepath.Join(o.Root, mmapcache.StructureKind, r.Parts[mmapcache.StructureKind].Key, "turns.arrow")
-	require.NoError(t, os.Truncate(path, 0))
-	b, err := mmapcache.NewBuilder(o.Root, mmapcache.StartsKind, "k", o.Durable)
-	require.NoError(t, err)
-	defer b.Discard()
-	table, err := b.NewStarts(c.Structure.Blocks()+c.Structure.Turns.Len(), c.N())
-	require.NoError(t, err)
-	defer table.Abort()
-	err = fill(t.Context(), c, table, c.N(), o)
-	assert.ErrorContains(t, err, path)
-}
-
 func TestLastLineNeedsNoNewline(t *testing.T) {
 	whole := lines(t, trace("a"), trace("b"))
 	text, err := os.ReadFile(whole)

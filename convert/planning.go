@@ -357,11 +357,9 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, cor
 			}
 			d := drawers.Get().(*weka.Drawer)
 			defer drawers.Put(d)
-			return c.Guard(func() error { // in the goroutine that reads: a page fault is its own
-				p := s.Plan(i)
-				done(int64(p.Trace.Blocks))
-				return fillTrace(p, s.Blocks(), starts, d)
-			})
+			p := s.Plan(i)
+			done(int64(p.Trace.Blocks))
+			return fillTrace(p, s.Blocks(), starts, d)
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -2,8 +2,6 @@ package mmapcache
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +18,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Cache is an open dataset: its tables and arenas, mapped read-only. It is safe for concurrent use until Close; what
+// Cache is an open dataset: its tables in memory, starts and arenas mapped read-only. It is safe for concurrent use until Close; what
 // it returns lives as long.
 type Cache struct {
 	Root      string
@@ -195,13 +193,13 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 	if err := checkContents(c.Root, m); err != nil {
 		return err
 	}
+	if m.Kind == StructureKind {
+		return c.openStructure(m)
+	}
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
 	files := map[string]*mapping{}
 	for _, f := range m.Files {
 		mp, err := c.disk.openMapping(dir, f)
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w: %w", filepath.Join(dir, f.Name), manifest.ErrDamaged, errMissing)
-		}
 		if err != nil {
 			return err
 		}
@@ -210,8 +208,6 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 	}
 	var err error
 	switch m.Kind {
-	case StructureKind:
-		err = c.openStructure(m, files)
 	case StartsKind:
 		mp := files[startsFile]
 		if c.starts, err = readStarts(mp.data); err != nil {
@@ -228,7 +224,9 @@ func flat[T uint8 | uint32](files map[string]*mapping, name, kind string) ([]T, 
 	return readFlat[T](files[name].data, kind)
 }
 
-func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) error {
+// openStructure reads the tables. They are held against their digests as they lie in memory: who writes over the files
+// later, as cp and rsync do, changes nothing here.
+func (c *Cache) openStructure(m *manifest.Manifest) error {
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
 	if err := decodeFacts(m, &c.Facts); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
@@ -238,13 +236,16 @@ func (c *Cache) openStructure(m *manifest.Manifest, files map[string]*mapping) e
 		s.Traces.file: s.Traces.read, s.Sessions.file: s.Sessions.read, s.Turns.file: s.Turns.read,
 		s.Segments.file: s.Segments.read, s.Runs.file: s.Runs.read, s.Tools.file: s.Tools.read,
 	} {
-		mp := files[name]
 		entry, _ := m.File(name)
-		if sum := sha256.Sum256(mp.data); hex.EncodeToString(sum[:]) != entry.SHA256 {
-			return fmt.Errorf("%s: %w: content does not match its digest", mp.path, manifest.ErrDamaged)
+		data, err := c.disk.load(dir, entry)
+		if err != nil {
+			return err
 		}
-		if err := read(mp.data); err != nil {
-			return fmt.Errorf("%s: %w", mp.path, err)
+		if manifest.Sum(data) != entry.SHA256 {
+			return fmt.Errorf("%s: %w: content does not match its digest", filepath.Join(dir, name), manifest.ErrDamaged)
+		}
+		if err := read(data); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
 	}
 	if err := s.check(); err != nil {
@@ -319,25 +320,6 @@ func (c *Cache) offsetsPath(form Form) string {
 
 // Path returns the dataset's directory.
 func (c *Cache) Path() string { return filepath.Join(c.Root, DatasetKind, c.Manifest.Key) }
-
-// Plan is Structure.Plan under Guard, checked once more: behind the new end of a file that is cut while it is in use, its
-// last page reads as zeros, without a fault. Errors wrap manifest.ErrDamaged.
-func (c *Cache) Plan(i int) (p *Plan, err error) {
-	err = c.Guard(func() error {
-		p = c.Structure.Plan(i)
-		if err := p.check(); err != nil {
-			return fmt.Errorf("%s: %w: trace %d: %v: was a file cut while it was in use?", filepath.Dir(c.maps[0].path), manifest.ErrDamaged, i, err)
-		}
-		return nil
-	})
-	return p, err
-}
-
-// TraceID returns the id of trace i.
-func (c *Cache) TraceID(i int) (id string, err error) {
-	err = c.Guard(func() error { id = c.Structure.Traces.At(i).ID; return nil })
-	return id, err
-}
 
 // N returns the length of the prompt corpus, in tokens.
 func (c *Cache) N() int { return len(c.tokens) }

@@ -21,9 +21,7 @@ type Selection struct {
 func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
 	found := false
 	for i := range c.Structure.Traces.Len() {
-		if id, err := c.TraceID(i); err != nil {
-			return err
-		} else if sel.Trace != "" && id != sel.Trace {
+		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
 			continue
 		}
 		t, err := c.Tree(i, form)

@@ -3,6 +3,8 @@ package mmapcache
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,15 +24,7 @@ type mapping struct {
 // openMapping maps a file of the size that its manifest gives.
 func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error) {
 	path := filepath.Join(dir, want.Name)
-	err = d.anew(path, func() error {
-		f, size, err := d.open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close() // the map outlives it
-		if size != want.Size || size == 0 {
-			return fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, size, want.Size)
-		}
+	err = d.with(path, want.Size, func(f fs.File) error { // the map outlives it
 		data, err := mmap.Map(f.(*os.File), mmap.RDONLY, 0)
 		if err != nil {
 			return fmt.Errorf("%s: map: %w", path, err)
@@ -39,6 +33,39 @@ func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error
 		return nil
 	})
 	return m, err
+}
+
+// load reads a file of the size that its manifest gives. What is read stays as it is, whatever becomes of the file.
+func (d disk) load(dir string, want manifest.File) (data []byte, err error) {
+	path := filepath.Join(dir, want.Name)
+	err = d.with(path, want.Size, func(f fs.File) error {
+		data = make([]byte, want.Size)
+		_, err := io.ReadFull(f, data)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return fmt.Errorf("%s: %w: cut while it was read", path, manifest.ErrDamaged)
+		}
+		return err
+	})
+	return data, err
+}
+
+// with calls use with an open file of a size, which is not 0.
+func (d disk) with(path string, size int64, use func(fs.File) error) error {
+	err := d.anew(path, func() error {
+		f, n, err := d.open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if n != size || n == 0 {
+			return fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, n, size)
+		}
+		return use(f)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, errMissing)
+	}
+	return err
 }
 
 // holds reports whether an address lies in the map.

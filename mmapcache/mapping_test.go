@@ -41,7 +41,9 @@ func walk(c *Cache) error {
 
 // A file that is cut under the map is an error that names it, not the end of the process.
 func TestF23FileCutWhileInUse(t *testing.T) {
-	spared := map[string]bool{splitsFile: true, illFormedFile: true, "tools.arrow": true} // read when the cache is opened; empty
+	spared := func(name string) bool { // it is read when the cache is opened
+		return name == splitsFile || name == illFormedFile || filepath.Ext(name) == ".arrow"
+	}
 	y := plainToy(40)
 	root := t.TempDir()
 	key := y.build(t, root, "")
@@ -57,7 +59,7 @@ func TestF23FileCutWhileInUse(t *testing.T) {
 			require.NoError(t, os.Truncate(path, 0))
 			err = walk(c)
 			require.NoError(t, os.WriteFile(path, good, 0o666))
-			if spared[filepath.Base(path)] {
+			if spared(filepath.Base(path)) {
 				assert.NoError(t, err)
 				return
 			}

@@ -1,6 +1,10 @@
 package mmapcache
 
-import "github.com/agentx/agentx/internal/timeline"
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/internal/timeline"
+)
 
 // Role is the chat role of a segment.
 type Role uint8
@@ -11,7 +15,15 @@ const (
 	Assistant
 )
 
-func (r Role) String() string { return [...]string{"system", "user", "assistant"}[r] }
+func (r Role) String() string { return nameOf("role", int(r), "system", "user", "assistant") }
+
+// nameOf is the name of one of a few things, also of one that a damaged table speaks of.
+func nameOf(what string, k int, names ...string) string {
+	if k < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("%s %d", what, k)
+}
 
 // Kind is where a session comes from.
 type Kind uint8
@@ -22,7 +34,9 @@ const (
 	Flat                 // a side chain found in the trace's own list
 )
 
-func (k Kind) String() string { return [...]string{"weka_main", "weka_subagent", "weka_flat"}[k] }
+func (k Kind) String() string {
+	return nameOf("kind", int(k), "weka_main", "weka_subagent", "weka_flat")
+}
 
 // InputKind is what the new input of a turn is.
 type InputKind uint8
@@ -33,7 +47,7 @@ const (
 	ToolResult
 )
 
-func (k InputKind) String() string { return [...]string{"", "user_input", "tool_result"}[k] }
+func (k InputKind) String() string { return nameOf("input", int(k), "", "user_input", "tool_result") }
 
 // None stands for an index that is not there.
 const None = -1

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -18,7 +17,7 @@ import (
 )
 
 // Table is a list of rows R held as columns: one Arrow IPC file with one record batch. A builder appends rows; a
-// reader finds the columns in the mapped file, so opening copies nothing but strings.
+// reader finds the columns in the bytes of the file, so reading copies nothing but strings.
 type Table[R any] struct {
 	file    string
 	columns []column[R]
@@ -31,7 +30,7 @@ type column[R any] interface {
 	fill(first int, rows []R)
 	field() arrow.Field
 	write() arrow.ArrayData
-	read(arrow.Field, arrow.ArrayData) error
+	read(*arrowColumn) error
 }
 
 // Len returns the number of rows.
@@ -62,7 +61,7 @@ func (t *Table[R]) push(row R) {
 	}
 }
 
-// numbers is a column of numbers that are always there. Read, it is a view of the mapped file.
+// numbers is a column of numbers that are always there. Read, it is a view of the file's bytes.
 type numbers[R any, T arrow.NumericType] struct {
 	name   string
 	of     func(*R) *T
@@ -91,12 +90,12 @@ func (c *numbers[R, T]) write() arrow.ArrayData {
 		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(c.values))}, nil, 0, 0)
 }
 
-func (c *numbers[R, T]) read(_ arrow.Field, d arrow.ArrayData) error {
-	if d.NullN() != 0 {
-		return fmt.Errorf("%d nulls", d.NullN())
+func (c *numbers[R, T]) read(a *arrowColumn) (err error) {
+	if a.nulls != 0 {
+		return fmt.Errorf("%d nulls", a.nulls)
 	}
-	c.values = arrow.GetValues[T](d, 1)
-	return nil
+	c.values, err = values[T](a)
+	return err
 }
 
 // times is a column of times in which NaN stands for null: in memory, and in the file below the null.
@@ -132,12 +131,12 @@ func (c *times[R]) write() arrow.ArrayData {
 		[]*memory.Buffer{memory.NewBufferBytes(valid), memory.NewBufferBytes(arrow.GetBytes(c.values))}, nil, nulls, 0)
 }
 
-func (c *times[R]) read(_ arrow.Field, d arrow.ArrayData) error {
-	c.values = arrow.GetValues[float64](d, 1)
-	return nil
+func (c *times[R]) read(a *arrowColumn) (err error) {
+	c.values, err = values[float64](a)
+	return err
 }
 
-// texts is a column of strings, copied to the heap when it is read.
+// texts is a column of strings.
 type texts[R any] struct {
 	name   string
 	of     func(*R) *string
@@ -166,16 +165,12 @@ func (c *texts[R]) write() arrow.ArrayData {
 	return b.NewArray().Data()
 }
 
-func (c *texts[R]) read(_ arrow.Field, d arrow.ArrayData) error {
-	if d.NullN() != 0 {
-		return fmt.Errorf("%d nulls", d.NullN())
+func (c *texts[R]) read(a *arrowColumn) (err error) {
+	if a.nulls != 0 {
+		return fmt.Errorf("%d nulls", a.nulls)
 	}
-	a := array.NewStringData(d)
-	c.values = make([]string, a.Len())
-	for k := range c.values {
-		c.values[k] = strings.Clone(a.Value(k)) // Value is a view of the map
-	}
-	return nil
+	c.values, err = a.texts()
+	return err
 }
 
 // words is a column of strings from a small set: an index for every row, and the set as a JSON list in the metadata of
@@ -221,12 +216,11 @@ func (c *words[R]) field() arrow.Field {
 	return f
 }
 
-func (c *words[R]) read(f arrow.Field, d arrow.ArrayData) error {
-	set, _ := f.Metadata.GetValue(wordsKey)
-	if err := json.Unmarshal([]byte(set), &c.set); err != nil {
-		return fmt.Errorf("words: %w", err)
+func (c *words[R]) read(a *arrowColumn) (err error) {
+	if err := c.numbers.read(a); err != nil {
+		return err
 	}
-	if err := c.numbers.read(f, d); err != nil {
+	if c.set, err = a.set(); err != nil {
 		return err
 	}
 	for row, k := range c.values {
@@ -256,47 +250,22 @@ func (t *Table[R]) writeTo(w io.Writer) error {
 	return f.Close()
 }
 
-// read points the columns into the bytes of an Arrow IPC file, which stay mapped as long as the table is used. Errors
-// wrap manifest.ErrDamaged.
-//
-// The caller has held data against its digest: one flipped bit can make the library (v18.8.0) ask for 64 GB.
-func (t *Table[R]) read(data []byte) (err error) {
+// read points the columns into the bytes of an Arrow IPC file. Errors wrap manifest.ErrDamaged.
+func (t *Table[R]) read(data []byte) error {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{manifest.ErrDamaged}, args...)...)
 	}
-	defer func() {
-		if r := recover(); r != nil { // the library panics on some damaged files
-			if _, fault := r.(interface{ Addr() uintptr }); fault {
-				panic(r) // Guard names the file
-			}
-			err = damaged("not a readable Arrow file: %v", r)
-		}
-	}()
-	f, err := ipc.NewMappedFileReader(data)
+	columns, err := readArrow(data, len(t.columns))
 	if err != nil {
 		return damaged("%v", err)
-	}
-	defer f.Close()
-	if n := f.NumRecords(); n != 1 {
-		return damaged("%d record batches, want 1", n)
-	}
-	batch, err := f.RecordBatch(0)
-	if err != nil {
-		return damaged("%v", err)
-	}
-	if int(batch.NumCols()) != len(t.columns) {
-		return damaged("%d columns, want %d", batch.NumCols(), len(t.columns))
 	}
 	for k, c := range t.columns {
-		want, got := c.field(), f.Schema().Field(k)
-		if got.Name != want.Name || !arrow.TypeEqual(got.Type, want.Type) {
-			return damaged("column %d is %s %s, want %s %s", k, got.Name, got.Type, want.Name, want.Type)
+		want, got := c.field(), &columns[k]
+		if got.name != want.Name || got.kind != want.Type.ID() {
+			return damaged("column %d is %s %s, want %s %s", k, got.name, got.kind, want.Name, want.Type)
 		}
-		if err := c.read(got, batch.Column(k).Data()); err != nil {
+		if err := c.read(got); err != nil {
 			return damaged("column %s: %v", want.Name, err)
-		}
-		if c.len() != int(batch.NumRows()) {
-			return damaged("column %s has %d of %d rows", want.Name, c.len(), batch.NumRows())
 		}
 	}
 	return nil

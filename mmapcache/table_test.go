@@ -3,6 +3,7 @@ package mmapcache
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"testing"
 
@@ -66,6 +67,58 @@ func TestEmptyTables(t *testing.T) {
 	again := reread(t, NewStructure())
 	assert.Zero(t, again.Traces.Len())
 	assert.Zero(t, again.Blocks())
+}
+
+// The library finds the same columns in a file, with the same bytes.
+func TestArrowFilesAsTheLibraryReadsThem(t *testing.T) {
+	s := NewStructure()
+	for _, p := range plainToy(40).plans {
+		require.NoError(t, s.Append(p))
+	}
+	for _, write := range []func(io.Writer) error{s.Traces.writeTo, s.Sessions.writeTo, s.Turns.writeTo, s.Segments.writeTo, s.Runs.writeTo, s.Tools.writeTo} {
+		var file bytes.Buffer
+		require.NoError(t, write(&file))
+		r, err := ipc.NewFileReader(bytes.NewReader(file.Bytes()))
+		require.NoError(t, err)
+		defer r.Close()
+		batch, err := r.RecordBatch(0)
+		require.NoError(t, err)
+		columns, err := readArrow(file.Bytes(), int(batch.NumCols()))
+		require.NoError(t, err)
+		for k, c := range columns {
+			field, data := r.Schema().Field(k), batch.Column(k).Data()
+			assert.Equal(t, field.Name, c.name)
+			assert.Equal(t, field.Type.ID(), c.kind, c.name)
+			words, _ := field.Metadata.GetValue(wordsKey)
+			assert.Equal(t, words, string(c.words), c.name)
+			assert.EqualValues(t, data.NullN(), c.nulls, c.name)
+			assert.Equal(t, int(batch.NumRows()), c.rows, c.name)
+			for n, b := range c.buffers {
+				if theirs := data.Buffers()[n+1]; theirs != nil {
+					assert.Equal(t, string(theirs.Bytes()), string(b), c.name)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the bytes say, they are columns or an error.
+func FuzzArrow(f *testing.F) {
+	s := NewStructure()
+	require.NoError(f, s.Append(plainToy(20).plans[0]))
+	for _, write := range []func(io.Writer) error{s.Traces.writeTo, s.Turns.writeTo, s.Segments.writeTo} {
+		var file bytes.Buffer
+		require.NoError(f, write(&file))
+		f.Add(file.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := NewStructure()
+		for _, read := range []func([]byte) error{s.Traces.read, s.Turns.read, s.Segments.read} {
+			if err := read(data); err != nil {
+				require.ErrorIs(t, err, manifest.ErrDamaged)
+			}
+		}
+	})
 }
 
 // Other readers see a missing time as null, not as NaN, and the same bytes whatever NaN it was.

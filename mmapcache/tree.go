@@ -15,11 +15,18 @@ type Tree struct {
 	*Plan
 	cache *Cache
 	form  Form
-	at    []uint32        // byte start of every block, then of every turn's filler
-	ends  []uint64        // bytes of all blocks up to and with this one
-	fill  []uint64        // bytes of every turn's filler
-	tools map[int32]int32 // turn by the segment that begins its tool result
-	rough []byte          // 1 for every block, then filler, that needs the slow path; nil where none can
+	at    []uint32           // byte start of every block, then of every turn's filler
+	ends  []uint64           // bytes of all blocks up to and with this one
+	fill  []uint64           // bytes of every turn's filler
+	heads map[[2]uint32]head // by block and tokens; read once, for what is mapped may change
+	tools map[int32]int32    // turn by the segment that begins its tool result
+	rough []byte             // 1 for every block, then filler, that needs the slow path; nil where none can
+}
+
+// head is the window of the first tokens of a block.
+type head struct {
+	size  uint64 // bytes
+	rough bool   // it needs the slow path
 }
 
 // Tree loads trace i for a form. It costs some nanoseconds per block.
@@ -32,10 +39,7 @@ func (c *Cache) Tree(i int, form Form) (t *Tree, err error) {
 }
 
 func (c *Cache) tree(i int, form Form) (*Tree, error) {
-	p, err := c.Plan(i)
-	if err != nil {
-		return nil, err
-	}
+	p := c.Structure.Plan(i)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &Tree{Plan: p, cache: c, form: form, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
 	for k, r := range p.Tools {
@@ -63,9 +67,8 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 	}
 	for k := range p.Segments {
 		if s := &p.Segments[k]; s.Part&Head != 0 {
-			start := t.blockStart(s.First)
-			if _, ok := c.forms[form].window(start, s.Count); !ok {
-				return nil, t.goesBack(start, s.Count)
+			if err := t.placeHead(s); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -75,9 +78,8 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 // place notes where the window of n tokens from start on lies, and returns its size in bytes.
 func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
 	corpus := uint32(t.cache.N())
-	if start >= corpus {
-		path := filepath.Join(t.cache.partPath(StartsKind), startsFile)
-		return 0, fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, corpus)
+	if err := t.inCorpus(start); err != nil {
+		return 0, err
 	}
 	size, ok := t.cache.forms[t.form].window(start, n)
 	if t.rough != nil && (size == 0 || t.cache.edges.rough(start, n, int(corpus))) {
@@ -88,6 +90,31 @@ func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
 	}
 	t.at[slot] = t.cache.forms[t.form].offsets[start]
 	return size, nil
+}
+
+// placeHead notes the window of a head.
+func (t *Tree) placeHead(s *Segment) error {
+	start := t.blockStart(s.First)
+	if err := t.inCorpus(start); err != nil {
+		return err
+	}
+	size, ok := t.cache.forms[t.form].window(start, s.Count)
+	if !ok {
+		return t.goesBack(start, s.Count)
+	}
+	if t.heads == nil {
+		t.heads = map[[2]uint32]head{}
+	}
+	t.heads[[2]uint32{s.First, s.Count}] = head{size, t.rough != nil && t.cache.edges.rough(start, s.Count, t.cache.N())}
+	return nil
+}
+
+func (t *Tree) inCorpus(start uint32) error {
+	if int(start) < t.cache.N() {
+		return nil
+	}
+	path := filepath.Join(t.cache.partPath(StartsKind), startsFile)
+	return fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, t.cache.N())
 }
 
 func (t *Tree) goesBack(start, n uint32) error {
@@ -165,6 +192,9 @@ func (t *Tree) Prompt(turn int, p *Prompt) {
 	}
 }
 
+// Guard is Cache.Guard of the cache that the prompt is read from.
+func (p *Prompt) Guard(f func() error) error { return p.tree.cache.Guard(f) }
+
 // markTool makes the last message the answer to a call of the one before it.
 func (p *Prompt) markTool(turn int32) {
 	n := len(p.Messages)
@@ -178,8 +208,7 @@ func (t *Tree) size(s *Segment) uint64 {
 	case s.Part&Filler != 0:
 		return t.fill[s.First]
 	case s.Part&Head != 0:
-		size, _ := t.cache.forms[t.form].window(t.blockStart(s.First), s.Count) // tree has checked it
-		return size
+		return t.heads[[2]uint32{s.First, s.Count}].size
 	}
 	return t.ends[s.First+s.Count] - t.ends[s.First]
 }
@@ -242,7 +271,7 @@ func (t *Tree) smooth(s *Segment, k uint32) uint32 {
 	case s.Part&Filler != 0:
 		first = t.Trace.Blocks + s.First
 	case s.Part&Head != 0:
-		if t.cache.edges.rough(t.blockStart(s.First), s.Count, t.cache.N()) {
+		if t.heads[[2]uint32{s.First, s.Count}].rough {
 			return 0
 		}
 		return 1

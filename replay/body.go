@@ -79,8 +79,14 @@ func (b *body) content() int64 {
 // Size returns the number of bytes that WriteTo writes.
 func (b *body) Size() int64 { return b.size }
 
-// WriteTo writes the body from its beginning.
-func (b *body) WriteTo(w io.Writer) (n int64, err error) { return b.writeTo(w, chunk) }
+// WriteTo writes the body from its beginning. A fault in the map of a file gives an error that names it.
+func (b *body) WriteTo(w io.Writer) (n int64, err error) {
+	err = b.prompt.Guard(func() (err error) {
+		n, err = b.writeTo(w, chunk)
+		return err
+	})
+	return n, err
+}
 
 // writeTo writes the body in pieces of about limit bytes, of which there are two at least.
 func (b *body) writeTo(w io.Writer, limit int) (n int64, err error) {

@@ -285,8 +285,6 @@ func (p *player) deal() error {
 	}
 	begun := s.prepare(lanes, at)
 	switch {
-	case s.err != nil:
-		return s.err
 	case len(begun) == 0:
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(p.traces))
 	case len(begun) < lanes && !once:
@@ -312,10 +310,7 @@ func selected(o Options, overhead int) (kept []int, err error) {
 		if o.MaxContext == 0 {
 			break
 		}
-		p, err := o.Cache.Plan(i)
-		if err != nil {
-			return nil, err
-		}
+		p := o.Cache.Structure.Plan(i)
 		for _, session := range p.Sessions {
 			for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
 				peaks[i] = max(peaks[i], timeline.Peak(int(t.In)+overhead, rules.MaxTokens(session.Kind, t)))
@@ -354,7 +349,7 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	return p.summary(measure.Facts{
 		PhaseDuration: p.phase.clock.now().Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
 		Branches: branchCounts(p.phase.conductor.Counts()), Wedged: p.wedges,
-	}), errors.Join(err, p.sampler.err)
+	}), err
 }
 
 // branchCounts are the counters of the conductor that a summary has.

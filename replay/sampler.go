@@ -55,7 +55,6 @@ type sampler struct {
 	trees   map[int]*opened
 	lanes   []*opened           // by number; nil: has nothing to play
 	ready   []conductor.Opening // by lane: prepared, not yet asked for
-	err     error               // the cache became unreadable: no tree is opened any more
 }
 
 // newSampler returns a sampler for so many lanes.
@@ -94,9 +93,6 @@ func (s *sampler) draw() *script {
 		}
 		if sc := s.script(trace); sc != nil {
 			return sc
-		}
-		if s.err != nil {
-			return nil
 		}
 	}
 	return nil
@@ -137,7 +133,7 @@ func (s *sampler) leave(lane int) {
 	}
 }
 
-// script returns the script of a trace, nil when it cannot be played or the cache cannot be read.
+// script returns the script of a trace, nil when it cannot be played.
 func (s *sampler) script(trace int) *script {
 	if sc := s.scripts[trace]; sc != nil {
 		return sc
@@ -151,28 +147,21 @@ func (s *sampler) script(trace int) *script {
 		m = s.making(trace)
 	}
 	sc, err := m()
-	switch {
-	case err == nil:
+	if err == nil {
 		return sc
-	case sc == nil:
-		s.err = err
-	default:
-		s.passed[trace] = true
-		s.tell(trace, fmt.Sprintf("trace %q cannot be played and is passed over: %v", sc.plan.Trace.ID, err))
 	}
+	s.passed[trace] = true
+	s.tell(trace, fmt.Sprintf("trace %q cannot be played and is passed over: %v", sc.plan.Trace.ID, err))
 	return nil
 }
 
-// making returns what makes the script of a trace, once. An error with a script says that the trace cannot be played, one
-// without that the cache cannot be read.
+// making returns what makes the script of a trace, once. An error says that the trace cannot be played.
 func (s *sampler) making(trace int) func() (*script, error) {
 	return sync.OnceValues(func() (*script, error) {
-		plan, err := s.cache.Plan(trace)
-		if err != nil {
-			return nil, err
-		}
+		plan := s.cache.Structure.Plan(trace)
 		sc := &script{trace: trace, plan: plan}
 		sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
+		var err error
 		sc.sheet, err = newSheet(plan, s.pace, s.cache.Facts.Rules)
 		return sc, err
 	})
@@ -258,9 +247,6 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 		}
 		sc := s.script(trace)
 		if sc == nil {
-			if s.err != nil {
-				break
-			}
 			continue
 		}
 		list[n].TStar = math.NaN()

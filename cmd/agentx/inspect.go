@@ -122,9 +122,7 @@ func writeDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, m
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if id, err := c.TraceID(i); err != nil {
-			return err
-		} else if trace != "" && id != trace {
+		if trace != "" && c.Structure.Traces.At(i).ID != trace {
 			continue
 		}
 		d, err := c.Digest(i, model)

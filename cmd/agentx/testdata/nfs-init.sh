@@ -9,6 +9,12 @@ for d in /run /mnt /var/lib/nfs; do mount -t tmpfs tmpfs $d; done
 mkdir /run/tmp
 echo machine >/proc/sys/kernel/hostname
 
+# client ADDRESS NAME [OPTION]: a mount that the server takes for a machine of its own, for a client is who its host name
+# says, and that has caches of its own, for the kernel knows its servers by their addresses.
+client() {
+	unshare --uts sh -ec 'echo $2 >/proc/sys/kernel/hostname; mount -t nfs4 -o vers=4.2,nosharecache,${3:-rw} $1:/ /mnt/$2' - "$@"
+}
+
 boot() {
 	set -e
 	NFS_STAGE=modules "$NFS_TEST" -test.run '^TestNFSMachine$'
@@ -19,13 +25,12 @@ boot() {
 	mount -t rpc_pipefs rpc /var/lib/nfs/rpc_pipefs
 	mkdir /mnt/export /mnt/a /mnt/b /mnt/ro
 	mount -t tmpfs tmpfs /mnt/export
-	exportfs -i -o rw,no_root_squash,fsid=0,insecure,no_subtree_check 127.0.0.1:/mnt/export
+	exportfs -i -o rw,no_root_squash,fsid=0,insecure,no_subtree_check 127.0.0.0/8:/mnt/export
 	rpc.mountd -N 3
 	rpc.nfsd -N 3 -G 10 -L 10 4
-	# nosharecache: each mount is a client with caches of its own.
-	mount -t nfs4 -o vers=4.2,nosharecache 127.0.0.1:/ /mnt/a
-	mount -t nfs4 -o vers=4.2,nosharecache 127.0.0.1:/ /mnt/b
-	mount -t nfs4 -o vers=4.2,nosharecache,ro 127.0.0.1:/ /mnt/ro
+	client 127.0.0.1 a
+	client 127.0.0.2 b
+	client 127.0.0.3 ro ro
 }
 
 if (boot) >/run/boot 2>&1; then

@@ -38,9 +38,10 @@ func BenchmarkFill(b *testing.B) {
 		b.Run(formNames[form], func(b *testing.B) {
 			tree, turn := largest(b, c, form)
 			var body body
+			tail := tailOf(b, form, "m")
 			b.ReportAllocs()
 			for b.Loop() {
-				body.fill(tree, turn, form, "mark,", []byte(`"m"`), 100)
+				body.fill(tree, turn, form, "mark,", tail, 100)
 			}
 		})
 	}
@@ -75,6 +76,7 @@ func BenchmarkAssemble(b *testing.B) {
 		b.Run(formNames[form], func(b *testing.B) {
 			tree, turn := largest(b, c, form)
 			var body body
+			tail := tailOf(b, form, "m")
 			var ours, theirs float64
 			at := 0
 			const block = 64
@@ -82,7 +84,7 @@ func BenchmarkAssemble(b *testing.B) {
 			for n := 0; n < b.N; n += block {
 				start := measure.ReadProcess()
 				for range block {
-					body.fill(tree, turn, form, "mark,", []byte(`"m"`), 100)
+					body.fill(tree, turn, form, "mark,", tail, 100)
 					if _, err := body.WriteTo(to); err != nil {
 						b.Fatal(err)
 					}

@@ -3,7 +3,6 @@ package replay
 import (
 	"encoding/json"
 	"io"
-	"strconv"
 	"sync"
 
 	"github.com/agentx/agentx/mmapcache"
@@ -35,27 +34,15 @@ const (
 	separator = `,`
 )
 
-// fill makes the body of one turn. model is its name as JSON.
-func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark string, model []byte, maxTokens int) {
+// fill makes the body of one turn.
+func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark string, tail *tail, maxTokens int) {
 	t.Prompt(turn, &b.prompt)
 	b.form, b.mark, b.at = form, mark, b.target.at(b.prompt.Messages)
 	if b.at < 0 {
 		b.mark = ""
 	}
-	b.tail = appendTail(b.tail[:0], form, model, maxTokens)
+	b.tail = tail.append(b.tail[:0], maxTokens)
 	b.size = int64(len(b.tail)) + b.content()
-}
-
-// appendTail appends what follows the prompt.
-func appendTail(b []byte, form mmapcache.Form, model []byte, maxTokens int) []byte {
-	limit := `,"stream":true,"max_completion_tokens":`
-	if form == mmapcache.IDs {
-		limit = `,"stream":true,"max_tokens":`
-	}
-	b = append(append(b, `],"model":`...), model...)
-	b = append(b, limit...)
-	b = strconv.AppendInt(b, int64(maxTokens), 10)
-	return append(b, `,"stream_options":{"include_usage":true},"ignore_eos":true}`...)
 }
 
 // content returns the size of the prompt with its head.

@@ -39,6 +39,15 @@ func read(t *testing.T, data []byte) (r request) {
 	return r
 }
 
+// tailOf is the tail of the bodies of a run without options.
+func tailOf(t testing.TB, form mmapcache.Form, model string) *tail {
+	t.Helper()
+	tail, conflicts, err := newTail(form, model, Fields{})
+	require.NoError(t, err)
+	require.Empty(t, conflicts)
+	return &tail
+}
+
 // written returns the bytes of a body, written twice.
 func written(t *testing.T, b *body) []byte {
 	t.Helper()
@@ -87,7 +96,7 @@ func TestChatBodyHoldsTheMessages(t *testing.T) {
 				plain := contents(tree, turn)
 				for k, m := range []marker{"", someMarker, someMarker} {
 					b.target = Target(k)
-					b.fill(tree, turn, mmapcache.Text, m.text(), quote("a \"model\"\n"), tree.Turns[turn].MaxTokens())
+					b.fill(tree, turn, mmapcache.Text, m.text(), tailOf(t, mmapcache.Text, "a \"model\"\n"), tree.Turns[turn].MaxTokens())
 					text := ""
 					if m != "" {
 						text = "[rid:" + string(m) + "]"
@@ -130,7 +139,7 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 						m = ""
 					}
 					b.target = Target(target)
-					b.fill(tree, turn, mmapcache.IDs, m, quote("m"), tree.Turns[turn].MaxTokens())
+					b.fill(tree, turn, mmapcache.IDs, m, tailOf(t, mmapcache.IDs, "m"), tree.Turns[turn].MaxTokens())
 					require.Equal(t, request{
 						Prompt: &want, Stream: true, Tokens: max(1, int(tree.Turns[turn].Out)), Options: streaming{true}, Model: "m", IgnoreEOS: true,
 					}, read(t, written(t, &b)))
@@ -155,7 +164,7 @@ func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 				if turns++; turns%5 != 1 {
 					return
 				}
-				b.fill(tree, turn, form, mark, quote("m"), 1)
+				b.fill(tree, turn, form, mark, tailOf(t, form, "m"), 1)
 				want := written(t, &b)
 				for _, limit := range []int{2, 3, 64, 1000, 1 << 30} {
 					var got bytes.Buffer
@@ -175,7 +184,7 @@ func TestPromptWithoutMessages(t *testing.T) {
 		mmapcache.IDs:  `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 	} {
 		b := body{mark: "of the prompt before"}
-		b.fill(tree, 0, form, "no message, no marker", quote("m"), 2)
+		b.fill(tree, 0, form, "no message, no marker", tailOf(t, form, "m"), 2)
 		require.Equal(t, want, string(written(t, &b)))
 	}
 }
@@ -190,7 +199,7 @@ func TestMessageWithoutTokens(t *testing.T) {
 		require.NoError(t, err)
 		for k, mark := range []string{"", "7,"} {
 			var b body
-			b.fill(tree, 0, form, mark, quote("m"), 2)
+			b.fill(tree, 0, form, mark, tailOf(t, form, "m"), 2)
 			require.True(t, bytes.HasPrefix(written(t, &b), []byte(want[k])))
 		}
 	}
@@ -201,9 +210,9 @@ func TestBodyIsUsedAgain(t *testing.T) {
 	tree, err := c.Tree(0, mmapcache.Text)
 	require.NoError(t, err)
 	var fresh, used body
-	used.fill(tree, len(tree.Turns)-1, mmapcache.Text, someMarker.text(), quote("a longer name"), 99999)
+	used.fill(tree, len(tree.Turns)-1, mmapcache.Text, someMarker.text(), tailOf(t, mmapcache.Text, "a longer name"), 99999)
 	for _, b := range []*body{&fresh, &used} {
-		b.fill(tree, 0, mmapcache.Text, "", quote("m"), 1)
+		b.fill(tree, 0, mmapcache.Text, "", tailOf(t, mmapcache.Text, "m"), 1)
 	}
 	require.Equal(t, string(written(t, &fresh)), string(written(t, &used)))
 }
@@ -227,7 +236,7 @@ func TestBodyStopsAtTheFirstError(t *testing.T) {
 		tree, err := c.Tree(0, form)
 		require.NoError(t, err)
 		var b body
-		b.fill(tree, 8, form, "", quote("m"), 1)
+		b.fill(tree, 8, form, "", tailOf(t, form, "m"), 1)
 		for _, room := range []int{0, 1, 500, int(b.Size()) - 1} {
 			n, err := b.writeTo(&failing{room}, 100)
 			require.ErrorIs(t, err, errFull)
@@ -244,11 +253,11 @@ func TestAssemblingDoesNotAllocate(t *testing.T) {
 	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
 		tree, err := c.Tree(15, form)
 		require.NoError(t, err)
-		mark, model := "mark,", quote("m")
+		mark, tail := "mark,", tailOf(t, form, "m")
 		b := new(body)
 		require.Zero(t, testing.AllocsPerRun(200, func() {
 			for turn := range tree.Turns {
-				b.fill(tree, turn, form, mark, model, 100)
+				b.fill(tree, turn, form, mark, tail, 100)
 				if _, err := b.WriteTo(io.Discard); err != nil {
 					t.Error(err)
 				}

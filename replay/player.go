@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -20,10 +21,11 @@ import (
 
 // Options say what to play, how, and against which server.
 type Options struct {
-	Cache *mmapcache.Cache
-	URL   string
-	Model string
-	Form  mmapcache.Form // Text: chat completions; IDs: completions with token ids
+	Cache  *mmapcache.Cache
+	URL    string
+	Model  string
+	Form   mmapcache.Form // Text: chat completions; IDs: completions with token ids
+	Fields Fields         // of the bodies, beside prompt and model
 
 	Concurrency int // lanes
 	Traces      int // play only the first so many traces; 0: all
@@ -47,8 +49,12 @@ type Options struct {
 
 	Grace   time.Duration // how long running requests may go on after the end
 	Timeout time.Duration // of a request; 0: six hours
-	Header  []wire.Field
-	APIKey  string
+
+	KeepAlive time.Duration    // how long an unused connection is kept; 0: 4 s; negative: every request has its own
+	Overflow  []*regexp.Regexp // tell a context overflow, beside the words of known servers
+
+	Header []wire.Field
+	APIKey string
 
 	Out       string      // directory for the results; "": none are written
 	OutNew    bool        // Out is not there: with a number behind it, if need be
@@ -133,7 +139,7 @@ type player struct {
 	wraps     bool            // lanes share traces, by leave of their markers
 	sampler   *sampler
 	client    *wire.Client
-	model     []byte // as JSON
+	tail      tail // of every request body
 	epoch     time.Time
 	events    chan event
 	over      chan struct{}   // closed when nobody takes events any more
@@ -162,15 +168,23 @@ func newPlayer(o Options) *player {
 		o.Progress = func(Progress) {}
 	}
 	p := &player{
-		Options: o, model: quote(o.Model), events: make(chan event, 1024), over: make(chan struct{}),
+		Options: o, events: make(chan event, 1024), over: make(chan struct{}),
 		aggregate: measure.NewAggregate(), launched: map[int]*measure.Record{}, teller: newTeller(o),
 	}
 	p.info = p.about()
 	return p
 }
 
-// ready chooses what is played, looks at the server, and deals the first traces.
+// ready makes the tail of all bodies, chooses what is played, looks at the server, and deals the first traces.
 func (p *player) ready(ctx context.Context) error {
+	tail, conflicts, err := newTail(p.Form, p.Model, p.Fields)
+	if err != nil {
+		return fmt.Errorf("--extra-body: %w", err)
+	}
+	p.tail = tail
+	for _, c := range conflicts {
+		p.teller.warn(c)
+	}
 	if err := p.choose(); err != nil {
 		return err
 	}
@@ -207,7 +221,9 @@ func (p *player) open() (err error) {
 		return err
 	}
 	p.epoch = time.Now()
-	p.client, err = wire.New(o.URL, wire.Options{Epoch: p.epoch, Timeout: o.Timeout, Header: o.Header, APIKey: o.APIKey})
+	p.client, err = wire.New(o.URL, wire.Options{
+		Epoch: p.epoch, Timeout: o.Timeout, KeepAlive: o.KeepAlive, Overflow: o.Overflow, Header: o.Header, APIKey: o.APIKey,
+	})
 	if err != nil {
 		return errors.Join(err, p.closeRecords())
 	}

@@ -124,7 +124,8 @@ func (p *preflight) body() (b plainBody, tokens int, err error) {
 		b = append(append(b, chatHead...), m.Opening()...)
 		b = append(append(b, piece...), m.Closing()...)
 	}
-	return appendTail(b, p.Form, quote(p.Model), 1), tokens, nil
+	tail, _, err := newTail(p.Form, p.Model, p.Fields)
+	return tail.append(b, 1), tokens, err
 }
 
 // plainBody is a request body in memory.
@@ -155,7 +156,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 	case f.Code == 400 || f.Code == 422:
 		if fields := p.refused(ctx, f.Message); len(fields) > 0 {
 			e.Why = fmt.Sprintf("%s: %d: the server does not take the field %s: %s", p.server, f.Code, strings.Join(fields, ", "), said)
-			e.Try = adviseFields(fields)
+			e.Try = p.adviseFields(fields)
 			return e
 		}
 		if p.unlisted() {
@@ -237,21 +238,10 @@ func (p *preflight) takesWithout(ctx context.Context, fields map[string]json.Raw
 }
 
 // adviseFields names the flags that leave fields out.
-func adviseFields(fields []string) string {
+func (p *preflight) adviseFields(fields []string) string {
 	var flags []string
 	for _, name := range fields {
-		flag := "--extra-body without it"
-		switch name {
-		case "ignore_eos":
-			flag = "--no-ignore-eos"
-		case "stream_options":
-			flag = "--no-stream-options"
-		case "max_tokens":
-			flag = "--max-tokens-field max_completion_tokens"
-		case "max_completion_tokens":
-			flag = "--max-tokens-field max_tokens"
-		}
-		flags = append(flags, flag)
+		flags = append(flags, p.Fields.flagFor(name))
 	}
 	return strings.Join(flags, " ")
 }

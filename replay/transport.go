@@ -92,7 +92,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 	defer bodies.Put(b)
 	err = p.Cache.Guard(func() error {
 		b.target = p.Marker
-		b.fill(tree, int(t.plan.Sessions[s.Session].FirstTurn)+s.Turn, p.Form, mark, p.model, int(r.MaxTokens))
+		b.fill(tree, int(t.plan.Sessions[s.Session].FirstTurn)+s.Turn, p.Form, mark, &p.tail, int(r.MaxTokens))
 		return nil
 	})
 	if err != nil {

@@ -2,7 +2,10 @@ package replay
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +103,34 @@ func fieldsOf(t *testing.T, form mmapcache.Form, f Fields) (names []string) {
 		names = append(names, m.name)
 	}
 	return names
+}
+
+// TestFieldsArrive: the preflight's body and those of the run have the fields that were chosen.
+func TestFieldsArrive(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []map[string]any
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if json.NewDecoder(r.Body).Decode(&body) == nil {
+			delete(body, "prompt")
+			mu.Lock()
+			bodies = append(bodies, body)
+			mu.Unlock()
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Form, o.Requests, o.Preflight = mmapcache.IDs, 3, true
+	o.Fields = Fields{MaxTokens: MaxCompletionTokens, NoIgnoreEOS: true, NoStreamOptions: true, Extra: json.RawMessage(`{"top_k":1}`)}
+	p := play(t, t.Context(), o)
+	require.Equal(t, 3, p.Completed)
+	require.Len(t, bodies, 4)
+	for k, body := range bodies {
+		want := map[string]any{"model": o.Model, "stream": true, "top_k": 1.0, "max_completion_tokens": 1.0}
+		if k > 0 {
+			want["max_completion_tokens"] = float64(p.records[k-1].MaxTokens)
+		}
+		require.Equal(t, want, body)
+	}
 }

@@ -35,11 +35,13 @@ type replayFlags struct {
 	asap, once, prefault, noPreflight           bool
 	overwrite                                   bool
 	header                                      []string
+	wire                                        wireFlags
 }
 
 func (f *replayFlags) register(cmd *cobra.Command) {
+	f.wire.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000")
+	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000; also the root of its API, .../v1, or an endpoint, .../v1/chat/completions")
 	flags.StringVar(&f.model, "model", "", "model name to ask for")
 	flags.IntVar(&f.concurrency, "concurrency", 1, "lanes: trees of sessions played at a time")
 	durationVar(flags, &f.duration, "duration", 0, "send for this long")
@@ -109,6 +111,9 @@ func (f *replayFlags) options() (replay.Options, error) {
 	}
 	if o.Marker, err = replay.ParseTarget(f.marker); err != nil && f.marker != "" {
 		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
+	}
+	if err := f.wire.apply(&o); err != nil {
+		return o, err
 	}
 	o.URL = f.url
 	switch f.payload {
@@ -267,6 +272,9 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
 	o.Progress = p.replayed(o)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
+	if about := passedProxy(o.URL); about != "" {
+		o.Warn(about)
+	}
 	o.Notice = func(about string) { p.println("agentx: " + about) }
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()

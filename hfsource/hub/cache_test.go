@@ -465,9 +465,10 @@ func TestTakenOverHolderChangesNothing(t *testing.T) {
 		}
 		var slow sync.WaitGroup
 		slow.Go(func() {
-			j := &job{Options: o, ref: Ref{Repo: repoName}, asked: "main", snap: &Snapshot{Repo: repoName, Revision: "main"}, process: "another"}
-			_, err := j.alone(w)
-			assert.NoError(t, err, "it goes on with what the other one has made")
+			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			if assert.NoError(t, err, "it goes on with what the other one has made") {
+				assert.NoError(t, s.Close())
+			}
 		})
 		<-stopped
 		s := w.good2(ref) // waits three heartbeats, copies what is there, and goes on
@@ -479,17 +480,6 @@ func TestTakenOverHolderChangesNothing(t *testing.T) {
 		assert.Equal(t, w.files[data].ETag(), fakehub.Digest(b))
 		assert.Empty(t, leftovers(t, w.home))
 	})
-}
-
-// alone runs a job as another process would: nothing in memory is shared.
-func (j *job) alone(w *world) (*Snapshot, error) {
-	if err := j.setUp(); err != nil {
-		return nil, err
-	}
-	defer j.c.close()
-	j.snap.stores = j.stores
-	err := j.run(w.t.Context())
-	return j.snap, errors.Join(err, j.snap.Close())
 }
 
 // good2 is good while somebody else is still at it.
@@ -1145,11 +1135,12 @@ func TestWaitersSeeProgress(t *testing.T) {
 			defer mu.Unlock()
 			seen += n
 		}
-		for _, process := range []string{"", "another"} {
+		for range 2 {
 			done.Go(func() {
-				j := &job{Options: o, ref: Ref{Repo: repoName}, asked: "main", snap: &Snapshot{Repo: repoName, Revision: "main"}, process: process}
-				_, err := j.alone(w)
-				assert.NoError(t, err)
+				s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+				if assert.NoError(t, err) {
+					assert.NoError(t, s.Close())
+				}
 			})
 		}
 		time.Sleep(5 * time.Second)

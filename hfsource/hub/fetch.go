@@ -172,12 +172,9 @@ type job struct {
 	card   *File // README.md, if it was read
 	asked  string
 	total  int64 // bytes of the files
-	// process tells apart, in tests, what processes do not share.
-	process string
 
-	mu      sync.Mutex
-	write   *store            // where to write; nil as long as nothing was
-	brought map[string]string // by etag: Network for what this job has downloaded, Cache for what another did meanwhile
+	mu    sync.Mutex
+	write *store // where to write; nil as long as nothing was
 }
 
 // Fetch brings the data files of a dataset to disk, or the one file that the reference names, and returns them verified.
@@ -305,13 +302,6 @@ func (j *job) run(ctx context.Context) error {
 			return j.explain(err, "")
 		}
 	}
-	for _, path := range paths {
-		e, err := j.entry(path)
-		if err != nil {
-			return j.explain(err, path)
-		}
-		j.total += max(e.Size, 0)
-	}
 	if err := j.obtainAll(ctx, paths); err != nil {
 		return err
 	}
@@ -331,10 +321,10 @@ func (j *job) resolve(ctx context.Context) error {
 		}
 		return &Error{Class: Absent, Text: "offline, and the cache does not say which commit that is", Try: "once without " + j.offline + ", or @COMMIT"}
 	}
-	got, err := resolving.do(ctx, j.key(j.asked), nil, func() (resolved, error) { return j.c.revision(ctx, j.ref.Repo, j.asked) })
+	commit, repo, err := j.c.revision(ctx, j.ref.Repo, j.asked)
 	if err == nil {
-		s.Commit, s.From, s.ResolvedAt = got.commit, Now, time.Now()
-		j.rename(got.repo)
+		s.Commit, s.From, s.ResolvedAt = commit, Now, time.Now()
+		j.rename(repo)
 		return nil
 	}
 	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil && j.localRef() {
@@ -342,22 +332,6 @@ func (j *job) resolve(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-var (
-	resolving flights[resolved]
-	listings  flights[listed]
-	fetching  flights[struct{}]
-)
-
-type listed struct {
-	tree *tree
-	repo string
-}
-
-// key tells what goroutines of this process may share.
-func (j *job) key(what string) string {
-	return strings.Join([]string{j.process, j.endpoint.String(), j.c.token, j.stores[0].dir, j.CacheRoot, j.ref.Repo, what}, "\n")
 }
 
 // rename notes that the hub calls the repository by another name.
@@ -392,13 +366,10 @@ func (j *job) list(ctx context.Context) error {
 	if j.tree != nil || j.offline != "" {
 		return nil
 	}
-	got, err := listings.do(ctx, j.key(j.snap.Commit), nil, func() (listed, error) {
-		t, repo, err := j.c.tree(ctx, j.name(), j.snap.Commit)
-		return listed{t, repo}, err
-	})
+	t, repo, err := j.c.tree(ctx, j.name(), j.snap.Commit)
 	if err == nil {
-		j.tree = got.tree
-		j.rename(got.repo)
+		j.tree = t
+		j.rename(repo)
 		return nil
 	}
 	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil {
@@ -503,20 +474,50 @@ func absentError(bad []fs.FileInfo) error {
 	return &Error{Class: Absent, Text: "it is not in the cache"}
 }
 
-// obtainAll brings the files, several at a time. The first failure ends it for all.
+// obtainAll brings the files. Those whose content another one has come after that, and from where it did.
 func (j *job) obtainAll(ctx context.Context, paths []string) error {
+	j.snap.Files = make([]File, len(paths))
+	first := map[string]int{} // by etag
+	var firsts, twins []int
+	for k, path := range paths {
+		e, err := j.entry(path)
+		if err != nil {
+			return j.explain(err, path)
+		}
+		if _, twin := first[e.etag()]; twin {
+			twins = append(twins, k)
+		} else {
+			first[e.etag()] = k
+			firsts = append(firsts, k)
+		}
+		j.total += e.Size
+	}
+	for _, list := range [][]int{firsts, twins} {
+		if err := j.obtainThese(ctx, paths, list); err != nil {
+			return err
+		}
+	}
+	for _, k := range twins {
+		f := &j.snap.Files[k]
+		f.Source = j.snap.Files[first[f.ETag]].Source
+	}
+	return nil
+}
+
+// obtainThese brings the files of a list of numbers, several at a time. The first failure ends it for all.
+func (j *job) obtainThese(ctx context.Context, paths []string, list []int) error {
 	workers := j.Workers
 	if workers <= 0 {
 		workers = 4
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	j.snap.Files = make([]File, len(paths))
 	var next atomic.Int64
 	var running sync.WaitGroup
-	for range min(workers, len(paths)) {
+	for range min(workers, len(list)) {
 		running.Go(func() {
-			for k := int(next.Add(1)) - 1; k < len(paths) && ctx.Err() == nil; k = int(next.Add(1)) - 1 {
+			for n := int(next.Add(1)); n <= len(list) && ctx.Err() == nil; n = int(next.Add(1)) {
+				k := list[n-1]
 				f, err := j.obtain(ctx, paths[k], false)
 				if err != nil {
 					cancel(j.explain(err, paths[k]))
@@ -562,8 +563,11 @@ func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error
 		p.size = 0
 	}
 	var bad []fs.FileInfo // blobs that are there and are not what their name says
-	for range 3 {
+	for again := range 3 {
 		f, found, err := j.adopt(ctx, path, e, p, plain)
+		if f != nil && again > 0 {
+			f.Source = Cache // another process has brought it
+		}
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -585,7 +589,7 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 			if info, ok := st.size(e.etag()); ok && info.Size() == e.Size {
 				p.at(e.Size)
 				at := st.place(j.snap.Commit, path, e.etag())
-				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st, e),
+				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
 					open: func() (*os.File, error) {
 						f, _, err := st.open("blobs", e.etag())
 						return f, err
@@ -601,7 +605,7 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 		}
 		size, sum, err := j.verify(ctx, file, e, p)
 		if err == nil {
-			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st, e), kept: file}, nil, nil
+			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
 		}
 		if info, err := file.Stat(); err == nil {
 			bad = append(bad, info)
@@ -615,13 +619,8 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 	return nil, bad, nil
 }
 
-// found tells who has fetched what was there. A file of the same content as one that was just downloaded came with that.
-func (j *job) found(st *store, e entry) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if source, ok := j.brought[e.etag()]; ok {
-		return source
-	}
+// found tells who has fetched what was there.
+func (j *job) found(st *store) string {
 	if j.known || st != j.stores[0] {
 		return Cache
 	}
@@ -712,24 +711,14 @@ func (j *job) begin(st *store) error {
 	return nil
 }
 
-// download brings a file that is not there. One goroutine and one process do it; for the others f is nil, and they look
-// again.
-func (j *job) download(ctx context.Context, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (f *File, err error) {
+// download brings a file that is not there. One job does it, of this process or another; for the others f is nil, and they
+// look again.
+func (j *job) download(ctx context.Context, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (*File, error) {
 	st, err := j.writable()
 	if err != nil {
 		return nil, err
 	}
-	watch := func() { p.watch(st, e) }
-	_, err = fetching.do(ctx, strings.Join([]string{j.process, st.dir, st.repo, e.etag()}, "\n"), watch, func() (struct{}, error) {
-		f, err = j.lease(ctx, st, path, e, p, plain, bad)
-		if f != nil {
-			j.bring(e, Network)
-		}
-		return struct{}{}, err
-	})
-	if f == nil && err == nil {
-		j.bring(e, Cache)
-	}
+	f, err := j.lease(ctx, st, path, e, p, plain, bad)
 	if errors.Is(err, durable.ErrLost) {
 		j.Notice("%s: the download was taken over by another process", path)
 		return nil, nil
@@ -737,19 +726,7 @@ func (j *job) download(ctx context.Context, path string, e entry, p *progress, p
 	return f, err
 }
 
-// bring notes where the content of a file has come from. The first word counts.
-func (j *job) bring(e entry, source string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.brought == nil {
-		j.brought = map[string]string{}
-	}
-	if j.brought[e.etag()] == "" {
-		j.brought[e.etag()] = source
-	}
-}
-
-// lease downloads a file under the lease on its blob; f is nil when another process has done so.
+// lease downloads a file under the lease on its blob; f is nil when another one has done so.
 func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (f *File, err error) {
 	waited := false
 	waiting := durable.Waiting{Limit: j.Waiting.Limit, Report: func(holder string, d time.Duration) {

@@ -24,10 +24,7 @@ const (
 	maxListing = 256 << 20
 )
 
-var (
-	errCut     = errors.New("cut")
-	errAborted = errors.New("called off")
-)
+var errCut = errors.New("cut")
 
 // api asks the hub for a JSON value.
 func (c *client) api(ctx context.Context, at *url.URL, into any) (*reply, error) {
@@ -135,31 +132,25 @@ func (c *client) refusal(r *reply) error {
 	return notHub(r, "it answers with a status that no hub gives", nil)
 }
 
-// resolved is a revision that was asked of the hub.
-type resolved struct {
-	commit string
-	repo   string // as the hub calls it now
-}
-
-// revision asks for the commit that a branch, a tag or another reference is at.
-func (c *client) revision(ctx context.Context, repo, revision string) (resolved, error) {
+// revision asks for the commit that a branch, a tag or another reference is at, and how the hub calls the repository now.
+func (c *client) revision(ctx context.Context, repo, revision string) (commit, now string, err error) {
 	var info struct {
 		SHA string `json:"sha"`
 	}
 	r, err := c.persistent(ctx, c.address("/api/datasets/"+repo+"/revision/"+escape(revision)), &info)
 	if err != nil {
-		return resolved{}, err
+		return "", "", err
 	}
 	if !commitForm.MatchString(info.SHA) {
-		return resolved{}, notHub(r, "the commit that it names is "+strconv.Quote(printable(info.SHA, 60)), nil)
+		return "", "", notHub(r, "the commit that it names is "+strconv.Quote(printable(info.SHA, 60)), nil)
 	}
 	if err := sameCommit(r, info.SHA, false); err != nil {
-		return resolved{}, err
+		return "", "", err
 	}
 	if hexForm.MatchString(revision) && strings.HasPrefix(info.SHA, strings.ToLower(revision)) {
-		return resolved{}, &Error{Class: Refused, Text: "a part of a commit's name is no revision", Try: "@" + info.SHA}
+		return "", "", &Error{Class: Refused, Text: "a part of a commit's name is no revision", Try: "@" + info.SHA}
 	}
-	return resolved{info.SHA, c.repoOf(r.url, repo)}, nil
+	return info.SHA, c.repoOf(r.url, repo), nil
 }
 
 // repoOf finds the repository in the address that answered in the end: after a rename it is another than was asked.

@@ -325,6 +325,8 @@ func TestReadOnlyCache(t *testing.T) {
 		readOnly(w)
 		w.good(ref)
 		w.calls(3, 2, 1)
+		assert.Empty(t, w.noticed())
+		assert.NoDirExists(t, filepath.Join(w.root, "hub"), "nothing is left to be noted")
 	})
 	bubble(t, func(w *world) { // present, but for the listing, which is kept elsewhere
 		w.python(true, false, card, data)
@@ -569,25 +571,7 @@ func TestLayOut(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, entries)
 	})
-	defer func(real func(to, from *os.File) error) { cloneFile = real }(cloneFile)
-	bubble(t, func(w *world) { // a file system that clones, and a descriptor that was hashed
-		s := w.good(ref)
-		clones := 0
-		cloneFile = func(to, from *os.File) error {
-			clones++
-			assert.Equal(t, s.Files[0].kept, from)
-			_, err := to.WriteString("cloned")
-			return err
-		}
-		list, err := s.LayOut(w.t.Context(), t.TempDir(), nil)
-		require.NoError(t, err)
-		got, err := os.ReadFile(list[0])
-		require.NoError(t, err)
-		assert.Equal(t, "cloned", string(got))
-		assert.Equal(t, 1, clones)
-	})
-	cloneFile = func(to, from *os.File) error { return errors.ErrUnsupported }
-	bubble(t, func(w *world) { // and one that does not
+	bubble(t, func(w *world) {
 		s := w.good(ref)
 		root, err := os.OpenRoot(t.TempDir())
 		require.NoError(t, err)
@@ -640,8 +624,6 @@ func TestLayOutLeavesWhatIsThere(t *testing.T) {
 
 // Whoever stops it finds nothing half-written; what a killed run has left goes with the next run after a day.
 func TestLayOutStopsAndSweeps(t *testing.T) {
-	defer func(real func(to, from *os.File) error) { cloneFile = real }(cloneFile)
-	cloneFile = func(to, from *os.File) error { return errors.ErrUnsupported }
 	bubble(t, func(w *world) {
 		s := w.good(ref)
 		dir := t.TempDir()

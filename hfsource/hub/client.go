@@ -44,7 +44,7 @@ const hops = 5
 const minFlow = 64 << 10
 
 func newClient(s settings, o Options) *client {
-	c := &client{settings: s, rand: o.Rand, notice: o.Notice, warned: map[string]bool{}}
+	c := &client{settings: s, rand: o.Rand, notice: o.Notice, pace: pacer{next: map[string]time.Time{}}, warned: map[string]bool{}}
 	c.userAgent = "agentx/" + o.Version
 	for _, face := range []**resty.Client{&c.hub, &c.cdn} {
 		// Neither a cookie jar nor a limit in time, which would cover the body; one attempt for each call.
@@ -456,7 +456,7 @@ func (c *client) read(r *reply, class string) {
 
 // pause waits before a call of a class whose budget is running out.
 func (c *client) pause(ctx context.Context, class string) error {
-	wait := c.pace.reserve(class, time.Now())
+	wait := c.pace.wait(class, time.Now())
 	if wait <= 0 {
 		return nil
 	}

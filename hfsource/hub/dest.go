@@ -18,9 +18,9 @@ import (
 )
 
 // LayOut puts copies of the files of the snapshot into a directory, under their paths in the repository, and returns where
-// they lie, in order. A copy is never another name of the blob: who edits it does not change the cache. Where the file
-// system can share content until one of the two is written to, it does, and the copy takes no room. What was there under
-// these names is left if it has the content, and else replaced; a link in the directory that leads out of it is refused.
+// they lie, in order. A copy is never another name of the blob: who edits it does not change the cache. What was there
+// under these names is left if it has the content, and else replaced; a link in the directory that leads out of it is
+// refused.
 // progress is called with bytes that are in place, and those of all files; it may be nil.
 func (s *Snapshot) LayOut(ctx context.Context, dir string, progress func(n, total int64)) (list []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -106,21 +106,8 @@ func (l *layout) has(f *File, from *os.File) bool {
 		return false
 	}
 	sum := sha256.New()
-	_, err = io.Copy(sum, stopping{l.ctx, is})
+	_, err = io.Copy(sum, ended{l.ctx, is})
 	return err == nil && f.SHA256 == hex.EncodeToString(sum.Sum(nil))
-}
-
-// stopping ends with its context.
-type stopping struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stopping) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
 }
 
 // counting reports what is written.
@@ -131,21 +118,16 @@ func (c counting) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// copy writes the content of a file to another, and holds it against the digest on the way. The descriptor that was
-// hashed is cloned, where that can be.
+// copy writes the content of a file to another, and holds it against the digest on the way.
 func (l *layout) copy(f *File, from *os.File, to string) error {
 	out, err := l.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	if f.kept != nil && cloneFile(out, from) == nil {
-		l.progress(f.Size)
-	} else {
-		sums := newSums(entry{SHA256: f.SHA256})
-		_, err = io.Copy(io.MultiWriter(out, sums, counting(l.progress)), stopping{l.ctx, io.NewSectionReader(from, 0, f.Size)})
-		if err == nil && sums.content() != f.SHA256 {
-			err = fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.content(), f.SHA256)
-		}
+	sums := newSums(entry{SHA256: f.SHA256})
+	_, err = io.Copy(io.MultiWriter(out, sums, counting(l.progress)), ended{l.ctx, io.NewSectionReader(from, 0, f.Size)})
+	if err == nil && sums.content() != f.SHA256 {
+		err = fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.content(), f.SHA256)
 	}
 	if err == nil {
 		err = l.ctx.Err()

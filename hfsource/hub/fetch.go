@@ -771,22 +771,13 @@ func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *pro
 
 // settle links what was there already.
 func (j *job) settle() error {
-	if j.offline != "" || j.tree == nil {
+	if j.offline != "" || j.tree == nil || j.write == nil && slices.ContainsFunc(j.stores, j.noted) {
 		return nil
 	}
-	st := j.write
-	if st == nil {
-		if j.noted() {
-			if j.snap.From == Now {
-				j.holder().touch(j.asked)
-			}
-			return nil
-		}
-		var err error
-		if st, err = j.writable(); err != nil {
-			j.Notice("what was found cannot be noted: %v", err)
-			return nil // all is there and verified
-		}
+	st, err := j.writable()
+	if err != nil {
+		j.Notice("what was found cannot be noted: %v", err)
+		return nil // all is there and verified
 	}
 	for _, f := range j.used() {
 		if info, ok := st.size(f.ETag); ok && info.Size() == f.Size {
@@ -810,33 +801,25 @@ func (j *job) used() (list []*File) {
 	return list
 }
 
-// noted reports whether nothing is left to be written down: listing and reference are there, and links to all files.
-func (j *job) noted() bool {
-	st := j.holder()
-	if st == nil {
+// noted reports whether a place has the listing and links to all files, and refers to the commit.
+func (j *job) noted(st *store) bool {
+	if _, ok := st.tree(j.snap.Commit); !ok {
 		return false
 	}
 	for _, f := range j.used() {
-		if etag, ok := st.linked(j.snap.Commit, f.Path); ok && etag == f.ETag {
-			continue
+		etag, ok := st.linked(j.snap.Commit, f.Path)
+		copied := strings.HasPrefix(f.File, st.path("snapshots")+string(filepath.Separator)) // in place of a link
+		if !copied && (!ok || etag != f.ETag) {
+			return false
 		}
-		if strings.HasPrefix(f.File, st.path("snapshots")+string(filepath.Separator)) {
-			continue // a copy in place of a link
-		}
+	}
+	if j.snap.From != Now {
+		return true
+	}
+	commit, _, ok := st.ref(j.asked)
+	if !ok || commit != j.snap.Commit {
 		return false
 	}
+	st.touch(j.asked) // best effort
 	return true
-}
-
-// holder is the place whose listing and reference are those of the snapshot.
-func (j *job) holder() *store {
-	for _, st := range j.stores {
-		if _, ok := st.tree(j.snap.Commit); !ok {
-			continue
-		}
-		if commit, _, ok := st.ref(j.asked); j.snap.From != Now || ok && commit == j.snap.Commit {
-			return st
-		}
-	}
-	return nil
 }

@@ -4,110 +4,64 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/internal/meant"
 )
 
-// Meant guesses what was meant by an input that is neither a file nor a reference, and says how to write it: an address
-// copied from a browser, a scheme in capitals, hf:// without datasets/, OWNER/NAME as the Python tools take it, or a short
-// name that does not exist. It is "" where the input looks like none of these.
+// What stands before OWNER/NAME where it was copied from: an address in a browser, which is escaped; or a scheme, hf:// with
+// or without datasets/.
+var (
+	addressForm = regexp.MustCompile(`^(?i:https?://[^/]+|(?:www\.)?huggingface\.co|hf\.co)/(?:api/)?datasets/([^?#]+)`)
+	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
+)
+
+// Meant guesses what was meant by an input that is neither a file nor a reference, and says how to write it: the address of
+// a dataset, or of a page or file of it; hf:// in capitals or without datasets/; OWNER/NAME as the Python tools take it; a
+// short name that does not exist. It is "" where the input looks like none of these.
 func Meant(input string) string {
-	if u, ok := asAddress(input); ok {
-		return fromAddress(u)
+	if m := addressForm.FindStringSubmatch(input); m != nil {
+		return fromPage(m[1], true)
 	}
-	if len(input) > len(Scheme) && strings.EqualFold(input[:len(Scheme)], Scheme) {
-		rest := input[len(Scheme):]
-		kind, tail, _ := strings.Cut(rest, "/")
-		switch kind = strings.ToLower(kind); {
-		case kind == "datasets":
-			rest = tail
-		case slices.Contains(otherKinds, kind):
-			return "hf://datasets/OWNER/NAME: " + kind + " are no datasets"
-		}
-		return fromPage(rest, false)
+	if m := schemeForm.FindStringSubmatch(input); m != nil {
+		return fromPage(m[1], false)
 	}
-	if short, _, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.Contains(short, ".") && !strings.Contains(input, "/") { // else it is a file
+	if short, _, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.ContainsAny(input, "./") { // else it is a file
 		return "agentx fetch --list has all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
 	}
-	if rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(input, "/"), "api/"), "datasets/"); ok {
-		return fromPage(rest, false)
-	}
-	return fromName(input)
-}
-
-// otherKinds are what the hub has besides datasets.
-var otherKinds = []string{"models", "spaces", "buckets"}
-
-// fromName takes OWNER/NAME for what the Python tools take it for, unless it looks like a file.
-func fromName(input string) string {
-	r, err := parse(prefix + input)
-	if err != nil || r.Path != "" || strings.HasPrefix(input, ".") || slices.Contains([]string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}, strings.ToLower(path.Ext(input))) {
-		return ""
-	}
-	for _, n := range Names() {
-		if n.Repo == r.Repo {
+	files := []string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}
+	if r, err := parse(prefix + input); err == nil && r.Path == "" && input[0] != '.' && !slices.Contains(files, strings.ToLower(path.Ext(input))) {
+		if slices.ContainsFunc(Names(), func(n Named) bool { return n.Repo == r.Repo }) {
 			return r.String()
 		}
-	}
-	return r.String() + ", if a dataset of the hub is meant"
-}
-
-// siteHosts are the names of the hub itself.
-var siteHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co"}
-
-// asAddress reads an address as a browser shows it, with or without its scheme.
-func asAddress(input string) (*url.URL, bool) {
-	for _, host := range siteHosts {
-		if len(input) > len(host) && strings.EqualFold(input[:len(host)+1], host+"/") {
-			input = "https://" + input
-		}
-	}
-	u, err := url.Parse(input)
-	return u, err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
-}
-
-// fromAddress reads the address of a page, a file or an entry of the programming interface of a dataset.
-func fromAddress(u *url.URL) string {
-	at := u.EscapedPath()
-	if rest, ok := strings.CutPrefix(strings.TrimPrefix(at, "/api"), "/datasets/"); ok {
-		return fromPage(rest, true)
-	}
-	owner, name, _ := strings.Cut(strings.Trim(at, "/"), "/")
-	name, _, _ = strings.Cut(name, "/")
-	if r, err := parse(prefix + owner + "/" + name); err == nil && slices.Contains(siteHosts, strings.ToLower(u.Host)) && !slices.Contains(noOwners, owner) {
-		return r.String() + ", if there is such a dataset: an address without /datasets/ is that of a model"
+		return r.String() + ", if a dataset of the hub is meant"
 	}
 	return ""
 }
 
-// noOwners begin addresses of the hub that are those of no repository, or of one that is neither a dataset nor a model.
-var noOwners = append([]string{"datasets", "api", "docs", "blog", "papers", "collections", "organizations", "settings", "learn"}, otherKinds...)
-
-// fromPage reads what stands behind /datasets/ in an address: OWNER/NAME, and a page of it. Escaped means as in an address.
+// fromPage reads OWNER/NAME and what follows it: a page with a revision and perhaps a file; else what a reference has, or in
+// an address nothing that counts.
 func fromPage(rest string, escaped bool) string {
-	parts := strings.SplitN(strings.TrimSuffix(rest, "/"), "/", 4)
-	if len(parts) < 2 {
+	rest = strings.TrimSuffix(rest, "/")
+	parts := strings.SplitN(rest, "/", 4)
+	switch {
+	case slices.Contains([]string{"models", "spaces", "buckets"}, strings.ToLower(parts[0])): // no owner
 		return ""
-	}
-	text := prefix + strings.TrimSuffix(rest, "/")
-	if page := len(parts) == 4 && slices.Contains([]string{"tree", "blob", "resolve", "raw", "revision"}, parts[2]) && !strings.Contains(parts[1], "@"); page || escaped {
-		text = prefix + parts[0] + "/" + parts[1]
-		if page {
-			revision, file := cutRevision(parts[3])
-			if unescaped, err := url.PathUnescape(file); err == nil && escaped {
-				file = unescaped
-			} else if escaped {
-				return ""
-			}
-			if parts[2] == "tree" { // a directory, which is no reference
-				file = ""
-			}
-			text += "@" + revision + file
+	case len(parts) == 4 && slices.Contains([]string{"tree", "blob", "resolve", "raw", "revision"}, parts[2]) && !strings.Contains(parts[1], "@"):
+		revision, file := cutRevision(parts[3])
+		if escaped {
+			file, _ = url.PathUnescape(file) // what cannot be read is left out
 		}
+		if parts[2] == "tree" { // a directory, which is no reference
+			file = ""
+		}
+		rest = parts[0] + "/" + parts[1] + "@" + revision + file
+	case escaped && len(parts) > 2:
+		rest = parts[0] + "/" + parts[1]
 	}
-	r, err := parse(text)
+	r, err := parse(prefix + rest)
 	if err != nil {
 		return ""
 	}

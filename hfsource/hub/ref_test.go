@@ -175,10 +175,9 @@ func TestMeant(t *testing.T) {
 		assert.Empty(t, Meant(input), input)
 	}
 	for input, want := range map[string]string{
-		"https://huggingface.co/o/n":           "hf://datasets/o/n, if there is such a dataset: an address without /datasets/ is that of a model",
-		"huggingface.co/o/n/tree/main":         "hf://datasets/o/n, if there is such a dataset: an address without /datasets/ is that of a model",
-		"hf://models/o/n":                      "hf://datasets/OWNER/NAME: models are no datasets",
-		"hf://Spaces/o/n":                      "hf://datasets/OWNER/NAME: spaces are no datasets",
+		"https://huggingface.co/o/n":           "", // a model
+		"hf://models/o/n":                      "",
+		"hf://Spaces/o/n":                      "",
 		"someone/traces":                       "hf://datasets/someone/traces, if a dataset of the hub is meant",
 		"hf://datasets/o/n/resolve/main/x":     "hf://datasets/o/n@main/x",
 		"hf://datasets/o/n/tree/main":          "hf://datasets/o/n@main",

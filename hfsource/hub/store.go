@@ -350,6 +350,9 @@ func (s *store) setRef(revision, commit string) error {
 
 // touch notes that a revision is still where it was.
 func (s *store) touch(revision string) bool {
+	if s.at("touch", s.in("refs", revision)) != nil {
+		return false
+	}
 	now := time.Now()
 	return s.root().Chtimes(s.in("refs", revision), now, now) == nil
 }

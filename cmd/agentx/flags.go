@@ -97,7 +97,7 @@ func (s seed) Set(text string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("want a whole number of 64 bits")
+		return err
 	}
 	*s.to = strconv.FormatUint(n, 10)
 	return nil

@@ -80,6 +80,24 @@ func (d Draws) MarshalJSON() ([]byte, error) {
 	}{plain(d), uint64(d.Seed)})
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Draws) UnmarshalJSON(data []byte) error {
+	type plain Draws
+	var both struct {
+		plain
+		Seed json.Number `json:"seed"`
+	}
+	if err := json.Unmarshal(data, &both); err != nil {
+		return err
+	}
+	*d = Draws(both.plain)
+	unsigned, err := strconv.ParseUint(string(both.Seed), 10, 64)
+	if d.Seed = int64(unsigned); err != nil || d.Backend != SHA256MT {
+		d.Seed, err = strconv.ParseInt(string(both.Seed), 10, 64)
+	}
+	return err
+}
+
 // Default returns the rules of the profile `default`: published behaviour with its defects repaired.
 func Default() Rules {
 	return Rules{

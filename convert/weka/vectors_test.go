@@ -146,11 +146,15 @@ func TestLargestSeed(t *testing.T) {
 	assert.Equal(t, uint64(1454329628828595485), deriveSeed(math.MaxUint64, CodingStream))
 	for want, d := range map[string]Draws{
 		`{"backend":"sha256-mt","stream":"s","seed":18446744073709551615}`: {Backend: SHA256MT, Seed: -1, Stream: "s"},
+		`{"backend":"sha256-mt","stream":"","seed":42}`:                    {Backend: SHA256MT, Seed: 42},
 		`{"backend":"xxh3","seed":-1,"stream":""}`:                         {Backend: XXH3, Seed: -1},
 	} {
 		got, err := json.Marshal(d)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(got))
+		var again Draws
+		require.NoError(t, json.Unmarshal(got, &again))
+		assert.Equal(t, d, again)
 	}
 }
 

@@ -39,10 +39,11 @@ type Options struct {
 	AllowWrap   bool   // more lanes than traces, also without a marker
 	StopOnWedge bool   // a wedged tree ends the run, else its lane goes on
 
-	// At most one bound; none means that every trace is played once.
+	// Bounds, of which the first that is reached ends the run; none means that every trace is played once.
 	Duration time.Duration
 	Requests int
 	Trees    int
+	Once     bool // every trace is played once
 
 	BackOff      BackOff // of lanes whose connections fail
 	MaxErrorRate float64 // share of failed requests above which the run ends, from the 20th on; 0: none
@@ -231,8 +232,8 @@ func (p *player) open() (err error) {
 	return nil
 }
 
-// once reports whether every trace is played once, for want of another bound.
-func (o *Options) once() bool { return o.Duration == 0 && o.Requests == 0 && o.Trees == 0 }
+// once reports whether every trace is played once, also for want of another bound.
+func (o *Options) once() bool { return o.Once || o.Duration == 0 && o.Requests == 0 && o.Trees == 0 }
 
 // choose selects the traces. The error is about what cannot be played so, or would not be what was asked for.
 func (p *player) choose() (err error) {

@@ -160,10 +160,13 @@ func TestBounds(t *testing.T) {
 		set  func(*Options)
 		want func(*testing.T, played)
 	}{
-		"requests": {func(o *Options) { o.Requests = 123 }, func(t *testing.T, p played) { require.Equal(t, 123, p.Requests) }},
-		"trees":    {func(o *Options) { o.Trees = 21 }, func(t *testing.T, p played) { require.Equal(t, 21, p.Trees) }},
-		"once":     {func(*Options) {}, func(t *testing.T, p played) { require.Equal(t, 197, p.Requests) }},
-		"traces":   {func(o *Options) { o.Traces = 3 }, func(t *testing.T, p played) { require.Equal(t, 3, p.Trees) }},
+		"requests":                       {func(o *Options) { o.Requests = 123 }, func(t *testing.T, p played) { require.Equal(t, 123, p.Requests) }},
+		"trees":                          {func(o *Options) { o.Trees = 21 }, func(t *testing.T, p played) { require.Equal(t, 21, p.Trees) }},
+		"once":                           {func(*Options) {}, func(t *testing.T, p played) { require.Equal(t, 197, p.Requests) }},
+		"traces":                         {func(o *Options) { o.Traces = 3 }, func(t *testing.T, p played) { require.Equal(t, 3, p.Trees) }},
+		"of several the first: requests": {func(o *Options) { o.Requests, o.Trees, o.Duration, o.Once = 5, 9, time.Hour, true }, func(t *testing.T, p played) { require.Equal(t, 5, p.Requests) }},
+		"of several the first: trees":    {func(o *Options) { o.Trees, o.Requests, o.Duration, o.Once = 4, 1000, time.Hour, true }, func(t *testing.T, p played) { require.Equal(t, 4, p.Trees) }},
+		"of several the first: once":     {func(o *Options) { o.Trees, o.Requests, o.Duration, o.Once = 40, 1000, time.Hour, true }, func(t *testing.T, p played) { require.Equal(t, 197, p.Requests) }},
 		"more lanes than traces": {func(o *Options) { o.Concurrency = 40 }, func(t *testing.T, p played) {
 			require.Equal(t, 16, p.Lanes.Started)
 			require.Equal(t, 197, p.Requests)

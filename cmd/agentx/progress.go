@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ type progress struct {
 	done  int64
 	begun time.Time
 	next  time.Time // of the next line
+	now   atomic.Pointer[replay.Progress]
 }
 
 const lineEvery = 5 * time.Second
@@ -67,36 +69,6 @@ func (p *progress) update(stage string, n, total int64) {
 		eta := time.Duration(float64(elapsed) * float64(total-p.done) / float64(max(p.done, 1)))
 		fmt.Fprintf(p.w, "agentx: %s %.0f %%, %s/s, ETA %s\n", stage, 100*float64(p.done)/float64(total),
 			bytesText(int64(float64(p.done)/elapsed.Seconds())), eta.Round(time.Second))
-	}
-}
-
-// replayed returns what shows the progress of a replay: a bar over its bound on a terminal, a line every five seconds
-// elsewhere and where the bound is not a number.
-func (p *progress) replayed(o replay.Options) func(replay.Progress) {
-	last := int64(0)
-	return func(r replay.Progress) {
-		if p.quiet {
-			return
-		}
-		var done, total int64
-		switch {
-		case o.Duration > 0:
-			done, total = int64(min(r.Elapsed, o.Duration)), int64(o.Duration)
-		case o.Requests > 0:
-			done, total = int64(r.Requests), int64(o.Requests)
-		case o.Trees > 0:
-			done, total = int64(r.Drained), int64(o.Trees)
-		}
-		if p.bars == nil || total == 0 {
-			if now := time.Now(); now.After(p.next) {
-				p.next = now.Add(lineEvery)
-				fmt.Fprintf(p.w, "agentx: replay %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
-					r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.Trees)
-			}
-			return
-		}
-		p.update("replay", done-last, total)
-		last = done
 	}
 }
 

@@ -44,10 +44,10 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000; also the root of its API, .../v1, or an endpoint, .../v1/chat/completions")
 	flags.StringVar(&f.model, "model", "", "model name to ask for")
 	flags.IntVar(&f.concurrency, "concurrency", 1, "lanes: trees of sessions played at a time")
-	durationVar(flags, &f.duration, "duration", 0, "send for this long")
+	durationVar(flags, &f.duration, "duration", 0, "send for this long; of several bounds the first that is reached ends the run")
 	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
 	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
-	flags.BoolVar(&f.once, "once", false, "play every trace once (the default without another bound)")
+	flags.BoolVar(&f.once, "once", false, "play every trace once at most (the default without another bound)")
 	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
 	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
 	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
@@ -75,16 +75,10 @@ func (f *replayFlags) options() (replay.Options, error) {
 	o := replay.Options{
 		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
-		Duration: f.duration, Requests: f.requests, Trees: f.trees, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
 		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
 		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
 		BackOff: replay.BackOff{First: time.Second, Most: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
-	}
-	bounds := 0
-	for _, set := range []bool{f.duration > 0, f.requests > 0, f.trees > 0, f.once} {
-		if set {
-			bounds++
-		}
 	}
 	u, err := url.Parse(f.url)
 	switch {
@@ -96,8 +90,6 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
 	case f.concurrency < 1 || f.concurrency > maxLanes:
 		return o, usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
-	case bounds > 1:
-		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --once: choose one")}
 	case f.timeout <= 0:
 		return o, usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
 	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
@@ -270,7 +262,11 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 // runReplay plays with progress on standard error and prints the summary.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
-	o.Progress = p.replayed(o)
+	length, err := howLong(cmd, o, p)
+	if err != nil {
+		return err
+	}
+	o.Progress = p.replayed(o, length)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
 	if about := passedProxy(o.URL); about != "" {
 		o.Warn(about)
@@ -312,9 +308,22 @@ func commonest(s *measure.Summary) string {
 	return fmt.Sprintf(": %s: %s", of, best.Message)
 }
 
+// howLong says of a run without a bound how long it may last, and returns it; 0 for others.
+func howLong(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, error) {
+	if p.quiet || o.Duration > 0 || o.Requests > 0 || o.Trees > 0 {
+		return 0, nil
+	}
+	length, err := replay.Length(o)
+	if err == nil {
+		p.println(fmt.Sprintf("agentx: every trace is played once, for about %s if the server answers as fast as the recorded one; --duration bounds it, --speed, --max-gap and --asap shorten gaps",
+			max(length.Round(time.Second), time.Second)))
+	}
+	return length, err
+}
+
 func printReplayed(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 	if asJSON {
 		return s.WriteJSON(cmd.OutOrStdout())
 	}
-	return s.WriteTable(cmd.OutOrStdout())
+	return s.WriteTable(cmd.OutOrStdout(), columns(cmd.OutOrStdout()))
 }

@@ -220,12 +220,20 @@ func TestTable(t *testing.T) {
 	})
 	s.Client.Bound = true
 	var b strings.Builder
-	require.NoError(t, s.WriteTable(&b))
+	require.NoError(t, s.WriteTable(&b, 0))
 	golden(t, "testdata/table.txt", b.String())
 
 	b.Reset()
-	require.NoError(t, NewAggregate().Summary(RunInfo{Lanes: 2}).WriteTable(&b))
+	require.NoError(t, NewAggregate().Summary(RunInfo{Lanes: 2}).WriteTable(&b, 0))
 	golden(t, "testdata/empty.txt", b.String())
+
+	b.Reset()
+	s.Samples["connection"] = []Sample{{"dial tcp [2001:db8:85a3::8a2e:370:7334]:8000: connect: connection refused", 2}, {strings.Repeat("x", 100), 1}}
+	require.NoError(t, s.WriteTable(&b, 60))
+	golden(t, "testdata/narrow.txt", b.String())
+	for line := range strings.Lines(b.String()) {
+		require.LessOrEqual(t, len(line), 61, line)
+	}
 }
 
 // golden compares with a file, or writes it when AGENTX_GOLDEN is set.

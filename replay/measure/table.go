@@ -9,21 +9,52 @@ import (
 	"strings"
 )
 
-// WriteTable writes the summary for people: plain text, a few aligned lines, no colour.
-func (s Summary) WriteTable(w io.Writer) error {
+// WriteTable writes the summary for people: plain text, a few aligned lines, no colour. No line is longer than so many
+// columns; 0 is any length.
+func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	s.counts(&b)
 	s.throughput(&b)
-	s.latencies(&b)
+	s.latencies(&b, columns)
 	s.client(&b)
 	s.verdict(&b)
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, fit(b.String(), columns))
 	return err
+}
+
+// labels is the width of the first column.
+const labels = 12
+
+// fit breaks lines that are too long between words, and words that are too long anywhere. What is left of a line stands
+// below its beginning.
+func fit(text string, columns int) string {
+	if columns <= 2*labels {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for runes := []rune(strings.TrimRight(line, " \n")); ; {
+			if len(runes) <= columns {
+				b.WriteString(string(runes) + "\n")
+				break
+			}
+			at := columns
+			for k := columns; k > labels; k-- {
+				if runes[k] == ' ' {
+					at = k
+					break
+				}
+			}
+			b.WriteString(strings.TrimRight(string(runes[:at]), " ") + "\n")
+			runes = []rune(strings.Repeat(" ", labels) + strings.TrimLeft(string(runes[at:]), " "))
+		}
+	}
+	return b.String()
 }
 
 // row writes a label and what belongs to it.
 func row(b *strings.Builder, label, format string, args ...any) {
-	fmt.Fprintf(b, "%-12s", label)
+	fmt.Fprintf(b, "%-*s", labels, label)
 	fmt.Fprintf(b, format, args...)
 	b.WriteByte('\n')
 }
@@ -97,18 +128,40 @@ func (s *Summary) throughput(b *strings.Builder) {
 		quantity(s.PromptTokens), cached, quantity(s.OutputTokens), quantity(s.RecordedPromptTokens))
 }
 
-func (s *Summary) latencies(b *strings.Builder) {
+// figures are the columns of the latencies; where there is no room, those with the highest ranks are left out.
+var figures = []struct {
+	name string
+	rank int
+	of   func(*Stat) Number
+}{
+	{"mean", 3, func(s *Stat) Number { return s.Mean }}, {"p50", 0, func(s *Stat) Number { return s.P50 }},
+	{"p75", 6, func(s *Stat) Number { return s.P75 }}, {"p90", 4, func(s *Stat) Number { return s.P90 }},
+	{"p95", 5, func(s *Stat) Number { return s.P95 }}, {"p99", 1, func(s *Stat) Number { return s.P99 }},
+	{"max", 2, func(s *Stat) Number { return s.Max }},
+}
+
+func (s *Summary) latencies(b *strings.Builder, columns int) {
+	cell, room := 10, len(figures)
+	if columns > 0 && labels+room*cell > columns {
+		cell = 9 // "-5.00 ms" and a space
+		room = max(1, (columns-labels)/cell)
+	}
+	write := func(label string, value func(k int) string) {
+		fmt.Fprintf(b, "%-*s", labels, label)
+		for k, f := range figures {
+			if f.rank < room {
+				fmt.Fprintf(b, "%*s", cell, value(k))
+			}
+		}
+		b.WriteByte('\n')
+	}
 	b.WriteByte('\n')
-	row(b, "", "%10s%10s%10s%10s%10s%10s%10s", "mean", "p50", "p75", "p90", "p95", "p99", "max")
+	write("", func(k int) string { return figures[k].name })
 	for _, l := range []struct {
 		label string
 		stat  *Stat
 	}{{"ttft", &s.TTFT}, {"itl", &s.ITL}, {"latency", &s.RequestLatency}, {"lateness", &s.Lateness}} {
-		fmt.Fprintf(b, "%-12s", l.label)
-		for _, n := range []Number{l.stat.Mean, l.stat.P50, l.stat.P75, l.stat.P90, l.stat.P95, l.stat.P99, l.stat.Max} {
-			fmt.Fprintf(b, "%10s", seconds(n))
-		}
-		b.WriteByte('\n')
+		write(l.label, func(k int) string { return seconds(figures[k].of(l.stat)) })
 	}
 	b.WriteByte('\n')
 }

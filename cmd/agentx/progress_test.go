@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay"
+)
+
+func TestReplayLine(t *testing.T) {
+	r := replay.Progress{Elapsed: 83 * time.Second, Requests: 1234, InFlight: 8, Completed: 1220, Errors: 6}
+	for columns, want := range map[int]string{
+		200: "replay  [===---------]  27 %  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s  ETA 3m44s",
+		81:  "replay  27 %  1m23s  1234 sent  1220 completed  8 in flight  6 errors  ETA 3m44s",
+		80:  "replay  27 %  1234 sent  1220 completed  8 in flight  6 errors  ETA 3m44s",
+		60:  "replay  27 %  1234 sent  8 in flight  6 errors  ETA 3m44s",
+		30:  "replay  27 %  1234 sent",
+		3:   "",
+	} {
+		line := replayLine(r, 0.27, columns)
+		require.Equal(t, want, line)
+		require.LessOrEqual(t, len(line), columns)
+	}
+	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s", replayLine(r, 0, 80), "nobody knows how long")
+}
+
+// TestShare: the bound that is nearest says how far a run is.
+func TestShare(t *testing.T) {
+	r := replay.Progress{Elapsed: 30 * time.Second, Requests: 40, Drained: 1}
+	require.Zero(t, share(replay.Options{}, 0, r))
+	require.Equal(t, 0.25, share(replay.Options{}, 2*time.Minute, r))
+	require.Equal(t, 0.5, share(replay.Options{Duration: time.Minute, Requests: 100, Trees: 4}, 0, r))
+	require.Equal(t, 0.8, share(replay.Options{Duration: time.Minute, Requests: 50}, 0, r))
+	require.Equal(t, 1.0, share(replay.Options{Requests: 30}, 0, r))
+}

@@ -1,0 +1,43 @@
+package replay
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+func TestLengthOfATrace(t *testing.T) {
+	// 10 to 12, beside it 11 to 15, and 15 to 16; then 84 s of nothing, one of which nobody knows how long it took, 900 s
+	turns := []mmapcache.Turn{{T: 100, APITime: math.NaN()}, {T: 10, APITime: 2}, {T: 11, APITime: 4}, {T: 15, APITime: 1}, {T: 1000, APITime: 5}}
+	for want, c := range map[time.Duration]struct {
+		pace Pace
+		idle time.Duration
+	}{
+		(6 + 84 + 900 + 5) * time.Second: {Pace{}, 0},
+		(6 + 84 + 300 + 5) * time.Second: {Pace{}, 300 * time.Second},
+		(6 + 42 + 450 + 5) * time.Second: {Pace{Speed: 2}, 0},
+		(6 + 9 + 9 + 5) * time.Second:    {Pace{Speed: 2, MaxGap: 9 * time.Second}, 0},
+		(6 + 5) * time.Second:            {Pace{ASAP: true}, 0},
+	} {
+		require.Equal(t, want, length(turns, c.pace, c.idle))
+	}
+	require.Zero(t, length(nil, Pace{}, 0))
+}
+
+// TestLength: each lane takes the next trace when it is the first to be free.
+func TestLength(t *testing.T) {
+	traces := traceLine("a", 64, 64, 64) + traceLine("b", 64) + traceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
+	c := prepare(t, cacheRoot(), traces, "code")
+	for lanes, want := range map[int]float64{1: 3.75, 2: 2.25, 3: 2.25, 7: 2.25} {
+		got, err := Length(Options{Cache: c, Concurrency: lanes})
+		require.NoError(t, err)
+		require.InDelta(t, want, got.Seconds(), 1e-6, "%d lanes", lanes)
+	}
+	got, err := Length(Options{Cache: c, Concurrency: 1, Traces: 2, Pace: Pace{ASAP: true}})
+	require.NoError(t, err)
+	require.InDelta(t, 1, got.Seconds(), 1e-6)
+}

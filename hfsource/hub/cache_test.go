@@ -430,20 +430,26 @@ func TestReferenceIsFirst(t *testing.T) {
 	})
 }
 
-// Who removes the partial file meanwhile, as "hf cache prune" does, loses nothing for us.
+// What "hf cache prune" removes meanwhile is not downloaded again: the partial file, and of a commit that was asked for by
+// its digits, and so has no reference, all of it.
 func TestPartialIsRemoved(t *testing.T) {
-	bubble(t, func(w *world) {
-		removed := 0
-		w.hub.On(onFile, fakehub.Times(1, fakehub.Slice(200_000, func() {
-			synctest.Wait()
-			removed++
-			assert.NoError(t, os.Remove(w.blob()+incomplete))
-		})))
-		s := w.good(ref)
-		assert.Equal(t, 1, removed)
-		assert.EqualValues(t, 300_000, s.BytesNetwork)
-		assert.Empty(t, w.noticed())
-	})
+	for _, all := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			removed := 0
+			w.hub.On(onFile, fakehub.Times(1, fakehub.Slice(200_000, func() {
+				synctest.Wait()
+				removed++
+				assert.NoError(t, os.Remove(w.blob()+incomplete))
+				if all {
+					assert.NoError(t, os.RemoveAll(w.place()))
+				}
+			})))
+			s := w.good(ref + "@" + w.commit)
+			assert.Equal(t, 1, removed)
+			assert.EqualValues(t, 300_000, s.BytesNetwork)
+			assert.Empty(t, w.noticed())
+		})
+	}
 }
 
 // A holder that was only slow, and was taken over, changes nothing: neither the file of the new holder nor what that publishes.
@@ -1181,28 +1187,20 @@ func TestRestyStopsAtRedirects(t *testing.T) {
 
 // Files of equal content are one download, and all of them came with it.
 func TestEqualContentComesFromWhereItCame(t *testing.T) {
-	for _, workers := range []int{1, 4} {
-		bubble(t, func(w *world) {
-			same := fakehub.File{Data: content(5000, 1), LFS: true}
-			w.files = map[string]fakehub.File{"a.jsonl": same, "b.jsonl": same, "c.jsonl": same}
-			w.commit = w.hub.Commit(repoName, "main", w.files)
-			o := w.options()
-			o.Workers = workers
-			r, err := Parse(ref)
-			require.NoError(t, err)
-			s, err := Fetch(w.t.Context(), r, o)
-			require.NoError(t, err)
-			defer s.Close()
-			require.Len(t, s.Files, 3)
-			for _, f := range s.Files {
-				assert.Equal(t, Network, f.Source, f.Path)
-			}
-			assert.EqualValues(t, 5000, s.BytesNetwork)
-			for _, f := range w.good(ref).Files {
-				assert.Equal(t, Cache, f.Source, f.Path)
-			}
-		})
-	}
+	bubble(t, func(w *world) {
+		same := fakehub.File{Data: content(5000, 1), LFS: true}
+		w.files = map[string]fakehub.File{"a.jsonl": same, "b.jsonl": same, "c.jsonl": same}
+		w.commit = w.hub.Commit(repoName, "main", w.files)
+		s := w.good(ref)
+		require.Len(t, s.Files, 3)
+		for _, f := range s.Files {
+			assert.Equal(t, Network, f.Source, f.Path)
+		}
+		assert.EqualValues(t, 5000, s.BytesNetwork)
+		for _, f := range w.good(ref).Files {
+			assert.Equal(t, Cache, f.Source, f.Path)
+		}
+	})
 }
 
 // Without the network a damaged copy cannot be mended: that is said, and what to do.

@@ -102,7 +102,7 @@ func (l *layout) has(f *File, from *os.File) bool {
 	defer is.Close()
 	info, err := is.Stat()
 	blob, blobErr := from.Stat()
-	if err != nil || blobErr != nil || !info.Mode().IsRegular() || os.SameFile(info, blob) {
+	if errors.Join(err, blobErr) != nil || !info.Mode().IsRegular() || os.SameFile(info, blob) {
 		return false
 	}
 	sum := sha256.New()

@@ -35,8 +35,6 @@ type Options struct {
 	// Lazy leaves LFS files that are there unread and unopened, but for their size: who reads them holds what they give
 	// against SHA256. Otherwise every file is read.
 	Lazy bool
-	// Workers is how many files are downloaded at a time; 0 is 4.
-	Workers int
 	// Dest is where LayOut is to put copies, if it is not "": what is in their way there is found before the download.
 	Dest string
 	// Version of the program, for the User-Agent.
@@ -61,8 +59,10 @@ type Options struct {
 	Durable durable.Options
 }
 
-// deadline ends a job, whatever it waits for.
-const deadline = 24 * time.Hour
+const (
+	deadline = 24 * time.Hour // ends a job, whatever it waits for
+	workers  = 4              // files that are downloaded at a time
+)
 
 // Sources of a file.
 const (
@@ -506,10 +506,6 @@ func (j *job) obtainAll(ctx context.Context, paths []string) error {
 
 // obtainThese brings the files of a list of numbers, several at a time. The first failure ends it for all.
 func (j *job) obtainThese(ctx context.Context, paths []string, list []int) error {
-	workers := j.Workers
-	if workers <= 0 {
-		workers = 4
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -297,8 +297,12 @@ func (s *store) force(f *os.File) error {
 	return f.Sync()
 }
 
-// rename puts something that was made under a lease, or in a staging directory, in its place, and on disk.
+// rename puts something that was made under a lease, or in a staging directory, in its place, and on disk. The directory of
+// that is made where it is not, or is no more.
 func (s *store) rename(staged, final string) error {
+	if err := s.mkdir(path.Dir(final)); err != nil {
+		return err
+	}
 	from, err := filepath.Rel(s.dir, staged)
 	if err != nil {
 		return err
@@ -323,10 +327,6 @@ func (s *store) staged(f func(*durable.Dir) error) error {
 
 // write makes a small file appear whole.
 func (s *store) write(data []byte, parts ...string) error {
-	final := s.in(parts...)
-	if err := s.mkdir(path.Dir(final)); err != nil {
-		return err
-	}
 	return s.staged(func(d *durable.Dir) error {
 		f, err := d.Create("file")
 		if err != nil {
@@ -336,7 +336,7 @@ func (s *store) write(data []byte, parts ...string) error {
 		if err := errors.Join(err, s.force(f), f.Close()); err != nil {
 			return err
 		}
-		return s.rename(d.Path("file"), final)
+		return s.rename(d.Path("file"), s.in(parts...))
 	})
 }
 

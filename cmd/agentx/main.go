@@ -182,6 +182,7 @@ The three commonest commands:
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
 	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newReport(), newMock(), newDemo(), newVersion())
+	complete(root)
 	return root
 }
 
@@ -216,8 +217,9 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // newHelp is cobra's help, which for a verb that is not there shows the root's and succeeds.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Explain a verb",
+		Use:               "help [VERB]",
+		Short:             "Explain a verb",
+		ValidArgsFunction: verbNames,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// What shells complete: arguments by verb, values of flags by name. A flag means the same wherever it is.
+
+// completedArguments are the arguments of verbs. Other verbs take none.
+var completedArguments = map[string]cobra.CompletionFunc{
+	"agentx convert":       inputs,
+	"agentx cache explain": inputs,
+	"agentx cache warm":    inputs,
+	"agentx replay":        once(cachesAndInputs),
+	"agentx inspect":       once(cachesAndInputs),
+	"agentx fetch":         once(datasetNames),
+	"agentx cache info":    once(caches),
+	"agentx cache path":    once(caches),
+	"agentx cache pull":    once(cachesThere),
+	"agentx cache verify":  cachesAndParts,
+	"agentx cache pin":     caches,
+	"agentx cache unpin":   caches,
+	"agentx cache rm":      caches,
+	"agentx report":        directories,
+}
+
+// completedFlags are the values of flags. Numbers, times and sizes have none.
+var completedFlags = map[string]cobra.CompletionFunc{
+	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
+	"tokenizer":        choice(tokenizer.Names()...),
+	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault), // or a file
+	"set":              rules,
+	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),
+	"marker":           choice("off", "first_turn_prefix\tbehind the system prompt", "system_prefix\tin front of it"),
+	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
+	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
+	"fault":            faults,
+	"trace":            traceIDs,
+	"session":          sessionIDs,
+	"api-key-env":      variables,
+	"cache":            directories,
+	"from":             directories,
+	"to":               directories,
+	"dest":             directories,
+	"out":              directories,
+}
+
+var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+
+func choice(values ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return begin(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// complete gives a command and those below it their completions.
+func complete(cmd *cobra.Command) {
+	arguments, ok := completedArguments[cmd.CommandPath()]
+	if !ok {
+		arguments = cobra.NoFileCompletions
+	}
+	cmd.ValidArgsFunction = arguments
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "bool" {
+			return
+		}
+		values := completedFlags[f.Name]
+		if values == nil {
+			values = cobra.NoFileCompletions
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // the flag exists
+	})
+	for _, sub := range cmd.Commands() {
+		complete(sub)
+	}
+}
+
+// once completes the first argument alone.
+func once(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, begun)
+	}
+}
+
+// begin keeps the values that begin so.
+func begin(values []string, begun string) []string {
+	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, begun) })
+}
+
+// verbNames completes the verbs below those that are there already.
+func verbNames(cmd *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+	at, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, c := range at.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name()+"\t"+c.Short)
+		}
+	}
+	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp
+}
+
+func inputs(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	values := []string{"demo\tthe corpus inside agentx"}
+	for _, n := range hub.Names() {
+		values = append(values, n.Name+"\t"+n.What)
+	}
+	return begin(values, begun), cobra.ShellCompDirectiveDefault // or a file
+}
+
+func datasetNames(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	values, _ := inputs(cmd, args, begun)
+	return slices.DeleteFunc(values, func(v string) bool { return strings.HasPrefix(v, "demo\t") }), cobra.ShellCompDirectiveNoFileComp
+}
+
+func caches(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return cacheKeys(rootOf(cmd), begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault // or a path
+}
+
+func cachesAndParts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return cacheKeys(rootOf(cmd), begun, mmapcache.Kinds()...), cobra.ShellCompDirectiveDefault
+}
+
+func cachesAndInputs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	values, directive := inputs(cmd, args, begun)
+	return append(cacheKeys(rootOf(cmd), begun, mmapcache.DatasetKind), values...), directive
+}
+
+// cachesThere completes the caches of the root that is copied from.
+func cachesThere(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	rootOf(cmd)
+	from, _ := cmd.Flags().GetString("from")
+	if from == "" {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return cacheKeys(from, begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault
+}
+
+// rootOf is the cache root of a command whose flags nobody has resolved yet; "" where there is none.
+func rootOf(cmd *cobra.Command) string {
+	_ = fromEnvironment(cmd.Flags())
+	root, _ := cacheRoot(cmd)
+	return root
+}
+
+// cacheKeys lists the keys in a cache root that begin so, with what they were made from.
+func cacheKeys(root, begun string, kinds ...string) (values []string) {
+	if root == "" {
+		return nil
+	}
+	entries, _ := mmapcache.List(root) // what cannot be read completes nothing
+	for _, e := range entries {
+		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
+			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+visible(strings.TrimSpace(e.Kind+" "+e.Source)))
+		}
+	}
+	return values
+}
+
+func traceIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (ids []string) {
+		for i := range s.Traces.Len() {
+			ids = append(ids, s.Traces.At(i).ID)
+		}
+		return ids
+	})
+}
+
+func sessionIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (ids []string) {
+		for i := range s.Sessions.Len() {
+			ids = append(ids, s.Sessions.At(i).ID)
+		}
+		return ids
+	})
+}
+
+// idsIn completes ids of the cache that the first argument names.
+func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache.Structure) []string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	root, key, err := mmapcache.Find(rootOf(cmd), args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := mmapcache.Open(root, key)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer c.Close()
+	_ = c.Guard(func() error { ids = begin(read(c.Structure), begun); return nil }) // what is damaged completes nothing
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// rules completes names for --set.
+func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	names := append(weka.Options(), "backend")
+	if cmd.Flags().Lookup("start") != nil { // a replay
+		names = slices.AppendSeq(names, maps.Keys(settings))
+	}
+	slices.Sort(names)
+	for k := range names {
+		names[k] += "="
+	}
+	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// faults completes the kinds of faults for --fault.
+func faults(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var values []string
+	for _, k := range mock.FaultKinds {
+		name, _, _ := strings.Cut(k.Name, "NNN")
+		if name == k.Name {
+			name += ":"
+		}
+		values = append(values, name+"\t"+k.Doc)
+	}
+	return begin(values, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// variables completes names of environment variables.
+func variables(_ *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		names = append(names, name)
+	}
+	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+)
+
+// freeText are flags whose values nobody can guess.
+var freeText = []string{"url", "model", "header", "listen", "extra-body", "overflow-pattern"}
+
+// TestEveryFlagIsCompleted: a flag that takes words stands in completedFlags, or in freeText, with its verb in no other
+// place than completedArguments.
+func TestEveryFlagIsCompleted(t *testing.T) {
+	paths := map[string]bool{}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		paths[cmd.CommandPath()] = true
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if kind := f.Value.Type(); kind != "string" && kind != "stringArray" {
+				return
+			}
+			assert.True(t, completedFlags[f.Name] != nil || slices.Contains(freeText, f.Name),
+				"%s --%s: list its values in completedFlags (complete.go), or the flag in freeText", cmd.CommandPath(), f.Name)
+		})
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+	for path := range completedArguments {
+		assert.True(t, paths[path], "there is no %s", path)
+	}
+}

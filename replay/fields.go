@@ -37,6 +37,19 @@ func (f Fields) Check() error {
 	return err
 }
 
+// explains reports whether a kind of deviation is no surprise with these fields.
+func (f Fields) explains(kind string) bool {
+	switch kind {
+	case "short_output":
+		return !f.ignoresEOS()
+	case "long_output":
+		return f.MaxTokens == NoMaxTokens
+	case "no_usage":
+		return f.NoStreamOptions
+	}
+	return false
+}
+
 // tail is what follows the prompt in every body of a run. Only the number of tokens to generate differs, which stands
 // between before and after.
 type tail struct {

@@ -388,7 +388,11 @@ func (p *player) book(o *outcome) error {
 	if first := measure.Number(o.record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
 		lane.FirstRequest = first
 	}
-	p.aggregate.Add(&o.record)
+	for _, n := range p.aggregate.Add(&o.record) {
+		if !p.Fields.explains(n.Kind) {
+			p.teller.warn(n.Says + " (the summary counts them)")
+		}
+	}
 	if p.records == nil {
 		return nil
 	}

@@ -141,7 +141,7 @@ func describe(r *measure.Record, res *wire.Result) {
 	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
 	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
-	r.Resent = res.Resent
+	r.Resent, r.Redirected, r.Whole = res.Resent, res.Redirected, res.Whole
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.FirstTokens = max(0, res.FirstTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)

@@ -21,6 +21,8 @@ type Aggregate struct {
 
 	bytesSent, bytesReceived int64
 
+	deviations deviationCounts
+
 	headline, cooldown samples
 }
 
@@ -31,7 +33,7 @@ type samples struct {
 
 	first, last float64 // earliest start and latest content
 
-	prompt, output, cached, recorded tokenSum
+	prompt, output, asked, cached, recorded tokenSum
 }
 
 // ordinals is a set of small numbers, and how many they are.
@@ -72,14 +74,14 @@ func (s *tokenSum) of(n int) Number {
 func NewAggregate() *Aggregate {
 	return &Aggregate{
 		errors: map[string]int{}, samples: Samples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
-		headline: newSamples(), cooldown: newSamples(),
+		deviations: newDeviations(), headline: newSamples(), cooldown: newSamples(),
 	}
 }
 
 func newSamples() samples { return samples{first: math.Inf(1), last: math.Inf(-1)} }
 
-// Add takes one record of the profiling phase. It keeps nothing of it.
-func (a *Aggregate) Add(r *Record) {
+// Add takes one record of the profiling phase. It keeps nothing of it. It returns the deviations that came up with it.
+func (a *Aggregate) Add(r *Record) []News {
 	a.requests++
 	a.trees.add(r.Tree)
 	a.buckets[r.Bucket]++
@@ -99,11 +101,11 @@ func (a *Aggregate) Add(r *Record) {
 		a.samples.add(r.Error)
 	}
 	if r.Bucket != Profiling && r.Bucket != Cooldown {
-		return
+		return nil
 	}
 	if r.Error != nil {
 		a.errors[r.Error.Category]++
-		return
+		return nil
 	}
 	a.completed++
 	if r.Bucket == Profiling {
@@ -111,6 +113,7 @@ func (a *Aggregate) Add(r *Record) {
 	} else {
 		a.cooldown.add(r)
 	}
+	return a.deviations.add(r)
 }
 
 func (s *samples) add(r *Record) {
@@ -131,6 +134,7 @@ func (s *samples) add(r *Record) {
 	s.cached.add(r.CachedTokens)
 	if n, ok := r.Sequence(); ok {
 		s.output.add(&n)
+		s.asked.add(&r.MaxTokens)
 	}
 	s.recorded.add(&r.RecordedIn)
 }
@@ -138,7 +142,7 @@ func (s *samples) add(r *Record) {
 // metrics are the published numbers over the samples.
 func (s *samples) metrics() Metrics {
 	m := Metrics{
-		Measured: s.n, PromptTokens: s.prompt.of(s.n), OutputTokens: s.output.of(s.n), CachedTokens: s.cached.of(s.n),
+		Measured: s.n, PromptTokens: s.prompt.of(s.n), OutputTokens: s.output.of(s.n), RequestedOutputTokens: s.asked.of(s.n), CachedTokens: s.cached.of(s.n),
 		RecordedPromptTokens: s.recorded.of(s.n), UsageMissing: s.n - int(s.output.known),
 		TTFT: NewStat(s.ttft), ITL: NewStat(s.itl), RequestLatency: NewStat(s.latency), Lateness: NewStat(s.lateness),
 		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing,
@@ -163,7 +167,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		Samples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent,
+		Samples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: a.deviations.clone(),
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		WedgedTrees: Missing, PhaseDuration: Missing,

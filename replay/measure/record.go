@@ -54,8 +54,10 @@ type Record struct {
 	Chunks        int   `json:"chunks"` // content messages
 	BytesSent     int64 `json:"bytes_sent"`
 	BytesReceived int64 `json:"bytes_received"`
-	Reused        bool  `json:"reused"`           // on a kept connection
-	Resent        bool  `json:"resent,omitempty"` // a kept connection broke before any byte of an answer came, and it went out again
+	Reused        bool  `json:"reused"`               // on a kept connection
+	Resent        bool  `json:"resent,omitempty"`     // a kept connection broke before any byte of an answer came, and it went out again
+	Redirected    bool  `json:"redirected,omitempty"` // it went out again to where a redirect pointed
+	Whole         bool  `json:"whole,omitempty"`      // the answer was one body, not a stream
 
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing, for want of a connection
 
@@ -175,6 +177,12 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = strconv.AppendBool(appendKey(b, "reused"), r.Reused)
 	if r.Resent {
 		b = strconv.AppendBool(appendKey(b, "resent"), true)
+	}
+	if r.Redirected {
+		b = strconv.AppendBool(appendKey(b, "redirected"), true)
+	}
+	if r.Whole {
+		b = strconv.AppendBool(appendKey(b, "whole"), true)
 	}
 	if r.BackOff != 0 {
 		b = appendFloat(b, "back_off", r.BackOff)

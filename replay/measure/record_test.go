@@ -20,7 +20,7 @@ func example() Record {
 		RequestID: "r", CorrelationID: "c", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
 		Status: 200, RecordedIn: 1000, MaxTokens: 11, FirstTokens: 4,
 		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
-		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Bucket: Cooldown,
+		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Redirected: true, Whole: true, Bucket: Cooldown,
 		Error: &Error{"http_status", "500 \"é\" <b>\n"},
 	}
 }
@@ -31,7 +31,7 @@ func TestRecordGolden(t *testing.T) {
 		`"source_outer":9,"source_inner":2,"source_kind":"weka_subagent","request_id":"r","correlation_id":"c",`+
 		`"due":1.5,"admitted":1.50005,"sent":1.5001,"first_token":1.75,"last_token":2.5,"end":2.6,"status":200,"recorded_in":1000,"max_tokens":11,`+
 		`"first_tokens":4,"prompt_tokens":998,"cached_tokens":0,"output_tokens":8,"reasoning_tokens":3,"chunks":5,`+
-		`"bytes_sent":4000,"bytes_received":900,"reused":true,"resent":true,"bucket":"cooldown",`+
+		`"bytes_sent":4000,"bytes_received":900,"reused":true,"resent":true,"redirected":true,"whole":true,"bucket":"cooldown",`+
 		`"error":{"category":"http_status","message":"500 \"é\" \u003cb\u003e\n"}}`, string(r.AppendJSON(nil)))
 	r = Record{}
 	require.Equal(t, `{"phase":"","lane":0,"tree":0,"pass":0,"trace":"","session":"","turn":0,"source_outer":0,"source_kind":"",`+

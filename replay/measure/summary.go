@@ -17,6 +17,8 @@ type Summary struct {
 	BackOff   BackOff        `json:"back_off"`
 	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
 
+	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but otherwise than asked, by kind
+
 	Metrics
 
 	Lanes   Lanes    `json:"lanes"`
@@ -64,13 +66,14 @@ type Buckets struct {
 // Metrics are the numbers over the successful requests of one bucket. Rates divide by Duration, the time from the
 // first start to the last content of these requests.
 type Metrics struct {
-	Measured        int    `json:"measured"` // requests that the numbers are over
-	Duration        Number `json:"duration"`
-	RequestRate     Number `json:"request_rate"`
-	PromptTokens    Number `json:"prompt_tokens"` // as the server counted
-	OutputTokens    Number `json:"output_tokens"` // as the server counted, reasoning included
-	PromptTokenRate Number `json:"prompt_token_rate"`
-	OutputTokenRate Number `json:"output_token_rate"`
+	Measured              int    `json:"measured"` // requests that the numbers are over
+	Duration              Number `json:"duration"`
+	RequestRate           Number `json:"request_rate"`
+	PromptTokens          Number `json:"prompt_tokens"`           // as the server counted
+	OutputTokens          Number `json:"output_tokens"`           // as the server counted, reasoning included
+	RequestedOutputTokens Number `json:"requested_output_tokens"` // that the same requests asked for
+	PromptTokenRate       Number `json:"prompt_token_rate"`
+	OutputTokenRate       Number `json:"output_token_rate"`
 
 	TTFT           Stat `json:"ttft"`            // time to the first token
 	ITL            Stat `json:"itl"`             // inter-token latency

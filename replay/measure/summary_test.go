@@ -18,7 +18,7 @@ import (
 func good(lane int, t, late, ttft, latency float64, n int64) *Record {
 	return &Record{
 		Lane: lane, Tree: lane, Due: t, Sent: t + late, FirstToken: t + late + ttft, LastToken: t + late + latency, End: t + late + latency + 0.1,
-		Status: 200, RecordedIn: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), Chunks: int(n),
+		Status: 200, RecordedIn: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), MaxTokens: n, Chunks: int(n),
 		BytesSent: 1000, BytesReceived: 50, Bucket: Profiling,
 	}
 }
@@ -53,6 +53,7 @@ func TestSummary(t *testing.T) {
 	require.EqualValues(t, 2/2.5, s.RequestRate)
 	require.EqualValues(t, 196, s.PromptTokens)
 	require.EqualValues(t, 8, s.OutputTokens)
+	require.EqualValues(t, 8, s.RequestedOutputTokens)
 	require.EqualValues(t, 80, s.CachedTokens)
 	require.EqualValues(t, 80.0/196, s.TokenHitRate)
 	require.EqualValues(t, 200, s.RecordedPromptTokens)
@@ -210,6 +211,9 @@ func TestTable(t *testing.T) {
 	for i := range 1000 {
 		a.Add(good(i%64, float64(i)/10, 0.0002, 0.1+float64(i%100)/1000, 2, 100))
 	}
+	short := good(0, 101, 0.0002, 0.1, 2, 100)
+	short.Trace, short.Session, short.Turn, short.MaxTokens, short.Bucket, short.Resent = "t", "t::sa:a", 3, 139, Cooldown, true
+	a.Add(short)
 	a.Add(bad(Profiling, "http_status"))
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(Profiling, "connection"))

@@ -89,6 +89,17 @@ func (s *Summary) counts(b *strings.Builder) {
 		row(b, "", "%6d  %s", s.Buckets.ContextOverflow, overflow)
 		s.messages(b, overflow)
 	}
+	if s.Resent > 0 {
+		row(b, "resent", "%s: the server had closed a kept connection", plural(s.Resent, "request", "requests"))
+	}
+	label := "deviations"
+	for _, d := range deviations {
+		if n := s.Deviations[d.kind]; n.Requests > 0 {
+			row(b, label, "%6d  %s", n.Requests, d.says)
+			row(b, "", "%6s    e.g. %s", "", n.Example)
+			label = ""
+		}
+	}
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
@@ -124,8 +135,8 @@ func (s *Summary) throughput(b *strings.Builder) {
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
 	}
-	row(b, "tokens", "%s prompt, %s; %s output; %s prompt recorded",
-		quantity(s.PromptTokens), cached, quantity(s.OutputTokens), quantity(s.RecordedPromptTokens))
+	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", quantity(s.PromptTokens), cached,
+		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
 }
 
 // figures are the columns of the latencies; where there is no room, those with the highest ranks are left out.

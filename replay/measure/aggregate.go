@@ -202,12 +202,15 @@ func (a *Aggregate) laneSummary(n int) Lanes {
 	return l
 }
 
-// bound says whether the client was part of the measurement: the 99th percentile of its lateness exceeds 10 ms and
-// 1 % of the median time to the first token, whichever is larger.
+// bound says whether the client was part of the measurement: the 99th percentile of its lateness exceeds maxLateness.
 func bound(lateness, ttft Stat) bool {
-	limit := Number(0.010)
-	if !ttft.P50.IsMissing() {
-		limit = max(limit, ttft.P50/100)
+	return lateness.P99 > maxLateness(ttft) // false when missing
+}
+
+// maxLateness is 10 ms, or 1 % of the median time to the first token where that is more.
+func maxLateness(ttft Stat) Number {
+	if ttft.P50.IsMissing() {
+		return 0.010
 	}
-	return lateness.P99 > limit // false when missing
+	return max(0.010, ttft.P50/100)
 }

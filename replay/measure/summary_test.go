@@ -222,7 +222,7 @@ func TestTable(t *testing.T) {
 		Lanes: 72, Out: "runs/c0072",
 		Facts: &Facts{Branches: Branches{TreesWedged: 1}, CPU: 0.75, PeakRSS: 90 << 20, Valid: new(false), Reasons: []string{"run_cancelled"}},
 	})
-	s.Client.Bound = true
+	s.Client.Bound, s.Lateness.P99 = true, 0.0988
 	var b strings.Builder
 	require.NoError(t, s.WriteTable(&b, 0))
 	golden(t, "testdata/table.txt", b.String())

@@ -184,7 +184,7 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), peak, bytesText(s.Client.BytesSent), bytesText(s.Client.BytesReceived))
 	if s.Client.Bound {
-		row(b, "", "the client, or a limit set on it, was part of the measurement: see lateness")
+		row(b, "", "lateness p99 %s exceeds %s: the client was the bottleneck (or --set PrefillLimit)", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
 	}
 }
 

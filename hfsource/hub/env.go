@@ -22,12 +22,13 @@ type Lookup func(name string) (value string, found bool)
 
 // settings is what the environment says, under the names that the Python tools use.
 type settings struct {
-	endpoint *url.URL
-	token    string
-	cache    string        // the hub's cache; "": there is no home to have it in
-	headers  time.Duration // from request to headers
-	idle     time.Duration // a body that gives less than minFlow in it is cut
-	offline  string        // the variable that says so; "": not
+	endpoint  *url.URL
+	token     string
+	tokenless bool          // HF_HUB_DISABLE_IMPLICIT_TOKEN says that none is to be sent
+	cache     string        // the hub's cache; "": there is no home to have it in
+	headers   time.Duration // from request to headers
+	idle      time.Duration // a body that gives less than minFlow in it is cut
+	offline   string        // the variable that says so; "": not
 }
 
 // get returns a variable, or the first of several that is set, without space around it.
@@ -95,7 +96,9 @@ func (env Lookup) settings() (s settings, err error) {
 	if s.idle, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", 30*time.Second); err != nil {
 		return s, err
 	}
-	s.token, err = env.token(home)
+	if s.tokenless = env.on("HF_HUB_DISABLE_IMPLICIT_TOKEN"); !s.tokenless {
+		s.token, err = env.token(home)
+	}
 	return s, err
 }
 
@@ -143,12 +146,8 @@ func readToken(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxToken))
 }
 
-// token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets, and none
-// is sent where the environment says that it takes an explicit wish, which agentx has no option for.
+// token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets.
 func (env Lookup) token(home string) (string, error) {
-	if env.on("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
-		return "", nil
-	}
 	from := "HF_TOKEN"
 	token := env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 	if token == "" {

@@ -105,8 +105,11 @@ func (c *client) refusal(r *reply) error {
 		return e
 	}
 	token := "set HF_TOKEN to a token that may read it"
-	if c.token != "" {
+	switch {
+	case c.token != "":
 		token = "a token that may read it: the present one cannot, if it exists"
+	case c.tokenless:
+		token = "unset HF_HUB_DISABLE_IMPLICIT_TOKEN: no token is sent with it"
 	}
 	switch {
 	case message == "Access to this resource is disabled.":

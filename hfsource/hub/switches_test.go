@@ -511,6 +511,12 @@ func TestSwitch12AccessErrors(t *testing.T) {
 		require.Error(t, err)
 		assert.NotContains(t, err.Error()+Advice(err), "verysecretive")
 	})
+	bubble(t, func(w *world) { // a token that is not to be sent is none
+		w.env["HF_TOKEN"], w.env["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "hf_abc", "1"
+		w.hub.Token = "hf_abc"
+		assert.Contains(t, w.bad(ref, NotFound, "private").Try, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
+		assert.Empty(t, w.hub.Log()[0].Header.Get("Authorization"))
+	})
 }
 
 func TestSwitch13BranchMoves(t *testing.T) {

@@ -10,6 +10,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,6 +267,12 @@ func (j *job) explain(err error, file string) error {
 		if j.snap.Commit != "" && j.snap.From != Pinned {
 			c.Revision += " (" + j.snap.Commit[:12] + ")"
 		}
+		if c.Class == Absent && j.snap.Commit != "" {
+			c.Text += ": commit " + j.snap.Commit
+		}
+		if c.Class == Absent && j.offline != "" {
+			c.Text, c.Try = "offline, and "+c.Text, cmp.Or(c.Try, "once without "+j.offline+": that downloads it")
+		}
 	}
 	if c.File == "" {
 		c.File = file
@@ -295,7 +302,7 @@ func (j *job) run(ctx context.Context) error {
 	}
 	paths, err := choose(ctx, j.ref, &listing{ctx, j})
 	if err != nil {
-		return j.explain(j.offlineText(err), "")
+		return j.explain(err, "")
 	}
 	if j.Dest != "" {
 		if err := checkDest(j.Dest, paths); err != nil {
@@ -319,7 +326,7 @@ func (j *job) resolve(ctx context.Context) error {
 		if j.localRef() {
 			return nil
 		}
-		return &Error{Class: Absent, Text: "offline, and the cache does not say which commit that is", Try: "once without " + j.offline + ", or @COMMIT"}
+		return &Error{Class: Absent, Text: "the cache does not say which commit that is", Try: "once without " + j.offline + ", or @COMMIT"}
 	}
 	commit, repo, err := j.c.revision(ctx, j.ref.Repo, j.asked)
 	if err == nil {
@@ -402,8 +409,10 @@ func (j *job) entry(path string) (entry, error) {
 			return entry{BlobID: etag, Size: info.Size()}, nil
 		}
 	}
-	return entry{}, &Error{Class: Absent, File: path, Text: "it is not in the cache"}
+	return entry{}, &Error{Class: Absent, File: path, Text: notHere}
 }
+
+const notHere = "it is not in the cache"
 
 // listing is what choose sees of a job.
 type listing struct {
@@ -451,27 +460,6 @@ func (l *listing) card() ([]byte, bool, error) {
 		return nil, false, local(card, err)
 	}
 	return text, true, nil
-}
-
-// offlineText completes the refusal of what is not here.
-func (j *job) offlineText(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Class != Absent {
-		return err
-	}
-	c := *e
-	if c.Text += fmt.Sprintf(": commit %s", j.snap.Commit); j.offline != "" {
-		c.Text, c.Try = "offline, and "+c.Text, "once without "+j.offline+": that downloads it"
-	}
-	return &c
-}
-
-// absentError says that a file is not here, or not as the hub has it.
-func absentError(bad []fs.FileInfo) error {
-	if len(bad) > 0 {
-		return &Error{Class: Absent, Text: "what the cache has of it is damaged: it is not what the hub names"}
-	}
-	return &Error{Class: Absent, Text: "it is not in the cache"}
 }
 
 // obtainAll brings the files. Those whose content another one has come after that, and from where it did.
@@ -552,7 +540,7 @@ func (p *progress) watch(st *store, e entry) {
 func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error) {
 	e, err := j.entry(path)
 	if err != nil {
-		return nil, j.offlineText(err)
+		return nil, err
 	}
 	p := &progress{j: j, size: e.Size}
 	if plain {
@@ -569,7 +557,11 @@ func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error
 		}
 		bad = append(bad, found...)
 		if j.offline != "" || j.tree == nil {
-			return nil, j.offlineText(absentError(bad))
+			text := notHere
+			if len(bad) > 0 {
+				text = "what the cache has of it is damaged: it is not what the hub names"
+			}
+			return nil, &Error{Class: Absent, Text: text}
 		}
 		if f, err = j.download(ctx, path, e, p, plain, bad); f != nil || err != nil {
 			return f, err
@@ -584,8 +576,7 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 		if j.Lazy && e.SHA256 != "" && !plain {
 			if info, ok := st.size(e.etag()); ok && info.Size() == e.Size {
 				p.at(e.Size)
-				at := st.place(j.snap.Commit, path, e.etag())
-				return &File{Path: path, File: at, Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
+				return &File{Path: path, File: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
 					open: func() (*os.File, error) {
 						f, _, err := st.open("blobs", e.etag())
 						return f, err
@@ -599,9 +590,9 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 			}
 			continue
 		}
-		size, sum, err := j.verify(ctx, file, e, p)
+		sum, err := verify(ctx, file, e, p)
 		if err == nil {
-			return &File{Path: path, File: at, Size: size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
+			return &File{Path: path, File: at, Size: e.Size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
 		}
 		if info, err := file.Stat(); err == nil {
 			bad = append(bad, info)
@@ -623,40 +614,22 @@ func (j *job) found(st *store) string {
 	return Adopted
 }
 
-// verify reads a file and holds it against its digest.
-func (j *job) verify(ctx context.Context, f *os.File, e entry, p *progress) (size int64, sum string, err error) {
+// verify reads a file, holds it against its digest, and returns its sha256.
+func verify(ctx context.Context, f *os.File, e entry, p *progress) (sum string, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, "", err
+		return "", err
 	}
 	if info.Size() != e.Size {
-		return 0, "", fmt.Errorf("hash mismatch: it has %d bytes, the hub names %d", info.Size(), e.Size)
+		return "", fmt.Errorf("hash mismatch: it has %d bytes, the hub names %d", info.Size(), e.Size)
 	}
-	sums := newSums(e)
-	r := io.NewSectionReader(f, 0, e.Size)
-	size, err = io.CopyBuffer(sums, told{ended{ctx, r}, p}, make([]byte, 1<<20))
-	switch {
-	case err != nil:
-		return 0, "", err
-	case sums.etag() != e.etag():
-		return 0, "", fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.etag(), e.etag())
+	sums, at := newSums(e), int64(0)
+	told := counting(func(n int64) { at += n; p.at(at) })
+	_, err = io.CopyBuffer(io.MultiWriter(sums, told), ended{ctx, io.NewSectionReader(f, 0, e.Size)}, make([]byte, 1<<20))
+	if err == nil && sums.etag() != e.etag() {
+		err = fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.etag(), e.etag())
 	}
-	return size, sums.content(), nil
-}
-
-// told is a reader that tells how far it is.
-type told struct {
-	r ended
-	p *progress
-}
-
-func (t told) Read(b []byte) (int, error) {
-	n, err := t.r.Read(b)
-	if n > 0 {
-		at, _ := t.r.r.(*io.SectionReader).Seek(0, io.SeekCurrent)
-		t.p.at(at)
-	}
-	return n, err
+	return sums.content(), err
 }
 
 // writable returns the place to write to: the hub's cache, or if nothing can be written there the one below the cache root.

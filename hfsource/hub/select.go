@@ -50,7 +50,7 @@ func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 			return []string{r.Path}, checkWanted([]string{r.Path})
 		}
 		if !complete {
-			return nil, &Error{Class: Absent, File: r.Path, Text: "it is not in the cache"}
+			return nil, &Error{Class: Absent, File: r.Path, Text: notHere}
 		}
 		for path := range t.Files {
 			if strings.HasPrefix(path, r.Path+"/") {
@@ -308,7 +308,7 @@ func expand(ctx context.Context, patterns []string, c contents) (list []string, 
 			if c.has(p) {
 				matches = []string{p}
 			} else if !complete {
-				return nil, &Error{Class: Absent, File: p, Text: "it is not in the cache"}
+				return nil, &Error{Class: Absent, File: p, Text: notHere}
 			}
 		case !complete:
 			return nil, noListing()

@@ -49,10 +49,8 @@ func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
 		return p.found, err
 	}
 	defer p.client.Close()
-	f := p.list(ctx)
-	if f == nil {
-		f = p.ask(ctx)
-	}
+	p.list(ctx)
+	f := p.ask(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return p.found, context.Cause(ctx)
@@ -64,22 +62,18 @@ func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
 	return p.found, nil
 }
 
-// list asks for the models. Only a server that cannot be reached is a failure: the one request has the last word, for there
-// are servers without a list, and gateways that show it to nobody.
-func (p *preflight) list(ctx context.Context) *wire.Failure {
+// list asks for the models. The one request has the last word, whatever comes of it: there are servers without a list, some
+// that break a connection over it, and gateways that show it to nobody.
+func (p *preflight) list(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, modelsTimeout)
 	defer cancel()
 	status, document, f := p.client.Get(ctx, "/v1/models")
-	if f != nil && f.Category == wire.Connection {
-		return f
-	}
 	var list struct{ Data []struct{ ID string } }
 	if f == nil && status/100 == 2 && json.Unmarshal(document, &list) == nil {
 		for _, m := range list.Data {
 			p.found.Models = append(p.found.Models, clip(m.ID, maxSaid))
 		}
 	}
-	return nil
 }
 
 // ask sends the one request.

@@ -222,3 +222,17 @@ func TestSaid(t *testing.T) {
 	}
 	require.Len(t, said(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxSaid+3)
 }
+
+// TestPreflightWhereTheListBreaks: a server that hangs up when it is asked for its models can serve a run all the same.
+func TestPreflightWhereTheListBreaks(t *testing.T) {
+	server := mock.New(mock.Config{})
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			panic(http.ErrAbortHandler)
+		}
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, demoCache(t), url)
+	o.Preflight, o.Requests = true, 3
+	require.Equal(t, 3, play(t, t.Context(), o).Completed)
+}

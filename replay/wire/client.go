@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -65,6 +66,8 @@ type Client struct {
 	dynamo      bool              // take Dynamo's words for an overflow
 	secrets     *strings.Replacer // takes secrets out of messages
 	lenient     bool
+
+	leftOpen atomic.Bool // the last answer was not ended in time after all had been said
 
 	common   []Field
 	rendered []byte // common, as it goes on the wire
@@ -318,10 +321,12 @@ func (x *call) receive(cn *conn, h *head, b *body) *Failure {
 	return x.judge(category, h.status, text)
 }
 
-// What may follow an answer that is complete, and how long it is waited for.
+// What may follow an answer that is complete, and how long it is waited for: not as long once a server left an answer
+// open.
 const (
-	maxRest  = 64 << 10
-	restWait = 100 * time.Millisecond
+	maxRest       = 64 << 10
+	restWait      = 100 * time.Millisecond
+	shortRestWait = 2 * time.Millisecond
 )
 
 // drain reads to its end what follows an answer that is complete, if it is not much and comes soon: then the connection
@@ -330,8 +335,11 @@ func (x *call) drain(cn *conn, h *head, b *body) {
 	if b.ended || b.open || !h.keepAlive {
 		return
 	}
-	over := cn.in.at
-	x.limit(cn, restWait)
+	over, wait := cn.in.at, restWait
+	if x.leftOpen.Load() {
+		wait = shortRestWait
+	}
+	x.limit(cn, wait)
 	for n := 0; n < maxRest; {
 		p, err := b.next()
 		if err != nil {
@@ -341,6 +349,9 @@ func (x *call) drain(cn *conn, h *head, b *body) {
 	}
 	if !b.ended {
 		x.res.End = over
+	}
+	if x.leftOpen.Load() == b.ended { // not written with every answer
+		x.leftOpen.Store(!b.ended)
 	}
 }
 

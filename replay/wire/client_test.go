@@ -153,14 +153,17 @@ func TestDoneEndsAnAnswer(t *testing.T) {
 		p.say(eventHead, "Transfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(goodStream), goodStream))
 		<-over
 	}
-	c := newClient(t, serve(t, open, open), Options{Timeout: -1})
+	c := newClient(t, serve(t, open, open, answer(chunked(eventHead, goodStream, 9))), Options{Timeout: -1})
 	for range 2 {
 		res := post(c)
 		require.Nil(t, res.Err)
 		require.False(t, res.Reused, "the connection is not kept")
 		require.Equal(t, res.LastMessage, res.End)
+		require.True(t, c.leftOpen.Load(), "the next one is not waited for as long")
 	}
 	close(over)
+	require.Nil(t, post(c).Err)
+	require.False(t, c.leftOpen.Load())
 }
 
 // TestRestAfterDone: what ends soon after [DONE] costs no connection.

@@ -19,8 +19,10 @@ import (
 func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	memory := hfsource.NewMemory(ctx, snapshot.Bytes())
+	snapshot.Memory = memory
 	m := &merger{
-		structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
+		memory: memory, structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
 		skip: o.SkipInvalid, failed: cancel,
 		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
 	}
@@ -36,7 +38,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 			return nil
 		})
 	}
-	files := &mooncakeFiles{rules: o.Rules, submit: submit}
+	files := &mooncakeFiles{rules: o.Rules, memory: memory, submit: submit}
 	err := snapshot.Rows(ctx, weka.Columns(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
 		if !files.take(row) {
 			submit(func() planned { return planRow(row, o.Rules) })
@@ -85,6 +87,7 @@ func (p place) String() string {
 
 // planned is the outcome of one row.
 type planned struct {
+	share *hfsource.Share // of the memory, until it is in the structure
 	where string
 	place place
 	plan  *mmapcache.Plan
@@ -94,12 +97,12 @@ type planned struct {
 }
 
 func planRow(row hfsource.Row, rules weka.Rules) planned {
-	defer row.Free()
-	p := planned{where: row.Where(), place: place{row.Number, row.Line, row.Columns != nil}, end: row.Err}
+	p := planned{share: row.Keep(), where: row.Where(), place: place{row.Number, row.Line, row.Columns != nil}, end: row.Err}
 	if p.end != nil {
 		return p
 	}
-	tr, err := scan(row, rules)
+	tr, err := scan(row, rules, p.share)
+	row.Free()
 	if err != nil {
 		p.err = err
 		return p
@@ -108,11 +111,11 @@ func planRow(row hfsource.Row, rules weka.Rules) planned {
 }
 
 // scan reads the trace of a row, in whichever form it comes.
-func scan(row hfsource.Row, rules weka.Rules) (*weka.Trace, error) {
+func scan(row hfsource.Row, rules weka.Rules, share *hfsource.Share) (*weka.Trace, error) {
 	if row.Columns != nil {
-		return weka.ScanColumns(row.Columns, rules)
+		return weka.ScanColumnsWithin(row.Columns, rules, share.Take)
 	}
-	return weka.Scan(row.Data, rules)
+	return weka.ScanWithin(row.Data, rules, share.Take)
 }
 
 // planTrace plans the trace that stands where p says.
@@ -124,6 +127,7 @@ func planTrace(tr *weka.Trace, p planned, rules weka.Rules) planned {
 // mooncakeFiles takes the rows of Mooncake files, which become traces only together.
 type mooncakeFiles struct {
 	rules  weka.Rules
+	memory *hfsource.Memory
 	submit func(func() planned)
 	number int     // of Mooncake files begun
 	file   planned // where the file stands whose rows come
@@ -143,9 +147,18 @@ func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	if f.open == nil || row.Err != nil {
 		return false
 	}
-	defer row.Free()
-	if err := f.open.Add(row.Data); err != nil {
-		p := planned{where: row.Where(), place: place{file: row.Number, line: row.Line}, err: err}
+	kept, share := int64(0), row.Keep()
+	f.open.Take = func(n int64) error {
+		kept += n
+		return share.Take(n)
+	}
+	p := planned{where: row.Where(), place: place{file: row.Number, line: row.Line}}
+	if p.err = f.open.Add(row.Data); p.err == nil {
+		p.end = f.memory.Keep(kept)
+	}
+	row.Free()
+	share.Close()
+	if p.err != nil || p.end != nil {
 		f.submit(func() planned { return p })
 	}
 	return true
@@ -158,6 +171,8 @@ func (f *mooncakeFiles) end() {
 	}
 	for _, t := range f.open.Traces() {
 		where := f.file
+		where.share = f.memory.Share()
+		t.Within(where.share.Take)
 		f.submit(func() planned { return planTrace(t, where, f.rules) })
 	}
 	f.open = nil
@@ -165,6 +180,7 @@ func (f *mooncakeFiles) end() {
 
 // merger puts plans, which come in any order, into the structure in the order of the input.
 type merger struct {
+	memory    *hfsource.Memory
 	mu        sync.Mutex
 	next      int
 	waiting   map[int]planned
@@ -194,6 +210,7 @@ func (m *merger) add(k int, p planned) {
 			m.done = true
 			m.failed(err)
 		}
+		p.share.Close()
 	}
 }
 
@@ -248,7 +265,19 @@ func (m *merger) take(p planned) error {
 	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
 		f.MaxBlockSize, f.MaxBlockTrace = size, p.plan.Trace.ID
 	}
+	if err := m.memory.Keep(planBytes(p)); err != nil {
+		return err
+	}
 	return m.structure.Append(p.plan)
+}
+
+// planBytes is about the memory that a plan takes in the structure of all, and with its part of a cache that is shared.
+func planBytes(p planned) int64 {
+	n := 32*len(p.plan.Segments) + 48*len(p.plan.Runs) + 128*len(p.plan.Turns) + 256*len(p.plan.Sessions)
+	if p.notes.Queries != nil {
+		return int64(n) + p.share.Taken()
+	}
+	return int64(n)
 }
 
 // name notes the files that gave traces and carry no checksums.

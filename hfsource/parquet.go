@@ -14,7 +14,7 @@ import (
 
 // parquetRows is rows for a Parquet file, which is read out of order. So it is hashed apart from that, through the same
 // descriptor and after the last row: what changed while rows were read is noticed.
-func (f *File) parquetRows(ctx context.Context, number int, columns []string, progress func(int64), yield func(Row) error) error {
+func (f *File) parquetRows(ctx context.Context, number int, columns []string, memory *Memory, progress func(int64), yield func(Row) error) error {
 	raw, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
@@ -25,16 +25,21 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, pr
 		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", f.Path)
 	}
 	reported := int64(0)
-	row := Row{File: f.Path, Number: number}
+	row := Row{File: f.Path, Number: number, share: memory.Share()}
+	defer func() { row.share.Close() }()
 	damage := f.parquetFile(ctx, at, columns, func(n int64) {
 		if n = min(n, f.Size-reported); progress != nil && n > 0 {
 			reported += n
 			progress(n)
 		}
+	}, func(n int64) error {
+		row.own += n
+		return row.share.Take(n)
 	}, func(c *column.Row, free func()) error {
 		row.Line++
 		r := row
 		r.Columns, r.free = c, free
+		row.share, row.own = memory.Share(), 0
 		return yield(r)
 	})
 	var stop *parquet.CallerError
@@ -61,12 +66,12 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, pr
 }
 
 // parquetFile reads the rows. The error says what is wrong with the file.
-func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string, progress func(int64), yield func(*column.Row, func()) error) error {
+func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string, progress func(int64), take func(int64) error, yield func(*column.Row, func()) error) error {
 	p, err := parquet.Open(at, f.Size)
 	if err != nil {
 		return err
 	}
-	p.Progress = progress
+	p.Progress, p.Take = progress, take
 	_, err = p.Rows(ctx, columns, yield)
 	f.Unsummed = p.Unsummed()
 	return err

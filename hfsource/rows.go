@@ -34,6 +34,9 @@ type Row struct {
 	Err     error       // an *UnreadableError: the file cannot be read from here on; there is no data
 	buf     *[]byte
 	free    func()
+	share   *Share
+	own     int64 // bytes of the share that are the row itself
+	kept    bool  // the share is closed by another
 }
 
 // Where names the row for an error: the file, and the line or row if it has such.
@@ -47,15 +50,29 @@ func (r *Row) Where() string {
 // Free gives the row's memory back.
 func (r *Row) Free() {
 	if r.buf != nil {
-		*r.buf = r.Data[:0]
-		buffers.Put(r.buf)
+		if *r.buf = r.Data[:0]; cap(r.Data) <= maxBuffer {
+			buffers.Put(r.buf)
+		}
 		r.buf, r.Data = nil, nil
 	}
 	if r.free != nil {
 		r.free()
 		r.free, r.Columns = nil, nil
 	}
+	if r.share.Give(r.own); !r.kept {
+		r.share.Close()
+	}
+	r.own = 0
 }
+
+// Keep returns the share of the row, for what is made of it. The caller closes it, when nothing of that is left.
+func (r *Row) Keep() *Share {
+	r.kept = true
+	return r.share
+}
+
+// maxBuffer is the longest buffer that is kept for another row, in bytes.
+const maxBuffer = 16 << 20
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -125,23 +142,31 @@ var ErrChanged = errors.New("the file has changed while it was being read: conve
 // A file whose bytes are not what its form wants gives, behind the rows before the damage, one with Err, and the next file
 // follows. A file that the system does not let us read, or that has changed since it was resolved, ends it all with an
 // error: what it gave is not to be used.
+//
+// Every row has a share of s.Memory, or of one that Rows makes, and Rows waits where rows in flight take all of it.
 func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
+	memory := s.Memory
+	if memory == nil {
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		memory = NewMemory(inner, s.Bytes())
+	}
 	for k := range s.Files {
 		f := &s.Files[k]
-		read := f.rows
+		var err error
 		if f.Form.Parquet {
-			read = func(ctx context.Context, number int, progress func(int64), yield func(Row) error) error {
-				return f.parquetRows(ctx, number, columns, progress, yield)
-			}
+			err = f.parquetRows(ctx, k, columns, memory, progress, yield)
+		} else {
+			err = f.rows(ctx, k, memory, progress, yield)
 		}
-		if err := read(ctx, k, progress, yield); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (f *File) rows(ctx context.Context, number int, progress func(int64), yield func(Row) error) error {
+func (f *File) rows(ctx context.Context, number int, memory *Memory, progress func(int64), yield func(Row) error) error {
 	raw, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
@@ -149,7 +174,7 @@ func (f *File) rows(ctx context.Context, number int, progress func(int64), yield
 	defer raw.Close()
 	sum := sha256.New()
 	counted := io.TeeReader(meter{ctx, raw, progress}, sum)
-	line, damage := split(f, number, counted, yield)
+	line, damage := split(f, number, counted, memory, yield)
 	var stop yieldError
 	if errors.As(damage, &stop) {
 		return stop.error
@@ -196,7 +221,7 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 
 // split yields the rows of one file. It returns the line at which it stopped, 0 for a text that is one value. Nothing
 // reads from raw afterwards.
-func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int, err error) {
+func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) error) (line int, err error) {
 	packed := bufio.NewReaderSize(raw, 64<<10)
 	if err := checkStart(packed, f.Form.Compression); err != nil {
 		return 0, err
@@ -215,8 +240,9 @@ func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int,
 		if f.Form.Lines {
 			line++
 		}
-		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte)}
-		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines)
+		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte), share: memory.Share()}
+		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines, row.share)
+		row.own = int64(len(row.Data)) // without the newline, which Close gives back
 		blank := f.Form.Lines && len(bytes.TrimSpace(row.Data)) == 0
 		var bad error
 		switch {
@@ -250,8 +276,21 @@ func split(f *File, number int, raw io.Reader, yield func(Row) error) (line int,
 
 var errLongRow = fmt.Errorf("a row of more than %d bytes", maxRow)
 
-// readRow appends the next line, without its newline, or all that is left, to buf. The last row comes with io.EOF.
-func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
+// enlarged returns buf with room for n bytes more. A long one is enlarged once, to all that a row may have: what is not
+// written to takes no memory, and what was copied from would.
+func enlarged(buf []byte, n int) []byte {
+	if n += len(buf); n <= cap(buf) {
+		return buf
+	}
+	if n = max(n, 2*cap(buf)); n > 4*maxBuffer {
+		n = maxRow
+	}
+	return append(make([]byte, 0, n), buf...)
+}
+
+// readRow appends the next line, without its newline, or all that is left, to buf, which takes its bytes of a share. The
+// last row comes with io.EOF.
+func readRow(r *bufio.Reader, buf []byte, lines bool, share *Share) ([]byte, error) {
 	for {
 		var part []byte
 		var err error
@@ -269,7 +308,10 @@ func readRow(r *bufio.Reader, buf []byte, lines bool) ([]byte, error) {
 		if len(buf)+len(part) > maxRow {
 			return buf, errLongRow
 		}
-		buf = append(buf, part...)
+		if err := share.Take(int64(len(part))); err != nil {
+			return buf, err
+		}
+		buf = append(enlarged(buf, len(part)), part...)
 		switch {
 		case err == nil:
 			return buf[:len(buf)-1], nil

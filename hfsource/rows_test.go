@@ -291,7 +291,7 @@ func TestLongRows(t *testing.T) {
 		row := f.unreadable(0, 1, unit, errLongRow)
 		assert.Contains(t, row.Err.(*UnreadableError).Try(), want)
 	}
-	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true)
+	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true, nil)
 	assert.Equal(t, errLongRow, err)
 }
 

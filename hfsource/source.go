@@ -68,6 +68,7 @@ type Snapshot struct {
 	Files      []File
 	PassedOver []string // what directories hold besides files with a suffix that is read
 	Datasets   []Dataset
+	Memory     *Memory // of rows in flight; nil: Rows makes one
 
 	spool []*os.File // temporary files, without a name
 	hubs  []*hub.Snapshot

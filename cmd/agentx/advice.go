@@ -23,6 +23,10 @@ func adviseConvert(err error) error {
 	if errors.As(err, &unreadable) {
 		return tryError{err, unreadable.Try()}
 	}
+	var memory *hfsource.TooMuchError
+	if errors.As(err, &memory) {
+		return tryError{err, memory.Try}
+	}
 	var differs *convert.DiffersError
 	if errors.As(err, &differs) {
 		return tryError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}

@@ -9,6 +9,7 @@ type numbering struct {
 	pages map[int64]*page
 	at    int64 // page of the last id
 	page  *page
+	meter *meter
 }
 
 // page has the block number plus 1 of ids side by side, 0 where one has none.
@@ -25,6 +26,7 @@ func (n *numbering) slot(id int64) *uint32 {
 	if at := id >> pageBits; n.page == nil || n.at != at {
 		n.at, n.page = at, n.pages[at]
 		if n.page == nil {
+			n.meter.needs(pageBytes)
 			n.page = new(page)
 			n.pages[at] = n.page
 		}
@@ -39,6 +41,7 @@ func (p *planner) numbering(scope string) *numbering {
 			p.numbers = map[string]*numbering{}
 		}
 		n = newNumbering(scope)
+		n.meter = p.meter
 		p.numbers[scope] = n
 	}
 	return n
@@ -46,7 +49,7 @@ func (p *planner) numbering(scope string) *numbering {
 
 // number returns the blocks of a list whose first common ids are those of the list before, whose blocks are given. It
 // counts where a block does not follow the one that it was first seen behind: recordings mostly number a prefix tree,
-// but nothing here relies on it.
+// but nothing here relies on it. It stops where there is no memory for more.
 func (p *planner) number(n *numbering, before []span, ids IDs, common int) []span {
 	list := cut(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // plus 1
@@ -59,11 +62,12 @@ func (p *planner) number(n *numbering, before []span, ids IDs, common int) []spa
 			skip -= r.N
 			continue
 		}
-		for k := skip; k < r.N; k++ {
+		for k := skip; k < r.N && !p.meter.over(); k++ {
 			b := p.block(n, r.First+int64(k), last)
 			if e := len(list) - 1; e >= 0 && list[e].first+list[e].n == b {
 				list[e].n++
 			} else {
+				p.meter.needs(spanBytes)
 				list = append(list, span{b, 1})
 			}
 			last = b + 1
@@ -94,6 +98,7 @@ func (p *planner) block(n *numbering, id int64, before uint32) uint32 {
 			return b
 		}
 	}
+	p.meter.needs(blockBytes)
 	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
 	return b
 }

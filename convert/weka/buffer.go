@@ -48,6 +48,7 @@ type buffer struct {
 	emitted   int    // messages of the turn before
 	segments  []segment
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
+	meter     *meter
 }
 
 // segment is one message of the prompt.
@@ -103,6 +104,7 @@ func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behi
 
 // extend appends one part to the plan and to the path.
 func (b *buffer) extend(part mmapcache.Segment) {
+	b.meter.needs(segmentBytes)
 	part.Parent = b.last()
 	b.path = append(b.path, int32(len(b.plan.Segments)))
 	b.plan.Segments = append(b.plan.Segments, part)

@@ -59,8 +59,11 @@ var columnPaths = func() []string {
 //   - Columns have no order within a row, and a key stands once.
 //
 // The error is always an *Error.
-func ScanColumns(row *column.Row, r Rules) (*Trace, error) {
-	s := columnScanner{scanner: scanner{strict: r.strict(), tr: &Trace{}}, row: row}
+func ScanColumns(row *column.Row, r Rules) (*Trace, error) { return ScanColumnsWithin(row, r, nil) }
+
+// ScanColumnsWithin is to ScanColumns what ScanWithin is to Scan.
+func ScanColumnsWithin(row *column.Row, r Rules, take func(bytes int64) error) (*Trace, error) {
+	s := columnScanner{scanner: scanner{strict: r.strict(), tr: newTrace(take)}, row: row}
 	s.trace()
 	if s.err != nil {
 		s.err.Trace = s.tr.ID
@@ -238,6 +241,9 @@ func (s *columnScanner) member(e *element, k key, c *column.Column, slot int, in
 	}
 	e.seen |= setOf(k)
 	s.value(e, k, c, slot, inside)
+	if s.tr.meter.over() {
+		return
+	}
 	if s.err != nil {
 		if e.bad == nil {
 			e.bad = map[key]*Error{}
@@ -432,8 +438,9 @@ func (s *columnScanner) ids(c *column.Column, slot int) (ids IDs) {
 	if s.err != nil || from == to {
 		return ids
 	}
+	s.room = 0
 	if c.Kind == column.Int {
-		return idsFrom(c.Ints[from:to])
+		return s.idsFrom(c.Ints[from:to])
 	}
 	for k := from; k < to; k++ {
 		s.path = append(s.path, step{index: k - from})
@@ -442,20 +449,26 @@ func (s *columnScanner) ids(c *column.Column, slot int) (ids IDs) {
 			return ids
 		}
 		s.path = s.path[:len(s.path)-1]
-		ids.push(v)
+		if s.push(&ids, v); s.err != nil {
+			return ids
+		}
 	}
 	return ids
 }
 
 // idsFrom returns a list as runs.
-func idsFrom(list []int64) IDs {
+func (s *scanner) idsFrom(list []int64) IDs {
 	ids := IDs{Len: len(list)}
 	for k := 0; k < len(list); {
 		first, n := list[k], 1
 		for rest := list[k:]; n < len(rest) && rest[n] == first+int64(n); {
 			n++
 		}
-		ids.Runs = append(ids.Runs, Run{first, n})
+		if ids.Runs = append(ids.Runs, Run{first, n}); len(ids.Runs) > s.room {
+			if s.reserve(&ids); s.err != nil {
+				return ids
+			}
+		}
 		k += n
 	}
 	return ids

@@ -29,6 +29,8 @@ func IsMooncake(data []byte) bool {
 
 // Mooncake gathers the rows of one Mooncake file.
 type Mooncake struct {
+	Take func(bytes int64) error // asked for the memory that a row takes until the end; may be nil
+
 	prefix   string // of the names of its traces, where there are several files
 	rules    Rules
 	sessions map[string]*Trace
@@ -131,7 +133,7 @@ func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 
 // scan reads one line.
 func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
-	s := scanner{b: data, strict: m.rules.strict(), tr: &Trace{}, milliseconds: true}
+	s := scanner{b: data, strict: m.rules.strict(), tr: newTrace(m.Take), milliseconds: true}
 	var row mooncakeRow
 	r := &row.request
 	r.Type = 'n'
@@ -170,6 +172,10 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 		})
 	}
 	s.end()
+	if s.needs(requestBytes + markerBytes); m.Take != nil {
+		s.tr.meter.settle()
+		s.needs(0)
+	}
 	size := m.blockSize()
 	if !row.hasIn {
 		r.In = int64(r.IDs.Len) * size

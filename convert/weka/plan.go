@@ -25,13 +25,17 @@ type Notes struct {
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
 func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
-	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}}
+	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}, meter: tr.meter}
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
 	p.notes.Unknown, p.notes.Generation = tr.Unknown, tr.Generation()
 	p.odd = tr.oddities()
-	if err := p.run(); err != nil {
+	err := p.run()
+	if refused := p.meter.refused(); refused != nil {
+		err = refused
+	}
+	if err != nil {
 		err.Trace = tr.ID
 		return nil, p.notes, err
 	}
@@ -50,6 +54,7 @@ type planner struct {
 	blocks    uint32                // numbered so far
 	before    []uint32              // the first block seen before each, plus 1; 0 for one that began a list
 	queries   []Query               // every turn, for the prefix cache
+	meter     *meter
 }
 
 // turn is a request placed in a conversation.
@@ -284,12 +289,15 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 	}
 	repaired := p.rules.LengthRule == "repaired"
 	caps := assistantCaps(common, shapes, repaired)
-	buf := buffer{blockSize: p.blockSize, repaired: repaired, shaped: p.rules.ToolShaped, plan: p.plan}
+	buf := buffer{blockSize: p.blockSize, repaired: repaired, shaped: p.rules.ToolShaped, plan: p.plan, meter: p.meter}
 	numbers := p.numbering(scope)
 	var list []span // blocks of the turn's hash_ids
 	for k, t := range turns {
 		row := len(p.plan.Turns)
 		list = p.number(numbers, list, t.IDs, common[k])
+		if p.meter.needs(requestBytes); p.meter.over() {
+			return p.meter.refused()
+		}
 		covered := cut(nil, list, 0, shapes[k].Covered)
 		behind := tail{mmapcache.Filler, uint32(row)}
 		if n := shapes[k].Covered; p.tr.TailIDs && t.IDs.Len > n && shapes[k].Filler > 0 {

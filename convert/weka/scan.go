@@ -27,14 +27,25 @@ const MaxSeconds = 1e15
 // through a plain, strict JSON scanner. Tests hold it against encoding/json.
 //
 // The error is always an *Error.
-func Scan(data []byte, r Rules) (*Trace, error) {
-	s := scanner{b: data, strict: r.strict(), tr: &Trace{}}
+func Scan(data []byte, r Rules) (*Trace, error) { return ScanWithin(data, r, nil) }
+
+// ScanWithin is Scan of a trace that take is asked for the memory of, in bytes: for that of its plan too, by MakePlan.
+func ScanWithin(data []byte, r Rules, take func(bytes int64) error) (*Trace, error) {
+	s := scanner{b: data, strict: r.strict(), tr: newTrace(take)}
 	s.trace()
 	if s.err != nil {
 		s.err.Trace = s.tr.ID
 		return nil, s.err
 	}
 	return s.tr, nil
+}
+
+// newTrace is an empty trace that take is asked for the memory of.
+func newTrace(take func(bytes int64) error) *Trace {
+	if take == nil {
+		return &Trace{}
+	}
+	return &Trace{meter: &meter{ask: take}}
 }
 
 // scanner walks over one JSON text. The first error sticks and ends every loop.
@@ -46,6 +57,7 @@ type scanner struct {
 	err    *Error
 	path   []step // what is open
 	prev   list   // the last hash_ids list read
+	room   int    // runs of the list at hand that there is memory for
 
 	milliseconds bool // times are given so, else in seconds
 }
@@ -274,7 +286,9 @@ func hex4(b []byte) (uint16, bool) {
 }
 
 // number passes over the number that begins here and returns its text.
-func (s *scanner) number() string {
+func (s *scanner) number() string { return string(s.rawNumber()) }
+
+func (s *scanner) rawNumber() []byte {
 	start := s.i
 	digits := func() bool {
 		from := s.i
@@ -291,13 +305,13 @@ func (s *scanner) number() string {
 		s.i++
 	} else if !digits() {
 		s.syntax("a digit")
-		return ""
+		return nil
 	}
 	if at(".") {
 		s.i++
 		if !digits() {
 			s.syntax("a digit")
-			return ""
+			return nil
 		}
 	}
 	if at("eE") {
@@ -307,10 +321,10 @@ func (s *scanner) number() string {
 		}
 		if !digits() {
 			s.syntax("a digit")
-			return ""
+			return nil
 		}
 	}
-	return string(s.b[start:s.i])
+	return s.b[start:s.i]
 }
 
 // skip passes over any value.
@@ -331,7 +345,7 @@ func (s *scanner) skipDepth(depth int) {
 	case "string":
 		s.rawString()
 	case "number":
-		s.number()
+		s.rawNumber()
 	case "true or false", "null":
 		s.word()
 	default:
@@ -581,7 +595,9 @@ func (s *scanner) count(name string) {
 	if s.tr.Unknown == nil {
 		s.tr.Unknown = map[string]int{}
 	}
-	s.tr.Unknown[name]++
+	if s.tr.Unknown[name]++; s.tr.Unknown[name] == 1 {
+		s.needs(nameBytes + len(name))
+	}
 }
 
 func (s *scanner) missing(name string) {
@@ -614,6 +630,7 @@ func (s *scanner) trace() {
 			return
 		}
 		s.skip()
+		s.needs(nameBytes + len(key))
 		unknown = append(unknown, key)
 	})
 	s.end()
@@ -862,6 +879,7 @@ func (s *scanner) member(e *element, name string, inside bool) {
 	start, depth, prev := s.i, len(s.path), s.prev
 	k := keysByName[name]
 	if k == keyUnknown {
+		s.needs(nameBytes + len(name))
 		e.unknown = append(e.unknown, name)
 	}
 	delete(e.bad, k) // of a key given twice the last value counts
@@ -871,7 +889,7 @@ func (s *scanner) member(e *element, name string, inside bool) {
 	}
 	e.seen |= setOf(k)
 	s.value(e, k, inside)
-	if s.err == nil || s.err.Fault == NotJSON {
+	if s.err == nil || s.err.Fault == NotJSON || s.tr.meter.over() {
 		return
 	}
 	if e.bad == nil {
@@ -1038,6 +1056,7 @@ func (s *scanner) finishMarker(e *element) {
 		required = markerRequiresStrict
 	}
 	s.settle(e, markerKeys, required)
+	s.needs(markerBytes)
 	m := e.marker
 	m.T = e.T
 	e.Entry = Entry{Marker: &m}
@@ -1045,6 +1064,7 @@ func (s *scanner) finishMarker(e *element) {
 
 func (s *scanner) finishRequest(e *element) {
 	s.forget(e)
+	s.needs(requestBytes)
 	known := requestKeys
 	switch e.kind {
 	case "n":
@@ -1096,6 +1116,7 @@ func (s *scanner) model(name string) int {
 			return k
 		}
 	}
+	s.needs(nameBytes + len(name))
 	s.tr.Models = append(s.tr.Models, name)
 	return len(s.tr.Models) - 1
 }
@@ -1103,8 +1124,9 @@ func (s *scanner) model(name string) int {
 // hashIDs reads the list that begins here.
 func (s *scanner) hashIDs() IDs {
 	start := s.i + 1
-	s.i = start
+	s.i, s.room = start, 0
 	ids := s.repeated()
+	s.reserve(&ids)
 	canonical := true
 	if s.i == start || s.b[s.i-1] != ']' {
 		canonical = s.digits(&ids)
@@ -1114,6 +1136,28 @@ func (s *scanner) hashIDs() IDs {
 		s.prev.text = s.b[start : s.i-1]
 	}
 	return ids
+}
+
+// push appends an id for which there is memory.
+func (s *scanner) push(ids *IDs, id int64) {
+	if ids.push(id); len(ids.Runs) > s.room {
+		s.reserve(ids)
+	}
+}
+
+// reserve asks for the memory of as many runs again as a list has.
+func (s *scanner) reserve(ids *IDs) {
+	room := 2 * len(ids.Runs)
+	s.needs((room - s.room) * runBytes)
+	s.room = room
+}
+
+// needs asks for n bytes and fails where there are not that many.
+func (s *scanner) needs(n int) {
+	if s.err == nil && !s.tr.meter.needs(n) {
+		s.fail(TooLarge, "%v", s.tr.meter.err)
+		s.err.Try = trySplit
+	}
 }
 
 // repeated passes over the ids at the head of the list that are, byte for byte, those of the list before, up to the
@@ -1170,11 +1214,14 @@ func (s *scanner) digits(ids *IDs) bool {
 			s.slowIDs(ids)
 			return false
 		}
-		ids.push(int64(v))
+		s.push(ids, int64(v))
 		i++
 		if b[i-1] == ']' {
 			s.i = i
 			return true
+		}
+		if s.err != nil {
+			return false
 		}
 	}
 }
@@ -1193,8 +1240,7 @@ func (s *scanner) slowIDs(ids *IDs) {
 			return
 		}
 		s.path = s.path[:len(s.path)-1]
-		ids.push(v)
-		if !s.more(']') {
+		if s.push(ids, v); s.err != nil || !s.more(']') {
 			return
 		}
 	}

@@ -15,8 +15,13 @@ type Trace struct {
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
-	Odd          oddities       // found while it was read
+
+	meter *meter   // of the memory that it and its plan take; may be nil
+	Odd   oddities // found while it was read
 }
+
+// Within asks take for the memory that the plan of the trace takes, in bytes.
+func (t *Trace) Within(take func(bytes int64) error) { t.meter = &meter{ask: take} }
 
 // Scope says what a hash id names: section 2.4 of the specification.
 type Scope uint8
@@ -136,6 +141,7 @@ const (
 	tryLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
 	tryNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	tryDefault = "--profile default, which reads ids that traces share"
+	trySplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
 	tryPlain   = "a file of traces, or of Mooncake rows without additions"
 )
 

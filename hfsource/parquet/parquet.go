@@ -58,7 +58,8 @@ const (
 
 // File is an open file.
 type File struct {
-	Progress func(bytes int64) // called with bytes read; may be nil
+	Progress func(bytes int64)       // called with bytes read; may be nil
+	Take     func(bytes int64) error // called for memory of the row at hand, before or soon after it is there; may be nil
 
 	reader   io.ReaderAt
 	held     int64 // bytes of the pages at hand, packed and unpacked, and of their dictionaries
@@ -216,7 +217,7 @@ func (f *File) Rows(ctx context.Context, paths []string, yield func(row *column.
 			if err := r.row(row); err != nil {
 				return n, err
 			}
-			if err := yield(row, func() { r.rows.Put(row) }); err != nil {
+			if err := yield(row, func() { r.put(row) }); err != nil {
 				return n, &CallerError{err}
 			}
 			n++
@@ -226,6 +227,21 @@ func (f *File) Rows(ctx context.Context, paths []string, yield func(row *column.
 		}
 	}
 	return n, nil
+}
+
+// maxKept is the largest row whose memory is kept for another, in bytes.
+const maxKept = 16 << 20
+
+func (r *reader) put(row *column.Row) {
+	n := 0
+	for _, list := range [][]column.Column{row.Wanted, row.Others} {
+		for k := range list {
+			n += 8*(cap(list[k].Ints)+cap(list[k].Floats)) + 16*cap(list[k].Texts)
+		}
+	}
+	if n <= maxKept {
+		r.rows.Put(row)
+	}
 }
 
 // CallerError is an error of yield.
@@ -336,7 +352,7 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
-	left := budget{row: MaxRow, bare: maxBare}
+	left := budget{row: MaxRow, bare: maxBare, more: r.file.Take}
 	for k := range r.wants {
 		w, to := &r.wants[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
@@ -372,7 +388,7 @@ func (r *reader) row(row *column.Row) error {
 			to.State = to.Lists[len(w.lists)-1].State
 		}
 	}
-	return nil
+	return left.settle()
 }
 
 // empty empties a column, but keeps its memory where that is its own.
@@ -571,13 +587,31 @@ func state(def, there, parent int) column.State {
 type budget struct {
 	row  int // all of it
 	bare int // what is not in the file
+	due  int // taken, and not asked for yet
+	more func(bytes int64) error
+}
+
+// step is how many bytes of a row are asked for at a time.
+const step = 1 << 20
+
+// settle asks for what was taken.
+func (b *budget) settle() error {
+	n := b.due
+	if b.due = 0; b.more == nil || n == 0 {
+		return nil
+	}
+	return b.more(int64(n))
 }
 
 // take takes bytes of the budget.
 func (b *budget) take(values, bare int) error {
 	b.row -= values + bare
+	b.due += values + bare
 	if b.bare -= bare; b.row < 0 || b.bare < 0 {
 		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxBare>>20), "write the file again as JSON lines, if it is to have such rows"}
+	}
+	if b.due >= step {
+		return b.settle()
 	}
 	return nil
 }

@@ -1,0 +1,147 @@
+package hfsource
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// narrow is memory of ten units a row, and of five for all but the oldest.
+func narrow(ctx context.Context) *Memory {
+	m := NewMemory(ctx, 0)
+	m.row, m.side = 10, 5
+	return m
+}
+
+// The oldest share never waits; others wait for room, and for nothing once the context is done.
+func TestSharesOfMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m := narrow(ctx)
+		a, b, c := m.Share(), m.Share(), m.Share()
+		require.NoError(t, b.Take(4))
+		require.NoError(t, a.Take(10))
+		done := make(chan error, 2)
+		go func() { done <- b.Take(3) }()
+		synctest.Wait()
+		require.Empty(t, done)
+		a.Close() // b is the oldest now
+		synctest.Wait()
+		require.NoError(t, <-done)
+		require.ErrorContains(t, b.Take(4), "the row takes more than 0 MiB of memory, and all rows in flight have 0 MiB together")
+		go func() { done <- c.Take(1) }()
+		synctest.Wait()
+		require.Empty(t, done)
+		b.Give(3)
+		synctest.Wait()
+		require.NoError(t, <-done)
+		go func() { done <- c.Take(5) }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+// Workers that take memory bit by bit all end, whatever the amounts, and never take more than the bounds together.
+func TestSharesOfMemoryDoNotWaitForEachOther(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			m := narrow(t.Context())
+			random := rand.New(rand.NewPCG(seed, 1))
+			queue := make(chan func(), 4)
+			var workers sync.WaitGroup
+			for range 4 {
+				workers.Go(func() {
+					for work := range queue {
+						work()
+					}
+				})
+			}
+			for range 100 {
+				s, amounts := m.Share(), random.Perm(5) // 10 in all
+				assert.NoError(t, s.Take(int64(amounts[0])))
+				queue <- func() {
+					for _, n := range amounts[1:] {
+						assert.NoError(t, s.Take(int64(n)))
+						m.mu.Lock()
+						assert.LessOrEqual(t, m.used, m.row+m.side)
+						m.mu.Unlock()
+					}
+					s.Close()
+				}
+			}
+			close(queue)
+			workers.Wait()
+			require.Zero(t, m.used)
+			require.Empty(t, m.open)
+		})
+	}
+}
+
+func TestMemoryThatIsKept(t *testing.T) {
+	m := NewMemory(t.Context(), 1<<20)
+	require.NoError(t, m.Keep(576<<20))
+	require.EqualError(t, m.Keep(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 for any input and 64 times this one")
+}
+
+// Rows are read as far as there is memory for them, and their shares go on when they are freed but kept.
+func TestRowsWaitForMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		data []byte
+		side int64
+	}{
+		"in.jsonl":   {[]byte(strings.Repeat(`"`+strings.Repeat("x", 1000)+`"`+"\n", 10)), 3500},
+		"in.parquet": {packed(t, 10), 90},
+	} {
+		s := resolve(t, Options{}, write(t, name, c.data))
+		synctest.Test(t, func(t *testing.T) {
+			s.Memory = NewMemory(t.Context(), 0)
+			var rows []Row
+			s.Memory.side = c.side
+			go func() {
+				assert.NoError(t, s.Rows(t.Context(), []string{"n", "list[]"}, nil, func(r Row) error {
+					rows = append(rows, r)
+					return nil
+				}))
+			}()
+			synctest.Wait()
+			first := len(rows)
+			require.Less(t, first, 10, name)
+			require.Positive(t, first, name)
+			kept := rows[0].Keep()
+			rows[0].Free()
+			synctest.Wait()
+			require.GreaterOrEqual(t, len(rows), first, name)
+			require.NoError(t, kept.Take(1<<20))
+			kept.Close()
+			for k := 1; k < len(rows); k++ {
+				rows[k].Free()
+				synctest.Wait()
+			}
+			require.Len(t, rows, 10, name)
+			require.Zero(t, s.Memory.used, name)
+		})
+	}
+}
+
+// A long row is buffered once, and not again and again.
+func TestLongRowsAreBufferedOnce(t *testing.T) {
+	buf := []byte{}
+	grown := 0
+	part := bytes.Repeat([]byte("x"), 1<<20)
+	for len(buf) < 80<<20 {
+		before := cap(buf)
+		if buf = append(enlarged(buf, len(part)), part...); cap(buf) != before && before >= 1<<20 {
+			grown += before
+		}
+	}
+	require.Equal(t, maxRow, cap(buf))
+	require.Less(t, grown, 128<<20)
+}

@@ -91,6 +91,15 @@ test-hub-reference:
 		touch $(HUB_CLIENT)/complete; } || { echo "test-hub-reference: skipped: no environment with huggingface_hub: see above"; exit 0; }; \
 	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
 
+# What of the tests can run on Windows, in Wine 9 or later, or it skips: the rest needs links, pipes, permissions, signals.
+WINDOWS_TESTED := ./internal/meant ./internal/timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
+	./convert/corpus ./convert/demo ./hfsource/parquet ./replay/conductor ./replay/start ./replay/measure
+test-windows:
+	@command -v wine >/dev/null || { echo "test-windows: skipped: there is no wine"; exit 0; }; \
+	mkdir -p $(CACHE) && GOOS=windows go build -o $(CACHE)/agentx.exe ./cmd/agentx || exit 1; \
+	wine $(CACHE)/agentx.exe version || { echo "test-windows: skipped: this wine does not run it: see above"; exit 0; }; \
+	GOOS=windows go test -short -exec wine $(WINDOWS_TESTED)
+
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
 	go vet ./...

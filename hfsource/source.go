@@ -177,20 +177,17 @@ func (s *Snapshot) addDirectory(dir string) error {
 	return nil
 }
 
-// addStdin keeps standard input in a temporary file: it is read twice, once for its digest. The file loses its name at
-// once, so that nothing stays however the program ends.
+// addStdin keeps standard input in a temporary file: it is read twice, once for its digest. Nothing stays of the file
+// however the program ends.
 func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
 	if stdin == nil {
 		return fmt.Errorf("input -: standard input is closed")
 	}
-	f, err := os.CreateTemp("", "agentx-stdin-*")
+	f, err := nameless()
 	if err != nil {
-		return err
-	}
-	s.spool = append(s.spool, f)
-	if err := os.Remove(f.Name()); err != nil {
 		return fmt.Errorf("input -: %w", err)
 	}
+	s.spool = append(s.spool, f)
 	size, err := copyUntil(ctx, f, stdin)
 	if err != nil {
 		return fmt.Errorf("input -: %w", err)

@@ -261,6 +261,7 @@ func TestRead(t *testing.T) {
 
 // What stands in the place of a file and is none is said to be damaged, and nobody waits for it.
 func TestOpenTakesRegularFilesOnly(t *testing.T) {
+	posix(t, "it has no pipes among files, and links for few")
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
 	require.NoError(t, os.WriteFile(target, []byte("content"), 0o666))

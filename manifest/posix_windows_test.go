@@ -7,3 +7,6 @@ func mkfifo(t *testing.T, _ string) error {
 	t.Skip("no pipes among files on Windows")
 	return nil
 }
+
+// posix skips a test that needs what Windows does not have.
+func posix(t *testing.T, why string) { t.Skip(why) }

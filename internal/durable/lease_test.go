@@ -158,6 +158,7 @@ func TestF09KilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
 
 // On the machine of the holder nobody has to wait for its silence.
 func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		l := acquire(t, root, Waiting{})
@@ -185,6 +186,7 @@ func TestEmptyClaimIsNobodys(t *testing.T) {
 
 // What is no directory in the place of a claim keeps nobody from the name, and is swept after an hour.
 func TestFilesInThePlaceOfAClaim(t *testing.T) {
+	posix(t, "it has no pipes among files, and links for few")
 	for what, put := range map[string]func(path string) error{
 		"file": func(path string) error { return os.WriteFile(path, nil, 0o666) },
 		"pipe": func(path string) error { return mkfifo(t, path) },
@@ -211,6 +213,7 @@ func TestFilesInThePlaceOfAClaim(t *testing.T) {
 
 // A claim that its holder could not remove is found by its name, and removed, when that is dead.
 func TestReleaseThatFails(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, _ string) error {
@@ -369,6 +372,7 @@ func TestASlowTakeoverPutsNobodyElseAway(t *testing.T) {
 // One killed between making the claim of the next generation and putting the old one away says nothing of the old one's
 // holder, who may beat: neither when nobody knows of its death, nor when it is known.
 func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	for _, dead := range []owner{far(), as(func(o *owner) { o.pid = deadPid })} {
 		synctest.Test(t, func(t *testing.T) {
 			root := t.TempDir()

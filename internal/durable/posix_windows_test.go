@@ -16,3 +16,6 @@ func umasked(t *testing.T, _ os.FileMode, _ func() error) error {
 	t.Skip("no umask on Windows")
 	return nil
 }
+
+// posix skips a test that needs what Windows does not have.
+func posix(t *testing.T, why string) { t.Skip(why) }

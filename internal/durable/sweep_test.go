@@ -35,6 +35,7 @@ func TestOwnersHaveNames(t *testing.T) {
 
 // Who has left: the table of rules.
 func TestWhoIsGone(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	const beat = time.Second
 	dead := func(o *owner) { o.pid = deadPid }
 	for _, c := range []struct {
@@ -60,6 +61,7 @@ func TestWhoIsGone(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	root := t.TempDir()
 	list, err := Sweep(filepath.Join(root, "nothing"), time.Now(), false)
 	require.NoError(t, err)
@@ -130,6 +132,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestUse(t *testing.T) {
+	posix(t, "it knows no dead processes")
 	root := t.TempDir()
 	dir := filepath.Join(root, "notes")
 	u := NoteUse(root, dir, []string{"a", "b"})

@@ -28,9 +28,14 @@ func openToSync(path string) (*os.File, error) {
 // sharingViolation is the error about a file that another process has open.
 const sharingViolation = syscall.Errno(32)
 
-// move renames a file or directory. A directory in the way is an error that wraps fs.ErrExist. While another process has
-// a file or directory open, nothing can be renamed: what only looks goes away in moments, and is waited for.
+// move renames a file or directory. A directory in the way is an error that wraps fs.ErrExist, a file in the way of a
+// directory one that wraps syscall.ENOTDIR. While another process has a file or directory open, nothing can be renamed:
+// what only looks goes away in moments, and is waited for.
 func move(from, to string) (err error) {
+	was, fromErr := os.Lstat(from)
+	if is, err := os.Lstat(to); err == nil && fromErr == nil && was.IsDir() && !is.IsDir() {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.ENOTDIR}
+	}
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
 		err = os.Rename(from, to)
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, sharingViolation) {

@@ -1,0 +1,18 @@
+//go:build unix
+
+package hfsource
+
+import "os"
+
+// nameless returns a temporary file that has lost its name: nothing stays of it however the program ends.
+func nameless() (*os.File, error) {
+	f, err := os.CreateTemp("", "agentx-stdin-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -123,6 +123,7 @@ func TestAdoptsWhatCameFromXet(t *testing.T) {
 		require.NoError(t, os.Symlink(elsewhere, dir))
 		s := w.good(ref)
 		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Contains(t, w.noticed(), "is not used: "+w.blob()+" is a link that leads out of the cache")
 	})
 }
 

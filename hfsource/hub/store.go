@@ -87,6 +87,9 @@ func (s *store) open(parts ...string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	f, err := s.root().OpenFile(s.in(parts...), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	if escapes(err) {
+		return nil, nil, fmt.Errorf("%s is a link that leads out of the cache", s.path(parts...))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -245,6 +248,11 @@ func unwritable(err error) bool {
 			return true
 		}
 	}
+	return escapes(err)
+}
+
+// escapes reports whether an error of an os.Root says that a link leads out of it.
+func escapes(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "path escapes from parent")
 }
 

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-datasets test-hub-reference fuzz lint bench
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -79,6 +79,19 @@ test-datasets:
 		$(DATASETS)/bin/pip install --quiet datasets==5.2.0 && \
 		touch $(DATASETS)/complete; } || { echo "test-datasets: skipped: no environment with datasets: see above"; exit 0; }; \
 	DATASETS_PYTHON=$(DATASETS)/bin/python go test -run '^TestParquetOfDatasets$$' -count=1 -v ./convert
+
+# AIPerf 0.13.0 itself on random and damaged traces: what it refuses, and to the last byte what it makes of the others. It
+# comes from PyPI, or it skips. ORACLE_TRACES=5000 takes more of them, ORACLE_SEED=2 others.
+ORACLE := $(CACHE)/venv-aiperf
+test-oracle:
+	@command -v python3 >/dev/null || { echo "test-oracle: skipped: there is no python3"; exit 0; }; \
+	test -e $(ORACLE)/complete || { \
+		python3 -m venv --clear $(ORACLE) && \
+		$(ORACLE)/bin/pip install --quiet aiperf==0.13.0 && \
+		touch $(ORACLE)/complete; } || { echo "test-oracle: skipped: no environment with AIPerf 0.13.0, which takes Python 3.10 to 3.13: see above"; exit 0; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader && \
+	ORACLE_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		CGO_ENABLED=0 go test -run '^TestOracle$$' -count=1 -v ./convert
 
 # The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes
 # from PyPI, or it skips.

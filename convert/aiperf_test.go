@@ -84,19 +84,7 @@ func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
 // The traces on which AIPerf 0.13.0 does what a reader would not guess come out as there, refusals included. The digests of
 // messages need its prompt corpus: make test-oracle compares them.
 func TestReleaseCases(t *testing.T) {
-	data, err := fixtures.ReleaseCases()
-	require.NoError(t, err)
-	var names, rows []string
-	var want []verdict
-	for all := bufio.NewScanner(bytes.NewReader(data)); all.Scan(); {
-		c := decode[struct {
-			Name    string
-			Trace   json.RawMessage
-			Release verdict
-		}](t, all.Text())
-		names, rows, want = append(names, c.Name), append(rows, string(c.Trace)), append(want, c.Release)
-	}
-	require.NotEmpty(t, rows)
+	names, rows, want := releaseCases(t)
 	o := options(t)
 	o.Rules, o.Draws = weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
 	for k, got := range verdicts(t, o, rows) {
@@ -107,4 +95,20 @@ func TestReleaseCases(t *testing.T) {
 			assert.Equal(t, want[k], got)
 		})
 	}
+}
+
+// releaseCases are the traces of the fixtures, one a row, and what the release makes of them.
+func releaseCases(t *testing.T) (names, rows []string, want []verdict) {
+	data, err := fixtures.ReleaseCases()
+	require.NoError(t, err)
+	for all := bufio.NewScanner(bytes.NewReader(data)); all.Scan(); {
+		c := decode[struct {
+			Name    string
+			Trace   json.RawMessage
+			Release verdict
+		}](t, all.Text())
+		names, rows, want = append(names, c.Name), append(rows, string(c.Trace)), append(want, c.Release)
+	}
+	require.NotEmpty(t, rows)
+	return names, rows, want
 }

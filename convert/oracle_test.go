@@ -1,0 +1,237 @@
+package convert
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+)
+
+// stricter are refusals of ours where AIPerf accepts: numbers written as text, numbers beyond what anything can send, and
+// names that would mean two sessions. Whatever AIPerf makes of such a trace counts for nothing.
+var stricter = regexp.MustCompile(`want number, found ["tf]|cannot have a negative length|outside the signed 64-bit range|larger than \d+ tokens|beyond 1e\+15|want 1 to \d+ tokens|a second session of the name`)
+
+// Random traces, sound and damaged, are accepted or refused as by AIPerf 0.13.0, live, and come out the same to the last
+// byte of a message. ORACLE_TRACES says how many, ORACLE_SEED which.
+func TestOracle(t *testing.T) {
+	python := os.Getenv("ORACLE_PYTHON")
+	if python == "" {
+		t.Skip("needs an installed AIPerf: make test-oracle")
+	}
+	n, start := number(t, "ORACLE_TRACES", 400), number(t, "ORACLE_SEED", 1)
+	for _, seed := range []uint64{42, math.MaxUint64} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rows := make([]string, n)
+			for k := range rows {
+				rows[k] = newInvention(uint64(start), seed+uint64(k)).row(fmt.Sprintf("t%05d", k))
+			}
+			o := options(t)
+			o.Corpus, o.Tokenizer = filepath.Join(t.TempDir(), "coding.u32le"), "o200k_base"
+			o.Rules, o.Draws = weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: int64(seed), Stream: weka.CodingStream}
+			compareVerdicts(t, rows, ask(t, python, seed, o.Corpus, rows), verdicts(t, o, rows))
+		})
+		n /= 8
+	}
+	t.Run("cases", func(t *testing.T) {
+		_, rows, want := releaseCases(t)
+		for k, got := range ask(t, python, 42, filepath.Join(t.TempDir(), "coding.u32le"), rows) {
+			got.Refused, _, _ = strings.Cut(got.Refused, ":")
+			assert.Equal(t, want[k], got, rows[k])
+		}
+	})
+}
+
+// compareVerdicts holds what we make of traces against what AIPerf makes of them.
+func compareVerdicts(t *testing.T, rows []string, theirs, ours []verdict) {
+	var equal, refused, ourOwn int
+	for k, got := range ours {
+		want := theirs[k]
+		switch {
+		case stricter.MatchString(got.Refused):
+			ourOwn++
+		case got.Refused != "" && want.Refused != "":
+			refused++
+		default:
+			got.ID = ""
+			if assert.Equal(t, want, got, "trace %d: %s", k, rows[k]) {
+				equal++
+			}
+		}
+	}
+	t.Logf("%d traces: %d equal, %d refused by both, %d refused here alone, on purpose", len(rows), equal, refused, ourOwn)
+	assert.Greater(t, equal, len(rows)/3, "too few to say anything")
+}
+
+// ask gives traces to AIPerf, which also writes the prompt corpus of the seed.
+func ask(t *testing.T, python string, seed uint64, corpus string, rows []string) []verdict {
+	cmd := exec.CommandContext(t.Context(), python, "../contrib/check-aiperf.py", "--seed", strconv.FormatUint(seed, 10),
+		"--ranks", os.Getenv("ORACLE_RANKS"), "--corpus", corpus, "--warp", strconv.Itoa(warpCap))
+	cmd.Stdin = strings.NewReader(strings.Join(rows, "\n") + "\n")
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	require.NoError(t, err, problems.String())
+	var list []verdict
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		list = append(list, decode[verdict](t, line))
+	}
+	require.Len(t, list, len(rows), problems.String())
+	return list
+}
+
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	if os.Getenv(name) == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(os.Getenv(name))
+	require.NoError(t, err)
+	return n
+}
+
+// invention makes up a trace.
+type invention struct {
+	*rand.Rand
+	lists [][]int // of ids, to go on from
+	next  int     // id that is new
+}
+
+func newInvention(a, b uint64) *invention {
+	return &invention{Rand: rand.New(rand.NewPCG(a, b))}
+}
+
+// one says yes once in n times.
+func (v *invention) one(n int) bool { return v.IntN(n) == 0 }
+
+func pick[T any](v *invention, list ...T) T { return list[v.IntN(len(list))] }
+
+type object = map[string]any
+
+// row is a trace as one line, damaged now and then.
+func (v *invention) row(id string) string {
+	tr := object{"id": id + pick(v, "", "", "", "", "::sa:b", ":fa:000"), "models": []any{"m"}, "hash_id_scope": "local", "requests": v.requests(),
+		"block_size": pick(v, 64, 64, 64, 64, 16, 1, 100)}
+	if v.one(3) {
+		tr["tool_tokens"], tr["system_tokens"] = pick(v, 0, 10, 60, 200), pick(v, 0, 4, 68)
+	}
+	for v.one(4) {
+		v.damage(tr)
+	}
+	text, err := json.Marshal(tr)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// requests are those of a trace, subagents among them.
+func (v *invention) requests() []any {
+	list := []any{}
+	at := pick(v, 0.0, 0, 0, 3, 1e6)
+	for k := range v.IntN(10) {
+		at += v.gap()
+		if v.one(5) {
+			list = append(list, v.subagent(k, at))
+			continue
+		}
+		list = append(list, v.request(at))
+	}
+	return list
+}
+
+// gap is the time to the next request: with ties, gaps that rounding decides, and long ones. Seldom it is negative.
+func (v *invention) gap() float64 {
+	return pick(v, 0, 5e-7, 1e-6, 0.25, 1, 1, 2.5, 7.123, 7, 61, 4000, -0.5)
+}
+
+func (v *invention) request(at float64) object {
+	ids := v.ids()
+	r := object{"t": at, "type": "n", "model": pick(v, "m", "m", "m", "m", "w"), "hash_ids": ids,
+		"in": max(0, 64*len(ids)+pick(v, 0, 0, 5, 63, 130, -1, -64, 20000)), "out": pick(v, 0, 1, 30, 64, 65, 100, 500, 5000)}
+	v.maybe(r, "api_time", 0, 0.1, 1, 3, 50, nil)
+	v.maybe(r, "think_time", 0, 0.5, 100, nil)
+	v.maybe(r, "input_types", []any{}, []any{"text"}, []any{"text", "tool_result"})
+	v.maybe(r, "stop", "", "tool_use", "end_turn")
+	if v.one(3) {
+		r["type"] = "s"
+		v.maybe(r, "ttft", 0.25, nil)
+	}
+	return r
+}
+
+// maybe sets a key now and then.
+func (v *invention) maybe(o object, key string, values ...any) {
+	if v.one(2) {
+		o[key] = pick(v, values...)
+	}
+}
+
+// ids is a prompt's list: one from before, whole, cut, extended or changed at its end, or a new one, or none.
+func (v *invention) ids() []int {
+	list := []int{}
+	if len(v.lists) > 0 && !v.one(8) {
+		from := v.lists[max(0, len(v.lists)-1-v.IntN(pick(v, 1, 1, 4)))%len(v.lists)]
+		list = append(list, from[:max(0, len(from)-pick(v, 0, 0, 0, 1, 2))]...)
+	}
+	for range pick(v, 0, 1, 1, 2, 3) {
+		v.next++
+		list = append(list, v.next)
+	}
+	if v.one(12) {
+		return []int{}
+	}
+	v.lists = append(v.lists, list)
+	return list
+}
+
+func (v *invention) subagent(k int, at float64) object {
+	apart := &invention{Rand: v.Rand, next: 1000 * (k + 1)} // a context of its own, with ids of the trace
+	if v.one(3) {
+		apart.lists = v.lists
+	}
+	clock := pick(v, 0, at, at+0.5)
+	inner := []any{}
+	for range v.IntN(6) {
+		inner = append(inner, apart.request(clock))
+		clock += v.gap()
+	}
+	m := object{"t": at, "type": "subagent", "agent_id": pick(v, fmt.Sprint("a", k), fmt.Sprint("a", k), "x", "x:fa:000"), "subagent_type": "e", "models": []any{},
+		"status": pick(v, "completed", "async_launched"), "requests": inner}
+	v.maybe(m, "duration_ms", 0, 500, 9000, 70000, nil)
+	v.maybe(m, "tool_tokens", 0, 30, 100)
+	v.maybe(m, "system_tokens", 0, 50)
+	return m
+}
+
+// damage changes one member somewhere: to another kind of value, to one out of range, or to nothing.
+func (v *invention) damage(o object) {
+	if list, ok := o["requests"].([]any); ok && len(list) > 0 && !v.one(4) {
+		if inner, ok := pick(v, list...).(object); ok {
+			v.damage(inner)
+			return
+		}
+	}
+	key := pick(v, "id", "models", "block_size", "hash_id_scope", "tool_tokens", "requests", "totals", "t", "type", "model", "in", "input_length", "out", "hash_ids",
+		"input_types", "stop", "api_time", "think_time", "ttft", "agent_id", "status", "duration_ms", "odd")
+	if _, there := o[key]; !there && !v.one(3) {
+		return
+	}
+	if v.one(4) {
+		delete(o, key)
+		return
+	}
+	o[key] = pick[any](v, nil, -1, -3.5, 0, 2.0, 1.5, 1e16, "", "local", "global", "subagent", "7", true, []any{}, []any{nil}, []any{1, -2, 3}, []any{"x"}, object{}, object{"a": 1})
+}

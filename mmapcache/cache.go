@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -332,9 +334,12 @@ type disk struct {
 	open func(path string) (fs.File, int64, error) // a regular file and its size, see manifest.Open
 	stat func(path string) (fs.FileInfo, error)
 	list func(dir string) ([]fs.DirEntry, error)
+
+	pause   func(context.Context, time.Duration) error // nil: by the clock
+	network func(dir string) bool                      // whether it is on a network file system; nil: what the system says
 }
 
-func realDisk() disk { return disk{manifest.Open, os.Stat, os.ReadDir} }
+func realDisk() disk { return disk{open: manifest.Open, stat: os.Stat, list: os.ReadDir} }
 
 // again calls f, and once more where that says ESTALE: on NFS the name led to what another host has replaced or removed,
 // and looking anew finds what is there now. If it still says so there is nothing, which matches fs.ErrNotExist.

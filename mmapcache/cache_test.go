@@ -211,7 +211,8 @@ func TestAnotherFormatIsNoDamage(t *testing.T) {
 				require.NoError(t, err)
 				for _, e := range list {
 					if e.Key == key {
-						assert.Equal(t, shown != "", e.Damaged == want, e.Damaged)
+						assert.Empty(t, e.Damaged)
+						assert.Equal(t, shown != "", e.Unreadable == want, e.Unreadable)
 					}
 				}
 			}
@@ -568,7 +569,7 @@ func TestLookupTellsDamageFromNotKnowing(t *testing.T) {
 	key := y.buildStructure(t, root, "").Key
 	d := realDisk()
 	lookup := func(stat func(path string) (fs.FileInfo, error)) error {
-		m, err := disk{d.open, stat, d.list}.lookup(root, StructureKind, key)
+		m, err := disk{open: d.open, stat: stat, list: d.list}.lookup(root, StructureKind, key)
 		require.Nil(t, m)
 		return err
 	}

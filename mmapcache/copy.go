@@ -64,7 +64,7 @@ func Copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, er
 }
 
 // sourceDisk is the disk of a source.
-func sourceDisk() disk { return disk{openPlain, os.Stat, os.ReadDir} }
+func sourceDisk() disk { return disk{open: openPlain, stat: os.Stat, list: os.ReadDir} }
 
 func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, error) {
 	if SameDirectory(from, to) {
@@ -82,25 +82,35 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 		return nil, err
 	}
 	defer Use(from, key).Close()
+	if err := c.steady(ctx, DatasetPath(from, key), func() error { return c.all(ctx, key) }); err != nil {
+		return nil, err
+	}
+	dropReadme(to)
+	Touch(to, key) // its provenance is as old as the source
+	return c.copied, nil
+}
+
+// all copies what is not there yet.
+func (c *copying) all(ctx context.Context, key string) error {
 	list, err := c.plan(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Kind+"/"+m.Key)
 	}
-	defer NoteUse(to, names...).Close() // so that nobody removes a part before the dataset names it
+	defer NoteUse(c.to, names...).Close() // so that nobody removes a part before the dataset names it
 	for _, m := range list {
 		hit, err := c.directory(ctx, m)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		c.copied.Directories[m.Kind] = CopiedDirectory{m.Key, hit}
+		if before, again := c.copied.Directories[m.Kind]; !again || before.Hit { // not one that was copied by an earlier look
+			c.copied.Directories[m.Kind] = CopiedDirectory{m.Key, hit}
+		}
 	}
-	dropReadme(to)
-	Touch(to, key) // its provenance is as old as the source
-	return c.copied, nil
+	return nil
 }
 
 // SameDirectory reports whether two paths lead to one directory.
@@ -125,6 +135,7 @@ type copying struct {
 
 // plan reads the manifests of the source, parts first, and holds them against what the target has under their names.
 func (c *copying) plan(key string) (list []*manifest.Manifest, err error) {
+	c.done, c.total = 0, 0
 	dataset, err := c.source(DatasetKind, key, "")
 	if err != nil {
 		return nil, err
@@ -164,7 +175,7 @@ func (c *copying) source(kind, key, digest string) (*manifest.Manifest, error) {
 // missing turns an error that says that a file of the source is not there into one about damage.
 func missing(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: missing", path, manifest.ErrDamaged)
+		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, errMissing)
 	}
 	return err
 }
@@ -282,7 +293,7 @@ func (c *copying) file(ctx context.Context, d *durable.Dir, dir string, f manife
 
 // openAt opens a file of the source, which has so many bytes, behind the first of them.
 func (c *copying) openAt(path string, size, from int64) (in fs.File, err error) {
-	err = again(func() error {
+	err = c.anew(path, func() error {
 		f, n, err := c.open(path)
 		if err != nil {
 			return err

@@ -226,7 +226,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 			to = t.TempDir()
 			require.NoError(t, os.Remove(path))
 			spoil(t, path, good)
-			_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+			_, err = hasty(sourceDisk()).copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
 			require.ErrorIs(t, err, manifest.ErrDamaged, "%s of %s", name, path)
 			require.ErrorContains(t, err, path, name)
 			require.NotContains(t, err.Error(), durable.StagingDir, "%s of %s: it is not the copy that is damaged", name, path)
@@ -300,7 +300,7 @@ func TestCopyOfWhatIsStale(t *testing.T) {
 				}
 				return nil
 			}}
-			d := sourceDisk()
+			d := hasty(sourceDisk())
 			d.open = func(path string) (fs.File, int64, error) {
 				if err := s.fail(path); err != nil {
 					return nil, 0, err

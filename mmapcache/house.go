@@ -1,6 +1,7 @@
 package mmapcache
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,26 +85,22 @@ func Use(root, key string) *durable.Use {
 // put back: so it is noted and opened some times, over about a second.
 func OpenInUse(root, key string) (*Cache, error) { return realDisk().openInUse(root, key) }
 
-func (d disk) openInUse(root, key string) (*Cache, error) {
+func (d disk) openInUse(root, key string) (c *Cache, err error) {
 	Touch(root, key)
-	for pause := 10 * time.Millisecond; ; pause *= 2 {
+	err = d.steady(context.Background(), DatasetPath(root, key), func() error {
 		use, noted := d.noteDataset(root, key)
-		c, err := d.openDataset(root, key)
+		opened, err := d.openDataset(root, key)
+		if err == nil && slices.Equal(noted, usedWith(opened.Manifest)) {
+			c, opened.use = opened, use
+			return nil
+		}
 		if err == nil {
-			if slices.Equal(noted, usedWith(c.Manifest)) {
-				c.use = use
-				return c, nil
-			}
-			err = errors.Join(fmt.Errorf("%s: it comes and goes: is somebody removing it?", DatasetPath(root, key)), c.Close())
-		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMissing) {
-			pause = time.Second
+			err = errors.Join(fmt.Errorf("%s: %w: not there when it was noted as in use", DatasetPath(root, key), errMissing), opened.Close())
 		}
 		use.Close()
-		if pause >= time.Second {
-			return nil, err
-		}
-		time.Sleep(pause)
-	}
+		return err
+	})
+	return c, err
 }
 
 // Touch records that a dataset is used now, at most hourly, and where that cannot be written not at all. The byte is
@@ -183,7 +180,7 @@ func there(root, key string) error {
 		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
 	}
 	_, err := realDisk().find(DatasetPath(root, key))
-	if errors.Is(err, fs.ErrNotExist) {
+	if absent(err) {
 		return fmt.Errorf("cache %s: %w in %s", key, ErrNoCache, root)
 	}
 	return err

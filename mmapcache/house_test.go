@@ -102,7 +102,7 @@ func TestOpenInUseOfWhatIsPutBack(t *testing.T) {
 		}
 		begin := time.Now()
 		_, err := OpenInUse(root, strings.Repeat("0", 64))
-		assert.ErrorIs(t, err, fs.ErrNotExist)
+		assert.ErrorIs(t, err, ErrNoCache)
 		assert.Less(t, time.Since(begin), 2*time.Second)
 		assert.Empty(t, usersOf(t, root))
 

@@ -1,6 +1,7 @@
 package mmapcache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -47,8 +49,15 @@ func (d disk) findAmong(root, name string, kinds ...string) (foundRoot, kind, ke
 		return "", "", "", err
 	}
 	if kind := filepath.Base(filepath.Dir(abs)); slices.Contains(kinds, kind) && isKey(filepath.Base(abs)) {
-		if info, err := d.find(abs); err == nil && info.IsDir() {
+		info, err := d.find(abs)
+		if err == nil && info.IsDir() {
 			return filepath.Dir(filepath.Dir(abs)), kind, filepath.Base(abs), nil
+		}
+		if err != nil && !absent(err) {
+			return "", "", "", fmt.Errorf("cache %s: %w", name, err)
+		}
+		if strings.ContainsRune(name, filepath.Separator) {
+			return "", "", "", fmt.Errorf("cache %s: %w there", name, ErrNoCache)
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
@@ -56,8 +65,8 @@ func (d disk) findAmong(root, name string, kinds ...string) (foundRoot, kind, ke
 	}
 	for _, k := range kinds {
 		entries, err := d.entries(filepath.Join(root, k))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", "", "", err
+		if err != nil && !absent(err) {
+			return "", "", "", fmt.Errorf("cache %s: %w", name, err)
 		}
 		for _, e := range entries {
 			if !isKey(e.Name()) || !strings.HasPrefix(e.Name(), name) {
@@ -87,24 +96,31 @@ type Entry struct {
 	Pinned  bool       `json:"pinned"`            // of a part: a pinned dataset names it
 	Source  string     `json:"source"`            // first input file, and how many more
 	InUse   string     `json:"in_use"`            // by whom, as far as they could leave a note; "": nobody
-	Damaged string     `json:"damaged,omitempty"` // why the manifest cannot be read
+	Damaged string     `json:"damaged,omitempty"` // what is wrong with the manifest
+
+	Unreadable string `json:"unreadable,omitempty"` // why it could not be looked at: nothing is known of it
 }
 
 // List returns the directories of a cache root, datasets first, by kind and age. What is not called like a directory of a
 // cache is somebody else's, and passed over.
-func List(root string) ([]Entry, error) {
+func List(root string) ([]Entry, error) { return realDisk().listAll(root) }
+
+func (d disk) listAll(root string) ([]Entry, error) {
 	list := []Entry{}
 	users, _, _ := durable.InUse(usesIn(root), time.Now()) // what cannot be read says nothing
 	pinned := map[string]bool{}
 	kinds := Kinds()
 	for k := len(kinds) - 1; k >= 0; k-- {
-		keys, err := keysIn(root, kinds[k])
+		keys, err := d.keysIn(root, kinds[k])
 		if err != nil {
 			return nil, err
 		}
 		from := len(list)
 		for _, key := range keys {
-			e := describe(root, kinds[k], key)
+			e, err := d.describe(root, kinds[k], key)
+			if err != nil {
+				continue // it has been removed since it was listed
+			}
 			name := e.Kind + "/" + e.Key
 			e.InUse, e.Whole = users[name], e.Bytes
 			if e.Kind == DatasetKind {
@@ -134,9 +150,11 @@ func List(root string) ([]Entry, error) {
 }
 
 // keysIn lists the keys of the directories of a kind.
-func keysIn(root, kind string) (keys []string, err error) {
-	entries, err := realDisk().entries(filepath.Join(root, kind))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func keysIn(root, kind string) ([]string, error) { return realDisk().keysIn(root, kind) }
+
+func (d disk) keysIn(root, kind string) (keys []string, err error) {
+	entries, err := d.entries(filepath.Join(root, kind))
+	if err != nil && !absent(err) {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -158,10 +176,17 @@ func sizeOf(root, kind, key string) (n int64) {
 	return n
 }
 
-func describe(root, kind, key string) Entry {
+// describe says what there is to say of a directory. An error is that it is no more.
+func (d disk) describe(root, kind, key string) (Entry, error) {
 	e := Entry{Path: filepath.Join(root, kind, key), Key: key, Kind: kind, Bytes: sizeOf(root, kind, key)}
-	if _, err := readManifest(root, kind, key, ""); err != nil {
+	switch _, err := d.readManifest(root, kind, key, ""); {
+	case err == nil:
+	case isMissing(err) && !d.listed(e.Path):
+		return e, err
+	case broken(err) && !errors.Is(err, syscall.ESTALE):
 		e.Damaged = err.Error()
+	default:
+		e.Unreadable = err.Error()
 	}
 	if p, err := ReadProvenance(e.Path); err == nil {
 		e.Created = &p.Created
@@ -172,7 +197,13 @@ func describe(root, kind, key string) Entry {
 			e.Source += fmt.Sprintf(" and %d more", n)
 		}
 	}
-	return e
+	return e, nil
+}
+
+// IsDatasetPath reports whether a path is called like the directory of a dataset, whether that is there or not.
+func IsDatasetPath(path string) bool {
+	path = filepath.Clean(path)
+	return filepath.Base(filepath.Dir(path)) == DatasetKind && isKey(filepath.Base(path))
 }
 
 // DatasetPath returns the directory of a dataset.
@@ -215,16 +246,16 @@ func Describe(root, key string) (*Info, error) {
 		info.Directories = append(info.Directories, d)
 		return m, nil
 	}
-	m, err := add(DatasetKind, key, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, kind := range partKinds() {
-		if _, err := add(kind, m.Parts[kind].Key, m.Parts[kind].Digest); err != nil {
-			return nil, err
+	return info, realDisk().steady(context.Background(), DatasetPath(root, key), func() error {
+		info.Directories = nil
+		m, err := add(DatasetKind, key, "")
+		for _, kind := range partKinds() {
+			if err == nil {
+				_, err = add(kind, m.Parts[kind].Key, m.Parts[kind].Digest)
+			}
 		}
-	}
-	return info, nil
+		return err
+	})
 }
 
 // Size returns the bytes on disk of a dataset and its parts, manifests included.

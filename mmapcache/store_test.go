@@ -1,9 +1,11 @@
 package mmapcache
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -275,4 +277,32 @@ func TestPartsByThemselves(t *testing.T) {
 	}
 	_, _, _, err = FindAny(root, key[:minPrefix-1])
 	assert.ErrorIs(t, err, ErrNoCache)
+}
+
+// What keeps one from looking is said: it is not that there is no cache, nor that it is damaged.
+func TestWhatCannotBeReachedIsNotMissing(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).build(t, root, "")
+	for _, cause := range []error{syscall.EACCES, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT} {
+		d := realDisk()
+		fault := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: cause} }
+		d.stat = func(path string) (fs.FileInfo, error) { return nil, fault(path) }
+		d.open = func(path string) (fs.File, int64, error) { return nil, 0, fault(path) }
+		entries, err := d.listAll(root)
+		require.NoError(t, err)
+		require.Len(t, entries, 4)
+		for _, e := range entries {
+			assert.Empty(t, e.Damaged, cause)
+			assert.Contains(t, e.Unreadable, cause.Error())
+		}
+		_, _, err = d.findNamed(root, DatasetPath(root, key))
+		assert.ErrorIs(t, err, cause)
+		assert.NotErrorIs(t, err, ErrNoCache)
+		d.list = func(path string) ([]fs.DirEntry, error) { return nil, fault(path) }
+		_, _, err = d.findNamed(root, key)
+		assert.ErrorIs(t, err, cause)
+		assert.NotErrorIs(t, err, ErrNoCache)
+		_, err = d.listAll(root)
+		assert.ErrorIs(t, err, cause)
+	}
 }

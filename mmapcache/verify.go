@@ -41,34 +41,35 @@ func VerifyPart(ctx context.Context, root, kind, key string) (*Verification, err
 	return realDisk().verifyDirectory(ctx, root, kind, key)
 }
 
-// looks is how often verify looks at a dataset of which something is missing: what is removed and made again meanwhile
-// is no damage.
-const looks = 3
-
 func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
 	return d.verifyDirectory(ctx, root, DatasetKind, key)
 }
 
 func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
-	for look := 1; ; look++ {
-		v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
-		var err error
+	var v *verifier
+	dir := filepath.Join(root, kind, key)
+	err := d.steady(ctx, dir, func() (err error) {
+		v = &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
 		if kind == DatasetKind {
 			err = v.dataset(ctx, key)
 		} else {
 			_, err = v.part(ctx, kind, manifest.Part{Key: key})
 		}
-		if err != nil || len(v.Damages) == 0 {
-			return v.Verification, err
+		if err == nil && v.missing {
+			err = errMissing
 		}
-		if !d.listed(filepath.Join(root, kind, key)) {
-			v.Damages = []Damage{} // what is being removed is not damaged
-			return v.Verification, fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
-		}
-		if !v.missing || look == looks {
-			return v.Verification, nil
-		}
+		return err
+	})
+	switch {
+	case err == errMissing: // for good
+		err = nil
+	case err == nil && len(v.Damages) > 0 && !d.listed(dir):
+		err = fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
 	}
+	if errors.Is(err, errComesAndGoes) || errors.Is(err, ErrNoCache) {
+		v.Damages = []Damage{} // what is being removed is not damaged
+	}
+	return v.Verification, err
 }
 
 // dataset looks at a dataset and its parts.

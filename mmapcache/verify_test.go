@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,7 +43,7 @@ func damaged(v *Verification, path string) bool {
 // leaves to Verify.
 func checkDamage(t *testing.T, root, key, path string, spot int) {
 	t.Helper()
-	v, err := Verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verify(t.Context(), root, key)
 	require.NoError(t, err)
 	require.True(t, damaged(v, path), "%s, byte %d: %+v", path, spot, v.Damages)
 	if spot%4 != 0 { // for speed
@@ -64,7 +66,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 	root := t.TempDir()
 	key := y.build(t, root, "")
 	files := filesOf(t, root, key)
-	v, err := Verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Equal(t, &Verification{Files: len(files), Bytes: v.Bytes, Damages: []Damage{}, Notes: []string{}}, v)
 	for _, path := range files {
@@ -91,7 +93,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 			checkDamage(t, root, key, path, 0)
 		}
 		require.NoError(t, os.Remove(path))
-		v, err := Verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verify(t.Context(), root, key)
 		require.NoError(t, err)
 		require.True(t, damaged(v, path), path)
 		c, err := Open(root, key)
@@ -99,7 +101,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 		require.ErrorContains(t, err, filepath.Dir(path))
 		require.NoError(t, os.WriteFile(path, good, 0o666))
 	}
-	v, err = Verify(t.Context(), root, key)
+	v, err = hasty(realDisk()).verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 }
@@ -129,7 +131,7 @@ func TestVerifyNotesWhatIsHarmless(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "stray directory", "x"), 0o777))
 	require.NoError(t, mkfifo(t, filepath.Join(dir, "stray pipe")))
 	require.NoError(t, os.Symlink("nothing", filepath.Join(dir, ".stray link")))
-	v, err := Verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 	require.Len(t, v.Notes, 5)
@@ -161,7 +163,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 			"an empty device":   link("/dev/null"),
 		} {
 			require.NoError(t, put(path))
-			v, err := Verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verify(t.Context(), root, key)
 			require.NoError(t, err, what)
 			require.True(t, damaged(v, path), "%s in the place of %s: %+v", what, path, v.Damages)
 			c, err := Open(root, key)
@@ -173,7 +175,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path))
 		}
 		require.NoError(t, os.Symlink(aside, path))
-		v, err := Verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verify(t.Context(), root, key)
 		require.NoError(t, err)
 		require.Empty(t, v.Damages, "a link to the content has the content")
 		require.NoError(t, open(t, root, key).Close())
@@ -182,7 +184,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 	origin := filepath.Join(DatasetPath(root, key), manifest.ProvenanceName)
 	require.NoError(t, os.Remove(origin))
 	require.NoError(t, mkfifo(t, origin))
-	v, err := Verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verify(t.Context(), root, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 	require.Len(t, v.Notes, 1)
@@ -198,7 +200,7 @@ func TestThingsInThePlaceOfDirectories(t *testing.T) {
 		for _, dir := range []string{filepath.Join(root, kind, m.Parts[kind].Key), filepath.Join(root, kind)} {
 			require.NoError(t, os.RemoveAll(dir))
 			require.NoError(t, os.WriteFile(dir, nil, 0o666))
-			v, err := Verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verify(t.Context(), root, key)
 			require.NoError(t, err)
 			assert.True(t, damaged(v, filepath.Join(root, kind, m.Parts[kind].Key, manifest.FileName)), "%+v", v.Damages)
 		}
@@ -259,7 +261,7 @@ func TestVerifySaysWhatIsWrong(t *testing.T) {
 			fmt.Sprintf("%d bytes, the manifest says %d", len(good)+1, len(good)): append(bytes.Clone(good), 0),
 		} {
 			require.NoError(t, os.WriteFile(path, bad, 0o666))
-			v, err := Verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verify(t.Context(), root, key)
 			require.NoError(t, err)
 			require.Equal(t, []Damage{{path, why}}, v.Damages)
 		}
@@ -293,7 +295,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		require.NoError(t, err)
 		key := publish(t, root, DatasetKind, "spoiled", nil, info.Directories[1].Manifest, info.Directories[2].Manifest, m).Key
 		require.NoError(t, walk(open(t, root, key)))
-		v, err := Verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verify(t.Context(), root, key)
 		require.NoError(t, err)
 		require.Len(t, v.Damages, 1)
 		assert.Contains(t, v.Damages[0].Why, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 goes back")
@@ -331,35 +333,121 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 		}
 		return f, size, err
 	}
-	_, err := disk{open, d.stat, d.list}.verify(ctx, root, key)
+	_, err := disk{open: open, stat: d.stat, list: d.list}.verify(ctx, root, key)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 4, reads)
 }
 
-// A part that is removed and made again while it is looked at is whole.
+// hasty is a disk whose pauses take no time.
+func hasty(d disk) disk {
+	d.pause = func(context.Context, time.Duration) error { return nil }
+	return d
+}
+
+// patient is a disk whose pauses are only added up.
+func patient(waited *time.Duration) disk {
+	d := realDisk()
+	d.pause = func(_ context.Context, pause time.Duration) error { *waited += pause; return nil }
+	return d
+}
+
+// What is missing while the dataset stays as it is is damage when it is still missing after some looks, and on a network
+// file system after a minute, for as long as its clients may remember what is no more.
 func TestVerifyLooksAgain(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
-	d := realDisk()
-	for _, missing := range []int{1, 2, looks - 1, looks, looks + 1} {
-		seen := 0
-		list := func(dir string) ([]fs.DirEntry, error) {
-			if filepath.Base(filepath.Dir(dir)) == ArenasKind {
-				if seen++; seen <= missing {
-					return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
-				}
+	for _, c := range []struct {
+		network        bool
+		missing, waits time.Duration
+		damaged        bool
+	}{
+		{false, 10 * time.Millisecond, 10 * time.Millisecond, false},
+		{false, waitPutBack, 1270 * time.Millisecond, false},
+		{false, waitPutBack + time.Second, 1270 * time.Millisecond, true},
+		{true, 50 * time.Second, 51 * time.Second, false},
+		{true, waitRemember + 2*time.Second, waitRemember + time.Second, true},
+	} {
+		waited := time.Duration(0)
+		d := patient(&waited)
+		d.network = func(string) bool { return c.network }
+		list := d.list
+		d.list = func(dir string) ([]fs.DirEntry, error) {
+			if filepath.Base(filepath.Dir(dir)) == ArenasKind && waited < c.missing {
+				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
 			}
-			return d.list(dir)
+			return list(dir)
 		}
-		v, err := disk{d.open, d.stat, list}.verify(t.Context(), root, key)
+		v, err := d.verify(t.Context(), root, key)
 		require.NoError(t, err)
-		if missing < looks {
-			assert.Empty(t, v.Damages, "missing %d times", missing)
-		} else {
+		if c.damaged {
 			require.Len(t, v.Damages, 1)
 			assert.Contains(t, v.Damages[0].Why, "no such file")
+		} else {
+			assert.Empty(t, v.Damages, "missing for %s", c.missing)
 		}
-		assert.Equal(t, min(missing+1, looks), seen)
+		assert.InDelta(t, c.waits.Seconds(), waited.Seconds(), 1.1, "missing for %s", c.missing)
+	}
+}
+
+// A dataset that another removes, and perhaps makes again, while it is looked at is not damaged: it is whole, or gone, or
+// comes and goes.
+func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
+	const again = 3
+	for name, read := range map[string]func(d disk, root, key string) error{
+		"verify": func(d disk, root, key string) error {
+			v, err := d.verify(t.Context(), root, key)
+			if err == nil && len(v.Damages) > 0 {
+				return fmt.Errorf("damaged: %+v", v.Damages)
+			}
+			return err
+		},
+		"open": func(d disk, root, key string) error {
+			c, err := d.openInUse(root, key)
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		},
+		"copy": func(d disk, root, key string) error {
+			_, err := d.copy(t.Context(), root, filepath.Join(t.TempDir(), "to"), key, CopyOptions{Durable: unsynced})
+			return err
+		},
+	} {
+		for outcome, made := range map[string]int{"gone": 0, "whole": again, "comes and goes": math.MaxInt} {
+			t.Run(name+" "+outcome, func(t *testing.T) {
+				root := t.TempDir()
+				key := plainToy(40).build(t, root, "")
+				part := filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind))
+				waited, times := time.Duration(0), 0
+				d := patient(&waited)
+				d.open = func(path string) (fs.File, int64, error) {
+					if path == filepath.Join(part, startsFile) && times < max(made, 1) {
+						times++
+						dataset := DatasetPath(root, key)
+						if made == 0 {
+							require.NoError(t, os.RemoveAll(dataset))
+							require.NoError(t, os.RemoveAll(part))
+						} else { // another one of that name
+							require.NoError(t, os.Chtimes(dataset, time.Time{}, time.Now().Add(time.Duration(times)*time.Second)))
+							return nil, 0, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+						}
+					}
+					return manifest.Open(path)
+				}
+				err := read(d, root, key)
+				switch outcome {
+				case "gone":
+					assert.ErrorIs(t, err, ErrNoCache)
+				case "whole":
+					assert.NoError(t, err)
+				default:
+					assert.ErrorContains(t, err, outcome)
+				}
+				if err != nil {
+					assert.NotContains(t, err.Error(), "damaged")
+				}
+			})
+		}
 	}
 }
 

@@ -78,6 +78,9 @@ func printEntries(w io.Writer, entries, all []mmapcache.Entry, parts bool) error
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
 	for _, e := range entries {
 		source := e.Source
+		if e.Unreadable != "" {
+			source = "cannot be read: " + e.Unreadable
+		}
 		if e.Damaged != "" {
 			source = "damaged: " + e.Damaged
 		}

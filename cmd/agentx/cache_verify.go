@@ -23,7 +23,10 @@ also be a part, as agentx cache ls --parts lists them: of that it recomputes the
 Exit 0: all is whole. 3: damage, each named. 1: it could not look at one, and the others are
 whole. With --rebuild the cache is also built once more, beside it, from the input that its
 provenance names, and compared byte for byte: that finds what digests cannot, a conversion that
-makes something else than it did. That a cache is verified does not count as a use of it.`,
+makes something else than it did. That a cache is verified does not count as a use of it.
+
+What is missing is looked for again, for a minute on a network file system, whose clients remember
+for so long what another machine has removed or made since.`,
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

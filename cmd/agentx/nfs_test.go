@@ -713,33 +713,32 @@ func testNFSFence(t *testing.T) {
 // What was damaged and has been built again is whole for the client that has seen the damage: at once, and not when what
 // it remembers of the old directory runs out.
 func testNFSRepaired(t *testing.T) {
-	const root = "repaired"
-	made := clientA.convert(t, root, "demo")
-	verify := func(t *testing.T) { clientB.run(t, root, "cache", "verify", made.Key) }
-	replay := func(t *testing.T) { clientB.replay(t, root, made) }
+	verify := func(t *testing.T, root string, made conversion) { clientB.run(t, root, "cache", "verify", made.Key) }
+	replay := func(t *testing.T, root string, made conversion) { clientB.replay(t, root, made) }
 	for _, c := range []struct {
-		name, file string
-		read       func(*testing.T)
+		root, file string
+		read       func(t *testing.T, root string, made conversion)
 	}{
-		{"verify, manifest", "manifest.json", verify}, {"verify, file", "starts.bin", verify},
-		{"replay, manifest", "manifest.json", replay}, {"replay, file", "starts.bin", replay},
+		{"verify-manifest", "manifest.json", verify}, {"verify-file", "starts.bin", verify},
+		{"replay-manifest", "manifest.json", replay}, {"replay-file", "starts.bin", replay},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			verify(t)
-			files, err := filepath.Glob(filepath.Join(clientA.mount, root, "starts", "*", c.file))
+		t.Run(c.root, func(t *testing.T) {
+			t.Parallel() // most of it is the minute for which what is missing is looked for
+			made := clientA.convert(t, c.root, "demo")
+			verify(t, c.root, made)
+			files, err := filepath.Glob(filepath.Join(clientA.mount, c.root, "starts", "*", c.file))
 			require.NoError(t, err)
 			require.Len(t, files, 1)
 			require.NoError(t, os.Remove(files[0]))
-			cold(t) // for a while a client may go on to see what is gone
-			p := clientB.start(t, root, "cache", "verify", made.Key)
+			p := clientB.start(t, c.root, "cache", "verify", made.Key)
 			require.Equal(t, exitVerdict, p.end(), "%s%s", &p.stdout, &p.stderr)
 			assert.Contains(t, p.stderr.String(), c.file)
 
-			again := clientA.convert(t, root, "demo")
+			again := clientA.convert(t, c.root, "demo")
 			require.Equal(t, made.Key, again.Key)
 			require.False(t, again.Parts["starts"].Hit)
-			c.read(t)
-			sound(t, root, made.Key, 0)
+			c.read(t, c.root, made)
+			sound(t, c.root, made.Key, 0)
 		})
 	}
 }

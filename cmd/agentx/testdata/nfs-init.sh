@@ -36,7 +36,7 @@ boot() {
 if (boot) >/run/boot 2>&1; then
 	echo "machine: up after $(cut -d ' ' -f 1 /proc/uptime) s: Linux $(uname -r)"
 	cd /run/tmp
-	NFS_STAGE=scenarios "$NFS_TEST" -test.run "^TestNFSMachine\$/$NFS_RUN" -test.v
+	NFS_STAGE=scenarios "$NFS_TEST" -test.run "^TestNFSMachine\$/$NFS_RUN" -test.v -test.parallel 4
 	echo "machine: exit $?"
 else
 	cat /run/boot

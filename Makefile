@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench test-real
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -112,6 +112,16 @@ test-windows:
 	mkdir -p $(CACHE) && GOOS=windows go build -o $(CACHE)/agentx.exe ./cmd/agentx || exit 1; \
 	wine $(CACHE)/agentx.exe version || { echo "test-windows: skipped: this wine does not run it: see above"; exit 0; }; \
 	GOOS=windows go test -short -exec wine $(WINDOWS_TESTED)
+
+# Replays against Dynamo's frontend and llama.cpp's server, from PyPI, with a random model in our vocabulary: what they count
+# is exact to the token. Under two minutes; REAL_TRACES are played too, and lie in ../shared or are left out.
+REAL_TRACES ?= $(wildcard $(addprefix ../shared/corpus/traces/trace_,0187.json 0460.json 0504.json 0538.json 0546.json))
+test-real: build
+	@command -v python3 >/dev/null || { echo "test-real: skipped: there is no python3"; exit 0; }; \
+	rm -rf $(CACHE)/real/traces; \
+	$(if $(REAL_TRACES),mkdir -p $(CACHE)/real/traces && cp $(REAL_TRACES) $(CACHE)/real/traces &&) \
+	python3 contrib/real/run.py ./agentx $(CACHE)/real $$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		$(if $(REAL_TRACES),$(CACHE)/real/traces)
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }

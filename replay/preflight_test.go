@@ -236,3 +236,30 @@ func TestPreflightWhereTheListBreaks(t *testing.T) {
 	o.Preflight, o.Requests = true, 3
 	require.Equal(t, 3, play(t, t.Context(), o).Completed)
 }
+
+// TestTemplateIsPartOfTheContext: what a server adds to a prompt, as the preflight measured it, must fit as well.
+func TestTemplateIsPartOfTheContext(t *testing.T) {
+	c := threeTraces(t) // they need 130, 66 and 258 tokens
+	for added, want := range map[int][]string{0: {"a", "b"}, 10: {"a", "b"}, 11: {"b"}} {
+		url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct {
+				Prompt []uint32 `json:"prompt"`
+				Output int      `json:"max_tokens"`
+			}
+			if json.NewDecoder(r.Body).Decode(&body) != nil { // the list of models
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"choices":[{"index":0,"text":"x","finish_reason":"length"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`,
+				len(body.Prompt)+added, body.Output)
+		}))
+		o := optionsFor(t, c, url)
+		o.Preflight, o.MaxContext, o.Concurrency = true, 140, 1
+		var got []string
+		for _, r := range play(t, context.Background(), o).records {
+			got = append(got, r.Trace)
+		}
+		require.Equal(t, want, got, "%d tokens are added", added)
+	}
+}

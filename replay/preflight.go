@@ -149,7 +149,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		p.explainModel(e, f)
 	case f.Code == 400 || f.Code == 422:
 		if fields := p.refused(ctx, f.Message); len(fields) > 0 {
-			e.Why = fmt.Sprintf("%s: %d: the server does not take the field %s: %s", p.server, f.Code, strings.Join(fields, ", "), said)
+			e.Why = fmt.Sprintf("%s: %d: the server does not take %s: %s", p.server, f.Code, named(fields), said)
 			e.Try = p.adviseFields(fields)
 			return e
 		}
@@ -162,6 +162,14 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		e.Why = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, pathOf(p.Form), said)
 	}
 	return e
+}
+
+// named writes the names of fields.
+func named(fields []string) string {
+	if len(fields) == 1 {
+		return "the field " + fields[0]
+	}
+	return "the fields " + strings.Join(fields, ", ")
 }
 
 // unlisted reports whether the server lists models, and not that of the run.

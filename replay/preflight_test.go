@@ -92,7 +92,7 @@ func TestPreflight(t *testing.T) {
 		"no key, but a list":          {server: &strict{model: "some/model", key: "secret", tells: true}, why: "401: Incorrect", try: "--api-key-env"},
 		"a field it does not know":    {server: &strict{fields: []string{"stream_options", "max_completion_tokens"}}, why: "does not take the field ignore_eos", try: "--no-ignore-eos"},
 		"a field it does not tell of": {server: &strict{fields: []string{"ignore_eos", "max_completion_tokens"}, silent: true}, why: "does not take the field stream_options", try: "--no-stream-options"},
-		"fields it does not tell of":  {server: &strict{fields: []string{"max_tokens"}, silent: true}, form: mmapcache.IDs, why: "the field ignore_eos, stream_options:", try: "--no-ignore-eos --no-stream-options"},
+		"fields it does not tell of":  {server: &strict{fields: []string{"max_tokens"}, silent: true}, form: mmapcache.IDs, why: "the fields ignore_eos, stream_options:", try: "--no-ignore-eos --no-stream-options"},
 		"the name of the limit":       {server: &strict{fields: []string{"max_tokens", "ignore_eos", "stream_options"}}, why: "the field max_completion_tokens", try: "--max-tokens-field max_tokens"},
 		"ids":                         {server: &strict{fields: all}, form: mmapcache.IDs},
 	} {

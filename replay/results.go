@@ -156,13 +156,13 @@ func writeSummary(dir string, s *measure.Summary) error {
 // Rebuild makes the summary of a run again from what it wrote, writes it and returns it. Of a run that was killed it has
 // what its records say, and about names what is missing.
 func Rebuild(dir string) (s *measure.Summary, about []string, err error) {
-	var info measure.RunInfo
-	data, err := os.ReadFile(filepath.Join(dir, RunFile))
-	if err == nil {
-		err = json.Unmarshal(data, &info)
+	info, err := readInfo(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		about = append(about, fmt.Sprintf("%s: there is no %s: what was run is not known", dir, RunFile))
+		err = nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
+		return nil, nil, err
 	}
 	a := measure.NewAggregate()
 	file, err := os.Open(filepath.Join(dir, RecordsFile))
@@ -182,4 +182,17 @@ func Rebuild(dir string) (s *measure.Summary, about []string, err error) {
 	}
 	made := a.Summary(info)
 	return &made, about, writeSummary(dir, &made)
+}
+
+// readInfo reads what no record knows. Where there is no such file, that is where the results lie.
+func readInfo(dir string) (info measure.RunInfo, err error) {
+	info.Out, info.Records = dir, RecordsFile
+	data, err := os.ReadFile(filepath.Join(dir, RunFile))
+	if err == nil {
+		err = json.Unmarshal(data, &info)
+	}
+	if err != nil {
+		return info, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
+	}
+	return info, nil
 }

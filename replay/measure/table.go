@@ -13,10 +13,14 @@ import (
 // columns; 0 is any length.
 func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
-	s.counts(&b)
-	s.throughput(&b)
-	s.latencies(&b, columns)
-	s.client(&b)
+	if s.Preflight != nil && s.Preflight.Error != "" { // nothing was sent
+		row(&b, "preflight", "%s", s.Preflight.Error)
+	} else {
+		s.counts(&b)
+		s.throughput(&b)
+		s.latencies(&b, columns)
+		s.client(&b)
+	}
 	s.verdict(&b)
 	_, err := io.WriteString(w, fit(b.String(), columns))
 	return err

@@ -121,7 +121,7 @@ func TestFieldsArrive(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	o := optionsFor(t, demoCache(t), url)
-	o.Form, o.Requests, o.Preflight = mmapcache.IDs, 3, true
+	o.Form, o.Requests, o.Preflight, o.Concurrency = mmapcache.IDs, 3, true, 1 // one lane: bodies and records in one order
 	o.Fields = Fields{MaxTokens: MaxCompletionTokens, NoIgnoreEOS: true, NoStreamOptions: true, Extra: json.RawMessage(`{"top_k":1}`)}
 	p := play(t, t.Context(), o)
 	require.Equal(t, 3, p.Completed)

@@ -167,7 +167,7 @@ func Rebuild(dir string) (s *measure.Summary, about []string, err error) {
 	a := measure.NewAggregate()
 	file, err := os.Open(filepath.Join(dir, RecordsFile))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: no results of a run: %w", dir, err)
 	}
 	defer file.Close()
 	torn, err := a.Rebuild(file)

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench test-real
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench test-real test-windows
 
 demo: build
 	./agentx demo --cache $(CACHE)

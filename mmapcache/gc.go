@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -175,7 +174,7 @@ func (h *house) setNow() (err error) {
 	h.now, err = durable.Now(h.root)
 	switch {
 	case err == nil:
-	case h.dry || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+	case h.dry || durable.Full(err):
 		h.now = time.Now()
 	default:
 		return fmt.Errorf("cache root %s: %w", h.root, err)
@@ -216,7 +215,7 @@ func (h *house) claim(ctx context.Context, w durable.Waiting) error {
 	switch {
 	case errors.Is(err, durable.ErrBusy):
 		return fmt.Errorf("cache root %s: %w%s", h.root, ErrTidying, holder)
-	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+	case durable.Full(err):
 		return nil
 	}
 	h.opts.Lease = lease

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-resty/resty/v2"
@@ -299,7 +298,7 @@ func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 // tryNetwork says what to do where there is no way to the hub, which may well be meant to be so.
 func tryNetwork(err error) string {
 	var name *net.DNSError
-	for _, e := range []error{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
+	for _, e := range noWay {
 		if errors.Is(err, e) || errors.As(err, &name) {
 			return "the network, or without it: HF_ENDPOINT=URL of a mirror, HF_HUB_OFFLINE=1 for what the cache has, or the path of a local copy"
 		}

@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -390,7 +389,7 @@ func (d *download) write(p []byte) error {
 		_, err = d.file.Write(p)
 	}
 	if err != nil {
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if durable.Full(err) {
 			return &Error{Class: Local, Text: fmt.Sprintf("no space in %s after %d of %d bytes", d.s.dir, d.n, d.want.Size), Err: err, Try: "the same again when there is: it goes on from there; or HF_HUB_CACHE=DIR on a larger disk"}
 		}
 		return local("writing "+d.s.path("blobs", d.want.etag()+incomplete), err)

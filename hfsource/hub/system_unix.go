@@ -4,6 +4,9 @@ package hub
 
 import "syscall"
 
+// noWay are the errors of connections that cannot be made at all.
+var noWay = []error{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH}
+
 // writable returns why nothing can be written in a directory, as far as its permissions tell.
 func writable(dir string) error { return syscall.Access(dir, 2) }
 

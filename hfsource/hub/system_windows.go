@@ -2,6 +2,9 @@ package hub
 
 import "golang.org/x/sys/windows"
 
+// noWay are the errors of connections that cannot be made at all.
+var noWay = []error{windows.WSAECONNREFUSED, windows.WSAENETUNREACH, windows.WSAEHOSTUNREACH}
+
 // writable returns nil: what may be written only trying tells.
 func writable(string) error { return nil }
 

@@ -20,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -290,7 +289,7 @@ func Remove(root, name string, inUse func() error) error { return Options{}.Remo
 // Remove is Remove under the lease of the options: who has lost that can remove nothing, and put nothing back.
 func (o Options) Remove(root, name string, inUse func() error) error {
 	d, err := NewDir(root, o)
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	full := Full(err)
 	if err != nil && !full {
 		return err
 	}

@@ -25,8 +25,12 @@ func openToSync(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR, 0)
 }
 
-// sharingViolation is the error about a file that another process has open.
-const sharingViolation = syscall.Errno(32)
+// Errors of Windows that package syscall does not name.
+const (
+	sharingViolation = syscall.Errno(32) // another process has the file open
+	handleDiskFull   = syscall.Errno(39)
+	diskFull         = syscall.Errno(112)
+)
 
 // move renames a file or directory. A directory in the way is an error that wraps fs.ErrExist, a file in the way of a
 // directory one that wraps syscall.ENOTDIR. While another process has a file or directory open, nothing can be renamed:
@@ -47,4 +51,9 @@ func move(from, to string) (err error) {
 		time.Sleep(wait)
 	}
 	return err
+}
+
+// Full reports whether an error says that there is no room left on a disk.
+func Full(err error) bool {
+	return errors.Is(err, diskFull) || errors.Is(err, handleDiskFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -250,7 +250,7 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 	cn.head = x.appendHead(cn.head[:0])
 	sendErr := cn.send(cn.head, x.request.Body)
-	if sendErr != nil && !errors.Is(sendErr, syscall.EPIPE) && !errors.Is(sendErr, syscall.ECONNRESET) {
+	if sendErr != nil && !peerEnded(sendErr) {
 		return x.broken(sendErr), false
 	}
 	// After a broken write the server may have said why: what it sent before it closed can still be read.

@@ -43,7 +43,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build beside what is found, and compare: exit 3 when it differs")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
-	flags.BoolVar(&f.strict, "strict", false, "refuse input with oddities that are otherwise warned of, such as unknown keys or negative times")
+	flags.BoolVar(&f.strict, "strict", false, "refuse input with oddities that are otherwise warned of, such as keys no trace has or negative times")
 }
 
 // is reports whether a flag of that name is one of them.

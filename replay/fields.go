@@ -55,6 +55,7 @@ func (f Fields) explains(kind string) bool {
 type tail struct {
 	before, after []byte
 	unlimited     bool // no number
+	perChunk      bool // usage is asked for in every message of an answer
 }
 
 // append appends the tail of one body.
@@ -82,18 +83,21 @@ func newTail(form mmapcache.Form, model string, f Fields) (t tail, conflicts []s
 		if err != nil {
 			return t, nil, err
 		}
-		t.after = fmt.Appendf(t.after, `,"stream_options":%s`, options)
+		t.perChunk = slices.ContainsFunc(options, func(m member) bool { return m.name == "continuous_usage_stats" && string(m.value) == "true" })
+		t.after = append(appendMembers(append(t.after, `,"stream_options":{`...), options), '}')
 	}
 	if f.ignoresEOS() {
 		t.after = append(t.after, `,"ignore_eos":true`...)
 	}
-	for _, m := range extra {
-		switch own, why := f.owner(m, limit); {
-		case !own:
-			t.after = fmt.Appendf(t.after, `,%s:%s`, quote(m.name), m.value)
-		case why != "":
+	more := slices.DeleteFunc(extra, func(m member) bool {
+		own, why := f.owner(m, limit)
+		if why != "" {
 			conflicts = append(conflicts, fmt.Sprintf("--extra-body: %s is not sent: %s", quote(m.name), why))
 		}
+		return own
+	})
+	if len(more) > 0 {
+		t.after = appendMembers(append(t.after, ','), more)
 	}
 	t.after = append(t.after, '}')
 	return t, conflicts, nil
@@ -130,34 +134,30 @@ func (f Fields) owner(m member, limit MaxTokens) (own bool, why string) {
 	case "stream_options":
 		return !f.NoStreamOptions, "" // merged
 	case "ignore_eos":
-		if string(m.value) != "true" {
+		if f.ignoresEOS() && string(m.value) != "true" {
 			why = "answers of the recorded length need it: see --no-ignore-eos"
 		}
 		return f.ignoresEOS(), why
 	case string(MaxTokensField), string(MaxCompletionTokens):
-		return limit != "", fmt.Sprintf("%s has the recorded length: see --max-tokens-field", limit)
+		if limit != "" {
+			why = fmt.Sprintf("%s has the recorded length: see --max-tokens-field", limit)
+		}
+		return limit != "", why
 	}
 	return false, ""
 }
 
 // streamOptions are those that ask for usage, and what Extra has beside. An include_usage of its own stays.
-func streamOptions(extra []member) ([]byte, error) {
-	k := slices.IndexFunc(extra, func(m member) bool { return m.name == "stream_options" })
-	if k < 0 {
-		return []byte(`{"include_usage":true}`), nil
+func streamOptions(extra []member) (options []member, err error) {
+	if k := slices.IndexFunc(extra, func(m member) bool { return m.name == "stream_options" }); k >= 0 {
+		if options, err = membersOf(extra[k].value); err != nil {
+			return nil, fmt.Errorf("stream_options: %w", err)
+		}
 	}
-	own, err := membersOf(extra[k].value)
-	if err != nil {
-		return nil, fmt.Errorf("stream_options: %w", err)
+	if !slices.ContainsFunc(options, func(m member) bool { return m.name == "include_usage" }) {
+		options = append(options, member{"include_usage", []byte("true")})
 	}
-	if !slices.ContainsFunc(own, func(m member) bool { return m.name == "include_usage" }) {
-		own = append(own, member{"include_usage", []byte("true")})
-	}
-	var b []byte
-	for _, m := range own {
-		b = fmt.Appendf(b, `,%s:%s`, quote(m.name), m.value)
-	}
-	return append(append([]byte{'{'}, b[1:]...), '}'), nil
+	return options, nil
 }
 
 // flagFor names the flag that leaves a field out of the bodies, or gives it another name; "" where there is none.
@@ -181,6 +181,17 @@ func (f Fields) flagFor(field string) string {
 type member struct {
 	name  string
 	value json.RawMessage // without blanks
+}
+
+// appendMembers appends members with commas between them.
+func appendMembers(b []byte, list []member) []byte {
+	for k, m := range list {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `%s:%s`, quote(m.name), m.value)
+	}
+	return b
 }
 
 // membersOf returns the members of a JSON object in their order; none of nothing.

@@ -134,3 +134,20 @@ func TestFieldsArrive(t *testing.T) {
 		require.Equal(t, want, body)
 	}
 }
+
+// TestUsageOfTheFirstMessage: it says how many tokens came at once where it was asked for, and nothing where it was not.
+func TestUsageOfTheFirstMessage(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"abc\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n"+
+			"data: {\"choices\":[{\"text\":\"d\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n")
+	}))
+	for extra, want := range map[string]int64{``: 0, `{"stream_options":{"continuous_usage_stats":false}}`: 0, `{"stream_options":{"continuous_usage_stats":true}}`: 3} {
+		o := optionsFor(t, demoCache(t), url)
+		o.Requests, o.Fields.Extra = 3, json.RawMessage(extra)
+		for _, r := range play(t, t.Context(), o).records {
+			require.Equal(t, want, r.FirstTokens, extra)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 		return p.unread(s, r, err)
 	}
 	req := &wire.Request{
-		Path: pathOf(p.Form), Stream: true, Body: b,
+		Path: pathOf(p.Form), Stream: true, Body: b, PerChunkUsage: p.tail.perChunk,
 		Header: []wire.Field{
 			{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: r.CorrelationID},
 			{Name: "X-Session-Affinity", Value: r.CorrelationID},

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// plainly is no flag: no file waits like a pipe here, and to make a link takes a right that few have.
-const plainly = 0
+// plainly opens a link in the place of a file as itself, which is no regular file. No file waits like a pipe here.
+const plainly = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 
 // ended reports false: boots and namespaces of processes have no names here, so a number tells nothing. A claim of a
 // dead process is taken over after three heartbeats.

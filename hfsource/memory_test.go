@@ -115,14 +115,16 @@ func TestRowsWaitForMemory(t *testing.T) {
 			first := len(rows)
 			require.Less(t, first, 10, name)
 			require.Positive(t, first, name)
-			kept := rows[0].Keep()
-			rows[0].Free()
+			row := rows[0] // a copy: the list grows while others are freed
+			kept := row.Keep()
+			row.Free()
 			synctest.Wait()
 			require.GreaterOrEqual(t, len(rows), first, name)
 			require.NoError(t, kept.Take(1<<20))
 			kept.Close()
 			for k := 1; k < len(rows); k++ {
-				rows[k].Free()
+				row = rows[k]
+				row.Free()
 				synctest.Wait()
 			}
 			require.Len(t, rows, 10, name)

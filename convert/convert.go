@@ -75,7 +75,7 @@ type Result struct {
 	Facts      mmapcache.StructureFacts
 	InputBytes int64 // of the files as they lie
 	Bytes      int64 // on disk, all parts
-	PassedOver []string
+	PassedOver []hfsource.PassedOver
 	Stages     map[string]time.Duration // resolve, plan, arenas, fill, publish, and wait and verify where there was such
 	Parts      map[string]PartResult
 }
@@ -450,7 +450,7 @@ func (c *conversion) judge(f mmapcache.StructureFacts) error {
 func refuseOddities(f mmapcache.StructureFacts) error {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
-		list = append(list, fmt.Sprintf("%q is not in the schema (%s)", name, firstIn(f.Unknown[name], f.UnknownIn[name])))
+		list = append(list, Unknown(f, name))
 	}
 	for _, o := range f.Oddities {
 		list = append(list, Odd(o))
@@ -459,6 +459,19 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 		return nil
 	}
 	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
+}
+
+// Unknown says what a name that the schema does not have is, how often it is there, and in which trace first.
+func Unknown(f mmapcache.StructureFacts, name string) string {
+	what := fmt.Sprintf("unknown key %q", name)
+	if kind, ok := strings.CutPrefix(name, "type "); ok { // quoted, as scanners count it
+		what = "unknown request type " + kind
+	}
+	times := "once"
+	if n := f.Unknown[name]; n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	return fmt.Sprintf("%s, %s, first in %s", what, times, f.UnknownIn[name])
 }
 
 // Odd says what an oddity is, how many there are, and where the first.

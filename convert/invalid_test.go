@@ -62,8 +62,8 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
 		"cut zst":                 {inputs: []string{write(t, "in.jsonl.zst", packed[:len(packed)/2])}, want: []string{"in.jsonl.zst:", "unexpected EOF"}},
 		"no zst":                  {inputs: []string{write(t, "in.jsonl.zst", []byte(good))}, want: []string{"in.jsonl.zst", "invalid input"}},
-		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "cut off after 0 bytes"}},
-		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl (0 skipped"}},
+		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "it is empty"}},
+		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl: empty: fetch or copy it again"}},
 		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl (0 skipped"}},
 		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory holds no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
@@ -180,7 +180,7 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	o := options(t, in)
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
-	assert.ErrorContains(t, err, `--strict refuses what is otherwise warned of: "extra" is not in the schema (once, in trace "a")`)
+	assert.ErrorContains(t, err, `--strict refuses what is otherwise warned of: unknown key "extra", once, first in a`)
 	requireClean(t, o.Root)
 	o.Strict = false
 	r := o.convert(t)

@@ -618,7 +618,7 @@ func TestUnknownColumns(t *testing.T) {
 	require.Equal(t, map[string]int{"Extra": 1, "odd": 2, "status": 2, "deep": 2}, r.Facts.Unknown)
 	o.Strict = true
 	_, err = Convert(t.Context(), o)
-	require.ErrorContains(t, err, `"odd" is not in the schema (2 times, first in trace "a")`)
+	require.ErrorContains(t, err, `unknown key "odd", 2 times, first in a`)
 }
 
 // Row groups without rows, as some writers make them of an empty shard: their columns have a dictionary and no page.

@@ -59,6 +59,9 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 			what = snapshot.Files[0].Path
 		}
 		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, len(m.facts.Skipped))
+		if snapshot.Bytes() == 0 {
+			err = fmt.Errorf("no trace in %s: empty: fetch or copy it again, or look at what was to write it", what)
+		}
 		if m.first.err != nil {
 			err = fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, len(m.facts.Skipped), m.first.where, m.first.err)
 		}

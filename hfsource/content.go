@@ -34,8 +34,15 @@ var signatures = []struct{ magic, what, packing string }{
 const byteOrderMark = "\xef\xbb\xbf"
 
 // checkStart looks at how a file begins that is to be text under some compression.
-func checkStart(r *bufio.Reader, compression string) error {
-	first, _ := r.Peek(4) // what fails here fails again
+func checkStart(r *bufio.Reader, f *File) error {
+	first, _ := r.Peek(startBytes) // what fails here fails again
+	compression := f.Form.Compression
+	if m := foreign(first, f.Path); m != nil {
+		return m
+	}
+	if len(first) == 0 && compression == "gz" {
+		return errEmpty
+	}
 	for _, s := range signatures {
 		switch {
 		case !strings.HasPrefix(string(first), s.magic) || s.packing != "" && s.packing == "."+compression:
@@ -53,9 +60,45 @@ func checkStart(r *bufio.Reader, compression string) error {
 	return nil
 }
 
+// startBytes is how much of a file is looked at for what it is: tar has its mark behind byte 257.
+const startBytes = 512
+
+var errEmpty = &mistaken{"it is empty", func(string) string { return "fetch or copy it again" }}
+
+// foreign says what a file is that no suffix stands for, nil where it is not known to be any of these.
+func foreign(first []byte, path string) *mistaken {
+	text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(first), byteOrderMark)))
+	packed := strings.HasPrefix(string(first), "\x1f\x8b") || strings.HasPrefix(string(first), "\x28\xb5\x2f\xfd")
+	name := strings.ToLower(filepath.Base(path))
+	switch {
+	case strings.HasPrefix(text, "version https://git-lfs.github.com/"):
+		return &mistaken{"it is a pointer of Git LFS, not the file that it stands for", func(string) string {
+			return "git lfs pull where it was cloned, or hf://datasets/OWNER/NAME, of which agentx fetches the files themselves"
+		}}
+	case strings.HasPrefix(text, "<!doctype") || strings.HasPrefix(text, "<html") || strings.HasPrefix(text, "<?xml"):
+		return &mistaken{"it is a page of HTML or XML, such as a login or an error, saved in the place of a file", func(string) string {
+			return "download the file again; of the hub, from .../resolve/... rather than .../blob/..."
+		}}
+	case len(first) >= 262 && string(first[257:262]) == "ustar", packed && (strings.Contains(name, ".tar.") || strings.HasSuffix(name, ".tgz")):
+		return archive("tar", "tar -xf ")
+	case strings.HasPrefix(string(first), "PK\x03\x04"), strings.HasPrefix(string(first), "PK\x05\x06"):
+		return archive("zip", "unzip ")
+	}
+	return nil
+}
+
+func archive(what, unpack string) *mistaken {
+	return &mistaken{"it is a " + what + " archive", func(path string) string {
+		return "unpack it, and give the files or their directory: " + unpack + path
+	}}
+}
+
 // checkText looks at how a text begins, once it is unpacked.
-func checkText(r *bufio.Reader) error {
-	first, _ := r.Peek(4) // what fails here fails again
+func checkText(r *bufio.Reader, path string) error {
+	first, _ := r.Peek(startBytes) // what fails here fails again
+	if m := foreign(first, path); m != nil {
+		return m
+	}
 	for _, s := range signatures {
 		switch {
 		case !strings.HasPrefix(string(first), s.magic):

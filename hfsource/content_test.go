@@ -1,6 +1,9 @@
 package hfsource
 
 import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -139,4 +142,64 @@ func TestContentThatIsNotWhatTheNameSays(t *testing.T) {
 func TestPublished(t *testing.T) {
 	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).Published())
 	assert.True(t, (&File{changed: &mismatch{}}).Published())
+}
+
+// What is no trace format is called what it is, whatever its name says, and so is what is packed in it.
+func TestWhatIsNoTraceFormat(t *testing.T) {
+	var tarred, zipped bytes.Buffer
+	w := tar.NewWriter(&tarred)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "a.jsonl", Size: 0}))
+	require.NoError(t, w.Close())
+	z := zip.NewWriter(&zipped)
+	_, err := z.Create("a.jsonl")
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	pointer := []byte("version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 5\n")
+	page := []byte("\n<!DOCTYPE html>\n<html></html>\n")
+	for _, c := range []struct {
+		name, what, try string
+		data            []byte
+	}{
+		{"a.jsonl", "it is a pointer of Git LFS", "git lfs pull", pointer},
+		{"a.jsonl.zst", "it is a pointer of Git LFS", "git lfs pull", pointer},
+		{"a.json.gz", "it is a pointer of Git LFS", "git lfs pull", pointer},
+		{"a.parquet", "it is a pointer of Git LFS", "git lfs pull", pointer},
+		{"a.jsonl", "it is a page of HTML or XML", "/resolve/", page},
+		{"a.parquet", "it is a page of HTML or XML", "/resolve/", page},
+		{"a.json", "it is a page of HTML or XML", "/resolve/", []byte("<?xml version='1.0'?><Error/>")},
+		{"a.tar", "it is a tar archive", "tar -xf ", tarred.Bytes()},
+		{"a.jsonl", "it is a tar archive", "tar -xf ", tarred.Bytes()},
+		{"a.parquet", "it is a tar archive", "tar -xf ", tarred.Bytes()},
+		{"a.tar.gz", "it is a tar archive", "tar -xf ", gz(t, tarred.Bytes())},
+		{"a.tgz", "it is a tar archive", "tar -xf ", gz(t, tarred.Bytes())},
+		{"a.tar.zst", "it is a tar archive", "tar -xf ", zst(t, tarred.Bytes())},
+		{"a.jsonl.gz", "it is a tar archive", "tar -xf ", gz(t, tarred.Bytes())},
+		{"a.zip", "it is a zip archive", "unzip ", zipped.Bytes()},
+		{"a.jsonl", "it is a zip archive", "unzip ", zipped.Bytes()},
+		{"a.json.gz", "it is empty", "copy it again", nil},
+		{"a.jsonl.gz", "it is empty", "copy it again", nil},
+		{"a.parquet", "it is empty", "copy it again", nil},
+	} {
+		list, bad := read(t, c.name, c.data)
+		require.Empty(t, list, c.name)
+		require.NotNil(t, bad, c.name)
+		assert.ErrorContains(t, bad, c.name+": it cannot be read: "+c.what, c.name)
+		assert.Contains(t, bad.Try(), c.try, c.name)
+	}
+	for name, rows := range map[string]int{"a.jsonl": 0, "a.jsonl.zst": 0, "a.json": 1} { // an empty value is for the caller
+		list, bad := read(t, name, nil)
+		assert.Len(t, list, rows)
+		assert.Nil(t, bad)
+	}
+}
+
+// Ten entries are named, by their paths where they lie in several directories.
+func TestSkippedEntries(t *testing.T) {
+	var list []PassedOver
+	for k := range 12 {
+		list = append(list, PassedOver{fmt.Sprintf("d/%d", k), notATrace})
+	}
+	assert.Equal(t, "skipped 12: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (not a trace format), and 2 more", Skipped(list))
+	assert.Equal(t, "skipped 3: 0 (not a trace format), e/pipe (not a file), e/f (a directory: name it as an input)",
+		Skipped([]PassedOver{list[0], {"e/f", notDescended}, {"e/pipe", notAFile}}))
 }

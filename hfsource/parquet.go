@@ -67,6 +67,12 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, me
 
 // parquetFile reads the rows. The error says what is wrong with the file.
 func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string, progress func(int64), take func(int64) error, yield func(*column.Row, func()) error) error {
+	first := make([]byte, min(startBytes, f.Size))
+	if _, err := at.ReadAt(first, 0); err == nil && len(first) == 0 {
+		return errEmpty
+	} else if m := foreign(first, f.Path); m != nil {
+		return m
+	}
 	p, err := parquet.Open(at, f.Size)
 	if err != nil {
 		return err

@@ -223,7 +223,7 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 // reads from raw afterwards.
 func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) error) (line int, err error) {
 	packed := bufio.NewReaderSize(raw, 64<<10)
-	if err := checkStart(packed, f.Form.Compression); err != nil {
+	if err := checkStart(packed, f); err != nil {
 		return 0, err
 	}
 	text, done, err := decompress(packed, f.Form.Compression)
@@ -232,7 +232,7 @@ func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) e
 	}
 	defer done()
 	r := bufio.NewReaderSize(text, 1<<20)
-	if err := checkText(r); err != nil {
+	if err := checkText(r, f.Path); err != nil {
 		return 0, err
 	}
 	first := f.Form.Lines

@@ -66,7 +66,7 @@ type File struct {
 // Snapshot is a resolved input: files in order, with what they hold fixed by their digests.
 type Snapshot struct {
 	Files      []File
-	PassedOver []string // what directories hold besides files with a suffix that is read
+	PassedOver []PassedOver // what directories hold besides files with a suffix that is read
 	Datasets   []Dataset
 	Memory     *Memory // of rows in flight; nil: Rows makes one
 
@@ -152,27 +152,27 @@ func (s *Snapshot) addDirectory(dir string) error {
 	if err != nil {
 		return fmt.Errorf("input %s: %w", dir, err)
 	}
-	found := 0
+	first, found := len(s.PassedOver), 0
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		form, ok := formOf(e.Name())
-		if !ok {
-			s.PassedOver = append(s.PassedOver, path)
+		info, err := os.Stat(path) // follows links, as the caches of the hub are made of
+		if why := passOver(info, ok); why != "" {
+			s.PassedOver = append(s.PassedOver, PassedOver{path, why})
 			continue
 		}
-		info, err := os.Stat(path) // follows links, as the caches of the hub are made of
 		if err != nil {
 			return fmt.Errorf("input %s: its name says that it is to be read, and it cannot be: repair or remove it: %w", path, err)
-		}
-		if !info.Mode().IsRegular() {
-			s.PassedOver = append(s.PassedOver, path)
-			continue
 		}
 		s.addFile(path, form, info.Size())
 		found++
 	}
 	if found == 0 {
-		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them, or .parquet (%d files passed over; directories inside are not visited)", dir, len(entries))
+		why := ": it is empty"
+		if len(entries) > 0 {
+			why = "; " + Skipped(s.PassedOver[first:])
+		}
+		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them, or .parquet%s", dir, why)
 	}
 	return nil
 }

@@ -167,8 +167,8 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 	if err != nil {
 		return nil, adviseConvert(err)
 	}
-	if n := len(r.PassedOver); n > 0 {
-		o.Warn("%d entries passed over, not files whose names end in .json, .jsonl, .zst or .gz of them, or .parquet: %s", n, strings.Join(r.PassedOver[:min(n, 10)], ", "))
+	if len(r.PassedOver) > 0 {
+		o.Warn("%s", hfsource.Skipped(r.PassedOver))
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {
@@ -178,7 +178,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 		o.Warn("skipped %s: %s", s.Where, s.Why)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
-		o.Warn("%q is not in the schema, ignored: %d times, first in trace %q", name, r.Facts.Unknown[name], r.Facts.UnknownIn[name])
+		o.Warn("%s", convert.Unknown(r.Facts, name))
 	}
 	for _, odd := range r.Facts.Oddities {
 		o.Warn("%s", convert.Odd(odd))

@@ -138,6 +138,9 @@ func (s *columnScanner) trace() {
 	if given(traceRequests) {
 		at("requests", traceRequests, func() { s.requests(&c[traceRequests], 0, false, &s.tr.Entries, nil) })
 	}
+	if c[traceRequests].At(0) != column.Value && c[traceBlockSize].At(0) != column.Value {
+		s.refuseForm(unknown)
+	}
 	for _, name := range unknown {
 		if s.err == nil {
 			s.unknown(name)

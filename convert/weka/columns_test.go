@@ -313,3 +313,24 @@ func FuzzColumns(f *testing.F) {
 		}
 	})
 }
+
+// Rows that are another thing than traces are called that, as text and as columns, under strict rules too.
+func TestRowsOfOtherForms(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"messages":[{"role":"user","content":"hi"}],"id":"x"}`:          "a chat dataset",
+		`{"conversations":[{"from":"human","value":"hi"}]}`:               "a chat dataset",
+		`{"timestamp":1,"input_length":3,"output_length":4}`:              "a Mooncake row without hash_ids",
+		`{"created_time":1,"input_tokens":3,"output_tokens":4,"odd":"x"}`: "a Mooncake row without hash_ids",
+	} {
+		for mode, rules := range modes() {
+			_, err := Scan([]byte(text), rules)
+			assert.ErrorContains(t, err, want, mode)
+			row, err := column.FromJSON(Columns(), []byte(text))
+			require.NoError(t, err)
+			_, err = ScanColumns(row, rules)
+			assert.ErrorContains(t, err, want, mode)
+		}
+	}
+	_, err := Scan([]byte(`{"messages":[],"block_size":64,"models":[],"requests":[]}`), Default())
+	assert.ErrorContains(t, err, `required field "id" is missing`)
+}

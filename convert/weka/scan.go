@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -616,7 +617,8 @@ func (s *scanner) absent(e *element, k key) {
 // trace reads the whole text.
 func (s *scanner) trace() {
 	if s.space() == 0 && s.i >= len(s.b) {
-		s.syntax("a trace")
+		s.fail(NotJSON, "not JSON: it is empty")
+		s.err.Try = "fetch or copy the file again"
 		return
 	}
 	if !s.want("object") {
@@ -634,6 +636,9 @@ func (s *scanner) trace() {
 		unknown = append(unknown, key)
 	})
 	s.end()
+	if !has["requests"] && !has["block_size"] {
+		s.refuseForm(unknown)
+	}
 	for _, key := range unknown {
 		s.unknown(key)
 	}
@@ -670,6 +675,26 @@ func (s *scanner) topLevel(key string) bool {
 		return false
 	}
 	return true
+}
+
+// refuseForm refuses a row that is another thing than a trace, by its keys.
+func (s *scanner) refuseForm(keys []string) {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(names, key) })
+	}
+	why := ""
+	switch {
+	case has("hash_ids"):
+		return
+	case has("input_length", "input_tokens") && has("output_length", "output_tokens"):
+		why = "this is a Mooncake row without hash_ids: its lengths do not say which prompts share what"
+	case has("messages", "conversations"):
+		why = "this is a row of a chat dataset, with messages and without hash_ids, and no recorded trace"
+	}
+	if why != "" && s.err == nil {
+		s.fail(MissingField, "%s", why)
+		s.err.Try = tryTraces
+	}
 }
 
 // complete refuses a trace that lacks what it has to have.

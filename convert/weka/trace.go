@@ -138,6 +138,7 @@ type Error struct {
 // What to do about input that is of another form than traces are, as a whole.
 const (
 	tryForm    = "another file: a trace has id, models, block_size and requests"
+	tryTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
 	tryLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
 	tryNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	tryDefault = "--profile default, which reads ids that traces share"

@@ -1,0 +1,63 @@
+package hfsource
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PassedOver is an entry of a directory that is not read.
+type PassedOver struct{ Path, Why string }
+
+// Why entries are passed over.
+const (
+	notATrace    = "not a trace format"
+	notAFile     = "not a file"
+	notDescended = "a directory: name it as an input"
+)
+
+// passOver says why an entry of a directory is passed over, "" where it is read. info is nil where it cannot be looked at.
+func passOver(info os.FileInfo, known bool) string {
+	switch {
+	case info != nil && info.IsDir():
+		return notDescended
+	case !known:
+		return notATrace
+	case info != nil && !info.Mode().IsRegular():
+		return notAFile
+	}
+	return ""
+}
+
+// shownNames is how many entries are named.
+const shownNames = 10
+
+// Skipped says in one line which entries were passed over, and why.
+func Skipped(list []PassedOver) string {
+	shown := list[:min(len(list), shownNames)]
+	var groups []string
+	for _, why := range []string{notATrace, notAFile, notDescended} {
+		var names []string
+		for _, p := range shown {
+			if p.Why == why {
+				names = append(names, p.name(list[0]))
+			}
+		}
+		if names != nil {
+			groups = append(groups, fmt.Sprintf("%s (%s)", strings.Join(names, ", "), why))
+		}
+	}
+	if n := len(list) - len(shown); n > 0 {
+		groups = append(groups, fmt.Sprintf("and %d more", n))
+	}
+	return fmt.Sprintf("skipped %d: %s", len(list), strings.Join(groups, ", "))
+}
+
+// name is the name of an entry, or its path where it lies elsewhere than the first.
+func (p PassedOver) name(first PassedOver) string {
+	if filepath.Dir(p.Path) == filepath.Dir(first.Path) {
+		return filepath.Base(p.Path)
+	}
+	return p.Path
+}

@@ -252,6 +252,15 @@ func TestF11NothingBlocksAKey(t *testing.T) {
 			assert.Equal(t, r.Key, again.Key)
 			require.Equal(t, want, filesOf(t, o.Root), "%s %s", path, what)
 		}
+		for what, put := range map[string]func() error{
+			"file": func() error { return os.WriteFile(path, []byte("x"), 0o666) },
+			"link": func() error { return os.Symlink("nowhere", path) },
+		} {
+			require.NoError(t, os.RemoveAll(path))
+			require.NoError(t, put())
+			assert.Equal(t, r.Key, o.convert(t).Key)
+			require.Equal(t, want, filesOf(t, o.Root), "%s in the place of %s", what, path)
+		}
 	}
 }
 

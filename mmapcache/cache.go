@@ -476,6 +476,9 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 		}
 		return nil, nil
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%s: %w: no directory", dir, manifest.ErrDamaged)
+	}
 	if err != nil {
 		return nil, err
 	}

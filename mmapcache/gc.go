@@ -189,7 +189,7 @@ type item struct {
 	made      time.Time // by the clock of the file system
 	used      time.Time // of a dataset: last use
 	damaged   bool      // of a dataset: nobody can open it
-	link      bool      // a symbolic link, which somebody has put there
+	link      bool      // a symbolic link, which somebody has put there, perhaps to a disk that is not mounted
 	freed     bool
 	spared    bool // and reported as such
 }
@@ -336,7 +336,7 @@ func (h *house) look() error {
 			if err != nil {
 				return err
 			}
-			it := &item{kind: kind, key: key, bytes: sizeOf(h.root, kind, key), made: info.ModTime(), link: !info.IsDir()}
+			it := &item{kind: kind, key: key, bytes: sizeOf(h.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
 			if it.used = it.made; kind == DatasetKind {
 				if used := usedAt(h.root, key); used != nil {
 					it.used = *used

@@ -183,7 +183,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	old := time.Now().Add(-1000 * time.Hour)
 	strangers := []string{"notes.txt", "other/" + key + "/manifest.json", "dataset/notes.txt", "dataset/backup/manifest.json", "structure/.hidden",
-		"starts/" + key[:63] + "/x", "arenas/" + strings.ToUpper(key) + "/x", "starts/" + strings.Repeat("0", 64), ".use/notes.txt", ".use/notes.used", ".staging/notes/x"}
+		"starts/" + key[:63] + "/x", "arenas/" + strings.ToUpper(key) + "/x", ".use/notes.txt", ".use/notes.used", ".staging/notes/x"}
 	for _, name := range strangers {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
@@ -364,6 +364,44 @@ func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
 			require.Len(t, h.report.Kept, 1)
 			assert.Equal(t, DatasetPath(root, first), h.report.Kept[0].Path)
 		})
+	}
+}
+
+// What is no directory in the place of one goes as what is damaged does: by rm, and by gc when it is old enough. A link
+// may lead to a disk that is not mounted, and goes by rm alone.
+func TestGCRemovesWhatIsInTheWay(t *testing.T) {
+	key := strings.Repeat("a", 64)
+	for what, put := range map[string]func(path string) error{
+		"file": func(path string) error { return os.WriteFile(path, nil, 0o666) },
+		"pipe": func(path string) error { return mkfifo(t, path) },
+		"link": func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		for _, kind := range Kinds() {
+			t.Run(what+" "+kind, func(t *testing.T) {
+				root := t.TempDir()
+				path := filepath.Join(root, kind, key)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+				require.NoError(t, put(path))
+				r, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Now: time.Now()})
+				require.NoError(t, err)
+				assert.Empty(t, r.Removed, "it is young")
+				r, err = GC(t.Context(), root, GCOptions{MaxBytes: -1, Now: time.Now().Add(2 * time.Hour)})
+				require.NoError(t, err)
+				if what == "link" {
+					assert.Empty(t, r.Removed)
+					require.NoError(t, os.Remove(path))
+				} else {
+					assert.Len(t, r.Removed, 1)
+				}
+				if kind == DatasetKind {
+					require.NoError(t, put(path))
+					_, err := Remove(t.Context(), root, key, RemoveOptions{})
+					require.NoError(t, err)
+				}
+				_, err = os.Lstat(path)
+				assert.ErrorIs(t, err, fs.ErrNotExist)
+			})
+		}
 	}
 }
 

@@ -180,6 +180,9 @@ func there(root, key string) error {
 		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
 	}
 	_, err := realDisk().find(DatasetPath(root, key))
+	if _, link := os.Lstat(DatasetPath(root, key)); link == nil {
+		err = nil // perhaps one that leads nowhere
+	}
 	if absent(err) {
 		return fmt.Errorf("cache %s: %w in %s", key, ErrNoCache, root)
 	}

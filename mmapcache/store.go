@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,7 +148,7 @@ func (d disk) listAll(root string) ([]Entry, error) {
 	return list, nil
 }
 
-// keysIn lists the keys of the directories of a kind.
+// keysIn lists the keys of the directories of a kind, and of whatever else is in the place of one.
 func keysIn(root, kind string) ([]string, error) { return realDisk().keysIn(root, kind) }
 
 func (d disk) keysIn(root, kind string) (keys []string, err error) {
@@ -158,7 +157,7 @@ func (d disk) keysIn(root, kind string) (keys []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if isKey(e.Name()) && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) {
+		if isKey(e.Name()) {
 			keys = append(keys, e.Name())
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -199,7 +200,7 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 		return false, err
 	}
 	if err := rename(d.path, final); err != nil {
-		if !errors.Is(err, fs.ErrExist) { // EEXIST or ENOTEMPTY: a directory of that name
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) { // EEXIST or ENOTEMPTY: a directory of that name; ENOTDIR: a file
 			return false, d.opts.Lease.explain(err)
 		}
 		existed = true // perhaps by a builder that has not synced it yet
@@ -214,7 +215,7 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 	}
 }
 
-// Replace is Publish for a name that may hold a damaged directory, which is put aside first and then removed. Readers
+// Replace is Publish for a name that may hold a damaged directory, or a file, which is put aside first and then removed. Readers
 // that have its files open keep them. It is put aside beside the staging directory: who has lost the lease cannot do that.
 func (d *Dir) Replace(name string) error {
 	final := filepath.Join(d.root, filepath.FromSlash(name))

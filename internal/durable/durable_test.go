@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -167,17 +166,23 @@ func TestPublishKeepsWhatIsThere(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 }
 
-// A rename that fails for another reason than a directory of that name is an error, whatever stands there.
-func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
+// A file in the place of a name is kept as a directory is, and replaced.
+func TestPublishWhereAFileIs(t *testing.T) {
 	root := t.TempDir()
 	final := filepath.Join(root, "kind", "name")
 	require.NoError(t, os.MkdirAll(filepath.Dir(final), 0o777))
 	require.NoError(t, os.WriteFile(final, []byte("a file"), 0o666))
-	err := build(root, Options{}, publish)
-	require.ErrorIs(t, err, syscall.ENOTDIR)
-	require.NotErrorIs(t, err, fs.ErrExist)
+	require.ErrorIs(t, build(root, Options{}, publish), fs.ErrExist)
+	require.FileExists(t, final)
+	require.NoError(t, build(root, Options{}, func(d *Dir) error { return d.Replace("kind/name") }))
+	assert.Equal(t, content, files(t, final))
+	assert.Empty(t, staging(t, root))
+}
 
-	require.NoError(t, os.Remove(final))
+// A rename that fails for another reason than that the name is taken is an error, whatever stands there.
+func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
+	root := t.TempDir()
+	final := filepath.Join(root, "kind", "name")
 	require.NoError(t, build(root, Options{}, publish))
 	gone := Options{Step: func(name, path string) error {
 		if name != "rename" {
@@ -185,7 +190,7 @@ func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
 		}
 		return os.RemoveAll(filepath.Join(root, StagingDir))
 	}}
-	err = build(root, gone, publish)
+	err := build(root, gone, publish)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NotErrorIs(t, err, fs.ErrExist)
 	assert.Equal(t, content, files(t, final))

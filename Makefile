@@ -111,7 +111,11 @@ test-windows:
 	@command -v wine >/dev/null || { echo "test-windows: skipped: there is no wine"; exit 0; }; \
 	mkdir -p $(CACHE) && GOOS=windows go build -o $(CACHE)/agentx.exe ./cmd/agentx || exit 1; \
 	wine $(CACHE)/agentx.exe version || { echo "test-windows: skipped: this wine does not run it: see above"; exit 0; }; \
-	GOOS=windows go test -short -exec wine $(WINDOWS_TESTED)
+	for p in $(WINDOWS_TESTED); do \
+		GOOS=windows go test -c -o $(CACHE)/test.exe $$p || exit 1; \
+		(cd $$p && wine $(CACHE)/test.exe -test.short) >$(CACHE)/test.log 2>&1 </dev/null || { cat $(CACHE)/test.log; exit 1; }; \
+		echo "ok  $$p"; \
+	done
 
 # Replays against Dynamo's frontend and llama.cpp's server, from PyPI, with a random model in our vocabulary: what they count
 # is exact to the token. Under two minutes; REAL_TRACES are played too, and lie in ../shared or are left out.

@@ -72,16 +72,18 @@ func complete(cmd *cobra.Command) {
 		arguments = cobra.NoFileCompletions
 	}
 	cmd.ValidArgsFunction = arguments
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+	give := func(f *pflag.Flag) {
 		if f.Value.Type() == "bool" {
 			return
 		}
-		values := completedFlags[f.Name]
-		if values == nil {
-			values = cobra.NoFileCompletions
+		words := completedFlags[f.Name]
+		if words == nil {
+			words = cobra.NoFileCompletions
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // the flag exists
-	})
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // the flag exists
+	}
+	cmd.Flags().VisitAll(give)
+	cmd.PersistentFlags().VisitAll(give)
 	for _, sub := range cmd.Commands() {
 		complete(sub)
 	}

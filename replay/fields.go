@@ -172,7 +172,7 @@ func (f Fields) flagFor(field string) string {
 	case field == string(MaxCompletionTokens) && f.MaxTokens != NoMaxTokens:
 		return "--max-tokens-field max_tokens"
 	case slices.ContainsFunc(extra, func(m member) bool { return m.name == field }):
-		return "--extra-body without it"
+		return "--extra-body without " + field
 	}
 	return ""
 }

@@ -83,7 +83,7 @@ func TestEveryOptionalFieldHasAFlag(t *testing.T) {
 				g.NoIgnoreEOS = true
 			case flag == "--no-stream-options":
 				g.NoStreamOptions = true
-			case flag == "--extra-body without it":
+			case flag == "--extra-body without top_k":
 				g.Extra = nil
 			case strings.HasPrefix(flag, "--max-tokens-field "):
 				g.MaxTokens = MaxTokens(strings.Fields(flag)[1])

@@ -21,7 +21,7 @@ func TestDeviations(t *testing.T) {
 		"one percent long":      {func(r *Record) { r.OutputTokens = Tokens(202) }, "", ""},
 		"much longer":           {func(r *Record) { r.MaxTokens, r.OutputTokens = 48, Tokens(6144) }, "long_output", "6144 tokens for 48"},
 		"one for none":          {func(r *Record) { r.MaxTokens = 0 }, "", ""},
-		"one body":              {func(r *Record) { r.Whole, r.Chunks = true, 1 }, "not_streamed", "one body"},
+		"one body":              {func(r *Record) { r.Whole, r.Chunks, r.MaxTokens, r.OutputTokens = true, 1, 5, Tokens(5) }, "not_streamed", "one body"},
 		"one message":           {func(r *Record) { r.Chunks = 1 }, "not_streamed", "one message of 200 tokens"},
 		"one message for few":   {func(r *Record) { r.Chunks, r.MaxTokens, r.OutputTokens = 1, 16, Tokens(16) }, "", ""},
 		"no usage":              {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},

@@ -111,7 +111,7 @@ func TestFilesOfAnotherFormGetFittingAdvice(t *testing.T) {
 		"mooncake.parquet": {written(t, mooncake{1, 2, 3, []int64{4}}), `these look like Mooncake rows`, "write the rows as JSON lines"},
 		"table.parquet":    {table(t, 3, &parquet.Snappy), `"models" is missing`, "another file: a trace has"},
 		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of a .jsonl file"},
-		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `"id" is missing`, "another file: a trace has"},
+		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `this is a row of a chat dataset`, "a file of traces, each with id"},
 		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "--profile default, which takes null"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,6 +91,14 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	require.NotNil(t, after.Facts)
 	require.False(t, after.End.Before(after.Start))
 	require.JSONEq(t, string(jsonOf(t, after.Run)), string(jsonOf(t, s.Run)))
+	first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	_, _, err = Rebuild(o.Out)
+	require.NoError(t, err)
+	again, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	require.Contains(t, string(first), `"<a>"`)
+	require.Equal(t, string(first), string(again))
 }
 
 // TestRebuildOfARunThatWasKilled: what the records say is there, all else is missing, and both is said.

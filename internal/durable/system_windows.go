@@ -36,8 +36,11 @@ const (
 // directory one that wraps syscall.ENOTDIR. While another process has a file or directory open, nothing can be renamed:
 // what only looks goes away in moments, and is waited for.
 func move(from, to string) (err error) {
-	was, fromErr := os.Lstat(from)
-	if is, err := os.Lstat(to); err == nil && fromErr == nil && was.IsDir() && !is.IsDir() {
+	was, err := os.Lstat(from)
+	if err != nil {
+		return err // Windows looks at what is in the way first
+	}
+	if is, err := os.Lstat(to); err == nil && was.IsDir() && !is.IsDir() {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.ENOTDIR}
 	}
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {

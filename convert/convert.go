@@ -546,6 +546,11 @@ func (c *conversion) dataset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, part := range c.parts { // what was found at the beginning may be gone
+		if err := c.there(part); err != nil {
+			return err
+		}
+	}
 	r := c.result
 	r.Key, r.Hit = m.Key, !built && r.Parts[mmapcache.DatasetKind].Hit
 	delete(r.Parts, mmapcache.DatasetKind)

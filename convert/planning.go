@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -58,12 +60,12 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		if len(snapshot.Files) == 1 {
 			what = snapshot.Files[0].Path
 		}
-		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, len(m.facts.Skipped))
+		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, m.facts.AllSkipped())
 		if snapshot.Bytes() == 0 {
 			err = fmt.Errorf("no trace in %s: empty: fetch or copy it again, or look at what was to write it", what)
 		}
 		if m.first.err != nil {
-			err = fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, len(m.facts.Skipped), m.first.where, m.first.err)
+			err = fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, m.facts.AllSkipped(), m.first.where, m.first.err)
 		}
 	}
 	m.finish(o.Rules)
@@ -232,7 +234,7 @@ func (m *merger) take(p planned) error {
 		if m.first.err == nil {
 			m.first = p
 		}
-		m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: p.err.Error()})
+		m.leaveOut(p)
 		return nil
 	}
 	f := &m.facts
@@ -244,12 +246,7 @@ func (m *merger) take(p planned) error {
 		f.PromptTokens += int64(t.In)
 		f.OutputTokens += int64(t.Out)
 	}
-	for name, n := range p.notes.Unknown {
-		f.Unknown[name] += n
-		if f.UnknownIn[name] == "" {
-			f.UnknownIn[name] = p.plan.Trace.ID
-		}
-	}
+	m.unknown(p)
 	for _, o := range p.notes.Oddities {
 		m.odd(o, p.plan.Trace.ID)
 	}
@@ -266,12 +263,37 @@ func (m *merger) take(p planned) error {
 		m.share(p.plan.Trace.BlockSize, p.notes.Queries)
 	}
 	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
-		f.MaxBlockSize, f.MaxBlockTrace = size, p.plan.Trace.ID
+		f.MaxBlockSize, f.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
 	}
 	if err := m.memory.Keep(planBytes(p)); err != nil {
 		return err
 	}
 	return m.structure.Append(p.plan)
+}
+
+// leaveOut lists a trace that is skipped, or counts it.
+func (m *merger) leaveOut(p planned) {
+	if len(m.facts.Skipped) == mmapcache.MaxListed {
+		m.facts.SkippedMore++
+		return
+	}
+	m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: manifest.Clip(p.err.Error())})
+}
+
+// unknown counts the keys of a trace that are not in the schema, in an order that is always the same.
+func (m *merger) unknown(p planned) {
+	f := &m.facts
+	for _, whole := range slices.Sorted(maps.Keys(p.notes.Unknown)) {
+		name, n := manifest.Clip(whole), p.notes.Unknown[whole]
+		if _, listed := f.Unknown[name]; !listed && len(f.Unknown) == mmapcache.MaxListed {
+			f.UnknownMore += n
+			continue
+		}
+		f.Unknown[name] += n
+		if f.UnknownIn[name] == "" {
+			f.UnknownIn[name] = manifest.Clip(p.plan.Trace.ID)
+		}
+	}
 }
 
 // planBytes is about the memory that a plan takes in the structure of all, and with its part of a cache that is shared.
@@ -323,7 +345,7 @@ func (m *merger) odd(o mmapcache.Oddity, trace string) {
 		list[at].Count += o.Count
 		return
 	}
-	o.Trace = trace
+	o.Trace, o.First = manifest.Clip(trace), manifest.Clip(o.First)
 	m.facts.Oddities = slices.Insert(list, at, o)
 }
 

@@ -53,7 +53,7 @@ const FileName = "manifest.json"
 // ProvenanceName is the name of the file that says where a cache came from.
 const ProvenanceName = "provenance.json"
 
-// maxSize bounds a manifest before it is read, in bytes.
+// maxSize bounds a manifest, in bytes: larger ones are neither written nor read.
 const maxSize = 64 << 20
 
 // ErrDamaged is wrapped by errors about a manifest or file that is not what it was when it was written.
@@ -153,6 +153,9 @@ func (m *Manifest) Encode() ([]byte, error) {
 	out.Truncate(out.Len() - len("\n}"))
 	m.Digest = Sum(out.Bytes())
 	fmt.Fprintf(&out, "%s%s\"\n}\n", digestLine, m.Digest)
+	if out.Len() > maxSize {
+		return nil, fmt.Errorf("manifest of %d bytes, and none is read beyond %d: fewer input files, please", out.Len(), maxSize)
+	}
 	return out.Bytes(), nil
 }
 

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -439,4 +441,20 @@ func FuzzDecode(f *testing.F) {
 			require.GreaterOrEqual(t, f.Size, int64(0))
 		}
 	})
+}
+
+func TestManifestsTooLargeToReadAreNotWritten(t *testing.T) {
+	m, err := New("kind", map[string]string{"a": strings.Repeat("x", maxSize)})
+	require.NoError(t, err)
+	_, err = m.Encode()
+	assert.ErrorContains(t, err, "none is read beyond")
+}
+
+func TestClip(t *testing.T) {
+	assert.Equal(t, "short", Clip("short"))
+	long := "begin" + strings.Repeat("\u00e9", 1<<20) + "end"
+	got := Clip(long)
+	assert.Less(t, len(got), 500)
+	assert.True(t, strings.HasPrefix(got, "begin") && strings.HasSuffix(got, "end") && utf8.ValidString(got), got)
+	assert.Contains(t, got, fmt.Sprintf("%d bytes", len(long)-400))
 }

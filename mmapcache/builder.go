@@ -107,12 +107,14 @@ type StructureFacts struct {
 	Blocks        int               `json:"blocks"` // distinct ids of each trace, summed
 	PromptTokens  int64             `json:"prompt_tokens"`
 	OutputTokens  int64             `json:"output_tokens"`
-	Skipped       []Skipped         `json:"skipped"`            // traces left out as invalid, in order
-	Unknown       map[string]int    `json:"unknown"`            // keys and types tolerated, by name
-	UnknownIn     map[string]string `json:"unknown_in"`         // id of the first trace that has it, by name
-	Oddities      []Oddity          `json:"oddities,omitempty"` // by kind
-	Dropped       int               `json:"dropped"`            // subagents that stand before any request
-	Ambiguous     int               `json:"ambiguous"`          // markers whose clock was guessed
+	Skipped       []Skipped         `json:"skipped"`                // traces left out as invalid, in order: the first MaxListed
+	SkippedMore   int               `json:"skipped_more,omitempty"` // and how many more
+	Unknown       map[string]int    `json:"unknown"`                // keys and types tolerated, by name: of the first MaxListed
+	UnknownMore   int               `json:"unknown_more,omitempty"` // times others were met
+	UnknownIn     map[string]string `json:"unknown_in"`             // id of the first trace that has it, by name
+	Oddities      []Oddity          `json:"oddities,omitempty"`     // by kind
+	Dropped       int               `json:"dropped"`                // subagents that stand before any request
+	Ambiguous     int               `json:"ambiguous"`              // markers whose clock was guessed
 	MaxBlockSize  int               `json:"max_block_size"`
 	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
 	Seams         int               `json:"seams"`
@@ -122,6 +124,12 @@ type StructureFacts struct {
 	Rules         TimeRules         `json:"rules"`
 	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, that gave traces and of which some has no checksum in the file itself
 }
+
+// MaxListed bounds the lists of a manifest.
+const MaxListed = 1000
+
+// AllSkipped returns how many traces were left out.
+func (f StructureFacts) AllSkipped() int { return len(f.Skipped) + f.SkippedMore }
 
 // Oddity is something that was taken as it stands, though hardly any recording is meant so.
 type Oddity struct {
@@ -271,7 +279,7 @@ func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	if err = decodeFacts(m, &f); err != nil {
 		return f, err
 	}
-	counts := []int{f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
+	counts := []int{f.SkippedMore, f.UnknownMore, f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
 	for _, s := range f.Skipped {
 		counts = append(counts, s.File-1, s.Line)
 	}

@@ -172,13 +172,20 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {
-			o.Warn("%d more skipped: --json lists them", len(r.Facts.Skipped)-k)
+			o.Warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
 			break
 		}
 		o.Warn("skipped %s: %s", s.Where, s.Why)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
+	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
+		if k == 100 {
+			o.Warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
+			break
+		}
 		o.Warn("%s", convert.Unknown(r.Facts, name))
+	}
+	if n := r.Facts.UnknownMore; n > 0 {
+		o.Warn("other unknown keys, %d times", n)
 	}
 	for _, odd := range r.Facts.Oddities {
 		o.Warn("%s", convert.Odd(odd))
@@ -198,7 +205,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		return printJSON(w, map[string]any{
 			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
 			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
-			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "unknown": f.Unknown, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
+			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
 			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
 			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
 		})
@@ -224,7 +231,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	}
 	fmt.Fprintf(w, "%s\n", what)
 	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", group(f.Traces), group(f.Sessions), group(f.Turns), group(int(f.PromptTokens)), group(f.Blocks))
-	if n := len(f.Skipped); n > 0 {
+	if n := f.AllSkipped(); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", group(n))
 	}
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytesText(r.InputBytes), bytesText(r.Bytes))

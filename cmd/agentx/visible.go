@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/agentx/agentx/manifest"
 )
 
 // visible writes a text that others have chosen, such as the name of a file, of a branch or of who pinned a cache, so that
@@ -55,5 +57,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// complain writes a line to standard error.
-func complain(w io.Writer, line string) { fmt.Fprintln(w, visible(line)) }
+// complain writes a line to standard error, without the middle of a very long one.
+func complain(w io.Writer, line string) { fmt.Fprintln(w, visible(manifest.ClipTo(line, maxLine))) }
+
+// maxLine bounds a line of standard error, in bytes. A name of the input may have megabytes.
+const maxLine = 4000

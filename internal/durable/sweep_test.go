@@ -295,3 +295,15 @@ func TestF19SharedRootsUnderAnyUmask(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "a root that is made keeps to the umask")
 }
+
+// A root that a note makes, as the first of a conversion, is on disk with the directories above it.
+func TestRootsThatNotesMakeAreSynced(t *testing.T) {
+	above := t.TempDir()
+	var synced []string
+	o := Options{Sync: func(f *os.File) error { synced = append(synced, f.Name()); return nil }}
+	root := filepath.Join(above, "a", "root")
+	require.NoError(t, o.jot(root, filepath.Join(root, ".use", "x"), nil, 0))
+	assert.ElementsMatch(t, []string{above, filepath.Join(above, "a"), root}, synced)
+	require.NoError(t, o.jot(root, filepath.Join(root, ".use", "x"), nil, 0))
+	assert.Len(t, synced, 3, "once")
+}

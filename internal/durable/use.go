@@ -50,14 +50,16 @@ func NoteUse(root, dir string, names []string) *Use {
 	return u
 }
 
-func unsynced(*os.File) error { return nil }
-
 // Jot writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
-// that nobody finds the file empty, follows no link, and forces nothing to disk. Flag is for opening, beside those of writing; with
+// that nobody finds the file empty, follows no link, and forces only new directories to disk: a root may be made by it. Flag is for opening, beside those of writing; with
 // os.O_EXCL nothing is left of a file that could not be written whole.
 func Jot(root, path string, data []byte, flag int) error {
+	return Options{}.jot(root, path, data, flag)
+}
+
+func (o Options) jot(root, path string, data []byte, flag int) error {
 	dir := filepath.Dir(path)
-	if err := (Options{Sync: unsynced}).mkdirAll(root, dir); err != nil {
+	if err := o.mkdirAll(root, dir); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|plainly|flag, 0o666)

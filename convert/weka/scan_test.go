@@ -534,7 +534,7 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 // What is wrong with more than this trace, as far as one can tell, comes with what to do about it.
 func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 	for data, want := range map[string]string{
-		"[]": tryLines, "[" + small + "]": tryLines, small + small: tryLines, "7": tryForm, `{"messages":[]}`: tryForm, `{"id":"x","messages":[]}`: tryForm,
+		"[]": tryLines, "[" + small + "]": tryLines, small + small: tryLines, "7": tryForm, `{"messages":[]}`: tryTraces, `{"id":"x","messages":[]}`: tryTraces,
 		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
 		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",
@@ -550,7 +550,7 @@ func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 	assert.Equal(t, tryPlain, err.(*Error).Try)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
-		`{"messages":[{"role":"user"}]}`:                                      tryForm,
+		`{"messages":[{"role":"user"}]}`:                                      tryTraces,
 	} {
 		row, err := column.FromJSON(Columns(), []byte(text))
 		require.NoError(t, err)

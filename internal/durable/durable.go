@@ -200,7 +200,8 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 		return false, err
 	}
 	if err := rename(d.path, final); err != nil {
-		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) { // EEXIST or ENOTEMPTY: a directory of that name; ENOTDIR: a file
+		// EEXIST or ENOTEMPTY: a directory of that name; ENOTDIR: a file. On Windows ENOTDIR also says that a path is gone.
+		if gone(err) || !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return false, d.opts.Lease.explain(err)
 		}
 		existed = true // perhaps by a builder that has not synced it yet

@@ -32,8 +32,7 @@ const (
 	diskFull         = syscall.Errno(112)
 )
 
-// move renames a file or directory. A directory in the way is an error that wraps fs.ErrExist, a file in the way of a
-// directory one that wraps syscall.ENOTDIR. While another process has a file or directory open, nothing can be renamed:
+// move renames a file or directory. What is in the way of a directory is an error that wraps fs.ErrExist. While another process has a file or directory open, nothing can be renamed:
 // what only looks goes away in moments, and is waited for.
 func move(from, to string) (err error) {
 	was, err := os.Lstat(from)
@@ -41,7 +40,7 @@ func move(from, to string) (err error) {
 		return err // Windows looks at what is in the way first
 	}
 	if is, err := os.Lstat(to); err == nil && was.IsDir() && !is.IsDir() {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.ENOTDIR}
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 	}
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
 		err = os.Rename(from, to)

@@ -20,7 +20,7 @@ const (
 	modelsTimeout    = 10 * time.Second // of the list of models, and of a connection
 	preflightTimeout = 60 * time.Second // of the one request
 	sampleTokens     = 8                // of its prompt: fewer than a block of any prefix cache
-	maxModels        = 20               // that are kept of the list
+	maxModels        = 20               // of the list that the results name
 	maxSaid          = 300              // bytes of what a server says that an error repeats
 )
 
@@ -36,7 +36,8 @@ func (e *PreflightError) Error() string { return "preflight: " + e.Why }
 type preflight struct {
 	Options
 	client *wire.Client
-	server string // its URL without what may be a secret
+	server string   // its URL without what may be a secret
+	models []string // that it lists
 	found  measure.Preflight
 }
 
@@ -71,8 +72,9 @@ func (p *preflight) list(ctx context.Context) {
 	var list struct{ Data []struct{ ID string } }
 	if f == nil && status/100 == 2 && json.Unmarshal(document, &list) == nil {
 		for _, m := range list.Data {
-			p.found.Models = append(p.found.Models, clip(m.ID, maxSaid))
+			p.models = append(p.models, clip(m.ID, maxSaid))
 		}
+		p.found.Models = p.models[:min(maxModels, len(p.models))]
 	}
 }
 
@@ -97,12 +99,16 @@ func (p *preflight) send(ctx context.Context, body plainBody) wire.Result {
 }
 
 // serious returns the failure of a request that says that others will fail, too. A single token may well be none that can
-// be seen.
+// be seen: an answer without content will do where it is a stream or has a finish reason.
 func serious(res *wire.Result) *wire.Failure {
-	if f := res.Err; f != nil && f.Category != wire.NoContent && f.Category != wire.StreamTruncated {
-		return f
+	f := res.Err
+	switch {
+	case f == nil, f.Category == wire.StreamTruncated:
+		return nil
+	case f.Category == wire.NoContent && (res.Finish != "" || !res.Whole && res.LastMessage != wire.Never):
+		return nil
 	}
-	return nil
+	return f
 }
 
 // body is that of a request of the run, with a piece of the prompt corpus for a prompt.
@@ -153,7 +159,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 			e.Try = p.adviseFields(fields)
 			return e
 		}
-		if p.unlisted() {
+		if p.unlisted() && strings.Contains(strings.ToLower(f.Message), "model") {
 			p.explainModel(e, f)
 			return e
 		}
@@ -174,19 +180,19 @@ func named(fields []string) string {
 
 // unlisted reports whether the server lists models, and not that of the run.
 func (p *preflight) unlisted() bool {
-	return len(p.found.Models) > 0 && !slices.Contains(p.found.Models, p.Model)
+	return len(p.models) > 0 && !slices.Contains(p.models, p.Model)
 }
 
 func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 	var names []string
-	for _, m := range p.found.Models[:min(5, len(p.found.Models))] {
+	for _, m := range p.models[:min(5, len(p.models))] {
 		names = append(names, fmt.Sprintf("%q", m))
 	}
-	if more := len(p.found.Models) - len(names); more > 0 {
+	if more := len(p.models) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	e.Why = fmt.Sprintf("%s: %d: model %q is not served here: it has %s", p.server, f.Code, p.Model, strings.Join(names, ", "))
-	e.Try = "--model " + p.found.Models[0]
+	e.Try = "--model " + p.models[0]
 }
 
 // refused returns the fields of the body that the server does not take: the one that its answer names, else the fewest

@@ -223,6 +223,61 @@ func TestSaid(t *testing.T) {
 	require.Len(t, said(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxSaid+3)
 }
 
+// TestPreflightOfAnswersWithoutContent: an answer that cannot have any, or is no answer of the API, is refused; one whose
+// one token cannot be seen is not.
+func TestPreflightOfAnswersWithoutContent(t *testing.T) {
+	c := demoCache(t)
+	for name, test := range map[string]struct {
+		media, encoding, body string
+		status                int
+		why                   string // "": it passes
+	}{
+		"no body":      {status: 204, why: "204: POST /v1/completions: status 204: an answer without a body"},
+		"compressed":   {status: 200, media: "text/event-stream", encoding: "gzip", body: "x", why: "compressed"},
+		"a page":       {status: 200, media: "text/html", body: "<html>Gateway</html>", why: "the response had no content: <html>Gateway"},
+		"no token":     {status: 200, media: "text/event-stream", body: "data: [DONE]\n\n"},
+		"no stream":    {status: 200, media: "application/json", body: `{"choices":[{"message":{"content":""},"finish_reason":"length"}]}`},
+		"context full": {status: 400, media: "application/json", body: `{"error":{"message":"the context is full"}}`, why: "400: POST /v1/completions: the context is full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == "GET" {
+					fmt.Fprint(w, `{"data":[{"id":"other"}]}`)
+					return
+				}
+				w.Header().Set("Content-Type", test.media)
+				if test.encoding != "" {
+					w.Header().Set("Content-Encoding", test.encoding)
+				}
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, test.body)
+			}))
+			defer server.Close()
+			_, err := lookAt(context.Background(), optionsFor(t, c, server.URL))
+			if test.why == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.why)
+			}
+		})
+	}
+}
+
+// TestPreflightOfManyModels: the one of the run is looked for among all, and the results name some.
+func TestPreflightOfManyModels(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "GET" {
+			fmt.Fprint(w, `{"data":[`+strings.Repeat(`{"id":"other"},`, 1000)+`{"id":"some/model"}]}`)
+			return
+		}
+		http.Error(w, "no model", 404)
+	}))
+	defer server.Close()
+	found, err := lookAt(context.Background(), optionsFor(t, demoCache(t), server.URL))
+	require.ErrorContains(t, err, "404: POST /v1/completions:")
+	require.Len(t, found.Models, maxModels)
+}
+
 // TestPreflightWhereTheListBreaks: a server that hangs up when it is asked for its models can serve a run all the same.
 func TestPreflightWhereTheListBreaks(t *testing.T) {
 	server := mock.New(mock.Config{})

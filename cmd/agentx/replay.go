@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -94,12 +95,15 @@ func (f *replayFlags) options() (replay.Options, error) {
 		return o, usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
 	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
-	case !(f.speed > 0):
-		return o, usageError{fmt.Errorf("--speed %g: want more than 0", f.speed)}
+	case !(f.speed > 0) || math.IsInf(f.speed, 1):
+		return o, tryError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
 	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
 		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
 	case f.start != "zero" && f.start != "sampled":
 		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
+	}
+	if _, err := wire.New(f.url, wire.Options{}); err != nil {
+		return o, usageError{fmt.Errorf("--url: %w", err)}
 	}
 	if o.Marker, err = replay.ParseTarget(f.marker); err != nil && f.marker != "" {
 		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
@@ -130,6 +134,9 @@ func (f *replayFlags) options() (replay.Options, error) {
 	if f.apiKeyEnv != "" {
 		if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
 			return o, usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
+		}
+		if _, err := wire.New(f.url, wire.Options{APIKey: o.APIKey}); err != nil {
+			return o, usageError{fmt.Errorf("--api-key-env %s: %w", f.apiKeyEnv, err)}
 		}
 	}
 	if o.Out == "" {

@@ -411,10 +411,19 @@ func (s *scanner) want(kind string) bool {
 		s.err.Try = tryLines
 	case len(s.path) == 0:
 		s.err.Try = tryForm
-	case got == "null" && s.strict && s.path[len(s.path)-1].name != "":
+	case got == "null" && s.strict && s.optional():
 		s.err.Try = tryNull
 	}
 	return false
+}
+
+// optional reports whether the default rules let the field whose value is read be left out.
+func (s *scanner) optional() bool {
+	name := s.path[len(s.path)-1].name
+	if len(s.path) == 1 {
+		return !slices.Contains([]string{"id", "models", "block_size", "requests"}, name)
+	}
+	return name != "" && !neverLeftOut.has(keysByName[name])
 }
 
 // clip shortens a value for an error.
@@ -621,6 +630,9 @@ func (s *scanner) trace() {
 		s.err.Try = "fetch or copy the file again"
 		return
 	}
+	if s.kind() == "array" {
+		s.refuseForm(keysOfFirst(s.b[s.i:]))
+	}
 	if !s.want("object") {
 		return
 	}
@@ -695,6 +707,19 @@ func (s *scanner) refuseForm(keys []string) {
 		s.fail(MissingField, "%s", why)
 		s.err.Try = tryTraces
 	}
+}
+
+// maxFirst is the longest first element of a list that is looked at, in bytes.
+const maxFirst = 1 << 20
+
+// keysOfFirst returns the keys of the first element of a list, none where it is no object, or a trace.
+func keysOfFirst(list []byte) []string {
+	d := json.NewDecoder(bytes.NewReader(list[:min(len(list), maxFirst)]))
+	var first map[string]json.RawMessage
+	if _, err := d.Token(); err != nil || d.Decode(&first) != nil || first["requests"] != nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(first))
 }
 
 // complete refuses a trace that lacks what it has to have.
@@ -846,6 +871,7 @@ var (
 	requestRequires      = setOf(keyT, keyModel) // and in, out under either name
 	markerRequires       = setOf(keyT, keyAgentID, keyRequests)
 	markerRequiresStrict = markerRequires | setOf(keySubagentType, keyStatus, keyModels)
+	neverLeftOut         = requestRequires | markerRequires | setOf(keyType, keyIn, keyInLong, keyOut, keyOutLong)
 )
 
 // element is one entry of a list of requests before its type is known, for the type may stand last.

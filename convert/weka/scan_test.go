@@ -529,12 +529,20 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 		require.Error(t, err, field)
 		assert.Equal(t, tryNull, err.(*Error).Try, field)
 	}
+	for _, given := range []string{`"id":"tr\u0061ce"`, `"models":["m","n"]`, `"block_size":64`, `"model":"m"`, `"in":130`, `"agent_id":"a1"`} { // required
+		require.Contains(t, small, given)
+		key, _, _ := strings.Cut(given, ":")
+		_, err := Scan([]byte(strings.Replace(small, given, key+":null", 1)), AIPerf())
+		require.Error(t, err, given)
+		assert.Empty(t, err.(*Error).Try, given)
+	}
 }
 
 // What is wrong with more than this trace, as far as one can tell, comes with what to do about it.
 func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 	for data, want := range map[string]string{
 		"[]": tryLines, "[" + small + "]": tryLines, small + small: tryLines, "7": tryForm, `{"messages":[]}`: tryTraces, `{"id":"x","messages":[]}`: tryTraces,
+		`[{"id":"x","conversations":[]},7]`: tryTraces, `[{"requests":[],"messages":[]}]`: tryLines, `[{"messages":[]`: "",
 		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
 		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",

@@ -67,8 +67,13 @@ func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	return t.Flush()
 }
 
-// spanText writes a span of recorded time for people.
+const year = 365.25 * 24 * 3600 // seconds
+
+// spanText writes a span of recorded time for people. One of many years, as damaged times give, is longer than a Duration.
 func spanText(seconds float64) string {
+	if seconds > 100*year {
+		return fmt.Sprintf("%.0f years", seconds/year)
+	}
 	unit := time.Second
 	if seconds < 10 {
 		unit = time.Second / 10

@@ -618,7 +618,7 @@ func TestSecretHeadersAreNeverPrinted(t *testing.T) {
 	require.Equal(t, "401 Unauthorized: [secret] [secret]", post(c).Err.Message, "one begins another")
 	for _, f := range []Field{
 		{"Authorization", "Bearer h-secret"}, {"authorization", "h-secret"}, {"X-API-Key", "h-secret"}, {"api-key", "h-secret"},
-		{"Proxy-Authorization", "Basic  h-secret"},
+		{"Proxy-Authorization", "Basic  h-secret"}, {"X-Gateway-Token", "h-secret"}, {"Cookie", "h-secret"},
 	} {
 		text := "bad " + f.Value + ", that is h-secret; or k-secret"
 		c := newClient(t, serve(t, answer(sized("HTTP/1.1 401 Unauthorized\r\n", text))), Options{
@@ -626,6 +626,13 @@ func TestSecretHeadersAreNeverPrinted(t *testing.T) {
 		})
 		require.Equal(t, "401 Unauthorized: bad [secret], that is [secret]; or [API key]", post(c).Err.Message, f)
 	}
+}
+
+// TestSecretParametersAreNeverPrinted: some servers repeat the address that they do not know.
+func TestSecretParametersAreNeverPrinted(t *testing.T) {
+	server := serve(t, answer(sized("HTTP/1.1 404 Not Found\r\n", "/v1?api-version=2024&key=a%2Fb, key a/b")))
+	c := newClient(t, server+"?api-version=2024&key=a%2Fb", Options{})
+	require.Equal(t, "404 Not Found: /v1?api-version=2024&key=[secret], key [secret]", post(c).Err.Message)
 }
 
 func TestTLS(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -35,7 +36,7 @@ const (
 // Failure is the reason why a request did not end well.
 type Failure struct {
 	Category Category
-	Message  string // at most 4 KiB; the API key and the values of secret header fields never appear in it
+	Message  string // at most 4 KiB; the API key, secret header fields and parameters of the URL never appear in it
 	Code     int    // the HTTP status; 502 for StreamEvent; 0 when there was none
 }
 
@@ -104,22 +105,36 @@ func (c *Client) judge(category Category, code int, text string) *Failure {
 	return &Failure{Category: category, Message: clip(c.secrets.Replace(text), maxMessage), Code: code}
 }
 
-// secretFields are the header fields whose values are secrets.
-var secretFields = [...]string{"Authorization", "Proxy-Authorization", "X-API-Key", "API-Key"}
+// secretWords are what names of header fields and of a URL's parameters have in them whose values are secrets.
+var secretWords = [...]string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"}
 
-// setSecrets notes what must not be printed: the API key, and of the secret fields the values as well as what follows
-// the scheme in them, as in "Bearer x".
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords[:], func(word string) bool { return strings.Contains(name, word) })
+}
+
+// setSecrets notes what must not be printed: the API key, secrets in the URL's query, and of secret fields the values as
+// well as what follows the scheme in them, as in "Bearer x".
 func (c *Client) setSecrets(o Options) {
 	var pairs [][2]string
-	for _, f := range o.Header {
-		if !slices.ContainsFunc(secretFields[:], func(name string) bool { return equalFold(name, f.Name) }) {
-			continue
+	add := func(secret string) {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			pairs = append(pairs, [2]string{secret, "[secret]"})
 		}
-		value := strings.TrimSpace(f.Value)
-		_, credentials, _ := strings.Cut(value, " ")
-		for _, secret := range []string{value, strings.TrimSpace(credentials)} {
-			if secret != "" {
-				pairs = append(pairs, [2]string{secret, "[secret]"})
+	}
+	for _, f := range o.Header {
+		if isSecret(f.Name) {
+			_, credentials, _ := strings.Cut(strings.TrimSpace(f.Value), " ")
+			add(f.Value)
+			add(credentials)
+		}
+	}
+	query, _ := url.ParseQuery(strings.TrimPrefix(c.target.query, "?")) // what can be read of it
+	for name, values := range query {
+		for _, v := range values {
+			if isSecret(name) {
+				add(v)
+				add(url.QueryEscape(v))
 			}
 		}
 	}

@@ -10,9 +10,9 @@ import (
 // Samples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
 type Samples map[string][]Sample
 
-// Sample is a message and how many requests it was of.
+// Sample is a message and how many requests it was of, counted with those that differ in numbers alone: ports, ids, lengths.
 type Sample struct {
-	Message string `json:"message"`
+	Message string `json:"message"` // the first
 	N       int    `json:"n"`
 }
 
@@ -29,7 +29,7 @@ func (s Samples) add(e *Error) {
 		return
 	}
 	for k := range list {
-		if list[k].Message == message {
+		if alike(list[k].Message, message) {
 			list[k].N++
 			return
 		}
@@ -37,6 +37,38 @@ func (s Samples) add(e *Error) {
 	if len(list) < maxSamples {
 		s[e.Category] = append(list, Sample{message, 1})
 	}
+}
+
+// alike reports whether texts differ at most in numbers, but for the one that they begin with: a status.
+func alike(a, b string) bool {
+	if a == b {
+		return true
+	}
+	status, a := number(a)
+	other, b := number(b)
+	if status != other {
+		return false
+	}
+	for a != "" && b != "" {
+		var in, is string
+		if in, a = number(a); in != "" {
+			if is, b = number(b); is != "" {
+				continue
+			}
+			return false
+		}
+		if a[0] != b[0] {
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+	return a == b
+}
+
+// number cuts the digits off that a text begins with.
+func number(text string) (digits, rest string) {
+	rest = strings.TrimLeft(text, "0123456789")
+	return text[:len(text)-len(rest)], rest
 }
 
 // oneLine makes a text short and free of all that acts on a terminal.

@@ -42,18 +42,29 @@ func (p *player) openResults() (err error) {
 	if p.Out == "" {
 		return nil
 	}
-	if err := p.makeOut(); err != nil {
+	if err := p.makeOut(); errors.Is(err, ErrResults) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
 	if p.records, err = measure.Create(filepath.Join(p.Out, RecordsFile)); err != nil {
 		if errors.Is(err, fs.ErrExist) { // another run was faster
-			err = fmt.Errorf("%s: %w: %s", p.Out, ErrResults, RecordsFile)
+			return fmt.Errorf("%s: %w: %s", p.Out, ErrResults, RecordsFile)
 		}
 		return fmt.Errorf("results: %w", err)
 	}
 	p.info.Out, p.info.Records = p.Out, RecordsFile
 	if err := p.writeInfo(); err != nil {
 		return errors.Join(fmt.Errorf("results: %w", err), p.closeRecords())
+	}
+	return nil
+}
+
+// own is an error where another run has taken the directory over since this one began in it.
+func (p *player) own() error {
+	there, err := readInfo(p.Out)
+	if err == nil && !there.Start.Equal(p.info.Start) {
+		return fmt.Errorf("%s: another run has replaced the results: those of this one end here", p.Out)
 	}
 	return nil
 }
@@ -135,6 +146,9 @@ func (p *player) write(s *measure.Summary) error {
 	var errs []error
 	if err := p.closeRecords(); err != nil {
 		errs = append(errs, fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err))
+	}
+	if err := p.own(); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("results: %w", err))...)
 	}
 	var lines bytes.Buffer
 	e := json.NewEncoder(&lines)

@@ -30,6 +30,23 @@ func TestResultsAreNotWrittenOver(t *testing.T) {
 	require.Len(t, readRecords(t, o.Out), 2)
 }
 
+// TestResultsThatAnotherRunReplaced: a run that is still going when another one takes its directory over leaves that alone.
+func TestResultsThatAnotherRunReplaced(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), url)
+	first := newPlayer(o)
+	defer first.close()
+	require.NoError(t, first.open())
+	o.Requests, o.Overwrite = 3, true
+	play(t, t.Context(), o)
+	want, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	require.ErrorContains(t, first.write(first.summary(measure.Facts{})), "another run has replaced the results")
+	got, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
 // TestNewDirectories: runs that start in one second do not share one.
 func TestNewDirectories(t *testing.T) {
 	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), OutNew: true, Cache: demoCache(t)}

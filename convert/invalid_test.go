@@ -64,7 +64,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"no zst":                  {inputs: []string{write(t, "in.jsonl.zst", []byte(good))}, want: []string{"in.jsonl.zst", "invalid input"}},
 		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "it is empty"}},
 		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl: empty: fetch or copy it again"}},
-		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl (0 skipped"}},
+		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: nothing but blank lines"}},
 		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory holds no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
 		"no input":                {want: []string{"no trace in 0 files"}},

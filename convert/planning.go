@@ -60,7 +60,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		if len(snapshot.Files) == 1 {
 			what = snapshot.Files[0].Path
 		}
-		err = fmt.Errorf("no trace in %s (%d skipped as invalid)", what, m.facts.AllSkipped())
+		err = fmt.Errorf("no trace in %s: nothing but blank lines", what)
 		if snapshot.Bytes() == 0 {
 			err = fmt.Errorf("no trace in %s: empty: fetch or copy it again, or look at what was to write it", what)
 		}

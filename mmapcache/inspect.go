@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -19,7 +20,7 @@ type Selection struct {
 // Each calls f for every selected turn: the tree, the session's number, and the turn within the trace. It fails where
 // nothing is selected, and ends when ctx does.
 func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
-	found := false
+	found, longest := false, 0
 	for i := range c.Structure.Traces.Len() {
 		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
 			continue
@@ -32,6 +33,7 @@ func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tr
 			if sel.Session != "" && s.ID != sel.Session {
 				continue
 			}
+			longest = max(longest, int(s.Turns))
 			for k := range int(s.Turns) {
 				if sel.Turn != None && k != sel.Turn {
 					continue
@@ -47,19 +49,28 @@ func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tr
 		}
 	}
 	if !found {
-		what := "no turn"
-		if sel.Turn != None {
-			what = fmt.Sprintf("no turn %d", sel.Turn)
-		}
-		if sel.Session != "" {
-			what += fmt.Sprintf(" of a session %q", sel.Session)
-		}
-		if sel.Trace != "" {
-			what += fmt.Sprintf(" of a trace %q", sel.Trace)
-		}
-		return fmt.Errorf("%s in this cache", what)
+		return sel.missing(longest)
 	}
 	return nil
+}
+
+// missing is the error about a selection without turns, where its longest session has so many.
+func (sel Selection) missing(longest int) error {
+	what := "no turn"
+	if sel.Turn != None {
+		what = fmt.Sprintf("no turn %d", sel.Turn)
+	}
+	if sel.Session != "" {
+		what += fmt.Sprintf(" of a session %q", sel.Session)
+	}
+	if sel.Trace != "" {
+		what += fmt.Sprintf(" of a trace %q", sel.Trace)
+	}
+	what += " in this cache"
+	if longest > 0 {
+		what += fmt.Sprintf(": its longest session has %d, from 0 to %d", longest, longest-1)
+	}
+	return errors.New(what)
 }
 
 // WriteText writes the selected turns in the stable text form that goldens are written in:

@@ -199,10 +199,10 @@ func (d disk) describe(root, kind, key string) (Entry, error) {
 	return e, nil
 }
 
-// IsDatasetPath reports whether a path is called like the directory of a dataset, whether that is there or not.
-func IsDatasetPath(path string) bool {
+// IsCachePath reports whether a path is called like a directory of a cache root, whether that is there or not.
+func IsCachePath(path string) bool {
 	path = filepath.Clean(path)
-	return filepath.Base(filepath.Dir(path)) == DatasetKind && isKey(filepath.Base(path))
+	return slices.Contains(Kinds(), filepath.Base(filepath.Dir(path))) && isKey(filepath.Base(path))
 }
 
 // DatasetPath returns the directory of a dataset.

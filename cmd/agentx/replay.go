@@ -225,7 +225,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	if rootErr != nil {
 		return nil, rootErr
 	}
-	if !errors.Is(err, mmapcache.ErrNoCache) || mmapcache.IsDatasetPath(name) { // more than one; or none, and no input
+	if !errors.Is(err, mmapcache.ErrNoCache) || mmapcache.IsCachePath(name) { // more than one; or none, and no input
 		return nil, err
 	}
 	o, err := f.options(cmd, []string{name})

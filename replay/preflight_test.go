@@ -196,6 +196,22 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 	}
 }
 
+// TestResultsOfARefusedRunAreReplaced: the same command can be given again when the server is up.
+func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o.Preflight, o.Requests = true, 3
+	for range 2 {
+		var refused *PreflightError
+		_, err := Run(context.Background(), o)
+		require.ErrorAs(t, err, &refused)
+	}
+	o.URL = url
+	play(t, context.Background(), o)
+	_, err := Run(context.Background(), o)
+	require.ErrorIs(t, err, ErrResults)
+}
+
 // TestPreflightIsInterrupted: there is nothing to write of a run that was not begun.
 func TestPreflightIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

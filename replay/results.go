@@ -26,8 +26,12 @@ const (
 // ErrResults is wrapped by the error about a directory that has results already.
 var ErrResults = errors.New("there are results already")
 
-// CheckOut reports results that a directory has.
+// CheckOut reports results that a directory has. A run that came to its end and sent nothing, such as one that the preflight
+// refused, has left none.
 func CheckOut(dir string) error {
+	if sentNothing(dir) {
+		return nil
+	}
 	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile} {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil {
@@ -35,6 +39,13 @@ func CheckOut(dir string) error {
 		}
 	}
 	return nil
+}
+
+// sentNothing reports whether a directory has the files of a run that came to its end without a record.
+func sentNothing(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, SummaryFile))
+	records, recordsErr := os.Lstat(filepath.Join(dir, RecordsFile))
+	return err == nil && recordsErr == nil && records.Size() == 0
 }
 
 // openResults makes the directory of the results, says in it what is run, and opens the file of the records.
@@ -78,7 +89,7 @@ func (p *player) makeOut() error {
 	if err := os.MkdirAll(p.Out, 0o777); err != nil {
 		return err
 	}
-	if !p.Overwrite {
+	if !p.Overwrite && !sentNothing(p.Out) {
 		return CheckOut(p.Out)
 	}
 	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile} {

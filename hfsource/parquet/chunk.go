@@ -24,7 +24,12 @@ const maxPage = 1 << 30
 // maxValues bounds the values of one page, nulls included.
 const maxValues = 1 << 27
 
-const maxPageHeader = 1 << 16
+// headerSizes are how many bytes of a page header are read, one after the other until it is whole. A header repeats the
+// smallest and the largest value of its page, which can be long texts.
+var headerSizes = []int64{512, 1 << 16, 1 << 20, 32 << 20}
+
+// sourceSize is the size of the buffer that a chunk is read through, unless a header needs more.
+const sourceSize = 1 << 16
 
 // chunk reads the pages of one column of one row group, and from them its rows.
 type chunk struct {
@@ -46,6 +51,7 @@ type chunk struct {
 	// Bytes that are counted in file.held: of the largest page so far, packed and unpacked, of the dictionary, and of what
 	// is decoded of the page at hand.
 	heldPacked, heldUnpacked, heldDict, heldDecoded int64
+	heldSource                                      int64 // of the buffer, beyond sourceSize
 }
 
 // hold counts memory before it is there, in the place of what a part of it was before.
@@ -63,7 +69,7 @@ func (c *chunk) open(m *format.ColumnMetaData) {
 	start := chunkStart(m)
 	section := io.NewSectionReader(c.file.reader, start, m.TotalCompressedSize)
 	if c.source == nil {
-		c.source = bufio.NewReaderSize(section, maxPageHeader)
+		c.source = bufio.NewReaderSize(section, sourceSize)
 	} else {
 		c.source.Reset(section)
 	}
@@ -119,13 +125,12 @@ func (c *chunk) next() error {
 
 func (c *chunk) header() (h pageHeader, err error) {
 	n := 0
-	for _, size := range []int{512, maxPageHeader} {
+	for _, size := range headerSizes {
 		var head []byte
-		head, err = c.source.Peek(int(min(int64(size), c.rest)))
-		if err != nil && len(head) == 0 {
-			return h, c.file.broken(err)
+		if head, err = c.peek(min(size, c.rest)); err != nil {
+			return h, err
 		}
-		if h, n, err = readPageHeader(head); err == nil {
+		if h, n, err = readPageHeader(head); err == nil || int64(len(head)) < size {
 			break
 		}
 	}
@@ -144,6 +149,22 @@ func (c *chunk) header() (h pageHeader, err error) {
 		return h, fmt.Errorf("a page of %d bytes, where it says %d", h.packed, h.size)
 	}
 	return h, nil
+}
+
+// peek returns the next n bytes of the chunk, or fewer where the file ends before. A buffer that is too small for them is
+// replaced by a larger one, which counts as memory.
+func (c *chunk) peek(n int64) ([]byte, error) {
+	if n > int64(c.source.Size()) {
+		if err := c.hold(&c.heldSource, n); err != nil {
+			return nil, err
+		}
+		c.source = bufio.NewReaderSize(c.source, int(n))
+	}
+	head, err := c.source.Peek(int(n))
+	if err != nil && len(head) == 0 {
+		return nil, c.file.broken(err)
+	}
+	return head, nil
 }
 
 // body reads a page as it lies and checks it.

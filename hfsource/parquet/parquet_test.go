@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	lib "github.com/parquet-go/parquet-go"
@@ -208,6 +210,22 @@ func TestPresenceOfRecords(t *testing.T) {
 		states = append(states, r.Wanted[0].At(0) == column.Value)
 	}
 	assert.Equal(t, []bool{true, true, true, false, false}, states)
+}
+
+// A header of a page repeats its smallest and largest value, however long they are.
+func TestHeadersOfLongTexts(t *testing.T) {
+	schema := lib.NewSchema("row", lib.Group{"a": lib.Optional(lib.String())})
+	var want []string
+	var list []lib.Row
+	for _, n := range []int{1, 300, 40_000, 200_000, 3 << 20} {
+		want = append(want, strings.Repeat(string(rune('a'+len(list))), n))
+		list = append(list, lib.Row{v(want[len(list)], 0, 1, 0)})
+	}
+	var got []string
+	for _, r := range read(t, file(t, schema, list), "a") {
+		got = append(got, r.Wanted[0].Texts[0])
+	}
+	assert.True(t, slices.Equal(want, got))
 }
 
 // Levels and indices, of any width and in runs of either kind, are read back.

@@ -107,8 +107,10 @@ func (r *reader) take(n int64) ([]byte, error) {
 
 // cut turns an end of file where there must be more into an error that says so.
 func cut(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // the second is that of TLS
+		return errCut
 	}
 	return err
 }
+
+var errCut = errors.New("the server closed the connection before its answer ended")

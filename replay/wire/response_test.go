@@ -108,7 +108,7 @@ func TestResponseInstants(t *testing.T) {
 	require.Equal(t, []time.Duration{5, 5, 5, 5}, []time.Duration{res.FirstToken, res.SecondToken, res.FirstOutput, res.LastToken})
 	require.Equal(t, Connection, res.Err.Category)
 	require.Equal(t, 200, res.Err.Code)
-	require.Contains(t, res.Err.Message, "unexpected EOF")
+	require.Contains(t, res.Err.Message, "the server closed the connection")
 }
 
 // TestTrailingMessage: a message without separator bears the arrival of its own last bytes, not of the end.
@@ -179,11 +179,11 @@ func TestResponseVerdicts(t *testing.T) {
 		{name: "done without finish", response: sized(eventHead, event1("a")+doneEvent)},
 		{name: "nothing after done counts", response: sized(eventHead, event1("a")+doneEvent+"data: {\"error\":1}\n\n")},
 		{name: "cut after done", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + doneEvent},
-		{name: "cut after finish", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + finishEvent, want: Connection, code: 200, message: "unexpected EOF"},
-		{name: "cut in a chunk", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n" + event1("a"), want: Connection, code: 200, message: "unexpected EOF"},
+		{name: "cut after finish", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a") + finishEvent, want: Connection, code: 200, message: "the server closed the connection before its answer ended"},
+		{name: "cut in a chunk", response: eventHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n" + event1("a"), want: Connection, code: 200, message: "the server closed the connection before its answer ended"},
 		{name: "no content", response: sized(eventHead, finishEvent+usageEvent+doneEvent), want: NoContent, code: 200, message: "the stream had no content", kept: true},
-		{name: "hang-up", response: "", want: Connection, message: "unexpected EOF"},
-		{name: "cut head", response: "HTTP/1.1 200 OK\r\nConte", want: Connection, message: "unexpected EOF"},
+		{name: "hang-up", response: "", want: Connection, message: "the server closed the connection before its answer ended"},
+		{name: "cut head", response: "HTTP/1.1 200 OK\r\nConte", want: Connection, message: "the server closed the connection before its answer ended"},
 		{name: "other protocol", response: "SSH-2.0-x\r\n", want: Connection, message: `no HTTP/1.1 response: "SSH-2.0-x"`},
 		{name: "bad status", response: "HTTP/1.1 2x0 OK\r\n\r\n", want: Connection, message: `no HTTP status: "HTTP/1.1 2x0 OK"`},
 		{name: "long status", response: "HTTP/1.1 2000 OK\r\n\r\n", want: Connection, message: `no HTTP status: "HTTP/1.1 2000 OK"`},

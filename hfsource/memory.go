@@ -52,7 +52,7 @@ func (m *Memory) Keep(n int64) error {
 	defer m.mu.Unlock()
 	if m.kept += n; m.kept > m.stay {
 		return &TooMuchError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d for any input and %d times this one",
-			m.stay>>20, keptMemory>>20, keptPerByte), "convert fewer files at a time; a small input that takes so much was made to"}
+			m.stay>>20, keptMemory>>20, keptPerByte), "convert fewer files at a time; a small file that takes so much is damaged, or an attack on memory"}
 	}
 	return nil
 }

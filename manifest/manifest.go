@@ -154,7 +154,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	m.Digest = Sum(out.Bytes())
 	fmt.Fprintf(&out, "%s%s\"\n}\n", digestLine, m.Digest)
 	if out.Len() > maxSize {
-		return nil, fmt.Errorf("manifest of %d bytes, and none is read beyond %d: fewer input files, please", out.Len(), maxSize)
+		return nil, fmt.Errorf("manifest of %d bytes, and none is read beyond %d: convert fewer input files at a time", out.Len(), maxSize)
 	}
 	return out.Bytes(), nil
 }

@@ -18,7 +18,7 @@ const (
 	waitChanging = 10 * time.Second // where the directory was made again meanwhile
 )
 
-var errComesAndGoes = errors.New("it comes and goes: is somebody removing it?")
+var errComesAndGoes = errors.New("it comes and goes: another process may be removing it")
 
 // isMissing reports whether an error says that something is not there.
 func isMissing(err error) bool {

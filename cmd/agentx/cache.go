@@ -35,7 +35,7 @@ func newCacheList() *cobra.Command {
 		Use:   "ls",
 		Short: "List what the cache root holds",
 		Long: `List the datasets of the cache root: their size with the parts that they name, when they were made,
-when they were last used (to the hour), and what holds them: a pin, or somebody who uses them. A
+when they were last used (to the hour), and what holds them: a pin, or a process that uses them. A
 part that two datasets name is in the size of both; the last line counts it once.
 
 --parts lists the parts, too, each with the size of its own files.`,

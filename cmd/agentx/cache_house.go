@@ -26,7 +26,7 @@ func newCacheGC() *cobra.Command {
 		Short: "Free what is of no use, and what was not used for longest",
 		Long: `Free what is of no use, and what was not used for longest.
 
-Without flags it removes what nobody can use: what killed processes have left, damaged datasets,
+Without flags it removes what no process can use: what killed processes have left, damaged datasets,
 parts that no dataset names. With --max-age also datasets that were not used for longer, with
 --max-bytes the least recently used ones until the rest is small enough, each with the parts
 that nothing else needs.
@@ -118,7 +118,7 @@ cache names stay with it. agentx cache info says who has pinned it.`,
 func newCacheUnpin() *cobra.Command {
 	return newPinning(&cobra.Command{
 		Use:     "unpin CACHE...",
-		Short:   "Let gc and rm remove pinned caches again, whoever pinned them",
+		Short:   "Let gc and rm remove pinned caches again, also those that other users pinned",
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache unpin $(agentx convert demo | tail -n 1)",
 	}, "unpinned", mmapcache.Unpin)
 }
@@ -167,7 +167,7 @@ func newCacheRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm CACHE...",
 		Short: "Remove caches, and those of their parts that nothing else needs",
-		Long: `Remove caches, and those of their parts that no other cache names and nobody uses.
+		Long: `Remove caches, and those of their parts that no other cache names and no process uses.
 
 A cache that a replay or conversion is using is refused, with who that is; --force removes it all
 the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the environment means

@@ -111,7 +111,7 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 		if err := mmapcache.CheckRoot(o.Root); err != nil {
 			return err
 		}
-		defer c.noteUse().Close()
+		defer c.noteUse(ctx).Close()
 		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.found() {
 			return err
 		}
@@ -169,12 +169,12 @@ func (c *conversion) stage(name string, f func() error) error {
 }
 
 // noteUse says that all parts are in use, so that nobody removes one before the dataset names it.
-func (c *conversion) noteUse() *durable.Use {
+func (c *conversion) noteUse(ctx context.Context) *durable.Use {
 	var names []string
 	for kind, m := range c.wanted {
 		names = append(names, kind+"/"+m.Key)
 	}
-	return mmapcache.NoteUse(c.o.Root, names...)
+	return mmapcache.NoteUse(ctx, c.o.Root, names...)
 }
 
 func (c *conversion) run(ctx context.Context) error {

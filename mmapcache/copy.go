@@ -81,7 +81,7 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 	if err := there(from, key); err != nil {
 		return nil, err
 	}
-	defer Use(from, key).Close()
+	defer Use(ctx, from, key).Close()
 	if err := c.steady(ctx, DatasetPath(from, key), func() error { return c.all(ctx, key) }); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (c *copying) all(ctx context.Context, key string) error {
 	for _, m := range list {
 		names = append(names, m.Kind+"/"+m.Key)
 	}
-	defer NoteUse(c.to, names...).Close() // so that nobody removes a part before the dataset names it
+	defer NoteUse(ctx, c.to, names...).Close() // so that nobody removes a part before the dataset names it
 	for _, m := range list {
 		hit, err := c.directory(ctx, m)
 		if err != nil {

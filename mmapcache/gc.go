@@ -78,9 +78,9 @@ var ErrInUse = errors.New("in use")
 // dataset names. Then datasets that were not used for long, and the least recently used ones until the rest is small
 // enough, each with those of its parts that nothing else needs. What is pinned, in use or was used within Keep stays.
 //
-// Nobody waits for it but others who remove something: they do so one after the other, for what one of them has renamed
-// away the next one would not see, and remove its parts. Whatever it removes is first renamed away, and put back if it has
-// come into use meanwhile. A dataset goes before its parts: whenever it is stopped, no dataset names a part that is gone.
+// Others who remove something wait for it. Whatever it removes it marks first, and then looks once more whether that has
+// come into use meanwhile: who begins to use it waits until it is gone, or the marker is (internal/durable). A dataset goes
+// before its parts: whenever it is stopped, no dataset names a part that is gone.
 //
 // What cannot be removed does not keep it from the rest; the error says so at the end, beside the report. Without a report
 // nothing was done.
@@ -159,7 +159,7 @@ type house struct {
 	dry   bool
 	opts  durable.Options
 
-	meanwhile func() // for tests: after something was renamed away
+	meanwhile func() // for tests: after something was marked
 
 	items   []*item
 	names   map[string][]string // parts of datasets that could be read, by key of the dataset
@@ -211,7 +211,7 @@ func (h *house) claim(ctx context.Context, w durable.Waiting) error {
 			report(who, waited)
 		}
 	}
-	lease, err := durable.Acquire(ctx, h.root, "gc", func() (bool, error) { return false, nil }, w, h.opts)
+	lease, err := durable.Acquire(ctx, h.root, removing, func() (bool, error) { return false, nil }, w, h.opts)
 	switch {
 	case errors.Is(err, durable.ErrBusy):
 		return fmt.Errorf("cache root %s: %w%s", h.root, ErrTidying, holder)
@@ -423,8 +423,8 @@ func (h *house) freeParts(dataset *item) error {
 	return nil
 }
 
-// remove removes a directory. A reason not to is looked for before it is touched, so that nobody misses it for a moment,
-// and after it was renamed away, when nobody can begin to use it any more.
+// remove removes a directory. A reason not to is looked for before it is marked, so that nobody waits for nothing, and
+// after that, when who begins to use it waits.
 func (h *house) remove(it *item) error {
 	if err := h.needed(it); err != nil || h.dry {
 		return err
@@ -435,13 +435,10 @@ func (h *house) remove(it *item) error {
 		}
 		return h.needed(it)
 	})
-	if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) == 1 {
-		err = list.Unwrap()[0] // nothing else went wrong
-	}
 	var stays reason
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another one was faster
 		if _, err = os.Lstat(filepath.Join(h.root, it.kind, it.key)); err == nil {
-			return reason{why: "another process has put it back, or made it anew"}
+			return reason{why: "another process has made it anew"}
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -129,7 +131,7 @@ func TestGCWhereNothingCanBeWritten(t *testing.T) {
 func TestGCReport(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
-	require.NoError(t, Pin(root, second, "me"))
+	require.NoError(t, Pin(contextOf(t), root, second, "me"))
 	size := totalOf(t, root)
 	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: 0, DryRun: true})
 	data, err := json.Marshal(r)
@@ -299,7 +301,7 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 	ageDirectory(t, root, DatasetKind, second, now.Add(-59*time.Minute))
 	r := gc(t, root, now, GCOptions{MaxBytes: 0})
 	assert.Empty(t, r.Removed)
-	require.NoError(t, Pin(root, first, "me"))
+	require.NoError(t, Pin(contextOf(t), root, first, "me"))
 	r = gc(t, root, now.Add(2*time.Minute), forever())
 	require.Len(t, r.Removed, 1)
 	assert.Equal(t, second, r.Removed[0].Key)
@@ -321,7 +323,7 @@ func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 	assert.Empty(t, r.Removed)
 	assert.Len(t, r.Kept, 1)
 	ageDirectory(t, root, StructureKind, key, now.Add(-61*time.Minute))
-	u := NoteUse(root, StructureKind+"/"+key)
+	u := NoteUse(contextOf(t), root, StructureKind+"/"+key)
 	r = gc(t, root, now, GCOptions{MaxBytes: 0})
 	assert.Empty(t, r.Removed)
 	require.Len(t, r.Kept, 1)
@@ -330,22 +332,20 @@ func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 	assert.Len(t, gc(t, root, now, forever()).Removed, 1)
 }
 
-// What comes into use, is pinned, named or made again in the moment in which it is renamed away stays.
-func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
+// justNote leaves a note of use, and does not look for markers yet.
+func justNote(t *testing.T, root string, names ...string) {
+	t.Cleanup(durable.NoteUse(root, usesIn(root), names).Close)
+}
+
+// What comes into use, or is pinned, when it is marked already stays, and is in its place all the time.
+func TestGCLeavesWhatIsNeededMeanwhile(t *testing.T) {
 	now := time.Now()
 	for name, meanwhile := range map[string]func(t *testing.T, root, first string){
-		"used": func(t *testing.T, root, first string) { t.Cleanup(NoteUse(root, DatasetKind+"/"+first).Close) },
+		"used": func(t *testing.T, root, first string) { justNote(t, root, DatasetKind+"/"+first) },
 		"pinned": func(t *testing.T, root, first string) {
-			assert.ErrorIs(t, Pin(root, first, "me"), ErrNoCache, "who is too late is told")
-			require.NoFileExists(t, usePath(root, first, pinSuffix))
-			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666)) // who was not
+			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666))
 		},
 		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-sharedKeep+1)) },
-		"made again and used": func(t *testing.T, root, first string) {
-			u := NoteUse(root, DatasetKind+"/"+first)
-			t.Cleanup(u.Close)
-			plainToy(40).build(t, root, "first")
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -353,9 +353,10 @@ func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
 			dateUse(t, root, second, now.Add(-1000*time.Hour))
 			h := &house{root: root, now: now, keep: sharedKeep, report: newReport(false)}
 			h.meanwhile = func() {
-				assert.False(t, exists(root, DatasetKind, first))
+				assert.True(t, marked(t, root, DatasetKind, first))
 				h.meanwhile = nil
 				meanwhile(t, root, first)
+				whole(t, root, first)
 			}
 			dateUse(t, root, first, now.Add(-5000*time.Hour))
 			require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1, MaxAge: 0}))
@@ -365,6 +366,124 @@ func TestGCPutsBackWhatIsNeededMeanwhile(t *testing.T) {
 			assert.Equal(t, DatasetPath(root, first), h.report.Kept[0].Path)
 		})
 	}
+}
+
+// marked reports whether a directory is marked as about to be removed.
+func marked(t *testing.T, root, kind, key string) bool {
+	found, err := filepath.Glob(filepath.Join(root, durable.StagingDir, "gc.*", "*", kind+"-"+key+".removing"))
+	require.NoError(t, err)
+	return len(found) > 0
+}
+
+// Who begins to use or pin what is marked waits. When the remover has seen the note the dataset is there, else it is gone.
+func TestReadersWaitForAMarker(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(ctx context.Context, root, key string) error
+	}{
+		"opened": {func(ctx context.Context, root, key string) error {
+			c, err := OpenInUse(ctx, root, key)
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		}},
+		"pinned": {func(ctx context.Context, root, key string) error { return Pin(ctx, root, key, "me") }},
+	} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " late ", late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					root := t.TempDir()
+					key := plainToy(40).build(t, root, "")
+					h := &house{root: root, now: time.Now(), report: newReport(false)}
+					done := make(chan error, 1)
+					begin := func() {
+						go func() { done <- c.begin(t.Context(), root, key) }()
+						synctest.Wait() // it has left its note, or pin, and waits for the marker
+						assert.Empty(t, done)
+					}
+					if late { // after the notes were read
+						h.opts.Step = func(step, path string) error {
+							if step == "remove" && path == DatasetPath(root, key) {
+								begin()
+							}
+							return nil
+						}
+					} else {
+						h.meanwhile = func() { h.meanwhile = nil; begin() }
+					}
+					require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
+					err := <-done
+					if late {
+						assert.ErrorIs(t, err, ErrNoCache)
+						assert.NoFileExists(t, usePath(root, key, pinSuffix))
+					} else {
+						assert.NoError(t, err)
+						whole(t, root, key)
+					}
+					assert.Empty(t, usersOf(t, root))
+				})
+			})
+		}
+	}
+}
+
+// The marker of a remover that was killed, wherever it was, keeps a reader waiting no longer than the lease does; and what
+// was not renamed away yet is not removed by one that was only slow.
+func TestAMarkerGoesWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		key := plainToy(40).build(t, root, "")
+		h := &house{root: root, now: time.Now(), report: newReport(false)}
+		begin := time.Now()
+		var stopped atomic.Bool
+		stopped.Store(true)
+		h.opts.Step = func(step, path string) error {
+			switch {
+			case step == "beat" && stopped.Load():
+				return syscall.EIO // so it does not beat
+			case step == "remove" && path == DatasetPath(root, key):
+				defer stopped.Store(false)
+				c, err := OpenInUse(t.Context(), root, key)
+				require.NoError(t, err, "it takes the lease over")
+				t.Cleanup(func() { assert.NoError(t, c.Close()) })
+				assert.Less(t, time.Since(begin), 4*durable.DefaultBeat)
+			}
+			return nil
+		}
+		assert.ErrorIs(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}), durable.ErrLost)
+		assert.Empty(t, h.report.Removed)
+		whole(t, root, key)
+		assert.Empty(t, stagingOf(t, root))
+	})
+}
+
+// Nobody waits for the marker of something else, nor who can leave no note.
+func TestMarkersOfOthersKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		first, second := twins(t, root)
+		dateUse(t, root, first, time.Now().Add(-time.Hour))
+		h := &house{root: root, now: time.Now(), report: newReport(false)}
+		h.meanwhile = func() {
+			h.meanwhile = nil
+			begin := time.Now()
+			c, err := OpenInUse(t.Context(), root, second)
+			require.NoError(t, err)
+			assert.NoError(t, c.Close())
+			notes := filepath.Join(t.TempDir(), "notes")
+			require.NoError(t, os.Rename(usesIn(root), notes))
+			require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // as on a read-only file system
+			c, err = OpenInUse(t.Context(), root, first)
+			require.NoError(t, err)
+			assert.NoError(t, c.Close())
+			require.NoError(t, os.Remove(usesIn(root)))
+			require.NoError(t, os.Rename(notes, usesIn(root)))
+			assert.Zero(t, time.Since(begin))
+		}
+		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1}))
+		assert.False(t, exists(root, DatasetKind, first))
+		whole(t, root, second)
+	})
 }
 
 // What is no directory in the place of one goes as what is damaged does: by rm, and by gc when it is old enough. A link
@@ -432,8 +551,8 @@ func TestGCLeavesWhatIsWholeAgain(t *testing.T) {
 	whole(t, root, healed)
 }
 
-// The dataset that names a part may come while the part is renamed away.
-func TestGCPutsBackAPartThatIsNamedMeanwhile(t *testing.T) {
+// The dataset that names a part may come while the part is marked.
+func TestGCLeavesAPartThatIsNamedMeanwhile(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
 	away := filepath.Join(t.TempDir(), first)
@@ -466,8 +585,7 @@ func TestGCLeavesWhatWasUsedMeanwhile(t *testing.T) {
 	require.NoError(t, h.needed(it))
 }
 
-// While something is renamed away nobody else removes anything: he would take the parts of what is about to be put back
-// for nobody's.
+// While one process removes something nobody else does.
 func TestOneRemovesAtATime(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -479,9 +597,7 @@ func TestOneRemovesAtATime(t *testing.T) {
 	h := &house{root: root, now: now, report: newReport(false)}
 	h.meanwhile = func() {
 		h.meanwhile = nil
-		u := Use(root, first) // who cannot read it knows no parts
-		t.Cleanup(u.Close)
-		require.Len(t, usersOf(t, root), 1)
+		justNote(t, root, DatasetKind+"/"+first)
 		for _, w := range []durable.Waiting{{Limit: -1}, {Limit: time.Millisecond}} {
 			_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Waiting: w})
 			assert.ErrorIs(t, err, ErrTidying)
@@ -508,7 +624,7 @@ func keysAndKinds(t *testing.T, root string) (list [][2]string) {
 	return list
 }
 
-// Who has lost the lease, for he was so slow that another one took over, removes nothing more and puts nothing back.
+// Who has lost the lease, for he was so slow that another one took over, removes nothing.
 func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -516,13 +632,12 @@ func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
 	h := &house{root: root, now: time.Now(), report: newReport(false)}
 	h.meanwhile = func() {
 		h.meanwhile = nil
-		t.Cleanup(NoteUse(root, DatasetKind+"/"+first).Close)
 		require.NoError(t, os.RemoveAll(filepath.Join(root, durable.StagingDir, "gc.000001")))
 	}
 	err := h.gc(t.Context(), GCOptions{MaxBytes: 0})
 	assert.ErrorIs(t, err, durable.ErrLost)
 	assert.Empty(t, h.report.Removed)
-	assert.False(t, exists(root, DatasetKind, first))
+	whole(t, root, first)
 	whole(t, root, second)
 	assert.Empty(t, stagingOf(t, root))
 }
@@ -541,33 +656,35 @@ func TestF18GCOnAFullDisk(t *testing.T) {
 			return nil
 		}}}
 		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
-		assert.Equal(t, 7, refused, "the lease, and six directories")
+		assert.Equal(t, 1, refused, "the lease")
 		assert.Empty(t, keysOf(t, root))
 		assert.Empty(t, stagingOf(t, root))
 	}
 }
 
-// What is in use and cannot be put back is left where it lies, and that is an error.
-func TestGCThatCannotPutBack(t *testing.T) {
-	root := t.TempDir()
-	key := plainToy(40).build(t, root, "")
-	h := &house{root: root, now: time.Now(), report: newReport(false)}
-	h.meanwhile = func() {
-		h.meanwhile = nil
-		t.Cleanup(NoteUse(root, DatasetKind+"/"+key).Close)
-		require.NoError(t, os.Remove(filepath.Join(root, DatasetKind)))
-		require.NoError(t, os.WriteFile(filepath.Join(root, DatasetKind), nil, 0o666))
+// On a full disk, where there is no marker, what comes into use while it is renamed away is put back.
+func TestF18GCOnAFullDiskPutsBack(t *testing.T) {
+	for _, refused := range []string{"claim", "mark"} {
+		root := t.TempDir()
+		key := plainToy(40).build(t, root, "")
+		h := &house{root: root, now: time.Now(), report: newReport(false), opts: durable.Options{Step: func(name, _ string) error {
+			if name == refused {
+				return syscall.ENOSPC
+			}
+			return nil
+		}}}
+		h.meanwhile = func() {
+			if !exists(root, DatasetKind, key) {
+				h.meanwhile = nil
+				justNote(t, root, DatasetKind+"/"+key)
+			}
+		}
+		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
+		require.Nil(t, h.meanwhile)
+		assert.Empty(t, h.report.Removed)
+		whole(t, root, key)
+		assert.Empty(t, stagingOf(t, root))
 	}
-	err := h.gc(t.Context(), GCOptions{MaxBytes: 0})
-	require.ErrorIs(t, err, ErrInUse)
-	left := stagingOf(t, root)
-	require.Len(t, left, 1)
-	for _, part := range []string{DatasetPath(root, key), "in use by process", "and could not be put back: ", "it lies in " + filepath.Join(root, durable.StagingDir)} {
-		assert.ErrorContains(t, err, part)
-	}
-	require.NotEmpty(t, h.report.Kept)
-	assert.Contains(t, h.report.Kept[0].Why, "could not be put back")
-	assert.Empty(t, h.report.Removed)
 }
 
 // A project may have folders that are called like those of a cache.
@@ -607,7 +724,7 @@ func TestGCLeavesOtherFoldersAlone(t *testing.T) {
 func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, Pin(root, key, "me"))
+	require.NoError(t, Pin(contextOf(t), root, key, "me"))
 	for _, force := range []bool{false, true} {
 		_, err := Remove(t.Context(), root, key, RemoveOptions{Force: force})
 		assert.ErrorIs(t, err, ErrPinned)
@@ -615,7 +732,7 @@ func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	}
 	_, err := Unpin(root, key)
 	require.NoError(t, err)
-	u := Use(root, key)
+	u := Use(contextOf(t), root, key)
 	_, err = Remove(t.Context(), root, key, RemoveOptions{})
 	assert.ErrorIs(t, err, ErrInUse)
 	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d on ", os.Getpid()))
@@ -710,9 +827,9 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 			for n := range 15 {
 				salt := fmt.Sprint((n + k) % 4)
 				key := keyOf(t, DatasetKind, salt)
-				u := NoteUse(root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), StartsKind+"/"+keyOf(t, StartsKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
+				u := NoteUse(contextOf(t), root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), StartsKind+"/"+keyOf(t, StartsKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
 				assert.Equal(t, key, y.build(t, root, salt))
-				c, err := OpenInUse(root, key) // it may be being put back
+				c, err := Open(root, key)
 				if assert.NoError(t, err, "what was made under a note is there") {
 					assert.NoError(t, c.Close())
 				}
@@ -808,7 +925,7 @@ func killed(t require.TestingT) string {
 	root, err := os.MkdirTemp("", "")
 	require.NoError(t, err)
 	defer os.RemoveAll(root)
-	u := NoteUse(root)
+	u := NoteUse(contextOf(t), root)
 	entries, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
@@ -823,7 +940,7 @@ func (e *estate) drawNote(t *rapid.T, names []string) {
 	name := fmt.Sprint(e.notes)
 	switch rapid.SampledFrom([]string{"", "", "", "live", "dead", "foreign", "silent"}).Draw(t, "note") {
 	case "live":
-		u := NoteUse(e.root, names...)
+		u := NoteUse(contextOf(t), e.root, names...)
 		before := e.close
 		e.close = func() { before(); u.Close() }
 	case "foreign":
@@ -890,7 +1007,7 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 			dateUse(t, root, key, d.used)
 		}
 		if d.pinned = rapid.IntRange(0, 4).Draw(t, "pinned") == 0; d.pinned {
-			require.NoError(t, Pin(root, key, "me"))
+			require.NoError(t, Pin(contextOf(t), root, key, "me"))
 		}
 		names := []string{DatasetKind + "/" + key}
 		if rapid.Bool().Draw(t, "with parts") {

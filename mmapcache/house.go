@@ -39,27 +39,39 @@ const (
 // usedEvery is how old the record of the last use must be to be written anew.
 const usedEvery = time.Hour
 
-// NoteUse leaves a note, until it is closed, that this process uses directories, each "kind/key". It is left before one
-// looks whether they are there. What is being removed at that moment is gone, or is missing for a moment and then put
-// back: who knows that it was there does well to look twice.
-func NoteUse(root string, names ...string) *durable.Use {
-	return durable.NoteUse(root, usesIn(root), names)
+// NoteUse leaves a note, until it is closed, that this process uses directories, each "kind/key", and waits until nobody
+// is about to remove one of them. Whatever is in its place then stays while the note is there; so it is called before one
+// looks. It is best effort: who can leave no note waits for nobody.
+func NoteUse(ctx context.Context, root string, names ...string) *durable.Use {
+	u := durable.NoteUse(root, usesIn(root), names)
+	if u.Left() {
+		_ = awaitRemoval(ctx, root, names...)
+	}
+	return u
+}
+
+// removing is the lease of who removes things.
+const removing = "gc"
+
+// awaitRemoval waits until nobody is about to remove directories, each "kind/key".
+func awaitRemoval(ctx context.Context, root string, names ...string) error {
+	return durable.AwaitRemoval(ctx, root, removing, names)
 }
 
 // NoteDataset is NoteUse of a dataset and the parts that it names. It is called before the dataset is opened. One that
 // cannot be read is noted without parts.
-func NoteDataset(root, key string) *durable.Use {
-	u, _ := realDisk().noteDataset(root, key)
+func NoteDataset(ctx context.Context, root, key string) *durable.Use {
+	u, _ := realDisk().noteDataset(ctx, root, key)
 	return u
 }
 
-func (d disk) noteDataset(root, key string) (u *durable.Use, names []string) {
+func (d disk) noteDataset(ctx context.Context, root, key string) (u *durable.Use, names []string) {
 	m, err := d.readManifest(root, DatasetKind, key, "")
 	if err != nil {
 		m = &manifest.Manifest{Key: key}
 	}
 	names = usedWith(m)
-	return NoteUse(root, names...), names
+	return NoteUse(ctx, root, names...), names
 }
 
 // usedWith lists what who uses a dataset uses.
@@ -74,21 +86,22 @@ func usedWith(dataset *manifest.Manifest) []string {
 }
 
 // Use is NoteDataset, and records the dataset as used now.
-func Use(root, key string) *durable.Use {
-	u := NoteDataset(root, key)
+func Use(ctx context.Context, root, key string) *durable.Use {
+	u := NoteDataset(ctx, root, key)
 	Touch(root, key)
 	return u
 }
 
-// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed. One that is missing, or
-// could not be read when it was noted, may have been renamed away at that moment by who looks whether it is in use, and is
-// put back: so it is noted and opened some times, over about a second.
-func OpenInUse(root, key string) (*Cache, error) { return realDisk().openInUse(root, key) }
+// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed. One that could not be read
+// when it was noted, as it was just being replaced, is noted once more, with its parts.
+func OpenInUse(ctx context.Context, root, key string) (*Cache, error) {
+	return realDisk().openInUse(ctx, root, key)
+}
 
-func (d disk) openInUse(root, key string) (c *Cache, err error) {
+func (d disk) openInUse(ctx context.Context, root, key string) (c *Cache, err error) {
 	Touch(root, key)
-	err = d.steady(context.Background(), DatasetPath(root, key), func() error {
-		use, noted := d.noteDataset(root, key)
+	err = d.steady(ctx, DatasetPath(root, key), func() error {
+		use, noted := d.noteDataset(ctx, root, key)
 		opened, err := d.openDataset(root, key)
 		if err == nil && slices.Equal(noted, usedWith(opened.Manifest)) {
 			c, opened.use = opened, use
@@ -136,9 +149,9 @@ func (p Pinned) String() string {
 // ErrPinned is wrapped by the error of who would remove a dataset that is pinned.
 var ErrPinned = errors.New("pinned")
 
-// Pin keeps a dataset from being removed, until Unpin. It looks whether the dataset is there once the pin is: who was
-// about to remove it has then seen the pin, or has done so.
-func Pin(root, key, who string) error {
+// Pin keeps a dataset from being removed, until Unpin. It looks whether the dataset is there once the pin is, and nobody is
+// about to remove it: who was has then seen the pin, or has done so.
+func Pin(ctx context.Context, root, key, who string) error {
 	if !isKey(key) {
 		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
 	}
@@ -153,6 +166,9 @@ func Pin(root, key, who string) error {
 	err = durable.MkdirAll(root, usesIn(root))
 	if err == nil {
 		err = durable.WriteFile(usePath(root, key, pinSuffix), append(data, '\n'))
+	}
+	if err == nil {
+		err = awaitRemoval(ctx, root, DatasetKind+"/"+key)
 	}
 	if err != nil {
 		return fmt.Errorf("pin %s: %w", DatasetPath(root, key), err)

@@ -52,7 +52,7 @@ func partKey(t require.TestingT, root, dataset, kind string) string {
 func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	u := Use(root, key)
+	u := Use(contextOf(t), root, key)
 	users := usersOf(t, root)
 	assert.Len(t, users, 4)
 	for _, kind := range partKinds() {
@@ -70,7 +70,7 @@ func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	assert.Empty(t, entryOf(t, root, DatasetKind, key).InUse)
 
 	require.NoError(t, os.RemoveAll(DatasetPath(root, key)))
-	u = Use(root, key)
+	u = Use(contextOf(t), root, key)
 	assert.Len(t, usersOf(t, root), 1, "of what cannot be read only the dataset is known")
 	u.Close()
 }
@@ -79,21 +79,21 @@ func TestUseNotesADatasetAndItsParts(t *testing.T) {
 func TestNoteDatasetRecordsNoUse(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	u := NoteDataset(root, key)
+	u := NoteDataset(contextOf(t), root, key)
 	defer u.Close()
 	assert.Len(t, usersOf(t, root), 4)
 	assert.Nil(t, usedAt(root, key))
 }
 
-// A dataset that is renamed away, and put back in a moment, is waited for, and noted with its parts.
-func TestOpenInUseOfWhatIsPutBack(t *testing.T) {
+// A dataset that is being replaced is waited for, and noted with its parts.
+func TestOpenInUseOfWhatIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
 		key := plainToy(40).build(t, root, "")
 		for _, name := range []string{DatasetKind + "/" + key, StartsKind + "/" + partKey(t, root, key, StartsKind)} {
 			require.NoError(t, os.Rename(filepath.Join(root, name), away))
 			back := time.AfterFunc(200*time.Millisecond, func() { assert.NoError(t, os.Rename(away, filepath.Join(root, name))) })
-			c, err := OpenInUse(root, key)
+			c, err := OpenInUse(contextOf(t), root, key)
 			require.NoError(t, err)
 			assert.Len(t, usersOf(t, root), 4)
 			require.NoError(t, c.Close())
@@ -101,14 +101,14 @@ func TestOpenInUseOfWhatIsPutBack(t *testing.T) {
 			back.Stop()
 		}
 		begin := time.Now()
-		_, err := OpenInUse(root, strings.Repeat("0", 64))
+		_, err := OpenInUse(contextOf(t), root, strings.Repeat("0", 64))
 		assert.ErrorIs(t, err, ErrNoCache)
 		assert.Less(t, time.Since(begin), 2*time.Second)
 		assert.Empty(t, usersOf(t, root))
 
 		begin = time.Now()
 		require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
-		_, err = OpenInUse(root, key)
+		_, err = OpenInUse(contextOf(t), root, key)
 		assert.ErrorIs(t, err, manifest.ErrDamaged)
 		assert.Zero(t, time.Since(begin), "what is damaged is not waited for")
 	})
@@ -133,7 +133,7 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 				}
 				return manifest.Open(path)
 			}
-			c, err := d.openInUse(root, key)
+			c, err := d.openInUse(contextOf(t), root, key)
 			require.NoError(t, err, missed)
 			assert.Len(t, usersOf(t, root), 4, missed)
 			require.NoError(t, c.Close())
@@ -167,28 +167,28 @@ func TestUseWhereNothingCanBeWritten(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // root may write anywhere, but no directory over a file
 	before := snapshotOf(t, root)
-	u := Use(root, key)
+	u := Use(contextOf(t), root, key)
 	dropReadme(filepath.Join(root, readmeName))
 	_, err := List(root)
 	assert.NoError(t, err)
 	assert.Nil(t, entryOf(t, root, DatasetKind, key).Used)
 	u.Close()
 	assert.Equal(t, before, snapshotOf(t, root))
-	assert.Error(t, Pin(root, key, "me"))
+	assert.Error(t, Pin(contextOf(t), root, key, "me"))
 }
 
 func TestPins(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	before := snapshotOf(t, root)
-	assert.ErrorIs(t, Pin(root, strings.Repeat("0", 64), "me"), ErrNoCache)
-	assert.ErrorIs(t, Pin(root, "nothing/"+first, "me"), ErrNoCache)
+	assert.ErrorIs(t, Pin(contextOf(t), root, strings.Repeat("0", 64), "me"), ErrNoCache)
+	assert.ErrorIs(t, Pin(contextOf(t), root, "nothing/"+first, "me"), ErrNoCache)
 	assert.Equal(t, before, snapshotOf(t, root))
 	was, err := Unpin(root, first)
 	require.NoError(t, err)
 	assert.False(t, was)
-	require.NoError(t, Pin(root, first, "me"))
-	require.NoError(t, Pin(root, first, "you"), "once more is fine")
+	require.NoError(t, Pin(contextOf(t), root, first, "me"))
+	require.NoError(t, Pin(contextOf(t), root, first, "you"), "once more is fine")
 	info, err := Describe(root, first)
 	require.NoError(t, err)
 	require.NotNil(t, info.Pin)
@@ -216,8 +216,8 @@ func TestF19NotesAreAsOpenAsTheRoot(t *testing.T) {
 	require.NoError(t, os.Mkdir(root, 0o777))
 	require.NoError(t, os.Chmod(root, 0o770|os.ModeSetgid))
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, Pin(root, key, "me"))
-	defer Use(root, key).Close()
+	require.NoError(t, Pin(contextOf(t), root, key, "me"))
+	defer Use(contextOf(t), root, key).Close()
 	entries, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 3)

@@ -13,7 +13,7 @@ import (
 
 // For how long something that is missing is looked for again.
 const (
-	waitPutBack  = time.Second      // where it, or the directory, is gone: who looks whether that is in use puts it back
+	waitReplaced = time.Second      // where it, or the directory, is gone: who replaces it puts the new one there
 	waitRemember = time.Minute      // on a network file system, whose clients remember for as long what they have seen
 	waitChanging = 10 * time.Second // where the directory was made again meanwhile
 )
@@ -46,10 +46,10 @@ func (d disk) steady(ctx context.Context, dir string, look func() error) error {
 		limit := waitChanging
 		switch {
 		case after == nil:
-			limit = waitPutBack
+			limit = waitReplaced
 			err = fmt.Errorf("cache %s: %w in %s: it has been removed", filepath.Base(dir), ErrNoCache, filepath.Dir(filepath.Dir(dir)))
 		case before != nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()):
-			if limit = waitPutBack; d.remembers(dir) {
+			if limit = waitReplaced; d.remembers(dir) {
 				limit = waitRemember
 			}
 		default:

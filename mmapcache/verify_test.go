@@ -362,8 +362,8 @@ func TestVerifyLooksAgain(t *testing.T) {
 		damaged        bool
 	}{
 		{false, 10 * time.Millisecond, 10 * time.Millisecond, false},
-		{false, waitPutBack, 1270 * time.Millisecond, false},
-		{false, waitPutBack + time.Second, 1270 * time.Millisecond, true},
+		{false, waitReplaced, 1270 * time.Millisecond, false},
+		{false, waitReplaced + time.Second, 1270 * time.Millisecond, true},
 		{true, 50 * time.Second, 51 * time.Second, false},
 		{true, waitRemember + 2*time.Second, waitRemember + time.Second, true},
 	} {
@@ -402,7 +402,7 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 			return err
 		},
 		"open": func(d disk, root, key string) error {
-			c, err := d.openInUse(root, key)
+			c, err := d.openInUse(contextOf(t), root, key)
 			if err == nil {
 				err = c.Close()
 			}

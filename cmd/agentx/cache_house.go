@@ -106,13 +106,15 @@ func printGC(w io.Writer, r *mmapcache.GCReport, maxBytes int64) {
 }
 
 func newCachePin() *cobra.Command {
-	return newPinning(&cobra.Command{
+	var cmd *cobra.Command
+	cmd = newPinning(&cobra.Command{
 		Use:   "pin CACHE...",
 		Short: "Keep caches from being removed by gc and rm",
 		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. The parts that a pinned
 cache names stay with it. agentx cache info says who has pinned it.`,
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # leaves it",
-	}, "pinned", func(root, key string) (bool, error) { return true, mmapcache.Pin(root, key, userName()) })
+	}, "pinned", func(root, key string) (bool, error) { return true, mmapcache.Pin(cmd.Context(), root, key, userName()) })
+	return cmd
 }
 
 func newCacheUnpin() *cobra.Command {

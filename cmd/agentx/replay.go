@@ -220,7 +220,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
-		return mmapcache.OpenInUse(found, key)
+		return mmapcache.OpenInUse(cmd.Context(), found, key)
 	}
 	if rootErr != nil {
 		return nil, rootErr
@@ -240,7 +240,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	if err != nil {
 		return nil, err
 	}
-	return mmapcache.OpenInUse(o.Root, r.Key)
+	return mmapcache.OpenInUse(cmd.Context(), o.Root, r.Key)
 }
 
 // chooseMarker settles the marker of a run where none was asked for, and says so where that is none.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Use is a note that this process has names in use. Nobody waits for it; who removes things looks for it.
+// Use is a note that this process has names in use. Nobody waits for it; who removes things looks for it (removal.go).
 type Use struct {
 	path string
 	stop chan struct{}
@@ -77,6 +77,9 @@ func (o Options) jot(root, path string, data []byte, flag int) error {
 	}
 	return err
 }
+
+// Left reports whether the note could be left.
+func (u *Use) Left() bool { return u.path != "" }
 
 // MkdirAll makes a directory below root, and those above it.
 func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }

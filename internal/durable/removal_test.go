@@ -1,0 +1,96 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What is in use when the marker is there stays, and is never out of its place.
+func TestRemoveLeavesWhatIsInUse(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, build(root, Options{}, publish))
+	l := acquire(t, root, Waiting{})
+	o := Options{Lease: l}
+	taken := errors.New("in use")
+	require.ErrorIs(t, o.Remove(root, "kind/name", func() error {
+		assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
+		for name, want := range map[string]bool{"kind/name": true, "kind/other": false} {
+			got, err := marked(root, "thing", []string{"a/b", name})
+			require.NoError(t, err)
+			assert.Equal(t, want, got, name)
+		}
+		return taken
+	}), taken)
+	assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
+	got, err := marked(root, "thing", []string{"kind/name"})
+	require.NoError(t, err)
+	assert.False(t, got)
+	require.NoError(t, o.Remove(root, "kind/name", nil))
+	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
+	require.NoError(t, l.Release())
+	assert.Empty(t, staging(t, root))
+}
+
+// Killed at any step, a remover leaves what it was removing whole or gone, and keeps who waits for its marker no longer
+// than its lease lasts. Nothing of it is left then.
+func TestRemoverKilledAtAnyStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var roots []string
+		root := filepath.Join(t.TempDir(), "root")
+		require.NoError(t, build(root, Options{}, publish))
+		l := acquire(t, root, Waiting{})
+		l.kill(t)
+		kill := func() { // as the disk is when that happens here
+			copied := filepath.Join(t.TempDir(), "root")
+			require.NoError(t, os.CopyFS(copied, os.DirFS(root)))
+			roots = append(roots, copied)
+		}
+		o := Options{Lease: l, Step: func(string, string) error { kill(); return nil }}
+		require.NoError(t, o.Remove(root, "kind/name", func() error { kill(); return nil }))
+		kill()
+		l.revive()
+		require.NoError(t, l.Release())
+		require.Len(t, roots, 5)
+		waits, stays := 0, 0
+		for _, root := range roots {
+			begin := time.Now()
+			require.NoError(t, AwaitRemoval(t.Context(), root, "thing", []string{"kind/name"}))
+			if took := time.Since(begin); took > 0 {
+				waits++
+				assert.LessOrEqual(t, took, 3*DefaultBeat)
+				assert.Empty(t, staging(t, root))
+			}
+			if there := files(t, filepath.Join(root, "kind", "name")); there != nil {
+				stays++
+				assert.Equal(t, content, there)
+			}
+		}
+		assert.Equal(t, 2, waits)
+		assert.Equal(t, 3, stays)
+	})
+}
+
+// Who waits for a marker gives up when he is told to, and has taken nothing over from one that is alive.
+func TestAwaitRemovalEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		require.NoError(t, build(root, Options{}, publish))
+		l := acquire(t, root, Waiting{})
+		require.NoError(t, Options{Lease: l}.Remove(root, "kind/name", func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			assert.ErrorIs(t, AwaitRemoval(ctx, root, "thing", []string{"kind/name"}), ctx.Err())
+			return nil
+		}))
+		require.NoError(t, l.Release())
+		assert.Empty(t, staging(t, root))
+	})
+}

@@ -7,7 +7,8 @@
 // (sweep.go).
 //
 // Where many processes want the same, one holds a lease and makes it while the others wait (lease.go). Who only reads
-// waits for nobody; it may leave a note that it is there (use.go).
+// leaves a note that it is there if it may (use.go), and then waits for nobody but one who is just removing the same
+// (removal.go).
 //
 // What is made below a root is as open to group and others as the directory that it is made in, whatever the umask: a
 // root that its owner has opened for a group stays usable for the group.

@@ -28,6 +28,6 @@ func (l Load) Check() (shared bool, err error) {
 	case l.MarkerPermits:
 		return true, nil
 	}
-	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (AllowWrap)",
+	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",
 		l.Lanes, l.Traces)
 }

@@ -48,7 +48,7 @@ func TestT16Matrix(t *testing.T) {
 		}
 	}
 	_, err := Load{Lanes: 11, Traces: 10, Trees: 11}.Check()
-	require.EqualError(t, err, "11 lanes, but 10 distinct traces: ask for at most 10 lanes or 10 trees, play every trace once, or allow lanes to share traces (AllowWrap)")
+	require.EqualError(t, err, "11 lanes, but 10 distinct traces: ask for at most 10 lanes or 10 trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)")
 }
 
 func TestT16LanesThatShareATraceDifferInTheirInstant(t *testing.T) {

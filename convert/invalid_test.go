@@ -218,7 +218,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	assert.Equal(t, err.Error(), e.Refused)
 }
 
-// Weka traces and Mooncake rows in one input are one dataset, which is told of: the traces of whichever form came second.
+// Weka traces and Mooncake rows in one input are one dataset. Convert warns of it and counts the traces of the form that came second.
 func TestMixedFormsAreOdd(t *testing.T) {
 	row := `{"timestamp":0,"input_length":500,"output_length":1,"hash_ids":[0]}` + "\n"
 	weka, mooncake := lines(t, trace("a"), trace("b")), write(t, "mooncake.jsonl", []byte(row+row+row))

@@ -131,7 +131,7 @@ const MaxListed = 1000
 // AllSkipped returns how many traces were left out.
 func (f StructureFacts) AllSkipped() int { return len(f.Skipped) + f.SkippedMore }
 
-// Oddity is something that was taken as it stands, though hardly any recording is meant so.
+// Oddity is something that was taken as it stands, though it is rarely intended.
 type Oddity struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // For how long something that is missing is looked for again.
@@ -90,12 +92,5 @@ func (d disk) wait(ctx context.Context, pause time.Duration) error {
 	if d.pause != nil {
 		return d.pause(ctx, pause)
 	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
+	return durable.Sleep(ctx, pause)
 }

@@ -226,7 +226,7 @@ func TestDescribe(t *testing.T) {
 	info, err = Describe(root, key)
 	require.NoError(t, err)
 	assert.Nil(t, info.Directories[2].Provenance)
-	require.NoError(t, durable.Remove(root, StartsKind+"/"+info.Directories[2].Manifest.Key, nil))
+	require.NoError(t, durable.Options{}.Remove(root, StartsKind+"/"+info.Directories[2].Manifest.Key, nil))
 	_, err = Describe(root, key)
 	assert.Error(t, err)
 }

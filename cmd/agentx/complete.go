@@ -154,7 +154,7 @@ func cachesThere(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.
 	return cacheKeys(from, begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault
 }
 
-// rootOf is the cache root of a command whose flags nobody has resolved yet; "" where there is none.
+// rootOf returns the cache root of a command that has not resolved its flags yet; "" where there is none.
 func rootOf(cmd *cobra.Command) string {
 	_ = fromEnvironment(cmd.Flags())
 	root, _ := cacheRoot(cmd)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// freeText are flags whose values nobody can guess.
+// freeText lists flags whose values no completion can guess.
 var freeText = []string{"url", "model", "header", "listen", "extra-body", "overflow-pattern"}
 
 // TestEveryFlagIsCompleted: a flag that takes words stands in completedFlags, or in freeText, with its verb in no other

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAdviseRoot: who may not write in the cache root is told of --cache, and only then.
+// An error of a cache root that the user may not write in advises --cache; other errors do not.
 func TestAdviseRoot(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", home)

@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// An oddity is taken as it stands, though hardly any recording is meant so: whoever converts is told, and --strict refuses.
+// An oddity is taken as it stands, though it is rarely intended: convert warns of it, and --strict refuses it.
 
 // Kinds of oddities, beside "negative_" and the name of a field.
 const (

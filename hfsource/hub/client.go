@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-resty/resty/v2"
+
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // client speaks HTTP. It has two faces: hub, which may hold the token and speaks to one origin, and cdn, which never
@@ -289,7 +291,7 @@ func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 		if asked || wait >= 5*time.Second {
 			c.notice("waiting %s for %s: %s%s", wait.Round(time.Second), rq.url.Host, reason(why), budgetText(why.Status, rq))
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := durable.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -347,20 +349,6 @@ func final(err error) bool {
 func (c *client) backoff(failures int) time.Duration {
 	limit := min(time.Second<<min(failures-1, 10), time.Minute)
 	return time.Duration(c.rand() * float64(limit))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // redirect reports whether a status names another address.
@@ -462,7 +450,7 @@ func (c *client) pause(ctx context.Context, class string) error {
 	if wait >= 5*time.Second {
 		c.notice("waiting %s: the hub has few %s calls left for this address", wait.Round(time.Second), class)
 	}
-	return sleep(ctx, wait)
+	return durable.Sleep(ctx, wait)
 }
 
 // close gives connections back.

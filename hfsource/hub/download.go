@@ -226,7 +226,7 @@ func (d *download) failed(ctx context.Context, why error) error {
 		return &Error{Class: Unavailable, Text: fmt.Sprintf("%d attempts in a row brought less than %d bytes each: %d of %d bytes are there", resumes, progressed, d.n, d.want.Size),
 			Err: why, RequestID: d.last, Try: "the same again: it goes on from there"}
 	}
-	return sleep(ctx, d.c.backoff(d.failures))
+	return durable.Sleep(ctx, d.c.backoff(d.failures))
 }
 
 // attempt makes one request for what is missing and writes what it brings. An error ends the download.

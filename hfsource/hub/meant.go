@@ -18,7 +18,7 @@ var (
 	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
 )
 
-// Meant guesses what was meant by an input that is neither a file nor a reference, and says how to write it: the address of
+// Meant guesses the reference that the user of an input that is neither file nor reference intended, and says how to write it: the address of
 // a dataset, or of a page or file of it; hf:// in capitals or without datasets/; OWNER/NAME as the Python tools take it; a
 // short name that does not exist. It is "" where the input looks like none of these.
 func Meant(input string) string {

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // maxPage bounds a reply that is read into memory, in bytes.
@@ -65,7 +67,7 @@ func (c *client) persistent(ctx context.Context, at *url.URL, into any) (r *repl
 		if !errors.Is(err, errCut) || attempt == attempts {
 			return r, err
 		}
-		if err := sleep(ctx, c.backoff(attempt)); err != nil {
+		if err := durable.Sleep(ctx, c.backoff(attempt)); err != nil {
 			return nil, err
 		}
 	}

@@ -256,11 +256,11 @@ func TestFilesAreNotOverwritten(t *testing.T) {
 func TestRemove(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
-	require.NoError(t, Remove(root, "kind/name", nil))
+	require.NoError(t, Options{}.Remove(root, "kind/name", nil))
 	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
 	assert.DirExists(t, filepath.Join(root, "kind"))
 	assert.Empty(t, staging(t, root))
-	assert.ErrorIs(t, Remove(root, "kind/name", nil), fs.ErrNotExist)
+	assert.ErrorIs(t, Options{}.Remove(root, "kind/name", nil), fs.ErrNotExist)
 	assert.Empty(t, staging(t, root))
 }
 

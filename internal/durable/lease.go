@@ -85,7 +85,7 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 		} else if w.Report != nil {
 			w.Report(a.holder, waited)
 		}
-		if err := sleep(ctx, opts.Beat/looks); err != nil {
+		if err := Sleep(ctx, opts.Beat/looks); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +103,11 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 // looks is how often per heartbeat a waiting process looks.
 const looks = 10
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d. The error is that of a context that ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

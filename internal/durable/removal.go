@@ -29,11 +29,9 @@ func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + 
 // is on disk before anything is removed for good. Once the marker is there inUse, if not nil, is asked, and an error keeps
 // it in its place.
 //
-// On a full disk, where no marker can be made, it is renamed away, inUse is asked once more, and it is put back if it is in
-// use. A sweep on another machine may in that moment take it for left behind.
-func Remove(root, name string, inUse func() error) error { return Options{}.Remove(root, name, inUse) }
-
-// Remove is Remove under the lease of the options, which the marker needs. Who has lost the lease can remove nothing.
+// The marker needs the lease of the options; a process that has lost it can remove nothing. Without a lease, or on a full
+// disk, where no marker can be made, the directory is renamed away, inUse is asked once more, and it is put back if it is
+// in use. A sweep on another machine may in that moment take it for left behind.
 func (o Options) Remove(root, name string, inUse func() error) error {
 	if inUse == nil {
 		inUse = func() error { return nil }

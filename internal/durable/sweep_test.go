@@ -217,7 +217,7 @@ func TestRemovePutsBackWhatIsInUse(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
 	taken, asked := errors.New("in use"), 0
-	err := Remove(root, "kind/name", func() error {
+	err := Options{}.Remove(root, "kind/name", func() error {
 		if asked++; asked == 1 {
 			return nil
 		}
@@ -227,7 +227,7 @@ func TestRemovePutsBackWhatIsInUse(t *testing.T) {
 	require.ErrorIs(t, err, taken)
 	assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
 	assert.Empty(t, staging(t, root))
-	require.NoError(t, Remove(root, "kind/name", func() error { return nil }))
+	require.NoError(t, Options{}.Remove(root, "kind/name", func() error { return nil }))
 	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
 }
 
@@ -242,7 +242,7 @@ func TestRemoveRemovesNothingItIsNotSureOf(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
 	taken, asked := errors.New("in use"), 0
-	err := Remove(root, "kind/name", func() error {
+	err := Options{}.Remove(root, "kind/name", func() error {
 		if asked++; asked == 1 {
 			return nil
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // The tests below, and others whose names begin with TestF and a number, each hold one failure that prepared caches had
-// before agentx: doc/failures.md has the list.
+// before agentx: doc/spec/cache.md 2 has the list.
 
 // keysFor are the keys by kind that a conversion would have.
 func keysFor(t *testing.T, rules weka.Rules, draws weka.Draws, files []hfsource.File, p prompts) map[string]string {

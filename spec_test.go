@@ -1,0 +1,164 @@
+package agentx_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// catalogues has the document that declares the ids of each kind. An id is declared by a table row that begins with it,
+// such as "| T-14 | ...". A row that ends with "checked by `make TARGET` |" needs no Go test.
+var catalogues = map[string]string{
+	"T-": "doc/spec/replay.md",
+	"F":  "doc/spec/cache.md",
+}
+
+// specID is an id of the specification, such as T-14 or F3.
+type specID struct {
+	kind   string
+	number int
+}
+
+func (id specID) String() string { return id.kind + strconv.Itoa(id.number) }
+
+func compareIDs(a, b specID) int {
+	return cmp.Or(strings.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number))
+}
+
+// TestSpecificationIsCovered compares the ids that the specification declares with those that tests name. A test names the
+// ids that it holds in the last line of its doc comment: "Covers T-14." or "Covers F18, T-16.". With -v the test prints
+// every id with its tests.
+func TestSpecificationIsCovered(t *testing.T) {
+	declared := map[specID]string{} // the make target that checks it, "" for a Go test
+	for kind, document := range catalogues {
+		maps.Copy(declared, declarations(t, kind, document))
+	}
+	covered := coverage(t)
+	for _, id := range slices.SortedFunc(maps.Keys(covered), compareIDs) {
+		if _, ok := declared[id]; !ok && exists(catalogues[id.kind]) {
+			t.Errorf("%s covers %s: %s declares no such id", covered[id][0], id, cmp.Or(catalogues[id.kind], "no document"))
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(declared), compareIDs) {
+		tests := covered[id]
+		if target := declared[id]; target != "" {
+			tests = append(tests, "make "+target)
+		}
+		t.Logf("%-5s %s", id, strings.Join(tests, ", "))
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// declarations reads the ids of a kind that a document declares.
+func declarations(t *testing.T, kind, document string) map[specID]string {
+	declared := map[specID]string{}
+	if !exists(document) {
+		return declared
+	}
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(kind) + `([0-9]+) \|(.*)$`)
+	target := regexp.MustCompile("checked by `make ([a-z-]+)` \\|$")
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		number, _ := strconv.Atoi(m[1])
+		id := specID{kind, number}
+		assert.NotContains(t, declared, id, "%s declares %s twice", document, id)
+		declared[id] = ""
+		if made := target.FindStringSubmatch(m[2]); made != nil {
+			declared[id] = made[1]
+			assert.Contains(t, string(makefile), "\n"+made[1]+":", "%s: %s names a make target", document, id)
+		}
+	}
+	return declared
+}
+
+// coverage reads which tests name which ids, as FOLDER.TEST.
+func coverage(t *testing.T) map[specID][]string {
+	covered := map[specID][]string{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		claims := 0 // comments of the file that begin with Covers
+		for _, group := range file.Comments {
+			claims += len(regexp.MustCompile(`(?m)^// Covers [A-Z]`).FindAllString(source(group), -1))
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !testName.MatchString(f.Name.Name) {
+				continue
+			}
+			ids, err := idsOf(f.Doc)
+			assert.NoError(t, err, "%s: %s", path, f.Name.Name)
+			for _, id := range ids {
+				covered[id] = append(covered[id], filepath.Dir(path)+"."+f.Name.Name)
+			}
+			if len(ids) > 0 {
+				claims--
+			}
+		}
+		assert.Zero(t, claims, "%s has Covers lines that are not the last of a test's doc comment", path)
+		return nil
+	}))
+	return covered
+}
+
+var (
+	testName   = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)`)
+	coversLine = regexp.MustCompile(`^Covers ((?:T-|[A-Z])[0-9]+(?:, (?:T-|[A-Z])[0-9]+)*)\.$`)
+)
+
+// idsOf returns the ids that the last line of a doc comment names.
+func idsOf(doc *ast.CommentGroup) (ids []specID, err error) {
+	lines := strings.Split(strings.TrimSpace(doc.Text()), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "Covers ") {
+		return nil, nil
+	}
+	m := coversLine.FindStringSubmatch(last)
+	if m == nil {
+		return nil, fmt.Errorf("%q: want a line such as \"Covers T-14.\" or \"Covers F18, T-16.\"", last)
+	}
+	for _, text := range strings.Split(m[1], ", ") {
+		digits := strings.TrimLeft(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")
+		number, err := strconv.Atoi(digits)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, specID{strings.TrimSuffix(text, digits), number})
+	}
+	return ids, nil
+}
+
+// source returns a comment as it stands in the file.
+func source(group *ast.CommentGroup) string {
+	var lines []string
+	for _, c := range group.List {
+		lines = append(lines, c.Text)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -25,6 +25,7 @@ const module = "github.com/agentx/agentx"
 var imports = map[string][]string{
 	"internal/durable":   {},
 	"internal/meant":     {},
+	"internal/pyrand":    {},
 	"internal/timeline":  {},
 	"internal/tokenizer": {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
 	"internal/mock":      {"github.com/zeebo/xxh3"},
@@ -44,17 +45,17 @@ var imports = map[string][]string{
 	"hfsource/parquet":     {"hfsource/column", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
 	"convert/corpus":       {},
 	"convert/demo":         {},
-	"convert/weka":         {"hfsource/column", "internal/timeline", "mmapcache", "github.com/zeebo/xxh3"},
+	"convert/weka":         {"hfsource/column", "internal/pyrand", "internal/timeline", "mmapcache", "github.com/zeebo/xxh3"},
 	"convert": {
 		"convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
 	},
 	"replay/conductor": {},
-	"replay/start":     {},
+	"replay/start":     {"internal/pyrand"},
 	"replay/wire":      {},
 	"replay/measure":   {},
 	"replay": {
-		"internal/durable", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire",
+		"internal/durable", "internal/pyrand", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {

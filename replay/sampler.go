@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/start"
@@ -278,7 +279,7 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 
 // state draws where a lane takes up a trace; nil where it cannot. The draw depends on seed, trace and lane alone.
 func (b begin) state(sc *script, lane int) *start.Start {
-	g := start.NewGenerator(start.LaneSeed(b.seed, sc.plan.Trace.ID, lane))
+	g := pyrand.NewPCG64(start.LaneSeed(b.seed, sc.plan.Trace.ID, lane))
 	if first, last, ok := sc.start.Bounds(); ok {
 		if state := sc.start.At(b.ratios.Instant(first, last, g)); state.Spawnable {
 			return state

@@ -1,6 +1,10 @@
 package start
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/internal/pyrand"
+)
 
 // Ratios say in which part of a trace lanes begin, as shares of its length: of its time, or of its turns where it has no
 // times.
@@ -23,7 +27,7 @@ func (r Ratios) Between(first, last float64) (lo, hi float64) {
 
 // Instant draws t*, in milliseconds, for a trace that lasts from first to last: section 2.4 of the specification of the
 // replay, step 2. Where there is no choice it draws nothing.
-func (r Ratios) Instant(first, last float64, g *Generator) float64 {
+func (r Ratios) Instant(first, last float64, g *pyrand.PCG64) float64 {
 	lo, hi := r.Between(first, last)
 	if lo == hi {
 		return lo

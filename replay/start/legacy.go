@@ -1,6 +1,10 @@
 package start
 
-import "math"
+import (
+	"math"
+
+	"github.com/agentx/agentx/internal/pyrand"
+)
 
 // Candidates returns the turns after which a lane may begin in a trace without times: section 2.5 of the specification
 // of the replay. canOpen tells of every turn of the root whether a session can begin with it; both the candidate, which
@@ -19,7 +23,7 @@ func (r Ratios) Candidates(canOpen []bool) []int {
 
 // Split draws one of the candidates of a trace without times: the turn that warmup sends. Profiling goes on with the
 // turn behind it. Without a candidate the trace cannot be started, and nothing is drawn.
-func (r Ratios) Split(canOpen []bool, g *Generator) (primer int, ok bool) {
+func (r Ratios) Split(canOpen []bool, g *pyrand.PCG64) (primer int, ok bool) {
 	list := r.Candidates(canOpen)
 	if len(list) == 0 {
 		return 0, false

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/pyrand"
 )
 
 func TestT15Split(t *testing.T) {
@@ -22,12 +24,12 @@ func TestT15Split(t *testing.T) {
 	}
 	eachVector(t, "legacy_start", 9, func(t *testing.T, in in, want want) {
 		require.Len(t, in.CanOpen, in.Turns)
-		r, g := Ratios{in.Min, in.Max}, NewGenerator(in.seed())
+		r, g := Ratios{in.Min, in.Max}, pyrand.NewPCG64(in.seed())
 		require.Equal(t, want.Candidates, append([]int{}, r.Candidates(in.CanOpen)...))
 		k, ok := r.Split(in.CanOpen, g)
 		require.Equal(t, want.Spawnable, ok)
 		if !ok {
-			require.Equal(t, NewGenerator(in.seed()), g, "nothing was drawn")
+			require.Equal(t, pyrand.NewPCG64(in.seed()), g, "nothing was drawn")
 			return
 		}
 		require.Equal(t, *want.Warmup, k)

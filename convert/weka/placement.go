@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/agentx/agentx/internal/pyrand"
 )
 
 // Drawer places blocks and fillers in a corpus of N tokens: sections 2.2 and 3.2. It is not safe for concurrent use.
@@ -14,7 +16,7 @@ type Drawer struct {
 	n     uint64
 	draws Draws
 	buf   []byte
-	mt    mt19937x4
+	mt    pyrand.MT19937x4
 	base  []byte // base seed in decimal, for sha256-mt
 }
 
@@ -57,9 +59,9 @@ func (w *Drawer) mtStarts(dst []uint32, scope string, id int64) {
 	for k := range dst {
 		seeds[k] = w.blockSeed(scope, id+int64(k))
 	}
-	w.mt.seed(&seeds)
+	w.mt.Seed(&seeds)
 	for k := range dst {
-		dst[k] = w.mt.below(k, uint32(w.n))
+		dst[k] = w.mt.Below(k, uint32(w.n))
 	}
 }
 

@@ -1,4 +1,4 @@
-package start
+package pyrand
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // seedOf is the seed of a vector.
@@ -18,13 +20,14 @@ func hex64(v uint64) string   { return fmt.Sprintf("0x%016x", v) }
 func float(v float64) string  { return hex64(math.Float64bits(v)) }
 func (n u128) String() string { return fmt.Sprintf("0x%016x%016x", n.hi, n.lo) }
 
-func TestT13SeedSequence(t *testing.T) {
+// Covers T-13.
+func TestSeedSequence(t *testing.T) {
 	type in struct {
 		Seed  uint64    `json:",string"`
 		Words [4]uint32 `json:"entropy_words"`
 	}
 	type want struct{ U32, U64 []string }
-	eachVector(t, "seedsequence", 7, func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "seedsequence", func(t *testing.T, in in, want want) {
 		if in.Seed != 0 {
 			in.Words = [4]uint32{uint32(in.Seed), uint32(in.Seed >> 32)}
 		}
@@ -39,7 +42,8 @@ func TestT13SeedSequence(t *testing.T) {
 	})
 }
 
-func TestT13Raw(t *testing.T) {
+// Covers T-13.
+func TestPCG64Outputs(t *testing.T) {
 	type in struct {
 		seedOf
 		N int
@@ -48,8 +52,8 @@ func TestT13Raw(t *testing.T) {
 		State, Increment string
 		U64              []string
 	}
-	eachVector(t, "pcg64_raw", 6, func(t *testing.T, in in, want want) {
-		g := NewGenerator(in.Seed)
+	fixtures.EachReplay(t, "pcg64_raw", func(t *testing.T, in in, want want) {
+		g := NewPCG64(in.Seed)
 		if want.State != "" {
 			require.Equal(t, want.State, g.state.String())
 			require.Equal(t, want.Increment, g.increment.String())
@@ -61,7 +65,8 @@ func TestT13Raw(t *testing.T) {
 	})
 }
 
-func TestT13Halves(t *testing.T) {
+// Covers T-13.
+func TestUint32KeepsTheHighHalf(t *testing.T) {
 	type in struct {
 		seedOf
 		N     int
@@ -71,11 +76,11 @@ func TestT13Halves(t *testing.T) {
 		U32    []string
 		Double string `json:"double_bits"`
 	}
-	eachVector(t, "pcg64_u32", 2, func(t *testing.T, in in, want want) {
+	fixtures.EachReplay(t, "pcg64_u32", func(t *testing.T, in in, want want) {
 		for range in.N {
 			in.Draws = append(in.Draws, "u32")
 		}
-		g, halves := NewGenerator(in.Seed), []string{}
+		g, halves := NewPCG64(in.Seed), []string{}
 		for _, draw := range in.Draws {
 			if draw == "double" {
 				require.Equal(t, want.Double, float(g.Float64()))
@@ -87,14 +92,15 @@ func TestT13Halves(t *testing.T) {
 	})
 }
 
-func TestT13Doubles(t *testing.T) {
+// Covers T-13.
+func TestFloat64(t *testing.T) {
 	type in struct {
 		seedOf
 		N int
 	}
 	type want struct{ Bits []string }
-	eachVector(t, "pcg64_double", 2, func(t *testing.T, in in, want want) {
-		g := NewGenerator(in.Seed)
+	fixtures.EachReplay(t, "pcg64_double", func(t *testing.T, in in, want want) {
+		g := NewPCG64(in.Seed)
 		require.Len(t, want.Bits, in.N)
 		for _, w := range want.Bits {
 			require.Equal(t, w, float(g.Float64()))
@@ -102,7 +108,8 @@ func TestT13Doubles(t *testing.T) {
 	})
 }
 
-func TestT13Bounded(t *testing.T) {
+// Covers T-13.
+func TestBounded(t *testing.T) {
 	type in struct {
 		seedOf
 		N     uint32
@@ -112,14 +119,14 @@ func TestT13Bounded(t *testing.T) {
 		Values []uint32
 		Used   *int `json:"u32_used"`
 	}
-	eachVector(t, "bounded", 7, func(t *testing.T, in in, want want) {
-		g := NewGenerator(in.Seed)
+	fixtures.EachReplay(t, "bounded", func(t *testing.T, in in, want want) {
+		g := NewPCG64(in.Seed)
 		require.Len(t, want.Values, in.Draws)
 		for _, w := range want.Values {
 			require.Equal(t, w, g.Bounded(in.N))
 		}
 		if want.Used != nil { // what comes next tells how many were taken
-			fresh := NewGenerator(in.Seed)
+			fresh := NewPCG64(in.Seed)
 			for range *want.Used {
 				fresh.Uint32()
 			}
@@ -128,11 +135,10 @@ func TestT13Bounded(t *testing.T) {
 	})
 }
 
-// The slow way to a bounded number: of all 2^32 products those are refused whose low half lies below 2^32 mod n, so that
-// every result has equally many.
-func TestBoundedRefusesWhatIsTooMany(t *testing.T) {
+// The oracle computes 2^32 mod n with 64-bit arithmetic and rejects every product whose low half lies below it.
+func TestBoundedRejectsSurplusProducts(t *testing.T) {
 	for _, n := range []uint32{2, 3, 6, 7, 1 << 31, 1<<31 + 1, 3 << 30, math.MaxUint32} {
-		g, slow := NewGenerator(uint64(n)), NewGenerator(uint64(n))
+		g, slow := NewPCG64(uint64(n)), NewPCG64(uint64(n))
 		for range 1000 {
 			product := uint64(slow.Uint32()) * uint64(n)
 			for product%(1<<32) < (1<<32)%uint64(n) {
@@ -142,17 +148,7 @@ func TestBoundedRefusesWhatIsTooMany(t *testing.T) {
 		}
 		require.Equal(t, slow, g)
 	}
-	g := NewGenerator(1)
+	g := NewPCG64(1)
 	require.Zero(t, g.Bounded(0))
-	require.Equal(t, NewGenerator(1), g, "nothing was drawn")
-}
-
-func TestT13LaneSeed(t *testing.T) {
-	type want struct {
-		Seed uint64 `json:",string"`
-	}
-	eachVector(t, "lane_seed", 8, func(t *testing.T, in laneOf, want want) {
-		require.Equal(t, want.Seed, in.seed())
-	})
-	require.Equal(t, hashSeed("-7:a:0"), LaneSeed("-7", "a", 0))
+	require.Equal(t, NewPCG64(1), g, "nothing was drawn")
 }

@@ -1,0 +1,23 @@
+package start
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+)
+
+// LaneSeed returns the seed of a lane that plays a trace: doc/spec/replay.md 2.3. base is the operator's seed in decimal.
+// It depends on nothing else, so what other lanes play does not change it.
+func LaneSeed(base, trace string, lane int) uint64 {
+	return hashSeed(base + ":" + trace + ":" + strconv.Itoa(lane))
+}
+
+// TraceSeed is LaneSeed as the generation G2 has it for lanes with a trace of their own: without the lane.
+func TraceSeed(base, trace string) uint64 {
+	return hashSeed(base + ":" + trace)
+}
+
+func hashSeed(text string) uint64 {
+	sum := sha256.Sum256([]byte(text))
+	return binary.BigEndian.Uint64(sum[:])
+}

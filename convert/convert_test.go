@@ -30,7 +30,7 @@ func TestWorkersChangeNoByte(t *testing.T) {
 	requireSound(t, one)
 	files := filesOf(t, o.Root)
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
-		o.Draws.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
+		o.Placement.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
 		one := o.convert(t)
 		want := filesOf(t, o.Root)
 		o.Workers, o.Root = 7, t.TempDir()
@@ -131,8 +131,8 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 		change func(*Options)
 		hits   string
 	}{
-		{func(o *Options) { o.Draws.Seed = 7 }, "arenas structure"},
-		{func(o *Options) { o.Draws.Backend = weka.SHA256MT }, "arenas structure"},
+		{func(o *Options) { o.Placement.Seed = 7 }, "arenas structure"},
+		{func(o *Options) { o.Placement.Backend = weka.SHA256MT }, "arenas structure"},
 		{func(o *Options) { o.Corpus = tinyCorpus(t, 299) }, "structure"},
 		{func(o *Options) { o.Tokenizer = "o200k_base" }, "starts structure"},
 		{func(o *Options) { o.Inputs = append(o.Inputs, lines(t, trace("a"))) }, "arenas"},
@@ -150,13 +150,14 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 	}
 }
 
-func TestF16SecondRunCopiesNothing(t *testing.T) {
+// Covers F16.
+func TestSecondRunCopiesNothing(t *testing.T) {
 	o := options(t, "@demo")
 	first := o.convert(t)
 	require.NoError(t, filepath.WalkDir(o.Root, func(path string, e os.DirEntry, err error) error {
 		return os.Chmod(path, 0o555)
 	}))
-	o.Durable.Step = func(name, path string) error {
+	o.disk.Step = func(name, path string) error {
 		t.Errorf("%s %s", name, path)
 		return nil
 	}
@@ -223,7 +224,7 @@ func TestPartsThatAreRemovedMeanwhile(t *testing.T) {
 	for kind, part := range first.Parts {
 		require.NoError(t, os.RemoveAll(first.Path))
 		removing := o
-		removing.Durable.Step = func(string, string) error { // the first step is the dataset's: the parts are hits
+		removing.disk.Step = func(string, string) error { // the first step is the dataset's: the parts are hits
 			return os.RemoveAll(filepath.Join(o.Root, kind, part.Key))
 		}
 		_, err := Convert(t.Context(), removing)

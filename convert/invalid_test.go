@@ -209,7 +209,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Oddities, 3)
 	assert.Equal(t, mmapcache.Oddity{Kind: "block_size", Count: 2, Trace: "b", First: "block_size 100"}, r.Facts.Oddities[1])
-	assert.Equal(t, size, Odd(r.Facts.Oddities[1]))
+	assert.Equal(t, size, DescribeOddity(r.Facts.Oddities[1]))
 	o.Strict = true
 	_, again := Convert(t.Context(), o)
 	assert.EqualError(t, again, err.Error())
@@ -324,7 +324,7 @@ func TestCancelledAnywhereLeavesNothing(t *testing.T) {
 				cancel()
 			}
 		}
-		o.Durable.Step = func(string, string) error { o.Source.Progress(0); return nil }
+		o.disk.Step = func(string, string) error { o.Source.Progress(0); return nil }
 		_, err := Convert(ctx, o)
 		cancel()
 		if err == nil {
@@ -357,7 +357,7 @@ func TestLosingTheLeaseAround(t *testing.T) {
 	defer lose(nil)
 	o := options(t, lines(t, trace("a")))
 	claims := 0
-	o.Durable.Step = func(name, _ string) error {
+	o.disk.Step = func(name, _ string) error {
 		if name != "claim" {
 			return nil
 		}
@@ -380,7 +380,7 @@ func TestComparisonsAtTheSameTime(t *testing.T) {
 	first := o
 	first.VerifyHit = true
 	inner := 0
-	first.Durable.Step = func(name, path string) error {
+	first.disk.Step = func(name, path string) error {
 		if inner == 0 && name == "create" && strings.Contains(path, "verify-") {
 			inner++
 			second := o
@@ -406,7 +406,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	for fail := 0; ; fail++ {
 		o := withArenas(t, base)
 		n := 0
-		o.Durable.Step = func(name, _ string) error {
+		o.disk.Step = func(name, _ string) error {
 			if name == "release" { // that others may wait is a warning
 				return nil
 			}
@@ -428,7 +428,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 			_, err := mmapcache.Lookup(o.Root, e.Kind, e.Key)
 			require.NoError(t, err)
 		}
-		o.Durable.Step = nil
+		o.disk.Step = nil
 		o.convert(t)
 		require.Equal(t, want, filesOf(t, o.Root))
 	}

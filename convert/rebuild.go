@@ -36,13 +36,13 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
 	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
-	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.Durable)
+	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.disk)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	ctx = lease.Context()
-	opts := c.o.Durable
+	opts := c.o.disk
 	opts.Lease = lease
 	dir, err := durable.NewDir(c.o.Root, opts)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	}
 	beside := newConversion(c.o)
 	beside.o.Root, beside.o.Force, beside.o.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.o.Durable.Sync = func(*os.File) error { return nil } // it is thrown away
+	beside.o.disk.Sync = func(*os.File) error { return nil } // it is thrown away
 	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
 	if err := beside.run(ctx); err != nil {
 		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, key), err)
@@ -130,7 +130,7 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
 				return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
 			}
-			o.Draws = image.Draws
+			o.Placement = image.Draws
 		case mmapcache.ArenasKind:
 			if d.Provenance == nil || d.Provenance.Corpus == "" {
 				return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)

@@ -400,7 +400,7 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, cor
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	done := o.progress("fill", int64(s.Blocks()))
-	drawers := sync.Pool{New: func() any { return weka.NewDrawer(o.Draws, corpusTokens) }}
+	drawers := sync.Pool{New: func() any { return weka.NewDrawer(o.Placement, corpusTokens) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break

@@ -49,7 +49,7 @@ type Options struct {
 	Version  string                                      // of the program, for the provenance
 	Progress func(stage string, done int64, total int64) // called from several goroutines; may be nil
 	Warn     func(format string, args ...any)            // may be nil
-	Now      func() time.Time                            // nil: the clock
+	now      func() time.Time                            // nil: the clock
 	disk     durable.Options                             // faults for tests
 }
 
@@ -128,8 +128,8 @@ func newConversion(o Options) *conversion {
 	if c.o.Workers <= 0 {
 		c.o.Workers = runtime.GOMAXPROCS(0)
 	}
-	if c.o.Now == nil {
-		c.o.Now = time.Now
+	if c.o.now == nil {
+		c.o.now = time.Now
 	}
 	if c.o.Warn == nil {
 		c.o.Warn = func(string, ...any) {}
@@ -354,7 +354,7 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	if err != nil {
 		host = "unknown"
 	}
-	p := mmapcache.Provenance{Created: c.o.Now().UTC(), Host: host, Agentx: c.o.Version}
+	p := mmapcache.Provenance{Created: c.o.now().UTC(), Host: host, Agentx: c.o.Version}
 	switch kind {
 	case mmapcache.StructureKind, mmapcache.DatasetKind:
 		for _, f := range c.snapshot.Files {
@@ -393,7 +393,7 @@ func absolute(path string) string {
 func (c *conversion) structure(ctx context.Context) error {
 	m, err := c.part(ctx, mmapcache.StructureKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
 		return c.stage("plan", func() error {
-			s, facts, err := plan(ctx, c.snapshot, c.o)
+			s, facts, err := planInputs(ctx, c.snapshot, c.o)
 			if err != nil {
 				return err
 			}
@@ -435,7 +435,7 @@ func (c *conversion) locate(f *mmapcache.StructureFacts) {
 func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 	if len(f.Skipped) > 0 && !c.o.SkipInvalid {
 		first := f.Skipped[0]
-		return &InvalidError{first.Where, errors.New(first.Why)}
+		return &InvalidTraceError{first.Where, errors.New(first.Why)}
 	}
 	if f.MaxBlockSize > c.prompts.tokens {
 		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.o.Corpus, c.prompts.tokens)

@@ -161,7 +161,7 @@ func TestSecondRunCopiesNothing(t *testing.T) {
 		t.Errorf("%s %s", name, path)
 		return nil
 	}
-	o.Now = nil
+	o.now = nil
 	second := o.convert(t)
 	assert.True(t, second.Hit)
 	first.Hit, second.Stages, second.Parts = true, first.Stages, first.Parts
@@ -249,7 +249,7 @@ func TestProvenanceSaysWhereItCameFrom(t *testing.T) {
 	r := o.convert(t)
 	p, err := mmapcache.ReadProvenance(r.Path)
 	require.NoError(t, err)
-	assert.Equal(t, o.Now().UTC(), p.Created)
+	assert.Equal(t, o.now().UTC(), p.Created)
 	assert.Equal(t, "test", p.Agentx)
 	require.Len(t, p.Sources, 2)
 	assert.Equal(t, mmapcache.Source{Path: "@demo", Size: int64(len(demo.JSONL())), SHA256: demo.SHA256}, p.Sources[0])

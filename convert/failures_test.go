@@ -154,7 +154,7 @@ func TestTheSameIsAHit(t *testing.T) {
 	o := options(t, write(t, "in.jsonl", text))
 	first := o.convert(t)
 	o.Inputs = []string{write(t, "elsewhere.jsonl", text)}
-	o.Now, o.Workers, o.Version = time.Now, 5, "another"
+	o.now, o.Workers, o.Version = time.Now, 5, "another"
 	again := o.convert(t)
 	assert.True(t, again.Hit)
 	assert.Equal(t, first.Key, again.Key)
@@ -415,7 +415,7 @@ func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
 
 	before := filesOf(t, o.Root)
 	_, err = Convert(t.Context(), o)
-	var differs *DiffersError
+	var differs *RebuildMismatchError
 	require.ErrorAs(t, err, &differs)
 	assert.ErrorContains(t, err, filepath.Join(path, "starts.bin"))
 	assert.Equal(t, before, filesOf(t, o.Root), "it only looks")

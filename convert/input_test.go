@@ -62,7 +62,7 @@ func plainOptions(root, corpus string, inputs ...string) Options {
 		Root: root, Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
 		Rules: weka.Default(), Placement: weka.Draws{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
 		disk:    durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
-		Workers: 2, Version: "test", Now: func() time.Time { return time.Unix(0, 0) },
+		Workers: 2, Version: "test", now: func() time.Time { return time.Unix(0, 0) },
 	}
 }
 

@@ -122,7 +122,7 @@ func TestFirstInvalidRowIsReported(t *testing.T) {
 		o := options(t, in)
 		o.Workers = workers
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidError
+		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.Equal(t, in+":8", invalid.Where)
 		var fault *weka.Error
@@ -160,7 +160,7 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 	o.SkipInvalid = false
 	_, err := Convert(t.Context(), o)
 	assert.EqualError(t, err, strict.Error(), "a strict run on the hit")
-	var invalid *InvalidError
+	var invalid *InvalidTraceError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, in+":2", invalid.Where)
 
@@ -265,7 +265,7 @@ func TestSessionsOfOneName(t *testing.T) {
 	} {
 		o := options(t, lines(t, rows...))
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidError
+		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.EqualError(t, invalid.Err, want)
 	}

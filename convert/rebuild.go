@@ -16,13 +16,13 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// DiffersError is a prepared dataset that is not what comes out when it is made again.
-type DiffersError struct {
+// RebuildMismatchError is a prepared dataset that is not what comes out when it is made again.
+type RebuildMismatchError struct {
 	Path  string // of the dataset
 	Found []mmapcache.Damage
 }
 
-func (e *DiffersError) Error() string {
+func (e *RebuildMismatchError) Error() string {
 	var all []string
 	for _, d := range e.Found {
 		all = append(all, d.File+": "+d.Why)
@@ -31,7 +31,7 @@ func (e *DiffersError) Error() string {
 }
 
 // compare builds everything once more beside the dataset, in the staging directory of its root, and holds the one against
-// the other, file by file. A *DiffersError says what differs.
+// the other, file by file. A *RebuildMismatchError says what differs.
 func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
@@ -71,7 +71,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: it was removed while it was being compared", mmapcache.DatasetPath(c.o.Root, key))
 	}
 	if len(found) > 0 {
-		return &DiffersError{mmapcache.DatasetPath(c.o.Root, key), found}
+		return &RebuildMismatchError{mmapcache.DatasetPath(c.o.Root, key), found}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err 
 	return found, nil
 }
 
-// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *DiffersError says what
+// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says what
 // differs; any other error, what kept it from looking.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	info, err := mmapcache.Describe(root, key)

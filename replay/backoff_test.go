@@ -13,7 +13,7 @@ import (
 
 // downUntil is a server that cannot be reached before an instant, and then answers after a second.
 func downUntil(s *stageOf, up time.Duration) {
-	s.script = func(conductor.Send) (time.Duration, time.Duration, wire.Category) {
+	s.script = func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		if s.at < up {
 			return 0, 0, wire.Connection
 		}
@@ -81,7 +81,7 @@ func TestTooManyErrorsEndARun(t *testing.T) {
 		"without a limit": {0, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &stageOf{script: func(o conductor.Send) (time.Duration, time.Duration, wire.Category) {
+			s := &stageOf{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 				return time.Second, 0, c.fails(o.ID)
 			}}
 			p := newPhase(Options{Concurrency: 1, Requests: 200, MaxErrorRate: c.rate}, turnsOf{0, 0, 0}, s, s)

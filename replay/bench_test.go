@@ -82,14 +82,14 @@ func BenchmarkAssemble(b *testing.B) {
 			const block = 64
 			b.ReportAllocs()
 			for n := 0; n < b.N; n += block {
-				start := measure.ReadProcess()
+				start := measure.ReadProcessUsage()
 				for range block {
 					body.fill(tree, turn, form, "mark,", tail, 100)
 					if _, err := body.WriteTo(to); err != nil {
 						b.Fatal(err)
 					}
 				}
-				middle := measure.ReadProcess()
+				middle := measure.ReadProcessUsage()
 				size := int(body.Size())
 				for range block {
 					if at+size > len(from) {
@@ -103,7 +103,7 @@ func BenchmarkAssemble(b *testing.B) {
 					at += size
 				}
 				ours += middle.Since(start).CPU.Seconds()
-				theirs += measure.ReadProcess().Since(middle).CPU.Seconds()
+				theirs += measure.ReadProcessUsage().Since(middle).CPU.Seconds()
 			}
 			requests := float64((b.N + block - 1) / block * block)
 			b.ReportMetric(theirs/ours, "copy-ratio")
@@ -131,12 +131,12 @@ func BenchmarkReplay(b *testing.B) {
 			url, _ := serve(b, server)
 			o := optionsFor(b, c, url)
 			o.Form, o.Concurrency, o.Requests, o.Out = mmapcache.Text, 16, max(b.N, 1), b.TempDir()
-			before := measure.ReadProcess()
+			before := measure.ReadProcessUsage()
 			s, err := Run(context.Background(), o)
 			if err != nil || s.Completed != o.Requests {
 				b.Fatal(s, err)
 			}
-			used := measure.ReadProcess().Since(before)
+			used := measure.ReadProcessUsage().Since(before)
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 			b.ReportMetric(used.CPU.Seconds()/float64(b.N)*1e6, "cpu-us/req")
 			b.ReportMetric(float64(s.Client.BytesSent)/float64(b.N), "bytes/req")

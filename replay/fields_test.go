@@ -147,7 +147,7 @@ func TestUsageOfTheFirstMessage(t *testing.T) {
 		o := optionsFor(t, demoCache(t), url)
 		o.Requests, o.Fields.Extra = 3, json.RawMessage(extra)
 		for _, r := range play(t, t.Context(), o).records {
-			require.Equal(t, want, r.FirstTokens, extra)
+			require.Equal(t, want, r.FirstChunkTokens, extra)
 		}
 	}
 }

@@ -20,17 +20,17 @@ type inProcess struct {
 	lateness []float64 // seconds
 }
 
-func (s *inProcess) launch(order conductor.Send) {
+func (s *inProcess) launch(order conductor.Dispatch) {
 	now := time.Since(s.epoch)
 	s.lateness = append(s.lateness, (now - order.Due).Seconds())
 	o := outcome{send: order, end: now}
 	go func() { s.events <- event{outcome: &o} }()
 }
 
-func (s *inProcess) abort()                            {}
-func (s *inProcess) lost(order conductor.Send) outcome { return outcome{send: order} }
-func (s *inProcess) book(*outcome) error               { return nil }
-func (s *inProcess) happened(conductor.Event)          {}
+func (s *inProcess) abort()                                {}
+func (s *inProcess) lost(order conductor.Dispatch) outcome { return outcome{send: order} }
+func (s *inProcess) book(*outcome) error                   { return nil }
+func (s *inProcess) happened(conductor.Event)              {}
 
 func (s *inProcess) waits(int, time.Duration) {}
 
@@ -49,9 +49,9 @@ func newSpaced(gap, length time.Duration, lanes int) spaced {
 	return spaced{&conductor.Tree{Sessions: []conductor.Session{{Turns: turns}}}, gap, lanes}
 }
 
-func (s spaced) Next(lane int) (conductor.Opening, bool) {
-	first := conductor.Live{Due: s.gap * time.Duration(lane) / time.Duration(s.lanes)}
-	return conductor.Opening{Tree: s.tree, Start: &conductor.Start{Over: []int{0}, Live: []conductor.Live{first}}}, true
+func (s spaced) Next(lane int) (conductor.Assignment, bool) {
+	first := conductor.LiveSession{Due: s.gap * time.Duration(lane) / time.Duration(s.lanes)}
+	return conductor.Assignment{Tree: s.tree, Start: &conductor.StartState{TurnsDone: []int{0}, Live: []conductor.LiveSession{first}}}, true
 }
 
 // BenchmarkLateness is how late turns go out, due to sent. An operation is a run of two seconds.

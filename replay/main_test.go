@@ -228,7 +228,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	}
 	require.Equal(t, p.Requests, b.Profiling+b.Cooldown+b.CancelledAtEnd+b.ContextOverflow)
 	require.Equal(t, p.Requests, p.Completed+failed+b.CancelledAtEnd+b.ContextOverflow)
-	require.EqualValues(t, p.WedgedTrees, p.Branches.TreesWedged)
+	require.EqualValues(t, p.DeadlockedTrees, p.Branches.TreesDeadlocked)
 	c := p.Branches
 	require.Equal(t, c.ChildrenResumed+c.ChildrenSpawned, c.ChildrenCompleted+c.ChildrenErrored+c.ChildrenTruncated)
 	require.Equal(t, c.ParentsSuspended, c.ParentsResumed+c.JoinsSuppressed)

@@ -19,7 +19,7 @@ type phase struct {
 	stage     stage
 	end       endings
 	cutoff    measure.Cutoff
-	flying    map[int]conductor.Send // by request
+	flying    map[int]conductor.Dispatch // by request
 	backOff   backOff
 	errorRate float64 // share of failed requests above which the phase ends; 0: none
 	progress  Progress
@@ -39,11 +39,11 @@ type clock interface {
 
 // stage is what surrounds a phase: transport and results.
 type stage interface {
-	launch(conductor.Send)       // puts a turn on the wire; its outcome comes in as an event
-	abort()                      // cancels what is in flight
-	lost(conductor.Send) outcome // of a request of which nothing was heard after that
-	book(*outcome) error         // takes what is over into the results
-	happened(conductor.Event)    // is told of all that the conductor does
+	launch(conductor.Dispatch)       // puts a turn on the wire; its outcome comes in as an event
+	abort()                          // cancels what is in flight
+	lost(conductor.Dispatch) outcome // of a request of which nothing was heard after that
+	book(*outcome) error             // takes what is over into the results
+	happened(conductor.Event)        // is told of all that the conductor does
 
 	waits(running int, most time.Duration) // is told what an interrupt waits for
 }
@@ -58,7 +58,7 @@ type event struct {
 
 // outcome is a request that is over.
 type outcome struct {
-	send   conductor.Send
+	send   conductor.Dispatch
 	record measure.Record
 	end    time.Duration
 	broken error // the cache cannot be read: no request can be made any more
@@ -100,7 +100,7 @@ func (c *realClock) await(until time.Duration) (event, bool) {
 }
 
 func newPhase(o Options, source conductor.Source, clock clock, stage stage) *phase {
-	p := &phase{clock: clock, stage: stage, flying: map[int]conductor.Send{}, report: o.Progress}
+	p := &phase{clock: clock, stage: stage, flying: map[int]conductor.Dispatch{}, report: o.Progress}
 	p.end = endings{duration: o.Duration, grace: o.Grace}
 	p.backOff, p.errorRate = backOff{o.BackOff, map[int]pause{}}, o.MaxErrorRate
 	p.cutoff.Deadline = o.Duration
@@ -108,7 +108,7 @@ func newPhase(o Options, source conductor.Source, clock clock, stage stage) *pha
 		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
 		TreeIdle: o.Limits.TreeIdle, SystemIdle: o.Limits.SystemIdle,
 	}
-	p.conductor = conductor.New(o.Concurrency, source, limits, func(s conductor.Send) error {
+	p.conductor = conductor.New(o.Concurrency, source, limits, func(s conductor.Dispatch) error {
 		p.flying[s.ID] = s
 		stage.launch(s)
 		return nil
@@ -270,7 +270,7 @@ func became(e *measure.Error) conductor.Outcome {
 // wake returns the instant until which there is nothing to do but wait for events.
 func (p *phase) wake(now time.Duration) time.Duration {
 	wake := now + progressEvery
-	if at, ok := p.conductor.Next(); ok {
+	if at, ok := p.conductor.NextWake(); ok {
 		wake = min(wake, at)
 	}
 	return min(wake, p.end.next())

@@ -23,10 +23,10 @@ import (
 // stageOf is a transport on virtual time, with results that are kept, and the clock of a phase that is played on it.
 type stageOf struct {
 	at       time.Duration
-	script   func(conductor.Send) (takes time.Duration, token time.Duration, category wire.Category)
+	script   func(conductor.Dispatch) (takes time.Duration, token time.Duration, category wire.Category)
 	deaf     bool // what is cancelled does not return
 	coming   []coming
-	sent     []conductor.Send
+	sent     []conductor.Dispatch
 	sentAt   []time.Duration
 	booked   []outcome
 	told     []conductor.Event
@@ -60,7 +60,7 @@ func (s *stageOf) await(until time.Duration) (event, bool) {
 	return event{}, false
 }
 
-func (s *stageOf) launch(order conductor.Send) {
+func (s *stageOf) launch(order conductor.Dispatch) {
 	s.sent, s.sentAt = append(s.sent, order), append(s.sentAt, s.at)
 	takes, token, category := s.script(order)
 	if token > 0 {
@@ -69,7 +69,7 @@ func (s *stageOf) launch(order conductor.Send) {
 	s.returns(order, s.at+takes, category)
 }
 
-func (s *stageOf) returns(order conductor.Send, at time.Duration, category wire.Category) {
+func (s *stageOf) returns(order conductor.Dispatch, at time.Duration, category wire.Category) {
 	o := &outcome{send: order, end: at, record: measure.Record{Sent: s.at.Seconds(), End: at.Seconds()}}
 	if category != "" {
 		o.record.Error = &measure.Error{Category: string(category), Message: "scripted"}
@@ -91,7 +91,7 @@ func (s *stageOf) abort() {
 	}
 }
 
-func (s *stageOf) lost(order conductor.Send) outcome {
+func (s *stageOf) lost(order conductor.Dispatch) outcome {
 	return outcome{send: order, record: measure.Record{Error: &measure.Error{Category: string(wire.Cancelled)}}, end: s.at}
 }
 
@@ -118,17 +118,17 @@ func (s *stageOf) buckets() map[measure.Bucket]int {
 // turnsOf hands out, to every lane again and again, a session of turns so far apart.
 type turnsOf []time.Duration
 
-func (d turnsOf) Next(int) (conductor.Opening, bool) {
+func (d turnsOf) Next(int) (conductor.Assignment, bool) {
 	t := &conductor.Tree{Sessions: []conductor.Session{{Turns: make([]conductor.Turn, len(d))}}}
 	for k := range d {
 		t.Sessions[0].Turns[k].Delay = d[k]
 	}
-	return conductor.Opening{Tree: t}, true
+	return conductor.Assignment{Tree: t}, true
 }
 
 // virtual plays a phase in which every request takes so long.
 func virtual(o Options, takes time.Duration) (*stageOf, *phase) {
-	s := &stageOf{script: func(conductor.Send) (time.Duration, time.Duration, wire.Category) { return takes, 0, "" }}
+	s := &stageOf{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) { return takes, 0, "" }}
 	return s, newPhase(o, turnsOf{0, time.Second, time.Minute}, s, s)
 }
 
@@ -249,7 +249,7 @@ func TestNothingIsSentWhenTheEndHasCome(t *testing.T) {
 func TestStageMayEndThePhase(t *testing.T) {
 	s, p := virtual(Options{Concurrency: 1, Grace: time.Minute}, 2*time.Second)
 	launch := s.script
-	s.script = func(order conductor.Send) (time.Duration, time.Duration, wire.Category) {
+	s.script = func(order conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		p.ended = order.ID == 4
 		return launch(order)
 	}
@@ -309,7 +309,7 @@ func TestReturnThatIsNoneEndsThePhase(t *testing.T) {
 }
 
 func TestPrefillSlotsAreReleasedByTheFirstToken(t *testing.T) {
-	s := &stageOf{script: func(conductor.Send) (time.Duration, time.Duration, wire.Category) {
+	s := &stageOf{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		return time.Minute, time.Second, ""
 	}}
 	p := newPhase(Options{Concurrency: 3, Requests: 3, Limits: Limits{Prefill: 1}}, turnsOf{0}, s, s)

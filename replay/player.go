@@ -54,7 +54,7 @@ type Options struct {
 	KeepAlive time.Duration    // how long an unused connection is kept; 0: 4 s; negative: every request has its own
 	Overflow  []*regexp.Regexp // tell a context overflow, beside the words of known servers
 
-	Header []wire.Field
+	Header []wire.HeaderField
 	APIKey string
 
 	Out       string      // directory for the results; "": none are written
@@ -149,7 +149,7 @@ type player struct {
 	aggregate *measure.Aggregate
 	records   *measure.Writer // nil without Out
 	lanes     []measure.LaneReport
-	wedges    []measure.WedgeReport
+	wedges    []measure.DeadlockReport
 	launched  map[int]*measure.Record // by request in flight, as it was launched
 	teller    *teller
 	phase     *phase
@@ -223,7 +223,7 @@ func (p *player) open() (err error) {
 	}
 	p.epoch = time.Now()
 	p.client, err = wire.New(o.URL, wire.Options{
-		Epoch: p.epoch, Timeout: o.Timeout, KeepAlive: o.KeepAlive, Overflow: o.Overflow, Header: o.Header, APIKey: o.APIKey,
+		Epoch: p.epoch, Timeout: o.Timeout, KeepAlive: o.KeepAlive, OverflowRegexps: o.Overflow, Header: o.Header, APIKey: o.APIKey,
 	})
 	if err != nil {
 		return errors.Join(err, p.closeRecords())
@@ -354,7 +354,7 @@ func (p *player) now() time.Duration { return time.Since(p.epoch) }
 func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	defer p.cancel()
 	defer close(p.over)
-	before := measure.ReadProcess()
+	before := measure.ReadProcessUsage()
 	alarm := newAlarm()
 	defer alarm.close()
 	o := p.Options
@@ -362,21 +362,21 @@ func (p *player) run(ctx context.Context) (*measure.Summary, error) {
 	p.phase = newPhase(o, p.sampler, &realClock{epoch: p.epoch, alarm: alarm, events: p.events, interrupted: ctx.Done()}, p)
 	p.sampler.place()
 	err := p.phase.play()
-	used := measure.ReadProcess().Since(before)
+	used := measure.ReadProcessUsage().Since(before)
 	return p.summary(measure.Facts{
 		PhaseDuration: p.phase.clock.now().Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
-		Branches: branchCounts(p.phase.conductor.Counts()), Wedged: p.wedges,
+		Branches: branchCounts(p.phase.conductor.Counts()), Deadlocks: p.wedges,
 	}), err
 }
 
 // branchCounts are the counters of the conductor that a summary has.
-func branchCounts(n conductor.Counts) measure.Branches {
-	return measure.Branches{
+func branchCounts(n conductor.Counts) measure.BranchCounts {
+	return measure.BranchCounts{
 		ChildrenResumed: n.ChildrenResumed, ChildrenSpawned: n.ChildrenSpawned, ChildrenDelayed: n.ChildrenDelayed,
 		ChildrenCompleted: n.ChildrenCompleted, ChildrenErrored: n.ChildrenErrored, ChildrenTruncated: n.ChildrenTruncated,
 		ParentsSuspended: n.ParentsSuspended, ParentsResumed: n.ParentsResumed, JoinsSuppressed: n.JoinsSuppressed,
-		TreesOpened: n.TreesOpened, TreesDrained: n.TreesDrained, TreesReleased: n.TreesReleased, TreesWedged: n.TreesWedged,
-		IdleJumps: n.Jumps, IdleSkipped: n.Skipped.Seconds(),
+		TreesOpened: n.TreesOpened, TreesDrained: n.TreesDrained, TreesReleased: n.TreesReleased, TreesDeadlocked: n.TreesDeadlocked,
+		IdleJumps: n.IdleJumps, IdleSkipped: n.IdleSkipped.Seconds(),
 	}
 }
 
@@ -390,7 +390,7 @@ func (p *player) book(o *outcome) error {
 	}
 	for _, n := range p.aggregate.Add(&o.record) {
 		if !p.Fields.explains(n.Kind) {
-			p.teller.warn(n.Says + " (the summary counts them)")
+			p.teller.warn(n.Message + " (the summary counts them)")
 		}
 	}
 	if p.records == nil {
@@ -402,17 +402,17 @@ func (p *player) book(o *outcome) error {
 // happened takes what the conductor tells of into the results.
 func (p *player) happened(e conductor.Event) {
 	switch e.Kind {
-	case conductor.Opened:
+	case conductor.TreeOpened:
 		p.lanes[e.Lane].Trees++
-	case conductor.Skipped:
+	case conductor.TreeIdleSkipped:
 		p.lanes[e.Lane].Skipped += e.Skipped.Seconds()
-	case conductor.Finished:
+	case conductor.LaneFinished:
 		p.sampler.leave(e.Lane)
 		p.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
 		if e.Err != nil {
 			p.teller.warn(fmt.Sprintf("lane %d ends: %v", e.Lane, e.Err))
 		}
-	case conductor.Wedged:
+	case conductor.TreeDeadlocked:
 		p.wedged(e)
 		if p.StopOnWedge {
 			p.phase.ended = true
@@ -424,29 +424,29 @@ func (p *player) happened(e conductor.Event) {
 func (p *player) wedged(e conductor.Event) {
 	t := p.sampler.trees[e.Tree]
 	name := func(session int) string { return t.plan.Sessions[session].ID }
-	w := measure.WedgeReport{
+	w := measure.DeadlockReport{
 		At: e.At.Seconds(), Lane: e.Lane, Tree: e.Tree, Trace: t.plan.Trace.ID, Root: p.correlation(t, 0),
 		Last: measure.LastEvent{
-			At: e.Wedge.Last.At.Seconds(), What: "sent", Session: name(e.Wedge.Last.Session), Turn: e.Wedge.Last.Turn,
+			At: e.Deadlock.Last.At.Seconds(), Kind: "sent", Session: name(e.Deadlock.Last.Session), Turn: e.Deadlock.Last.Turn,
 		},
 	}
-	switch e.Wedge.Last.Kind {
-	case conductor.Returned:
-		w.Last.What = "returned"
-	case conductor.Opened: // it has sent nothing
-		w.Last.What = "opened"
+	switch e.Deadlock.Last.Kind {
+	case conductor.TurnReturned:
+		w.Last.Kind = "returned"
+	case conductor.TreeOpened: // it has sent nothing
+		w.Last.Kind = "opened"
 	}
-	for _, b := range e.Wedge.Blocked {
-		r := measure.BlockedReport{Session: name(b.Session), CorrelationID: p.correlation(t, b.Session), Turn: b.Turn, Why: "predecessor"}
+	for _, b := range e.Deadlock.Blocked {
+		r := measure.BlockedSession{Session: name(b.Session), CorrelationID: p.correlation(t, b.Session), Turn: b.Turn, BlockedBy: "predecessor"}
 		for _, n := range b.Branches {
-			r.Why, r.WaitsFor = "gate", append(r.WaitsFor, t.branches[n])
+			r.BlockedBy, r.WaitsFor = "gate", append(r.WaitsFor, t.branches[n])
 		}
 		for _, a := range b.After {
 			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("%s#%d", name(a.Session), a.Turn))
 		}
 		w.Blocked = append(w.Blocked, r)
 	}
-	if len(p.wedges) < measure.MaxWedges {
+	if len(p.wedges) < measure.MaxDeadlocks {
 		p.wedges = append(p.wedges, w)
 		p.teller.warn(w.String())
 	}
@@ -479,14 +479,14 @@ func (p *player) tellRest(s *measure.Summary) {
 	for _, l := range p.lanes {
 		if l.Trace != "" && l.Requests == 0 {
 			if dark++; dark <= maxDark {
-				p.teller.warn(l.Dark())
+				p.teller.warn(l.DescribeSilence())
 			}
 		}
 	}
 	if dark > maxDark {
 		p.teller.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", dark-maxDark, LanesFile))
 	}
-	if more := int(s.WedgedTrees) - len(p.wedges); more > 0 {
+	if more := int(s.DeadlockedTrees) - len(p.wedges); more > 0 {
 		p.teller.warn(fmt.Sprintf("and %d more trees are wedged", more))
 	}
 }

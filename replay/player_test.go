@@ -36,9 +36,9 @@ func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
 	require.Equal(t, 16, p.Trees)
 	sum := int64(0)
 	for _, r := range p.records {
-		require.Equal(t, r.RecordedIn, *r.PromptTokens)
+		require.Equal(t, r.RecordedISL, *r.PromptTokens)
 		require.Equal(t, r.MaxTokens, *r.OutputTokens)
-		sum += r.RecordedIn
+		sum += r.RecordedISL
 	}
 	require.EqualValues(t, 1318406, sum)
 	require.EqualValues(t, sum, server.Stats().PromptTokens)
@@ -53,7 +53,7 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 	pieces := o.Cache.Arenas.Marker
 	for _, r := range play(t, context.Background(), o).records {
 		tokens := len(numbers(t, newMarker("id-1", r.Pass, r.Lane, r.Trace).ids(pieces))) // of this tree: digits differ in length
-		require.EqualValues(t, r.RecordedIn+int64(tokens), *r.PromptTokens)
+		require.EqualValues(t, r.RecordedISL+int64(tokens), *r.PromptTokens)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 				continue
 			}
 			again++
-			want := blocks(r.RecordedIn)
+			want := blocks(r.RecordedISL)
 			switch target {
 			case FirstTurnPrefix:
 				want = blocks(before(t, c, r))
-				require.Less(t, want, blocks(r.RecordedIn))
+				require.Less(t, want, blocks(r.RecordedISL))
 			case SystemPrefix:
 				want = 0
 			}
@@ -600,7 +600,7 @@ func TestHeaders(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, demoCache(t), url)
-	o.Header, o.APIKey, o.Requests = []wire.Field{{Name: "X-Extra", Value: "1"}}, "secret", 20
+	o.Header, o.APIKey, o.Requests = []wire.HeaderField{{Name: "X-Extra", Value: "1"}}, "secret", 20
 	o.NewID = nil // random ones
 	p := play(t, context.Background(), o)
 	require.Equal(t, 20, p.Completed)
@@ -624,8 +624,8 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 		for _, b := range l.tree.Branches {
 			child := b.Sessions[0]
 			if turn = b.Spawn + 1; name == "" && turn < len(root) && len(root[turn].Joins) == 0 && len(l.tree.Sessions[child].Turns) > 1 {
-				root[turn].After = []conductor.Ref{{Session: child, Turn: 1}}
-				l.tree.Sessions[child].Turns[1].After = []conductor.Ref{{Session: 0, Turn: turn}}
+				root[turn].After = []conductor.TurnRef{{Session: child, Turn: 1}}
+				l.tree.Sessions[child].Turns[1].After = []conductor.TurnRef{{Session: 0, Turn: turn}}
 				name = l.plan.Trace.ID
 			}
 		}
@@ -638,20 +638,20 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.write(s))
 	p.close()
-	require.EqualValues(t, 1, s.WedgedTrees)
+	require.EqualValues(t, 1, s.DeadlockedTrees)
 	require.Equal(t, []string{"wedged_tree"}, s.Reasons)
 	require.Nil(t, s.Valid)
 	require.Equal(t, 16, s.Branches.TreesDrained)
 	require.Less(t, s.Requests, 197)
-	require.Len(t, s.Wedged, 1)
-	w := s.Wedged[0]
+	require.Len(t, s.Deadlocks, 1)
+	w := s.Deadlocks[0]
 	require.Equal(t, name, w.Trace)
-	require.Equal(t, "returned", w.Last.What)
+	require.Equal(t, "returned", w.Last.Kind)
 	require.NotEmpty(t, w.Root)
 	require.Len(t, w.Blocked, 2)
 	require.Equal(t, []string{w.Blocked[1].Session + "#1"}, w.Blocked[0].WaitsFor)
 	require.Equal(t, []string{fmt.Sprintf("%s#%d", name, turn)}, w.Blocked[1].WaitsFor)
-	require.Equal(t, "predecessor", w.Blocked[0].Why)
+	require.Equal(t, "predecessor", w.Blocked[0].BlockedBy)
 	require.Len(t, warned, 1)
 	require.Contains(t, warned[0], fmt.Sprintf("trace %q is wedged", name))
 	played{s, readRecords(t, o.Out)}.requireConsistent(t, o)

@@ -94,7 +94,7 @@ func (p *preflight) ask(ctx context.Context) *wire.Failure {
 
 func (p *preflight) send(ctx context.Context, body plainBody) wire.Result {
 	return p.client.Do(ctx, &wire.Request{
-		Path: pathOf(p.Form), Stream: true, Body: body, Header: []wire.Field{{Name: "X-Request-ID", Value: p.NewID()}},
+		Path: pathOf(p.Form), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
 	})
 }
 
@@ -105,7 +105,7 @@ func serious(res *wire.Result) *wire.Failure {
 	switch {
 	case f == nil, f.Category == wire.StreamTruncated:
 		return nil
-	case f.Category == wire.NoContent && (res.Finish != "" || !res.Whole && res.LastMessage != wire.Never):
+	case f.Category == wire.NoContent && (res.FinishReason != "" || !res.SingleBody && res.LastMessage != wire.Never):
 		return nil
 	}
 	return f

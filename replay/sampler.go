@@ -54,35 +54,35 @@ type sampler struct {
 	told    map[int]bool // traces that a warning was about
 	opened  int          // trees
 	trees   map[int]*opened
-	lanes   []*opened           // by number; nil: has nothing to play
-	ready   []conductor.Opening // by lane: prepared, not yet asked for
+	lanes   []*opened              // by number; nil: has nothing to play
+	ready   []conductor.Assignment // by lane: prepared, not yet asked for
 }
 
 // newSampler returns a sampler for so many lanes.
 func newSampler(cache *mmapcache.Cache, lanes int) *sampler {
 	return &sampler{
 		cache: cache, warn: func(string) {}, begun: map[int]int{}, scripts: map[int]*script{}, passed: map[int]bool{}, coming: map[int]func() (*script, error){},
-		told: map[int]bool{}, trees: map[int]*opened{}, lanes: make([]*opened, lanes), ready: make([]conductor.Opening, lanes),
+		told: map[int]bool{}, trees: map[int]*opened{}, lanes: make([]*opened, lanes), ready: make([]conductor.Assignment, lanes),
 	}
 }
 
 // Next opens the next tree on a lane. A lane for which nothing was prepared stays empty.
-func (s *sampler) Next(lane int) (conductor.Opening, bool) {
+func (s *sampler) Next(lane int) (conductor.Assignment, bool) {
 	if o := s.ready[lane]; o.Tree != nil {
-		s.ready[lane] = conductor.Opening{}
+		s.ready[lane] = conductor.Assignment{}
 		return o, true
 	}
 	if s.lanes[lane] == nil {
-		return conductor.Opening{}, false
+		return conductor.Assignment{}, false
 	}
 	sc := s.draw()
 	s.leave(lane) // only now, so that a lane that plays a trace again keeps its script
 	if sc == nil {
-		return conductor.Opening{}, false
+		return conductor.Assignment{}, false
 	}
 	s.open(lane, sc)
 	s.makeNext()
-	return conductor.Opening{Tree: sc.tree}, true
+	return conductor.Assignment{Tree: sc.tree}, true
 }
 
 // draw returns the script of the next trace that can be played from its beginning, nil when there is none.
@@ -192,7 +192,7 @@ func (s *sampler) makeNext() {
 func (s *sampler) place() {
 	var later []*script
 	for lane, o := range s.ready {
-		if o.Start != nil && !slices.ContainsFunc(o.Start.Live, func(l conductor.Live) bool { return l.Due <= 0 }) {
+		if o.Start != nil && !slices.ContainsFunc(o.Start.Live, func(l conductor.LiveSession) bool { return l.Due <= 0 }) {
 			later = append(later, s.lanes[lane].script)
 		}
 	}
@@ -262,7 +262,7 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 		}
 		s.open(n, sc)
 		list[n].Trace = sc.plan.Trace.ID
-		s.ready[n] = conductor.Opening{Tree: sc.tree}
+		s.ready[n] = conductor.Assignment{Tree: sc.tree}
 		n++
 	}
 	s.makeNext()

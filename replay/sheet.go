@@ -69,7 +69,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 			c.Turns[k].Deadline = c.Turns[k].Delay
 			starts[k] = u.Start
 			for _, r := range times.After[from+k] {
-				c.Turns[k].After = append(c.Turns[k].After, conductor.Ref{Session: r.Stream, Turn: r.Turn})
+				c.Turns[k].After = append(c.Turns[k].After, conductor.TurnRef{Session: r.Stream, Turn: r.Turn})
 			}
 		}
 		s.start.Sessions[n] = start.Session{Starts: starts, Parent: int(session.Parent)}
@@ -78,7 +78,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 			c.Depth, s.start.Sessions[n].Depth = 1, 1 // every session hangs on the root
 			c.OnIssue = spawn.From == timeline.Issue
 			c.Offset = pace.gap(spawn.Offset)
-			c.Broken = session.Turns == 0
+			c.Unplayable = session.Turns == 0
 		}
 	}
 	for n, rank := range ranks(p.Sessions) {
@@ -102,7 +102,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 			s.start.Branches[n].Joins = []int{int(b.Join)}
 		}
 	}
-	return s, s.tree.Check()
+	return s, s.tree.Validate()
 }
 
 // ranks returns the place of every session in the order of their names.
@@ -120,19 +120,19 @@ func ranks(sessions []mmapcache.Session) []int {
 
 // at returns the state of the trace at t*, as the conductor takes it up: shift is what is subtracted from all offsets,
 // in milliseconds as played.
-func (s *sheet) at(state *start.Start, pace Pace, shift float64) *conductor.Start {
-	out := &conductor.Start{Over: make([]int, len(s.tree.Sessions))}
+func (s *sheet) at(state *start.Start, pace Pace, shift float64) *conductor.StartState {
+	out := &conductor.StartState{TurnsDone: make([]int, len(s.tree.Sessions))}
 	for n, place := range state.Places {
 		switch place {
 		case start.Over:
-			out.Over[n] = len(s.tree.Sessions[n].Turns)
+			out.TurnsDone[n] = len(s.tree.Sessions[n].Turns)
 		case start.Live:
-			out.Over[n] = state.Finished[n]
+			out.TurnsDone[n] = state.Finished[n]
 		}
 	}
 	for _, l := range state.States {
-		out.Live = append(out.Live, conductor.Live{
-			Session: l.Session, Turn: l.Next, Waits: l.Waiting,
+		out.Live = append(out.Live, conductor.LiveSession{
+			Session: l.Session, Turn: l.Next, Parked: l.Waiting,
 			Due: time.Duration(start.Due(float64(pace.offset(l.Offset))/1e6, shift, 0) * 1e6),
 		})
 	}

@@ -153,14 +153,14 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 	root := conductor.Session{Turns: []conductor.Turn{
 		{Spawns: []int{0}},
 		{Delay: 2 * s, Deadline: 2 * s, Spawns: []int{1, 2}},
-		{Delay: 5 * s, Deadline: 5 * s, Joins: []int{0, 2}, After: []conductor.Ref{{Session: 3}}}, // a scope of its own has session 1
+		{Delay: 5 * s, Deadline: 5 * s, Joins: []int{0, 2}, After: []conductor.TurnRef{{Session: 3}}}, // a scope of its own has session 1
 	}}
 	require.Equal(t, &conductor.Tree{
 		Sessions: []conductor.Session{
 			root,
 			{Depth: 1, Rank: 2, OnIssue: true, Offset: 700 * ms, Turns: []conductor.Turn{{}, {Delay: s, Deadline: s}}},
-			{Depth: 1, Rank: 1, Branch: 1, Offset: 90 * ms, Turns: []conductor.Turn{}, Broken: true},
-			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.Ref{{Turn: 1}}}}},
+			{Depth: 1, Rank: 1, Branch: 1, Offset: 90 * ms, Turns: []conductor.Turn{}, Unplayable: true},
+			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.TurnRef{{Turn: 1}}}}},
 		},
 		Branches: []conductor.Branch{{Sessions: []int{1}, OnIssue: true}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
 	}, got.tree)

@@ -19,7 +19,7 @@ func (p *player) correlation(t *opened, session int) string {
 }
 
 // launch puts one turn on the wire, in a goroutine of its own.
-func (p *player) launch(s conductor.Send) {
+func (p *player) launch(s conductor.Dispatch) {
 	t := p.sampler.trees[s.Tree]
 	r := p.record(s, t)
 	p.launched[s.ID] = &r
@@ -41,7 +41,7 @@ func (p *player) post(e event) {
 func (p *player) abort() { p.cancel() }
 
 // lost is the outcome of a request of which nothing was heard after it had been cancelled.
-func (p *player) lost(s conductor.Send) outcome {
+func (p *player) lost(s conductor.Dispatch) outcome {
 	r := *p.launched[s.ID]
 	o := p.unsent(s, r, wire.Cancelled, "no answer to its cancellation")
 	o.record.Sent = r.Admitted // as far as is known
@@ -49,7 +49,7 @@ func (p *player) lost(s conductor.Send) outcome {
 }
 
 // record is what is known of a request before it is sent.
-func (p *player) record(s conductor.Send, t *opened) measure.Record {
+func (p *player) record(s conductor.Dispatch, t *opened) measure.Record {
 	session := t.plan.Sessions[s.Session]
 	turn := t.plan.Turns[int(session.FirstTurn)+s.Turn]
 	r := measure.Record{
@@ -58,7 +58,7 @@ func (p *player) record(s conductor.Send, t *opened) measure.Record {
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: p.NewID(), CorrelationID: p.correlation(t, s.Session),
 		Due: s.Due.Seconds(), Admitted: s.Issued.Seconds(),
-		RecordedIn: int64(turn.In), MaxTokens: int64(p.Cache.Facts.Rules.MaxTokens(session.Kind, turn)),
+		RecordedISL: int64(turn.In), MaxTokens: int64(p.Cache.Facts.Rules.MaxTokens(session.Kind, turn)),
 	}
 	if session.Parent != mmapcache.None {
 		r.Parent = t.plan.Sessions[session.Parent].ID
@@ -79,7 +79,7 @@ func pathOf(form mmapcache.Form) string {
 }
 
 // play sends one turn and returns what became of it.
-func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
+func (p *player) play(s conductor.Dispatch, t *opened, r measure.Record) outcome {
 	tree, err := t.load()
 	if err != nil {
 		return p.unread(s, r, err)
@@ -100,7 +100,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 	}
 	req := &wire.Request{
 		Path: pathOf(p.Form), Stream: true, Body: b, PerChunkUsage: p.tail.perChunk,
-		Header: []wire.Field{
+		Header: []wire.HeaderField{
 			{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: r.CorrelationID},
 			{Name: "X-Session-Affinity", Value: r.CorrelationID},
 		},
@@ -118,7 +118,7 @@ func (p *player) play(s conductor.Send, t *opened, r measure.Record) outcome {
 }
 
 // unsent is the outcome of a turn that has no answer.
-func (p *player) unsent(s conductor.Send, r measure.Record, category wire.Category, message string) outcome {
+func (p *player) unsent(s conductor.Dispatch, r measure.Record, category wire.Category, message string) outcome {
 	now := p.now()
 	r.Sent, r.End = now.Seconds(), now.Seconds()
 	r.Error = &measure.Error{Category: string(category), Message: message}
@@ -126,13 +126,13 @@ func (p *player) unsent(s conductor.Send, r measure.Record, category wire.Catego
 }
 
 // unread is the outcome of a turn whose prompt cannot be read. It ends the run.
-func (p *player) unread(s conductor.Send, r measure.Record, err error) outcome {
+func (p *player) unread(s conductor.Dispatch, r measure.Record, err error) outcome {
 	o := p.unsent(s, r, wire.Internal, err.Error())
 	o.broken = unreadable(s, r, err)
 	return o
 }
 
-func unreadable(s conductor.Send, r measure.Record, err error) error {
+func unreadable(s conductor.Dispatch, r measure.Record, err error) error {
 	return fmt.Errorf("lane %d, trace %q, session %q, turn %d: the cache cannot be read any more: %w", s.Lane, r.Trace, r.Session, r.Turn, err)
 }
 
@@ -141,9 +141,9 @@ func describe(r *measure.Record, res *wire.Result) {
 	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
 	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
-	r.Resent, r.Redirected, r.Whole = res.Resent, res.Redirected, res.Whole
+	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
-	r.FirstTokens = max(0, res.FirstTokens)
+	r.FirstChunkTokens = max(0, res.FirstChunkTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
 	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
 	if res.Err != nil {

@@ -199,7 +199,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 
 // printConverted prints the result of a conversion.
 func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON bool) error {
-	u := measure.ReadProcess()
+	u := measure.ReadProcessUsage()
 	f := r.Facts
 	if asJSON {
 		stages := map[string]float64{}

@@ -122,7 +122,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	}
 	for _, h := range f.header {
 		name, value, ok := strings.Cut(h, ":")
-		field := wire.Field{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+		field := wire.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !ok {
 			return o, usageError{fmt.Errorf("--header %s: want NAME:VALUE", name)}
 		}
@@ -290,8 +290,8 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}
-	if s.WedgedTrees > 0 {
-		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", int(s.WedgedTrees))}
+	if s.DeadlockedTrees > 0 {
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", int(s.DeadlockedTrees))}
 	}
 	if s.Completed == 0 {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, commonest(s))
@@ -301,9 +301,9 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 
 // commonest names the commonest message of the failed requests, "" where there is none.
 func commonest(s *measure.Summary) string {
-	best, of := measure.Sample{}, ""
-	for _, category := range slices.Sorted(maps.Keys(s.Samples)) {
-		for _, m := range s.Samples[category] {
+	best, of := measure.ErrorSample{}, ""
+	for _, category := range slices.Sorted(maps.Keys(s.ErrorSamples)) {
+		for _, m := range s.ErrorSamples[category] {
 			if m.N > best.N {
 				best, of = m, category
 			}

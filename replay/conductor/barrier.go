@@ -49,12 +49,12 @@ func (b *barrier) pass(s *session) bool {
 	return false
 }
 
-func (b *barrier) isOver(r Ref) bool {
+func (b *barrier) isOver(r TurnRef) bool {
 	*b.work++
 	return r.Turn < b.over[r.Session]
 }
 
-func (b *barrier) wait(s *session, r Ref) {
+func (b *barrier) wait(s *session, r TurnRef) {
 	if b.watch == nil {
 		b.watch = map[int]*heap[*session]{}
 	}
@@ -71,7 +71,7 @@ func (b *barrier) wait(s *session, r Ref) {
 }
 
 // awaited is the turn that a retained session waits for.
-func (s *session) awaited() Ref { return s.next().After[s.after] }
+func (s *session) awaited() TurnRef { return s.next().After[s.after] }
 
 // complete books that so many turns of a session are over since an instant, and returns whom that lets go, in the order of
 // names and turns.

@@ -14,7 +14,7 @@ type endless struct {
 	sessions int
 }
 
-func (e *endless) Next(int) (Opening, bool) {
+func (e *endless) Next(int) (Assignment, bool) {
 	gap := func() float64 { return 0.5 + e.random.Float64() }
 	t := root(0, gap())
 	for range e.sessions - 1 {
@@ -24,7 +24,7 @@ func (e *endless) Next(int) (Opening, bool) {
 		}
 		t.child(0, 0, false, gap(), delays...).join(0, 1, len(t.Sessions)-1)
 	}
-	return Opening{Tree: t}, true
+	return Assignment{Tree: t}, true
 }
 
 // BenchmarkConductor plays turns on virtual time, with so many sessions live, in trees of one and in trees of many. An
@@ -35,8 +35,8 @@ func BenchmarkConductor(b *testing.B) {
 			random := rand.New(rand.NewPCG(1, 2))
 			flights := heap[flight]{less: func(x, y flight) bool { return x.at < y.at }}
 			var now time.Duration
-			launch := func(s Send) error {
-				flights.push(flight{Send: s, at: now + time.Duration(random.Int64N(int64(time.Second)))})
+			launch := func(s Dispatch) error {
+				flights.push(flight{Dispatch: s, at: now + time.Duration(random.Int64N(int64(time.Second)))})
 				return nil
 			}
 			source := &endless{random, c.sessions}
@@ -45,7 +45,7 @@ func BenchmarkConductor(b *testing.B) {
 				b.Fatal(err)
 			}
 			step := func() {
-				next, ok := conductor.Next()
+				next, ok := conductor.NextWake()
 				if flights.len() > 0 && (!ok || flights.items[0].at <= next) {
 					f := flights.remove(0)
 					now = f.at

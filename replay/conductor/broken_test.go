@@ -54,7 +54,7 @@ func TestCheckerSees(t *testing.T) {
 			b.c.counts.TreesReleased, b.c.counts.TreesDrained = 0, 1
 			b.c.drained = nil
 			b.c.observe = func(e Event) {
-				b.c.stopped = e.Kind == Opened
+				b.c.stopped = e.Kind == TreeOpened
 				b.check.event(e)
 			}
 			b.c.open(0, b.now, 0)
@@ -120,7 +120,7 @@ func TestCheckerSees(t *testing.T) {
 		}},
 		{"a session is closed twice", "INV-14:", func(b broken) {
 			b.c.close(b.s[2], b.now, Truncated)
-			b.c.tell(Event{Kind: Closed, Session: 2, Why: Truncated})
+			b.c.tell(Event{Kind: SessionClosed, Session: 2, Reason: Truncated})
 		}},
 		{"a session that was spawned is called never spawned", "INV-14:", func(b broken) { b.c.close(b.s[2], b.now, NeverSpawned) }},
 		{"a session is left in the table of its tree", "INV-16:", func(b broken) {
@@ -143,10 +143,10 @@ func TestCheckerSees(t *testing.T) {
 		}},
 		{"a timer is moved and the others are not", "INV-19:", func(b broken) { b.s[2].wakes-- }},
 		{"the clock of a tree is put forward while it works", "INV-19:", func(b broken) {
-			b.c.tell(Event{Kind: Skipped, Skipped: time.Second})
+			b.c.tell(Event{Kind: TreeIdleSkipped, Skipped: time.Second})
 		}},
 		{"all clocks are put forward while one works", "INV-19:", func(b broken) {
-			b.c.tell(Event{Kind: SkippedAll, Skipped: time.Second})
+			b.c.tell(Event{Kind: IdleSkipped, Skipped: time.Second})
 		}},
 		{"a session of a start state is lost", "INV-20:", func(b broken) {
 			b.c.timers.stop(b.s[5])
@@ -158,7 +158,7 @@ func TestCheckerSees(t *testing.T) {
 			b.c.stopped, b.tree.ending = false, false
 			b.s[1].state = deciding
 			b.c.close(b.s[1], b.now, Truncated)
-			b.c.tell(Event{Kind: Drained})
+			b.c.tell(Event{Kind: TreeDrained})
 		}},
 		{"a turn overtakes its predecessor", "4.7:", func(b broken) {
 			b.tree.barrier.drop(b.s[3])
@@ -171,9 +171,9 @@ func TestCheckerSees(t *testing.T) {
 			tree := root(0, 20, 20, 20).child(0, 0, false, 0, 0).child(0, 0, false, 9, 0, 0).child(0, 0, false, 0, 0).
 				child(0, 0, false, 9, 0).child(0, 0, false, 0, 0).child(0, 3, false, 0, 0)
 			tree.join(0, 1, 4).after(3, 0, 1, 0)
-			require.NoError(t, tree.Check())
-			start := &Start{Over: make([]int, 7), Live: []Live{{Session: 0}, {Session: 5, Due: time.Minute}}}
-			w := newWorld(1, &openings{lanes: []Opening{{Tree: tree, Start: start}}, more: []*Tree{root(0)}}, Limits{})
+			require.NoError(t, tree.Validate())
+			start := &StartState{TurnsDone: make([]int, 7), Live: []LiveSession{{Session: 0}, {Session: 5, Due: time.Minute}}}
+			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}, more: []*Tree{root(0)}}, Limits{})
 			w.start()
 			w.now = time.Second
 			w.call(func() { w.check.must(w.c.Returned(0, w.now, w.now, OK)) })

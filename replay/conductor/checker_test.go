@@ -16,7 +16,7 @@ type checker struct {
 	c      *Conductor
 	broken []string // invariants that do not hold, at most ten
 
-	opening Opening // that the source gave last
+	opening Assignment // that the source gave last
 	trees   map[int]*checked
 	byLane  map[int]int // open tree by lane
 	calls   int
@@ -40,7 +40,7 @@ type checker struct {
 // checked is what is known of an open tree.
 type checked struct {
 	tree     *Tree
-	start    *Start
+	start    *StartState
 	sessions map[int]*checkedSession // that are live
 	over     map[int]bool            // that have been closed or will never be
 	spawned  map[int]int             // branches, by the call in which they were
@@ -74,7 +74,7 @@ type watched struct {
 	k *checker
 }
 
-func (s watched) Next(lane int) (o Opening, ok bool) {
+func (s watched) Next(lane int) (o Assignment, ok bool) {
 	o, ok = s.Source.Next(lane)
 	s.k.opening = o
 	return o, ok
@@ -152,20 +152,20 @@ func (k *checker) most(live int) int {
 func (k *checker) event(e Event) {
 	t := k.trees[e.Tree]
 	switch e.Kind {
-	case Opened:
+	case TreeOpened:
 		k.opened(e)
-	case Spawned:
+	case SessionSpawned:
 		k.spawned(e, t)
-	case Retained, Released, Refused:
+	case TurnRetained, TurnReleased, TurnRefused:
 		k.units++
-	case Parked:
+	case SessionParked:
 		k.units++
 		k.parked(e, t)
-	case Sent:
+	case TurnSent:
 		k.units++
 		k.sent++
 		k.send(e, t)
-	case Returned:
+	case TurnReturned:
 		k.back++
 		k.units++
 		s := t.sessions[e.Session]
@@ -177,7 +177,7 @@ func (k *checker) event(e Event) {
 		s.flying = false
 		s.next++
 		k.comes(t.tree, e.Session, s.next)
-	case Closed:
+	case SessionClosed:
 		k.units++
 		s := t.sessions[e.Session]
 		if t.over[e.Session] {
@@ -186,33 +186,33 @@ func (k *checker) event(e Event) {
 		if s != nil && s.flying {
 			k.fail("INV-9: tree %d: session %d is closed in flight", e.Tree, e.Session)
 		}
-		if (s == nil) != (e.Why == Unplayable || e.Why == NeverSpawned) {
-			k.fail("INV-14: tree %d: session %d is closed for reason %d, known: %v", e.Tree, e.Session, e.Why, s != nil)
+		if (s == nil) != (e.Reason == Unplayable || e.Reason == NeverSpawned) {
+			k.fail("INV-14: tree %d: session %d is closed for reason %d, known: %v", e.Tree, e.Session, e.Reason, s != nil)
 		}
 		t.over[e.Session] = true
 		delete(t.sessions, e.Session)
-	case Wedged:
+	case TreeDeadlocked:
 		t.wedged = true
 		if k.c.stopped || t.flying > 0 {
 			k.fail("INV-11: tree %d is called wedged, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped)
 		}
-	case Drained, ReleasedTree:
+	case TreeDrained, TreeReleased:
 		for n := range t.tree.Sessions {
 			switch {
 			case t.sessions[n] != nil:
 				k.fail("INV-8: tree %d is over, session %d is not (%+v)", e.Tree, n, *t.sessions[n])
-			case e.Kind == Drained && !t.wedged && !t.gone(n):
+			case e.Kind == TreeDrained && !t.wedged && !t.gone(n):
 				k.fail("INV-20: tree %d is over, nobody says what became of session %d", e.Tree, n)
 			}
 		}
 		delete(k.trees, e.Tree)
 		delete(k.byLane, e.Lane)
-	case Skipped:
+	case TreeIdleSkipped:
 		t.skipped += e.Skipped
 		if t.flying > 0 {
 			k.fail("INV-19: the clock of tree %d is put forward with %d in flight", e.Tree, t.flying)
 		}
-	case SkippedAll:
+	case IdleSkipped:
 		k.skipped += e.Skipped
 		if k.sent != k.back {
 			k.fail("INV-19: the clock of all trees is put forward with %d in flight", k.sent-k.back)
@@ -239,7 +239,7 @@ func (k *checker) opened(e Event) {
 		k.comes(t.tree, 0, 0)
 		return
 	}
-	for n, over := range t.start.Over {
+	for n, over := range t.start.TurnsDone {
 		k.units += min(1, over)
 		if t.tree.done(n, over) {
 			t.over[n] = true
@@ -343,7 +343,7 @@ func (k *checker) send(e Event, t *checked) {
 		}
 	}
 	for _, r := range u.After {
-		if o := t.sessions[r.Session]; !t.gone(r.Session) && (o == nil || o.next <= r.Turn) && (t.start == nil || t.start.Over[r.Session] <= r.Turn) {
+		if o := t.sessions[r.Session]; !t.gone(r.Session) && (o == nil || o.next <= r.Turn) && (t.start == nil || t.start.TurnsDone[r.Session] <= r.Turn) {
 			k.fail("4.7: tree %d, session %d: turn %d is sent before its predecessor, turn %d of session %d", e.Tree, e.Session, e.Turn, r.Turn, r.Session)
 		}
 	}

@@ -10,7 +10,7 @@
 //	                                                       |  \--> due, with its next turn
 //	                                                       \-----> parked -> retained or queued
 //
-// and each arrow (arrows.go) checks the state it leaves, so that an attempt to send a turn a second time is found and
+// and each arrow (transitions.go) checks the state it leaves, so that an attempt to send a turn a second time is found and
 // not made. Due means that its time has not come, retained that recorded predecessors are not over (barrier.go), queued
 // that it waits for a slot (slots.go), parked that it waits for the branches its turn joins, or for the recorded time
 // of that turn. Whatever will lead to a request has its timer in one queue (timers.go), where caps on idle time act.
@@ -24,19 +24,19 @@ import (
 	"time"
 )
 
-// Opening is what a lane plays next: a tree from its first turn, or from the state in Start.
-type Opening struct {
+// Assignment is what a lane plays next: a tree from its first turn, or from the state in Start.
+type Assignment struct {
 	Tree  *Tree
-	Start *Start
+	Start *StartState
 }
 
 // Source hands out trees. It is asked for the next tree of a lane, and says no when there is none left.
 type Source interface {
-	Next(lane int) (o Opening, ok bool)
+	Next(lane int) (o Assignment, ok bool)
 }
 
-// Send is an order to put one turn on the wire.
-type Send struct {
+// Dispatch is an order to put one turn on the wire.
+type Dispatch struct {
 	ID      int // of the request, dense from 0
 	Lane    int
 	Tree    int // ordinal of the tree in the run
@@ -70,7 +70,7 @@ const (
 type Conductor struct {
 	source  Source
 	limits  Limits
-	launch  func(Send) error
+	launch  func(Dispatch) error
 	observe func(Event)
 
 	lanes   []*tree         // what each holds, nil: nothing
@@ -96,7 +96,7 @@ type Conductor struct {
 
 // New returns a conductor for so many lanes. launch is called from inside its methods and must return at once; its error
 // says that the turn cannot be sent, which ends its session. observe is told of everything that happens; it may be nil.
-func New(lanes int, source Source, limits Limits, launch func(Send) error, observe func(Event)) *Conductor {
+func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, observe func(Event)) *Conductor {
 	return &Conductor{
 		source: source, limits: limits, launch: launch, observe: observe,
 		lanes: make([]*tree, lanes), held: make([]time.Duration, lanes), flying: map[int]*session{}, timers: newTimers(), slots: newSlots(limits.Prefill),
@@ -142,7 +142,7 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 	s.move(inFlight, deciding)
 	c.land(s, at)
 	c.touch(t)
-	t.last = Event{Kind: Returned, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Outcome: outcome}
+	t.last = Event{Kind: TurnReturned, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Outcome: outcome}
 	c.tell(t.last)
 	last := s.turn+1 == len(s.plan().Turns)
 	switch {
@@ -168,8 +168,8 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 // Wake sends what has become due.
 func (c *Conductor) Wake(now time.Duration) { c.settle(now) }
 
-// Next returns when Wake has something to do; ok is false when nothing is due but returns are awaited.
-func (c *Conductor) Next() (at time.Duration, ok bool) {
+// NextWake returns when Wake has something to do; ok is false when nothing is due but returns are awaited.
+func (c *Conductor) NextWake() (at time.Duration, ok bool) {
 	s := c.timers.next()
 	if s == nil {
 		return 0, false

@@ -13,7 +13,7 @@ func TestT30(t *testing.T) {
 	const deadline = 10 * time.Second
 	for off, opened := range map[time.Duration]int{-1: 2, 0: 1, 1: 1} {
 		w := newWorld(1, anyLane(root(0), root(0)), Limits{})
-		w.server = func(s Send) answer { return answer{takes: deadline + off} }
+		w.server = func(s Dispatch) answer { return answer{takes: deadline + off} }
 		w.playUntil(deadline, never)
 		require.Equal(t, opened, w.c.Counts().TreesOpened, "%d ns", off)
 		require.Len(t, w.sends, opened)
@@ -39,7 +39,7 @@ func TestT34(t *testing.T) {
 	unborn := root(0, 0).child(0, 0, false, 60, 0).child(0, 1, false, 0, 0) // one child sleeps, one will never be; its root never ends
 	retained := root(0, 60).child(0, 0, false, 0, 0).after(1, 0, 0, 1)
 	w := newWorld(5, anyLane(parked, flying, timer, unborn, retained, root(0)), Limits{})
-	w.server = func(s Send) answer {
+	w.server = func(s Dispatch) answer {
 		switch {
 		case s.Tree == 1 && s.Session == 1:
 			return answer{takes: 20 * time.Second}
@@ -103,17 +103,17 @@ func TestT50(t *testing.T) {
 func TestT53(t *testing.T) {
 	eventLogsOf(t, "T-53", 1)
 	mixed := root(0, 1, 1).child(0, 0, false, 0, 0).sibling(false, 0, 0).child(0, 0, true, 2, 0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).join(0, 2, 4)
-	mixed.Sessions[2].Broken = true
+	mixed.Sessions[2].Unplayable = true
 	stuck := root(0, 1).child(0, 0, false, 0, 0, 0).after(1, 1, 0, 1).join(0, 1, 1)
 	resumed := sleepers(0, 30e3)
 	late := root(0, 1).child(0, 0, false, 0, 0, 60).join(0, 1, 1).after(0, 1, 1, 1)
-	w := newWorld(4, &openings{lanes: []Opening{{Tree: mixed}, {Tree: stuck}, resumed, {Tree: late}}}, Limits{}).refused(4)
-	w.server = func(s Send) answer {
+	w := newWorld(4, &openings{lanes: []Assignment{{Tree: mixed}, {Tree: stuck}, resumed, {Tree: late}}}, Limits{}).refused(4)
+	w.server = func(s Dispatch) answer {
 		return answer{time.Second, 0, map[bool]Outcome{true: Overflow}[s.Tree == 0 && s.Session == 3]}
 	}
 	w.playUntil(20*time.Second, never)
 	require.Equal(t, Counts{
-		Sent: 10, TreesOpened: 4, TreesDrained: 2, TreesReleased: 2, TreesWedged: 1,
+		Sent: 10, TreesOpened: 4, TreesDrained: 2, TreesReleased: 2, TreesDeadlocked: 1,
 		ChildrenResumed: 2, ChildrenSpawned: 6, ChildrenDelayed: 1,
 		ChildrenCompleted: 2, // 1 of the first tree, 1 of the third
 		ChildrenErrored:   1, // could not be played

@@ -5,59 +5,59 @@ import (
 	"time"
 )
 
-// Kind is what happened.
-type Kind uint8
+// EventKind is what happened.
+type EventKind uint8
 
 // What an observer is told of.
 const (
-	Opened       Kind = iota // a lane took a tree
-	Spawned                  // a child was registered
-	Retained                 // a turn waits for recorded predecessors
-	Released                 // and need no longer
-	Parked                   // a session waits for its branches
-	Sent                     // a turn is handed to the transport
-	Refused                  // which could not take it
-	Returned                 // a request is over
-	Closed                   // a session sends nothing more
-	Wedged                   // nothing can happen in a tree any more
-	Drained                  // a tree is over
-	ReleasedTree             // a tree is over because the phase is
-	Finished                 // a lane has no tree left
-	Skipped                  // the clock of a tree was put forward
-	SkippedAll               // the clock of all trees was put forward
+	TreeOpened      EventKind = iota // a lane took a tree
+	SessionSpawned                   // a child was registered
+	TurnRetained                     // a turn waits for recorded predecessors
+	TurnReleased                     // and need no longer
+	SessionParked                    // a session waits for its branches
+	TurnSent                         // a turn is handed to the transport
+	TurnRefused                      // which could not take it
+	TurnReturned                     // a request is over
+	SessionClosed                    // a session sends nothing more
+	TreeDeadlocked                   // nothing can happen in a tree any more
+	TreeDrained                      // a tree is over
+	TreeReleased                     // a tree is over because the phase is
+	LaneFinished                     // a lane has no tree left
+	TreeIdleSkipped                  // the clock of a tree was put forward
+	IdleSkipped                      // the clock of all trees was put forward
 )
 
-// Why says how a session ended.
-type Why uint8
+// EndReason says how a session ended.
+type EndReason uint8
 
 // How sessions end.
 const (
-	Completed    Why = iota // its last turn returned well
-	Errored                 // its last turn failed
-	Truncated               // before its last turn: overflow, refusal, a limit, the deadline, a wedge
-	Unplayable              // it could not be played
-	NeverSpawned            // what would have spawned it was not sent
+	Completed    EndReason = iota // its last turn returned well
+	Errored                       // its last turn failed
+	Truncated                     // before its last turn: overflow, refusal, a limit, the deadline, a wedge
+	Unplayable                    // it could not be played
+	NeverSpawned                  // what would have spawned it was not sent
 )
 
 // Event is one thing that happened. Which fields are set depends on its kind.
 type Event struct {
-	Kind    Kind
+	Kind    EventKind
 	At      time.Duration
 	Lane    int
 	Tree    int
 	Session int
 	Turn    int
 
-	Due     time.Duration // of what was sent
-	Outcome Outcome       // of what returned
-	Why     Why           // of what closed
-	Skipped time.Duration
-	Err     error  // of what was refused, or why a lane has finished before its time
-	Wedge   *Wedge // of what wedged
+	Due      time.Duration // of what was sent
+	Outcome  Outcome       // of what returned
+	Reason   EndReason     // of what closed
+	Skipped  time.Duration
+	Err      error     // of what was refused, or why a lane has finished before its time
+	Deadlock *Deadlock // of what wedged
 }
 
-// Wedge says why nothing can happen in a tree any more: a defect of the recording or of this program.
-type Wedge struct {
+// Deadlock says why nothing can happen in a tree any more: a defect of the recording or of this program.
+type Deadlock struct {
 	Blocked []Blocked
 	Last    Event // the last send or return of the tree, or that it was opened
 }
@@ -65,13 +65,13 @@ type Wedge struct {
 // Blocked is a session that waits in vain.
 type Blocked struct {
 	Session, Turn int
-	Branches      []int // that its turn joins and that are not done; nil for one that waits for predecessors
-	After         []Ref // predecessors that are not over
+	Branches      []int     // that its turn joins and that are not done; nil for one that waits for predecessors
+	After         []TurnRef // predecessors that are not over
 }
 
 // wedge describes a tree in which nothing can happen any more.
-func (c *Conductor) wedge(t *tree) *Wedge {
-	w := &Wedge{Last: t.last}
+func (c *Conductor) wedge(t *tree) *Deadlock {
+	w := &Deadlock{Last: t.last}
 	for _, s := range t.alive {
 		b := Blocked{Session: s.index, Turn: s.turn}
 		switch s.state {
@@ -103,11 +103,11 @@ type Counts struct {
 	Sent     int
 	InFlight int
 
-	TreesOpened   int
-	TreesDrained  int
-	TreesReleased int // open when the phase ended
-	TreesOpen     int
-	TreesWedged   int // of those drained
+	TreesOpened     int
+	TreesDrained    int
+	TreesReleased   int // open when the phase ended
+	TreesOpen       int
+	TreesDeadlocked int // of those drained
 
 	ChildrenResumed   int // of start states
 	ChildrenSpawned   int
@@ -122,12 +122,12 @@ type Counts struct {
 	JoinsSuppressed  int // parkings that ended without
 	ParentsParked    int
 
-	Jumps   int           // of the cap on idle time of the system
-	Skipped time.Duration // by them
+	IdleJumps   int           // of the cap on idle time of the system
+	IdleSkipped time.Duration // by them
 }
 
 // child books the end of a child that was live.
-func (n *Counts) child(why Why) {
+func (n *Counts) child(why EndReason) {
 	n.ChildrenLive--
 	switch why {
 	case Completed:

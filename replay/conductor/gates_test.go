@@ -22,7 +22,7 @@ func TestT09(t *testing.T) { eventLogsOf(t, "T-9", 1) }
 
 // refused lets a session's first turn fail at the admission hook.
 func (w *world) refused(sessions ...int) *world {
-	w.refuse = func(s Send) error {
+	w.refuse = func(s Dispatch) error {
 		for _, n := range sessions {
 			if s.Session == n && s.Turn == 0 {
 				return errRefused
@@ -41,7 +41,7 @@ func TestT10(t *testing.T) {
 			tree := root(0, 5, 0, 0).child(0, 0, onIssue, 0, 0).sibling(onIssue, 0, 0).join(0, 1, 1, 2)
 			w := newWorld(1, anyLane(tree), Limits{}).refused(1, 2).play()
 			require.Equal(t, []string{"0s lane0 tree0 0#0", "6s lane0 tree0 0#1", "7s lane0 tree0 0#2", "8s lane0 tree0 0#3"}, w.log())
-			require.Empty(t, w.of(Parked))
+			require.Empty(t, w.of(SessionParked))
 			require.Equal(t, 2, w.c.Counts().ChildrenTruncated)
 			w.requireQuiet(t)
 		})
@@ -62,7 +62,7 @@ func TestT11(t *testing.T) {
 		tree := root(0, delay).child(0, 0, false, 9, 0).join(0, 1, 1)
 		w := newWorld(1, anyLane(tree), Limits{}).refused(1).play()
 		require.Equal(t, []string{"0s lane0 tree0 0#0", want}, w.log())
-		require.Len(t, w.of(Parked), 1)
+		require.Len(t, w.of(SessionParked), 1)
 		w.requireQuiet(t)
 	}
 }
@@ -97,10 +97,10 @@ func TestT27(t *testing.T) {
 			tree.Sessions[n].Rank = 10 - n
 		}
 		w := newWorld(1, anyLane(tree), Limits{})
-		w.server = func(s Send) answer { return answer{9 * time.Second, 0, Failed} } // how it ends does not matter
+		w.server = func(s Dispatch) answer { return answer{9 * time.Second, 0, Failed} } // how it ends does not matter
 		w.play()
 		require.Equal(t, []string{"9s lane0 tree0 4#0", "9s lane0 tree0 3#0", "9s lane0 tree0 2#0"}, w.log()[2:])
-		require.Len(t, w.of(Retained), 3)
+		require.Len(t, w.of(TurnRetained), 3)
 		w.requireQuiet(t)
 	})
 	t.Run("edges are as recorded", func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestT27(t *testing.T) {
 			require.Empty(t, r.before(0, 0))
 		}
 		chained := recorded{{{0, 1}}, {{2, 3}}, {{4, 5}}}
-		require.Equal(t, []Ref{{1, 0}}, chained.before(2, 0), "the first comes before the second already")
-		require.Equal(t, []Ref{{0, 1}}, recorded{{{0, 1}, {1, 2}, {2, 9}}, {{3, 4}}}.before(1, 0), "the latest")
+		require.Equal(t, []TurnRef{{1, 0}}, chained.before(2, 0), "the first comes before the second already")
+		require.Equal(t, []TurnRef{{0, 1}}, recorded{{{0, 1}, {1, 2}, {2, 9}}, {{3, 4}}}.before(1, 0), "the latest")
 	})
 	t.Run("a turn is retained once", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0).after(1, 0, 0, 0)), Limits{})
@@ -138,7 +138,7 @@ func TestT28(t *testing.T) {
 		t.Run(name, func(t *testing.T) { // the session overflows at turn 0, after the turn that waits came up
 			tree := root(0).child(0, 0, true, 0, 0, 0, 0, 0, 0).child(0, 0, true, 2, 0).after(2, 0, 1, after)
 			w := newWorld(1, anyLane(tree), Limits{})
-			w.server = func(s Send) answer {
+			w.server = func(s Dispatch) answer {
 				return answer{9 * time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 1]}
 			}
 			w.play()
@@ -180,12 +180,12 @@ func TestT37(t *testing.T) {
 	eventLogsOf(t, "T-37", 2)
 	tree := root(0, 0).child(0, 0, true, 0, 0).child(0, 0, true, 3, 0).child(1, 0, true, 0, 0) // nested: for every parent
 	w := newWorld(1, anyLane(tree), Limits{})
-	w.server = func(s Send) answer { return answer{} }
+	w.server = func(s Dispatch) answer { return answer{} }
 	w.play()
 	require.Equal(t, []string{
 		"0s lane0 tree0 0#0", "0s lane0 tree0 1#0", "0s lane0 tree0 3#0", "0s lane0 tree0 0#1", "3s lane0 tree0 2#0",
 	}, w.log())
-	require.Len(t, w.of(Spawned), 3)
+	require.Len(t, w.of(SessionSpawned), 3)
 	w.requireQuiet(t)
 	require.Zero(t, w.check.sent-w.check.back)
 }
@@ -196,9 +196,9 @@ func TestT41(t *testing.T) {
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run("a nested chain that was over, "+name, func(t *testing.T) {
 			tree := root(0, 1).child(0, 0, false, 0, 0, 0, 0).child(1, 1, true, 0, 0).child(1, 1, false, 0, 0)
-			start := &Start{Over: []int{1, 0, 1, 0}, Live: []Live{{Session: 0, Turn: 1}, {Session: 1}}}
-			w := newWorld(1, &openings{lanes: []Opening{{Tree: tree, Start: start}}}, Limits{})
-			w.server = func(s Send) answer {
+			start := &StartState{TurnsDone: []int{1, 0, 1, 0}, Live: []LiveSession{{Session: 0, Turn: 1}, {Session: 1}}}
+			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
+			w.server = func(s Dispatch) answer {
 				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 1 && s.Turn == 0]}
 			}
 			w.play()
@@ -217,17 +217,17 @@ func TestEmptySibling(t *testing.T) {
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run(name, func(t *testing.T) {
 			tree := root(0, 1, 1).child(0, 1, false, 0, 0, 5).sibling(false, 0).child(0, 1, false, 0, 0).after(3, 0, 1, 1)
-			tree.Sessions[2].Broken = true
-			require.NoError(t, tree.Check())
-			start := &Start{Over: make([]int, 4), Live: []Live{{Session: 0}, {Session: 1}, {Session: 3}}}
-			w := newWorld(1, &openings{lanes: []Opening{{Tree: tree, Start: start}}}, Limits{})
-			w.server = func(s Send) answer {
+			tree.Sessions[2].Unplayable = true
+			require.NoError(t, tree.Validate())
+			start := &StartState{TurnsDone: make([]int, 4), Live: []LiveSession{{Session: 0}, {Session: 1}, {Session: 3}}}
+			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
+			w.server = func(s Dispatch) answer {
 				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 0 && s.Turn == 0]}
 			}
 			w.play()
 			require.Equal(t, "7s lane0 tree0 3#0", w.log()[len(w.sends)-1], "after the turn at 6 s, which takes a second")
 			for _, e := range w.events {
-				require.False(t, e.Kind == Closed && e.Why == NeverSpawned, "%+v", e)
+				require.False(t, e.Kind == SessionClosed && e.Reason == NeverSpawned, "%+v", e)
 			}
 			w.requireQuiet(t)
 		})
@@ -244,14 +244,14 @@ func TestT42(t *testing.T) {
 			if refuse > 0 {
 				w.refused(refuse)
 			}
-			w.server = func(s Send) answer {
+			w.server = func(s Dispatch) answer {
 				return answer{time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 1 && s.Turn == 0]}
 			}
 			w.play()
 			require.Equal(t, "2s lane0 tree0 0#1", w.log()[len(w.sends)-1])
 			never := 0
-			for _, e := range w.of(Closed) {
-				never += count(e.Why == NeverSpawned)
+			for _, e := range w.of(SessionClosed) {
+				never += count(e.Reason == NeverSpawned)
 			}
 			require.Equal(t, 2, never)
 			w.requireQuiet(t)
@@ -266,14 +266,14 @@ func TestT43(t *testing.T) {
 	t.Run("other lanes are untouched", func(t *testing.T) {
 		stuck := root(0, 1).child(0, 0, false, 0, 0, 2).after(0, 1, 1, 1).after(1, 1, 0, 1)
 		w := newWorld(2, queue{0: {stuck, root(0)}, 1: {root(0, 3, 3)}}, Limits{}).play()
-		wedge := w.of(Wedged)[0]
-		require.Equal(t, Event{Kind: Wedged, At: 4 * time.Second, Wedge: wedge.Wedge}, wedge, "when the second of them came up")
-		require.Equal(t, []Blocked{{Session: 0, Turn: 1, After: []Ref{{1, 1}}}, {Session: 1, Turn: 1, After: []Ref{{0, 1}}}}, wedge.Wedge.Blocked)
-		require.Equal(t, Event{Kind: Returned, At: 2 * time.Second, Session: 1}, wedge.Wedge.Last)
+		wedge := w.of(TreeDeadlocked)[0]
+		require.Equal(t, Event{Kind: TreeDeadlocked, At: 4 * time.Second, Deadlock: wedge.Deadlock}, wedge, "when the second of them came up")
+		require.Equal(t, []Blocked{{Session: 0, Turn: 1, After: []TurnRef{{1, 1}}}, {Session: 1, Turn: 1, After: []TurnRef{{0, 1}}}}, wedge.Deadlock.Blocked)
+		require.Equal(t, Event{Kind: TurnReturned, At: 2 * time.Second, Session: 1}, wedge.Deadlock.Last)
 		require.Equal(t, []string{
 			"0s lane0 tree0 0#0", "0s lane1 tree1 0#0", "1s lane0 tree0 1#0", "4s lane1 tree1 0#1", "4s lane0 tree2 0#0", "8s lane1 tree1 0#2",
 		}, w.log())
-		require.Equal(t, 1, w.c.Counts().TreesWedged)
+		require.Equal(t, 1, w.c.Counts().TreesDeadlocked)
 		w.requireQuiet(t)
 	})
 }
@@ -284,7 +284,7 @@ func TestT45(t *testing.T) {
 	t.Run("nobody of the return without it", func(t *testing.T) { // also when none of the branch is in flight any more
 		tree := root(0, 0).child(0, 0, true, 0, 0).sibling(false, 0, 0).sibling(false, 5, 0)
 		w := newWorld(1, anyLane(tree), Limits{})
-		w.server = func(s Send) answer {
+		w.server = func(s Dispatch) answer {
 			return answer{time.Duration(10-9*s.Session) * time.Second, 0, map[bool]Outcome{true: Overflow}[s.Session == 0]}
 		}
 		w.play()

@@ -27,18 +27,18 @@ func TestVectorGroups(t *testing.T) {
 
 // sleepers makes a tree that is taken up with its root over and one child per instant, in milliseconds, each waiting for
 // it. So a tree has as many timers as a test wants.
-func sleepers(instants ...float64) Opening {
-	o := Opening{Tree: root(0), Start: &Start{}}
+func sleepers(instants ...float64) Assignment {
+	o := Assignment{Tree: root(0), Start: &StartState{}}
 	for n, at := range instants {
 		if n == 0 {
 			o.Tree.child(0, 0, false, 0, 0)
 		} else {
 			o.Tree.sibling(false, 0, 0)
 		}
-		o.Start.Live = append(o.Start.Live, Live{Session: n + 1, Due: milliseconds(at)})
+		o.Start.Live = append(o.Start.Live, LiveSession{Session: n + 1, Due: milliseconds(at)})
 	}
-	o.Start.Over = make([]int, len(o.Tree.Sessions))
-	o.Start.Over[0] = 1
+	o.Start.TurnsDone = make([]int, len(o.Tree.Sessions))
+	o.Start.TurnsDone[0] = 1
 	return o
 }
 
@@ -81,15 +81,15 @@ func playSystemIdle(t *testing.T, v vector) {
 	}
 	switch fmt.Sprint(in.Kinds) { // a turn of 0 s comes before each of these
 	case "[child_start]":
-		o, order = Opening{Tree: root(0).child(0, 0, false, dues[0]/1000, 0)}, []int{1}
+		o, order = Assignment{Tree: root(0).child(0, 0, false, dues[0]/1000, 0)}, []int{1}
 	case "[child_start turn]":
-		o, order = Opening{Tree: root(0, dues[1]/1000).child(0, 0, false, dues[0]/1000, 0)}, []int{1, 0}
+		o, order = Assignment{Tree: root(0, dues[1]/1000).child(0, 0, false, dues[0]/1000, 0)}, []int{1, 0}
 	case "[join_deadline turn]":
-		o, order = Opening{Tree: root(0, dues[0]/1000).child(0, 0, false, dues[1]/1000, 0).join(0, 1, 1)}, []int{0, 1}
+		o, order = Assignment{Tree: root(0, dues[0]/1000).child(0, 0, false, dues[1]/1000, 0).join(0, 1, 1)}, []int{0, 1}
 	}
-	source := &openings{lanes: []Opening{o}}
+	source := &openings{lanes: []Assignment{o}}
 	for range in.InFlight {
-		source.lanes = append(source.lanes, Opening{Tree: root(0)})
+		source.lanes = append(source.lanes, Assignment{Tree: root(0)})
 	}
 	if len(dues) == 0 { // nothing at all is pending
 		source = &openings{}
@@ -109,8 +109,8 @@ func playSystemIdle(t *testing.T, v vector) {
 		timers = append(timers, w.fires(0, session, now))
 	}
 	require.Equal(t, want.Timers, timers)
-	require.Equal(t, milliseconds(want.Shift), w.c.Counts().Skipped)
-	require.Equal(t, want.Jumped, w.c.Counts().Jumps == 1)
+	require.Equal(t, milliseconds(want.Shift), w.c.Counts().IdleSkipped)
+	require.Equal(t, want.Jumped, w.c.Counts().IdleJumps == 1)
 	require.Empty(t, w.check.broken)
 }
 
@@ -166,7 +166,7 @@ func playTreeIdle(t *testing.T, v vector) {
 			timers[name] = append(timers[name], w.fires(lane, n+1, w.now))
 		}
 	}
-	for _, e := range w.of(Skipped) {
+	for _, e := range w.of(TreeIdleSkipped) {
 		shift[names[e.Lane]] += float64(e.Skipped) / 1e6
 	}
 	require.Equal(t, want.Timers, timers)
@@ -301,12 +301,12 @@ func playSlotOrder(t *testing.T, v vector) {
 	require.NoError(t, json.Unmarshal(v.In, &in))
 	require.NoError(t, json.Unmarshal(v.Want, &want))
 	var trees []string
-	var lanes []Opening
+	var lanes []Assignment
 	names := [][]string{}
 	for _, r := range in.Requests {
 		if !slices.Contains(trees, r.Tree) {
 			trees = append(trees, r.Tree)
-			lanes = append(lanes, Opening{Tree: root(0), Start: &Start{}})
+			lanes = append(lanes, Assignment{Tree: root(0), Start: &StartState{}})
 			names = append(names, []string{""})
 		}
 		lane, session := slices.Index(trees, r.Tree), 0
@@ -318,7 +318,7 @@ func playSlotOrder(t *testing.T, v vector) {
 		} else {
 			names[lane][0] = r.ID
 		}
-		o.Start.Live = append(o.Start.Live, Live{Session: session, Due: milliseconds(r.Due)})
+		o.Start.Live = append(o.Start.Live, LiveSession{Session: session, Due: milliseconds(r.Due)})
 	}
 	for lane := range lanes {
 		ranks := slices.Clone(names[lane])
@@ -326,10 +326,10 @@ func playSlotOrder(t *testing.T, v vector) {
 		for n := range lanes[lane].Tree.Sessions {
 			lanes[lane].Tree.Sessions[n].Rank = slices.Index(ranks, names[lane][n])
 		}
-		lanes[lane].Start.Over = make([]int, len(names[lane]))
+		lanes[lane].Start.TurnsDone = make([]int, len(names[lane]))
 	}
 	w := newWorld(len(lanes), &openings{lanes: lanes}, Limits{Prefill: in.Limit})
-	w.server = func(Send) answer { return answer{takes: time.Hour, token: milliseconds(in.Hold)} }
+	w.server = func(Dispatch) answer { return answer{takes: time.Hour, token: milliseconds(in.Hold)} }
 	w.play()
 	w.requireQuiet(t)
 	grants := [][]any{}
@@ -341,7 +341,7 @@ func playSlotOrder(t *testing.T, v vector) {
 }
 
 // distinct counts the sessions of sends.
-func distinct(sends []Send) int {
+func distinct(sends []Dispatch) int {
 	seen := map[[2]int]bool{}
 	for _, s := range sends {
 		seen[[2]int{s.Tree, s.Session}] = true
@@ -368,12 +368,12 @@ func playStartup(t *testing.T, v vector) {
 	require.NoError(t, json.Unmarshal(v.Want, &want))
 	source := &openings{}
 	for range in.Lanes {
-		source.lanes = append(source.lanes, Opening{Tree: root(0)})
+		source.lanes = append(source.lanes, Assignment{Tree: root(0)})
 	}
 	w := newWorld(in.Lanes, source, Limits{})
 	w.closed = true
-	var asked []Send
-	w.refuse = func(s Send) error {
+	var asked []Dispatch
+	w.refuse = func(s Dispatch) error {
 		asked = append(asked, s)
 		if slices.Contains(in.Fail, s.Lane) {
 			return errRefused
@@ -388,7 +388,7 @@ func playStartup(t *testing.T, v vector) {
 		require.ErrorIs(t, w.failed, errRefused)
 		require.ErrorContains(t, w.failed, fmt.Sprintf("lane %d:", *want.Error))
 		var logged []int
-		for _, e := range w.of(Refused) {
+		for _, e := range w.of(TurnRefused) {
 			require.ErrorIs(t, e.Err, errRefused)
 			logged = append(logged, e.Lane)
 		}

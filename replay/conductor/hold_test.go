@@ -9,7 +9,7 @@ import (
 
 // holding is a server that cannot be reached before an instant: lanes whose requests fail are held for so long.
 func (w *world) holding(down, pause time.Duration) {
-	w.server = func(s Send) answer {
+	w.server = func(s Dispatch) answer {
 		if w.now >= down {
 			return answer{takes: time.Second}
 		}
@@ -37,7 +37,7 @@ func TestHold(t *testing.T) {
 	})
 	t.Run("only the lane", func(t *testing.T) {
 		w := newWorld(2, queue{0: {root(0, 0)}, 1: {root(0, 0, 0)}}, Limits{})
-		w.server = func(s Send) answer {
+		w.server = func(s Dispatch) answer {
 			if s.Lane == 0 && s.Turn == 0 {
 				w.c.Hold(0, 10*time.Second)
 			}
@@ -68,7 +68,7 @@ func TestHold(t *testing.T) {
 	}
 	t.Run("with one slot, the others go on", func(t *testing.T) {
 		w := newWorld(2, queue{0: {root(0, 0)}, 1: {root(0, 0, 0)}}, Limits{Prefill: 1})
-		w.server = func(s Send) answer {
+		w.server = func(s Dispatch) answer {
 			if s.Lane == 0 && s.Turn == 0 {
 				w.c.Hold(0, 10*time.Second)
 			}

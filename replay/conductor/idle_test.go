@@ -13,34 +13,34 @@ func TestT25(t *testing.T) {
 	vectorsOf(t, "idle_system", "T-25", 10, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
 	t.Run("one common amount", func(t *testing.T) {
-		w := newWorld(1, &openings{lanes: []Opening{sleepers(40e3, 41e3, 90e3)}}, limits)
-		w.server = func(Send) answer { return answer{} }
+		w := newWorld(1, &openings{lanes: []Assignment{sleepers(40e3, 41e3, 90e3)}}, limits)
+		w.server = func(Dispatch) answer { return answer{} }
 		w.play()
 		require.Equal(t, []string{"10s lane0 tree0 1#0", "11s lane0 tree0 2#0", "21s lane0 tree0 3#0"}, w.log())
-		require.Equal(t, 30*time.Second, w.of(SkippedAll)[0].Skipped)
-		require.Equal(t, 2, w.c.Counts().Jumps)
-		require.Equal(t, 69*time.Second, w.c.Counts().Skipped)
+		require.Equal(t, 30*time.Second, w.of(IdleSkipped)[0].Skipped)
+		require.Equal(t, 2, w.c.Counts().IdleJumps)
+		require.Equal(t, 69*time.Second, w.c.Counts().IdleSkipped)
 		w.requireQuiet(t)
 	})
 	t.Run("one request in flight", func(t *testing.T) {
-		w := newWorld(2, &openings{lanes: []Opening{sleepers(40e3, 41e3), {Tree: root(0)}}}, limits)
-		w.server = func(Send) answer { return answer{takes: time.Hour} }
+		w := newWorld(2, &openings{lanes: []Assignment{sleepers(40e3, 41e3), {Tree: root(0)}}}, limits)
+		w.server = func(Dispatch) answer { return answer{takes: time.Hour} }
 		w.play()
 		require.Equal(t, []string{"0s lane1 tree1 0#0", "40s lane0 tree0 1#0", "41s lane0 tree0 2#0"}, w.log())
-		require.Zero(t, w.c.Counts().Jumps)
+		require.Zero(t, w.c.Counts().IdleJumps)
 	})
 	t.Run("a timer fires onto a barrier", func(t *testing.T) { // the next is advanced within the same budget
 		o := sleepers(40e3, 41e3, 90e3)
 		o.Tree.after(1, 0, 2, 0)
-		w := newWorld(1, &openings{lanes: []Opening{o}}, limits).play()
+		w := newWorld(1, &openings{lanes: []Assignment{o}}, limits).play()
 		require.Equal(t, []string{"10s lane0 tree0 2#0", "11s lane0 tree0 1#0", "22s lane0 tree0 3#0"}, w.log())
-		require.Equal(t, 10*time.Second, w.of(Retained)[0].At)
+		require.Equal(t, 10*time.Second, w.of(TurnRetained)[0].At)
 		w.requireQuiet(t)
 	})
 	t.Run("control timers are not moved", func(t *testing.T) {
 		// The conductor has none: the end is the instant at which Stop is called, and Next tells only of requests. What is
 		// moved from behind the end to before it is sent.
-		w := newWorld(1, &openings{lanes: []Opening{sleepers(40e3, 90e3)}}, limits).playUntil(15*time.Second, never)
+		w := newWorld(1, &openings{lanes: []Assignment{sleepers(40e3, 90e3)}}, limits).playUntil(15*time.Second, never)
 		require.Equal(t, []string{"10s lane0 tree0 1#0"}, w.log())
 		require.Equal(t, 15*time.Second, w.ended)
 		w.requireQuiet(t)
@@ -50,15 +50,15 @@ func TestT25(t *testing.T) {
 // TestT26: the cap on idle time of a tree.
 func TestT26(t *testing.T) {
 	vectorsOf(t, "idle_tree", "T-26", 5, playTreeIdle)
-	busy := func(Send) answer { return answer{takes: 50 * time.Second} }
-	w := newWorld(2, &openings{lanes: []Opening{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
+	busy := func(Dispatch) answer { return answer{takes: 50 * time.Second} }
+	w := newWorld(2, &openings{lanes: []Assignment{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
 	w.server = busy
 	w.play()
 	require.Equal(t, []string{
 		"0s lane1 tree1 0#0", "5m0s lane0 tree0 1#0", "5m20s lane0 tree0 2#0", "5m50s lane1 tree1 0#1", "6m50s lane1 tree1 0#2", "10m0s lane0 tree0 3#0",
 	}, w.log(), "420 s came 20 s after 400 s, as a request was in flight; so did 700 s")
 	skipped := map[int][]time.Duration{}
-	for _, e := range w.of(Skipped) {
+	for _, e := range w.of(TreeIdleSkipped) {
 		skipped[e.Lane] = append(skipped[e.Lane], e.Skipped)
 	}
 	require.Equal(t, map[int][]time.Duration{0: {100 * time.Second}, 1: {50 * time.Second}}, skipped, "each tree by itself")
@@ -75,7 +75,7 @@ func TestDueDoesNotHideLateness(t *testing.T) {
 		return list
 	}
 	t.Run("start of the phase", func(t *testing.T) {
-		w := newWorld(3, &openings{lanes: []Opening{{Tree: root(0, 5)}, {Tree: root(0)}, sleepers(0, 1)}}, Limits{})
+		w := newWorld(3, &openings{lanes: []Assignment{{Tree: root(0, 5)}, {Tree: root(0)}, sleepers(0, 1)}}, Limits{})
 		w.now = 2 * time.Millisecond
 		w.play()
 		require.Equal(t, []time.Duration{0, 0, 0, time.Millisecond, 6*time.Second + 2*time.Millisecond}, dues(w))

@@ -14,13 +14,13 @@ func (c *Conductor) open(lane int, at time.Duration, barren int) {
 	if c.stopped {
 		return
 	}
-	var o Opening
+	var o Assignment
 	ok := c.limits.Trees == 0 || c.counts.TreesOpened < c.limits.Trees
 	if ok {
 		o, ok = c.source.Next(lane)
 	}
 	if !ok {
-		c.tell(Event{Kind: Finished, At: at, Lane: lane})
+		c.tell(Event{Kind: LaneFinished, At: at, Lane: lane})
 		return
 	}
 	t := &tree{Tree: o.Tree, lane: lane, ordinal: c.counts.TreesOpened, barren: barren, idle: at, end: at}
@@ -31,7 +31,7 @@ func (c *Conductor) open(lane int, at time.Duration, barren int) {
 	c.lanes[lane] = t
 	c.counts.TreesOpened++
 	c.touch(t)
-	t.last = Event{Kind: Opened, At: at, Lane: lane, Tree: t.ordinal}
+	t.last = Event{Kind: TreeOpened, At: at, Lane: lane, Tree: t.ordinal}
 	c.tell(t.last)
 	if o.Start == nil {
 		c.schedule(c.register(t, 0), at)
@@ -43,8 +43,8 @@ func (c *Conductor) open(lane int, at time.Duration, barren int) {
 // resume takes up a tree in the middle: section 6.6. A branch that has a live session is spawned, and so is one of which
 // nothing is ahead; what is over counts as done; so a gate sees the same whether its branches ended before or after this
 // instant (bug 4, H1, H15).
-func (c *Conductor) resume(t *tree, start *Start) {
-	for n, turns := range start.Over {
+func (c *Conductor) resume(t *tree, start *StartState) {
+	for n, turns := range start.TurnsDone {
 		if turns > 0 {
 			if err := t.barrier.seed(n, turns); err != nil {
 				panic(err)
@@ -66,13 +66,13 @@ func (c *Conductor) resume(t *tree, start *Start) {
 	}
 	for n, b := range t.Branches {
 		begun := slices.ContainsFunc(b.Sessions, func(k int) bool { return live[k] })
-		if begun || !slices.ContainsFunc(b.Sessions, func(k int) bool { return !t.done(k, start.Over[k]) }) {
+		if begun || !slices.ContainsFunc(b.Sessions, func(k int) bool { return !t.done(k, start.TurnsDone[k]) }) {
 			t.branch(n).spawned = true
 		}
 	}
 	for _, l := range start.Live {
 		s := t.session(l.Session)
-		if !l.Waits {
+		if !l.Parked {
 			c.schedule(s, l.Due)
 			continue
 		}
@@ -88,16 +88,16 @@ func (c *Conductor) recycle(now time.Duration) bool {
 	c.drained = nil
 	for _, t := range list {
 		c.lanes[t.lane] = nil
-		kind := Drained
+		kind := TreeDrained
 		if t.released {
-			kind = ReleasedTree
+			kind = TreeReleased
 			c.counts.TreesReleased++
 		} else {
 			c.counts.TreesDrained++
 		}
 		c.tell(Event{Kind: kind, At: t.end, Lane: t.lane, Tree: t.ordinal})
 		if t.refused != nil && t.sent == 0 { // the next might be as well, and the next, all at this instant
-			c.tell(Event{Kind: Finished, At: t.end, Lane: t.lane, Err: t.refused})
+			c.tell(Event{Kind: LaneFinished, At: t.end, Lane: t.lane, Err: t.refused})
 			continue
 		}
 		barren := 0
@@ -105,7 +105,7 @@ func (c *Conductor) recycle(now time.Duration) bool {
 			barren = t.barren + 1
 		}
 		if barren == mostBarren {
-			c.tell(Event{Kind: Finished, At: t.end, Lane: t.lane, Err: errBarren})
+			c.tell(Event{Kind: LaneFinished, At: t.end, Lane: t.lane, Err: errBarren})
 			continue
 		}
 		c.open(t.lane, t.end, barren)
@@ -127,8 +127,8 @@ func (c *Conductor) reportWedges(now time.Duration) {
 		if len(t.alive) == 0 || t.flying > 0 || t.undecided > 0 || t.timers.len() > 0 || t.queue.len() > 0 {
 			continue
 		}
-		c.counts.TreesWedged++
-		c.tell(Event{Kind: Wedged, At: now, Lane: t.lane, Tree: t.ordinal, Wedge: c.wedge(t)})
+		c.counts.TreesDeadlocked++
+		c.tell(Event{Kind: TreeDeadlocked, At: now, Lane: t.lane, Tree: t.ordinal, Deadlock: c.wedge(t)})
 		t.end = now
 		c.closeAll(t, now)
 	}
@@ -158,9 +158,9 @@ func (c *Conductor) capIdle(now time.Duration) (some bool) {
 	until := max(c.idle+c.limits.SystemIdle, c.lull)
 	if d := c.timers.real(next) - max(now, until); d > 0 {
 		c.timers.skip(d)
-		c.counts.Jumps++
-		c.counts.Skipped += d
-		c.tell(Event{Kind: SkippedAll, At: now, Skipped: d})
+		c.counts.IdleJumps++
+		c.counts.IdleSkipped += d
+		c.tell(Event{Kind: IdleSkipped, At: now, Skipped: d})
 		some = c.overdue(c.timers.next, now, until) || some
 	}
 	return some
@@ -177,7 +177,7 @@ func (c *Conductor) capTree(t *tree, now time.Duration) bool {
 		return false
 	}
 	c.timers.skipTree(t, d)
-	c.tell(Event{Kind: Skipped, At: now, Lane: t.lane, Tree: t.ordinal, Skipped: d})
+	c.tell(Event{Kind: TreeIdleSkipped, At: now, Lane: t.lane, Tree: t.ordinal, Skipped: d})
 	return c.overdue(t.next, now, until)
 }
 

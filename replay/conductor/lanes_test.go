@@ -31,7 +31,7 @@ func TestT01(t *testing.T) {
 			source := &openings{}
 			for range 64 {
 				tree, trace := eventTrace()
-				source.lanes = append(source.lanes, Opening{Tree: tree, Start: begin(at(trace), tree, start.Burst)})
+				source.lanes = append(source.lanes, Assignment{Tree: tree, Start: begin(at(trace), tree, start.Burst)})
 			}
 			w := newWorld(64, source, Limits{})
 			w.closed = true
@@ -51,11 +51,11 @@ func TestT01(t *testing.T) {
 }
 
 // begin is where a tree is taken up, for a lane that is alone.
-func begin(s *start.Start, tree *Tree, anchor start.Anchor) *Start {
+func begin(s *start.Start, tree *Tree, anchor start.Anchor) *StartState {
 	if s == nil {
 		return nil
 	}
-	lane, out := start.Lane{}, &Start{Over: make([]int, len(tree.Sessions))}
+	lane, out := start.Lane{}, &StartState{TurnsDone: make([]int, len(tree.Sessions))}
 	for _, state := range s.States {
 		if state.Waiting {
 			lane.Parked = append(lane.Parked, state.Offset)
@@ -67,14 +67,14 @@ func begin(s *start.Start, tree *Tree, anchor start.Anchor) *Start {
 	for n, p := range s.Places {
 		switch p {
 		case start.Over:
-			out.Over[n] = len(tree.Sessions[n].Turns)
+			out.TurnsDone[n] = len(tree.Sessions[n].Turns)
 		case start.Live:
-			out.Over[n] = s.Finished[n]
+			out.TurnsDone[n] = s.Finished[n]
 		}
 	}
 	for _, state := range s.States {
-		out.Live = append(out.Live, Live{
-			Session: state.Session, Turn: state.Next, Waits: state.Waiting, Due: milliseconds(start.Due(state.Offset, shift, 0)),
+		out.Live = append(out.Live, LiveSession{
+			Session: state.Session, Turn: state.Next, Parked: state.Waiting, Due: milliseconds(start.Due(state.Offset, shift, 0)),
 		})
 	}
 	return out
@@ -88,14 +88,14 @@ func TestT02(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source := &openings{}
 			for lane := range 64 {
-				o := Opening{Tree: root(0)}
+				o := Assignment{Tree: root(0)}
 				if lane == 7 { // its child is refused first
-					o = Opening{Tree: root(0).child(0, 0, true, root7, 0)}
+					o = Assignment{Tree: root(0).child(0, 0, true, root7, 0)}
 				}
 				source.lanes = append(source.lanes, o)
 			}
 			w := newWorld(64, source, Limits{})
-			w.refuse = func(s Send) error {
+			w.refuse = func(s Dispatch) error {
 				if s.Lane == 7 || s.Lane == 20 {
 					return fmt.Errorf("lane %d: %w", s.Lane, errRefused)
 				}
@@ -106,14 +106,14 @@ func TestT02(t *testing.T) {
 			require.ErrorIs(t, w.failed, errRefused)
 			require.Len(t, w.sends, 62)
 			var named []int
-			for _, e := range w.of(Refused) {
+			for _, e := range w.of(TurnRefused) {
 				named = append(named, e.Lane)
 			}
 			require.Equal(t, []int{7, 20}, named)
 			w.goOn(never, never)
 			w.requireQuiet(t)
 			require.Len(t, w.returns, 62)
-			require.Len(t, w.of(Finished), 64, "each of them ends by itself, and says so")
+			require.Len(t, w.of(LaneFinished), 64, "each of them ends by itself, and says so")
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestT23(t *testing.T) {
 		t.Run(fmt.Sprint(c.anchor, c.child), func(t *testing.T) {
 			w, opened, _ := parse(t, fmt.Sprintf(log, c.child, c.anchor)).play(t)
 			require.Equal(t, c.want, sent(w, opened))
-			require.Equal(t, c.deadline, w.of(Parked)[0].At)
+			require.Equal(t, c.deadline, w.of(SessionParked)[0].At)
 		})
 	}
 }
@@ -179,12 +179,12 @@ func TestT24(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 4)), Limits{})
 		w.start()
 		require.NoError(t, w.c.Returned(0, 10*time.Second, 13*time.Second, OK))
-		at, ok := w.c.Next()
+		at, ok := w.c.NextWake()
 		require.True(t, ok)
 		require.Equal(t, 14*time.Second, at)
 		w.now = 17 * time.Second
 		w.c.Wake(w.now)
-		require.Equal(t, Send{ID: 1, Turn: 1, Due: 14 * time.Second, Issued: 17 * time.Second}, w.sends[1].Send)
+		require.Equal(t, Dispatch{ID: 1, Turn: 1, Due: 14 * time.Second, Issued: 17 * time.Second}, w.sends[1].Dispatch)
 	})
 }
 
@@ -205,7 +205,7 @@ func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 	require.NoError(t, w.c.Returned(1, 8*time.Second, 9*time.Second, OK))
 	w.now = 10 * time.Second
 	require.NoError(t, w.c.Returned(0, 7*time.Second, w.now, OK))
-	require.Equal(t, Send{ID: 2, Tree: 1, Due: 8 * time.Second, Issued: 10 * time.Second}, w.sends[2].Send)
+	require.Equal(t, Dispatch{ID: 2, Tree: 1, Due: 8 * time.Second, Issued: 10 * time.Second}, w.sends[2].Dispatch)
 }
 
 // TestT31: an overflow ends its session wherever it comes, and once.
@@ -217,7 +217,7 @@ func TestT31(t *testing.T) {
 		{"0s lane0 tree0 0#0", "1s lane0 tree0 0#1", "2s lane0 tree0 0#2", "3s lane0 tree1 0#0"},
 	} {
 		w := newWorld(1, anyLane(root(0, 0, 0), root(0)), Limits{})
-		w.server = func(s Send) answer {
+		w.server = func(s Dispatch) answer {
 			if s.Tree == 0 && s.Turn == turn {
 				return answer{time.Second, 0, Overflow}
 			}
@@ -225,8 +225,8 @@ func TestT31(t *testing.T) {
 		}
 		w.play()
 		require.Equal(t, want, w.log())
-		require.Equal(t, []Why{[]Why{Truncated, Truncated, Errored}[turn], Completed}, []Why{w.of(Closed)[0].Why, w.of(Closed)[1].Why})
-		require.Len(t, w.of(Closed), 2)
+		require.Equal(t, []EndReason{[]EndReason{Truncated, Truncated, Errored}[turn], Completed}, []EndReason{w.of(SessionClosed)[0].Reason, w.of(SessionClosed)[1].Reason})
+		require.Len(t, w.of(SessionClosed), 2)
 		w.requireQuiet(t)
 	}
 }
@@ -236,7 +236,7 @@ func TestT32(t *testing.T) {
 	eventLogsOf(t, "T-32", 1)
 	tree := root(0, 3, 3, 0).child(0, 0, false, 0, 0, 0).child(1, 0, true, 0, 0).join(0, 2, 1).after(2, 0, 0, 0)
 	w := newWorld(1, anyLane(tree), Limits{})
-	w.server = func(s Send) answer { return answer{time.Second, 0, Failed} } // all of them
+	w.server = func(s Dispatch) answer { return answer{time.Second, 0, Failed} } // all of them
 	w.play()
 	require.Equal(t, []string{
 		"0s lane0 tree0 0#0", "1s lane0 tree0 1#0", "1s lane0 tree0 2#0", "2s lane0 tree0 1#1", "4s lane0 tree0 0#1",
@@ -284,7 +284,7 @@ func TestTreeLimitIsMetExactly(t *testing.T) {
 	for limit := 1; limit <= 4; limit++ {
 		w := newWorld(2, anyLane(root(0), root(0, 0), root(0), root(0), root(0)), Limits{Trees: limit}).play()
 		require.Equal(t, limit, w.c.Counts().TreesOpened)
-		require.Len(t, w.of(Finished), 2)
+		require.Len(t, w.of(LaneFinished), 2)
 		w.requireQuiet(t)
 	}
 }
@@ -292,28 +292,28 @@ func TestTreeLimitIsMetExactly(t *testing.T) {
 func TestSourceThatRunsDryLetsTheOtherLanesFinish(t *testing.T) {
 	w := newWorld(8, anyLane(root(0, 1), root(0)), Limits{}).play()
 	require.Len(t, w.sends, 3)
-	require.Len(t, w.of(Finished), 8)
+	require.Len(t, w.of(LaneFinished), 8)
 	w.requireQuiet(t)
 }
 
 // again is a source that always has the same tree.
 type again struct{ tree *Tree }
 
-func (e again) Next(int) (Opening, bool) { return Opening{Tree: e.tree}, true }
+func (e again) Next(int) (Assignment, bool) { return Assignment{Tree: e.tree}, true }
 
 // A recording whose first turn waits for itself, or that nobody will take, would be opened for ever at one instant.
 func TestTreesThatSendNothingEndTheirLane(t *testing.T) {
 	tree := root(0).child(0, 0, true, 0, 0).after(0, 0, 1, 0)
-	require.NoError(t, tree.Check())
+	require.NoError(t, tree.Validate())
 	w := newWorld(1, again{tree}, Limits{})
 	w.start()
 	require.True(t, w.c.Done())
-	require.Equal(t, mostBarren, w.c.Counts().TreesWedged)
-	require.ErrorIs(t, w.of(Finished)[0].Err, errBarren)
+	require.Equal(t, mostBarren, w.c.Counts().TreesDeadlocked)
+	require.ErrorIs(t, w.of(LaneFinished)[0].Err, errBarren)
 	w.requireQuiet(t)
 
 	w = newWorld(1, again{root(0)}, Limits{})
-	w.refuse = func(Send) error { return errRefused }
+	w.refuse = func(Dispatch) error { return errRefused }
 	w.start()
 	require.ErrorIs(t, w.failed, errRefused)
 	require.True(t, w.c.Done())
@@ -354,7 +354,7 @@ func TestIssueThatIsLateMovesTheChildrenThatCountFromIt(t *testing.T) {
 	w.start()
 	require.NoError(t, w.c.Returned(0, 0, 0, OK))
 	w.c.Wake(10 * time.Second)
-	at, _ := w.c.Next()
+	at, _ := w.c.NextWake()
 	require.Equal(t, 12*time.Second, at)
 }
 
@@ -374,24 +374,24 @@ func TestFourThousandLanes(t *testing.T) {
 }
 
 func TestTreesThatCannotBePlayed(t *testing.T) {
-	require.ErrorContains(t, (&Tree{}).Check(), "its root session has no request")
-	require.ErrorContains(t, root(0).child(0, 0, false, 0).Check(), "session 1 has no request")
+	require.ErrorContains(t, (&Tree{}).Validate(), "its root session has no request")
+	require.ErrorContains(t, root(0).child(0, 0, false, 0).Validate(), "session 1 has no request")
 	broken := root(0).child(0, 0, false, 0)
-	broken.Sessions[1].Broken = true
-	require.NoError(t, broken.Check())
-	require.ErrorContains(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Check(), "it could never be sent")
-	require.ErrorContains(t, root(0).child(0, 0, false, 0, 0).child(1, 0, false, 0, 0).join(0, 0, 2).Check(), "it could never be sent")
-	require.ErrorContains(t, root(0).after(0, 0, 0, 0).Check(), "which is none")
-	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Check(), "which is none")
+	broken.Sessions[1].Unplayable = true
+	require.NoError(t, broken.Validate())
+	require.ErrorContains(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Validate(), "it could never be sent")
+	require.ErrorContains(t, root(0).child(0, 0, false, 0, 0).child(1, 0, false, 0, 0).join(0, 0, 2).Validate(), "it could never be sent")
+	require.ErrorContains(t, root(0).after(0, 0, 0, 0).Validate(), "which is none")
+	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Validate(), "which is none")
 	twice := root(0, 0).child(0, 0, false, 0, 0)
 	twice.Sessions[0].Turns[1].Spawns = []int{0}
-	require.ErrorContains(t, twice.Check(), "does not hang there")
+	require.ErrorContains(t, twice.Validate(), "does not hang there")
 	twice.Sessions[0].Turns[1].Spawns = nil
 	twice.Sessions[0].Turns[0].Spawns = []int{0, 0}
-	require.ErrorContains(t, twice.Check(), "spawned by 2 turns")
+	require.ErrorContains(t, twice.Validate(), "spawned by 2 turns")
 	lost := root(0)
 	lost.Sessions = append(lost.Sessions, Session{Turns: turns(0)})
-	require.ErrorContains(t, lost.Check(), "no branch has session 1")
+	require.ErrorContains(t, lost.Validate(), "no branch has session 1")
 }
 
 // The report of a tree that wedges before it has sent anything claims no send.
@@ -399,8 +399,8 @@ func TestWedgeBeforeTheFirstSend(t *testing.T) {
 	tree := root(0, 0).child(0, 0, false, 0, 0)
 	tree.after(0, 0, 1, 0)
 	w := newWorld(1, anyLane(root(0), tree), Limits{}).play() // the first tree ends after a second
-	wedged := w.of(Wedged)
+	wedged := w.of(TreeDeadlocked)
 	require.Len(t, wedged, 1)
-	require.Equal(t, Event{Kind: Opened, At: time.Second, Tree: 1}, wedged[0].Wedge.Last)
+	require.Equal(t, Event{Kind: TreeOpened, At: time.Second, Tree: 1}, wedged[0].Deadlock.Last)
 	require.Len(t, w.sends, 1)
 }

@@ -24,8 +24,8 @@ func precedes(a, b [2]float64) bool { return a[0] < b[0] && a[1] <= b[0] }
 
 // before lists the recorded predecessors of a turn, the slow way: of every other session the latest that precedes it,
 // without those that precede another of them.
-func (r recorded) before(session, turn int) []Ref {
-	var list []Ref
+func (r recorded) before(session, turn int) []TurnRef {
+	var list []TurnRef
 	for n, turns := range r {
 		best := -1
 		for k, u := range turns {
@@ -34,22 +34,22 @@ func (r recorded) before(session, turn int) []Ref {
 			}
 		}
 		if best >= 0 {
-			list = append(list, Ref{n, best})
+			list = append(list, TurnRef{n, best})
 		}
 	}
-	at := func(p Ref) [2]float64 { return r[p.Session][p.Turn] }
-	return slices.DeleteFunc(slices.Clone(list), func(p Ref) bool {
-		return slices.ContainsFunc(list, func(q Ref) bool { return precedes(at(p), at(q)) })
+	at := func(p TurnRef) [2]float64 { return r[p.Session][p.Turn] }
+	return slices.DeleteFunc(slices.Clone(list), func(p TurnRef) bool {
+		return slices.ContainsFunc(list, func(q TurnRef) bool { return precedes(at(p), at(q)) })
 	})
 }
 
 // scene is a tree, where it is taken up, and what becomes of every turn of it.
 type scene struct {
 	tree    *Tree
-	start   *Start // nil: from the first turn
+	start   *StartState // nil: from the first turn
 	times   recorded
-	answers map[Ref]answer
-	refused map[Ref]bool
+	answers map[TurnRef]answer
+	refused map[TurnRef]bool
 	sound   bool // its predecessors are those of the recording, and its gates too: nothing can wedge
 }
 
@@ -62,7 +62,7 @@ type draws func(label string, low, high int) int
 func drawScene(number draws, takenUp bool) *scene {
 	one := func(label string, of int) bool { return number(label, 1, of) == 1 }
 	kind := number("predecessors", 0, 3) // none, as recorded (2), any
-	s := &scene{tree: &Tree{}, answers: map[Ref]answer{}, refused: map[Ref]bool{}, sound: kind < 3}
+	s := &scene{tree: &Tree{}, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}, sound: kind < 3}
 	play := func(begin float64, most int) (list []Turn) {
 		n, at := len(s.times), begin
 		s.times = append(s.times, nil)
@@ -76,7 +76,7 @@ func drawScene(number draws, takenUp bool) *scene {
 			}
 			s.times[n] = append(s.times[n], [2]float64{at, at + float64(number("recorded", 0, 5))})
 			list = append(list, u)
-			r, a := Ref{n, k}, answer{takes: time.Duration(number("takes", 0, 6)) * time.Second}
+			r, a := TurnRef{n, k}, answer{takes: time.Duration(number("takes", 0, 6)) * time.Second}
 			a.token = a.takes / 2
 			switch what := number("what", 0, 19); {
 			case what < 2:
@@ -112,7 +112,7 @@ func drawScene(number draws, takenUp bool) *scene {
 			early = -3
 		}
 		begin := p[0] + float64(number("begin", early, 12))
-		child := Session{Branch: b, Depth: s.tree.Sessions[branch.Parent].Depth + 1, Rank: 100 - n, Broken: one("broken", 12)}
+		child := Session{Branch: b, Depth: s.tree.Sessions[branch.Parent].Depth + 1, Rank: 100 - n, Unplayable: one("broken", 12)}
 		child.OnIssue = begin < p[1]
 		branch.OnIssue = branch.OnIssue || child.OnIssue
 		child.Offset = seconds(begin - p[1])
@@ -144,7 +144,7 @@ func drawScene(number draws, takenUp bool) *scene {
 				u.After = s.times.before(n, k)
 			case kind == 3 && len(s.tree.Sessions) > 1 && one("waits", 6):
 				other := (n + number("for", 1, len(s.tree.Sessions)-1)) % len(s.tree.Sessions)
-				u.After = []Ref{{other, number("turn", 0, len(s.tree.Sessions[other].Turns)-1)}}
+				u.After = []TurnRef{{other, number("turn", 0, len(s.tree.Sessions[other].Turns)-1)}}
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (s *scene) takeUp(at float64, anchor start.Anchor) {
 }
 
 // diary is when the turns of one tree were really sent, refused and over; nil: at once, and after what the script says.
-type diary struct{ sent, refused, back map[Ref]time.Duration }
+type diary struct{ sent, refused, back map[TurnRef]time.Duration }
 
 // truth is what becomes of a scene, worked out without clock, queue or events: every session goes on as far as what it
 // waits for is known, again and again until nothing changes. Times follow from times. Whatever is left waits in vain.
@@ -190,7 +190,7 @@ type truth struct {
 	*scene
 	diary *diary
 
-	due, sent, back map[Ref]time.Duration
+	due, sent, back map[TurnRef]time.Duration
 	alive           []bool
 	next            []int
 	first           []time.Duration // when the first turn that it sends is due
@@ -205,20 +205,20 @@ type truth struct {
 func (s *scene) tell(at time.Duration, d *diary) *truth {
 	n := len(s.tree.Sessions)
 	w := &truth{
-		scene: s, diary: d, due: map[Ref]time.Duration{}, sent: map[Ref]time.Duration{}, back: map[Ref]time.Duration{},
+		scene: s, diary: d, due: map[TurnRef]time.Duration{}, sent: map[TurnRef]time.Duration{}, back: map[TurnRef]time.Duration{},
 		alive: make([]bool, n), next: make([]int, n), first: make([]time.Duration, n), waits: make([]bool, n),
 		closed: map[int]time.Duration{}, spawned: make([]bool, len(s.tree.Branches)), begun: at, end: at,
 	}
 	if s.start == nil {
 		w.alive[0], w.first[0] = true, at
 	} else {
-		for k, over := range s.start.Over {
+		for k, over := range s.start.TurnsDone {
 			if over == len(s.tree.Sessions[k].Turns) {
 				w.closed[k] = at
 			}
 		}
 		for _, l := range s.start.Live {
-			w.alive[l.Session], w.next[l.Session], w.first[l.Session], w.waits[l.Session] = true, l.Turn, l.Due, l.Waits
+			w.alive[l.Session], w.next[l.Session], w.first[l.Session], w.waits[l.Session] = true, l.Turn, l.Due, l.Parked
 		}
 		for b, branch := range s.tree.Branches {
 			w.spawned[b] = !slices.ContainsFunc(branch.Sessions, func(k int) bool { return !w.alive[k] && !w.isClosed(k) })
@@ -249,7 +249,7 @@ func (w *truth) isClosed(n int) bool {
 func (w *truth) ready(n int) (at time.Duration, missing []int) {
 	k := w.next[n]
 	u := w.tree.Sessions[n].Turns[k]
-	before, ok := w.back[Ref{n, k - 1}]
+	before, ok := w.back[TurnRef{n, k - 1}]
 	at = before + u.Delay
 	if !ok {
 		at = w.first[n]
@@ -270,11 +270,11 @@ func (w *truth) ready(n int) (at time.Duration, missing []int) {
 }
 
 // overAt is when a turn is over.
-func (w *truth) overAt(r Ref) (at time.Duration, ok bool) {
+func (w *truth) overAt(r TurnRef) (at time.Duration, ok bool) {
 	if at, ok = w.back[r]; ok {
 		return at, true
 	}
-	if w.start != nil && r.Turn < w.start.Over[r.Session] {
+	if w.start != nil && r.Turn < w.start.TurnsDone[r.Session] {
 		return w.begun, true
 	}
 	at, ok = w.closed[r.Session]
@@ -286,7 +286,7 @@ func (w *truth) step(n int) bool {
 	if !w.alive[n] || w.isClosed(n) {
 		return false
 	}
-	r := Ref{n, w.next[n]}
+	r := TurnRef{n, w.next[n]}
 	u := w.tree.Sessions[n].Turns[r.Turn]
 	at, missing := w.ready(n)
 	for _, p := range u.After {
@@ -333,7 +333,7 @@ func (w *truth) step(n int) bool {
 			}
 			switch {
 			case w.alive[c] || w.isClosed(c): // of a start state
-			case child.Broken:
+			case child.Unplayable:
 				w.close(c, born)
 			case w.refused[r]:
 				w.close(c, at)
@@ -399,7 +399,7 @@ type sends map[turnOf]time.Duration
 // turnOf names a turn whatever the order in which trees are opened: by the number of its tree on its lane.
 type turnOf struct {
 	lane, nth int
-	Ref
+	TurnRef
 }
 
 // forest is what a property plays: scenes by lane.
@@ -412,14 +412,14 @@ type forestSource struct {
 	opened []turnOf // by ordinal of the tree, without a turn
 }
 
-func (f *forestSource) Next(lane int) (Opening, bool) {
+func (f *forestSource) Next(lane int) (Assignment, bool) {
 	if f.given[lane] == len(f.forest[lane]) {
-		return Opening{}, false
+		return Assignment{}, false
 	}
 	s := f.forest[lane][f.given[lane]]
 	f.opened = append(f.opened, turnOf{lane: lane, nth: f.given[lane]})
 	f.given[lane]++
-	return Opening{Tree: s.tree, Start: s.start}, true
+	return Assignment{Tree: s.tree, Start: s.start}, true
 }
 
 func (f *forestSource) scene(ordinal int) *scene {
@@ -431,9 +431,9 @@ func (f *forestSource) scene(ordinal int) *scene {
 func (f forest) world(limits Limits) (*world, *forestSource) {
 	source := &forestSource{forest: f, given: make([]int, len(f))}
 	w := newWorld(len(f), source, limits)
-	w.server = func(s Send) answer { return source.scene(s.Tree).answers[Ref{s.Session, s.Turn}] }
-	w.refuse = func(s Send) error {
-		if source.scene(s.Tree).refused[Ref{s.Session, s.Turn}] {
+	w.server = func(s Dispatch) answer { return source.scene(s.Tree).answers[TurnRef{s.Session, s.Turn}] }
+	w.refuse = func(s Dispatch) error {
+		if source.scene(s.Tree).refused[TurnRef{s.Session, s.Turn}] {
 			return errRefused
 		}
 		return nil
@@ -466,7 +466,7 @@ func (f forest) tell() (all sends, wedges map[turnOf]*truth, opened int) {
 }
 
 // refusedIn lists the turns that were to be sent and were refused.
-func (s *scene) refusedIn(w *truth) (list []Ref) {
+func (s *scene) refusedIn(w *truth) (list []TurnRef) {
 	for r := range w.due {
 		if s.refused[r] {
 			list = append(list, r)
@@ -530,13 +530,13 @@ func TestT38(t *testing.T) {
 		}
 		for _, scenes := range f {
 			for _, s := range scenes {
-				require.NoError(t, s.tree.Check())
+				require.NoError(t, s.tree.Validate())
 			}
 		}
 		w, source := f.world(limits)
 		until := map[int]time.Duration{} // by lane
 		if serve := w.server; hold > 0 { // every third request has its lane held
-			w.server = func(s Send) answer {
+			w.server = func(s Dispatch) answer {
 				require.GreaterOrEqual(t, w.now, until[s.Lane], "a lane that is held sends")
 				if s.ID%3 == 0 {
 					until[s.Lane] = w.now + time.Duration(hold)*time.Second
@@ -556,7 +556,7 @@ func TestT38(t *testing.T) {
 		got := sends{}
 		for k, s := range w.sends {
 			r := source.opened[s.Tree]
-			r.Ref = Ref{s.Session, s.Turn}
+			r.TurnRef = TurnRef{s.Session, s.Turn}
 			_, twice := got[r]
 			require.False(t, twice, "%v is sent twice", r)
 			require.Contains(t, must, r, "a turn that nothing explains")
@@ -566,9 +566,9 @@ func TestT38(t *testing.T) {
 			require.Less(t, s.at, stop+4*time.Second)
 			got[r] = s.at
 		}
-		reported := map[turnOf]*Wedge{}
-		for _, e := range w.of(Wedged) {
-			reported[source.opened[e.Tree]] = e.Wedge
+		reported := map[turnOf]*Deadlock{}
+		for _, e := range w.of(TreeDeadlocked) {
+			reported[source.opened[e.Tree]] = e.Deadlock
 		}
 		switch {
 		case plain:
@@ -597,7 +597,7 @@ func TestT38(t *testing.T) {
 			require.Len(t, reported, len(wedges))
 		}
 		if plain {
-			for _, e := range w.of(Wedged) {
+			for _, e := range w.of(TreeDeadlocked) {
 				require.Equal(t, wedges[source.opened[e.Tree]].end, e.At)
 			}
 		}
@@ -615,26 +615,26 @@ func TestT38(t *testing.T) {
 func requireDues(t *rapid.T, w *world, source *forestSource) {
 	diaries := make([]*diary, len(source.opened))
 	for k := range diaries {
-		diaries[k] = &diary{map[Ref]time.Duration{}, map[Ref]time.Duration{}, map[Ref]time.Duration{}}
+		diaries[k] = &diary{map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}}
 	}
 	for _, s := range w.sends {
-		diaries[s.Tree].sent[Ref{s.Session, s.Turn}] = s.at
+		diaries[s.Tree].sent[TurnRef{s.Session, s.Turn}] = s.at
 	}
 	for _, r := range w.returns {
-		diaries[r.Tree].back[Ref{r.Session, r.Turn}] = r.at
+		diaries[r.Tree].back[TurnRef{r.Session, r.Turn}] = r.at
 	}
-	for _, e := range w.of(Refused) {
-		diaries[e.Tree].refused[Ref{e.Session, e.Turn}] = e.At
+	for _, e := range w.of(TurnRefused) {
+		diaries[e.Tree].refused[TurnRef{e.Session, e.Turn}] = e.At
 	}
-	dues, opened := make([]map[Ref]time.Duration, len(diaries)), make([]time.Duration, len(diaries))
-	for _, e := range w.of(Opened) {
+	dues, opened := make([]map[TurnRef]time.Duration, len(diaries)), make([]time.Duration, len(diaries))
+	for _, e := range w.of(TreeOpened) {
 		opened[e.Tree] = e.At
 	}
 	for _, s := range w.sends {
 		if dues[s.Tree] == nil {
 			dues[s.Tree] = source.scene(s.Tree).tell(opened[s.Tree], diaries[s.Tree]).due
 		}
-		require.Equal(t, dues[s.Tree][Ref{s.Session, s.Turn}], s.Due, "%v", s)
+		require.Equal(t, dues[s.Tree][TurnRef{s.Session, s.Turn}], s.Due, "%v", s)
 	}
 }
 
@@ -648,9 +648,9 @@ func requireCaps(t *rapid.T, w *world) {
 	limits := w.c.limits
 	for _, e := range w.events {
 		switch e.Kind {
-		case Opened:
+		case TreeOpened:
 			trees[e.Tree] = &quiet{since: e.At}
-		case Sent:
+		case TurnSent:
 			tree := trees[e.Tree]
 			if limits.TreeIdle > 0 && tree.flying == 0 {
 				require.LessOrEqual(t, e.At-tree.since, limits.TreeIdle, "tree %d at %v", e.Tree, e.At)
@@ -660,7 +660,7 @@ func requireCaps(t *rapid.T, w *world) {
 			}
 			tree.flying++
 			system.flying++
-		case Returned:
+		case TurnReturned:
 			for _, q := range []*quiet{trees[e.Tree], system} {
 				q.flying--
 				q.since = e.At
@@ -672,10 +672,10 @@ func requireCaps(t *rapid.T, w *world) {
 // What the oracle itself says of a tree that is worked out by hand.
 func TestTheOracle(t *testing.T) {
 	tree := root(0, 2, 3).child(0, 0, true, 4, 0, 0).child(0, 1, false, 1, 0).join(0, 1, 1).after(2, 0, 1, 1)
-	s := &scene{tree: tree, answers: map[Ref]answer{}, refused: map[Ref]bool{}}
+	s := &scene{tree: tree, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}}
 	for n := range tree.Sessions {
 		for k := range tree.Sessions[n].Turns {
-			s.answers[Ref{n, k}] = answer{takes: 5 * time.Second}
+			s.answers[TurnRef{n, k}] = answer{takes: 5 * time.Second}
 		}
 	}
 	w := s.tell(time.Second, nil)
@@ -691,6 +691,6 @@ func TestTheOracle(t *testing.T) {
 	require.Equal(t, second(28), w.end)
 	s.tree.after(1, 1, 0, 1)
 	w = s.tell(0, nil)
-	require.Equal(t, []Blocked{{Session: 0, Turn: 1, Branches: []int{0}}, {Session: 1, Turn: 1, After: []Ref{{0, 1}}}}, w.left)
+	require.Equal(t, []Blocked{{Session: 0, Turn: 1, Branches: []int{0}}, {Session: 1, Turn: 1, After: []TurnRef{{0, 1}}}}, w.left)
 	require.Equal(t, second(9), w.end)
 }

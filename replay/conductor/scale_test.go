@@ -26,7 +26,7 @@ func TestT49(t *testing.T) {
 	t.Run("one tree with 40,000 live children", func(t *testing.T) {
 		n := crowd()
 		w := newWorld(1, anyLane(wide(n, 1, func(k int) (bool, float64) { return false, 0 })), Limits{})
-		w.server = func(s Send) answer { return answer{takes: time.Duration(1+s.ID%100) * time.Second} }
+		w.server = func(s Dispatch) answer { return answer{takes: time.Duration(1+s.ID%100) * time.Second} }
 		w.play()
 		require.Len(t, w.sends, 1+n)
 		w.requireQuiet(t)
@@ -78,17 +78,17 @@ func TestT60(t *testing.T) {
 	gated := wide(n, 2, asleep).join(0, 1, 1)
 	run("spawn and return", anyLane(gated), Limits{}, never, nil)
 	run("refusal", anyLane(gated), Limits{}, never, func(w *world) {
-		w.refuse = func(s Send) error { return map[bool]error{true: errRefused}[s.Session%2 == 1] }
+		w.refuse = func(s Dispatch) error { return map[bool]error{true: errRefused}[s.Session%2 == 1] }
 	})
 	run("deadline", anyLane(gated), Limits{}, 20*time.Second, nil)
 	run("deadline with all in flight", anyLane(gated), Limits{}, time.Hour, func(w *world) {
-		w.server = func(s Send) answer { return answer{takes: time.Duration(count(s.Session > 0)) * 2 * time.Hour} }
+		w.server = func(s Dispatch) answer { return answer{takes: time.Duration(count(s.Session > 0)) * 2 * time.Hour} }
 	})
 	run("jumps of the cap of the tree", anyLane(gated), Limits{TreeIdle: time.Millisecond}, never, func(w *world) {
-		w.server = func(s Send) answer { return answer{} }
+		w.server = func(s Dispatch) answer { return answer{} }
 	})
 	run("jumps of the cap of the system", anyLane(gated), Limits{SystemIdle: time.Millisecond}, never, func(w *world) {
-		w.server = func(s Send) answer { return answer{} }
+		w.server = func(s Dispatch) answer { return answer{} }
 	})
 	run("one slot for all", anyLane(gated), Limits{Prefill: 1}, never, nil)
 	run("a request limit", anyLane(gated), Limits{Requests: n / 2}, never, nil)
@@ -139,25 +139,25 @@ func TestT60(t *testing.T) {
 	}
 	run("all are wedged", anyLane(stuck), Limits{}, never, nil)
 
-	start := &Start{Over: make([]int, n+1)}
-	start.Over[0] = 1
-	start.Live = []Live{{Session: 0, Turn: 1, Waits: true}}
+	start := &StartState{TurnsDone: make([]int, n+1)}
+	start.TurnsDone[0] = 1
+	start.Live = []LiveSession{{Session: 0, Turn: 1, Parked: true}}
 	for k := 1; k <= n; k++ {
 		if k%2 == 0 {
-			start.Over[k] = 1
+			start.TurnsDone[k] = 1
 		} else {
-			start.Live = append(start.Live, Live{Session: k, Due: time.Duration(k) * time.Millisecond})
+			start.Live = append(start.Live, LiveSession{Session: k, Due: time.Duration(k) * time.Millisecond})
 		}
 	}
-	run("a start state", &openings{lanes: []Opening{{Tree: gated, Start: start}}}, Limits{}, never, nil)
-	ahead := &Start{Over: make([]int, n+2), Live: []Live{{Session: 0, Turn: 1}}} // of which nearly all is ahead
-	ahead.Over[0] = 1
+	run("a start state", &openings{lanes: []Assignment{{Tree: gated, Start: start}}}, Limits{}, never, nil)
+	ahead := &StartState{TurnsDone: make([]int, n+2), Live: []LiveSession{{Session: 0, Turn: 1}}} // of which nearly all is ahead
+	ahead.TurnsDone[0] = 1
 	later := root(0, 0, 1).child(0, 0, false, 0, 0)
 	for k := range n {
 		later.child(0, 1, false, 10+float64(k)/1000, 0)
 	}
-	ahead.Over[1] = 1
-	run("a start state with all ahead", &openings{lanes: []Opening{{Tree: later, Start: ahead}}}, Limits{}, never, nil)
+	ahead.TurnsDone[1] = 1
+	run("a start state with all ahead", &openings{lanes: []Assignment{{Tree: later, Start: ahead}}}, Limits{}, never, nil)
 	t.Logf("at most %d entries for a unit of work in all", worst)
 }
 
@@ -168,7 +168,7 @@ func TestAnHour(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	w := newWorld(256, grown{random}, Limits{TreeIdle: 300 * time.Second, SystemIdle: 10 * time.Second, Prefill: 2000})
-	w.server = func(Send) answer {
+	w.server = func(Dispatch) answer {
 		a := answer{takes: time.Duration(random.ExpFloat64() * float64(12*time.Second))}
 		a.token, a.outcome = a.takes/8, []Outcome{OK, OK, OK, OK, OK, OK, OK, OK, Failed, Overflow}[random.IntN(10)]
 		return a
@@ -184,7 +184,7 @@ func TestAnHour(t *testing.T) {
 // grown is a source of trees with eight children, one of them nested, gates and recorded order.
 type grown struct{ *rand.Rand }
 
-func (g grown) Next(int) (Opening, bool) {
+func (g grown) Next(int) (Assignment, bool) {
 	gaps := func(turns int) []float64 {
 		list := make([]float64, turns)
 		for k := 1; k < turns; k++ {
@@ -199,5 +199,5 @@ func (g grown) Next(int) (Opening, bool) {
 	t.child(4, 7, true, 5, gaps(4)...)
 	t.join(0, 8, 1, 2, 3).join(0, 10, 2, 4)
 	t.after(0, 9, 5, 3).after(6, 5, 0, 4)
-	return Opening{Tree: t}, true
+	return Assignment{Tree: t}, true
 }

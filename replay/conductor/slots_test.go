@@ -9,8 +9,8 @@ import (
 )
 
 // held answers after so long, with a first token after a second.
-func held(takes time.Duration) func(Send) answer {
-	return func(Send) answer { return answer{takes: takes, token: time.Second} }
+func held(takes time.Duration) func(Dispatch) answer {
+	return func(Dispatch) answer { return answer{takes: takes, token: time.Second} }
 }
 
 // TestT33: every slot that is taken is given back, and nobody is dropped because there is none.
@@ -35,7 +35,7 @@ func TestT33(t *testing.T) {
 	})
 	t.Run("a root that is refused gives its slot back", func(t *testing.T) {
 		w := newWorld(3, queue{0: {root(0)}, 1: {root(0), root(0)}, 2: {root(0)}}, Limits{Prefill: 1})
-		w.refuse = func(s Send) error {
+		w.refuse = func(s Dispatch) error {
 			if s.Lane == 0 {
 				return errRefused
 			}
@@ -82,7 +82,7 @@ func TestT52(t *testing.T) {
 	}
 	other := root(0, 0.12)
 	w := newWorld(2, queue{0: {tree}, 1: {other}}, Limits{Prefill: 1})
-	w.server = func(s Send) answer {
+	w.server = func(s Dispatch) answer {
 		if s.Turn == 0 && s.Session == 0 {
 			return answer{takes: time.Duration(1-s.Lane) * 100 * time.Millisecond} // lane 1 is answered when it is asked
 		}

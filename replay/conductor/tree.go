@@ -14,13 +14,13 @@ type Tree struct {
 
 // Session is one conversation.
 type Session struct {
-	Turns   []Turn
-	Branch  int           // that it belongs to; not used for the root
-	Depth   int           // 0 for the root
-	Rank    int           // place in the order of names
-	OnIssue bool          // Offset counts from the issue of the turn that spawns it, else from its return
-	Offset  time.Duration // when its first turn is due
-	Broken  bool          // it cannot be played: when its branch is spawned it counts as failed at once
+	Turns      []Turn
+	Branch     int           // that it belongs to; not used for the root
+	Depth      int           // 0 for the root
+	Rank       int           // place in the order of names
+	OnIssue    bool          // Offset counts from the issue of the turn that spawns it, else from its return
+	Offset     time.Duration // when its first turn is due
+	Unplayable bool          // it cannot be played: when its branch is spawned it counts as failed at once
 }
 
 // Turn is one request.
@@ -29,7 +29,7 @@ type Turn struct {
 	Deadline time.Duration // the same for a turn that has to wait for its branches: it leaves no earlier
 	Spawns   []int         // branches
 	Joins    []int         // branches of the same session that must be done first
-	After    []Ref         // turns of other sessions that must be over first
+	After    []TurnRef     // turns of other sessions that must be over first
 }
 
 // Branch is a group of sessions that one turn spawns.
@@ -39,11 +39,11 @@ type Branch struct {
 	OnIssue       bool // one of them counts from the issue of that turn: all are registered then
 }
 
-// Ref names a turn.
-type Ref struct{ Session, Turn int }
+// TurnRef names a turn.
+type TurnRef struct{ Session, Turn int }
 
-// Check reports what keeps a tree from being played: what is out of range, and gates that can never open.
-func (t *Tree) Check() error {
+// Validate reports what keeps a tree from being played: what is out of range, and gates that can never open.
+func (t *Tree) Validate() error {
 	if len(t.Sessions) == 0 || len(t.Sessions[0].Turns) == 0 {
 		return fmt.Errorf("its root session has no request")
 	}
@@ -64,7 +64,7 @@ func (t *Tree) Check() error {
 		if n > 0 && !seen[n] {
 			return fmt.Errorf("no branch has session %d", n)
 		}
-		if len(s.Turns) == 0 && !s.Broken {
+		if len(s.Turns) == 0 && !s.Unplayable {
 			return fmt.Errorf("session %d has no request", n)
 		}
 		for k, u := range s.Turns {
@@ -94,17 +94,17 @@ func (t *Tree) Check() error {
 	return nil
 }
 
-// Start is the state in which a tree is taken up in the middle: section 2.4 of the specification of the replay.
-type Start struct {
-	Live []Live // sessions that are being played
-	Over []int  // by session: how many turns are over; all of one that is not live means that it will not be spawned
+// StartState is the state in which a tree is taken up in the middle: section 2.4 of the specification of the replay.
+type StartState struct {
+	Live      []LiveSession // sessions that are being played
+	TurnsDone []int         // by session: how many turns are over; all of one that is not live means that it will not be spawned
 }
 
-// Live is a session of a start state.
-type Live struct {
+// LiveSession is a session of a start state.
+type LiveSession struct {
 	Session, Turn int           // the next turn
 	Due           time.Duration // from the start of the phase; of one that waits, its deadline
-	Waits         bool          // for the branches that its turn joins
+	Parked        bool          // for the branches that its turn joins
 }
 
 // state is where a session stands. Each arrow between them checks where it begins.

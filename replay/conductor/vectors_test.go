@@ -103,10 +103,10 @@ func (e *eventLog) script(trace string) script {
 	for n := range s.tree.Sessions {
 		c := &s.tree.Sessions[n]
 		c.Rank = slices.Index(ranks, s.names[n])
-		c.Broken = slices.Contains(e.Unbuildable, s.names[n])
+		c.Unplayable = slices.Contains(e.Unbuildable, s.names[n])
 		for k, u := range r.Conversations[s.names[n]].Turns {
 			for _, p := range u.Preds {
-				c.Turns[k].After = append(c.Turns[k].After, Ref{slices.Index(s.names, p[0].(string)), int(p[1].(float64))})
+				c.Turns[k].After = append(c.Turns[k].After, TurnRef{slices.Index(s.names, p[0].(string)), int(p[1].(float64))})
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 }
 
 // openings resolves where the lanes begin, and what of it was skipped.
-func (e *eventLog) openings(t *testing.T, scripts []script) (list []Opening, skipped []float64) {
+func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, skipped []float64) {
 	states := make([]*start.Start, len(scripts))
 	lanes := make([]start.Lane, len(scripts))
 	for k, l := range e.Lanes {
@@ -201,20 +201,20 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Opening, ski
 		skipped = start.Skipped(lanes, shifts, *e.LaneStart)
 	}
 	for k, s := range scripts {
-		o := Opening{Tree: s.tree}
+		o := Assignment{Tree: s.tree}
 		if states[k] != nil {
-			o.Start = &Start{Over: make([]int, len(s.names))}
+			o.Start = &StartState{TurnsDone: make([]int, len(s.names))}
 			for n, p := range states[k].Places {
 				switch p {
 				case start.Over:
-					o.Start.Over[n] = len(s.tree.Sessions[n].Turns)
+					o.Start.TurnsDone[n] = len(s.tree.Sessions[n].Turns)
 				case start.Live:
-					o.Start.Over[n] = states[k].Finished[n]
+					o.Start.TurnsDone[n] = states[k].Finished[n]
 				}
 			}
 			for _, l := range states[k].States {
-				o.Start.Live = append(o.Start.Live, Live{
-					Session: l.Session, Turn: l.Next, Waits: l.Waiting,
+				o.Start.Live = append(o.Start.Live, LiveSession{
+					Session: l.Session, Turn: l.Next, Parked: l.Waiting,
 					Due: milliseconds(start.Due(l.Offset, shifts[k], skipped[k])),
 				})
 			}
@@ -238,16 +238,16 @@ func (e *eventLog) play(t *testing.T) (w *world, opened []script, skipped []floa
 		opened = append(opened, s)
 	}
 	for _, s := range opened {
-		require.NoError(t, s.tree.Check())
+		require.NoError(t, s.tree.Validate())
 	}
 	w = newWorld(len(e.Lanes), source, Limits{SystemIdle: milliseconds(e.SystemIdle), TreeIdle: milliseconds(e.TreeIdle)})
-	w.refuse = func(s Send) error {
+	w.refuse = func(s Dispatch) error {
 		if s.Turn == 0 && slices.Contains(e.Refused, opened[s.Tree].names[s.Session]) {
 			return errRefused
 		}
 		return nil
 	}
-	w.server = func(s Send) answer {
+	w.server = func(s Dispatch) answer {
 		a := answer{outcome: map[string]Outcome{"ok": OK, "error": Failed, "overflow": Overflow}[e.outcome(opened, s)]}
 		name := opened[s.Tree].names[s.Session]
 		for _, key := range []string{fmt.Sprintf("%s:%d", name, s.Turn), name, "default"} {
@@ -270,7 +270,7 @@ func (e *eventLog) play(t *testing.T) (w *world, opened []script, skipped []floa
 }
 
 // outcome is what the script says of a request, in the words of the vectors.
-func (e *eventLog) outcome(opened []script, s Send) string {
+func (e *eventLog) outcome(opened []script, s Dispatch) string {
 	if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
 		return o
 	}
@@ -320,36 +320,36 @@ func playVector(t *testing.T, v vector) {
 	w, opened, skipped := e.play(t)
 
 	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
-	row := func(at time.Duration, s Send, more ...any) []any {
+	row := func(at time.Duration, s Dispatch, more ...any) []any {
 		return append([]any{ms(at), float64(s.Lane), opened[s.Tree].names[s.Session], float64(s.Turn)}, more...)
 	}
 	sends, ends, trees, recycles, wedged := [][]any{}, [][]any{}, [][]any{}, [][]any(nil), []any{}
 	for _, s := range w.sends {
-		sends = append(sends, row(s.at, s.Send))
+		sends = append(sends, row(s.at, s.Dispatch))
 		assert.Equal(t, s.at, s.Due)
 	}
 	for _, r := range w.returns {
 		if r.outcome == Cancelled {
-			ends = append(ends, row(r.at, r.Send, "cancelled"))
+			ends = append(ends, row(r.at, r.Dispatch, "cancelled"))
 		} else {
-			ends = append(ends, row(r.at, r.Send, e.outcome(opened, r.Send)))
+			ends = append(ends, row(r.at, r.Dispatch, e.outcome(opened, r.Dispatch)))
 		}
 	}
 	peak, open := 0, 0
 	for _, ev := range w.events {
 		switch ev.Kind {
-		case Opened:
+		case TreeOpened:
 			open++
 			peak = max(peak, open)
 			if ev.Tree >= len(e.Lanes) {
 				recycles = append(recycles, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 			}
-		case Drained, ReleasedTree:
+		case TreeDrained, TreeReleased:
 			open--
-			if ev.Kind == Drained {
+			if ev.Kind == TreeDrained {
 				trees = append(trees, []any{ms(ev.At), float64(ev.Lane), opened[ev.Tree].trace})
 			}
-		case Wedged:
+		case TreeDeadlocked:
 			wedged = append(wedged, reported(ev, opened[ev.Tree]))
 		}
 	}
@@ -384,7 +384,7 @@ func playVector(t *testing.T, v vector) {
 // reported is the report of a wedge as the vectors have it.
 func reported(e Event, s script) map[string]any {
 	blocked := []any{}
-	for _, b := range e.Wedge.Blocked {
+	for _, b := range e.Deadlock.Blocked {
 		why, waits := "predecessor", []any{}
 		for _, n := range b.Branches {
 			why, waits = "gate", append(waits, s.branches[n])

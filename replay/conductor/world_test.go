@@ -26,10 +26,10 @@ type answer struct {
 type world struct {
 	c       *Conductor
 	now     time.Duration
-	server  func(Send) answer
-	refuse  func(Send) error     // at the admission hook; nil: none
+	server  func(Dispatch) answer
+	refuse  func(Dispatch) error // at the admission hook; nil: none
 	closed  bool                 // the admission hook holds what it is given
-	held    []Send               // by it
+	held    []Dispatch           // by it
 	lag     func() time.Duration // how late the next event is noticed; nil: not at all
 	flights heap[flight]         // by the time, then in the order of sending
 	sends   []sending
@@ -42,7 +42,7 @@ type world struct {
 
 // flight is something on its way back from the server.
 type flight struct {
-	Send
+	Dispatch
 	at      time.Duration
 	outcome Outcome
 	token   bool // not the end, but the first token
@@ -51,7 +51,7 @@ type flight struct {
 
 // sending is a request that went out.
 type sending struct {
-	Send
+	Dispatch
 	at time.Duration
 }
 
@@ -61,7 +61,7 @@ func (s sending) String() string {
 
 // returning is a request that came back.
 type returning struct {
-	Send
+	Dispatch
 	at      time.Duration
 	outcome Outcome
 }
@@ -69,34 +69,34 @@ type returning struct {
 // queue hands out trees: to every lane its own, then those of -1 to whoever asks.
 type queue map[int][]*Tree
 
-func (q queue) Next(lane int) (Opening, bool) {
+func (q queue) Next(lane int) (Assignment, bool) {
 	for _, k := range []int{lane, -1} {
 		if list := q[k]; len(list) > 0 {
 			q[k] = list[1:]
-			return Opening{Tree: list[0]}, true
+			return Assignment{Tree: list[0]}, true
 		}
 	}
-	return Opening{}, false
+	return Assignment{}, false
 }
 
 // openings hands out what lanes begin with, then trees to whoever asks.
 type openings struct {
-	lanes []Opening
+	lanes []Assignment
 	more  []*Tree
 }
 
-func (o *openings) Next(lane int) (Opening, bool) {
+func (o *openings) Next(lane int) (Assignment, bool) {
 	if lane < len(o.lanes) && o.lanes[lane].Tree != nil {
 		first := o.lanes[lane]
 		o.lanes[lane].Tree = nil
 		return first, true
 	}
 	if len(o.more) == 0 {
-		return Opening{}, false
+		return Assignment{}, false
 	}
 	t := o.more[0]
 	o.more = o.more[1:]
-	return Opening{Tree: t}, true
+	return Assignment{Tree: t}, true
 }
 
 // anyLane is a queue that serves all lanes.
@@ -104,7 +104,7 @@ func anyLane(trees ...*Tree) queue { return queue{-1: trees} }
 
 // newWorld returns a world in which every request takes a second.
 func newWorld(lanes int, source Source, limits Limits) *world {
-	w := &world{server: func(Send) answer { return answer{takes: time.Second} }, check: newChecker()}
+	w := &world{server: func(Dispatch) answer { return answer{takes: time.Second} }, check: newChecker()}
 	w.flights.less = func(a, b flight) bool { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) < 0 }
 	w.c = New(lanes, w.check.watch(source), limits, w.launch, w.observe)
 	w.check.c = w.c
@@ -114,7 +114,7 @@ func newWorld(lanes int, source Source, limits Limits) *world {
 var errRefused = errors.New("refused by the script")
 
 // launch is the admission hook, and behind it the wire.
-func (w *world) launch(s Send) error {
+func (w *world) launch(s Dispatch) error {
 	if w.refuse != nil {
 		if err := w.refuse(s); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (w *world) launch(s Send) error {
 	return nil
 }
 
-func (w *world) send(s Send) {
+func (w *world) send(s Dispatch) {
 	w.sends = append(w.sends, sending{s, w.now})
 	a := w.server(s)
 	if a.token > 0 {
@@ -152,7 +152,7 @@ func (w *world) observe(e Event) {
 }
 
 // of lists the events of a kind.
-func (w *world) of(kind Kind) (list []Event) {
+func (w *world) of(kind EventKind) (list []Event) {
 	for _, e := range w.events {
 		if e.Kind == kind {
 			list = append(list, e)
@@ -187,7 +187,7 @@ func (w *world) playUntil(stop, cancel time.Duration) *world {
 func (w *world) goOn(stop, cancel time.Duration) *world {
 	stopped := false
 	for !w.c.Done() {
-		next, due := w.c.Next()
+		next, due := w.c.NextWake()
 		landing := w.flights.len() > 0 && (!due || w.flights.items[0].at <= next)
 		if landing {
 			next = w.flights.items[0].at
@@ -214,7 +214,7 @@ func (w *world) goOn(stop, cancel time.Duration) *world {
 		if f.at > cancel {
 			f.outcome = Cancelled
 		}
-		w.returns = append(w.returns, returning{f.Send, at, f.outcome})
+		w.returns = append(w.returns, returning{f.Dispatch, at, f.outcome})
 		w.call(func() { w.check.must(w.c.Returned(f.ID, at, w.now, f.outcome)) })
 	}
 	w.ended = w.now
@@ -234,7 +234,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
 
 // script scripts what becomes of the turns of sessions, by "session#turn" of any tree; takes are in seconds.
 func (w *world) takes(list map[string]float64) {
-	w.server = func(s Send) answer {
+	w.server = func(s Dispatch) answer {
 		if d, ok := list[fmt.Sprintf("%d#%d", s.Session, s.Turn)]; ok {
 			return answer{takes: seconds(d)}
 		}
@@ -291,7 +291,7 @@ func (t *Tree) join(session, turn int, children ...int) *Tree {
 // after gives a turn a recorded predecessor.
 func (t *Tree) after(session, turn, other, otherTurn int) *Tree {
 	list := &t.Sessions[session].Turns[turn].After
-	*list = append(*list, Ref{other, otherTurn})
+	*list = append(*list, TurnRef{other, otherTurn})
 	return t
 }
 

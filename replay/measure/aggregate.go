@@ -13,7 +13,7 @@ type Aggregate struct {
 	completed int
 	resent    int
 	errors    map[string]int
-	samples   Samples
+	samples   ErrorSamples
 	backOff   BackOff
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // lane -> its first request
@@ -73,7 +73,7 @@ func (s *tokenSum) of(n int) Number {
 // NewAggregate returns an empty aggregate.
 func NewAggregate() *Aggregate {
 	return &Aggregate{
-		errors: map[string]int{}, samples: Samples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
+		errors: map[string]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), headline: newSamples(), cooldown: newSamples(),
 	}
 }
@@ -81,7 +81,7 @@ func NewAggregate() *Aggregate {
 func newSamples() samples { return samples{first: math.Inf(1), last: math.Inf(-1)} }
 
 // Add takes one record of the profiling phase. It keeps nothing of it. It returns the deviations that came up with it.
-func (a *Aggregate) Add(r *Record) []News {
+func (a *Aggregate) Add(r *Record) []DeviationNotice {
 	a.requests++
 	a.trees.add(r.Tree)
 	a.buckets[r.Bucket]++
@@ -132,11 +132,11 @@ func (s *samples) add(r *Record) {
 	}
 	s.prompt.add(r.PromptTokens)
 	s.cached.add(r.CachedTokens)
-	if n, ok := r.Sequence(); ok {
+	if n, ok := r.OSL(); ok {
 		s.output.add(&n)
 		s.asked.add(&r.MaxTokens)
 	}
-	s.recorded.add(&r.RecordedIn)
+	s.recorded.add(&r.RecordedISL)
 }
 
 // metrics are the published numbers over the samples.
@@ -167,10 +167,10 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		Samples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: a.deviations.clone(),
+		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: a.deviations.clone(),
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
-		WedgedTrees: Missing, PhaseDuration: Missing,
+		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,
 	}
 	s.Client = Client{
@@ -185,10 +185,10 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 // addFacts adds what is known at the end of a run.
 func (s *Summary) addFacts(f *Facts) {
 	branches := f.Branches
-	s.PhaseDuration, s.Branches, s.Wedged, s.WedgedTrees = Number(f.PhaseDuration), &branches, f.Wedged, Number(branches.TreesWedged)
+	s.PhaseDuration, s.Branches, s.Deadlocks, s.DeadlockedTrees = Number(f.PhaseDuration), &branches, f.Deadlocks, Number(branches.TreesDeadlocked)
 	s.Client.CPU, s.Client.PeakRSS = Number(f.CPU), Number(f.PeakRSS)
 	s.Valid, s.Reasons = f.Valid, slices.Clone(f.Reasons)
-	if s.WedgedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {
+	if s.DeadlockedTrees > 0 && !slices.Contains(s.Reasons, wedgedTree) {
 		s.Reasons = append(s.Reasons, wedgedTree)
 	}
 }

@@ -26,21 +26,21 @@ var deviations = []struct {
 	what       func(r *Record) string
 }{
 	{"short_output", "answers shorter than asked for", func(r *Record) bool {
-		n, ok := r.Sequence()
+		n, ok := r.OSL()
 		return ok && (r.MaxTokens-n)*100 > outputPercent*r.MaxTokens
 	}, outputText},
 	{"long_output", "answers longer than asked for", func(r *Record) bool {
-		n, ok := r.Sequence()
+		n, ok := r.OSL()
 		return ok && r.MaxTokens > 0 && (n-r.MaxTokens)*100 > outputPercent*r.MaxTokens
 	}, outputText},
 	{"not_streamed", "answers not streamed, whose ttft and itl mean nothing", func(r *Record) bool {
-		n, _ := r.Sequence()
-		return r.Whole || r.Chunks == 1 && n > messageTokens
+		n, _ := r.OSL()
+		return r.SingleBody || r.Chunks == 1 && n > messageTokens
 	}, func(r *Record) string {
-		if r.Whole {
+		if r.SingleBody {
 			return "one body"
 		}
-		n, _ := r.Sequence()
+		n, _ := r.OSL()
 		return fmt.Sprintf("one message of %d tokens", n)
 	}},
 	{"no_usage", "answers without token counts", func(r *Record) bool {
@@ -50,16 +50,18 @@ var deviations = []struct {
 		if r.PromptTokens == nil {
 			return false
 		}
-		off := max(*r.PromptTokens-r.RecordedIn, r.RecordedIn-*r.PromptTokens)
-		return off > promptTokens+r.RecordedIn*promptPercent/100
-	}, func(r *Record) string { return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedIn) }},
+		off := max(*r.PromptTokens-r.RecordedISL, r.RecordedISL-*r.PromptTokens)
+		return off > promptTokens+r.RecordedISL*promptPercent/100
+	}, func(r *Record) string {
+		return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedISL)
+	}},
 	{"redirected", "requests that went out twice, for a redirect", func(r *Record) bool {
 		return r.Redirected
 	}, func(*Record) string { return "the server sent it on" }},
 }
 
 func outputText(r *Record) string {
-	n, _ := r.Sequence()
+	n, _ := r.OSL()
 	return fmt.Sprintf("%d tokens for %d", n, r.MaxTokens)
 }
 
@@ -74,11 +76,11 @@ func newDeviations() deviationCounts {
 	return c
 }
 
-// News is the first request of a kind of deviation.
-type News struct{ Kind, Says string }
+// DeviationNotice is the first request of a kind of deviation.
+type DeviationNotice struct{ Kind, Message string }
 
 // add takes a request that ended well and returns the kinds that it is the first of.
-func (c deviationCounts) add(r *Record) (news []News) {
+func (c deviationCounts) add(r *Record) (news []DeviationNotice) {
 	for _, d := range deviations {
 		if !d.is(r) {
 			continue
@@ -86,7 +88,7 @@ func (c deviationCounts) add(r *Record) (news []News) {
 		n := c[d.kind]
 		if n.Requests++; n.Requests == 1 {
 			n.Example = fmt.Sprintf("trace %q, session %q, turn %d: %s", r.Trace, r.Session, r.Turn, d.what(r))
-			news = append(news, News{d.kind, fmt.Sprintf("%s: %s", d.says, n.Example)})
+			news = append(news, DeviationNotice{d.kind, fmt.Sprintf("%s: %s", d.says, n.Example)})
 		}
 		c[d.kind] = n
 	}

@@ -21,7 +21,7 @@ func TestDeviations(t *testing.T) {
 		"one percent long":      {func(r *Record) { r.OutputTokens = Tokens(202) }, "", ""},
 		"much longer":           {func(r *Record) { r.MaxTokens, r.OutputTokens = 48, Tokens(6144) }, "long_output", "6144 tokens for 48"},
 		"one for none":          {func(r *Record) { r.MaxTokens = 0 }, "", ""},
-		"one body":              {func(r *Record) { r.Whole, r.Chunks, r.MaxTokens, r.OutputTokens = true, 1, 5, Tokens(5) }, "not_streamed", "one body"},
+		"one body":              {func(r *Record) { r.SingleBody, r.Chunks, r.MaxTokens, r.OutputTokens = true, 1, 5, Tokens(5) }, "not_streamed", "one body"},
 		"one message":           {func(r *Record) { r.Chunks = 1 }, "not_streamed", "one message of 200 tokens"},
 		"one message for few":   {func(r *Record) { r.Chunks, r.MaxTokens, r.OutputTokens = 1, 16, Tokens(16) }, "", ""},
 		"no usage":              {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},
@@ -36,7 +36,7 @@ func TestDeviations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good(0, 0, 0, 1, 2, 200)
-			r.Trace, r.Session, r.Turn, r.RecordedIn, r.PromptTokens = "t", "s", 3, 1000, Tokens(1000)
+			r.Trace, r.Session, r.Turn, r.RecordedISL, r.PromptTokens = "t", "s", 3, 1000, Tokens(1000)
 			c.change(r)
 			a := NewAggregate()
 			first, again := a.Add(r), a.Add(r)
@@ -56,7 +56,7 @@ func TestDeviations(t *testing.T) {
 			require.Equal(t, Deviation{2, example}, got[c.kind])
 			require.Len(t, first, 1)
 			require.Equal(t, c.kind, first[0].Kind)
-			require.Contains(t, first[0].Says, ": "+example)
+			require.Contains(t, first[0].Message, ": "+example)
 		})
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Branches counts what became of sessions, of waits and of trees: section 8.9 of the specification of the replay. When a
+// BranchCounts counts what became of sessions, of waits and of trees: section 8.9 of the specification of the replay. When a
 // phase is over
 //
 //	ChildrenResumed + ChildrenSpawned = ChildrenCompleted + ChildrenErrored + ChildrenTruncated
 //	ParentsSuspended = ParentsResumed + JoinsSuppressed
 //	TreesOpened = TreesDrained + TreesReleased
-type Branches struct {
+type BranchCounts struct {
 	ChildrenResumed   int `json:"children_resumed"`   // child sessions of a start in the middle of a trace
 	ChildrenSpawned   int `json:"children_spawned"`   // child sessions of branches that a turn spawned
 	ChildrenDelayed   int `json:"children_delayed"`   // of those spawned: not at once
@@ -24,7 +24,7 @@ type Branches struct {
 	TreesOpened       int `json:"trees_opened"`
 	TreesDrained      int `json:"trees_drained"`  // played to their end
 	TreesReleased     int `json:"trees_released"` // open when the phase ended
-	TreesWedged       int `json:"trees_wedged"`   // of those drained: nothing could happen in them any more
+	TreesDeadlocked   int `json:"trees_wedged"`   // of those drained: nothing could happen in them any more
 
 	IdleJumps   int     `json:"idle_jumps"`   // of the cap on idle time of the system
 	IdleSkipped float64 `json:"idle_skipped"` // by them, seconds
@@ -44,8 +44,8 @@ type LaneReport struct {
 	Trees        int     `json:"trees"` // opened
 }
 
-// Dark says of a lane that had something to play that it sent nothing.
-func (l *LaneReport) Dark() string {
+// DescribeSilence says of a lane that had something to play that it sent nothing.
+func (l *LaneReport) DescribeSilence() string {
 	where := ""
 	if !l.TStar.IsMissing() {
 		where = fmt.Sprintf(" from t* = %.3f s", float64(l.TStar))
@@ -53,39 +53,39 @@ func (l *LaneReport) Dark() string {
 	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s", l.Lane, l.Trace, where)
 }
 
-// MaxWedges is how many wedged trees a summary names.
-const MaxWedges = 100
+// MaxDeadlocks is how many wedged trees a summary names.
+const MaxDeadlocks = 100
 
-// WedgeReport is a tree in which nothing could happen any more: a defect of the recording, or of this program.
-type WedgeReport struct {
-	At      float64         `json:"at"` // seconds from the start of the phase
-	Lane    int             `json:"lane"`
-	Tree    int             `json:"tree"`
-	Trace   string          `json:"trace"`
-	Root    string          `json:"root_correlation_id"`
-	Blocked []BlockedReport `json:"blocked"`
-	Last    LastEvent       `json:"last"`
+// DeadlockReport is a tree in which nothing could happen any more: a defect of the recording, or of this program.
+type DeadlockReport struct {
+	At      float64          `json:"at"` // seconds from the start of the phase
+	Lane    int              `json:"lane"`
+	Tree    int              `json:"tree"`
+	Trace   string           `json:"trace"`
+	Root    string           `json:"root_correlation_id"`
+	Blocked []BlockedSession `json:"blocked"`
+	Last    LastEvent        `json:"last"`
 }
 
-// BlockedReport is a session that waits in vain.
-type BlockedReport struct {
+// BlockedSession is a session that waits in vain.
+type BlockedSession struct {
 	Session       string   `json:"session"`
 	CorrelationID string   `json:"correlation_id"`
 	Turn          int      `json:"turn"`
-	Why           string   `json:"why"`       // gate or predecessor
+	BlockedBy     string   `json:"why"`       // gate or predecessor
 	WaitsFor      []string `json:"waits_for"` // names of branches, or SESSION#TURN
 }
 
 // LastEvent is the last that happened in a tree.
 type LastEvent struct {
 	At      float64 `json:"at"`
-	What    string  `json:"what"` // sent, returned, or opened: nothing was sent
+	Kind    string  `json:"what"` // sent, returned, or opened: nothing was sent
 	Session string  `json:"session"`
 	Turn    int     `json:"turn"`
 }
 
 // String says it in one line.
-func (w *WedgeReport) String() string {
+func (w *DeadlockReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lane %d: trace %q is wedged after %.3f s:", w.Lane, w.Trace, w.At)
 	for k, s := range w.Blocked {
@@ -93,7 +93,7 @@ func (w *WedgeReport) String() string {
 			fmt.Fprintf(&b, " and %d more", len(w.Blocked)-k)
 			break
 		}
-		fmt.Fprintf(&b, " turn %d of %s waits for %s %s;", s.Turn, s.Session, s.Why, strings.Join(s.WaitsFor[:min(5, len(s.WaitsFor))], ", "))
+		fmt.Fprintf(&b, " turn %d of %s waits for %s %s;", s.Turn, s.Session, s.BlockedBy, strings.Join(s.WaitsFor[:min(5, len(s.WaitsFor))], ", "))
 	}
 	b.WriteString(" it was closed, its lane goes on")
 	return b.String()

@@ -2,5 +2,5 @@
 
 package measure
 
-// ReadProcess returns zeros: this system does not tell.
-func ReadProcess() Process { return Process{} }
+// ReadProcessUsage returns zeros: this system does not tell.
+func ReadProcessUsage() ProcessUsage { return ProcessUsage{} }

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// ReadProcess reads what this process has used so far.
-func ReadProcess() Process {
+// ReadProcessUsage reads what this process has used so far.
+func ReadProcessUsage() ProcessUsage {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return Process{}
+		return ProcessUsage{}
 	}
-	p := Process{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), PeakRSS: int64(u.Maxrss)}
+	p := ProcessUsage{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), PeakRSS: int64(u.Maxrss)}
 	if runtime.GOOS != "darwin" {
 		p.PeakRSS <<= 10 // in KiB everywhere else
 	}

@@ -40,10 +40,10 @@ type Record struct {
 	LastToken  float64 `json:"last_token,omitempty"`  // last content; 0 when there was none
 	End        float64 `json:"end"`                   // the request was over for the client
 
-	Status      int   `json:"status"`                 // HTTP status, 0 when no answer came
-	RecordedIn  int64 `json:"recorded_in"`            // prompt tokens that the turn was to have
-	MaxTokens   int64 `json:"max_tokens"`             // output tokens that were asked for
-	FirstTokens int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk, when asked for and told
+	Status           int   `json:"status"`                 // HTTP status, 0 when no answer came
+	RecordedISL      int64 `json:"recorded_in"`            // prompt tokens that the turn was to have
+	MaxTokens        int64 `json:"max_tokens"`             // output tokens that were asked for
+	FirstChunkTokens int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk, when asked for and told
 
 	// From the server's usage; nil when it did not say. OutputTokens is without reasoning.
 	PromptTokens    *int64 `json:"prompt_tokens,omitempty"`
@@ -57,7 +57,7 @@ type Record struct {
 	Reused        bool  `json:"reused"`               // on a kept connection
 	Resent        bool  `json:"resent,omitempty"`     // a kept connection broke before any byte of an answer came, and it went out again
 	Redirected    bool  `json:"redirected,omitempty"` // it went out again to where a redirect pointed
-	Whole         bool  `json:"whole,omitempty"`      // the answer was one body, not a stream
+	SingleBody    bool  `json:"whole,omitempty"`      // the answer was one body, not a stream
 
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing, for want of a connection
 
@@ -91,8 +91,8 @@ func Seconds(at, phase time.Duration) float64 {
 	return (at - phase).Seconds()
 }
 
-// Sequence is the output sequence length, reasoning included; false when the server did not say.
-func (r *Record) Sequence() (int64, bool) {
+// OSL is the output sequence length, reasoning included; false when the server did not say.
+func (r *Record) OSL() (int64, bool) {
 	if r.OutputTokens == nil {
 		return 0, false
 	}
@@ -117,13 +117,13 @@ func (r *Record) Latency() (float64, bool) {
 // after the first chunk. That chunk counts as one token unless the server said what was in it. False when fewer
 // than two tokens are known of.
 func (r *Record) ITL() (float64, bool) {
-	n, ok := r.Sequence()
+	n, ok := r.OSL()
 	if !ok || n < 2 || r.FirstToken <= 0 {
 		return 0, false
 	}
 	first := int64(1)
-	if r.FirstTokens >= 1 && r.FirstTokens < n {
-		first = r.FirstTokens
+	if r.FirstChunkTokens >= 1 && r.FirstChunkTokens < n {
+		first = r.FirstChunkTokens
 	}
 	return (r.LastToken - r.FirstToken) / float64(n-first), true
 }
@@ -162,10 +162,10 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	}
 	b = appendFloat(b, "end", r.End)
 	b = appendInt(b, "status", int64(r.Status))
-	b = appendInt(b, "recorded_in", r.RecordedIn)
+	b = appendInt(b, "recorded_in", r.RecordedISL)
 	b = appendInt(b, "max_tokens", r.MaxTokens)
-	if r.FirstTokens != 0 {
-		b = appendInt(b, "first_tokens", r.FirstTokens)
+	if r.FirstChunkTokens != 0 {
+		b = appendInt(b, "first_tokens", r.FirstChunkTokens)
 	}
 	b = appendTokens(b, "prompt_tokens", r.PromptTokens)
 	b = appendTokens(b, "cached_tokens", r.CachedTokens)
@@ -181,7 +181,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	if r.Redirected {
 		b = strconv.AppendBool(appendKey(b, "redirected"), true)
 	}
-	if r.Whole {
+	if r.SingleBody {
 		b = strconv.AppendBool(appendKey(b, "whole"), true)
 	}
 	if r.BackOff != 0 {

@@ -18,9 +18,9 @@ func example() Record {
 		Phase: ProfilingPhase, Lane: 3, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4,
 		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
 		RequestID: "r", CorrelationID: "c", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
-		Status: 200, RecordedIn: 1000, MaxTokens: 11, FirstTokens: 4,
+		Status: 200, RecordedISL: 1000, MaxTokens: 11, FirstChunkTokens: 4,
 		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
-		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Redirected: true, Whole: true, Bucket: Cooldown,
+		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Redirected: true, SingleBody: true, Bucket: Cooldown,
 		Error: &Error{"http_status", "500 \"é\" <b>\n"},
 	}
 }
@@ -115,7 +115,7 @@ func TestITLDivisor(t *testing.T) {
 		{1, 1, 0, 0.2, true},
 		{-1, -1, 0, 0, false},
 	} {
-		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstTokens: c.first, OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
+		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstChunkTokens: c.first, OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
 		itl, ok := r.ITL()
 		require.Equal(t, c.ok, ok, "%+v", c)
 		require.InDelta(t, c.itl, itl, 1e-12, "%+v", c)

@@ -57,11 +57,11 @@ type RunInfo struct {
 
 // Facts are what is known at the end of a run.
 type Facts struct {
-	PhaseDuration float64       `json:"phase_duration"` // seconds
-	CPU           float64       `json:"cpu"`            // seconds that the phase took
-	PeakRSS       int64         `json:"peak_rss"`       // bytes
-	Branches      Branches      `json:"branches"`
-	Wedged        []WedgeReport `json:"wedged"` // at most MaxWedges of them
-	Valid         *bool         `json:"valid"`
-	Reasons       []string      `json:"reasons"`
+	PhaseDuration float64          `json:"phase_duration"` // seconds
+	CPU           float64          `json:"cpu"`            // seconds that the phase took
+	PeakRSS       int64            `json:"peak_rss"`       // bytes
+	Branches      BranchCounts     `json:"branches"`
+	Deadlocks     []DeadlockReport `json:"wedged"` // at most MaxDeadlocks of them
+	Valid         *bool            `json:"valid"`
+	Reasons       []string         `json:"reasons"`
 }

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Samples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
-type Samples map[string][]Sample
+// ErrorSamples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
+type ErrorSamples map[string][]ErrorSample
 
-// Sample is a message and how many requests it was of, counted with those that differ in numbers alone: ports, ids, lengths.
-type Sample struct {
+// ErrorSample is a message and how many requests it was of, counted with those that differ in numbers alone: ports, ids, lengths.
+type ErrorSample struct {
 	Message string `json:"message"` // the first
 	N       int    `json:"n"`
 }
@@ -23,7 +23,7 @@ const (
 )
 
 // add takes the message of a failed request.
-func (s Samples) add(e *Error) {
+func (s ErrorSamples) add(e *Error) {
 	list, message := s[e.Category], oneLine(e.Message)
 	if message == "" {
 		return
@@ -35,7 +35,7 @@ func (s Samples) add(e *Error) {
 		}
 	}
 	if len(list) < maxSamples {
-		s[e.Category] = append(list, Sample{message, 1})
+		s[e.Category] = append(list, ErrorSample{message, 1})
 	}
 }
 
@@ -91,8 +91,8 @@ func oneLine(text string) string {
 }
 
 // clone returns a copy that further messages leave alone.
-func (s Samples) clone() Samples {
-	c := make(Samples, len(s))
+func (s ErrorSamples) clone() ErrorSamples {
+	c := make(ErrorSamples, len(s))
 	for category, list := range s {
 		c[category] = slices.Clone(list)
 	}

@@ -26,8 +26,8 @@ func TestSamples(t *testing.T) {
 	add(Cooldown, "connection", "refused")
 	add(ContextOverflow, "context_overflow", "too\x1b[31m long\n\u202enow")
 	add(CancelledAtEnd, "cancelled", "by us")
-	s := a.Summary(RunInfo{}).Samples
-	require.Equal(t, Samples{
+	s := a.Summary(RunInfo{}).ErrorSamples
+	require.Equal(t, ErrorSamples{
 		"http_status":      {{"503 busy", 3}, {"500 busy", 1}},
 		"connection":       {{"port 0 reset", 100}, {"refused", 1}},
 		"timeout":          {{"a", 1}, {"aa", 1}, {"aaa", 1}},

@@ -9,13 +9,13 @@ import (
 // are in seconds, sizes in bytes. A figure that cannot be had is null, as what only a run knows that came to its end. The headline numbers, those of the embedded
 // Metrics, are over the requests of the profiling bucket that ended well.
 type Summary struct {
-	Requests  int            `json:"requests"`  // all sent: the sum of the buckets
-	Completed int            `json:"completed"` // ended well, in profiling or cooldown
-	Errors    map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
-	Samples   Samples        `json:"error_samples"`
-	Buckets   Buckets        `json:"buckets"`
-	BackOff   BackOff        `json:"back_off"`
-	Resent    int            `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
+	Requests     int            `json:"requests"`  // all sent: the sum of the buckets
+	Completed    int            `json:"completed"` // ended well, in profiling or cooldown
+	Errors       map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
+	ErrorSamples ErrorSamples   `json:"error_samples"`
+	Buckets      Buckets        `json:"buckets"`
+	BackOff      BackOff        `json:"back_off"`
+	Resent       int            `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but otherwise than asked, by kind
 
@@ -27,16 +27,16 @@ type Summary struct {
 	Reasons []string `json:"reasons"` // why the run is not valid; nil without a scenario and a reason
 	Out     string   `json:"out"`     // directory with the results, empty when none was asked for
 
-	Concurrency   int           `json:"concurrency"`
-	Trees         int           `json:"trees"` // trees that sent a request
-	WedgedTrees   Number        `json:"wedged_trees"`
-	Branches      *Branches     `json:"branches"`
-	Wedged        []WedgeReport `json:"wedged,omitempty"`  // at most MaxWedges of them
-	PhaseDuration Number        `json:"phase_duration"`    // from its start to its last response
-	Records       string        `json:"records,omitempty"` // name of the record file in Out
-	Cooldown      Metrics       `json:"cooldown"`          // the same numbers over the cooldown bucket
-	Preflight     *Preflight    `json:"preflight"`         // nil: the run began without a look at the server
-	Run           Run           `json:"run"`               // what was run
+	Concurrency     int              `json:"concurrency"`
+	Trees           int              `json:"trees"` // trees that sent a request
+	DeadlockedTrees Number           `json:"wedged_trees"`
+	Branches        *BranchCounts    `json:"branches"`
+	Deadlocks       []DeadlockReport `json:"wedged,omitempty"`  // at most MaxDeadlocks of them
+	PhaseDuration   Number           `json:"phase_duration"`    // from its start to its last response
+	Records         string           `json:"records,omitempty"` // name of the record file in Out
+	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
+	Preflight       *Preflight       `json:"preflight"`         // nil: the run began without a look at the server
+	Run             Run              `json:"run"`               // what was run
 }
 
 // WriteJSON writes the summary as one line.

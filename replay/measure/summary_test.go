@@ -18,7 +18,7 @@ import (
 func good(lane int, t, late, ttft, latency float64, n int64) *Record {
 	return &Record{
 		Lane: lane, Tree: lane, Due: t, Sent: t + late, FirstToken: t + late + ttft, LastToken: t + late + latency, End: t + late + latency + 0.1,
-		Status: 200, RecordedIn: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), MaxTokens: n, Chunks: int(n),
+		Status: 200, RecordedISL: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), MaxTokens: n, Chunks: int(n),
 		BytesSent: 1000, BytesReceived: 50, Bucket: Profiling,
 	}
 }
@@ -198,7 +198,7 @@ func TestClientBound(t *testing.T) {
 }
 
 func TestWedgedTreesAreAReason(t *testing.T) {
-	info := RunInfo{Facts: &Facts{Branches: Branches{TreesWedged: 1}, Reasons: []string{"run_cancelled"}}}
+	info := RunInfo{Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, Reasons: []string{"run_cancelled"}}}
 	for range 2 {
 		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)
 	}
@@ -220,7 +220,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
 		Lanes: 72, Out: "runs/c0072",
-		Facts: &Facts{Branches: Branches{TreesWedged: 1}, CPU: 0.75, PeakRSS: 90 << 20, Valid: new(false), Reasons: []string{"run_cancelled"}},
+		Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Valid: new(false), Reasons: []string{"run_cancelled"}},
 	})
 	s.Client.Bound, s.Lateness.P99 = true, 0.0988
 	var b strings.Builder
@@ -232,7 +232,7 @@ func TestTable(t *testing.T) {
 	golden(t, "testdata/empty.txt", b.String())
 
 	b.Reset()
-	s.Samples["connection"] = []Sample{{"dial tcp [2001:db8:85a3::8a2e:370:7334]:8000: connect: connection refused", 2}, {strings.Repeat("x", 100), 1}}
+	s.ErrorSamples["connection"] = []ErrorSample{{"dial tcp [2001:db8:85a3::8a2e:370:7334]:8000: connect: connection refused", 2}, {strings.Repeat("x", 100), 1}}
 	require.NoError(t, s.WriteTable(&b, 60))
 	golden(t, "testdata/narrow.txt", b.String())
 	for line := range strings.Lines(b.String()) {
@@ -265,10 +265,10 @@ func TestUnits(t *testing.T) {
 }
 
 func TestProcess(t *testing.T) {
-	before := ReadProcess()
+	before := ReadProcessUsage()
 	for start := time.Now(); time.Since(start) < 20*time.Millisecond; {
 	}
-	used := ReadProcess().Since(before)
+	used := ReadProcessUsage().Since(before)
 	if before.PeakRSS == 0 {
 		t.Skip("the system does not tell")
 	}

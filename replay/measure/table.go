@@ -89,7 +89,7 @@ func (s *Summary) counts(b *strings.Builder) {
 		row(b, label, "%6d  %s", s.Errors[c], c)
 		s.messages(b, c)
 	}
-	if len(s.Samples[overflow]) > 0 {
+	if len(s.ErrorSamples[overflow]) > 0 {
 		row(b, "", "%6d  %s", s.Buckets.ContextOverflow, overflow)
 		s.messages(b, overflow)
 	}
@@ -115,7 +115,7 @@ const overflow = "context_overflow"
 
 // messages writes the samples of a category.
 func (s *Summary) messages(b *strings.Builder, category string) {
-	for _, m := range s.Samples[category] {
+	for _, m := range s.ErrorSamples[category] {
 		row(b, "", "%6d    %s", m.N, m.Message)
 	}
 }
@@ -193,8 +193,8 @@ func (s *Summary) client(b *strings.Builder) {
 }
 
 func (s *Summary) verdict(b *strings.Builder) {
-	if s.WedgedTrees > 0 {
-		row(b, "wedged", "%s", plural(int(s.WedgedTrees), "tree", "trees"))
+	if s.DeadlockedTrees > 0 {
+		row(b, "wedged", "%s", plural(int(s.DeadlockedTrees), "tree", "trees"))
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:

@@ -153,7 +153,7 @@ func BenchmarkSend(b *testing.B) {
 			defer cancel()
 			r := &Request{
 				Path: "/v1/chat/completions", Stream: true, Body: body,
-				Header: []Field{{"X-Request-ID", "0190a6f2-7b1c-4d8e-9f00-000000000000"}, {"X-Correlation-ID", "0190a6f2-7b1c-4d8e-9f00-000000000001"}},
+				Header: []HeaderField{{"X-Request-ID", "0190a6f2-7b1c-4d8e-9f00-000000000000"}, {"X-Correlation-ID", "0190a6f2-7b1c-4d8e-9f00-000000000001"}},
 			}
 			nc, err := net.Dial("tcp", addr)
 			if err != nil {

@@ -38,14 +38,14 @@ type Options struct {
 	KeepAlive   time.Duration // how long an unused connection is kept; 0: 4 s; negative: every request has its own
 	MaxIdle     int           // most connections kept while unused; 0: as many as were in use at once
 
-	Header []Field     // sent with every request; a field of the request with the same name replaces it
-	APIKey string      // sent as a bearer token, unless Header has Authorization; never printed
-	TLS    *tls.Config // of https targets; nil: the system's roots
+	Header []HeaderField // sent with every request; a field of the request with the same name replaces it
+	APIKey string        // sent as a bearer token, unless Header has Authorization; never printed
+	TLS    *tls.Config   // of https targets; nil: the system's roots
 
-	// Needles are the texts that tell a context overflow, in any letter case. Nil means DefaultNeedles, an empty
+	// OverflowPatterns are the texts that tell a context overflow, in any letter case. Nil means DefaultNeedles, an empty
 	// list that nothing is one. Overflow are patterns beside them, which are searched for as they stand.
-	Needles  []string
-	Overflow []*regexp.Regexp
+	OverflowPatterns []string
+	OverflowRegexps  []*regexp.Regexp
 
 	// Lenient takes a 200 with any content for a success: error payloads and missing ends of streams are
 	// forgiven.
@@ -69,7 +69,7 @@ type Client struct {
 
 	leftOpen atomic.Bool // the last answer was not ended in time after all had been said
 
-	common   []Field
+	common   []HeaderField
 	rendered []byte // common, as it goes on the wire
 	idle     pool
 }
@@ -86,7 +86,7 @@ func New(target string, o Options) (*Client, error) {
 	}
 	c := &Client{
 		target: t, resolver: newResolver(t.host), epoch: o.Epoch, timeout: o.Timeout, dialTimeout: o.DialTimeout,
-		errorWait: errorWait, overflow: o.Overflow, lenient: o.Lenient, idle: pool{max: o.MaxIdle, keep: o.KeepAlive},
+		errorWait: errorWait, overflow: o.OverflowRegexps, lenient: o.Lenient, idle: pool{max: o.MaxIdle, keep: o.KeepAlive},
 	}
 	if c.epoch.IsZero() {
 		c.epoch = time.Now()
@@ -102,7 +102,7 @@ func New(target string, o Options) (*Client, error) {
 	}
 	c.setSecrets(o)
 	c.setTLS(o.TLS)
-	c.setNeedles(o.Needles)
+	c.setNeedles(o.OverflowPatterns)
 	return c, c.setHeader(o)
 }
 
@@ -119,7 +119,7 @@ func (c *Client) setTLS(config *tls.Config) {
 
 func (c *Client) setNeedles(needles []string) {
 	if needles == nil {
-		needles, c.dynamo = DefaultNeedles, true
+		needles, c.dynamo = DefaultOverflowPatterns, true
 	}
 	for _, n := range needles {
 		if n != "" {
@@ -129,18 +129,18 @@ func (c *Client) setNeedles(needles []string) {
 }
 
 func (c *Client) setHeader(o Options) error {
-	fields := []Field{{"User-Agent", UserAgent}}
+	fields := []HeaderField{{"User-Agent", UserAgent}}
 	if o.APIKey != "" {
 		if badValueByte(o.APIKey) >= 0 {
 			return errors.New("wire: the API key has a control character in it")
 		}
-		fields = append(fields, Field{"Authorization", "Bearer " + o.APIKey})
+		fields = append(fields, HeaderField{"Authorization", "Bearer " + o.APIKey})
 	}
 	for _, f := range o.Header {
 		if err := f.Validate(); err != nil {
 			return fmt.Errorf("wire: %w", err)
 		}
-		fields = slices.DeleteFunc(fields, func(old Field) bool { return equalFold(old.Name, f.Name) })
+		fields = slices.DeleteFunc(fields, func(old HeaderField) bool { return equalFold(old.Name, f.Name) })
 		fields = append(fields, f)
 	}
 	c.common = fields
@@ -300,7 +300,7 @@ func (x *call) receive(cn *conn, h *head, b *body) *Failure {
 		}
 	}
 	category, text := d.finish()
-	x.res.Whole = !d.events
+	x.res.SingleBody = !d.events
 	d.response = response{} // nothing of the caller's is kept
 	switch {
 	case category == StreamEvent:
@@ -391,9 +391,9 @@ func (x *call) appendHead(b []byte) []byte {
 }
 
 // appendCommon appends the common fields that the request does not replace.
-func (c *Client) appendCommon(b []byte, own []Field) []byte {
-	replaced := func(f Field) bool {
-		return slices.ContainsFunc(own, func(o Field) bool { return equalFold(o.Name, f.Name) })
+func (c *Client) appendCommon(b []byte, own []HeaderField) []byte {
+	replaced := func(f HeaderField) bool {
+		return slices.ContainsFunc(own, func(o HeaderField) bool { return equalFold(o.Name, f.Name) })
 	}
 	if !slices.ContainsFunc(c.common, replaced) {
 		return append(b, c.rendered...)
@@ -416,7 +416,7 @@ func accept(r *Request) string {
 	return "application/json"
 }
 
-func appendFields(b []byte, fields []Field) []byte {
+func appendFields(b []byte, fields []HeaderField) []byte {
 	for i := range fields {
 		b = append(b, fields[i].Name...)
 		b = append(b, ": "...)

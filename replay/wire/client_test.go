@@ -34,13 +34,13 @@ func TestHeadOnTheWire(t *testing.T) {
 		}
 	})
 	host := strings.TrimPrefix(url, "http://")
-	c := newClient(t, url+"/api/v1/?key=1", Options{APIKey: "k", Header: []Field{{"X-A", "common"}, {"x-a", "later"}}})
+	c := newClient(t, url+"/api/v1/?key=1", Options{APIKey: "k", Header: []HeaderField{{"X-A", "common"}, {"x-a", "later"}}})
 	res := post(c)
 	require.Nil(t, res.Err)
 	require.Equal(t, "POST /api/v1/chat/completions?key=1 HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: agentx\r\nAuthorization: Bearer k\r\n"+
 		"x-a: later\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n", <-heads)
 	res = c.Do(context.Background(), &Request{
-		Path: "/other", Header: []Field{{"X-Request-ID", "7"}, {"X-A", "own"}, {"user-agent", "me"}}, Body: textBody(""),
+		Path: "/other", Header: []HeaderField{{"X-Request-ID", "7"}, {"X-A", "own"}, {"user-agent", "me"}}, Body: textBody(""),
 	})
 	require.Nil(t, res.Err)
 	require.Equal(t, "POST /api/v1/other?key=1 HTTP/1.1\r\nHost: "+host+"\r\nAuthorization: Bearer k\r\n"+
@@ -76,8 +76,8 @@ func TestResultOfAGoodRequest(t *testing.T) {
 	require.Nil(t, res.Err)
 	require.Equal(t, 200, res.Status)
 	require.Equal(t, 2, res.Chunks)
-	require.Equal(t, "length", res.Finish)
-	require.EqualValues(t, 2, res.Usage.Sequence())
+	require.Equal(t, "length", res.FinishReason)
+	require.EqualValues(t, 2, res.Usage.OSL())
 	require.EqualValues(t, len(response), res.BytesReceived)
 	require.Greater(t, res.BytesSent, int64(100))
 	require.False(t, res.Reused)
@@ -253,7 +253,7 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 			}
 			client := newClient(t, serve(t, scripts...), Options{})
 			require.Nil(t, post(client).Err)
-			res := client.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []Field{{"X-Request-ID", "7"}}})
+			res := client.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []HeaderField{{"X-Request-ID", "7"}}})
 			require.Equal(t, c.resent, res.Resent)
 			require.Equal(t, !c.resent, res.Reused)
 			if !c.resent {
@@ -544,14 +544,14 @@ func TestInjectionIsRefused(t *testing.T) {
 	c := newClient(t, "http://127.0.0.1:1", Options{})
 	for _, r := range []Request{
 		{Path: "no-slash"}, {Path: ""}, {Path: "/a b"}, {Path: "/a\r\nX: y"}, {Path: "/", Accept: "a\r\nb"},
-		{Path: "/", Header: []Field{{"X", "secret\r\nY: z"}}},
-		{Path: "/", Header: []Field{{"X", "secret\nY: z"}}},
-		{Path: "/", Header: []Field{{"X", "secret\x00"}}},
-		{Path: "/", Header: []Field{{"X: y\r\nZ", "secret"}}},
-		{Path: "/", Header: []Field{{"", "secret"}}},
-		{Path: "/", Header: []Field{{"content-length", "secret"}}},
-		{Path: "/", Header: []Field{{"Transfer-Encoding", "secret"}}},
-		{Path: "/", Header: []Field{{"Accept-Encoding", "secret"}}},
+		{Path: "/", Header: []HeaderField{{"X", "secret\r\nY: z"}}},
+		{Path: "/", Header: []HeaderField{{"X", "secret\nY: z"}}},
+		{Path: "/", Header: []HeaderField{{"X", "secret\x00"}}},
+		{Path: "/", Header: []HeaderField{{"X: y\r\nZ", "secret"}}},
+		{Path: "/", Header: []HeaderField{{"", "secret"}}},
+		{Path: "/", Header: []HeaderField{{"content-length", "secret"}}},
+		{Path: "/", Header: []HeaderField{{"Transfer-Encoding", "secret"}}},
+		{Path: "/", Header: []HeaderField{{"Accept-Encoding", "secret"}}},
 	} {
 		r.Body = textBody("")
 		res := c.Do(context.Background(), &r)
@@ -597,7 +597,7 @@ func TestTargets(t *testing.T) {
 		require.Equal(t, want[0], string(got.appendPath(nil, "/v1/chat/completions")))
 		require.Equal(t, want[1], string(got.appendPath(nil, "/other")))
 	}
-	_, err := New("http://host", Options{Header: []Field{{"Content-Length", "1"}}})
+	_, err := New("http://host", Options{Header: []HeaderField{{"Content-Length", "1"}}})
 	require.ErrorContains(t, err, "wire: header Content-Length is set by the client itself")
 }
 
@@ -613,16 +613,16 @@ func TestAPIKeyIsNeverPrinted(t *testing.T) {
 
 func TestSecretHeadersAreNeverPrinted(t *testing.T) {
 	c := newClient(t, serve(t, answer(sized("HTTP/1.1 401 Unauthorized\r\n", "abcdef abc"))), Options{
-		Header: []Field{{"X-API-Key", "abc"}, {"API-Key", "abcdef"}},
+		Header: []HeaderField{{"X-API-Key", "abc"}, {"API-Key", "abcdef"}},
 	})
 	require.Equal(t, "401 Unauthorized: [secret] [secret]", post(c).Err.Message, "one begins another")
-	for _, f := range []Field{
+	for _, f := range []HeaderField{
 		{"Authorization", "Bearer h-secret"}, {"authorization", "h-secret"}, {"X-API-Key", "h-secret"}, {"api-key", "h-secret"},
 		{"Proxy-Authorization", "Basic  h-secret"}, {"X-Gateway-Token", "h-secret"}, {"Cookie", "h-secret"},
 	} {
 		text := "bad " + f.Value + ", that is h-secret; or k-secret"
 		c := newClient(t, serve(t, answer(sized("HTTP/1.1 401 Unauthorized\r\n", text))), Options{
-			APIKey: "k-secret", Header: []Field{f, {"Authorization", ""}, {"X-Other", "bad"}},
+			APIKey: "k-secret", Header: []HeaderField{f, {"Authorization", ""}, {"X-Other", "bad"}},
 		})
 		require.Equal(t, "401 Unauthorized: bad [secret], that is [secret]; or [API key]", post(c).Err.Message, f)
 	}
@@ -730,7 +730,7 @@ func TestAllocations(t *testing.T) {
 	c := newClient(t, echo(t), Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []Field{{"X-Request-ID", "1"}}}
+	r := &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []HeaderField{{"X-Request-ID", "1"}}}
 	n := testing.AllocsPerRun(200, func() {
 		if res := c.Do(ctx, r); res.Err != nil {
 			t.Error(res.Err)

@@ -119,7 +119,7 @@ func (d *decoder) event(e *event, payload []byte) {
 		return
 	}
 	if e.finish != "" {
-		res.Finish = e.finish
+		res.FinishReason = e.finish
 	}
 	if e.usage != nil {
 		d.usage = append(d.usage[:0], e.usage...)
@@ -140,7 +140,7 @@ func (d *decoder) content(e *event) {
 	case 1:
 		res.FirstToken = d.at
 		if e.usage != nil && d.perChunk {
-			res.FirstTokens = parseUsage(e.usage).Completion
+			res.FirstChunkTokens = parseUsage(e.usage).Completion
 		}
 		if d.notify != nil {
 			d.notify(d.at)
@@ -193,7 +193,7 @@ func (d *decoder) verdict() (Category, string) {
 	switch {
 	case d.failure == StreamEvent, d.failure != "" && !forgiven:
 		return d.failure, d.text
-	case d.events && !d.done && d.res.Finish == "" && !forgiven:
+	case d.events && !d.done && d.res.FinishReason == "" && !forgiven:
 		return StreamTruncated, "the stream ended with neither a finish reason nor [DONE]"
 	case d.res.Chunks == 0 && d.events:
 		return NoContent, "the stream had no content"

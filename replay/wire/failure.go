@@ -46,8 +46,8 @@ func (f *Failure) Error() string { return string(f.Category) + ": " + f.Message 
 // Overflow says whether the server refused the request because its context was too long.
 func (f *Failure) Overflow() bool { return f.Category == ContextOverflow }
 
-// DefaultNeedles are the texts by which a context overflow is known, in any letter case.
-var DefaultNeedles = []string{
+// DefaultOverflowPatterns are the texts by which a context overflow is known, in any letter case.
+var DefaultOverflowPatterns = []string{
 	"context length", "maximum context", "context_length_exceeded", "prompt is too long",
 	"exceeds the available context size", "exceed_context_size_error", // llama.cpp
 	"exceed context limit", "exceeds the context window", // Anthropic, OpenAI

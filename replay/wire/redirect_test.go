@@ -28,7 +28,7 @@ func TestRedirect(t *testing.T) {
 	})
 	to = [2]string{url + "/there/chat?k=v", ""}
 	c := newClient(t, url, Options{})
-	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}"), Header: []Field{{"X-Request-ID", "7"}}}
+	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}"), Header: []HeaderField{{"X-Request-ID", "7"}}}
 	res := c.Do(context.Background(), r)
 	require.Nil(t, res.Err)
 	require.Equal(t, 200, res.Status)

@@ -17,14 +17,14 @@ type Body interface {
 	io.WriterTo
 }
 
-// Field is one header field.
-type Field struct{ Name, Value string }
+// HeaderField is one header field.
+type HeaderField struct{ Name, Value string }
 
 // Request is one POST. Its fields are read only while Do runs.
 type Request struct {
-	Path   string  // starts with a slash; appended to the path of the target
-	Header []Field // beside, and before, those of Options.Header; usually the request and correlation ids
-	Accept string  // empty: text/event-stream when Stream is set, else application/json
+	Path   string        // starts with a slash; appended to the path of the target
+	Header []HeaderField // beside, and before, those of Options.Header; usually the request and correlation ids
+	Accept string        // empty: text/event-stream when Stream is set, else application/json
 	Body   Body
 	Stream bool // a stream of events was asked for: how to read a 200 that names no content type
 
@@ -62,7 +62,7 @@ func (r *Request) Validate() error {
 
 // Validate refuses names that are no HTTP token, names that the client writes itself (Content-Length, ...) and values
 // with control characters. The error names the field but never its value, which may be a secret.
-func (f *Field) Validate() error {
+func (f *HeaderField) Validate() error {
 	if f.Name == "" {
 		return fmt.Errorf("header field without a name")
 	}

@@ -54,13 +54,13 @@ func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 // facts are the parts of a result that do not depend on when its bytes came.
 func facts(res Result) Result {
 	r := newResult(0)
-	r.Status, r.Chunks, r.Usage, r.FirstTokens, r.Finish, r.Err = res.Status, res.Chunks, res.Usage, res.FirstTokens, res.Finish, res.Err
+	r.Status, r.Chunks, r.Usage, r.FirstChunkTokens, r.FinishReason, r.Err = res.Status, res.Chunks, res.Usage, res.FirstChunkTokens, res.FinishReason, res.Err
 	return r
 }
 
 func TestResponseSplitAnywhere(t *testing.T) {
 	good := newResult(0)
-	good.Status, good.Chunks, good.Finish = 200, 2, "length"
+	good.Status, good.Chunks, good.FinishReason = 200, 2, "length"
 	good.Usage.Prompt, good.Usage.Completion = 10, 2
 	for name, c := range map[string]struct {
 		response string
@@ -206,7 +206,7 @@ func TestResponseVerdicts(t *testing.T) {
 		{name: "endless body", response: jsonHead + "\r\n" + strings.Repeat("x", 2*maxEvent), want: Connection, code: 200, message: errTooLong.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res, clean := exchange(t, Options{Lenient: c.lenient, Overflow: []*regexp.Regexp{regexp.MustCompile("window of [0-9]+")}}, c.response)
+			res, clean := exchange(t, Options{Lenient: c.lenient, OverflowRegexps: []*regexp.Regexp{regexp.MustCompile("window of [0-9]+")}}, c.response)
 			if c.want == "" {
 				require.Nil(t, res.Err)
 				return

@@ -17,18 +17,18 @@ type Result struct {
 	LastMessage time.Duration // the last message of any kind, usage and [DONE] included
 	End         time.Duration // the request was over for the client, whatever happened
 
-	Status      int    // HTTP status, 0 when no answer came
-	Chunks      int    // messages with content, reasoning or a tool call
-	Usage       Usage  // of the last usage object that was not empty
-	FirstTokens int64  // completion tokens of the usage object in the first content message; -1 when it had none, or was not asked for
-	Finish      string // finish reason of choice 0
+	Status           int    // HTTP status, 0 when no answer came
+	Chunks           int    // messages with content, reasoning or a tool call
+	Usage            Usage  // of the last usage object that was not empty
+	FirstChunkTokens int64  // completion tokens of the usage object in the first content message; -1 when it had none, or was not asked for
+	FinishReason     string // finish reason of choice 0
 
 	BytesSent     int64 // handed to connections, headers included, a resend counted again
 	BytesReceived int64 // read from connections, headers and framing included
 	Reused        bool  // the connection had served a request before
 	Resent        bool  // a kept connection broke before any byte of an answer came, and the request went out again on a new one
 	Redirected    bool  // the answer came from where a redirect had pointed to
-	Whole         bool  // the answer was one body, not a stream of events
+	SingleBody    bool  // the answer was one body, not a stream of events
 
 	Err *Failure // nil when the request ended well
 }
@@ -37,7 +37,7 @@ func newResult(now time.Duration) Result {
 	return Result{
 		Sent: now, FirstToken: Never, SecondToken: Never,
 		FirstOutput: Never, LastToken: Never, LastMessage: Never, End: Never,
-		Usage: NoUsage, FirstTokens: Unknown,
+		Usage: NoUsage, FirstChunkTokens: Unknown,
 	}
 }
 
@@ -65,8 +65,8 @@ func (u Usage) Output() int64 {
 	return max(0, u.Completion-max(0, u.Reasoning))
 }
 
-// Sequence is the output sequence length: output plus reasoning tokens, [Unknown] without completion tokens.
-func (u Usage) Sequence() int64 {
+// OSL is the output sequence length: output plus reasoning tokens, [Unknown] without completion tokens.
+func (u Usage) OSL() int64 {
 	if u.Completion < 0 {
 		return Unknown
 	}

@@ -89,7 +89,7 @@ func TestVectorsUsage(t *testing.T) {
 			require.Equal(t, want.Input, known(u.Prompt))
 			require.Equal(t, want.Output, known(u.Output()))
 			require.Equal(t, want.Reasoning, known(u.Reasoning))
-			require.Equal(t, want.OSL, known(u.Sequence()))
+			require.Equal(t, want.OSL, known(u.OSL()))
 			require.Equal(t, want.CacheRead, known(u.Cached))
 			require.Equal(t, want.CacheWrite, known(u.CacheWrite))
 			require.Equal(t, want.CacheMiss, known(u.CacheMiss))
@@ -104,7 +104,7 @@ func TestVectorsOverflowText(t *testing.T) {
 	}
 	type want struct{ Overflow bool }
 	fixtures.EachReplay(t, "overflow_text", func(t *testing.T, in in, want want) {
-		c, err := New("http://host", Options{Needles: in.Needles})
+		c, err := New("http://host", Options{OverflowPatterns: in.Needles})
 		require.NoError(t, err)
 		require.Equal(t, want.Overflow, c.judge(HTTPStatus, 400, "400 Bad Request: "+in.Body).Overflow())
 	})
@@ -208,8 +208,8 @@ func TestVectorsRequest(t *testing.T) {
 			"input_sequence_length":         time.Duration(res.Usage.Prompt),
 			"output_token_count":            time.Duration(res.Usage.Output()),
 			"reasoning_token_count":         time.Duration(res.Usage.Reasoning),
-			"output_sequence_length":        time.Duration(res.Usage.Sequence()),
-			"first_chunk_tokens":            time.Duration(res.FirstTokens),
+			"output_sequence_length":        time.Duration(res.Usage.OSL()),
+			"first_chunk_tokens":            time.Duration(res.FirstChunkTokens),
 		} {
 			switch w := want.Metrics[name].(type) {
 			case float64:

@@ -64,16 +64,16 @@ func (c *Conductor) registerBranch(t *tree, n int, at time.Duration, born []*ses
 			continue
 		}
 		c.counts.ChildrenSpawned++
-		if t.Sessions[k].Broken {
+		if t.Sessions[k].Unplayable {
 			c.counts.ChildrenErrored++
-			c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Why: Unplayable})
+			c.tell(Event{Kind: SessionClosed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Reason: Unplayable})
 			c.skip(t, k, 0, at)
 			continue
 		}
 		born = append(born, c.register(t, k))
 		t.branch(n).left++
 		c.counts.ChildrenLive++
-		c.tell(Event{Kind: Spawned, At: at, Lane: t.lane, Tree: t.ordinal, Session: k})
+		c.tell(Event{Kind: SessionSpawned, At: at, Lane: t.lane, Tree: t.ordinal, Session: k})
 	}
 	return born
 }
@@ -117,7 +117,7 @@ func (c *Conductor) admit(s *session, from state) {
 		return
 	}
 	s.move(from, retained)
-	c.tell(Event{Kind: Retained, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
+	c.tell(Event{Kind: TurnRetained, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
 }
 
 // issue hands a turn to the transport. All that depends on its having been issued is booked before (H3).
@@ -137,13 +137,13 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		c.counts.ParentsResumed++
 	}
 	born := c.spawn(s, now, true)
-	order := Send{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Issued: now}
+	order := Dispatch{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Issued: now}
 	if err := c.launch(order); err != nil {
 		c.refuse(s, now, resumed, born, err)
 		return
 	}
 	t.sent++
-	t.last = Event{Kind: Sent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due}
+	t.last = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due}
 	c.tell(t.last)
 	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
 		c.stop(now)
@@ -162,7 +162,7 @@ func (c *Conductor) refuse(s *session, now time.Duration, resumed bool, born []*
 	c.land(s, now)
 	c.idle, t.idle = idle, idleTree // nothing was on the wire
 	c.counts.Sent--
-	c.tell(Event{Kind: Refused, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Err: err})
+	c.tell(Event{Kind: TurnRefused, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Err: err})
 	if t.refused == nil {
 		t.refused = err
 	}
@@ -256,7 +256,7 @@ func (c *Conductor) park(s *session) {
 	c.counts.ParentsSuspended++
 	c.counts.ParentsParked++
 	c.timers.set(s, s.due)
-	c.tell(Event{Kind: Parked, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
+	c.tell(Event{Kind: SessionParked, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
 }
 
 // unpark lets a parked session go on if its branches are done and its deadline has passed, the later of them at an
@@ -275,7 +275,7 @@ func (c *Conductor) over(t *tree, session, turns int, at time.Duration) {
 		s.due = max(s.due, s.free, at)
 		s.move(retained, queued)
 		c.slots.wait(s)
-		c.tell(Event{Kind: Released, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn})
+		c.tell(Event{Kind: TurnReleased, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn})
 	}
 }
 
@@ -294,7 +294,7 @@ func (c *Conductor) skip(t *tree, session, from int, at time.Duration) {
 					if t.done(k, t.barrier.over[k]) { // before the tree was taken up
 						continue
 					}
-					c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Why: NeverSpawned})
+					c.tell(Event{Kind: SessionClosed, At: at, Lane: t.lane, Tree: t.ordinal, Session: k, Reason: NeverSpawned})
 					c.skip(t, k, 0, at)
 				}
 			}
@@ -303,7 +303,7 @@ func (c *Conductor) skip(t *tree, session, from int, at time.Duration) {
 }
 
 // close ends a session, tells its parent, and ends the tree with its last session.
-func (c *Conductor) close(s *session, at time.Duration, why Why) {
+func (c *Conductor) close(s *session, at time.Duration, why EndReason) {
 	t := s.tree
 	c.leave(s, at)
 	switch s.state {
@@ -329,7 +329,7 @@ func (c *Conductor) close(s *session, at time.Duration, why Why) {
 		c.counts.ParentsParked--
 		c.counts.JoinsSuppressed++
 	}
-	c.tell(Event{Kind: Closed, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Why: why})
+	c.tell(Event{Kind: SessionClosed, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Reason: why})
 	c.skip(t, s.index, s.turn, at)
 	if s.index > 0 {
 		c.counts.child(why)

@@ -26,13 +26,13 @@ var imports = map[string][]string{
 	"internal/durable":   {},
 	"internal/meant":     {},
 	"internal/pyrand":    {},
-	"internal/timeline":  {},
 	"internal/tokenizer": {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
 	"internal/mock":      {"github.com/zeebo/xxh3"},
 	"fixtures":           {},
 	"manifest":           {},
+	"timeline":           {},
 	"mmapcache": {
-		"internal/durable", "internal/timeline", "manifest",
+		"internal/durable", "manifest", "timeline",
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
 	},
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
@@ -45,7 +45,7 @@ var imports = map[string][]string{
 	"hfsource/parquet":     {"hfsource/column", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
 	"convert/corpus":       {},
 	"convert/demo":         {},
-	"convert/weka":         {"hfsource/column", "internal/pyrand", "internal/timeline", "mmapcache", "github.com/zeebo/xxh3"},
+	"convert/weka":         {"hfsource/column", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
 		"convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"replay/wire":      {},
 	"replay/measure":   {},
 	"replay": {
-		"internal/durable", "internal/pyrand", "internal/timeline", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire",
+		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {

@@ -79,15 +79,15 @@ func BenchmarkFill(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
 			o := options(b, benchInput(b))
-			o.Placement.Backend = backend
+			o.Draws.Backend = backend
 			r := o.convert(b)
 			c, err := mmapcache.OpenStructure(o.Root, r.Parts[mmapcache.StructureKind].Key)
 			require.NoError(b, err)
 			defer c.Close()
 			for b.Loop() {
-				dir, err := mmapcache.NewBuilder(b.TempDir(), mmapcache.StartsKind, "k", o.disk)
+				dir, err := mmapcache.NewBuilder(b.TempDir(), mmapcache.PlacementKind, "k", o.Durable)
 				require.NoError(b, err)
-				table, err := dir.NewStarts(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
+				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
 				require.NoError(b, err)
 				require.NoError(b, fill(b.Context(), c, table, 300, o))
 				table.Abort()
@@ -107,10 +107,10 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		c, err := mmapcache.Open(o.Root, r.Key)
 		require.NoError(b, err)
-		tree, err := c.Tree(0, mmapcache.Text)
+		tree, err := c.Render(0, mmapcache.Text)
 		require.NoError(b, err)
 		tree.Prompt(0, &p)
-		body = p.Append(body[:0], 0)
+		body = p.AppendContent(body[:0], 0)
 		require.NoError(b, c.Close())
 	}
 }
@@ -122,7 +122,7 @@ func BenchmarkTree(b *testing.B) {
 	c := openResult(b, o, r)
 	for b.Loop() {
 		for i := range c.Structure.Traces.Len() {
-			_, err := c.Tree(i, mmapcache.Text)
+			_, err := c.Render(i, mmapcache.Text)
 			require.NoError(b, err)
 		}
 	}
@@ -160,8 +160,8 @@ func BenchmarkBuild(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
 			base := options(b, benchInput(b))
-			base.Placement.Backend = backend
-			base.Workers, base.disk = 2, durable.Options{}
+			base.Draws.Backend = backend
+			base.Workers, base.Durable = 2, durable.Options{}
 			base.convert(b)
 			var floor, build, publish time.Duration
 			for b.Loop() {
@@ -230,7 +230,7 @@ func BenchmarkPlanStage(b *testing.B) {
 			require.NoError(b, err)
 			defer s.Close()
 			for b.Loop() {
-				_, _, err := planInputs(b.Context(), s, o)
+				_, _, err := plan(b.Context(), s, o)
 				require.NoError(b, err)
 			}
 		})

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 func (c child) run() error {
 	o := plainOptions(c.Root, c.Corpus, c.Input)
-	o.Force, o.disk = c.Force, durable.Options{} // everything is synced
+	o.Force, o.Durable = c.Force, durable.Options{} // everything is synced
 	_, err := Convert(context.Background(), o)
 	return err
 }
@@ -141,7 +141,7 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 		c.Force = false
 		require.NoError(t, c.command(t).Run())
 		require.Equal(t, want, filesOf(t, c.Root))
-		now, err := durable.Now(c.Root)
+		now, err := durable.FilesystemTime(c.Root)
 		require.NoError(t, err)
 		_, err = durable.Sweep(c.Root, now, false)
 		require.NoError(t, err)
@@ -154,10 +154,8 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 	assert.Greater(t, left, 20)
 }
 
-// Out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
-//
-// Covers F15.
-func TestLongMemoryIsBounded(t *testing.T) {
+// F15: out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
+func TestLongF15MemoryIsBounded(t *testing.T) {
 	long(t)
 	c := child{Root: filepath.Join(t.TempDir(), "root"), Input: shared(t, "corpus/weka-v8-600.jsonl.zst"), Corpus: "code"}
 	cmd := c.command(t)

@@ -141,7 +141,7 @@ func checkHostileTables(t *testing.T, mutations int) (refused int) {
 		c, err := mmapcache.Open(root, key)
 		if err == nil {
 			for i := 0; err == nil && i < c.Structure.Traces.Len(); i++ {
-				_, err = c.Tree(i, mmapcache.Text)
+				_, err = c.Render(i, mmapcache.Text)
 			}
 			require.NoError(t, c.Close())
 		}

@@ -24,15 +24,15 @@ type Explanation struct {
 
 // PartExplanation says it of one directory.
 type PartExplanation struct {
-	Kind    string        `json:"kind"`
-	Key     string        `json:"key"`
-	Hit     bool          `json:"hit"`
-	Why     string        `json:"why"`
-	Nearest []SimilarPart `json:"nearest"` // of a miss: what is most like it, nearest first
+	Kind    string `json:"kind"`
+	Key     string `json:"key"`
+	Hit     bool   `json:"hit"`
+	Why     string `json:"why"`
+	Nearest []Near `json:"nearest"` // of a miss: what is most like it, nearest first
 }
 
-// SimilarPart is a directory of another key.
-type SimilarPart struct {
+// Near is a directory of another key.
+type Near struct {
 	Path        string                `json:"path"`
 	Key         string                `json:"key"`
 	Source      string                `json:"source"` // first input file, and how many more
@@ -74,7 +74,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 // refused says why the flags refuse a structure that is there, "" where they do not.
 func (c *conversion) refused() (string, error) {
 	m, err := mmapcache.Lookup(c.o.Root, mmapcache.StructureKind, c.wanted[mmapcache.StructureKind].Key)
-	if err != nil || m == nil || c.checkPart(m) != nil {
+	if err != nil || m == nil || c.sound(m) != nil {
 		return "", nil // what is damaged is built and judged again
 	}
 	facts, err := mmapcache.FactsOf(m)
@@ -82,7 +82,7 @@ func (c *conversion) refused() (string, error) {
 		return "", err
 	}
 	c.locate(&facts)
-	if err := c.enforceFlags(facts); err != nil {
+	if err := c.judge(facts); err != nil {
 		return err.Error(), nil
 	}
 	return "", nil
@@ -90,10 +90,10 @@ func (c *conversion) refused() (string, error) {
 
 func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanation, error) {
 	want := c.wanted[kind]
-	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []SimilarPart{}}
+	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []Near{}}
 	there, err := mmapcache.Lookup(c.o.Root, kind, want.Key)
 	if err == nil && there != nil {
-		err = c.checkPart(there)
+		err = c.sound(there)
 		c.parts[kind] = there
 	}
 	switch {
@@ -130,7 +130,7 @@ func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanati
 	}
 	for _, n := range nearest[:min(shown, len(nearest))] {
 		e := entries[n.Manifest.Key]
-		near := SimilarPart{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
+		near := Near{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
 		if probes := probesOf(c.o.Root, n.Manifest); probes != nil {
 			near.Differences = slices.DeleteFunc(near.Differences, func(d manifest.Difference) bool {
 				probe, ok := probes[d.Field]
@@ -153,7 +153,7 @@ func probesOf(root string, m *manifest.Manifest) map[string]string {
 		if json.Unmarshal(m.PreImage, &structure) == nil {
 			return map[string]string{"probe": Probe(structure.Rules, weka.Draws{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
 		}
-	case mmapcache.StartsKind:
+	case mmapcache.PlacementKind:
 		if json.Unmarshal(m.PreImage, &starts) != nil {
 			return nil
 		}
@@ -166,7 +166,7 @@ func probesOf(root string, m *manifest.Manifest) map[string]string {
 }
 
 // nameFiles adds the names of input files to differences about them.
-func (c *conversion) nameFiles(n SimilarPart) {
+func (c *conversion) nameFiles(n Near) {
 	theirs := []hfsource.File{}
 	if p, err := mmapcache.ReadProvenance(n.Path); err == nil {
 		for _, s := range p.Sources {

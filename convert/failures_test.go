@@ -22,10 +22,11 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Each of the tests below that has a Covers line reproduces one failure of earlier caches: doc/spec/cache.md 2 lists them.
+// The tests below, and others whose names begin with TestF and a number, each hold one failure that prepared caches had
+// before agentx: doc/spec/cache.md 2 has the list.
 
 // keysFor are the keys by kind that a conversion would have.
-func keysFor(t *testing.T, rules weka.Rules, draws weka.Draws, files []hfsource.File, p promptCorpus) map[string]string {
+func keysFor(t *testing.T, rules weka.Rules, draws weka.Draws, files []hfsource.File, p prompts) map[string]string {
 	list, err := wanted(rules, draws, &hfsource.Snapshot{Files: files}, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
@@ -65,17 +66,15 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 	return n
 }
 
-// A field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
+// F1: a field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
 // changes the keys of just the parts that it can change a byte of, and of the dataset.
-//
-// Covers F1, F4.
-func TestEveryIngredientIsInTheKey(t *testing.T) {
-	p, err := resolvePromptCorpus("code", "o200k_base")
+func TestF01EveryIngredientIsInTheKey(t *testing.T) {
+	p, err := resolvePrompts("code", "o200k_base")
 	require.NoError(t, err)
 	rules, draws := weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}
 	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Form: hfsource.Form{Lines: true}}}
 	base := keysFor(t, rules, draws, files, p)
-	all := []string{mmapcache.StructureKind, mmapcache.StartsKind, mmapcache.DatasetKind}
+	all := []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.DatasetKind}
 	for k := range reflect.TypeFor[weka.Rules]().NumField() {
 		other := rules
 		f := reflect.ValueOf(&other).Elem().Field(k)
@@ -101,21 +100,19 @@ func TestEveryIngredientIsInTheKey(t *testing.T) {
 	longer.tokens++
 	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, text)))
 	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, tokenizer)))
-	assert.Equal(t, []string{mmapcache.StartsKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
+	assert.Equal(t, []string{mmapcache.PlacementKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
 }
 
-// The bytes of another branch, which counted its versions alike. What this program makes of the probe is in the key of
+// F2: the bytes of another branch, which counted its versions alike. What this program makes of the probe is in the key of
 // every part, so one that makes something else has other keys, whatever its numbers say. (That the probe notices changes
 // is the matter of probe_test.go.)
-//
-// Covers F2.
-func TestAnotherProgramHasOtherKeys(t *testing.T) {
+func TestF02AnotherProgramHasOtherKeys(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	info, err := mmapcache.Describe(o.Root, r.Key)
 	require.NoError(t, err)
-	probes := Probe(o.Rules, o.Placement)
-	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.StartsKind: probes.Starts, mmapcache.ArenasKind: probes.Arenas}
+	probes := Probe(o.Rules, o.Draws)
+	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.PlacementKind: probes.Starts, mmapcache.ArenasKind: probes.Arenas}
 	for _, d := range info.Directories[1:] {
 		var image map[string]any
 		require.NoError(t, json.Unmarshal(d.Manifest.PreImage, &image))
@@ -135,10 +132,8 @@ func TestAnotherProgramHasOtherKeys(t *testing.T) {
 	}
 }
 
-// Caching silently off. What cannot be a key is an error.
-//
-// Covers F5.
-func TestKeyErrorsAreErrors(t *testing.T) {
+// F5: caching silently off. What cannot be a key is an error.
+func TestF05KeyErrorsAreErrors(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	o.Rules.SeamMaxGap = math.NaN()
 	_, err := Convert(t.Context(), o)
@@ -146,24 +141,20 @@ func TestKeyErrorsAreErrors(t *testing.T) {
 	requireClean(t, o.Root)
 }
 
-// Never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
-//
-// Covers F6.
-func TestTheSameIsAHit(t *testing.T) {
+// F6: never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
+func TestF06TheSameIsAHit(t *testing.T) {
 	text := []byte(trace("a") + "\n")
 	o := options(t, write(t, "in.jsonl", text))
 	first := o.convert(t)
 	o.Inputs = []string{write(t, "elsewhere.jsonl", text)}
-	o.now, o.Workers, o.Version = time.Now, 5, "another"
+	o.Now, o.Workers, o.Version = time.Now, 5, "another"
 	again := o.convert(t)
 	assert.True(t, again.Hit)
 	assert.Equal(t, first.Key, again.Key)
 }
 
-// The wrong conversation under concurrent readers.
-//
-// Covers F7.
-func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
+// F7: the wrong conversation under concurrent readers.
+func TestF07ConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 	o := options(t, "@demo")
 	c := openResult(t, o, o.convert(t))
 	var want []mmapcache.Digest
@@ -187,10 +178,8 @@ func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 	wg.Wait()
 }
 
-// Jobs that wait beside a finished entry, for a holder that is dead or alive.
-//
-// Covers F8.
-func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
+// F8: jobs that wait beside a finished entry, for a holder that is dead or alive.
+func TestF08AFinishedEntryIsReadWithoutALock(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	for _, kind := range mmapcache.Kinds() {
@@ -209,12 +198,10 @@ func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrBusy, "the leases are real")
 }
 
-// Two builders at once. Each part is built once, whoever asks for it.
-//
-// Covers F10.
-func TestOneBuilderForEachPart(t *testing.T) {
+// F10: two builders at once. Each part is built once, whoever asks for it.
+func TestF10OneBuilderForEachPart(t *testing.T) {
 	o := options(t, "@demo")
-	o.disk.Beat = time.Second // nobody dies; who waits looks more often
+	o.Durable.Heartbeat = time.Second // nobody dies; who waits looks more often
 	results := make([]*Result, 6)
 	var wg sync.WaitGroup
 	for k := range results {
@@ -238,14 +225,12 @@ func TestOneBuilderForEachPart(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, map[string]int{mmapcache.StructureKind: 1, mmapcache.StartsKind: 1, mmapcache.ArenasKind: 1}, built)
+	assert.Equal(t, map[string]int{mmapcache.StructureKind: 1, mmapcache.PlacementKind: 1, mmapcache.ArenasKind: 1}, built)
 	requireSound(t, results[0])
 }
 
-// A key blocked for good by a directory without a manifest, or with a bad one.
-//
-// Covers F11.
-func TestNothingBlocksAKey(t *testing.T) {
+// F11: a key blocked for good by a directory without a manifest, or with a bad one.
+func TestF11NothingBlocksAKey(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
@@ -279,15 +264,13 @@ func TestNothingBlocksAKey(t *testing.T) {
 	}
 }
 
-// A crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
+// F12: a crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
 // says beyond sense is damage: it is built again, and opening finds it.
-//
-// Covers F12.
-func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
+func TestF12NonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	other := o
-	other.Placement.Seed = 5
+	other.Draws.Seed = 5
 	second := other.convert(t)
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
@@ -315,12 +298,12 @@ func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 		"no tokens":       {mmapcache.ArenasKind, func(m *manifest.Manifest) { set(m, "tokens", 0) }},
 		"more tokens":     {mmapcache.ArenasKind, func(m *manifest.Manifest) { set(m, "tokens", 1e12) }},
 		"no such part": {mmapcache.DatasetKind, func(m *manifest.Manifest) {
-			m.Parts[mmapcache.StartsKind] = manifest.Part{Key: strings.Repeat("0", 64), Digest: strings.Repeat("0", 64)}
+			m.Parts[mmapcache.PlacementKind] = manifest.Part{Key: strings.Repeat("0", 64), Digest: strings.Repeat("0", 64)}
 		}},
 		"another's part": {mmapcache.DatasetKind, func(m *manifest.Manifest) {
-			p, err := manifest.Read(filepath.Join(o.Root, mmapcache.StartsKind, second.Parts[mmapcache.StartsKind].Key))
+			p, err := manifest.Read(filepath.Join(o.Root, mmapcache.PlacementKind, second.Parts[mmapcache.PlacementKind].Key))
 			require.NoError(t, err)
-			m.Parts[mmapcache.StartsKind] = manifest.Part{Key: p.Key, Digest: p.Digest}
+			m.Parts[mmapcache.PlacementKind] = manifest.Part{Key: p.Key, Digest: p.Digest}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,10 +330,8 @@ func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// A truncated file served as a hit.
-//
-// Covers F13.
-func TestTruncatedFilesAreNoHit(t *testing.T) {
+// F13: a truncated file served as a hit.
+func TestF13TruncatedFilesAreNoHit(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
@@ -367,15 +348,13 @@ func TestTruncatedFilesAreNoHit(t *testing.T) {
 	}
 }
 
-// A first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
-//
-// Covers F14.
-func TestWhatWasPublishedIsKept(t *testing.T) {
+// F14: a first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
+func TestF14WhatWasPublishedIsKept(t *testing.T) {
 	o := options(t, "@demo")
 	died := errors.New("died")
 	dying := o
-	dying.disk.Step = func(name, path string) error {
-		if name == "rename" && strings.Contains(path, mmapcache.StartsKind) {
+	dying.Durable.Step = func(name, path string) error {
+		if name == "rename" && strings.Contains(path, mmapcache.PlacementKind) {
 			return died
 		}
 		return nil
@@ -386,11 +365,9 @@ func TestWhatWasPublishedIsKept(t *testing.T) {
 	assert.Equal(t, "arenas structure", hits(o.convert(t)))
 }
 
-// A warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
+// F20: a warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
 // again shows that it is not what is built now.
-//
-// Covers F20.
-func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
+func TestF20VerifyHitFindsWhatDigestsCannot(t *testing.T) {
 	o := options(t, "@demo")
 	r := o.convert(t)
 	o.VerifyHit = true
@@ -398,7 +375,7 @@ func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
 	assert.True(t, good.Hit)
 	assert.Contains(t, good.Stages, "verify")
 
-	path := filepath.Join(o.Root, mmapcache.StartsKind, r.Parts[mmapcache.StartsKind].Key)
+	path := filepath.Join(o.Root, mmapcache.PlacementKind, r.Parts[mmapcache.PlacementKind].Key)
 	starts, err := os.ReadFile(filepath.Join(path, "starts.bin"))
 	require.NoError(t, err)
 	starts[len(starts)-3] ^= 1 // another place in the corpus
@@ -409,13 +386,13 @@ func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
 	seal(t, path, part)
 	dataset, err := manifest.Read(r.Path)
 	require.NoError(t, err)
-	dataset.Parts[mmapcache.StartsKind] = manifest.Part{Key: part.Key, Digest: part.Digest}
+	dataset.Parts[mmapcache.PlacementKind] = manifest.Part{Key: part.Key, Digest: part.Digest}
 	seal(t, r.Path, dataset)
 	requireSound(t, r)
 
 	before := filesOf(t, o.Root)
 	_, err = Convert(t.Context(), o)
-	var differs *RebuildMismatchError
+	var differs *DiffersError
 	require.ErrorAs(t, err, &differs)
 	assert.ErrorContains(t, err, filepath.Join(path, "starts.bin"))
 	assert.Equal(t, before, filesOf(t, o.Root), "it only looks")
@@ -432,10 +409,8 @@ func seal(t *testing.T, dir string, m *manifest.Manifest) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
 }
 
-// Requests without output, and prompts that do not change.
-//
-// Covers F21.
-func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
+// F21: requests without output, and prompts that do not change.
+func TestF21ZeroOutputAndUnchangedPrompts(t *testing.T) {
 	o := options(t, lines(t, `{"id":"a","models":["m"],"block_size":4,"hash_id_scope":"local","requests":[`+
 		`{"t":0,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
 		`{"t":2,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
@@ -444,7 +419,7 @@ func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
 	requireSound(t, r)
 	assert.Equal(t, 3, r.Facts.Turns)
 	c := openResult(t, o, r)
-	tree, err := c.Tree(0, mmapcache.IDs)
+	tree, err := c.Render(0, mmapcache.IDs)
 	require.NoError(t, err)
 	var p mmapcache.Prompt
 	for turn := range tree.Turns {
@@ -453,10 +428,8 @@ func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
 	}
 }
 
-// JSON lines that are pretty-printed JSON.
-//
-// Covers F22.
-func TestPrettyPrintedJSON(t *testing.T) {
+// F22: JSON lines that are pretty-printed JSON.
+func TestF22PrettyPrintedJSON(t *testing.T) {
 	var value any
 	require.NoError(t, json.Unmarshal([]byte(trace("a")), &value))
 	pretty, err := json.MarshalIndent(value, "", "  ")
@@ -478,9 +451,9 @@ func TestPrettyPrintedJSON(t *testing.T) {
 func TestVerifyRebuild(t *testing.T) {
 	input := lines(t, trace("a"))
 	o := options(t, input)
-	o.Rules.BlockSize, o.Placement.Seed, o.Placement.Backend = 8, -3, weka.SHA256MT
+	o.Rules.BlockSize, o.Draws.Seed, o.Draws.Backend = 8, -3, weka.SHA256MT
 	r := o.convert(t)
-	plain := Options{Source: o.Source, disk: o.disk}
+	plain := Options{Source: o.Source, Durable: o.Durable}
 	require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain))
 	staging, err := os.ReadDir(filepath.Join(o.Root, durable.StagingDir))
 	require.NoError(t, err)
@@ -520,7 +493,7 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, r.Path, e.Path)
 
 	other := o
-	other.Placement.Seed, other.Rules.BlockSize = 7, 8
+	other.Draws.Seed, other.Rules.BlockSize = 7, 8
 	other.Inputs = []string{lines(t, trace("b"))}
 	e, err = Explain(t.Context(), other)
 	require.NoError(t, err)
@@ -538,8 +511,8 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, input.Want, other.Inputs[0])
 	assert.Contains(t, input.Have, o.Inputs[0])
 	assert.Equal(t, manifest.Difference{Field: "rules.block_size", Want: "8", Have: "0"}, fields[mmapcache.StructureKind][1])
-	require.Len(t, fields[mmapcache.StartsKind], 2)
-	assert.Equal(t, manifest.Difference{Field: "draws.seed", Want: "7", Have: "42"}, fields[mmapcache.StartsKind][0])
+	require.Len(t, fields[mmapcache.PlacementKind], 2)
+	assert.Equal(t, manifest.Difference{Field: "draws.seed", Want: "7", Have: "42"}, fields[mmapcache.PlacementKind][0])
 	assert.Equal(t, before, filesOf(t, o.Root))
 
 	o.Force = true

@@ -60,9 +60,9 @@ func options(t testing.TB, inputs ...string) Options {
 func plainOptions(root, corpus string, inputs ...string) Options {
 	return Options{
 		Root: root, Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
-		Rules: weka.Default(), Placement: weka.Draws{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
-		disk:    durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
-		Workers: 2, Version: "test", now: func() time.Time { return time.Unix(0, 0) },
+		Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
+		Durable: durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
+		Workers: 2, Version: "test", Now: func() time.Time { return time.Unix(0, 0) },
 	}
 }
 
@@ -153,7 +153,7 @@ func openResult(t testing.TB, o Options, r *Result) *mmapcache.Cache {
 
 // written is a trace written out: its rows, and the tokens of every message of every prompt.
 func written(t testing.TB, c *mmapcache.Cache, i int) string {
-	tree, err := c.Tree(i, mmapcache.IDs)
+	tree, err := c.Render(i, mmapcache.IDs)
 	require.NoError(t, err)
 	p := *tree.Plan
 	p.Trace = mmapcache.Trace{ID: p.Trace.ID, Scope: p.Trace.Scope, BlockSize: p.Trace.BlockSize, Blocks: p.Trace.Blocks}
@@ -162,7 +162,7 @@ func written(t testing.TB, c *mmapcache.Cache, i int) string {
 	for turn := range tree.Turns {
 		tree.Prompt(turn, &prompt)
 		for k, m := range prompt.Messages {
-			out += fmt.Sprintf("%d %s %s\n", turn, m.Role, prompt.Append(nil, k))
+			out += fmt.Sprintf("%d %s %s\n", turn, m.Role, prompt.AppendContent(nil, k))
 		}
 	}
 	return out

@@ -122,7 +122,7 @@ func TestFirstInvalidRowIsReported(t *testing.T) {
 		o := options(t, in)
 		o.Workers = workers
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidTraceError
+		var invalid *InvalidError
 		require.ErrorAs(t, err, &invalid)
 		assert.Equal(t, in+":8", invalid.Where)
 		var fault *weka.Error
@@ -160,7 +160,7 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 	o.SkipInvalid = false
 	_, err := Convert(t.Context(), o)
 	assert.EqualError(t, err, strict.Error(), "a strict run on the hit")
-	var invalid *InvalidTraceError
+	var invalid *InvalidError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, in+":2", invalid.Where)
 
@@ -209,7 +209,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Oddities, 3)
 	assert.Equal(t, mmapcache.Oddity{Kind: "block_size", Count: 2, Trace: "b", First: "block_size 100"}, r.Facts.Oddities[1])
-	assert.Equal(t, size, DescribeOddity(r.Facts.Oddities[1]))
+	assert.Equal(t, size, Odd(r.Facts.Oddities[1]))
 	o.Strict = true
 	_, again := Convert(t.Context(), o)
 	assert.EqualError(t, again, err.Error())
@@ -265,7 +265,7 @@ func TestSessionsOfOneName(t *testing.T) {
 	} {
 		o := options(t, lines(t, rows...))
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidTraceError
+		var invalid *InvalidError
 		require.ErrorAs(t, err, &invalid)
 		assert.EqualError(t, invalid.Err, want)
 	}
@@ -324,7 +324,7 @@ func TestCancelledAnywhereLeavesNothing(t *testing.T) {
 				cancel()
 			}
 		}
-		o.disk.Step = func(string, string) error { o.Source.Progress(0); return nil }
+		o.Durable.Step = func(string, string) error { o.Source.Progress(0); return nil }
 		_, err := Convert(ctx, o)
 		cancel()
 		if err == nil {
@@ -357,7 +357,7 @@ func TestLosingTheLeaseAround(t *testing.T) {
 	defer lose(nil)
 	o := options(t, lines(t, trace("a")))
 	claims := 0
-	o.disk.Step = func(name, _ string) error {
+	o.Durable.Step = func(name, _ string) error {
 		if name != "claim" {
 			return nil
 		}
@@ -380,7 +380,7 @@ func TestComparisonsAtTheSameTime(t *testing.T) {
 	first := o
 	first.VerifyHit = true
 	inner := 0
-	first.disk.Step = func(name, path string) error {
+	first.Durable.Step = func(name, path string) error {
 		if inner == 0 && name == "create" && strings.Contains(path, "verify-") {
 			inner++
 			second := o
@@ -406,7 +406,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	for fail := 0; ; fail++ {
 		o := withArenas(t, base)
 		n := 0
-		o.disk.Step = func(name, _ string) error {
+		o.Durable.Step = func(name, _ string) error {
 			if name == "release" { // that others may wait is a warning
 				return nil
 			}
@@ -428,7 +428,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 			_, err := mmapcache.Lookup(o.Root, e.Kind, e.Key)
 			require.NoError(t, err)
 		}
-		o.disk.Step = nil
+		o.Durable.Step = nil
 		o.convert(t)
 		require.Equal(t, want, filesOf(t, o.Root))
 	}

@@ -53,8 +53,6 @@ type rawRequest struct {
 
 // What is sent for every turn of the 600 traces is, token for token, its hash_ids one by one and then its filler: the
 // specification written out plainly, from the JSON as another reader sees it.
-//
-// Covers F28.
 func TestLongEveryPromptPlainly(t *testing.T) {
 	long(t)
 	input := shared(t, "corpus/weka-v8-600.jsonl.zst")
@@ -84,7 +82,7 @@ func TestLongEveryPromptPlainly(t *testing.T) {
 			Requests []rawRequest
 		}
 		require.NoError(t, d.Decode(&raw))
-		tree, err := c.Tree(i, mmapcache.IDs)
+		tree, err := c.Render(i, mmapcache.IDs)
 		require.NoError(t, err)
 		require.Equal(t, raw.ID, tree.Trace.ID)
 		seen := map[[2]int32]bool{}
@@ -108,7 +106,7 @@ func TestLongEveryPromptPlainly(t *testing.T) {
 				require.Equal(t, q.In, prompt.Tokens)
 				got = got[:0]
 				for m := range prompt.Messages {
-					got = prompt.TokenIDs(got, m)
+					got = prompt.AppendTokenIDs(got, m)
 				}
 				if !equalTokens(want, got) { // not require.Equal: it would print a million numbers
 					t.Fatalf("trace %s session %s turn %d: prompt differs", raw.ID, s.ID, k)
@@ -162,12 +160,12 @@ func TestMooncakeSums(t *testing.T) {
 		ids += int(p.Turns[0].IDs)
 		hits += int(p.Turns[0].Hits)
 		if i%97 == 0 {
-			tree, err := c.Tree(i, mmapcache.Text)
+			tree, err := c.Render(i, mmapcache.Text)
 			require.NoError(t, err)
 			tree.Prompt(0, &prompt)
 			require.EqualValues(t, p.Turns[0].In, prompt.Tokens)
-			require.Len(t, prompt.TokenIDs(nil, 0), prompt.Tokens)
-			require.Equal(t, prompt.Messages[0].Size, len(prompt.Append(nil, 0)))
+			require.Len(t, prompt.AppendTokenIDs(nil, 0), prompt.Tokens)
+			require.Equal(t, prompt.Messages[0].Size, len(prompt.AppendContent(nil, 0)))
 		}
 	}
 	require.Equal(t, 288_500, ids)

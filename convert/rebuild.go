@@ -16,13 +16,13 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// RebuildMismatchError is a prepared dataset that is not what comes out when it is made again.
-type RebuildMismatchError struct {
+// DiffersError is a prepared dataset that is not what comes out when it is made again.
+type DiffersError struct {
 	Path  string // of the dataset
 	Found []mmapcache.Damage
 }
 
-func (e *RebuildMismatchError) Error() string {
+func (e *DiffersError) Error() string {
 	var all []string
 	for _, d := range e.Found {
 		all = append(all, d.File+": "+d.Why)
@@ -31,18 +31,18 @@ func (e *RebuildMismatchError) Error() string {
 }
 
 // compare builds everything once more beside the dataset, in the staging directory of its root, and holds the one against
-// the other, file by file. A *RebuildMismatchError says what differs.
+// the other, file by file. A *DiffersError says what differs.
 func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
 	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
-	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.disk)
+	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.Durable)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	ctx = lease.Context()
-	opts := c.o.disk
+	opts := c.o.Durable
 	opts.Lease = lease
 	dir, err := durable.NewDir(c.o.Root, opts)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	}
 	beside := newConversion(c.o)
 	beside.o.Root, beside.o.Force, beside.o.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.o.disk.Sync = func(*os.File) error { return nil } // it is thrown away
+	beside.o.Durable.Sync = func(*os.File) error { return nil } // it is thrown away
 	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
 	if err := beside.run(ctx); err != nil {
 		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, key), err)
@@ -71,7 +71,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: it was removed while it was being compared", mmapcache.DatasetPath(c.o.Root, key))
 	}
 	if len(found) > 0 {
-		return &RebuildMismatchError{mmapcache.DatasetPath(c.o.Root, key), found}
+		return &DiffersError{mmapcache.DatasetPath(c.o.Root, key), found}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err 
 	return found, nil
 }
 
-// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says what
+// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *DiffersError says what
 // differs; any other error, what kept it from looking.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	info, err := mmapcache.Describe(root, key)
@@ -125,12 +125,12 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 			for _, s := range d.Provenance.Sources {
 				o.Inputs = append(o.Inputs, s.Path)
 			}
-		case mmapcache.StartsKind:
+		case mmapcache.PlacementKind:
 			var image startsImage
 			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
 				return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
 			}
-			o.Placement = image.Draws
+			o.Draws = image.Draws
 		case mmapcache.ArenasKind:
 			if d.Provenance == nil || d.Provenance.Corpus == "" {
 				return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)

@@ -77,8 +77,8 @@ func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string
 	if err != nil {
 		return err
 	}
-	p.Progress, p.Reserve = progress, take
+	p.Progress, p.Take = progress, take
 	_, err = p.Rows(ctx, columns, yield)
-	f.Unsummed = p.LacksChecksums()
+	f.Unsummed = p.Unsummed()
 	return err
 }

@@ -98,11 +98,11 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Try says what to do about it.
 func (e *UnreadableError) Try() string {
-	var form *parquet.UnsupportedError
+	var form *parquet.Unsupported
 	var other *mistaken
 	switch {
 	case errors.As(e.Err, &form):
-		return form.Hint
+		return form.Try
 	case errors.As(e.Err, &other) && e.published:
 		return "agentx fetch with --dest DIR, and there " + other.try(e.File)
 	case errors.As(e.Err, &other):

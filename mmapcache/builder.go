@@ -168,29 +168,29 @@ func (b *Builder) BuildStructure(s *Structure, facts StructureFacts) error {
 	return b.facts(facts)
 }
 
-// Starts is a table of starts being filled, in any order and from several goroutines.
-type Starts struct {
+// Placement is a table of starts being filled, in any order and from several goroutines.
+type Placement struct {
 	b     *Builder
 	f     *os.File
 	n     int
 	width int // bytes of one
 }
 
-// NewStarts begins the table of starts of n blocks and fillers in a corpus of the given length.
-func (b *Builder) NewStarts(n, corpusTokens int) (*Starts, error) {
-	f, err := b.dir.Create(startsFile)
+// NewPlacement begins the table of starts of n blocks and fillers in a corpus of the given length.
+func (b *Builder) NewPlacement(n, corpusTokens int) (*Placement, error) {
+	f, err := b.dir.Create(placementFile)
 	if err != nil {
 		return nil, err
 	}
-	s := &Starts{b, f, n, startWidth(corpusTokens)}
-	if _, err := f.WriteAt(flatHeader(kindStarts, s.width, n), 0); err != nil {
+	s := &Placement{b, f, n, startWidth(corpusTokens)}
+	if _, err := f.WriteAt(flatHeader(kindPlacement, s.width, n), 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }
 
 // Put stores the starts from index first on.
-func (s *Starts) Put(first int, starts []uint32) error {
+func (s *Placement) Put(first int, starts []uint32) error {
 	packed := make([]byte, 0, 4*len(starts))
 	for _, v := range starts {
 		packed = binary.LittleEndian.AppendUint32(packed, v)[:len(packed)+s.width]
@@ -200,10 +200,10 @@ func (s *Starts) Put(first int, starts []uint32) error {
 }
 
 // Abort gives up a table that cannot be finished.
-func (s *Starts) Abort() { _ = s.f.Close() } // its directory will be discarded
+func (s *Placement) Abort() { _ = s.f.Close() } // its directory will be discarded
 
 // Close ends the table once all of it has been put, and reads it back for its digest.
-func (s *Starts) Close(ctx context.Context) error {
+func (s *Placement) Close(ctx context.Context) error {
 	size := int64(headerSize + s.width*s.n)
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.NewSectionReader(s.f, 0, size))
@@ -211,14 +211,14 @@ func (s *Starts) Close(ctx context.Context) error {
 		err = fmt.Errorf("%d of %d bytes written", n, size)
 	}
 	if err := errors.Join(err, s.f.Close(), ctx.Err()); err != nil {
-		return fmt.Errorf("write %s: %w", s.b.dir.Path(startsFile), err)
+		return fmt.Errorf("write %s: %w", s.b.dir.Path(placementFile), err)
 	}
-	s.b.manifest.Files = append(s.b.manifest.Files, manifest.File{Name: startsFile, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	s.b.manifest.Files = append(s.b.manifest.Files, manifest.File{Name: placementFile, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
 	return nil
 }
 
-// Name joins a dataset with one of its parts.
-func (b *Builder) Name(part *manifest.Manifest) {
+// AddPart joins a dataset with one of its parts.
+func (b *Builder) AddPart(part *manifest.Manifest) {
 	if b.manifest.Parts == nil {
 		b.manifest.Parts = map[string]manifest.Part{}
 	}

@@ -117,27 +117,27 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 
 func TestUnfinishedStartsAreAnError(t *testing.T) {
 	root := t.TempDir()
-	b, err := NewBuilder(root, StartsKind, "k", unsynced)
+	b, err := NewBuilder(root, PlacementKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
-	table, err := b.NewStarts(3, 100)
+	table, err := b.NewPlacement(3, 100)
 	require.NoError(t, err)
 	require.NoError(t, table.Put(0, []uint32{1, 2}))
-	assert.ErrorContains(t, table.Close(t.Context()), startsFile)
+	assert.ErrorContains(t, table.Close(t.Context()), placementFile)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b2, err := NewBuilder(root, StartsKind, "k", unsynced)
+	b2, err := NewBuilder(root, PlacementKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b2.Discard()
-	table, err = b2.NewStarts(0, 100)
+	table, err = b2.NewPlacement(0, 100)
 	require.NoError(t, err)
 	assert.ErrorIs(t, table.Close(ctx), context.Canceled)
 }
 
 func TestFileErrorsNameTheFile(t *testing.T) {
 	full := errors.New("disk full")
-	b, err := NewBuilder(t.TempDir(), StartsKind, "k", unsynced)
+	b, err := NewBuilder(t.TempDir(), PlacementKind, "k", unsynced)
 	require.NoError(t, err)
 	defer b.Discard()
 	err = b.file("a", func(io.Writer) error { return full })

@@ -29,24 +29,24 @@ type Cache struct {
 	Facts     StructureFacts
 	Arenas    ArenaFacts
 
-	disk   disk
-	use    *durable.Use // nil: none was noted
-	maps   []*mapping
-	starts startTable
-	tokens []uint32
-	forms  [2]rendering // by Form
-	edges  edges
+	disk       disk
+	use        *durable.Use // nil: none was noted
+	maps       []*mapping
+	placement  placementTable
+	tokens     []uint32
+	renderings [2]rendering // by Encoding
+	edges      edges
 }
 
-// Form is how a prompt goes on the wire.
-type Form uint8
+// Encoding is how a prompt goes on the wire.
+type Encoding uint8
 
 const (
-	Text Form = iota // message texts, escaped for JSON
-	IDs              // token ids in decimal, each followed by a comma
+	Text Encoding = iota // message texts, escaped for JSON
+	IDs                  // token ids in decimal, each followed by a comma
 )
 
-// rendering is the corpus in one form.
+// rendering is the corpus in one encoding.
 type rendering struct {
 	data    []byte
 	offsets []uint32 // of token i
@@ -132,12 +132,12 @@ func (c *Cache) openParts(dataset *manifest.Manifest, parts []*manifest.Manifest
 }
 
 // partKinds are the kinds of a dataset's parts.
-func partKinds() []string { return []string{StructureKind, StartsKind, ArenasKind} }
+func partKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
 
 // contents are the files of a directory of each kind, beside its manifest and provenance, by name.
 var contents = map[string][]string{
 	StructureKind: {"blocks.arrow", "segments.arrow", "sessions.arrow", "tools.arrow", "traces.arrow", "turns.arrow"},
-	StartsKind:    {startsFile},
+	PlacementKind: {placementFile},
 	ArenasKind:    {idOffsetsFile, "ids.txt", illFormedFile, splitsFile, "text.json", textOffsetsFile, "tokens.u32"},
 	DatasetKind:   {},
 }
@@ -210,9 +210,9 @@ func (c *Cache) openPart(m *manifest.Manifest) error {
 	}
 	var err error
 	switch m.Kind {
-	case StartsKind:
-		mp := files[startsFile]
-		if c.starts, err = readStarts(mp.data); err != nil {
+	case PlacementKind:
+		mp := files[placementFile]
+		if c.placement, err = readPlacement(mp.data); err != nil {
 			return fmt.Errorf("%s: %w", mp.path, err)
 		}
 	case ArenasKind:
@@ -282,10 +282,10 @@ func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err
 		return func(name string) (err error) { *to, err = flat[uint8](files, name, kind); return err }
 	}
 	load("tokens.u32", words(kindTokens, &c.tokens))
-	load("text.json", text(kindText, &c.forms[Text].data))
-	load(textOffsetsFile, words(kindTextOffsets, &c.forms[Text].offsets))
-	load("ids.txt", text(kindIDs, &c.forms[IDs].data))
-	load(idOffsetsFile, words(kindIDOffsets, &c.forms[IDs].offsets))
+	load("text.json", text(kindText, &c.renderings[Text].data))
+	load(textOffsetsFile, words(kindTextOffsets, &c.renderings[Text].offsets))
+	load("ids.txt", text(kindIDs, &c.renderings[IDs].data))
+	load(idOffsetsFile, words(kindIDOffsets, &c.renderings[IDs].offsets))
 	load(splitsFile, words(kindSplits, &splits))
 	load(splitsFile, func(string) (err error) { c.edges.split, err = bitSet(len(c.tokens), splits); return err })
 	load(illFormedFile, words(kindIllFormed, &illFormed))
@@ -297,13 +297,13 @@ func (c *Cache) openArenas(m *manifest.Manifest, files map[string]*mapping) (err
 // checkLengths holds the parts against each other.
 func (c *Cache) checkLengths() error {
 	s := c.Structure
-	if want := s.Blocks() + s.Turns.Len(); c.starts.len() != want {
-		return fmt.Errorf("%s: %w: %d starts for %d blocks and turns", c.partPath(StartsKind), manifest.ErrDamaged, c.starts.len(), want)
+	if want := s.Blocks() + s.Turns.Len(); c.placement.len() != want {
+		return fmt.Errorf("%s: %w: %d starts for %d blocks and turns", c.partPath(PlacementKind), manifest.ErrDamaged, c.placement.len(), want)
 	}
 	n := len(c.tokens)
-	for form, r := range c.forms {
+	for encoding, r := range c.renderings {
 		if len(r.offsets) != n+1 || r.offsets[0] != 0 || int(r.offsets[n]) != len(r.data) {
-			return fmt.Errorf("%s: %w: offsets, rendering and tokens do not agree", c.offsetsPath(Form(form)), manifest.ErrDamaged)
+			return fmt.Errorf("%s: %w: offsets, rendering and tokens do not agree", c.offsetsPath(Encoding(encoding)), manifest.ErrDamaged)
 		}
 	}
 	if n == 0 || n > math.MaxUint32 || n != c.Arenas.Tokens {
@@ -316,8 +316,8 @@ func (c *Cache) partPath(kind string) string {
 	return filepath.Join(c.Root, kind, c.Manifest.Parts[kind].Key)
 }
 
-func (c *Cache) offsetsPath(form Form) string {
-	return filepath.Join(c.partPath(ArenasKind), [...]string{Text: textOffsetsFile, IDs: idOffsetsFile}[form])
+func (c *Cache) offsetsPath(encoding Encoding) string {
+	return filepath.Join(c.partPath(ArenasKind), [...]string{Text: textOffsetsFile, IDs: idOffsetsFile}[encoding])
 }
 
 // Path returns the dataset's directory.

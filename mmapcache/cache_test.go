@@ -63,7 +63,7 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 			y.corpus = []uint32{0, 0, 0} // "aaa" and "0,0,0,"
 			y.starts = [][]uint32{{0, 1, 2, 0, 0}}
 			structure := y.buildStructure(t, root, "")
-			starts := y.part(t, root, StartsKind, "", func(b *Builder) error { return y.writeStarts(t, b) })
+			starts := y.part(t, root, PlacementKind, "", func(b *Builder) error { return y.writeStarts(t, b) })
 			arenas := y.part(t, root, ArenasKind, "", func(b *Builder) error {
 				for file, write := range map[string]func(io.Writer) error{
 					"tokens.u32": words(kindTokens, y.corpus...), textOffsetsFile: words(kindTextOffsets, 0, 1, 2, 3),
@@ -81,9 +81,9 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 				return b.facts(ArenaFacts{Tokens: 3})
 			})
 			key := y.part(t, root, DatasetKind, "", func(b *Builder) error {
-				b.Name(structure)
-				b.Name(starts)
-				b.Name(arenas)
+				b.AddPart(structure)
+				b.AddPart(starts)
+				b.AddPart(arenas)
 				return nil
 			}).Key
 			c, err := Open(root, key)
@@ -103,7 +103,7 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 func TestDatasetThatNamesTooLittle(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	structure := y.buildStructure(t, root, "")
-	m := y.part(t, root, DatasetKind, "", func(b *Builder) error { b.Name(structure); return nil })
+	m := y.part(t, root, DatasetKind, "", func(b *Builder) error { b.AddPart(structure); return nil })
 	_, err := Open(root, m.Key)
 	assert.ErrorIs(t, err, manifest.ErrDamaged)
 	v, err := Verify(t.Context(), root, m.Key)
@@ -155,7 +155,7 @@ func publish(t *testing.T, root, kind string, image any, files map[string]string
 		require.NoError(t, b.file(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 	}
 	for _, p := range parts {
-		b.Name(p)
+		b.AddPart(p)
 	}
 	m, err := b.Publish(t.Context(), Provenance{})
 	require.NoError(t, err)
@@ -269,9 +269,9 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 		with("more", all)
 	}
 	structure, starts, arenas := info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest
-	check(StartsKind, structure, arenas)
+	check(PlacementKind, structure, arenas)
 	check("4 parts", structure, starts, arenas, &manifest.Manifest{Kind: "more", Key: "k"})
-	part := publish(t, root, StartsKind, "parts of a part", map[string]string{startsFile: "1"}, structure)
+	part := publish(t, root, PlacementKind, "parts of a part", map[string]string{placementFile: "1"}, structure)
 	check("names 1 parts", structure, part, arenas)
 	file := publish(t, root, DatasetKind, "a file of a dataset", map[string]string{"more": "1"}, structure, starts, arenas)
 	_, err = Open(root, file.Key)
@@ -599,14 +599,14 @@ func TestCheckRoot(t *testing.T) {
 	require.NoError(t, os.CopyFS(filepath.Join(copied, DatasetKind, key), os.DirFS(DatasetPath(root, key))))
 	alone := filepath.Join(base, "alone")
 	require.NoError(t, os.CopyFS(alone, os.DirFS(DatasetPath(root, key))))
-	damaged := filepath.Join(base, "damaged", StartsKind, "key")
+	damaged := filepath.Join(base, "damaged", PlacementKind, "key")
 	require.NoError(t, os.MkdirAll(damaged, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(damaged, manifest.FileName), nil, 0o666))
 	other := filepath.Join(base, "other")
 	require.NoError(t, os.MkdirAll(filepath.Join(other, DatasetKind), 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(other, manifest.FileName), []byte(`{"name":"another program's"}`), 0o666))
 	link := filepath.Join(base, "link")
-	require.NoError(t, os.Symlink(filepath.Join(root, StartsKind), link))
+	require.NoError(t, os.Symlink(filepath.Join(root, PlacementKind), link))
 	out := filepath.Join(root, DatasetKind, "out")
 	require.NoError(t, os.Symlink(other, out))
 

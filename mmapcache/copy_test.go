@@ -426,7 +426,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 			to, steps := begun(t, from), 0
 			if damaged { // what is there is cut, so that it must be put aside
 				for path := range whole {
-					if strings.HasPrefix(path, StartsKind) || strings.HasPrefix(path, DatasetKind) {
+					if strings.HasPrefix(path, PlacementKind) || strings.HasPrefix(path, DatasetKind) {
 						require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, path)), 0o777))
 						require.NoError(t, os.WriteFile(filepath.Join(to, path), []byte("cut"), 0o666))
 					}
@@ -496,7 +496,7 @@ func TestCopyStopsWithItsContext(t *testing.T) {
 		}
 		if stop == 1 {
 			require.Error(t, err)
-			require.NoDirExists(t, filepath.Join(to, StartsKind))
+			require.NoDirExists(t, filepath.Join(to, PlacementKind))
 		}
 		checkWholeOrAbsent(t, whole, to)
 		noStaging(t, to)
@@ -568,7 +568,7 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 		size, err := Size(from, key)
 		require.NoError(t, err)
 		assert.Equal(t, size, written)
-		assert.Equal(t, map[string]int{StructureKind: 1, StartsKind: 1, ArenasKind: 1, DatasetKind: 1}, made)
+		assert.Equal(t, map[string]int{StructureKind: 1, PlacementKind: 1, ArenasKind: 1, DatasetKind: 1}, made)
 		assert.Equal(t, publishedIn(t, from), publishedIn(t, to))
 		noStaging(t, to)
 	})
@@ -585,7 +585,7 @@ func TestCopyThatMayNotWait(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrBusy)
 	assert.ErrorContains(t, err, fmt.Sprint("process ", os.Getpid()))
 	require.NoError(t, lease.Release())
-	assert.Equal(t, []string{StructureKind, StartsKind, ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
+	assert.Equal(t, []string{StructureKind, PlacementKind, ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
 }
 
 // What a killed copy has left is replaced, and a copy that was only slow uses what the other one has made.
@@ -637,7 +637,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 				})
 				<-stopped
 				c := copyAll(t, from, to, key, CopyOptions{})
-				assert.Equal(t, []string{StructureKind, StartsKind}, hitsOf(c))
+				assert.Equal(t, []string{StructureKind, PlacementKind}, hitsOf(c))
 				close(ended)
 				done.Wait()
 				require.Len(t, warnings, 1)
@@ -809,7 +809,7 @@ func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
 	y, from := plainToy(40), t.TempDir()
 	m, err := readManifest(from, DatasetKind, y.build(t, from, ""), "")
 	require.NoError(t, err)
-	starts := m.Parts[StartsKind]
+	starts := m.Parts[PlacementKind]
 	dataset := func(salt string, change func(*manifest.Manifest)) string {
 		return y.part(t, from, DatasetKind, salt, func(b *Builder) error {
 			b.manifest.Parts = maps.Clone(m.Parts)
@@ -819,10 +819,10 @@ func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
 	}
 	for salt, change := range map[string]func(*manifest.Manifest){
 		"key": func(d *manifest.Manifest) {
-			d.Parts[StartsKind] = manifest.Part{Key: "../starts/" + starts.Key, Digest: starts.Digest}
+			d.Parts[PlacementKind] = manifest.Part{Key: "../starts/" + starts.Key, Digest: starts.Digest}
 		},
 		"kind":    func(d *manifest.Manifest) { d.Parts["../starts"] = starts },
-		"fewer":   func(d *manifest.Manifest) { delete(d.Parts, StartsKind) },
+		"fewer":   func(d *manifest.Manifest) { delete(d.Parts, PlacementKind) },
 		"unknown": func(d *manifest.Manifest) { d.Files = []manifest.File{{Name: "lost", Size: 0}} },
 		"file":    func(d *manifest.Manifest) { d.Files = []manifest.File{{Name: "../file", Size: 0}} },
 	} {

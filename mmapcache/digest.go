@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Digest is one trace in the form in which programs compare what they make of it: the SHA-256 of texts that write out
@@ -41,7 +41,7 @@ func (l lines) sum() string { return hex.EncodeToString(l.Sum(nil)) }
 // Digest returns the digests of trace i. model is written as the model of every turn, "-" keeps the recorded names.
 func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	err = c.Guard(func() error {
-		t, err := c.tree(i, Text)
+		t, err := c.render(i, Text)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	return d, err
 }
 
-func (t *Tree) digest(model string) (d Digest, err error) {
+func (t *RenderedTrace) digest(model string) (d Digest, err error) {
 	d = Digest{ID: t.Trace.ID, Conversations: len(t.Sessions), Turns: len(t.Turns)}
 	structure, timing, cache, messages := lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}
 	rules := t.cache.Facts.Rules
@@ -122,9 +122,9 @@ func (t *Tree) digest(model string) (d Digest, err error) {
 	return d, nil
 }
 
-// Content appends the content of message k as plain UTF-8, unescaped. The tree's form is Text.
-func (p *Prompt) Content(dst []byte, k int) []byte {
-	dst, _ = appendUnescaped(dst, p.Append(nil, k))
+// AppendText appends the content of message k as plain UTF-8, unescaped. The trace's encoding is Text.
+func (p *Prompt) AppendText(dst []byte, k int) []byte {
+	dst, _ = appendUnescaped(dst, p.AppendContent(nil, k))
 	return dst
 }
 
@@ -140,7 +140,7 @@ func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	if fields := s.known[last]; fields != nil && m.Tool == None {
 		return fields, nil
 	}
-	s.text = p.Append(s.text[:0], k)
+	s.text = p.AppendContent(s.text[:0], k)
 	content, ok := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.tree.cache.partPath(ArenasKind), "text.json"), manifest.ErrDamaged, k, p.tree.Trace.ID)
@@ -178,7 +178,7 @@ func timeText(ms float64) string {
 }
 
 // sessionIDs writes a list of sessions.
-func (t *Tree) sessionIDs(list []int) string {
+func (t *RenderedTrace) sessionIDs(list []int) string {
 	ids := make([]string, len(list))
 	for k, n := range list {
 		ids[k] = t.Sessions[n].ID
@@ -187,7 +187,7 @@ func (t *Tree) sessionIDs(list []int) string {
 }
 
 // turnIDs writes a list of turns as session#turn, sorted, "-" for none.
-func (t *Tree) turnIDs(list []timeline.Ref) string {
+func (t *RenderedTrace) turnIDs(list []timeline.TurnRef) string {
 	if len(list) == 0 {
 		return "-"
 	}

@@ -38,7 +38,7 @@ func TestStartsByteByByte(t *testing.T) {
 	y.starts = [][]uint32{{5, 0}}
 	root := t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
-	got, err := os.ReadFile(filepath.Join(c.partPath(StartsKind), startsFile))
+	got, err := os.ReadFile(filepath.Join(c.partPath(PlacementKind), placementFile))
 	require.NoError(t, err)
 	assert.Equal(t, unhex(t, golden), got)
 }
@@ -78,7 +78,7 @@ func TestEveryBitOfAHeaderCounts(t *testing.T) {
 	for k := range headerSize * 8 {
 		data := bytes.Clone(header)
 		data[k/8] ^= 1 << (k % 8)
-		_, err := readStarts(data)
+		_, err := readPlacement(data)
 		assert.ErrorIs(t, err, manifest.ErrDamaged, "bit %d", k)
 	}
 }
@@ -86,7 +86,7 @@ func TestEveryBitOfAHeaderCounts(t *testing.T) {
 func TestStartsTakeFourBytesInALargeCorpus(t *testing.T) {
 	assert.Equal(t, 3, startWidth(1<<24))
 	assert.Equal(t, 4, startWidth(1<<24+1))
-	table, err := readStarts(append(flatHeader(kindStarts, 4, 2), 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff))
+	table, err := readPlacement(append(flatHeader(kindPlacement, 4, 2), 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff))
 	require.NoError(t, err)
 	assert.Equal(t, 2, table.len())
 	assert.Equal(t, uint32(0x04030201), table.at(0))

@@ -63,14 +63,14 @@ const Format = 1
 // Names of the four kinds of directory, in the order in which they are published.
 const (
 	StructureKind = "structure"
-	StartsKind    = "starts"
+	PlacementKind = "starts"
 	ArenasKind    = "arenas"
 	DatasetKind   = "dataset"
 )
 
 // Kinds of flat files.
 const (
-	kindStarts      = "STRT"
+	kindPlacement   = "STRT"
 	kindTokens      = "TOKS"
 	kindText        = "TEXT"
 	kindTextOffsets = "TOFF"

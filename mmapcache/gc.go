@@ -171,10 +171,10 @@ type house struct {
 // setNow takes the time from the file system; where a full disk, or a root that one may only look at, does not tell it,
 // from this machine.
 func (h *house) setNow() (err error) {
-	h.now, err = durable.Now(h.root)
+	h.now, err = durable.FilesystemTime(h.root)
 	switch {
 	case err == nil:
-	case h.dry || durable.Full(err):
+	case h.dry || durable.IsDiskFull(err):
 		h.now = time.Now()
 	default:
 		return fmt.Errorf("cache root %s: %w", h.root, err)
@@ -215,7 +215,7 @@ func (h *house) claim(ctx context.Context, w durable.Waiting) error {
 	switch {
 	case errors.Is(err, durable.ErrBusy):
 		return fmt.Errorf("cache root %s: %w%s", h.root, ErrTidying, holder)
-	case durable.Full(err):
+	case durable.IsDiskFull(err):
 		return nil
 	}
 	h.opts.Lease = lease

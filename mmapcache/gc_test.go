@@ -79,7 +79,7 @@ func TestF18GCBoundsWhatACacheTakes(t *testing.T) {
 		whole(t, root, key)
 		whole(t, root, first)
 	}
-	assert.Equal(t, map[string]int{DatasetKind: 3, StructureKind: 3, StartsKind: 3, ArenasKind: 3}, keysOf(t, root))
+	assert.Equal(t, map[string]int{DatasetKind: 3, StructureKind: 3, PlacementKind: 3, ArenasKind: 3}, keysOf(t, root))
 	notes, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	assert.Len(t, notes, 3, "nothing is left of what was removed")
@@ -96,7 +96,7 @@ func TestF18GCByAge(t *testing.T) {
 	assert.Empty(t, r.Removed)
 	assert.Empty(t, r.Kept)
 	r = gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 7 * 24 * time.Hour})
-	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
+	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
 	assert.Equal(t, "not used for 8d", r.Removed[0].Why)
 	whole(t, root, second)
 }
@@ -138,12 +138,12 @@ func TestGCReport(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
-	starts := sizeOf(root, StartsKind, partKey(t, root, first, StartsKind))
+	starts := sizeOf(root, PlacementKind, partKey(t, root, first, PlacementKind))
 	dataset := sizeOf(root, DatasetKind, first)
 	assert.Equal(t, map[string]any{
 		"removed": []any{
 			map[string]any{"path": DatasetPath(root, first), "kind": DatasetKind, "key": first, "bytes": float64(dataset), "why": "least recently used, 0s ago"},
-			map[string]any{"path": filepath.Join(root, StartsKind, partKey(t, root, first, StartsKind)), "kind": StartsKind, "key": partKey(t, root, first, StartsKind), "bytes": float64(starts), "why": "no dataset names it any more"},
+			map[string]any{"path": filepath.Join(root, PlacementKind, partKey(t, root, first, PlacementKind)), "kind": PlacementKind, "key": partKey(t, root, first, PlacementKind), "bytes": float64(starts), "why": "no dataset names it any more"},
 		},
 		"kept":         []any{map[string]any{"path": DatasetPath(root, second), "why": got["kept"].([]any)[0].(map[string]any)["why"]}},
 		"swept":        []any{},
@@ -225,7 +225,7 @@ func TestGCLeavesLinksAlone(t *testing.T) {
 	}
 	whole(t, root, first)
 	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0})
-	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed))
+	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed))
 	assert.False(t, exists(root, DatasetKind, second))
 	whole(t, root, first)
 	unmounted := filepath.Join(disk, "unmounted")
@@ -259,7 +259,7 @@ func TestGCLeavesTheFutureAlone(t *testing.T) {
 	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0, MaxAge: time.Hour})
 	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
 	assert.Equal(t, second, r.Removed[0].Key)
-	assert.Equal(t, map[string]int{DatasetKind: 1, StructureKind: 1, StartsKind: 2, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{DatasetKind: 1, StructureKind: 1, PlacementKind: 2, ArenasKind: 1}, keysOf(t, root))
 	require.Len(t, r.Kept, 5, "and the report says so")
 	assert.Equal(t, "dataset "+first+", which cannot be read, may name it", r.Kept[0].Why)
 	assert.Contains(t, r.Kept[1].Why, "version 99")
@@ -446,7 +446,7 @@ func TestAMarkerGoesWithTheLease(t *testing.T) {
 				c, err := OpenInUse(t.Context(), root, key)
 				require.NoError(t, err, "it takes the lease over")
 				t.Cleanup(func() { assert.NoError(t, c.Close()) })
-				assert.Less(t, time.Since(begin), 4*durable.DefaultBeat)
+				assert.Less(t, time.Since(begin), 4*durable.DefaultHeartbeat)
 			}
 			return nil
 		}
@@ -827,7 +827,7 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 			for n := range 15 {
 				salt := fmt.Sprint((n + k) % 4)
 				key := keyOf(t, DatasetKind, salt)
-				u := NoteUse(contextOf(t), root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), StartsKind+"/"+keyOf(t, StartsKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
+				u := NoteUse(contextOf(t), root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), PlacementKind+"/"+keyOf(t, PlacementKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
 				assert.Equal(t, key, y.build(t, root, salt))
 				c, err := Open(root, key)
 				if assert.NoError(t, err, "what was made under a note is there") {
@@ -869,7 +869,7 @@ func newQuarry(t *testing.T) *quarry {
 		}))
 	}
 	for k := range 3 {
-		manifests[StartsKind] = append(manifests[StartsKind], y.part(t, q.root, StartsKind, fmt.Sprint(k), func(b *Builder) error { return y.writeStarts(t, b) }))
+		manifests[PlacementKind] = append(manifests[PlacementKind], y.part(t, q.root, PlacementKind, fmt.Sprint(k), func(b *Builder) error { return y.writeStarts(t, b) }))
 	}
 	for kind, list := range manifests {
 		for _, m := range list {
@@ -877,11 +877,11 @@ func newQuarry(t *testing.T) *quarry {
 		}
 	}
 	for i, s := range manifests[StructureKind] {
-		for j, r := range manifests[StartsKind] {
+		for j, r := range manifests[PlacementKind] {
 			for k, a := range manifests[ArenasKind] {
 				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, DatasetKind, fmt.Sprint(i, j, k), func(b *Builder) error {
 					for _, m := range []*manifest.Manifest{s, r, a} {
-						b.Name(m)
+						b.AddPart(m)
 					}
 					return nil
 				}).Key
@@ -982,7 +982,7 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 		if e.datasets[key] != nil {
 			continue
 		}
-		d := &holding{parts: []string{StructureKind + "/" + q.parts[StructureKind][at[0]], StartsKind + "/" + q.parts[StartsKind][at[1]], ArenasKind + "/" + q.parts[ArenasKind][at[2]]}}
+		d := &holding{parts: []string{StructureKind + "/" + q.parts[StructureKind][at[0]], PlacementKind + "/" + q.parts[PlacementKind][at[1]], ArenasKind + "/" + q.parts[ArenasKind][at[2]]}}
 		e.datasets[key] = d
 		e.copy(t, q, DatasetKind+"/"+key)
 		for _, part := range d.parts {

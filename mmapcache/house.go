@@ -44,7 +44,7 @@ const usedEvery = time.Hour
 // looks. It is best effort: who can leave no note waits for nobody.
 func NoteUse(ctx context.Context, root string, names ...string) *durable.Use {
 	u := durable.NoteUse(root, usesIn(root), names)
-	if u.Left() {
+	if u.Written() {
 		_ = awaitRemoval(ctx, root, names...)
 	}
 	return u
@@ -123,7 +123,7 @@ func Touch(root, key string) {
 	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()).Abs() < usedEvery {
 		return
 	}
-	_ = durable.Jot(root, path, []byte("\n"), 0)
+	_ = durable.WriteSmall(root, path, []byte("\n"), 0)
 }
 
 func usePath(root, key, suffix string) string { return filepath.Join(usesIn(root), key+suffix) }
@@ -268,7 +268,7 @@ runs that uses it.
 
 // dropReadme leaves the file in a root that has none. It is best effort.
 func dropReadme(root string) {
-	_ = durable.Jot(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
+	_ = durable.WriteSmall(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
 }
 
 // plainDirectories returns an error if a directory of a cache root is a symbolic link: who removes things would remove

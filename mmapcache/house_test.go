@@ -90,7 +90,7 @@ func TestOpenInUseOfWhatIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
 		key := plainToy(40).build(t, root, "")
-		for _, name := range []string{DatasetKind + "/" + key, StartsKind + "/" + partKey(t, root, key, StartsKind)} {
+		for _, name := range []string{DatasetKind + "/" + key, PlacementKind + "/" + partKey(t, root, key, PlacementKind)} {
 			require.NoError(t, os.Rename(filepath.Join(root, name), away))
 			back := time.AfterFunc(200*time.Millisecond, func() { assert.NoError(t, os.Rename(away, filepath.Join(root, name))) })
 			c, err := OpenInUse(contextOf(t), root, key)
@@ -121,9 +121,9 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 		root := t.TempDir()
 		key := plainToy(40).build(t, root, "")
 		for missed, times := range map[string]int{
-			filepath.Join(DatasetPath(root, key), manifest.FileName):                              2, // it is listed, so it is read twice
-			filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind), startsFile):        1,
-			filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind), manifest.FileName): 2,
+			filepath.Join(DatasetPath(root, key), manifest.FileName):                                    2, // it is listed, so it is read twice
+			filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind), placementFile):     1,
+			filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind), manifest.FileName): 2,
 		} {
 			d, misses := realDisk(), 0
 			d.open = func(path string) (fs.File, int64, error) {
@@ -198,7 +198,7 @@ func TestPins(t *testing.T) {
 	list, err := List(root)
 	require.NoError(t, err)
 	for _, e := range list {
-		want := e.Key != second && (e.Kind != StartsKind || e.Key == partKey(t, root, first, StartsKind))
+		want := e.Key != second && (e.Kind != PlacementKind || e.Key == partKey(t, root, first, PlacementKind))
 		assert.Equal(t, want, e.Pinned, "%s %s: what a pinned dataset names is pinned", e.Kind, e.Key)
 	}
 	was, err = Unpin(root, first)

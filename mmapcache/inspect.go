@@ -17,15 +17,15 @@ type Selection struct {
 	Turn    int // in its session; None for all
 }
 
-// Each calls f for every selected turn: the tree, the session's number, and the turn within the trace. It fails where
+// EachTurn calls f for every selected turn: the rendered trace, the session's number, and the turn within the trace. It fails where
 // nothing is selected, and ends when ctx does.
-func (c *Cache) Each(ctx context.Context, sel Selection, form Form, f func(t *Tree, session int, turn int) error) error {
+func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, f func(t *RenderedTrace, session int, turn int) error) error {
 	found, longest := false, 0
 	for i := range c.Structure.Traces.Len() {
 		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
 			continue
 		}
-		t, err := c.Tree(i, form)
+		t, err := c.Render(i, encoding)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 	var prompt Prompt
 	var text []byte
 	trace, session := "", ""
-	return c.Each(ctx, sel, Text, func(t *Tree, n, turn int) error {
+	return c.EachTurn(ctx, sel, Text, func(t *RenderedTrace, n, turn int) error {
 		if t.Trace.ID != trace {
 			trace, session = t.Trace.ID, ""
 			fmt.Fprintf(w, "trace %s  scope %s  block size %d\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize)
@@ -102,7 +102,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 		fmt.Fprintf(w, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
 			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, plain(u.Model), u.IDs, u.Hits)
 		for k, m := range prompt.Messages {
-			text = prompt.Append(text[:0], k)
+			text = prompt.AppendContent(text[:0], k)
 			if !content {
 				text = clipEscaped(text, 60)
 			}

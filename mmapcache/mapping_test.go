@@ -15,8 +15,8 @@ import (
 // walk reads all that a player reads.
 func walk(c *Cache) error {
 	for i := range c.Structure.Traces.Len() {
-		for _, form := range []Form{Text, IDs} {
-			tree, err := c.Tree(i, form)
+		for _, form := range []Encoding{Text, IDs} {
+			tree, err := c.Render(i, form)
 			if err != nil {
 				return err
 			}
@@ -25,8 +25,8 @@ func walk(c *Cache) error {
 				for turn := range tree.Turns {
 					tree.Prompt(turn, &p)
 					for k := range p.Messages {
-						p.Append(nil, k)
-						p.TokenIDs(nil, k)
+						p.AppendContent(nil, k)
+						p.AppendTokenIDs(nil, k)
 					}
 				}
 				return nil
@@ -40,7 +40,9 @@ func walk(c *Cache) error {
 }
 
 // A file that is cut under the map is an error that names it, not the end of the process.
-func TestF23FileCutWhileInUse(t *testing.T) {
+//
+// Covers F23.
+func TestFileCutWhileInUse(t *testing.T) {
 	spared := func(name string) bool { // it is read when the cache is opened
 		return name == splitsFile || name == illFormedFile || filepath.Ext(name) == ".arrow"
 	}
@@ -73,6 +75,6 @@ func TestGuardLetsOtherPanicsGo(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
 	assert.PanicsWithValue(t, "mine", func() { _ = c.Guard(func() error { panic("mine") }) })
-	var nowhere *Tree
+	var nowhere *RenderedTrace
 	assert.Panics(t, func() { _ = c.Guard(func() error { _ = nowhere.Turns; return nil }) })
 }

@@ -25,8 +25,8 @@ func TestPromptIsTheMessageDecodedAsAWhole(t *testing.T) {
 		defer os.RemoveAll(root)
 		c := open(t, root, y.build(t, root, ""))
 		for i := range y.plans {
-			for _, form := range []Form{Text, IDs} {
-				tree, err := c.Tree(i, form)
+			for _, form := range []Encoding{Text, IDs} {
+				tree, err := c.Render(i, form)
 				require.NoError(t, err)
 				checkPrompts(t, y, i, tree)
 			}
@@ -66,14 +66,14 @@ func TestEveryMeetingOfWindows(t *testing.T) {
 		}
 		p.Sessions = []Session{{ID: "t", Parent: None, Turns: uint32(len(ends)), SpawnTurn: None, JoinTurn: None}}
 		root := t.TempDir()
-		tree, err := open(t, root, y.build(t, root, "")).Tree(0, Text)
+		tree, err := open(t, root, y.build(t, root, "")).Render(0, Text)
 		require.NoError(t, err)
 		var prompt Prompt
 		var got []byte
 		for turn := range tree.Turns {
 			tree.Prompt(turn, &prompt)
 			want := decode(y.prompt(0, turn)[0].raw)
-			got = prompt.Append(got[:0], 0)
+			got = prompt.AppendContent(got[:0], 0)
 			if want != string(got) || len(got) != prompt.Messages[0].Size {
 				t.Fatalf("turn %d of windows of %d: %q of size %d, want %q", turn, c.blockSize, got, prompt.Messages[0].Size, want)
 			}
@@ -82,7 +82,7 @@ func TestEveryMeetingOfWindows(t *testing.T) {
 }
 
 // checkPrompts holds every prompt of a tree against the truth.
-func checkPrompts(t require.TestingT, y *toy, trace int, tree *Tree) {
+func checkPrompts(t require.TestingT, y *toy, trace int, tree *RenderedTrace) {
 	var p Prompt
 	for turn := range tree.Turns {
 		want := y.prompt(trace, turn)
@@ -92,11 +92,11 @@ func checkPrompts(t require.TestingT, y *toy, trace int, tree *Tree) {
 		for k, m := range want {
 			tokens += len(m.tokens)
 			require.Equal(t, m.role, p.Messages[k].Role)
-			require.Equal(t, m.tokens, p.TokenIDs(nil, k))
-			got := p.Append(nil, k)
+			require.Equal(t, m.tokens, p.AppendTokenIDs(nil, k))
+			got := p.AppendContent(nil, k)
 			require.Equal(t, p.Messages[k].Size, len(got), "size of message %d", k)
 			checkPieces(t, &p, k, got)
-			if tree.form == IDs {
+			if tree.encoding == IDs {
 				ids := ""
 				for _, id := range m.tokens {
 					ids += strconv.Itoa(int(id)) + ","
@@ -104,7 +104,7 @@ func checkPrompts(t require.TestingT, y *toy, trace int, tree *Tree) {
 				require.Equal(t, ids, string(got))
 				continue
 			}
-			require.Equal(t, decode(m.raw), string(p.Content(nil, k)))
+			require.Equal(t, decode(m.raw), string(p.AppendText(nil, k)))
 			var text string
 			require.NoError(t, json.Unmarshal([]byte(`"`+string(got)+`"`), &text))
 			require.Equal(t, decode(m.raw), text)
@@ -119,7 +119,7 @@ func checkPieces(t require.TestingT, p *Prompt, k int, whole []byte) {
 		var got []byte
 		for at, ended := (Cursor{Message: k}), false; !ended; {
 			var piece []byte
-			piece, ended = p.AppendSome(make([]byte, 0, limit), &at, limit)
+			piece, ended = p.AppendUpTo(make([]byte, 0, limit), &at, limit)
 			if !ended {
 				require.GreaterOrEqual(t, len(piece), limit)
 				require.Equal(t, k, at.Message)
@@ -171,8 +171,8 @@ func TestWindowsWrap(t *testing.T) {
 		root := t.TempDir()
 		c := open(t, root, y.build(t, root, ""))
 		for i := range y.plans {
-			for _, form := range []Form{Text, IDs} {
-				tree, err := c.Tree(i, form)
+			for _, form := range []Encoding{Text, IDs} {
+				tree, err := c.Render(i, form)
 				require.NoError(t, err)
 				checkPrompts(t, y, i, tree)
 			}
@@ -184,8 +184,8 @@ func TestPromptDoesNotAllocate(t *testing.T) {
 	y := plainToy(100)
 	root := t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
-	for _, form := range []Form{Text, IDs} {
-		tree, err := c.Tree(0, form)
+	for _, form := range []Encoding{Text, IDs} {
+		tree, err := c.Render(0, form)
 		require.NoError(t, err)
 		var p Prompt
 		buf := make([]byte, 0, 64)
@@ -193,7 +193,7 @@ func TestPromptDoesNotAllocate(t *testing.T) {
 			for turn := range tree.Turns {
 				tree.Prompt(turn, &p)
 				for at := (Cursor{}); at.Message < len(p.Messages); {
-					buf, _ = p.AppendSome(buf[:0], &at, 16)
+					buf, _ = p.AppendUpTo(buf[:0], &at, 16)
 				}
 			}
 		}
@@ -229,6 +229,6 @@ func TestStartBeyondTheCorpusIsDamage(t *testing.T) {
 	y.starts[0][1] = 20
 	root := t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
-	_, err := c.Tree(0, Text)
-	assert.ErrorContains(t, err, startsFile+": damaged")
+	_, err := c.Render(0, Text)
+	assert.ErrorContains(t, err, placementFile+": damaged")
 }

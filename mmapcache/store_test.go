@@ -21,13 +21,13 @@ func twins(t *testing.T, root string) (first, second string) {
 	first = y.build(t, root, "first")
 	m, err := readManifest(root, DatasetKind, first, "")
 	require.NoError(t, err)
-	starts := y.part(t, root, StartsKind, "second", func(b *Builder) error { return y.writeStarts(t, b) })
+	starts := y.part(t, root, PlacementKind, "second", func(b *Builder) error { return y.writeStarts(t, b) })
 	second = y.part(t, root, DatasetKind, "second", func(b *Builder) error {
 		b.manifest.Parts = map[string]manifest.Part{}
 		for kind, part := range m.Parts {
 			b.manifest.Parts[kind] = part
 		}
-		b.Name(starts)
+		b.AddPart(starts)
 		return nil
 	}).Key
 	return first, second
@@ -119,7 +119,7 @@ func TestList(t *testing.T) {
 		kinds = append(kinds, e.Kind)
 		keys = append(keys, e.Key)
 	}
-	assert.Equal(t, []string{DatasetKind, DatasetKind, DatasetKind, ArenasKind, StartsKind, StartsKind, StructureKind}, kinds)
+	assert.Equal(t, []string{DatasetKind, DatasetKind, DatasetKind, ArenasKind, PlacementKind, PlacementKind, StructureKind}, kinds)
 	assert.Equal(t, []string{empty, second, first}, keys[:3], "by age, undated first")
 	assert.NotEmpty(t, list[0].Damaged)
 	assert.Empty(t, list[1].Damaged)
@@ -145,8 +145,8 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, before-bytesOf(t, root), r.Freed)
 	assert.Equal(t, r.BytesAfter, r.BytesBefore-r.Freed)
-	assert.Equal(t, []string{DatasetKind, StartsKind}, kindsOf(r.Removed), "the dataset first")
-	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed), "the dataset first")
+	assert.Equal(t, map[string]int{DatasetKind: 1, PlacementKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 	v, err := Verify(t.Context(), root, second)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
@@ -168,7 +168,7 @@ func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
 	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int{DatasetKind: 1, StartsKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{DatasetKind: 1, PlacementKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 }
 
 func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
@@ -178,13 +178,13 @@ func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
 	r, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Positive(t, r.Freed)
-	assert.Equal(t, map[string]int{StartsKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{PlacementKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
 }
 
 func TestRemoveOfADatasetWhosePartsAreGone(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.RemoveAll(filepath.Join(root, StartsKind)))
+	require.NoError(t, os.RemoveAll(filepath.Join(root, PlacementKind)))
 	_, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
@@ -218,7 +218,7 @@ func TestDescribe(t *testing.T) {
 	info, err := Describe(root, key)
 	require.NoError(t, err)
 	require.Len(t, info.Directories, 4)
-	for k, kind := range []string{DatasetKind, StructureKind, StartsKind, ArenasKind} {
+	for k, kind := range []string{DatasetKind, StructureKind, PlacementKind, ArenasKind} {
 		assert.Equal(t, kind, info.Directories[k].Manifest.Kind)
 		assert.Equal(t, "host", info.Directories[k].Provenance.Host)
 	}
@@ -226,7 +226,7 @@ func TestDescribe(t *testing.T) {
 	info, err = Describe(root, key)
 	require.NoError(t, err)
 	assert.Nil(t, info.Directories[2].Provenance)
-	require.NoError(t, durable.Options{}.Remove(root, StartsKind+"/"+info.Directories[2].Manifest.Key, nil))
+	require.NoError(t, durable.Options{}.Remove(root, PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
 	_, err = Describe(root, key)
 	assert.Error(t, err)
 }

@@ -3,7 +3,7 @@ package mmapcache
 import (
 	"fmt"
 
-	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Role is the chat role of a segment.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/timeline"
 )
 
 // describedColumns reads the columns that a document lists under the head of each table, as "name type null".
@@ -74,7 +74,7 @@ func TestTablesAreDescribed(t *testing.T) {
 	for _, k := range []InputKind{UserInput, ToolResult} {
 		assert.Contains(t, document, fmt.Sprintf("%d `%s`", k, k))
 	}
-	for _, k := range []timeline.Origin{timeline.Return, timeline.Issue} {
+	for _, k := range []timeline.Origin{timeline.FromReturn, timeline.FromIssue} {
 		assert.Contains(t, document, fmt.Sprintf("%d `%s`", k, k))
 	}
 	assert.Equal(t, []Part{1, 2, 4}, []Part{Continues, Filler, Head})

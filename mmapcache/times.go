@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/agentx/agentx/internal/timeline"
+	"github.com/agentx/agentx/timeline"
 )
 
 // TimeRules are the rules of the reconstruction that a reader applies: they decide what is made of recorded values that
@@ -39,7 +39,7 @@ type Times struct {
 	Turns    []timeline.Played // by turn of the trace
 	Sessions []Spawn           // by session
 	Branches []Branch
-	After    [][]timeline.Ref // turns of other sessions (Ref.Stream) that must have completed before a turn is sent
+	After    [][]timeline.TurnRef // turns of other sessions (Ref.Stream) that must have completed before a turn is sent
 }
 
 // Spawn says when a session starts and who waits for it. The root's is zero.
@@ -107,7 +107,7 @@ func (p *Plan) Times(r TimeRules, v View) (*Times, error) {
 	if !v.IgnoreDelays {
 		t.After = p.predecessors(r, t.Turns)
 	} else {
-		t.After = make([][]timeline.Ref, len(p.Turns))
+		t.After = make([][]timeline.TurnRef, len(p.Turns))
 	}
 	return t, nil
 }
@@ -124,9 +124,9 @@ func (p *Plan) recorded(s Session) []timeline.Recorded {
 // spawns finds joins and spawn offsets: as planned, or again where the trace is warped.
 func (p *Plan) spawns(t *Times, r TimeRules, v View, warp *timeline.Warp) error {
 	root := p.Turns[:p.Sessions[0].Turns]
-	var main []timeline.Placed
+	var main []timeline.MainTurn
 	for _, u := range root {
-		main = append(main, timeline.Placed{Outer: int(u.Outer), Start: warp.Map(u.T)})
+		main = append(main, timeline.MainTurn{Outer: int(u.Outer), Start: warp.Map(u.T)})
 	}
 	for n, s := range p.Sessions {
 		sp := &t.Sessions[n]
@@ -146,7 +146,7 @@ func (p *Plan) spawns(t *Times, r TimeRules, v View, warp *timeline.Warp) error 
 			}
 		}
 		if v.IgnoreDelays {
-			sp.From, sp.Offset = timeline.Return, 0
+			sp.From, sp.Offset = timeline.FromReturn, 0
 		}
 	}
 	return nil
@@ -225,13 +225,13 @@ func parseScope(session string) string {
 
 // predecessors returns for every turn the turns of other sessions that must have completed before it is sent: section
 // 6.5.
-func (p *Plan) predecessors(r TimeRules, played []timeline.Played) [][]timeline.Ref {
+func (p *Plan) predecessors(r TimeRules, played []timeline.Played) [][]timeline.TurnRef {
 	scopes := map[string][]int{}
 	for n := range p.Sessions {
 		name := p.ReplayScope(n, r.ParsedScope)
 		scopes[name] = append(scopes[name], n)
 	}
-	after := make([][]timeline.Ref, len(p.Turns))
+	after := make([][]timeline.TurnRef, len(p.Turns))
 	for _, sessions := range scopes {
 		if len(sessions) < 2 {
 			continue
@@ -252,7 +252,7 @@ func (p *Plan) predecessors(r TimeRules, played []timeline.Played) [][]timeline.
 			first := int(p.Sessions[sessions[k]].FirstTurn)
 			for i, list := range turns {
 				for _, c := range list {
-					after[first+i] = append(after[first+i], timeline.Ref{Stream: sessions[c.Stream], Turn: c.Turn})
+					after[first+i] = append(after[first+i], timeline.TurnRef{Stream: sessions[c.Stream], Turn: c.Turn})
 				}
 			}
 		}

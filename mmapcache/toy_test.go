@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/timeline"
 )
 
 // vocabulary is a toy one: token i is the bytes of its entry. It cuts characters at every place where they can be cut.
@@ -47,11 +47,11 @@ func (y *toy) build(t require.TestingT, root, salt string) string {
 	arenas := y.part(t, root, ArenasKind, salt, func(b *Builder) error {
 		return b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} }))
 	})
-	starts := y.part(t, root, StartsKind, salt, func(b *Builder) error { return y.writeStarts(t, b) })
+	starts := y.part(t, root, PlacementKind, salt, func(b *Builder) error { return y.writeStarts(t, b) })
 	return y.part(t, root, DatasetKind, salt, func(b *Builder) error {
-		b.Name(structure)
-		b.Name(starts)
-		b.Name(arenas)
+		b.AddPart(structure)
+		b.AddPart(starts)
+		b.AddPart(arenas)
 		return nil
 	}).Key
 }
@@ -77,7 +77,7 @@ func (y *toy) writeStarts(t require.TestingT, b *Builder) error {
 		blocks += int(p.Trace.Blocks)
 		turns += len(p.Turns)
 	}
-	table, err := b.NewStarts(blocks+turns, len(y.corpus))
+	table, err := b.NewPlacement(blocks+turns, len(y.corpus))
 	require.NoError(t, err)
 	for i := len(y.plans) - 1; i >= 0; i-- {
 		n := y.plans[i].Trace.Blocks
@@ -195,7 +195,7 @@ func drawPlan(t *rapid.T, id string) *Plan {
 			}
 			s.Kind, s.Parent, s.SpawnTurn = Subagent, 0, int32(small(0, int(p.Sessions[0].Turns)-1))
 			s.JoinTurn = int32(small(None, int(p.Sessions[0].Turns)-1))
-			s.SpawnFrom, s.SpawnOffset = timeline.Issue, 12.5
+			s.SpawnFrom, s.SpawnOffset = timeline.FromIssue, 12.5
 		}
 		p.Sessions = append(p.Sessions, s)
 		for range s.Turns {

@@ -241,17 +241,17 @@ func (v *verifier) spans(ctx context.Context, dataset *manifest.Manifest, parts 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			for _, form := range []Form{Text, IDs} {
-				if _, err := c.tree(i, form); err != nil {
+			for _, encoding := range []Encoding{Text, IDs} {
+				if _, err := c.render(i, encoding); err != nil {
 					return err
 				}
 			}
 		}
-		for f := range c.forms {
-			offsets := c.forms[f].offsets
+		for f := range c.renderings {
+			offsets := c.renderings[f].offsets
 			for k := 1; k < len(offsets); k++ {
 				if offsets[k-1] > offsets[k] {
-					return fmt.Errorf("%s: %w: offset %d goes back", c.offsetsPath(Form(f)), manifest.ErrDamaged, k)
+					return fmt.Errorf("%s: %w: offset %d goes back", c.offsetsPath(Encoding(f)), manifest.ErrDamaged, k)
 				}
 			}
 		}

@@ -417,11 +417,11 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 			t.Run(name+" "+outcome, func(t *testing.T) {
 				root := t.TempDir()
 				key := plainToy(40).build(t, root, "")
-				part := filepath.Join(root, StartsKind, partKey(t, root, key, StartsKind))
+				part := filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind))
 				waited, times := time.Duration(0), 0
 				d := patient(&waited)
 				d.open = func(path string) (fs.File, int64, error) {
-					if path == filepath.Join(part, startsFile) && times < max(made, 1) {
+					if path == filepath.Join(part, placementFile) && times < max(made, 1) {
 						times++
 						dataset := DatasetPath(root, key)
 						if made == 0 {

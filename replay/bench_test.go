@@ -21,20 +21,20 @@ func largeCache(b *testing.B) *mmapcache.Cache {
 }
 
 // largest returns the last turn of the cache's only trace.
-func largest(b *testing.B, c *mmapcache.Cache, form mmapcache.Form) (*mmapcache.Tree, int) {
-	tree, err := c.Tree(0, form)
+func largest(b *testing.B, c *mmapcache.Cache, form mmapcache.Encoding) (*mmapcache.RenderedTrace, int) {
+	tree, err := c.Render(0, form)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return tree, len(tree.Turns) - 1
 }
 
-var formNames = map[mmapcache.Form]string{mmapcache.Text: "chat", mmapcache.IDs: "ids"}
+var formNames = map[mmapcache.Encoding]string{mmapcache.Text: "chat", mmapcache.IDs: "ids"}
 
 // BenchmarkFill is what it takes to know all about a body before it is written.
 func BenchmarkFill(b *testing.B) {
 	c := largeCache(b)
-	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
+	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
 		b.Run(formNames[form], func(b *testing.B) {
 			tree, turn := largest(b, c, form)
 			var body body
@@ -72,7 +72,7 @@ func BenchmarkAssemble(b *testing.B) {
 	for k := range from {
 		from[k] = byte(k)
 	}
-	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
+	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
 		b.Run(formNames[form], func(b *testing.B) {
 			tree, turn := largest(b, c, form)
 			var body body

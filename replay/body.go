@@ -15,7 +15,7 @@ const chunk = 64 << 10
 // body streams one prompt from the mapped cache: windows are copied, and nothing else is done with them.
 type body struct {
 	prompt mmapcache.Prompt
-	form   mmapcache.Form
+	form   mmapcache.Encoding
 	target Target // of the marker; the zero value as FirstTurnPrefix
 	mark   string // in the body's form
 	at     int    // the message that it stands before, -1: none
@@ -35,7 +35,7 @@ const (
 )
 
 // fill makes the body of one turn.
-func (b *body) fill(t *mmapcache.Tree, turn int, form mmapcache.Form, mark string, tail *tail, maxTokens int) {
+func (b *body) fill(t *mmapcache.RenderedTrace, turn int, form mmapcache.Encoding, mark string, tail *tail, maxTokens int) {
 	t.Prompt(turn, &b.prompt)
 	b.form, b.mark, b.at = form, mark, b.target.at(b.prompt.Messages)
 	if b.at < 0 {
@@ -123,7 +123,7 @@ func (b *body) writeIDs(out *sink) {
 // message writes the message that the cursor stands in.
 func (b *body) message(out *sink, c *mmapcache.Cursor) {
 	for ended := false; !ended && out.err == nil; {
-		out.buf, ended = b.prompt.AppendSome(out.buf, c, out.limit)
+		out.buf, ended = b.prompt.AppendUpTo(out.buf, c, out.limit)
 		if !ended {
 			out.flushBut(1)
 		}

@@ -40,7 +40,7 @@ func read(t *testing.T, data []byte) (r request) {
 }
 
 // tailOf is the tail of the bodies of a run without options.
-func tailOf(t testing.TB, form mmapcache.Form, model string) *tail {
+func tailOf(t testing.TB, form mmapcache.Encoding, model string) *tail {
 	t.Helper()
 	tail, conflicts, err := newTail(form, model, Fields{})
 	require.NoError(t, err)
@@ -63,9 +63,9 @@ func written(t *testing.T, b *body) []byte {
 }
 
 // eachTurn calls f for every turn of a cache, for some of every trace when the time is short.
-func eachTurn(t *testing.T, c *mmapcache.Cache, form mmapcache.Form, f func(tree *mmapcache.Tree, turn int)) {
+func eachTurn(t *testing.T, c *mmapcache.Cache, form mmapcache.Encoding, f func(tree *mmapcache.RenderedTrace, turn int)) {
 	t.Helper()
-	require.NoError(t, c.Each(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, form, func(tree *mmapcache.Tree, _, turn int) error {
+	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, form, func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		if !testing.Short() || turn%4 == 0 {
 			f(tree, turn)
 		}
@@ -74,12 +74,12 @@ func eachTurn(t *testing.T, c *mmapcache.Cache, form mmapcache.Form, f func(tree
 }
 
 // contents are the messages of a turn by the slow way.
-func contents(tree *mmapcache.Tree, turn int) []message {
+func contents(tree *mmapcache.RenderedTrace, turn int) []message {
 	var p mmapcache.Prompt
 	tree.Prompt(turn, &p)
 	list := []message{}
 	for k, m := range p.Messages {
-		list = append(list, message{m.Role.String(), string(p.Content(nil, k))})
+		list = append(list, message{m.Role.String(), string(p.AppendText(nil, k))})
 	}
 	return list
 }
@@ -91,7 +91,7 @@ func TestChatBodyHoldsTheMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b body
 			turns := 0
-			eachTurn(t, c, mmapcache.Text, func(tree *mmapcache.Tree, turn int) {
+			eachTurn(t, c, mmapcache.Text, func(tree *mmapcache.RenderedTrace, turn int) {
 				turns++
 				plain := contents(tree, turn)
 				for k, m := range []marker{"", someMarker, someMarker} {
@@ -118,7 +118,7 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 			var b body
 			var p mmapcache.Prompt
 			mark := someMarker.ids(c.Arenas.Marker)
-			eachTurn(t, c, mmapcache.IDs, func(tree *mmapcache.Tree, turn int) {
+			eachTurn(t, c, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, turn int) {
 				tree.Prompt(turn, &p)
 				wants := make([][]uint32, 3)
 				for target := range wants {
@@ -128,7 +128,7 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 						if Target(target) == FirstTurnPrefix && first || Target(target) == SystemPrefix && k == 0 {
 							wants[target] = append(wants[target], numbers(t, mark)...)
 						}
-						wants[target] = append(wants[target], p.TokenIDs(nil, k)...)
+						wants[target] = append(wants[target], p.AppendTokenIDs(nil, k)...)
 					}
 				}
 				require.Len(t, wants[0], int(tree.Turns[turn].In))
@@ -153,14 +153,14 @@ func isUser(m mmapcache.Message) bool { return m.Role == mmapcache.User }
 
 func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 	for name, c := range map[string]*mmapcache.Cache{"code": demoCache(t), "rough": roughCache(t)} {
-		for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
+		for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
 			var b body
 			mark := someMarker.text()
 			if form == mmapcache.IDs {
 				mark = someMarker.ids(c.Arenas.Marker)
 			}
 			turns := 0
-			eachTurn(t, c, form, func(tree *mmapcache.Tree, turn int) {
+			eachTurn(t, c, form, func(tree *mmapcache.RenderedTrace, turn int) {
 				if turns++; turns%5 != 1 {
 					return
 				}
@@ -178,8 +178,8 @@ func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 }
 
 func TestPromptWithoutMessages(t *testing.T) {
-	tree := &mmapcache.Tree{Plan: &mmapcache.Plan{Turns: []mmapcache.Turn{{Last: mmapcache.None}}}}
-	for form, want := range map[mmapcache.Form]string{
+	tree := &mmapcache.RenderedTrace{Plan: &mmapcache.Plan{Turns: []mmapcache.Turn{{Last: mmapcache.None}}}}
+	for form, want := range map[mmapcache.Encoding]string{
 		mmapcache.Text: `{"messages":[],"model":"m","stream":true,"max_completion_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 		mmapcache.IDs:  `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 	} {
@@ -191,11 +191,11 @@ func TestPromptWithoutMessages(t *testing.T) {
 
 func TestMessageWithoutTokens(t *testing.T) {
 	c := prepare(t, cacheRoot(), traceLine("empty", 0, 64), "code")
-	for form, want := range map[mmapcache.Form][2]string{
+	for form, want := range map[mmapcache.Encoding][2]string{
 		mmapcache.Text: {`{"messages":[{"role":"user","content":""}],`, `{"messages":[{"role":"user","content":"7,"}],`},
 		mmapcache.IDs:  {`{"prompt":[],`, `{"prompt":[7],`},
 	} {
-		tree, err := c.Tree(0, form)
+		tree, err := c.Render(0, form)
 		require.NoError(t, err)
 		for k, mark := range []string{"", "7,"} {
 			var b body
@@ -207,7 +207,7 @@ func TestMessageWithoutTokens(t *testing.T) {
 
 func TestBodyIsUsedAgain(t *testing.T) {
 	c := demoCache(t)
-	tree, err := c.Tree(0, mmapcache.Text)
+	tree, err := c.Render(0, mmapcache.Text)
 	require.NoError(t, err)
 	var fresh, used body
 	used.fill(tree, len(tree.Turns)-1, mmapcache.Text, someMarker.text(), tailOf(t, mmapcache.Text, "a longer name"), 99999)
@@ -232,8 +232,8 @@ func (f *failing) Write(p []byte) (int, error) {
 
 func TestBodyStopsAtTheFirstError(t *testing.T) {
 	c := demoCache(t)
-	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
-		tree, err := c.Tree(0, form)
+	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
+		tree, err := c.Render(0, form)
 		require.NoError(t, err)
 		var b body
 		b.fill(tree, 8, form, "", tailOf(t, form, "m"), 1)
@@ -250,8 +250,8 @@ func TestAssemblingDoesNotAllocate(t *testing.T) {
 		t.Skip("under the race detector pools forget at random")
 	}
 	c := demoCache(t)
-	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
-		tree, err := c.Tree(15, form)
+	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
+		tree, err := c.Render(15, form)
 		require.NoError(t, err)
 		mark, tail := "mark,", tailOf(t, form, "m")
 		b := new(body)

@@ -68,7 +68,7 @@ func (t *tail) append(b []byte, maxTokens int) []byte {
 }
 
 // newTail makes the tail of a run's bodies, and says which members of Extra give way to fields that the recording needs.
-func newTail(form mmapcache.Form, model string, f Fields) (t tail, conflicts []string, err error) {
+func newTail(form mmapcache.Encoding, model string, f Fields) (t tail, conflicts []string, err error) {
 	extra, err := membersOf(f.Extra)
 	if err != nil {
 		return t, nil, err
@@ -104,7 +104,7 @@ func newTail(form mmapcache.Form, model string, f Fields) (t tail, conflicts []s
 }
 
 // limit returns the field of the number of tokens, "" for none.
-func (f Fields) limit(form mmapcache.Form) MaxTokens {
+func (f Fields) limit(form mmapcache.Encoding) MaxTokens {
 	switch {
 	case f.MaxTokens == NoMaxTokens:
 		return ""

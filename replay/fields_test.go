@@ -17,7 +17,7 @@ import (
 func TestFieldsOfABody(t *testing.T) {
 	const stream, usage = `,"stream":true`, `,"stream_options":{"include_usage":true}`
 	for name, c := range map[string]struct {
-		form      mmapcache.Form
+		form      mmapcache.Encoding
 		fields    Fields
 		want      string
 		conflicts []string
@@ -69,7 +69,7 @@ func TestExtraBodyIsChecked(t *testing.T) {
 
 // TestEveryOptionalFieldHasAFlag: with the flag that a field names, the field is gone or has another name.
 func TestEveryOptionalFieldHasAFlag(t *testing.T) {
-	for _, form := range []mmapcache.Form{mmapcache.Text, mmapcache.IDs} {
+	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
 		f := Fields{Extra: json.RawMessage(`{"top_k":1}`)}
 		for _, field := range fieldsOf(t, form, f) {
 			flag := f.flagFor(field)
@@ -93,7 +93,7 @@ func TestEveryOptionalFieldHasAFlag(t *testing.T) {
 	}
 }
 
-func fieldsOf(t *testing.T, form mmapcache.Form, f Fields) (names []string) {
+func fieldsOf(t *testing.T, form mmapcache.Encoding, f Fields) (names []string) {
 	t.Helper()
 	tail, _, err := newTail(form, "m", f)
 	require.NoError(t, err)

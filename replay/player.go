@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
@@ -24,8 +23,8 @@ type Options struct {
 	Cache  *mmapcache.Cache
 	URL    string
 	Model  string
-	Form   mmapcache.Form // Text: chat completions; IDs: completions with token ids
-	Fields Fields         // of the bodies, beside prompt and model
+	Form   mmapcache.Encoding // Text: chat completions; IDs: completions with token ids
+	Fields Fields             // of the bodies, beside prompt and model
 
 	Concurrency int // lanes
 	Traces      int // play only the first so many traces; 0: all
@@ -330,11 +329,11 @@ func selected(o Options, overhead int) (kept []int, err error) {
 		p := o.Cache.Structure.Plan(i)
 		for _, session := range p.Sessions {
 			for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
-				peaks[i] = max(peaks[i], timeline.Peak(int(t.In)+overhead, rules.MaxTokens(session.Kind, t)))
+				peaks[i] = max(peaks[i], int(t.In)+overhead+rules.MaxTokens(session.Kind, t))
 			}
 		}
 	}
-	kept = timeline.Select(peaks, o.MaxContext, o.Traces)
+	kept = selectTraces(peaks, o.MaxContext, o.Traces)
 	if len(kept) == 0 && len(peaks) > 0 {
 		return nil, fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
 	}

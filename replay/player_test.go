@@ -88,11 +88,11 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 
 // before returns the tokens that stand before the first user message of a root's first turn.
 func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
-	require.NoError(t, c.Each(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.Tree, _, turn int) error {
+	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		var p mmapcache.Prompt
 		tree.Prompt(turn, &p)
 		for k := 0; p.Messages[k].Role != mmapcache.User; k++ {
-			n += int64(len(p.TokenIDs(nil, k)))
+			n += int64(len(p.AppendTokenIDs(nil, k)))
 		}
 		return nil
 	}))
@@ -488,7 +488,7 @@ func TestCacheWithoutARequest(t *testing.T) {
 func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
 	for _, c := range []struct {
 		file    string
-		form    mmapcache.Form
+		form    mmapcache.Encoding
 		rough   bool
 		message string
 	}{
@@ -536,7 +536,7 @@ type cutRun struct {
 }
 
 // playCut plays a copy of a cache on one lane and empties one of its files on the way.
-func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.Form) (Options, cutRun) {
+func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.Encoding) (Options, cutRun) {
 	t.Helper()
 	c := copyOf(t, whole)
 	server := mock.New(mock.Config{})

@@ -82,7 +82,7 @@ func TestPreflight(t *testing.T) {
 	all := []string{"stream_options", "ignore_eos", "max_tokens", "max_completion_tokens"}
 	for name, test := range map[string]struct {
 		server   *strict
-		form     mmapcache.Form
+		form     mmapcache.Encoding
 		why, try string // "": it passes
 	}{
 		"no list":                     {server: &strict{}},
@@ -159,7 +159,7 @@ func requireLikeTheRun(t *testing.T, s *strict) {
 func TestPreflightMeasuresTheTemplate(t *testing.T) {
 	c := demoCache(t)
 	_, url := mocked(t, mock.Config{CountTokens: func(text []byte) int { return 100 }})
-	for form, want := range map[mmapcache.Form]int64{mmapcache.Text: 100 - sampleTokens, mmapcache.IDs: 0} {
+	for form, want := range map[mmapcache.Encoding]int64{mmapcache.Text: 100 - sampleTokens, mmapcache.IDs: 0} {
 		o := optionsFor(t, c, url)
 		o.Form, o.Preflight, o.Requests = form, true, 5
 		p := play(t, context.Background(), o)

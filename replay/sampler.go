@@ -20,7 +20,7 @@ type script struct {
 	plan  *mmapcache.Plan
 	users int // lanes; the conductor's goroutine alone counts
 
-	load func() (*mmapcache.Tree, error) // places every block, at the first request, not in the conductor's goroutine
+	load func() (*mmapcache.RenderedTrace, error) // places every block, at the first request, not in the conductor's goroutine
 }
 
 // opened is a tree that a lane plays.
@@ -37,7 +37,7 @@ type opened struct {
 type sampler struct {
 	cache  *mmapcache.Cache
 	pace   Pace
-	form   mmapcache.Form
+	form   mmapcache.Encoding
 	order  order // of positions in the cache
 	once   bool
 	ledger *ledger
@@ -161,7 +161,7 @@ func (s *sampler) making(trace int) func() (*script, error) {
 	return sync.OnceValues(func() (*script, error) {
 		plan := s.cache.Structure.Plan(trace)
 		sc := &script{trace: trace, plan: plan}
-		sc.load = sync.OnceValues(func() (*mmapcache.Tree, error) { return s.cache.Tree(trace, s.form) })
+		sc.load = sync.OnceValues(func() (*mmapcache.RenderedTrace, error) { return s.cache.Render(trace, s.form) })
 		var err error
 		sc.sheet, err = newSheet(plan, s.pace, s.cache.Facts.Rules)
 		return sc, err

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/start"
 )
@@ -20,7 +19,7 @@ import (
 // dealing deals a cache to so many lanes, each of which has begun.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(c, lanes)
-	s.order.traces = timeline.Select(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.order.traces = selectTraces(make([]int, c.Structure.Traces.Len()), 0, 0)
 	s.ledger = newLedger("bench-1")
 	return s
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Pace says how recorded gaps are played. The zero value plays them as recorded.
@@ -76,7 +76,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 		if session.Parent != mmapcache.None {
 			spawn := times.Sessions[n]
 			c.Depth, s.start.Sessions[n].Depth = 1, 1 // every session hangs on the root
-			c.OnIssue = spawn.From == timeline.Issue
+			c.OnIssue = spawn.From == timeline.FromIssue
 			c.Offset = pace.gap(spawn.Offset)
 			c.Unplayable = session.Turns == 0
 		}

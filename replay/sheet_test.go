@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/timeline"
 )
 
 // vectors decodes a group of the specification's vectors and keeps those that hold for what is built.
@@ -142,8 +142,8 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 		Trace: mmapcache.Trace{ID: "t"},
 		Sessions: []mmapcache.Session{
 			{ID: "t", Parent: none, Turns: 3, JoinTurn: none, Start: nan, End: nan},
-			{ID: "t::sa:z", Agent: "z", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 3, Turns: 2, SpawnTurn: 0, JoinTurn: 2, SpawnFrom: timeline.Issue, SpawnOffset: 700, Start: 0.7},
-			{ID: "t::sa:e", Agent: "e", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 5, Turns: 0, SpawnTurn: 1, JoinTurn: none, SpawnFrom: timeline.Return, SpawnOffset: 90, Start: 4},
+			{ID: "t::sa:z", Agent: "z", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 3, Turns: 2, SpawnTurn: 0, JoinTurn: 2, SpawnFrom: timeline.FromIssue, SpawnOffset: 700, Start: 0.7},
+			{ID: "t::sa:e", Agent: "e", Kind: mmapcache.Subagent, Parent: 0, FirstTurn: 5, Turns: 0, SpawnTurn: 1, JoinTurn: none, SpawnFrom: timeline.FromReturn, SpawnOffset: 90, Start: 4},
 			{ID: "t:fa:000", Kind: mmapcache.Flat, Parent: 0, FirstTurn: 5, Turns: 1, SpawnTurn: 1, JoinTurn: 2, SpawnOffset: 1000, Start: 5},
 		},
 		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5, APITime: 2}},

@@ -71,7 +71,7 @@ func (p *player) record(s conductor.Dispatch, t *opened) measure.Record {
 }
 
 // pathOf is where requests of a form go.
-func pathOf(form mmapcache.Form) string {
+func pathOf(form mmapcache.Encoding) string {
 	if form == mmapcache.IDs {
 		return "/v1/completions"
 	}

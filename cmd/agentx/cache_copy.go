@@ -116,7 +116,7 @@ group, whatever the umask. The last line printed is the path.`,
 			if err != nil {
 				return err
 			}
-			_ = durable.Jot(to, filepath.Join(to, mmapcache.SharedName), nil, 0) // best effort, like all that is noted there
+			_ = durable.WriteSmall(to, filepath.Join(to, mmapcache.SharedName), nil, 0) // best effort, like all that is noted there
 			hint := fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s", s.key, to, s.path)
 			return s.print(cmd.OutOrStdout(), time.Since(begin), asJSON, hint)
 		},

@@ -106,7 +106,7 @@ func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verifi
 func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
 	o := convert.Options{Version: version, Source: sources(cmd)}
 	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
-	var differs *convert.RebuildMismatchError
+	var differs *convert.DiffersError
 	if errors.As(err, &differs) {
 		return differs.Found, nil
 	}

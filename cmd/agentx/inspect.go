@@ -140,7 +140,7 @@ func writeDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, m
 func writeMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection) error {
 	var prompt mmapcache.Prompt
 	var line []byte
-	return c.Each(ctx, sel, mmapcache.Text, func(t *mmapcache.Tree, n, turn int) error {
+	return c.EachTurn(ctx, sel, mmapcache.Text, func(t *mmapcache.RenderedTrace, n, turn int) error {
 		s := t.Sessions[n]
 		t.Prompt(turn, &prompt)
 		line = append(line[:0], `{"trace":`...)
@@ -155,7 +155,7 @@ func writeMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel
 				line = append(line, ',')
 			}
 			line = append(line, m.Opening()...)
-			line = append(prompt.Append(line, k), m.Closing()...)
+			line = append(prompt.AppendContent(line, k), m.Closing()...)
 		}
 		line = append(line, `],"tokens":`...)
 		line = append(strconv.AppendInt(line, int64(prompt.Tokens), 10), "}\n"...)

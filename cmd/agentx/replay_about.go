@@ -47,7 +47,7 @@ func aboutDataset(c *mmapcache.Cache) (d measure.Dataset, err error) {
 					d.Inputs[k].Name = p.Sources[k].Path
 				}
 			}
-		case mmapcache.StartsKind:
+		case mmapcache.PlacementKind:
 			d.Draws = image.Draws
 		case mmapcache.ArenasKind:
 			if p := part.Provenance; p != nil {

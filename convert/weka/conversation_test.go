@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Prompts once more, slow and plain: token by token and by the letter of section 4, with the repaired length rule. Block
@@ -467,10 +467,10 @@ func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapca
 	}
 	gap := plan.Turns[s.FirstTurn].T*1000 - u.T*1000
 	if gap >= api {
-		require.Equal(t, timeline.Return, s.SpawnFrom)
+		require.Equal(t, timeline.FromReturn, s.SpawnFrom)
 		require.InDelta(t, gap-api, s.SpawnOffset, 1e-9)
 	} else {
-		require.Equal(t, timeline.Issue, s.SpawnFrom)
+		require.Equal(t, timeline.FromIssue, s.SpawnFrom)
 		require.InDelta(t, max(0, gap), s.SpawnOffset, 1e-9)
 	}
 	if join == mmapcache.None {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Notes are what planning a trace found worth telling; nothing of them is an error.
@@ -224,10 +224,10 @@ func (p *planner) child(s mmapcache.Session, scope string, turns, main []turn, t
 }
 
 // placed returns the main turns as what branches are hung on.
-func placed(main []turn) []timeline.Placed {
-	out := make([]timeline.Placed, len(main))
+func placed(main []turn) []timeline.MainTurn {
+	out := make([]timeline.MainTurn, len(main))
 	for k, t := range main {
-		out[k] = timeline.Placed{Outer: t.outer, Start: t.t}
+		out[k] = timeline.MainTurn{Outer: t.outer, Start: t.t}
 	}
 	return out
 }

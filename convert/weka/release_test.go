@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
 )
 
 // conversation is one session of a vector, with every output field.

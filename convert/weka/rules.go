@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/internal/timeline"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
 )
 
 // Rules is everything besides the input that can change a byte of the structure: the rows of the table of

@@ -389,7 +389,7 @@ func (d *download) write(p []byte) error {
 		_, err = d.file.Write(p)
 	}
 	if err != nil {
-		if durable.Full(err) {
+		if durable.IsDiskFull(err) {
 			return &Error{Class: Local, Text: fmt.Sprintf("no space in %s after %d of %d bytes", d.s.dir, d.n, d.want.Size), Err: err, Try: "the same again when there is: it goes on from there; or HF_HUB_CACHE=DIR on a larger disk"}
 		}
 		return local("writing "+d.s.path("blobs", d.want.etag()+incomplete), err)

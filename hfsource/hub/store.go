@@ -403,7 +403,7 @@ func (s *store) sweep() {
 	if len(staging)+len(blobs) == 0 {
 		return
 	}
-	now, err := durable.Now(s.locks())
+	now, err := durable.FilesystemTime(s.locks())
 	if err != nil {
 		return
 	}

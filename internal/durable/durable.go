@@ -34,8 +34,8 @@ type Options struct {
 	Step func(name, path string) error
 	// Sync forces an open file or directory to disk; nil is (*os.File).Sync. Tests that build much leave it out.
 	Sync func(*os.File) error
-	// Beat is the time between two heartbeats of a lease; 0 is DefaultBeat.
-	Beat time.Duration
+	// Heartbeat is the time between two heartbeats of a lease; 0 is DefaultHeartbeat.
+	Heartbeat time.Duration
 	// Lease is the claim under which directories are made: they can be published only as long as it is held. It may be nil.
 	Lease *Lease
 }

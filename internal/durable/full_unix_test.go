@@ -15,7 +15,9 @@ import (
 
 // F18: a note that cannot be written whole is not left behind. Here files may not grow further, which is as good as a full
 // disk.
-func TestF18NotesOnAFullDisk(t *testing.T) {
+//
+// Covers F18.
+func TestNotesOnAFullDisk(t *testing.T) {
 	const limit = 8 << 20 // more than anything else that is written here
 	root := t.TempDir()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -24,7 +26,7 @@ func TestF18NotesOnAFullDisk(t *testing.T) {
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: was.Max}))
 	u := NoteUse(root, filepath.Join(root, "notes"), []string{strings.Repeat("a", limit)})
-	err := Jot(root, filepath.Join(root, "b"), make([]byte, limit+1), 0)
+	err := WriteSmall(root, filepath.Join(root, "b"), make([]byte, limit+1), 0)
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
 	u.Close()
 	assert.ErrorIs(t, err, syscall.EFBIG)

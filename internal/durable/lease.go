@@ -30,8 +30,8 @@ import (
 // which, or to which, it would rename is gone, by name and on NFS by handle. That is the fence; it needs no agreement and
 // no check before the rename.
 
-// DefaultBeat is the time between two heartbeats.
-const DefaultBeat = 5 * time.Second
+// DefaultHeartbeat is the time between two heartbeats.
+const DefaultHeartbeat = 5 * time.Second
 
 // ErrLost is wrapped by errors of who made something under a lease that another process has taken over.
 var ErrLost = errors.New("taken over by another process, which saw no heartbeat of this one")
@@ -64,8 +64,8 @@ type Lease struct {
 // for is there: it is asked before every look at who is at it, and once more after the lease was got. The caller passes
 // the lease on in Options, so that what it makes lies under it, works under the lease's Context, and ends it with Release.
 func Acquire(ctx context.Context, root, name string, made func() (bool, error), w Waiting, opts Options) (*Lease, error) {
-	if opts.Beat <= 0 {
-		opts.Beat = DefaultBeat
+	if opts.Heartbeat <= 0 {
+		opts.Heartbeat = DefaultHeartbeat
 	}
 	a := acquisition{Lease: Lease{root: filepath.Clean(root), name: name, opts: opts}, begun: time.Now(), holder: "unknown process"}
 	for {
@@ -85,7 +85,7 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 		} else if w.Report != nil {
 			w.Report(a.holder, waited)
 		}
-		if err := Sleep(ctx, opts.Beat/looks); err != nil {
+		if err := Sleep(ctx, opts.Heartbeat/looks); err != nil {
 			return nil, err
 		}
 	}
@@ -206,11 +206,11 @@ func (a *acquisition) try() (got bool, err error) {
 		return false, err
 	}
 	now := time.Now()
-	if c.entries != a.seen || now.Sub(begin) > a.opts.Beat { // a server that did not answer us did not answer the holder either
+	if c.entries != a.seen || now.Sub(begin) > a.opts.Heartbeat { // a server that did not answer us did not answer the holder either
 		a.seen, a.since = c.entries, now
 	}
 	if len(c.holders) > 0 {
-		silent := now.Sub(a.since) >= 3*a.opts.Beat-a.opts.Beat/looks
+		silent := now.Sub(a.since) >= 3*a.opts.Heartbeat-a.opts.Heartbeat/looks
 		if dead := a.allDead(c); !silent && !dead {
 			return false, nil
 		}
@@ -373,7 +373,7 @@ func beatPath(dir string, count int) string {
 
 // keep beats until Release, or until the lease is lost.
 func (l *Lease) keep() {
-	t := time.NewTicker(l.opts.Beat)
+	t := time.NewTicker(l.opts.Heartbeat)
 	defer t.Stop()
 	for {
 		select {

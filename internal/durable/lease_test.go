@@ -132,8 +132,10 @@ func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
 }
 
 // F9: a holder killed with -9, of whom nothing is known but that its heartbeats have stopped, is replaced within three.
-func TestF09KilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
-	for _, into := range []time.Duration{0, time.Second, DefaultBeat - 1, DefaultBeat} {
+//
+// Covers F9.
+func TestKilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
+	for _, into := range []time.Duration{0, time.Second, DefaultHeartbeat - 1, DefaultHeartbeat} {
 		synctest.Test(t, func(t *testing.T) {
 			root := t.TempDir()
 			first := acquire(t, root, Waiting{})
@@ -144,12 +146,12 @@ func TestF09KilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
 			first.kill(t)
 			killed := time.Now()
 			second := <-result
-			assert.LessOrEqual(t, time.Since(killed), 3*DefaultBeat)
-			assert.Greater(t, time.Since(killed), 2*DefaultBeat, "a late heartbeat is not death")
+			assert.LessOrEqual(t, time.Since(killed), 3*DefaultHeartbeat)
+			assert.Greater(t, time.Since(killed), 2*DefaultHeartbeat, "a late heartbeat is not death")
 			third := time.Now()
 			second.kill(t)
 			last := acquire(t, root, Waiting{}) // it comes after the death
-			assert.LessOrEqual(t, time.Since(third), 3*DefaultBeat)
+			assert.LessOrEqual(t, time.Since(third), 3*DefaultHeartbeat)
 			require.NoError(t, last.Release())
 			assert.Empty(t, staging(t, root))
 		})
@@ -422,14 +424,14 @@ func TestTakeoverStopsWhereTheHolderIsAlive(t *testing.T) {
 		first.kill(t)
 		begin := time.Now()
 		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, path string) error {
-			if name == "claim" && time.Since(begin) < 4*DefaultBeat {
+			if name == "claim" && time.Since(begin) < 4*DefaultHeartbeat {
 				require.NotEmpty(t, path)
 				require.True(t, first.renew())
 			}
 			return nil
 		}})
 		require.NoError(t, err)
-		assert.Greater(t, time.Since(begin), 5*DefaultBeat, "the silence was counted anew")
+		assert.Greater(t, time.Since(begin), 5*DefaultHeartbeat, "the silence was counted anew")
 		require.NoError(t, l.Release())
 	})
 }
@@ -444,14 +446,14 @@ func TestSlowServerIsNoDeath(t *testing.T) {
 		var answered time.Time
 		hang := Options{Step: func(name, path string) error {
 			if looked++; name == "mkdir" && looked <= 10 {
-				time.Sleep(2 * DefaultBeat)
+				time.Sleep(2 * DefaultHeartbeat)
 				answered = time.Now()
 			}
 			return nil
 		}}
 		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, hang)
 		require.NoError(t, err)
-		assert.Greater(t, time.Since(answered), 2*DefaultBeat)
+		assert.Greater(t, time.Since(answered), 2*DefaultHeartbeat)
 		require.NoError(t, l.Release())
 	})
 }
@@ -540,7 +542,7 @@ func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 			return nil
 		}})
 		require.NoError(t, err)
-		time.Sleep(10*DefaultBeat + 1)
+		time.Sleep(10*DefaultHeartbeat + 1)
 		synctest.Wait()
 		assert.Equal(t, 10, beats)
 		assert.NoError(t, l.Context().Err())

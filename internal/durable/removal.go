@@ -79,7 +79,7 @@ func (o Options) mark(root, name string) (into, mark string, err error) {
 			err = f.Close()
 		}
 	}
-	if Full(err) {
+	if IsDiskFull(err) {
 		return staging, "", nil
 	}
 	return o.Lease.path, mark, o.Lease.explain(err)

@@ -65,7 +65,7 @@ func TestRemoverKilledAtAnyStep(t *testing.T) {
 			require.NoError(t, AwaitRemoval(t.Context(), root, "thing", []string{"kind/name"}))
 			if took := time.Since(begin); took > 0 {
 				waits++
-				assert.LessOrEqual(t, took, 3*DefaultBeat)
+				assert.LessOrEqual(t, took, 3*DefaultHeartbeat)
 				assert.Empty(t, staging(t, root))
 			}
 			if there := files(t, filepath.Join(root, "kind", "name")); there != nil {

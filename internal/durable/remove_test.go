@@ -14,7 +14,9 @@ import (
 )
 
 // F18: on a full disk no directory can be made, but what is to make room can be removed all the same, or put back.
-func TestF18RemoveOnAFullDisk(t *testing.T) {
+//
+// Covers F18.
+func TestRemoveOnAFullDisk(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		root := t.TempDir()
 		require.NoError(t, build(root, Options{}, publish))
@@ -34,18 +36,18 @@ func TestF18RemoveOnAFullDisk(t *testing.T) {
 }
 
 // A note is written over, never emptied first: who reads it at that moment must not take what it names for unused.
-func TestJotWritesOver(t *testing.T) {
+func TestWriteSmallWritesOver(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "notes", "a")
-	require.NoError(t, Jot(root, path, []byte("12345"), 0))
-	require.NoError(t, Jot(root, path, []byte("ab"), 0))
+	require.NoError(t, WriteSmall(root, path, []byte("12345"), 0))
+	require.NoError(t, WriteSmall(root, path, []byte("ab"), 0))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "ab345", string(data))
-	assert.ErrorIs(t, Jot(root, path, nil, os.O_EXCL), os.ErrExist)
+	assert.ErrorIs(t, WriteSmall(root, path, nil, os.O_EXCL), os.ErrExist)
 	old := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(path, old, old))
-	require.NoError(t, Jot(root, path, []byte("a"), 0))
+	require.NoError(t, WriteSmall(root, path, []byte("a"), 0))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.NotEqual(t, old.Unix(), info.ModTime().Unix(), "and that dates it")
@@ -66,11 +68,13 @@ func TestManyUse(t *testing.T) {
 }
 
 // F19: a note is as open as the directory it is in, under any umask.
-func TestF19NotesUnderAnyUmask(t *testing.T) {
+//
+// Covers F19.
+func TestNotesUnderAnyUmask(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Chmod(root, 0o770))
 	path := filepath.Join(root, "notes", "a")
-	require.NoError(t, umasked(t, 0o077, func() error { return Jot(root, path, nil, 0) }))
+	require.NoError(t, umasked(t, 0o077, func() error { return WriteSmall(root, path, nil, 0) }))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())

@@ -79,7 +79,7 @@ func allLeft(owned []string, now time.Time) (who owner, left bool) {
 	for _, path := range owned {
 		info, err := os.Lstat(path)
 		who, _ = parseOwner(filepath.Base(path))
-		if err != nil || !who.left(now.Sub(info.ModTime()), DefaultBeat) {
+		if err != nil || !who.left(now.Sub(info.ModTime()), DefaultHeartbeat) {
 			return who, false
 		}
 	}
@@ -118,8 +118,8 @@ func size(path string) (n int64) {
 	return n
 }
 
-// Now returns the time by the clock of the file system of a root, which dates the files in it.
-func Now(root string) (time.Time, error) {
+// FilesystemTime returns the time by the clock of the file system of a root, which dates the files in it.
+func FilesystemTime(root string) (time.Time, error) {
 	d, err := NewDir(root, Options{})
 	if err != nil {
 		return time.Time{}, err

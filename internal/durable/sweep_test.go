@@ -67,7 +67,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	now, err := Now(root)
+	now, err := FilesystemTime(root)
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now(), now, time.Hour)
 	assert.Empty(t, staging(t, root))
@@ -166,7 +166,7 @@ func TestNotesFollowNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(victim, []byte("secret"), 0o600))
 	link := filepath.Join(root, "link")
 	require.NoError(t, os.Symlink(victim, link))
-	require.Error(t, Jot(root, link, []byte("x"), 0))
+	require.Error(t, WriteSmall(root, link, []byte("x"), 0))
 	openLike(root, link)
 	info, err := os.Stat(victim)
 	require.NoError(t, err)
@@ -174,13 +174,13 @@ func TestNotesFollowNothing(t *testing.T) {
 	assert.Equal(t, map[string]string{"victim": "secret"}, files(t, filepath.Dir(victim)))
 	dangling := filepath.Join(root, "dangling")
 	require.NoError(t, os.Symlink(filepath.Join(filepath.Dir(victim), "new"), dangling))
-	require.Error(t, Jot(root, dangling, []byte("x"), 0))
+	require.Error(t, WriteSmall(root, dangling, []byte("x"), 0))
 	assert.Equal(t, map[string]string{"victim": "secret"}, files(t, filepath.Dir(victim)))
 
 	far := as(func(o *owner) { o.host, o.boot = "h", "b" })
 	pipe := filepath.Join(root, far.String()+useSuffix)
 	require.NoError(t, mkfifo(t, pipe))
-	require.Error(t, Jot(root, pipe, []byte("x"), 0))
+	require.Error(t, WriteSmall(root, pipe, []byte("x"), 0))
 	users, left, err := InUse(root, time.Now())
 	require.NoError(t, err)
 	assert.Empty(t, users)
@@ -265,7 +265,9 @@ func TestRemoveRemovesNothingItIsNotSureOf(t *testing.T) {
 }
 
 // F19: what is made below a root is as open as the root, under any umask, and no more.
-func TestF19SharedRootsUnderAnyUmask(t *testing.T) {
+//
+// Covers F19.
+func TestSharedRootsUnderAnyUmask(t *testing.T) {
 	for _, c := range []struct{ root, umask, dir, file os.FileMode }{
 		{0o775 | os.ModeSetgid, 0o077, 0o775 | os.ModeSetgid, 0o664},
 		{0o770, 0o077, 0o770, 0o660},
@@ -311,8 +313,8 @@ func TestRootsThatNotesMakeAreSynced(t *testing.T) {
 	var synced []string
 	o := Options{Sync: func(f *os.File) error { synced = append(synced, f.Name()); return nil }}
 	root := filepath.Join(above, "a", "root")
-	require.NoError(t, o.jot(root, filepath.Join(root, ".use", "x"), nil, 0))
+	require.NoError(t, o.writeSmall(root, filepath.Join(root, ".use", "x"), nil, 0))
 	assert.ElementsMatch(t, []string{above, filepath.Join(above, "a"), root}, synced)
-	require.NoError(t, o.jot(root, filepath.Join(root, ".use", "x"), nil, 0))
+	require.NoError(t, o.writeSmall(root, filepath.Join(root, ".use", "x"), nil, 0))
 	assert.Len(t, synced, 3, "once")
 }

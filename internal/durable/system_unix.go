@@ -20,5 +20,7 @@ func openToSync(path string) (*os.File, error) { return os.Open(path) }
 // move renames a file or directory.
 func move(from, to string) error { return os.Rename(from, to) }
 
-// Full reports whether an error says that there is no room left on a disk.
-func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// IsDiskFull reports whether an error says that there is no room left on a disk.
+func IsDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

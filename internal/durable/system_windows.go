@@ -55,7 +55,7 @@ func move(from, to string) (err error) {
 	return err
 }
 
-// Full reports whether an error says that there is no room left on a disk.
-func Full(err error) bool {
+// IsDiskFull reports whether an error says that there is no room left on a disk.
+func IsDiskFull(err error) bool {
 	return errors.Is(err, diskFull) || errors.Is(err, handleDiskFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

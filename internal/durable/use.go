@@ -31,7 +31,7 @@ const useBeat = 10 * time.Minute
 func NoteUse(root, dir string, names []string) *Use {
 	u := &Use{path: filepath.Join(dir, newOwner().String()+useSuffix), stop: make(chan struct{})}
 	note := []byte(strings.Join(names, "\n") + "\n")
-	if Jot(root, u.path, note, os.O_EXCL) != nil {
+	if WriteSmall(root, u.path, note, os.O_EXCL) != nil {
 		u.path = ""
 		return u
 	}
@@ -43,21 +43,21 @@ func NoteUse(root, dir string, names []string) *Use {
 			case <-u.stop:
 				return
 			case <-t.C:
-				_ = Jot(root, u.path, note, 0)
+				_ = WriteSmall(root, u.path, note, 0)
 			}
 		}
 	})
 	return u
 }
 
-// Jot writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
+// WriteSmall writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
 // that nobody finds the file empty, follows no link, and forces only new directories to disk: a root may be made by it. Flag is for opening, beside those of writing; with
 // os.O_EXCL nothing is left of a file that could not be written whole.
-func Jot(root, path string, data []byte, flag int) error {
-	return Options{}.jot(root, path, data, flag)
+func WriteSmall(root, path string, data []byte, flag int) error {
+	return Options{}.writeSmall(root, path, data, flag)
 }
 
-func (o Options) jot(root, path string, data []byte, flag int) error {
+func (o Options) writeSmall(root, path string, data []byte, flag int) error {
 	dir := filepath.Dir(path)
 	if err := o.mkdirAll(root, dir); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (o Options) jot(root, path string, data []byte, flag int) error {
 	return err
 }
 
-// Left reports whether the note could be left.
-func (u *Use) Left() bool { return u.path != "" }
+// Written reports whether the note could be left.
+func (u *Use) Written() bool { return u.path != "" }
 
 // MkdirAll makes a directory below root, and those above it.
 func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }

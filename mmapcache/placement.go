@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-const startsFile = "starts.bin"
+const placementFile = "starts.bin"
 
 // startWidth is the size of a start in bytes. Three hold a place in any corpus of up to 16 M tokens, and starts are more
 // than half of a cache.
@@ -18,14 +18,14 @@ func startWidth(corpusTokens int) int {
 	return 4
 }
 
-// startTable is the mapped table of starts.
-type startTable struct {
+// placementTable is the mapped table of starts.
+type placementTable struct {
 	packed []byte
 	width  int
 }
 
-// readStarts finds the table in a mapped file. Errors wrap manifest.ErrDamaged.
-func readStarts(data []byte) (t startTable, err error) {
+// readPlacement finds the table in a mapped file. Errors wrap manifest.ErrDamaged.
+func readPlacement(data []byte) (t placementTable, err error) {
 	if len(data) < headerSize {
 		return t, fmt.Errorf("%w: no header", manifest.ErrDamaged)
 	}
@@ -33,14 +33,14 @@ func readStarts(data []byte) (t startTable, err error) {
 	if t.width != 3 && t.width != 4 {
 		return t, fmt.Errorf("%w: starts of %d bytes", manifest.ErrDamaged, t.width)
 	}
-	t.packed, err = flatBody(data, kindStarts, t.width)
+	t.packed, err = flatBody(data, kindPlacement, t.width)
 	return t, err
 }
 
-func (t startTable) len() int { return len(t.packed) / max(1, t.width) }
+func (t placementTable) len() int { return len(t.packed) / max(1, t.width) }
 
 // at returns start i.
-func (t startTable) at(i int) uint32 {
+func (t placementTable) at(i int) uint32 {
 	b := t.packed[i*t.width:]
 	v := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
 	if t.width == 4 {

@@ -11,22 +11,22 @@ import (
 )
 
 // plainPredecessors compares every turn with every other: what Predecessors is held against.
-func plainPredecessors(streams []Stream) [][][]Ref {
-	after := make([][][]Ref, len(streams))
-	at := func(t Ref) Interval { return streams[t.Stream].Intervals[t.Turn] }
+func plainPredecessors(streams []Stream) [][][]TurnRef {
+	after := make([][][]TurnRef, len(streams))
+	at := func(t TurnRef) Interval { return streams[t.Stream].Intervals[t.Turn] }
 	for x, s := range streams {
-		after[x] = make([][]Ref, len(s.Intervals))
+		after[x] = make([][]TurnRef, len(s.Intervals))
 		for k, target := range s.Intervals {
-			var kept []Ref
+			var kept []TurnRef
 			for y := range streams {
 				if y == x {
 					continue
 				}
 				if c, ok := plainLatest(streams[y].Intervals, target.Start); ok {
-					kept = append(kept, Ref{y, c})
+					kept = append(kept, TurnRef{y, c})
 				}
 			}
-			var list []Ref
+			var list []TurnRef
 			for _, c := range kept {
 				implied := false
 				for _, d := range kept {
@@ -88,7 +88,7 @@ func TestPredecessorsAreThoseOfTheComparisonOfAll(t *testing.T) {
 func TestPredecessorsOfWhatHasNoStart(t *testing.T) {
 	inf := math.Inf(1)
 	got := Predecessors([]Stream{{"a", []Interval{{0, 1}, {inf, inf}, {-inf, -inf}}}, {"b", []Interval{{inf, inf}, {2, 3}}}})
-	require.Equal(t, [][][]Ref{{nil, nil, nil}, {nil, {{0, 0}}}}, got)
+	require.Equal(t, [][][]TurnRef{{nil, nil, nil}, {nil, {{0, 0}}}}, got)
 }
 
 // BenchmarkPredecessors: 2,000 requests in 200 streams, one after the other and all at a time (H35).
@@ -102,7 +102,7 @@ func BenchmarkPredecessors(b *testing.B) {
 				streams[n].Intervals = append(streams[n].Intervals, Interval{start, start + 5})
 			}
 		}
-		for how, f := range map[string]func([]Stream) [][][]Ref{"searched": Predecessors, "compared": plainPredecessors} {
+		for how, f := range map[string]func([]Stream) [][][]TurnRef{"searched": Predecessors, "compared": plainPredecessors} {
 			b.Run(name+"/"+how, func(b *testing.B) {
 				for b.Loop() {
 					f(streams)

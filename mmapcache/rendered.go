@@ -9,18 +9,18 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Tree is one trace made ready to be sent in one form: its plan, and where in the rendering every block and filler
+// RenderedTrace is one trace made ready to be sent in one encoding: its plan, and where in the rendering every block and filler
 // lies. It is read-only and may be shared between goroutines; it is valid until its cache is closed.
-type Tree struct {
+type RenderedTrace struct {
 	*Plan
-	cache *Cache
-	form  Form
-	at    []uint32           // byte start of every block, then of every turn's filler
-	ends  []uint64           // bytes of all blocks up to and with this one
-	fill  []uint64           // bytes of every turn's filler
-	heads map[[2]uint32]head // by block and tokens; read once, for what is mapped may change
-	tools map[int32]int32    // turn by the segment that begins its tool result
-	rough []byte             // 1 for every block, then filler, that needs the slow path; nil where none can
+	cache    *Cache
+	encoding Encoding
+	at       []uint32           // byte start of every block, then of every turn's filler
+	ends     []uint64           // bytes of all blocks up to and with this one
+	fill     []uint64           // bytes of every turn's filler
+	heads    map[[2]uint32]head // by block and tokens; read once, for what is mapped may change
+	tools    map[int32]int32    // turn by the segment that begins its tool result
+	rough    []byte             // 1 for every block, then filler, that needs the slow path; nil where none can
 }
 
 // head is the window of the first tokens of a block.
@@ -29,30 +29,30 @@ type head struct {
 	rough bool   // it needs the slow path
 }
 
-// Tree loads trace i for a form. It costs some nanoseconds per block.
-func (c *Cache) Tree(i int, form Form) (t *Tree, err error) {
+// Render locates the blocks of trace i in one encoding of the prompt corpus. It costs some nanoseconds per block.
+func (c *Cache) Render(i int, encoding Encoding) (t *RenderedTrace, err error) {
 	err = c.Guard(func() error {
-		t, err = c.tree(i, form)
+		t, err = c.render(i, encoding)
 		return err
 	})
 	return t, err
 }
 
-func (c *Cache) tree(i int, form Form) (*Tree, error) {
+func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	p := c.Structure.Plan(i)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
-	t := &Tree{Plan: p, cache: c, form: form, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
+	t := &RenderedTrace{Plan: p, cache: c, encoding: encoding, at: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fill: make([]uint64, turns)}
 	for k, r := range p.Tools {
 		if k == 0 {
 			t.tools = map[int32]int32{}
 		}
 		t.tools[r.Segment] = int32(r.Turn)
 	}
-	if form == Text && c.edges.any {
+	if encoding == Text && c.edges.any {
 		t.rough = make([]byte, blocks+turns)
 	}
 	for b := range blocks {
-		size, err := t.place(b, c.starts.at(int(p.Trace.FirstBlock)+b), p.Trace.BlockSize)
+		size, err := t.place(b, c.placement.at(int(p.Trace.FirstBlock)+b), p.Trace.BlockSize)
 		if err != nil {
 			return nil, err
 		}
@@ -76,29 +76,29 @@ func (c *Cache) tree(i int, form Form) (*Tree, error) {
 }
 
 // place notes where the window of n tokens from start on lies, and returns its size in bytes.
-func (t *Tree) place(slot int, start, n uint32) (uint64, error) {
+func (t *RenderedTrace) place(slot int, start, n uint32) (uint64, error) {
 	corpus := uint32(t.cache.N())
 	if err := t.inCorpus(start); err != nil {
 		return 0, err
 	}
-	size, ok := t.cache.forms[t.form].window(start, n)
+	size, ok := t.cache.renderings[t.encoding].window(start, n)
 	if t.rough != nil && (size == 0 || t.cache.edges.rough(start, n, int(corpus))) {
 		t.rough[slot] = 1
 	}
 	if !ok {
 		return 0, t.goesBack(start, n)
 	}
-	t.at[slot] = t.cache.forms[t.form].offsets[start]
+	t.at[slot] = t.cache.renderings[t.encoding].offsets[start]
 	return size, nil
 }
 
 // placeHead notes the window of a head.
-func (t *Tree) placeHead(s *Segment) error {
+func (t *RenderedTrace) placeHead(s *Segment) error {
 	start := t.blockStart(s.First)
 	if err := t.inCorpus(start); err != nil {
 		return err
 	}
-	size, ok := t.cache.forms[t.form].window(start, s.Count)
+	size, ok := t.cache.renderings[t.encoding].window(start, s.Count)
 	if !ok {
 		return t.goesBack(start, s.Count)
 	}
@@ -109,16 +109,16 @@ func (t *Tree) placeHead(s *Segment) error {
 	return nil
 }
 
-func (t *Tree) inCorpus(start uint32) error {
+func (t *RenderedTrace) inCorpus(start uint32) error {
 	if int(start) < t.cache.N() {
 		return nil
 	}
-	path := filepath.Join(t.cache.partPath(StartsKind), startsFile)
+	path := filepath.Join(t.cache.partPath(PlacementKind), placementFile)
 	return fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, t.cache.N())
 }
 
-func (t *Tree) goesBack(start, n uint32) error {
-	return fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.form), manifest.ErrDamaged, start, uint64(start)+uint64(n))
+func (t *RenderedTrace) goesBack(start, n uint32) error {
+	return fmt.Errorf("%s: %w: offsets of tokens %d to %d go back", t.cache.offsetsPath(t.encoding), manifest.ErrDamaged, start, uint64(start)+uint64(n))
 }
 
 // window returns the size in bytes of n tokens from start on, taken modulo the length of the corpus.
@@ -145,12 +145,12 @@ func (r *rendering) append(dst []byte, at, size uint64) []byte {
 	return dst
 }
 
-// Prompt is what one turn sends: its messages in order. It is filled by Tree.Prompt and can be used again and again
+// Prompt is what one turn sends: its messages in order. It is filled by RenderedTrace.Prompt and can be used again and again
 // without allocating; it belongs to one goroutine.
 type Prompt struct {
 	Messages []Message
 	Tokens   int // of all messages, as the plan intends
-	tree     *Tree
+	tree     *RenderedTrace
 	path     []int32 // segments from the root of the tree to the turn's last
 	scratch  []byte
 }
@@ -158,13 +158,13 @@ type Prompt struct {
 // Message is one message of a prompt.
 type Message struct {
 	Role Role
-	Size int      // bytes of its content, in the form of the tree
+	Size int      // bytes of its content, in the encoding of the trace
 	Tool int32    // turn whose tool result it is, of an assistant's message that it asked for; None
 	path [2]int32 // its segments: path[lo:hi]
 }
 
 // Prompt fills p with the messages of a turn, counted within the trace.
-func (t *Tree) Prompt(turn int, p *Prompt) {
+func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 	p.tree, p.Tokens, p.path, p.Messages = t, 0, p.path[:0], p.Messages[:0]
 	for s := t.Turns[turn].Last; s != None; s = t.Segments[s].Parent {
 		p.path = append(p.path, s)
@@ -203,7 +203,7 @@ func (p *Prompt) markTool(turn int32) {
 }
 
 // size returns the bytes of a segment.
-func (t *Tree) size(s *Segment) uint64 {
+func (t *RenderedTrace) size(s *Segment) uint64 {
 	switch {
 	case s.Part&Filler != 0:
 		return t.fill[s.First]
@@ -213,7 +213,7 @@ func (t *Tree) size(s *Segment) uint64 {
 	return t.ends[s.First+s.Count] - t.ends[s.First]
 }
 
-func (t *Tree) tokens(s *Segment) int {
+func (t *RenderedTrace) tokens(s *Segment) int {
 	switch {
 	case s.Part&Filler != 0:
 		return int(t.fillerLength(s.First))
@@ -224,7 +224,7 @@ func (t *Tree) tokens(s *Segment) int {
 }
 
 // fillerLength returns how many tokens of filler a turn has.
-func (t *Tree) fillerLength(turn uint32) uint32 { return t.cache.fillerTokens(t.Plan, turn) }
+func (t *RenderedTrace) fillerLength(turn uint32) uint32 { return t.cache.fillerTokens(t.Plan, turn) }
 
 func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 	n := p.Turns[turn].FillerTokens(p.Trace.BlockSize)
@@ -235,13 +235,13 @@ func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 }
 
 // fillerStart returns the start of a turn's filler, in tokens.
-func (t *Tree) fillerStart(turn uint32) uint32 {
-	return t.cache.starts.at(t.cache.Structure.Blocks() + int(t.Trace.FirstTurn) + int(turn))
+func (t *RenderedTrace) fillerStart(turn uint32) uint32 {
+	return t.cache.placement.at(t.cache.Structure.Blocks() + int(t.Trace.FirstTurn) + int(turn))
 }
 
 // blockStart returns the start of a block, in tokens.
-func (t *Tree) blockStart(block uint32) uint32 {
-	return t.cache.starts.at(int(t.Trace.FirstBlock + block))
+func (t *RenderedTrace) blockStart(block uint32) uint32 {
+	return t.cache.placement.at(int(t.Trace.FirstBlock + block))
 }
 
 // windows returns the number of windows of a segment.
@@ -253,7 +253,7 @@ func (s *Segment) windows() uint32 {
 }
 
 // window returns where window k of a segment lies in the rendering, in bytes.
-func (t *Tree) window(s *Segment, k uint32) (at, size uint64) {
+func (t *RenderedTrace) window(s *Segment, k uint32) (at, size uint64) {
 	switch {
 	case s.Part&Filler != 0:
 		return uint64(t.at[t.Trace.Blocks+s.First]), t.fill[s.First]
@@ -265,7 +265,7 @@ func (t *Tree) window(s *Segment, k uint32) (at, size uint64) {
 }
 
 // smooth returns how many windows of a segment from number k on are not rough.
-func (t *Tree) smooth(s *Segment, k uint32) uint32 {
+func (t *RenderedTrace) smooth(s *Segment, k uint32) uint32 {
 	first, n := s.First+k, s.windows()-k
 	switch {
 	case s.Part&Filler != 0:
@@ -301,7 +301,7 @@ func (p *Prompt) replaced(m *Message) int {
 			}
 			if k += smooth; k < n {
 				at, size := t.window(s, k)
-				group = t.cache.forms[t.form].append(group, at, size)
+				group = t.cache.renderings[t.encoding].append(group, at, size)
 			}
 		}
 	}
@@ -318,19 +318,19 @@ type Cursor struct {
 	group   []byte // rough windows that have been passed and not yet appended
 }
 
-// Append appends the content of message k to dst: in the form Text what stands between the quotes of a JSON string, in
-// the form IDs decimal ids, each with a comma after it.
-func (p *Prompt) Append(dst []byte, k int) []byte {
-	dst, _ = p.AppendSome(dst, &Cursor{Message: k}, math.MaxInt)
+// AppendContent appends the content of message k to dst: as Text what stands between the quotes of a JSON string, as
+// IDs decimal ids, each with a comma after it.
+func (p *Prompt) AppendContent(dst []byte, k int) []byte {
+	dst, _ = p.AppendUpTo(dst, &Cursor{Message: k}, math.MaxInt)
 	return dst
 }
 
-// AppendSome appends content of the message that the cursor stands in until dst holds limit bytes or more, or the
+// AppendUpTo appends content of the message that the cursor stands in until dst holds limit bytes or more, or the
 // message ends, which it reports. It does not allocate if dst has room for limit bytes and one window more, but for
 // rough windows.
-func (p *Prompt) AppendSome(dst []byte, c *Cursor, limit int) (_ []byte, ended bool) {
+func (p *Prompt) AppendUpTo(dst []byte, c *Cursor, limit int) (_ []byte, ended bool) {
 	t, m := p.tree, &p.Messages[c.Message]
-	r := &t.cache.forms[t.form]
+	r := &t.cache.renderings[t.encoding]
 	for path := p.path[m.path[0]:m.path[1]]; int(c.segment) < len(path); c.segment++ {
 		s := &t.Segments[path[c.segment]]
 		smooth := uint32(0) // windows before this one are not rough
@@ -360,8 +360,8 @@ func (p *Prompt) AppendSome(dst []byte, c *Cursor, limit int) (_ []byte, ended b
 	return dst, true
 }
 
-// TokenIDs appends the token ids of message k to dst: the slow, plain way, which tests hold the renderings against.
-func (p *Prompt) TokenIDs(dst []uint32, k int) []uint32 {
+// AppendTokenIDs appends the token ids of message k to dst: the slow, plain way, which tests hold the renderings against.
+func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	t, m := p.tree, p.Messages[k]
 	for _, id := range p.path[m.path[0]:m.path[1]] {
 		s := t.Segments[id]

@@ -109,8 +109,8 @@ func Duration(apiTime float64) float64 {
 type Origin uint8
 
 const (
-	Return Origin = iota // the return of the spawning turn
-	Issue                // the issue of the spawning turn
+	FromReturn Origin = iota // the return of the spawning turn
+	FromIssue                // the issue of the spawning turn
 )
 
 func (o Origin) String() string { return [...]string{"return", "issue"}[o] }
@@ -122,9 +122,9 @@ func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 	gap := childStart*1000 - turnStart*1000
 	api := Duration(turnAPI)
 	if gap >= api {
-		return Return, gap - api
+		return FromReturn, gap - api
 	}
-	return Issue, max(0, gap)
+	return FromIssue, max(0, gap)
 }
 
 // BranchSpawnOffset is SpawnOffset as AIPerf has it: decided once for a branch, whose start is that of its earliest child,
@@ -133,7 +133,7 @@ func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 func BranchSpawnOffset(turnStart, turnAPI, branchStart, childStart float64) (Origin, float64) {
 	api := Duration(turnAPI)
 	if api == 0 || branchStart*1000-turnStart*1000 >= api {
-		return Return, max(0, childStart*1000-branchStart*1000)
+		return FromReturn, max(0, childStart*1000-branchStart*1000)
 	}
-	return Issue, max(0, childStart*1000-turnStart*1000)
+	return FromIssue, max(0, childStart*1000-turnStart*1000)
 }

@@ -26,7 +26,7 @@ import (
 func release(t testing.TB, input string) Options {
 	o := options(t, input)
 	o.Rules, o.Tokenizer = weka.AIPerf(), "o200k_base"
-	o.Placement = weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Draws = weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
 	o.Corpus = shared(t, "corpus/aiperf-coding-42-o200k_base.u32le")
 	return o
 }
@@ -37,7 +37,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 		t.Skip("reads 385 MB of JSON")
 	}
 	o := release(t, shared(t, "corpus/weka-v8-600.jsonl.zst"))
-	o.Placement = weka.Draws{Backend: weka.XXH3, Seed: 42} // for speed: only texts depend on it
+	o.Draws = weka.Draws{Backend: weka.XXH3, Seed: 42} // for speed: only texts depend on it
 	r := o.convert(t)
 	f := r.Facts
 	assert.Equal(t, 600, f.Traces)
@@ -151,7 +151,7 @@ func TestWorkedExampleByTokenIDs(t *testing.T) {
 	for k := range uint32(100_000) {
 		ids = binary.LittleEndian.AppendUint32(ids, k)
 	}
-	o.Placement.Backend, o.Corpus = weka.SHA256MT, write(t, "identity.u32le", ids)
+	o.Draws.Backend, o.Corpus = weka.SHA256MT, write(t, "identity.u32le", ids)
 	c := openResult(t, o, o.convert(t))
 	d, err := c.Digest(0, "test-model")
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestWorkedExampleByTokenIDs(t *testing.T) {
 	assert.Equal(t, want.Timing, d.Timing)
 	assert.Equal(t, want.Cache, d.Cache)
 
-	tree, err := c.Tree(0, mmapcache.IDs)
+	tree, err := c.Render(0, mmapcache.IDs)
 	require.NoError(t, err)
 	var out strings.Builder
 	var p mmapcache.Prompt
@@ -171,7 +171,7 @@ func TestWorkedExampleByTokenIDs(t *testing.T) {
 			tree.Prompt(int(s.FirstTurn)+k, &p)
 			put("W", strconv.Itoa(k), strconv.Itoa(len(p.Messages)))
 			for m := range p.Messages {
-				content := bytes.TrimSuffix(p.Append(nil, m), []byte(","))
+				content := bytes.TrimSuffix(p.AppendContent(nil, m), []byte(","))
 				sum := sha256.Sum256(content)
 				put("M", p.Messages[m].Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:]))
 			}

@@ -15,22 +15,22 @@ type Stream struct {
 	Intervals []Interval
 }
 
-// Ref names a turn: a stream by its number, and a place in it.
-type Ref struct{ Stream, Turn int }
+// TurnRef names a turn: a stream by its number, and a place in it.
+type TurnRef struct{ Stream, Turn int }
 
 // Predecessors returns, for every turn of every stream, the turns of other streams that had completed when it began and
 // that no other of them implies: section 6.5. Lists are sorted by (stream id, turn). It costs one binary search for a turn
 // and another stream.
-func Predecessors(streams []Stream) [][][]Ref {
-	after := make([][][]Ref, len(streams))
-	at := func(t Ref) Interval { return streams[t.Stream].Intervals[t.Turn] }
+func Predecessors(streams []Stream) [][][]TurnRef {
+	after := make([][][]TurnRef, len(streams))
+	at := func(t TurnRef) Interval { return streams[t.Stream].Intervals[t.Turn] }
 	ended := make([][]int, len(streams))
 	for y, s := range streams {
 		ended[y] = byEnd(s.Intervals)
 	}
-	var kept []Ref
+	var kept []TurnRef
 	for x, s := range streams {
-		after[x] = make([][]Ref, len(s.Intervals))
+		after[x] = make([][]TurnRef, len(s.Intervals))
 		for k, target := range s.Intervals {
 			if !finite(target.Start) {
 				continue
@@ -45,10 +45,10 @@ func Predecessors(streams []Stream) [][][]Ref {
 					if start := streams[y].Intervals[c].Start; len(kept) == 0 || start > last {
 						last = start
 					}
-					kept = append(kept, Ref{y, c})
+					kept = append(kept, TurnRef{y, c})
 				}
 			}
-			var list []Ref
+			var list []TurnRef
 			for _, c := range kept {
 				if implied := at(c).Start < last && at(c).End <= last; !implied {
 					list = append(list, c)

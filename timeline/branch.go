@@ -8,17 +8,17 @@ import (
 // eps is the tolerance of comparisons between recorded times, seconds.
 const eps = 1e-6
 
-// None stands for a turn that is not there.
+// None stands for a turn that does not exist.
 const None = -1
 
-// Placed is a main turn: its place in the recording and its start, seconds.
-type Placed struct {
+// MainTurn is a main turn: its place in the recording and its start, seconds.
+type MainTurn struct {
 	Outer int
 	Start float64
 }
 
 // SpawnTurn returns the last main turn that stands before an outer index, None if there is none: section 5.7.
-func SpawnTurn(main []Placed, outer int) int {
+func SpawnTurn(main []MainTurn, outer int) int {
 	at := None
 	for k, t := range main {
 		if t.Outer < outer {
@@ -31,7 +31,7 @@ func SpawnTurn(main []Placed, outer int) int {
 // JoinTurn returns the main turn that waits for what stands at an outer index, was spawned by a turn and ends at a time:
 // the first behind it, in document order, that starts no earlier. None waits: None. Turns up to the spawning one are
 // passed over, or refused.
-func JoinTurn(main []Placed, outer int, end float64, spawn int, refuse bool) (int, error) {
+func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (int, error) {
 	behind := make([]int, 0, len(main))
 	for k, t := range main {
 		if t.Outer > outer {

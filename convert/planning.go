@@ -16,9 +16,9 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// planInputs scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
+// plan scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
 // order of the input.
-func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	memory := hfsource.NewMemory(ctx, snapshot.Bytes())
@@ -229,7 +229,7 @@ func (m *merger) take(p planned) error {
 	}
 	if p.err != nil {
 		if !m.skip {
-			return &InvalidTraceError{p.where, p.err}
+			return &InvalidError{p.where, p.err}
 		}
 		if m.first.err == nil {
 			m.first = p
@@ -383,24 +383,24 @@ func (m *merger) finish(r weka.Rules) {
 	}
 }
 
-// InvalidTraceError is a trace that cannot be converted, with the file and line where it stands.
-type InvalidTraceError struct {
+// InvalidError is a trace that cannot be converted, with the file and line where it stands.
+type InvalidError struct {
 	Where string
 	Err   error
 }
 
-func (e *InvalidTraceError) Error() string { return e.Where + ": " + e.Err.Error() }
+func (e *InvalidError) Error() string { return e.Where + ": " + e.Err.Error() }
 
-func (e *InvalidTraceError) Unwrap() error { return e.Err }
+func (e *InvalidError) Unwrap() error { return e.Err }
 
 // fill computes the start of every block and filler of an open structure, several traces at a time.
-func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, corpusTokens int, o Options) error {
+func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, corpusTokens int, o Options) error {
 	s := c.Structure
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	done := o.progress("fill", int64(s.Blocks()))
-	drawers := sync.Pool{New: func() any { return weka.NewDrawer(o.Placement, corpusTokens) }}
+	drawers := sync.Pool{New: func() any { return weka.NewDrawer(o.Draws, corpusTokens) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break
@@ -423,7 +423,7 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Starts, cor
 }
 
 // fillTrace computes the starts of one trace. Those of fillers stand behind those of all blocks.
-func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Starts, d *weka.Drawer) error {
+func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Placement, d *weka.Drawer) error {
 	blocks, fillers := drawTrace(p, d)
 	if err := starts.Put(int(p.Trace.FirstBlock), blocks); err != nil {
 		return err

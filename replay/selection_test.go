@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+func TestSelectionVectors(t *testing.T) {
+	type in struct {
+		Traces []struct{ Top, Inner [][2]int }
+		MaxCtx *int `json:"max_context"`
+		Count  *int `json:"entries"`
+		MaxOSL *int `json:"max_osl"`
+	}
+	type want struct {
+		Peaks, Kept []int
+		Error       string
+	}
+	fixtures.EachWeka(t, "selection", func(t *testing.T, in in, want want) {
+		var peaks []int
+		for _, tr := range in.Traces {
+			peak := 0
+			for _, q := range tr.Top {
+				out := q[1]
+				if in.MaxOSL != nil {
+					out = min(out, *in.MaxOSL)
+				}
+				peak = max(peak, q[0]+max(1, out))
+			}
+			for _, q := range tr.Inner {
+				peak = max(peak, q[0]+max(1, q[1]))
+			}
+			peaks = append(peaks, peak)
+		}
+		limit, count := 0, 0
+		if in.MaxCtx != nil {
+			limit = *in.MaxCtx
+		}
+		if in.Count != nil {
+			count = *in.Count
+		}
+		kept := selectTraces(peaks, limit, count)
+		if want.Error != "" {
+			assert.Empty(t, kept)
+			return
+		}
+		assert.Equal(t, want.Peaks, peaks)
+		assert.Equal(t, want.Kept, kept)
+	})
+}

@@ -25,6 +25,8 @@ import (
 var catalogues = map[string]string{
 	"T-": "doc/spec/replay.md",
 	"F":  "doc/spec/cache.md",
+	"D":  "doc/spec/reconstruction.md", // decisions, 0.4
+	"P":  "doc/spec/reconstruction.md", // properties, 13.1
 }
 
 // specID is an id of the specification, such as T-14 or F3.

@@ -106,7 +106,7 @@ test-hub-reference:
 
 # What of the tests can run on Windows, in Wine 9 or later, or it skips: the rest needs links, pipes, permissions, signals.
 WINDOWS_TESTED := ./internal/meant ./internal/pyrand ./timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
-	./convert/corpus ./convert/demo ./hfsource/parquet ./replay/conductor ./replay/start ./replay/measure
+	./convert/corpus ./convert/demo ./hfsource/parquet ./replay/conductor ./replay/resume ./replay/measure
 test-windows:
 	@command -v wine >/dev/null || { echo "test-windows: skipped: there is no wine"; exit 0; }; \
 	mkdir -p $(CACHE) && GOOS=windows go build -o $(CACHE)/agentx.exe ./cmd/agentx || exit 1; \

@@ -51,11 +51,11 @@ var imports = map[string][]string{
 		"github.com/alitto/pond/v2",
 	},
 	"replay/conductor": {},
-	"replay/start":     {"internal/pyrand"},
+	"replay/resume":    {"internal/pyrand"},
 	"replay/wire":      {},
 	"replay/measure":   {},
 	"replay": {
-		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/start", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {

@@ -7,15 +7,15 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// BackOff says how long a lane sends nothing after a request for which there was no connection, or which was not answered
+// Backoff says how long a lane sends nothing after a request for which there was no connection, or which was not answered
 // by a byte before its connection broke. The zero value is no pause.
-type BackOff struct {
-	First, Most time.Duration // of the pauses in a row: each is twice the one before
+type Backoff struct {
+	First, Max time.Duration // of the pauses in a row: each is twice the one before
 }
 
 // backOff keeps the pauses of lanes.
 type backOff struct {
-	BackOff
+	Backoff
 	lanes map[int]pause // those whose last request failed so
 }
 
@@ -39,7 +39,7 @@ func (b *backOff) after(lane int, e *measure.Error, status int, end time.Duratio
 	if paused {
 		p.length = 2 * last.length
 	}
-	p.length = min(p.length, max(b.Most, b.First))
+	p.length = min(p.length, max(b.Max, b.First))
 	p.until = end + p.length
 	b.lanes[lane] = p
 	return p.length

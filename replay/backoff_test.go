@@ -22,14 +22,14 @@ func downUntil(s *stageOf, up time.Duration) {
 }
 
 // usual are the pauses of the command.
-var usual = BackOff{First: time.Second, Most: 30 * time.Second}
+var usual = Backoff{First: time.Second, Max: 30 * time.Second}
 
 // TestLanesThatGetNoConnectionBackOff: with no gaps in the recording a server that is down is asked by each lane after 1,
 // 2, 4, 8, 16, 30 and 30 s, and what is sent then is not late.
 func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
 	s := &stageOf{}
 	downUntil(s, 63*time.Second)
-	p := newPhase(Options{Concurrency: 2, Duration: 92 * time.Second, BackOff: usual}, turnsOf{0, 0, 0}, s, s)
+	p := newPhase(Options{Concurrency: 2, Duration: 92 * time.Second, Backoff: usual}, turnsOf{0, 0, 0}, s, s)
 	require.NoError(t, p.play())
 	var at []float64
 	for k, order := range s.sent {
@@ -61,7 +61,7 @@ func TestBackOff(t *testing.T) {
 	require.Equal(t, second(1), b.after(0, failed, 0, second(7)), "from the beginning after an answer")
 	require.Zero(t, b.after(0, nil, 200, second(8)))
 	require.Equal(t, second(1), b.after(0, failed, 0, second(8)), "and after a success")
-	off := backOff{BackOff{}, map[int]pause{}}
+	off := backOff{Backoff{}, map[int]pause{}}
 	require.Zero(t, off.after(0, failed, 0, 0))
 }
 

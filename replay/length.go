@@ -8,10 +8,10 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Length estimates how long it takes to play every trace once: its gaps as they are played, and its answers as long as
+// EstimateDuration estimates how long it takes to play every trace once: its gaps as they are played, and its answers as long as
 // they took in the recording. Lanes that begin in the middle of a trace need less, and traces that only the marker or the
 // template keeps out of MaxContext are counted.
-func Length(o Options) (time.Duration, error) {
+func EstimateDuration(o Options) (time.Duration, error) {
 	traces, err := selected(o, 0)
 	if err != nil {
 		return 0, err

@@ -33,11 +33,11 @@ func TestLength(t *testing.T) {
 	traces := traceLine("a", 64, 64, 64) + traceLine("b", 64) + traceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
 	c := prepare(t, cacheRoot(), traces, "code")
 	for lanes, want := range map[int]float64{1: 3.75, 2: 2.25, 3: 2.25, 7: 2.25} {
-		got, err := Length(Options{Cache: c, Concurrency: lanes})
+		got, err := EstimateDuration(Options{Cache: c, Concurrency: lanes})
 		require.NoError(t, err)
 		require.InDelta(t, want, got.Seconds(), 1e-6, "%d lanes", lanes)
 	}
-	got, err := Length(Options{Cache: c, Concurrency: 1, Traces: 2, Pace: Pace{ASAP: true}})
+	got, err := EstimateDuration(Options{Cache: c, Concurrency: 1, Traces: 2, Pace: Pace{ASAP: true}})
 	require.NoError(t, err)
 	require.InDelta(t, 1, got.Seconds(), 1e-6)
 }

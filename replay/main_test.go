@@ -214,7 +214,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	require.Equal(t, p.Requests, again.Requests)
 	require.Equal(t, p.Buckets, again.Buckets)
 
-	_, missing, err := Rebuild(o.Out)
+	_, missing, err := RebuildSummary(o.Out)
 	require.NoError(t, err)
 	require.Empty(t, missing)
 	rebuilt, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))

@@ -2,7 +2,7 @@ package replay
 
 import (
 	"github.com/agentx/agentx/internal/pyrand"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // Order is the order in which traces are dealt.
@@ -33,7 +33,7 @@ func (o *order) at(turn int) int {
 	n := len(o.traces)
 	switch o.how {
 	case Random:
-		g := pyrand.NewPCG64(start.LaneSeed(o.seed, "random", turn))
+		g := pyrand.NewPCG64(resume.LaneSeed(o.seed, "random", turn))
 		return o.traces[g.Bounded(uint32(n))]
 	case Shuffle:
 		return o.shuffled(turn / n)[turn%n]
@@ -45,7 +45,7 @@ func (o *order) at(turn int) int {
 func (o *order) shuffled(pass int) []int {
 	p := &o.passes[pass%2]
 	if p.list == nil || p.pass != pass {
-		g := pyrand.NewPCG64(start.LaneSeed(o.seed, "shuffle", pass))
+		g := pyrand.NewPCG64(resume.LaneSeed(o.seed, "shuffle", pass))
 		p.pass, p.list = pass, append(p.list[:0], o.traces...)
 		for k := len(p.list) - 1; k > 0; k-- {
 			j := g.Bounded(uint32(k + 1))

@@ -102,7 +102,7 @@ func (c *realClock) await(until time.Duration) (event, bool) {
 func newPhase(o Options, source conductor.Source, clock clock, stage stage) *phase {
 	p := &phase{clock: clock, stage: stage, flying: map[int]conductor.Dispatch{}, report: o.Progress}
 	p.end = endings{duration: o.Duration, grace: o.Grace}
-	p.backOff, p.errorRate = backOff{o.BackOff, map[int]pause{}}, o.MaxErrorRate
+	p.backOff, p.errorRate = backOff{o.Backoff, map[int]pause{}}, o.MaxErrorRate
 	p.cutoff.Deadline = o.Duration
 	limits := conductor.Limits{
 		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
@@ -283,7 +283,7 @@ func (p *phase) show(now time.Duration) {
 	}
 	n := p.conductor.Counts()
 	p.progress.Elapsed, p.progress.Requests, p.progress.InFlight = now, n.Sent, n.InFlight
-	p.progress.Trees, p.progress.Drained = n.TreesOpened, n.TreesDrained
+	p.progress.TreesOpened, p.progress.TreesDrained = n.TreesOpened, n.TreesDrained
 	p.report(p.progress)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -26,17 +26,17 @@ type Options struct {
 	Form   mmapcache.Encoding // Text: chat completions; IDs: completions with token ids
 	Fields Fields             // of the bodies, beside prompt and model
 
-	Concurrency int // lanes
-	Traces      int // play only the first so many traces; 0: all
-	MaxContext  int // play only traces whose prompts and completions fit into so many tokens; 0: all
-	Pace        Pace
-	Marker      Target // of the cache-bust marker that every tree has
-	Start       Start
-	Order       Order // in which traces are dealt
-	Limits      Limits
-	Seed        string // of what is drawn, in decimal
-	AllowWrap   bool   // more lanes than traces, also without a marker
-	StopOnWedge bool   // a wedged tree ends the run, else its lane goes on
+	Concurrency    int // lanes
+	Traces         int // play only the first so many traces; 0: all
+	MaxContext     int // play only traces whose prompts and completions fit into so many tokens; 0: all
+	Pace           Pace
+	Marker         Target // of the cache-bust marker that every tree has
+	Start          Start
+	Order          Order // in which traces are dealt
+	Limits         Limits
+	Seed           string // of what is drawn, in decimal
+	AllowWrap      bool   // more lanes than traces, also without a marker
+	StopOnDeadlock bool   // a wedged tree ends the run, else its lane goes on
 
 	// Bounds, of which the first that is reached ends the run; none means that every trace is played once.
 	Duration time.Duration
@@ -44,7 +44,7 @@ type Options struct {
 	Trees    int
 	Once     bool // every trace is played once
 
-	BackOff      BackOff // of lanes whose connections fail
+	Backoff      Backoff // of lanes whose connections fail
 	MaxErrorRate float64 // share of failed requests above which the run ends, from the 20th on; 0: none
 
 	Grace   time.Duration // how long running requests may go on after the end
@@ -56,10 +56,10 @@ type Options struct {
 	Header []wire.HeaderField
 	APIKey string
 
-	Out       string      // directory for the results; "": none are written
-	OutNew    bool        // Out is not there: with a number behind it, if need be
-	Overwrite bool        // results that Out has, else they are an error that wraps ErrResults
-	About     measure.Run // version, commit, options, and of the dataset what the cache does not know: for the results
+	Out        string      // directory for the results; "": none are written
+	OutNew     bool        // Out is not there: with a number behind it, if need be
+	Overwrite  bool        // results that Out has, else they are an error that wraps ErrResultsExist
+	Provenance measure.Run // version, commit, options, and of the dataset what the cache does not know: for the results
 
 	Preflight bool // look at the server once, before the first lane
 
@@ -88,15 +88,15 @@ type Limits struct {
 
 // Progress is how far a run has come.
 type Progress struct {
-	Elapsed   time.Duration
-	Requests  int // sent
-	InFlight  int
-	Completed int
-	Errors    int
-	Overflows int // of the context
-	Cancelled int
-	Trees     int // opened
-	Drained   int // trees that are over
+	Elapsed      time.Duration
+	Requests     int // sent
+	InFlight     int
+	Completed    int
+	Errors       int
+	Overflows    int // of the context
+	Cancelled    int
+	TreesOpened  int // opened
+	TreesDrained int // trees that are over
 }
 
 // maxInterruptGrace is the longest grace after an interrupt, cancelDrain the longest wait for the returns of requests that
@@ -239,7 +239,7 @@ func (p *player) choose() (err error) {
 	if p.traces, err = selected(p.Options, p.overhead()); err != nil {
 		return err
 	}
-	load := start.Load{
+	load := resume.WrapPolicy{
 		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker != NoMarker, OnePass: p.once(), Trees: p.Trees,
 	}
 	if p.once() && p.Order == Random {
@@ -287,16 +287,16 @@ func (p *player) deal() error {
 		lanes = min(lanes, p.Trees)
 	}
 	at := begin{
-		sampled: p.Start.Sampled, ratios: start.Ratios{Min: p.Start.Min, Max: p.Start.Max}, anchor: start.Spread, seed: p.Seed,
+		sampled: p.Start.Sampled, ratios: resume.Ratios{Min: p.Start.Min, Max: p.Start.Max}, anchor: resume.Spread, seed: p.Seed,
 		cap: math.Inf(1),
 	}
 	if p.Start.Burst {
-		at.anchor = start.Burst
+		at.anchor = resume.Burst
 	}
 	if p.Options.Limits.LaneStart > 0 {
 		at.cap = float64(p.Options.Limits.LaneStart) / 1e6
 	}
-	if err := at.ratios.Check(); p.Start.Sampled && err != nil {
+	if err := at.ratios.Validate(); p.Start.Sampled && err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	begun := s.prepare(lanes, at)
@@ -413,7 +413,7 @@ func (p *player) happened(e conductor.Event) {
 		}
 	case conductor.TreeDeadlocked:
 		p.wedged(e)
-		if p.StopOnWedge {
+		if p.StopOnDeadlock {
 			p.phase.ended = true
 		}
 	}

@@ -26,11 +26,11 @@ const (
 
 // PreflightError is a server that cannot serve a run, known before the first lane begins.
 type PreflightError struct {
-	Why string // in one line
-	Try string // what may help
+	Reason string // in one line
+	Hint   string // what may help
 }
 
-func (e *PreflightError) Error() string { return "preflight: " + e.Why }
+func (e *PreflightError) Error() string { return "preflight: " + e.Reason }
 
 // preflight looks at the server once: the list of its models, then one request like those of the run, for one token.
 type preflight struct {
@@ -43,7 +43,7 @@ type preflight struct {
 
 // lookAt returns what a look at the server of a run tells. The error is a *PreflightError, or that of the context.
 func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
-	p := &preflight{Options: o, server: PlainURL(o.URL)}
+	p := &preflight{Options: o, server: RedactURL(o.URL)}
 	var err error
 	p.client, err = wire.New(o.URL, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
@@ -57,7 +57,7 @@ func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
 		return p.found, context.Cause(ctx)
 	case f != nil:
 		err := p.explain(ctx, f)
-		p.found.Error = err.Why
+		p.found.Error = err.Reason
 		return p.found, err
 	}
 	return p.found, nil
@@ -142,21 +142,21 @@ func (b plainBody) WriteTo(w io.Writer) (int64, error) {
 
 // explain says in one line what is wrong, and what to try.
 func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
-	e := &PreflightError{Try: "--no-preflight starts without a look at the server"}
+	e := &PreflightError{Hint: "--no-preflight starts without a look at the server"}
 	said := said(f)
 	switch {
 	case f.Category == wire.Timeout:
-		e.Why = fmt.Sprintf("%s: no answer in %v", p.server, preflightTimeout)
+		e.Reason = fmt.Sprintf("%s: no answer in %v", p.server, preflightTimeout)
 	case f.Code == 0:
-		e.Why, e.Try = fmt.Sprintf("%s: %s", p.server, said), adviseConnection(said)
+		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, said), adviseConnection(said)
 	case f.Code == 401 || f.Code == 403:
-		e.Why, e.Try = fmt.Sprintf("%s: %d: %s", p.server, f.Code, said), "--api-key-env NAME, or --header NAME:VALUE"
+		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, said), "--api-key-env NAME, or --header NAME:VALUE"
 	case f.Code == 404 && p.unlisted():
 		p.explainModel(e, f)
 	case f.Code == 400 || f.Code == 422:
 		if fields := p.refused(ctx, f.Message); len(fields) > 0 {
-			e.Why = fmt.Sprintf("%s: %d: the server does not take %s: %s", p.server, f.Code, named(fields), said)
-			e.Try = p.adviseFields(fields)
+			e.Reason = fmt.Sprintf("%s: %d: the server does not take %s: %s", p.server, f.Code, named(fields), said)
+			e.Hint = p.adviseFields(fields)
 			return e
 		}
 		if p.unlisted() && strings.Contains(strings.ToLower(f.Message), "model") {
@@ -165,7 +165,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
-		e.Why = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, pathOf(p.Form), said)
+		e.Reason = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, pathOf(p.Form), said)
 	}
 	return e
 }
@@ -191,8 +191,8 @@ func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 	if more := len(p.models) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	e.Why = fmt.Sprintf("%s: %d: model %q is not served here: it has %s", p.server, f.Code, p.Model, strings.Join(names, ", "))
-	e.Try = "--model " + p.models[0]
+	e.Reason = fmt.Sprintf("%s: %d: model %q is not served here: it has %s", p.server, f.Code, p.Model, strings.Join(names, ", "))
+	e.Hint = "--model " + p.models[0]
 }
 
 // refused returns the fields of the body that the server does not take: the one that its answer names, else the fewest
@@ -298,8 +298,8 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// PlainURL is a URL without user, query and fragment: with nothing in it that may be a secret.
-func PlainURL(raw string) string {
+// RedactURL is a URL without user, query and fragment: with nothing in it that may be a secret.
+func RedactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return "the server"

@@ -112,11 +112,11 @@ func TestPreflight(t *testing.T) {
 			summary, err := Run(context.Background(), o)
 			var refused *PreflightError
 			require.ErrorAs(t, err, &refused)
-			require.Contains(t, refused.Why, url+": ")
-			require.Contains(t, refused.Why, test.why)
-			require.Contains(t, refused.Try, test.try)
+			require.Contains(t, refused.Reason, url+": ")
+			require.Contains(t, refused.Reason, test.why)
+			require.Contains(t, refused.Hint, test.try)
 			require.Zero(t, summary.Requests)
-			require.Equal(t, refused.Why, summary.Preflight.Error)
+			require.Equal(t, refused.Reason, summary.Preflight.Error)
 			require.FileExists(t, filepath.Join(o.Out, SummaryFile))
 		})
 	}
@@ -186,8 +186,8 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 		summary, err := Run(context.Background(), o)
 		var refused *PreflightError
 		require.ErrorAs(t, err, &refused)
-		require.Contains(t, refused.Why, want[0])
-		require.Contains(t, refused.Try, want[1])
+		require.Contains(t, refused.Reason, want[0])
+		require.Contains(t, refused.Hint, want[1])
 		require.NotContains(t, err.Error(), "very-secret")
 		require.Empty(t, summary.Errors)
 		written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
@@ -209,7 +209,7 @@ func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	o.URL = url
 	play(t, context.Background(), o)
 	_, err := Run(context.Background(), o)
-	require.ErrorIs(t, err, ErrResults)
+	require.ErrorIs(t, err, ErrResultsExist)
 }
 
 // TestPreflightIsInterrupted: there is nothing to write of a run that was not begun.

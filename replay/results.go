@@ -23,19 +23,19 @@ const (
 	SummaryFile = "summary.json"
 )
 
-// ErrResults is wrapped by the error about a directory that has results already.
-var ErrResults = errors.New("there are results already")
+// ErrResultsExist is wrapped by the error about a directory that has results already.
+var ErrResultsExist = errors.New("there are results already")
 
-// CheckOut reports results that a directory has. A run that came to its end and sent nothing, such as one that the preflight
+// CheckResultsDir reports results that a directory has. A run that came to its end and sent nothing, such as one that the preflight
 // refused, has left none.
-func CheckOut(dir string) error {
+func CheckResultsDir(dir string) error {
 	if sentNothing(dir) {
 		return nil
 	}
 	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile} {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil {
-			return fmt.Errorf("%s: %w: %s", dir, ErrResults, name)
+			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
 		}
 	}
 	return nil
@@ -53,14 +53,14 @@ func (p *player) openResults() (err error) {
 	if p.Out == "" {
 		return nil
 	}
-	if err := p.makeOut(); errors.Is(err, ErrResults) {
+	if err := p.makeOut(); errors.Is(err, ErrResultsExist) {
 		return err
 	} else if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
 	if p.records, err = measure.Create(filepath.Join(p.Out, RecordsFile)); err != nil {
 		if errors.Is(err, fs.ErrExist) { // another run was faster
-			return fmt.Errorf("%s: %w: %s", p.Out, ErrResults, RecordsFile)
+			return fmt.Errorf("%s: %w: %s", p.Out, ErrResultsExist, RecordsFile)
 		}
 		return fmt.Errorf("results: %w", err)
 	}
@@ -90,7 +90,7 @@ func (p *player) makeOut() error {
 		return err
 	}
 	if !p.Overwrite && !sentNothing(p.Out) {
-		return CheckOut(p.Out)
+		return CheckResultsDir(p.Out)
 	}
 	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile} {
 		if err := os.Remove(filepath.Join(p.Out, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +117,8 @@ func (p *player) makeNew() error {
 
 // about is what is run, as far as it is known before.
 func (p *player) about() measure.RunInfo {
-	r := p.Options.About
-	r.Host, r.URL, r.Model = "unknown", PlainURL(p.URL), p.Model
+	r := p.Options.Provenance
+	r.Host, r.URL, r.Model = "unknown", RedactURL(p.URL), p.Model
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}
@@ -178,9 +178,9 @@ func writeSummary(dir string, s *measure.Summary) error {
 	return durable.WriteFile(filepath.Join(dir, SummaryFile), line.Bytes())
 }
 
-// Rebuild makes the summary of a run again from what it wrote, writes it and returns it. Of a run that was killed it has
+// RebuildSummary makes the summary of a run again from what it wrote, writes it and returns it. Of a run that was killed it has
 // what its records say, and about names what is missing.
-func Rebuild(dir string) (s *measure.Summary, about []string, err error) {
+func RebuildSummary(dir string) (s *measure.Summary, about []string, err error) {
 	info, err := readInfo(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		about = append(about, fmt.Sprintf("%s: there is no %s: what was run is not known", dir, RunFile))

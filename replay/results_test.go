@@ -22,7 +22,7 @@ func TestResultsAreNotWrittenOver(t *testing.T) {
 	o.Requests = 3
 	play(t, t.Context(), o)
 	_, err := Run(t.Context(), o)
-	require.ErrorIs(t, err, ErrResults)
+	require.ErrorIs(t, err, ErrResultsExist)
 	require.ErrorContains(t, err, o.Out+": there are results already: run.json")
 	require.Len(t, readRecords(t, o.Out), 3)
 	o.Overwrite, o.Requests = true, 2
@@ -81,7 +81,7 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, c, url+"?key=very-secret")
 	o.Requests = 1
-	o.About = measure.Run{Version: "1.2", Options: []measure.Option{{Name: "x", Value: []byte(`"<a>"`), From: "flag"}}}
+	o.Provenance = measure.Run{Version: "1.2", Options: []measure.Option{{Name: "x", Value: []byte(`"<a>"`), From: "flag"}}}
 	p := newPlayer(o)
 	defer p.close()
 	require.NoError(t, p.ready(t.Context()))
@@ -110,7 +110,7 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	require.JSONEq(t, string(jsonOf(t, after.Run)), string(jsonOf(t, s.Run)))
 	first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
-	_, _, err = Rebuild(o.Out)
+	_, _, err = RebuildSummary(o.Out)
 	require.NoError(t, err)
 	again, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, data[:len(data)-100], 0o600))
 	require.NoError(t, os.Remove(filepath.Join(o.Out, SummaryFile)))
 
-	s, about, err := Rebuild(o.Out)
+	s, about, err := RebuildSummary(o.Out)
 	require.NoError(t, err)
 	require.Len(t, about, 2)
 	require.Contains(t, about[0], "records.jsonl: the last line is cut off")
@@ -150,18 +150,18 @@ func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	lines := strings.SplitAfter(string(data), "\n")
 	lines[3] = "{\n"
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
-	_, _, err = Rebuild(o.Out)
+	_, _, err = RebuildSummary(o.Out)
 	require.ErrorContains(t, err, "records.jsonl: line 4: ")
 
 	require.NoError(t, os.Remove(filepath.Join(o.Out, RunFile)))
 	require.NoError(t, os.WriteFile(file, data, 0o600))
-	s, about, err = Rebuild(o.Out)
+	s, about, err = RebuildSummary(o.Out)
 	require.NoError(t, err, "the records are enough")
 	require.Contains(t, about[0], "there is no run.json")
 	require.Equal(t, whole.TTFT, s.TTFT)
 	require.Equal(t, whole.Buckets, s.Buckets)
 	require.NoError(t, os.Remove(file))
-	_, _, err = Rebuild(o.Out)
+	_, _, err = RebuildSummary(o.Out)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

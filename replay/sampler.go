@@ -10,7 +10,7 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // script is one trace of the cache while at least one lane plays it. Lanes that play the same trace share it.
@@ -222,8 +222,8 @@ func (s *sampler) tell(trace int, about string) {
 // begin says where the lanes of a run begin.
 type begin struct {
 	sampled bool // at t*, else with the first turn
-	ratios  start.Ratios
-	anchor  start.Anchor
+	ratios  resume.Ratios
+	anchor  resume.Alignment
 	cap     float64 // longest time to a lane's first request, milliseconds as played; +Inf: none
 	seed    string
 }
@@ -239,7 +239,7 @@ type begun struct {
 // the traces: section 2.2 of the specification of the replay. Lanes may stay without a tree.
 func (s *sampler) prepare(lanes int, b begin) []begun {
 	list := make([]begun, lanes)
-	states, offsets := make([]*start.Start, lanes), make([]start.Lane, lanes)
+	states, offsets := make([]*resume.Start, lanes), make([]resume.Lane, lanes)
 	tries, untimed, n := lanes+2*max(1, len(s.order.traces)), false, 0
 	for ; n < lanes && tries > 0; tries-- {
 		trace, ok := s.turn()
@@ -270,7 +270,7 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 		return list[:n]
 	}
 	shifts := b.anchor.Shifts(offsets[:n], untimed)
-	for k, skipped := range start.Skipped(offsets[:n], shifts, b.cap) {
+	for k, skipped := range resume.Skipped(offsets[:n], shifts, b.cap) {
 		list[k].Skipped = skipped
 		s.ready[k].Start = s.lanes[k].at(states[k], s.pace, shifts[k]+skipped)
 	}
@@ -278,8 +278,8 @@ func (s *sampler) prepare(lanes int, b begin) []begun {
 }
 
 // state draws where a lane takes up a trace; nil where it cannot. The draw depends on seed, trace and lane alone.
-func (b begin) state(sc *script, lane int) *start.Start {
-	g := pyrand.NewPCG64(start.LaneSeed(b.seed, sc.plan.Trace.ID, lane))
+func (b begin) state(sc *script, lane int) *resume.Start {
+	g := pyrand.NewPCG64(resume.LaneSeed(b.seed, sc.plan.Trace.ID, lane))
 	if first, last, ok := sc.start.Bounds(); ok {
 		if state := sc.start.At(b.ratios.Instant(first, last, g)); state.Spawnable {
 			return state

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/mmapcache"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // dealing deals a cache to so many lanes, each of which has begun.
@@ -204,10 +204,12 @@ func beginning(c *mmapcache.Cache, lanes int, b begin) (*sampler, []begun, []str
 	return s, s.prepare(lanes, b), warned
 }
 
-var anywhere = begin{ratios: start.Ratios{Max: 1}, seed: "42", cap: math.Inf(1)}
+var anywhere = begin{ratios: resume.Ratios{Max: 1}, seed: "42", cap: math.Inf(1)}
 
-// A lane's t* depends on the seed, its trace and its number alone (T-13).
-func TestT13InstantsDependOnNothingElse(t *testing.T) {
+// A lane's t* depends on the seed, its trace and its number alone.
+//
+// Covers T-13.
+func TestInstantDependsOnSeedTraceAndLaneAlone(t *testing.T) {
 	c := several(t, 20, 30, 40)
 	_, all, _ := beginning(c, 3, anywhere)
 	s := dealing(c, 3)
@@ -228,8 +230,10 @@ func dealt(c *mmapcache.Cache, lanes int, b begin) []begun {
 	return dealing(c, lanes).prepare(lanes, b)
 }
 
-// Lanes that share a trace differ in t* and in marker (T-16).
-func TestT16LanesThatShareATrace(t *testing.T) {
+// Lanes that share a trace differ in t* and in marker.
+//
+// Covers T-16.
+func TestLanesOfOneTraceDifferInInstantAndMarker(t *testing.T) {
 	s, list, _ := beginning(several(t, 50), 8, anywhere)
 	markers, instants := map[marker]bool{}, map[float64]bool{}
 	for k := range list {
@@ -241,10 +245,12 @@ func TestT16LanesThatShareATrace(t *testing.T) {
 }
 
 // Traces that cannot be taken up are passed over, named once, and every lane has one all the same; without any there is no
-// lane, and not forever (T-16).
-func TestT16TracesThatCannotBeTakenUp(t *testing.T) {
+// lane, and not forever.
+//
+// Covers T-16.
+func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	b := anywhere
-	b.ratios = start.Ratios{Min: 1, Max: 1} // the last start of a trace: there is always one state
+	b.ratios = resume.Ratios{Min: 1, Max: 1} // the last start of a trace: there is always one state
 	_, list, warned := beginning(several(t, 1, 5), 4, b)
 	require.Len(t, list, 4)
 	require.Empty(t, warned)
@@ -299,7 +305,7 @@ func TestLanesAreAnchored(t *testing.T) {
 	asap, _ := first(anywhere, Pace{ASAP: true})
 	require.Equal(t, []time.Duration{0, 0, 0}, asap)
 	burst := anywhere
-	burst.anchor = start.Burst
+	burst.anchor = resume.Burst
 	at, _ := first(burst, Pace{})
 	require.Equal(t, []time.Duration{0, 0, 0}, at)
 	capped := anywhere

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/timeline"
 )
 
@@ -45,7 +45,7 @@ func (p Pace) offset(ms float64) time.Duration {
 // sheet is a trace as it is played: what the conductor gets, and what decides where a lane may take it up.
 type sheet struct {
 	tree     *conductor.Tree
-	start    *start.Trace
+	start    *resume.Trace
 	branches []string // their names, for reports
 }
 
@@ -57,7 +57,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 	}
 	s := &sheet{
 		tree:  &conductor.Tree{Sessions: make([]conductor.Session, len(p.Sessions)), Branches: make([]conductor.Branch, len(times.Branches))},
-		start: &start.Trace{Sessions: make([]start.Session, len(p.Sessions)), Branches: make([]start.Branch, len(times.Branches))},
+		start: &resume.Trace{Sessions: make([]resume.Session, len(p.Sessions)), Branches: make([]resume.Branch, len(times.Branches))},
 	}
 	for n, session := range p.Sessions {
 		c, from := &s.tree.Sessions[n], int(session.FirstTurn)
@@ -72,7 +72,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 				c.Turns[k].After = append(c.Turns[k].After, conductor.TurnRef{Session: r.Stream, Turn: r.Turn})
 			}
 		}
-		s.start.Sessions[n] = start.Session{Starts: starts, Parent: int(session.Parent)}
+		s.start.Sessions[n] = resume.Session{Starts: starts, Parent: int(session.Parent)}
 		if session.Parent != mmapcache.None {
 			spawn := times.Sessions[n]
 			c.Depth, s.start.Sessions[n].Depth = 1, 1 // every session hangs on the root
@@ -88,7 +88,7 @@ func newSheet(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sheet, 
 		s.branches = append(s.branches, b.ID)
 		branch := &s.tree.Branches[n]
 		*branch = conductor.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions}
-		s.start.Branches[n] = start.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions, Start: b.Start}
+		s.start.Branches[n] = resume.Branch{Spawn: int(b.Spawn), Sessions: b.Sessions, Start: b.Start}
 		for _, k := range b.Sessions {
 			s.tree.Sessions[k].Branch = n
 			branch.OnIssue = branch.OnIssue || s.tree.Sessions[k].OnIssue
@@ -120,27 +120,27 @@ func ranks(sessions []mmapcache.Session) []int {
 
 // at returns the state of the trace at t*, as the conductor takes it up: shift is what is subtracted from all offsets,
 // in milliseconds as played.
-func (s *sheet) at(state *start.Start, pace Pace, shift float64) *conductor.StartState {
+func (s *sheet) at(state *resume.Start, pace Pace, shift float64) *conductor.StartState {
 	out := &conductor.StartState{TurnsDone: make([]int, len(s.tree.Sessions))}
 	for n, place := range state.Places {
 		switch place {
-		case start.Over:
+		case resume.Over:
 			out.TurnsDone[n] = len(s.tree.Sessions[n].Turns)
-		case start.Live:
+		case resume.Live:
 			out.TurnsDone[n] = state.Finished[n]
 		}
 	}
 	for _, l := range state.States {
 		out.Live = append(out.Live, conductor.LiveSession{
 			Session: l.Session, Turn: l.Next, Parked: l.Waiting,
-			Due: time.Duration(start.Due(float64(pace.offset(l.Offset))/1e6, shift, 0) * 1e6),
+			Due: time.Duration(resume.Due(float64(pace.offset(l.Offset))/1e6, shift, 0) * 1e6),
 		})
 	}
 	return out
 }
 
 // laneOf returns the offsets of a state, in milliseconds as played.
-func laneOf(state *start.Start, pace Pace) (l start.Lane) {
+func laneOf(state *resume.Start, pace Pace) (l resume.Lane) {
 	for _, s := range state.States {
 		if at := float64(pace.offset(s.Offset)) / 1e6; s.Waiting {
 			l.Parked = append(l.Parked, at)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/timeline"
 )
 
@@ -165,10 +165,10 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 		Branches: []conductor.Branch{{Sessions: []int{1}, OnIssue: true}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
 	}, got.tree)
 	require.Equal(t, []string{"t:spawn:z", "t:spawn:e", "t:flatspawn:0"}, got.branches)
-	require.Equal(t, []start.Branch{
+	require.Equal(t, []resume.Branch{
 		{Joins: []int{2}, Sessions: []int{1}, Start: 700}, {Spawn: 1, Sessions: []int{2}, Start: 4000}, {Spawn: 1, Joins: []int{2}, Sessions: []int{3}, Start: 5000},
 	}, got.start.Branches)
-	require.Equal(t, start.Session{Starts: []float64{700, 1800}, Depth: 1}, got.start.Sessions[1])
+	require.Equal(t, resume.Session{Starts: []float64{700, 1800}, Depth: 1}, got.start.Sessions[1])
 }
 
 // sheetOf is the sheet of a plan under rules that refuse nothing.

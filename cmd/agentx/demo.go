@@ -74,7 +74,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	}
 	defer p.Cache.Close()
 	f.chooseMarker(cmd, &p)
-	if p.About, err = aboutRun(cmd, &p, nil); err != nil {
+	if p.Provenance, err = aboutRun(cmd, &p, nil); err != nil {
 		return err
 	}
 	return runReplay(cmd, p, false)

@@ -32,7 +32,7 @@ func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.
 		case p.bars == nil && now.After(p.next):
 			p.next = now.Add(lineEvery)
 			fmt.Fprintf(p.w, "agentx: replay %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
-				r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.Trees)
+				r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.
 func share(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
 	for _, b := range [][2]float64{
 		{float64(r.Elapsed), float64(o.Duration)}, {float64(r.Elapsed), float64(length)},
-		{float64(r.Requests), float64(o.Requests)}, {float64(r.Drained), float64(o.Trees)},
+		{float64(r.Requests), float64(o.Requests)}, {float64(r.TreesDrained), float64(o.Trees)},
 	} {
 		if b[1] > 0 {
 			far = max(far, b[0]/b[1])

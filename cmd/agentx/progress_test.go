@@ -28,7 +28,7 @@ func TestReplayLine(t *testing.T) {
 
 // TestShare: the bound that is nearest says how far a run is.
 func TestShare(t *testing.T) {
-	r := replay.Progress{Elapsed: 30 * time.Second, Requests: 40, Drained: 1}
+	r := replay.Progress{Elapsed: 30 * time.Second, Requests: 40, TreesDrained: 1}
 	require.Zero(t, share(replay.Options{}, 0, r))
 	require.Equal(t, 0.25, share(replay.Options{}, 2*time.Minute, r))
 	require.Equal(t, 0.5, share(replay.Options{Duration: time.Minute, Requests: 100, Trees: 4}, 0, r))

@@ -79,7 +79,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
 		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
 		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
-		BackOff: replay.BackOff{First: time.Second, Most: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
+		Backoff: replay.Backoff{First: time.Second, Max: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
 	}
 	u, err := url.Parse(f.url)
 	switch {
@@ -141,7 +141,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	}
 	if o.Out == "" {
 		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
-	} else if err := replay.CheckOut(o.Out); err != nil && !o.Overwrite {
+	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
 		return o, adviseReplay(err)
 	}
 	return o, nil
@@ -152,8 +152,8 @@ func adviseReplay(err error) error {
 	var refused *replay.PreflightError
 	switch {
 	case errors.As(err, &refused):
-		return tryError{err, refused.Try}
-	case errors.Is(err, replay.ErrResults):
+		return tryError{err, refused.Hint}
+	case errors.Is(err, replay.ErrResultsExist):
 		return tryError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
 	}
 	return err
@@ -196,7 +196,7 @@ interrupt ends the sending and writes the results; the second leaves at once.
 					return err
 				}
 			}
-			if o.About, err = aboutRun(cmd, &o, set); err != nil {
+			if o.Provenance, err = aboutRun(cmd, &o, set); err != nil {
 				return err
 			}
 			return runReplay(cmd, o, asJSON)
@@ -320,7 +320,7 @@ func howLong(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, 
 	if p.quiet || o.Duration > 0 || o.Requests > 0 || o.Trees > 0 {
 		return 0, nil
 	}
-	length, err := replay.Length(o)
+	length, err := replay.EstimateDuration(o)
 	if err == nil {
 		p.println(fmt.Sprintf("agentx: every trace is played once, for about %s if the server answers as fast as the recorded one; --duration bounds it, --speed, --max-gap and --asap shorten gaps",
 			max(length.Round(time.Second), time.Second)))

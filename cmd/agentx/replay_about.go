@@ -157,7 +157,7 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 		return json.RawMessage(text)
 	}
 	if f.Name == "url" {
-		text = replay.PlainURL(text)
+		text = replay.RedactURL(text)
 	}
 	return valueOf(text)
 }
@@ -167,8 +167,8 @@ func valueOf(v any) json.RawMessage {
 	switch at := v.(type) {
 	case *time.Duration:
 		v = at.Seconds()
-	case *replay.BackOff:
-		v = at.Most.Seconds()
+	case *replay.Backoff:
+		v = at.Max.Seconds()
 	case *replay.Order:
 		for name, order := range orders {
 			if order == *at {

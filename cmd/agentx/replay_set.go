@@ -28,10 +28,10 @@ var settings = map[string]struct {
 	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
 	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options) any { return &o.Order }},
 	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
-	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options) any { return &o.StopOnWedge }},
+	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options) any { return &o.StopOnDeadlock }},
 	"GapCap":                 {"--max-gap", func(o *replay.Options) any { return &o.Pace.MaxGap }},
 	"IgnoreDelays":           {"--asap", func(o *replay.Options) any { return &o.Pace.ASAP }},
-	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options) any { return &o.BackOff }},
+	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options) any { return &o.Backoff }},
 	"FailedRequestThreshold": {"--max-error-rate", func(o *replay.Options) any { return &o.MaxErrorRate }},
 	"RequestTimeout":         {"--timeout", func(o *replay.Options) any { return &o.Timeout }},
 }
@@ -84,7 +84,7 @@ func set(at any, value string) error {
 		return setSwitch(at, value)
 	case *replay.Order:
 		return setOrder(at, value)
-	case *replay.BackOff:
+	case *replay.Backoff:
 		return setBackOff(at, value)
 	}
 	panic(fmt.Sprintf("no option is a %T", at))
@@ -101,11 +101,11 @@ func setCap(d *time.Duration, value string) error {
 	return nil
 }
 
-func setBackOff(b *replay.BackOff, value string) error {
-	if err := setCap(&b.Most, value); err != nil {
+func setBackOff(b *replay.Backoff, value string) error {
+	if err := setCap(&b.Max, value); err != nil {
 		return err
 	}
-	b.First = min(time.Second, b.Most)
+	b.First = min(time.Second, b.Max)
 	return nil
 }
 

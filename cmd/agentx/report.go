@@ -18,7 +18,7 @@ records say, and what only its end would have told is null.`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			for _, dir := range dirs {
-				s, about, err := replay.Rebuild(dir)
+				s, about, err := replay.RebuildSummary(dir)
 				for _, text := range about {
 					complain(cmd.ErrOrStderr(), "agentx: warning: "+text)
 				}

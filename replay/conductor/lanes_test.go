@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // Tests whose names begin with T and a number are those of the catalogue in section 10 of the specification.
@@ -16,22 +16,22 @@ import (
 // TestT01: every lane is at the admission hook at once, with a session of its own.
 func TestT01(t *testing.T) {
 	vectorsOf(t, "startup", "T-1", 1, playStartup)
-	eventTrace := func() (*Tree, *start.Trace) { // a root of four turns and a child, 10 s apart
-		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &start.Trace{
-			Sessions: []start.Session{{Starts: []float64{0, 10e3, 20e3, 30e3}, Parent: -1}, {Starts: []float64{25e3}, Depth: 1}},
-			Branches: []start.Branch{{Sessions: []int{1}, Start: 25e3}},
+	eventTrace := func() (*Tree, *resume.Trace) { // a root of four turns and a child, 10 s apart
+		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &resume.Trace{
+			Sessions: []resume.Session{{Starts: []float64{0, 10e3, 20e3, 30e3}, Parent: -1}, {Starts: []float64{25e3}, Depth: 1}},
+			Branches: []resume.Branch{{Sessions: []int{1}, Start: 25e3}},
 		}
 	}
-	for name, at := range map[string]func(trace *start.Trace) *start.Start{
-		"lanes with a start state":    func(trace *start.Trace) *start.Start { return trace.At(10e3) },
-		"lanes of traces without t*":  func(trace *start.Trace) *start.Start { return trace.From(2) },
-		"lanes that begin with all 0": func(*start.Trace) *start.Start { return nil },
+	for name, at := range map[string]func(trace *resume.Trace) *resume.Start{
+		"lanes with a start state":    func(trace *resume.Trace) *resume.Start { return trace.At(10e3) },
+		"lanes of traces without t*":  func(trace *resume.Trace) *resume.Start { return trace.From(2) },
+		"lanes that begin with all 0": func(*resume.Trace) *resume.Start { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := &openings{}
 			for range 64 {
 				tree, trace := eventTrace()
-				source.lanes = append(source.lanes, Assignment{Tree: tree, Start: begin(at(trace), tree, start.Burst)})
+				source.lanes = append(source.lanes, Assignment{Tree: tree, Start: begin(at(trace), tree, resume.Burst)})
 			}
 			w := newWorld(64, source, Limits{})
 			w.closed = true
@@ -51,11 +51,11 @@ func TestT01(t *testing.T) {
 }
 
 // begin is where a tree is taken up, for a lane that is alone.
-func begin(s *start.Start, tree *Tree, anchor start.Anchor) *StartState {
+func begin(s *resume.Start, tree *Tree, anchor resume.Alignment) *StartState {
 	if s == nil {
 		return nil
 	}
-	lane, out := start.Lane{}, &StartState{TurnsDone: make([]int, len(tree.Sessions))}
+	lane, out := resume.Lane{}, &StartState{TurnsDone: make([]int, len(tree.Sessions))}
 	for _, state := range s.States {
 		if state.Waiting {
 			lane.Parked = append(lane.Parked, state.Offset)
@@ -63,18 +63,18 @@ func begin(s *start.Start, tree *Tree, anchor start.Anchor) *StartState {
 			lane.Ready = append(lane.Ready, state.Offset)
 		}
 	}
-	shift := anchor.Shifts([]start.Lane{lane}, false)[0]
+	shift := anchor.Shifts([]resume.Lane{lane}, false)[0]
 	for n, p := range s.Places {
 		switch p {
-		case start.Over:
+		case resume.Over:
 			out.TurnsDone[n] = len(tree.Sessions[n].Turns)
-		case start.Live:
+		case resume.Live:
 			out.TurnsDone[n] = s.Finished[n]
 		}
 	}
 	for _, state := range s.States {
 		out.Live = append(out.Live, LiveSession{
-			Session: state.Session, Turn: state.Next, Parked: state.Waiting, Due: milliseconds(start.Due(state.Offset, shift, 0)),
+			Session: state.Session, Turn: state.Next, Parked: state.Waiting, Due: milliseconds(resume.Due(state.Offset, shift, 0)),
 		})
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // recorded is a recording: start and end of every request, in seconds, by session and turn.
@@ -149,16 +149,16 @@ func drawScene(number draws, takenUp bool) *scene {
 		}
 	}
 	if takenUp {
-		s.takeUp(float64(number("t*", 0, 40)), start.Anchor(number("anchor", 0, 2)))
+		s.takeUp(float64(number("t*", 0, 40)), resume.Alignment(number("anchor", 0, 2)))
 	}
 	return s
 }
 
 // takeUp has the tree taken up at an instant, if something of it can be sent then.
-func (s *scene) takeUp(at float64, anchor start.Anchor) {
-	trace := &start.Trace{}
+func (s *scene) takeUp(at float64, anchor resume.Alignment) {
+	trace := &resume.Trace{}
 	for n, turns := range s.times {
-		session := start.Session{Parent: -1, Depth: s.tree.Sessions[n].Depth}
+		session := resume.Session{Parent: -1, Depth: s.tree.Sessions[n].Depth}
 		if n > 0 {
 			session.Parent = s.tree.Branches[s.tree.Sessions[n].Branch].Parent
 		}
@@ -168,7 +168,7 @@ func (s *scene) takeUp(at float64, anchor start.Anchor) {
 		trace.Sessions = append(trace.Sessions, session)
 	}
 	for b, branch := range s.tree.Branches {
-		list := start.Branch{Parent: branch.Parent, Spawn: branch.Spawn, Sessions: branch.Sessions, Start: math.NaN()}
+		list := resume.Branch{Parent: branch.Parent, Spawn: branch.Spawn, Sessions: branch.Sessions, Start: math.NaN()}
 		for g, u := range s.tree.Sessions[branch.Parent].Turns {
 			if slices.Contains(u.Joins, b) {
 				list.Joins = append(list.Joins, g)

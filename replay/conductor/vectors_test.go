@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
-	"github.com/agentx/agentx/replay/start"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // vector is one case of a group of the specification.
@@ -87,7 +87,7 @@ type conversation struct {
 type script struct {
 	trace    string
 	tree     *Tree
-	start    *start.Trace
+	start    *resume.Trace
 	names    []string
 	branches []string
 }
@@ -96,7 +96,7 @@ func milliseconds(ms float64) time.Duration { return time.Duration(math.Round(ms
 
 func (e *eventLog) script(trace string) script {
 	r := e.Traces[trace]
-	s := script{trace: trace, tree: &Tree{}, start: &start.Trace{}}
+	s := script{trace: trace, tree: &Tree{}, start: &resume.Trace{}}
 	s.add(r.Conversations, r.Root, -1, 0)
 	ranks := slices.Clone(s.names)
 	sort.Strings(ranks)
@@ -116,7 +116,7 @@ func (e *eventLog) script(trace string) script {
 // add appends a conversation and, behind it, those that it spawns, with the rules of section 6.3 written out again.
 func (s *script) add(of map[string]conversation, name string, parent, spawn int) {
 	c, me := of[name], len(s.names)
-	session, placed := Session{Branch: len(s.branches) - 1}, start.Session{Parent: parent}
+	session, placed := Session{Branch: len(s.branches) - 1}, resume.Session{Parent: parent}
 	if parent >= 0 {
 		placed.Depth = s.start.Sessions[parent].Depth + 1
 		p, child := of[s.names[parent]].Turns[spawn], c.Turns[0]
@@ -147,7 +147,7 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 			n := len(s.branches)
 			s.branches = append(s.branches, b.ID)
 			s.tree.Branches = append(s.tree.Branches, Branch{Parent: me, Spawn: k})
-			s.start.Branches = append(s.start.Branches, start.Branch{Parent: me, Spawn: k, Start: math.NaN()})
+			s.start.Branches = append(s.start.Branches, resume.Branch{Parent: me, Spawn: k, Start: math.NaN()})
 			if b.Start != nil {
 				s.start.Branches[n].Start = *b.Start
 			}
@@ -174,8 +174,8 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 
 // openings resolves where the lanes begin, and what of it was skipped.
 func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, skipped []float64) {
-	states := make([]*start.Start, len(scripts))
-	lanes := make([]start.Lane, len(scripts))
+	states := make([]*resume.Start, len(scripts))
+	lanes := make([]resume.Lane, len(scripts))
 	for k, l := range e.Lanes {
 		if l.TStar == nil {
 			lanes[k].Ready = []float64{0}
@@ -191,14 +191,14 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, 
 			}
 		}
 	}
-	anchor := start.Burst
+	anchor := resume.Burst
 	if e.Anchor == "spread" {
-		anchor = start.Spread
+		anchor = resume.Spread
 	}
 	shifts := anchor.Shifts(lanes, false)
 	skipped = make([]float64, len(lanes))
 	if e.LaneStart != nil {
-		skipped = start.Skipped(lanes, shifts, *e.LaneStart)
+		skipped = resume.Skipped(lanes, shifts, *e.LaneStart)
 	}
 	for k, s := range scripts {
 		o := Assignment{Tree: s.tree}
@@ -206,16 +206,16 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, 
 			o.Start = &StartState{TurnsDone: make([]int, len(s.names))}
 			for n, p := range states[k].Places {
 				switch p {
-				case start.Over:
+				case resume.Over:
 					o.Start.TurnsDone[n] = len(s.tree.Sessions[n].Turns)
-				case start.Live:
+				case resume.Live:
 					o.Start.TurnsDone[n] = states[k].Finished[n]
 				}
 			}
 			for _, l := range states[k].States {
 				o.Start.Live = append(o.Start.Live, LiveSession{
 					Session: l.Session, Turn: l.Next, Parked: l.Waiting,
-					Due: milliseconds(start.Due(l.Offset, shifts[k], skipped[k])),
+					Due: milliseconds(resume.Due(l.Offset, shifts[k], skipped[k])),
 				})
 			}
 		}

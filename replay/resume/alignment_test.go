@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"math"
@@ -23,7 +23,8 @@ func played(lanes []Lane, shifts, skipped []float64) (sends, deadlines [][]float
 	return sends, deadlines
 }
 
-func TestT23Anchor(t *testing.T) {
+// Covers T-23.
+func TestAlignmentVectors(t *testing.T) {
 	type in struct {
 		Lanes   []Lane
 		Mode    string
@@ -36,7 +37,7 @@ func TestT23Anchor(t *testing.T) {
 		}
 	}
 	eachVector(t, "anchor", 3, func(t *testing.T, in in, want want) {
-		a := map[string]Anchor{"spread": Spread, "burst": Burst}
+		a := map[string]Alignment{"spread": Spread, "burst": Burst}
 		require.Contains(t, a, in.Mode)
 		shifts := a[in.Mode].Shifts(in.Lanes, in.Untimed)
 		sends, deadlines := played(in.Lanes, shifts, Skipped(in.Lanes, shifts, math.Inf(1)))
@@ -49,10 +50,12 @@ func TestT23Anchor(t *testing.T) {
 }
 
 // The text of the catalogue: the third lane has nothing but a parent that waits.
-func TestT23Catalogue(t *testing.T) {
+//
+// Covers T-23.
+func TestAlignmentOfLanes(t *testing.T) {
 	lanes := []Lane{{Ready: []float64{5000, 9000}}, {Ready: []float64{2000}}, {Parked: []float64{4000}}}
 	for _, c := range []struct {
-		anchor    Anchor
+		anchor    Alignment
 		untimed   bool
 		sends     [][]float64
 		deadlines []float64
@@ -73,7 +76,9 @@ func TestT23Catalogue(t *testing.T) {
 }
 
 // The vector of the conductor that starts a lane inside a gap, as far as it is decided before the conductor runs.
-func TestT48LaneStartCap(t *testing.T) {
+//
+// Covers T-48.
+func TestLaneStartCap(t *testing.T) {
 	type in struct {
 		Traces map[string]traceOf
 		Lanes  []struct {
@@ -106,7 +111,8 @@ func TestT48LaneStartCap(t *testing.T) {
 	})
 }
 
-func TestT48ExcessIsTakenFromAllOfALane(t *testing.T) {
+// Covers T-48.
+func TestLaneStartCapMovesTheWholeLane(t *testing.T) {
 	lanes := []Lane{
 		{Ready: []float64{402000, 310000, 999000}, Parked: []float64{305000, 400000}},
 		{Ready: []float64{2000}, Parked: []float64{900000}},

@@ -1,4 +1,4 @@
-// Package start resolves where lanes begin, before the conductor starts: sections 2.1 to 2.5 and 4.1 of the
+// Package resume resolves where lanes begin, before the conductor starts: sections 2.1 to 2.5 and 4.1 of the
 // specification of the replay. Pure functions of numbers: no files, no clock, no idea of switches or presets.
 //
 // The path: wrap.go says whether there may be as many lanes; seed.go gives each lane its own random numbers, of
@@ -6,7 +6,7 @@
 // legacy.go does both for a trace without times; anchor.go sets the lanes against each other.
 //
 // Times are milliseconds on the clock of the recording. One that is not finite is absent.
-package start
+package resume
 
 import "math"
 

@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"testing"
@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestT16Wrap(t *testing.T) {
+// Covers T-16.
+func TestWrapPolicyVectors(t *testing.T) {
 	type in struct {
 		Traces   int  `json:"distinct_roots"`
 		Lanes    int  `json:"concurrency"`
@@ -18,7 +19,7 @@ func TestT16Wrap(t *testing.T) {
 	}
 	type want struct{ Accepted, Warning bool }
 	eachVector(t, "wrap_policy", 10, func(t *testing.T, in in, want want) {
-		load := Load{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, MarkerPermits: in.Marker}
+		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, MarkerPermits: in.Marker}
 		if in.Sessions != nil {
 			load.Trees = *in.Sessions
 		}
@@ -30,12 +31,14 @@ func TestT16Wrap(t *testing.T) {
 }
 
 // Lanes by traces by what may permit more of the former.
-func TestT16Matrix(t *testing.T) {
+//
+// Covers T-16.
+func TestWrapPolicyMatrix(t *testing.T) {
 	for bits := range 1 << 3 {
 		allow, marker, once := bits&1 > 0, bits&2 > 0, bits&4 > 0
 		for _, lanes := range []int{1, 9, 10, 11, 64} {
 			for _, trees := range []int{0, 1, 10, 11} {
-				l := Load{lanes, 10, allow, marker, once, trees}
+				l := WrapPolicy{lanes, 10, allow, marker, once, trees}
 				shared, err := l.Check()
 				without := lanes <= 10 || allow || once || trees == 1 || trees == 10
 				require.Equal(t, without || marker, err == nil, "%+v", l)
@@ -47,11 +50,12 @@ func TestT16Matrix(t *testing.T) {
 			}
 		}
 	}
-	_, err := Load{Lanes: 11, Traces: 10, Trees: 11}.Check()
+	_, err := WrapPolicy{Lanes: 11, Traces: 10, Trees: 11}.Check()
 	require.EqualError(t, err, "11 lanes, but 10 distinct traces: ask for at most 10 lanes or 10 trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)")
 }
 
-func TestT16LanesThatShareATraceDifferInTheirInstant(t *testing.T) {
+// Covers T-16.
+func TestLanesOfOneTraceDifferInTheirInstant(t *testing.T) {
 	seen := map[float64]bool{}
 	for _, at := range instants(make([]string, 64)) {
 		require.Zero(t, at)

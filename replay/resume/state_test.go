@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"math"
@@ -64,7 +64,8 @@ func (o traceOf) trace() (*Trace, []string) {
 	return t, names
 }
 
-func TestT14StartState(t *testing.T) {
+// Covers T-14.
+func TestStartStateVectors(t *testing.T) {
 	type in struct {
 		Trace traceOf
 		TStar float64 `json:"t_star_ms"`
@@ -309,9 +310,11 @@ func (t *Trace) boundaries() []float64 {
 	return slices.DeleteFunc(list, oracle{}.absent)
 }
 
-// TestT14SweepAgainstOracle compares random traces with the oracle. Traces of fixed seeds come first: they show every case,
+// TestStartStateAgainstOracle compares random traces with the oracle. Traces of fixed seeds come first: they show every case,
 // however few random ones are drawn.
-func TestT14SweepAgainstOracle(t *testing.T) {
+//
+// Covers T-14.
+func TestStartStateAgainstOracle(t *testing.T) {
 	seen := map[string]int{}
 	traces := rapid.Custom(drawTrace)
 	for seed := range 100 {
@@ -375,7 +378,9 @@ func checkStart(t require.TestingT, trace *Trace, s *Start) {
 }
 
 // The boundaries that the catalogue names, by hand.
-func TestT14Catalogue(t *testing.T) {
+//
+// Covers T-14.
+func TestStartStateBoundaries(t *testing.T) {
 	none := math.NaN()
 	trace := &Trace{
 		Sessions: []Session{
@@ -415,7 +420,8 @@ func TestT14Catalogue(t *testing.T) {
 	}
 }
 
-func TestT14WithoutTimes(t *testing.T) {
+// Covers T-14.
+func TestTraceWithoutTimes(t *testing.T) {
 	for _, trace := range []*Trace{{}, {Sessions: []Session{{Parent: -1}}}, {Sessions: []Session{{Starts: []float64{math.NaN(), math.Inf(1), math.Inf(-1)}, Parent: -1}}}} {
 		_, _, ok := trace.Bounds()
 		require.False(t, ok)

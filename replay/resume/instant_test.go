@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"fmt"
@@ -10,7 +10,8 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 )
 
-func TestT13Instant(t *testing.T) {
+// Covers T-13.
+func TestInstantVectors(t *testing.T) {
 	type in struct {
 		laneOf
 		First float64 `json:"start_ms"`
@@ -25,7 +26,7 @@ func TestT13Instant(t *testing.T) {
 	}
 	eachVector(t, "t_star", 12, func(t *testing.T, in in, want want) {
 		r, g := Ratios{in.Min, in.Max}, pyrand.NewPCG64(in.seed())
-		require.NoError(t, r.Check())
+		require.NoError(t, r.Validate())
 		lo, hi := r.Between(in.First, in.Last)
 		require.Equal(t, want.Lo, lo)
 		require.Equal(t, want.Hi, hi)
@@ -39,7 +40,9 @@ func TestT13Instant(t *testing.T) {
 }
 
 // The table of section 2.3.
-func TestT13GoldenTable(t *testing.T) {
+//
+// Covers T-13.
+func TestInstantGoldenTable(t *testing.T) {
 	for _, c := range []struct {
 		seed          uint64
 		wanted        uint64
@@ -70,7 +73,8 @@ func instants(traces []string) []float64 {
 	return list
 }
 
-func TestT13LanesAreIndependent(t *testing.T) {
+// Covers T-13.
+func TestInstantsOfLanesAreIndependent(t *testing.T) {
 	all := instants([]string{"trace-b", "trace-a", "trace-a"})
 	without := instants([]string{"", "trace-a", "trace-a"})
 	require.Equal(t, 70845.1156274513, all[1])
@@ -78,11 +82,11 @@ func TestT13LanesAreIndependent(t *testing.T) {
 	require.NotEqual(t, all[1], all[2], "lanes of one trace")
 }
 
-func TestRatiosThatNamePartOfATrace(t *testing.T) {
+func TestRatiosAreChecked(t *testing.T) {
 	for _, r := range []Ratios{{0, 0}, {0, 1}, {0.25, 0.75}, {1, 1}} {
-		require.NoError(t, r.Check())
+		require.NoError(t, r.Validate())
 	}
 	for _, r := range []Ratios{{0.75, 0.25}, {-0.1, 1}, {0, 1.1}, {math.NaN(), 1}, {0, math.NaN()}, {0, math.Inf(1)}} {
-		require.ErrorContains(t, r.Check(), "the smaller one first", "%v", r)
+		require.ErrorContains(t, r.Validate(), "the smaller one first", "%v", r)
 	}
 }

@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 // times.
 type Ratios struct{ Min, Max float64 }
 
-// Check reports ratios that name no part of a trace: section 2.1 of the specification of the replay.
-func (r Ratios) Check() error {
+// Validate reports ratios that name no part of a trace: section 2.1 of the specification of the replay.
+func (r Ratios) Validate() error {
 	if r.Min >= 0 && r.Min <= r.Max && r.Max <= 1 { // NaN is refused
 		return nil
 	}

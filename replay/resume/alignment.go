@@ -1,4 +1,4 @@
-package start
+package resume
 
 import "math"
 
@@ -9,18 +9,18 @@ type Lane struct {
 	Parked []float64 // of the states that wait for children
 }
 
-// Anchor says which offset becomes the start of the phase: section 4.1 of the specification of the replay.
-type Anchor uint8
+// Alignment says which offset becomes the start of the phase: section 4.1 of the specification of the replay.
+type Alignment uint8
 
 const (
-	Spread  Anchor = iota // the smallest of all lanes: they keep their distances, and one starts at once
-	Burst                 // the smallest of each lane: all start at once
-	AsDrawn               // none: every t* is the start of the phase
+	Spread  Alignment = iota // the smallest of all lanes: they keep their distances, and one starts at once
+	Burst                    // the smallest of each lane: all start at once
+	AsDrawn                  // none: every t* is the start of the phase
 )
 
 // Shifts returns, by lane, what is to be subtracted from its offsets, in milliseconds. untimed tells that a lane plays a
 // trace without times: it starts at once, so the others of a spread start keep their offsets.
-func (a Anchor) Shifts(lanes []Lane, untimed bool) []float64 {
+func (a Alignment) Shifts(lanes []Lane, untimed bool) []float64 {
 	shifts, common := make([]float64, len(lanes)), math.Inf(1)
 	for n, l := range lanes {
 		shifts[n] = l.first()

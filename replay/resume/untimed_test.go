@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"testing"
@@ -8,7 +8,8 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 )
 
-func TestT15Split(t *testing.T) {
+// Covers T-15.
+func TestSplitVectors(t *testing.T) {
 	type in struct {
 		laneOf
 		Turns   int
@@ -38,7 +39,9 @@ func TestT15Split(t *testing.T) {
 }
 
 // The text of the catalogue: n = 1, 2, 3, 10, and turns at k or k+1 that add nothing to the conversation.
-func TestT15Candidates(t *testing.T) {
+//
+// Covers T-15.
+func TestSplitCandidates(t *testing.T) {
 	for _, c := range []struct {
 		turns int
 		empty []int
@@ -68,7 +71,8 @@ func TestT15Candidates(t *testing.T) {
 	require.Equal(t, []int{0, 1}, Ratios{0, 1}.Candidates([]bool{true, true, true}))
 }
 
-func TestT15From(t *testing.T) {
+// Covers T-15.
+func TestFromTurn(t *testing.T) {
 	trace := &Trace{
 		Sessions: []Session{{make([]float64, 4), -1, 0}, {make([]float64, 2), 0, 1}, {make([]float64, 3), 0, 1}, {make([]float64, 5), 1, 2}, {nil, 0, 1}},
 		Branches: []Branch{{Parent: 0, Spawn: 0, Sessions: []int{1}}, {Parent: 0, Spawn: 2, Sessions: []int{2, 4}}, {Parent: 1, Spawn: 1, Sessions: []int{3}}},

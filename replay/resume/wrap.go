@@ -1,4 +1,4 @@
-package start
+package resume
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 // ErrNoTraces is about a run without anything to play.
 var ErrNoTraces = errors.New("no trace to play: the cache or the selection from it has no trace that a lane can begin in")
 
-// Load is what a run asks for, as far as it decides whether there are too many lanes for the traces.
-type Load struct {
+// WrapPolicy is what a run asks for, as far as it decides whether there are too many lanes for the traces.
+type WrapPolicy struct {
 	Lanes, Traces int  // Traces: distinct ones, of which every lane takes one
 	AllowWrap     bool // lanes may share traces
 	MarkerPermits bool // a marker keeps lanes that share a trace apart, and that is taken for permission
@@ -19,7 +19,7 @@ type Load struct {
 
 // Check decides whether the lanes may start: section 2.1 of the specification of the replay. shared asks for one warning,
 // that lanes share traces because a marker permits it. The error says what to do.
-func (l Load) Check() (shared bool, err error) {
+func (l WrapPolicy) Check() (shared bool, err error) {
 	switch {
 	case l.Traces < 1:
 		return false, ErrNoTraces

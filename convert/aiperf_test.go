@@ -56,7 +56,7 @@ func verdicts(t *testing.T, o Options, rows []string) []verdict {
 
 // warpedTimes is the digest of the times of a trace under the cap, "" where the rules refuse them.
 func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
-	times, err := p.Times(r.Time(), mmapcache.View{Warped: true, TraceCap: warpCap})
+	times, err := p.Times(r.TimeRules(), mmapcache.View{Warped: true, TraceCap: warpCap})
 	if err != nil {
 		return ""
 	}
@@ -86,7 +86,7 @@ func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
 func TestReleaseCases(t *testing.T) {
 	names, rows, want := releaseCases(t)
 	o := options(t)
-	o.Rules, o.Draws = weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Rules, o.Draws = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
 	for k, got := range verdicts(t, o, rows) {
 		t.Run(names[k], func(t *testing.T) {
 			got.ID, got.Messages, want[k].Messages = "", "", ""

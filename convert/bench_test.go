@@ -208,7 +208,7 @@ func BenchmarkRows(b *testing.B) {
 				require.NoError(b, f.Close())
 				bare += time.Since(begin)
 				begin = time.Now()
-				require.NoError(b, s.Rows(b.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
+				require.NoError(b, s.Rows(b.Context(), weka.ColumnPaths(), nil, func(r hfsource.Row) error {
 					r.Free()
 					return r.Err
 				}))

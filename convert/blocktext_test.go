@@ -26,7 +26,7 @@ func TestBlockTextVectors(t *testing.T) {
 	}
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
-	drawer := weka.NewDrawer(weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}, len(corpus))
+	placer := weka.NewPlacer(weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}, len(corpus))
 	list, err := fixtures.Weka("block_text")
 	require.NoError(t, err)
 	for _, v := range list {
@@ -45,7 +45,7 @@ func TestBlockTextVectors(t *testing.T) {
 			var text []byte
 			for _, id := range in.HashIDs {
 				var start [1]uint32
-				drawer.Starts(start[:], in.Scope, id, in.BlockSize)
+				placer.Blocks(start[:], in.Scope, id, in.BlockSize)
 				for k := range in.BlockSize {
 					token := corpus[(int(start[0])+k)%len(corpus)]
 					b, ok := tok.Bytes(token)

@@ -33,7 +33,7 @@ type Options struct {
 	Source hfsource.Options
 
 	Rules     weka.Rules
-	Draws     weka.Draws
+	Draws     weka.Placement
 	Tokenizer string
 	Corpus    string
 

@@ -151,7 +151,7 @@ func probesOf(root string, m *manifest.Manifest) map[string]string {
 	switch m.Kind {
 	case mmapcache.StructureKind:
 		if json.Unmarshal(m.PreImage, &structure) == nil {
-			return map[string]string{"probe": Probe(structure.Rules, weka.Draws{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
+			return map[string]string{"probe": Probe(structure.Rules, weka.Placement{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
 		}
 	case mmapcache.PlacementKind:
 		if json.Unmarshal(m.PreImage, &starts) != nil {

@@ -26,7 +26,7 @@ import (
 // before agentx: doc/spec/cache.md 2 has the list.
 
 // keysFor are the keys by kind that a conversion would have.
-func keysFor(t *testing.T, rules weka.Rules, draws weka.Draws, files []hfsource.File, p prompts) map[string]string {
+func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p prompts) map[string]string {
 	list, err := wanted(rules, draws, &hfsource.Snapshot{Files: files}, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
@@ -71,7 +71,7 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 	p, err := resolvePrompts("code", "o200k_base")
 	require.NoError(t, err)
-	rules, draws := weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}
+	rules, draws := weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}
 	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Form: hfsource.Form{Lines: true}}}
 	base := keysFor(t, rules, draws, files, p)
 	all := []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.DatasetKind}
@@ -81,11 +81,11 @@ func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 		f.Set(changed(t, f))
 		assert.Equal(t, all, differing(base, keysFor(t, other, draws, files, p)), reflect.TypeFor[weka.Rules]().Field(k).Name)
 	}
-	for k := range reflect.TypeFor[weka.Draws]().NumField() {
+	for k := range reflect.TypeFor[weka.Placement]().NumField() {
 		other := draws
 		f := reflect.ValueOf(&other).Elem().Field(k)
 		f.Set(changed(t, f))
-		assert.Equal(t, all[1:], differing(base, keysFor(t, rules, other, files, p)), reflect.TypeFor[weka.Draws]().Field(k).Name)
+		assert.Equal(t, all[1:], differing(base, keysFor(t, rules, other, files, p)), reflect.TypeFor[weka.Placement]().Field(k).Name)
 	}
 	a, b := files[0], files[1]
 	for what, other := range map[string][]hfsource.File{

@@ -127,7 +127,7 @@ func TestFirstInvalidRowIsReported(t *testing.T) {
 		assert.Equal(t, in+":8", invalid.Where)
 		var fault *weka.Error
 		require.ErrorAs(t, err, &fault)
-		assert.Equal(t, weka.NotJSON, fault.Fault)
+		assert.Equal(t, weka.NotJSON, fault.Kind)
 	}
 }
 

@@ -52,9 +52,9 @@ type corpusImage struct {
 // startsImage is the pre-image of the starts' key.
 type startsImage struct {
 	maker
-	Structure string     `json:"structure"` // key
-	Draws     weka.Draws `json:"draws"`
-	Tokens    int        `json:"corpus_tokens"`
+	Structure string         `json:"structure"` // key
+	Draws     weka.Placement `json:"draws"`
+	Tokens    int            `json:"corpus_tokens"`
 }
 
 // datasetImage is the pre-image of a dataset's key.
@@ -70,7 +70,7 @@ func made(probe string) maker {
 }
 
 // wanted returns a manifest of every kind, with the key of what is to be made and what that key is made of.
-func wanted(rules weka.Rules, draws weka.Draws, inputs *hfsource.Snapshot, p prompts) (map[string]*manifest.Manifest, error) {
+func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p prompts) (map[string]*manifest.Manifest, error) {
 	probes := Probe(rules, draws)
 	list := map[string]*manifest.Manifest{}
 	add := func(kind string, image any) (key string, err error) {

@@ -152,7 +152,7 @@ func TestMooncakeSums(t *testing.T) {
 	require.Equal(t, 12_031, r.Facts.Turns)
 	require.EqualValues(t, 144_793_823, r.Facts.PromptTokens)
 	require.EqualValues(t, 4_122_048, r.Facts.OutputTokens)
-	require.Equal(t, map[string]int{weka.GenerationMooncake: 12_031}, r.Facts.Generations)
+	require.Equal(t, map[string]int{weka.FormatMooncake: 12_031}, r.Facts.Generations)
 	ids, hits, runs := 0, 0, c.Structure.Runs.Len()
 	var prompt mmapcache.Prompt
 	for i := range c.Structure.Traces.Len() {

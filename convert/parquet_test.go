@@ -342,7 +342,7 @@ func TestParquetRowsArePlainly(t *testing.T) {
 		k := 0
 		readRows(t, data, func(r hfsource.Row) {
 			require.NoError(t, r.Err, name)
-			want, err := column.FromJSON(weka.Columns(), rows[k])
+			want, err := column.FromJSON(weka.ColumnPaths(), rows[k])
 			require.NoError(t, err)
 			for i := range want.Wanted {
 				if r.Columns.Wanted[i].Kind == column.Missing {
@@ -400,7 +400,7 @@ func readRows(t testing.TB, data []byte, each func(hfsource.Row)) *hfsource.Snap
 	s, err := hfsource.Resolve(t.Context(), []string{write(t, "in.parquet", data)}, hfsource.Options{})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.Rows(t.Context(), weka.Columns(), nil, func(r hfsource.Row) error {
+	require.NoError(t, s.Rows(t.Context(), weka.ColumnPaths(), nil, func(r hfsource.Row) error {
 		each(r)
 		r.Free()
 		return nil

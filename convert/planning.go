@@ -26,7 +26,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 	m := &merger{
 		memory: memory, structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
 		skip: o.SkipInvalid, failed: cancel,
-		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.Time()},
+		facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: o.Rules.TimeRules()},
 	}
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
@@ -41,7 +41,7 @@ func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcac
 		})
 	}
 	files := &mooncakeFiles{rules: o.Rules, memory: memory, submit: submit}
-	err := snapshot.Rows(ctx, weka.Columns(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
+	err := snapshot.Rows(ctx, weka.ColumnPaths(), o.progress("plan", snapshot.Bytes()), func(row hfsource.Row) error {
 		if !files.take(row) {
 			submit(func() planned { return planRow(row, o.Rules) })
 		}
@@ -153,7 +153,7 @@ func (f *mooncakeFiles) take(row hfsource.Row) bool {
 		return false
 	}
 	kept, share := int64(0), row.Keep()
-	f.open.Take = func(n int64) error {
+	f.open.Reserve = func(n int64) error {
 		kept += n
 		return share.Take(n)
 	}
@@ -177,7 +177,7 @@ func (f *mooncakeFiles) end() {
 	for _, t := range f.open.Traces() {
 		where := f.file
 		where.share = f.memory.Share()
-		t.Within(where.share.Take)
+		t.SetReserve(where.share.Take)
 		f.submit(func() planned { return planTrace(t, where, f.rules) })
 	}
 	f.open = nil
@@ -197,7 +197,7 @@ type merger struct {
 	done      bool
 	structure *mmapcache.Structure
 	facts     mmapcache.StructureFacts
-	global    map[uint32]*weka.GlobalCache // by block size
+	global    map[uint32]*weka.GlobalPrefixCache // by block size
 }
 
 func (m *merger) add(k int, p planned) {
@@ -257,7 +257,7 @@ func (m *merger) take(p planned) error {
 	if p.notes.Queries == nil {
 		f.ChainBreaks += p.notes.ChainBreaks // of a global scope they are counted over all traces
 	}
-	f.Generations[p.notes.Generation]++
+	f.Generations[p.notes.Format]++
 	m.form(p)
 	if p.notes.Queries != nil {
 		m.share(p.plan.Trace.BlockSize, p.notes.Queries)
@@ -351,25 +351,25 @@ func (m *merger) odd(o mmapcache.Oddity, trace string) {
 
 // form counts the traces of another form than the first is of.
 func (m *merger) form(p planned) {
-	rows := p.notes.Generation == weka.GenerationMooncake
+	rows := p.notes.Format == weka.FormatMooncake
 	switch {
 	case m.facts.Traces == 1:
 		m.rows = rows
 	case rows && !m.rows:
-		m.odd(mmapcache.Oddity{Kind: weka.OddMixed, Count: 1, First: "Mooncake rows: " + p.place.String()}, p.plan.Trace.ID)
+		m.odd(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: "Mooncake rows: " + p.place.String()}, p.plan.Trace.ID)
 	case !rows && m.rows:
-		m.odd(mmapcache.Oddity{Kind: weka.OddMixed, Count: 1, First: "a Weka trace: " + p.place.String()}, p.plan.Trace.ID)
+		m.odd(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: "a Weka trace: " + p.place.String()}, p.plan.Trace.ID)
 	}
 }
 
 // share adds a trace of global scope, about to be appended, to the cache that it shares with others.
-func (m *merger) share(blockSize uint32, queries []weka.Query) {
+func (m *merger) share(blockSize uint32, queries []weka.CacheQuery) {
 	if m.global == nil {
-		m.global = map[uint32]*weka.GlobalCache{}
+		m.global = map[uint32]*weka.GlobalPrefixCache{}
 	}
 	g := m.global[blockSize]
 	if g == nil {
-		g = &weka.GlobalCache{}
+		g = &weka.GlobalPrefixCache{}
 		m.global[blockSize] = g
 	}
 	g.Add(queries, m.structure.Turns.Len())
@@ -400,7 +400,7 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, 
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	done := o.progress("fill", int64(s.Blocks()))
-	drawers := sync.Pool{New: func() any { return weka.NewDrawer(o.Draws, corpusTokens) }}
+	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Draws, corpusTokens) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break
@@ -409,8 +409,8 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			d := drawers.Get().(*weka.Drawer)
-			defer drawers.Put(d)
+			d := placers.Get().(*weka.Placer)
+			defer placers.Put(d)
 			p := s.Plan(i)
 			done(int64(p.Trace.Blocks))
 			return fillTrace(p, s.Blocks(), starts, d)
@@ -423,7 +423,7 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, 
 }
 
 // fillTrace computes the starts of one trace. Those of fillers stand behind those of all blocks.
-func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Placement, d *weka.Drawer) error {
+func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Placement, d *weka.Placer) error {
 	blocks, fillers := drawTrace(p, d)
 	if err := starts.Put(int(p.Trace.FirstBlock), blocks); err != nil {
 		return err
@@ -432,11 +432,11 @@ func fillTrace(p *mmapcache.Plan, allBlocks int, starts *mmapcache.Placement, d 
 }
 
 // drawTrace returns the starts of the blocks of a trace, and of the fillers of its turns.
-func drawTrace(p *mmapcache.Plan, d *weka.Drawer) (blocks, fillers []uint32) {
+func drawTrace(p *mmapcache.Plan, d *weka.Placer) (blocks, fillers []uint32) {
 	size := p.Trace.BlockSize
 	blocks = make([]uint32, p.Trace.Blocks)
 	for _, r := range p.Runs {
-		d.Starts(blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
+		d.Blocks(blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
 	}
 	fillers = make([]uint32, len(p.Turns))
 	for _, s := range p.Sessions {

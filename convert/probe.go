@@ -37,7 +37,7 @@ type Probes struct {
 }
 
 // Probe returns the digests of what this program makes under some rules and with a back-end.
-func Probe(r weka.Rules, d weka.Draws) Probes {
+func Probe(r weka.Rules, d weka.Placement) Probes {
 	plans, structure := probeStructure(r, weka.Scan)
 	return Probes{structure, probeStarts(plans, d), probeArenas()}
 }
@@ -51,7 +51,7 @@ func ProbeColumns(r weka.Rules) string {
 
 // scanAsColumns reads a trace that is given as JSON by the decoder of columns.
 func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
-	row, err := column.FromJSON(weka.Columns(), line)
+	row, err := column.FromJSON(weka.ColumnPaths(), line)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
 func refused(h hash.Hash, err error) {
 	var e *weka.Error
 	if errors.As(err, &e) {
-		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Fault)
+		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Kind)
 		return
 	}
 	fmt.Fprintf(h, "refused\n")
@@ -73,7 +73,7 @@ func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 // probeStructure plans the corpus, whose traces scan reads, and writes everything about it down, refusals included.
 func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, error)) (plans []*mmapcache.Plan, digest string) {
 	h := sha256.New()
-	shared := map[uint32]*weka.GlobalCache{}
+	shared := map[uint32]*weka.GlobalPrefixCache{}
 	rows := 0
 	add := func(tr *weka.Trace, err error) {
 		var p *mmapcache.Plan
@@ -85,13 +85,13 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 			refused(h, err)
 			return
 		}
-		times, err := p.Times(r.Time(), mmapcache.View{})
+		times, err := p.Times(r.TimeRules(), mmapcache.View{})
 		fmt.Fprintf(h, "%v\n%v %v\n", *p, times, err)
-		fmt.Fprintf(h, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Generation)
+		fmt.Fprintf(h, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
 		if notes.Queries != nil {
 			size := p.Trace.BlockSize
 			if shared[size] == nil {
-				shared[size] = &weka.GlobalCache{}
+				shared[size] = &weka.GlobalPrefixCache{}
 			}
 			shared[size].Add(notes.Queries, rows)
 		}
@@ -123,11 +123,11 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 }
 
 // probeStarts places the blocks and fillers of the corpus.
-func probeStarts(plans []*mmapcache.Plan, d weka.Draws) string {
+func probeStarts(plans []*mmapcache.Plan, d weka.Placement) string {
 	h := sha256.New()
-	drawer := weka.NewDrawer(d, probeTokens)
+	placer := weka.NewPlacer(d, probeTokens)
 	for _, p := range plans {
-		blocks, fillers := drawTrace(p, drawer)
+		blocks, fillers := drawTrace(p, placer)
 		fmt.Fprintf(h, "%v %v\n", blocks, fillers)
 	}
 	return sum(h)

@@ -20,12 +20,12 @@ func TestProbesArePinned(t *testing.T) {
 		Structure: "a378b6870e66e42cc19f0d5976992fbdba41912b0baec69e8b336515752fb672",
 		Starts:    "fe41c2965fa12d5774eb45a65610811fc1fa8466414cfd4b82af00f25cc26fca",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
-	}, Probe(weka.Default(), weka.Draws{Backend: weka.XXH3, Seed: 42}))
+	}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}))
 	assert.Equal(t, Probes{
 		Structure: "1321c2121083a9de7bba65c6510a9420b9997888c98868d6c5c6b099189de13f",
 		Starts:    "848225cfd4b934900f417ef50c2f21f6662ce30bccad0bf264cf39dcedc571a7",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
-	}, Probe(weka.AIPerf(), weka.Draws{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
+	}, Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
 }
 
 // Every field of the rules changes what is made of the probe corpus, or it stresses too little.
@@ -41,7 +41,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 	// What these change is not on disk: the reader applies them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}
 	_, before := probeStructure(weka.Default(), weka.Scan)
-	for _, name := range weka.Options() {
+	for _, name := range weka.RuleNames() {
 		value, ok := other[name]
 		require.True(t, ok, "rule %s: say how the probe notices it", name)
 		if byReader[name] {
@@ -66,12 +66,12 @@ func TestProbeIsPlanned(t *testing.T) {
 // Both decoders make the same of the probe corpus, under the rules of either profile and with any rule changed.
 func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 	for name, r := range map[string]weka.Rules{"default": weka.Default(), "aiperf": weka.AIPerf()} {
-		assert.Equal(t, Probe(r, weka.Draws{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
+		assert.Equal(t, Probe(r, weka.Placement{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
 		r.BlockSize = 8
-		assert.Equal(t, Probe(r, weka.Draws{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
+		assert.Equal(t, Probe(r, weka.Placement{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
 	}
 	for k, line := range bytes.Split(bytes.TrimSpace(probeTraces), []byte("\n")) { // a row that cannot be columns would not be compared
-		_, err := column.FromJSON(weka.Columns(), line)
+		_, err := column.FromJSON(weka.ColumnPaths(), line)
 		require.NoError(t, err, "trace %d", k)
 	}
 	_, want := probeStructure(weka.Default(), weka.Scan)
@@ -94,7 +94,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 		for _, f := range forms {
 			s.Files = append(s.Files, hfsource.File{Form: f, SHA256: "x"})
 		}
-		list, err := wanted(weka.Default(), weka.Draws{Backend: weka.XXH3}, s, p)
+		list, err := wanted(weka.Default(), weka.Placement{Backend: weka.XXH3}, s, p)
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}

@@ -12,8 +12,8 @@ import (
 // adviseConvert adds what to try to an error of a conversion.
 func adviseConvert(err error) error {
 	var fault *weka.Error
-	if errors.As(err, &fault) && fault.Try != "" {
-		return tryError{err, fault.Try}
+	if errors.As(err, &fault) && fault.Hint != "" {
+		return tryError{err, fault.Hint}
 	}
 	var invalid *convert.InvalidError
 	if errors.As(err, &invalid) {

@@ -213,7 +213,7 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 
 // rules completes names for --set.
 func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	names := append(weka.Options(), "backend")
+	names := append(weka.RuleNames(), "backend")
 	if cmd.Flags().Lookup("start") != nil { // a replay
 		names = slices.AppendSeq(names, maps.Keys(settings))
 	}

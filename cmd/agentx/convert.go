@@ -56,7 +56,7 @@ func (convertFlags) is(name string) bool {
 // options resolves the flags. Errors are usage errors.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
-		Inputs: inputs, Rules: weka.Default(), Draws: weka.Draws{Backend: weka.XXH3},
+		Inputs: inputs, Rules: weka.Default(), Draws: weka.Placement{Backend: weka.XXH3},
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: sources(cmd),

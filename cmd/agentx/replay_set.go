@@ -49,11 +49,11 @@ func settle(o *replay.Options, list []string) (others []string, err error) {
 			if err := set(setting.at(o), value); err != nil {
 				return nil, usageError{fmt.Errorf("--set %s=%s: %w", name, value, err)}
 			}
-		case name == "backend" || slices.Contains(weka.Options(), name):
+		case name == "backend" || slices.Contains(weka.RuleNames(), name):
 			others = append(others, s)
 		default:
 			return nil, usageError{fmt.Errorf("--set %s: no such option: choose from %s; or a rule of the reconstruction: backend, %s",
-				name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "), strings.Join(weka.Options(), ", "))}
+				name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "), strings.Join(weka.RuleNames(), ", "))}
 		}
 	}
 	if r := o.Start; r.Sampled && r.Min > r.Max {

@@ -116,7 +116,7 @@ func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, be
 	if sum := tool + system; (tool > 0 || system > 0) && sum > 0 {
 		prefix = int((sum + int64(b.blockSize) - 1) / int64(b.blockSize))
 		if prefix > ids {
-			return &Error{Fault: PrefixTooLong, Why: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", sum, prefix, ids)}
+			return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", sum, prefix, ids)}
 		}
 		prefix = min(prefix, g.Covered)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// Columns lists the columns that ScanColumns reads, as paths: in this order they are to be in column.Row.Wanted.
-func Columns() []string { return columnPaths }
+// ColumnPaths lists the columns that ScanColumns reads, as paths: in this order they are to be in column.Row.Wanted.
+func ColumnPaths() []string { return columnPaths }
 
 // Members of a trace, in the order of their columns. Behind them come the keys of its requests, and then those of the
 // requests of its markers, each in the order of keyNames.
@@ -148,11 +148,11 @@ func (s *columnScanner) trace() {
 	}
 	s.complete(c[traceID].At(0) == column.Value, c[traceModels].At(0) == column.Value, c[traceBlockSize].At(0) == column.Value,
 		c[traceScope].At(0) == column.Value, c[traceRequests].At(0) == column.Value)
-	if s.err != nil && s.err.Fault == MissingField && s.err.Where == "" && c[traceRequests].At(0) != column.Value {
+	if s.err != nil && s.err.Kind == MissingField && s.err.Where == "" && c[traceRequests].At(0) != column.Value {
 		for _, name := range unknown {
 			if name == "hash_ids" {
-				s.err.Why += ": these look like Mooncake rows, which are read from JSON lines only"
-				s.err.Try = "write the rows as JSON lines"
+				s.err.Problem += ": these look like Mooncake rows, which are read from JSON lines only"
+				s.err.Hint = "write the rows as JSON lines"
 			}
 		}
 	}
@@ -312,8 +312,8 @@ func (s *columnScanner) value(e *element, k key, c *column.Column, slot int, ins
 
 func (s *columnScanner) wrong(want string, c *column.Column) {
 	s.fail(WrongType, "want %s, found %s", want, c.Type)
-	if s.err.Try = "write the column " + c.Path + " again as " + columnKinds[want]; want == "number" {
-		s.err.Try += ", times in seconds"
+	if s.err.Hint = "write the column " + c.Path + " again as " + columnKinds[want]; want == "number" {
+		s.err.Hint += ", times in seconds"
 	}
 }
 

@@ -73,7 +73,7 @@ func withoutNulls(t require.TestingT, text []byte) []byte {
 
 // scanBoth reads a row as columns and as JSON. ok is false where columns cannot hold it.
 func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJSON *Trace, columnsErr, jsonErr error, ok bool) {
-	row, err := column.FromJSON(Columns(), text)
+	row, err := column.FromJSON(ColumnPaths(), text)
 	if err != nil {
 		return nil, nil, nil, nil, false
 	}
@@ -97,13 +97,13 @@ func TestColumnsAgreeWithJSON(t *testing.T) {
 			if err != nil {
 				var e *Error
 				require.ErrorAs(t, err, &e)
-				require.NotEmpty(t, e.Fault)
+				require.NotEmpty(t, e.Kind)
 				refused++
 				continue
 			}
 			accepted++
 			require.Equal(t, fmt.Sprintf("%+v", plainOf(want)), fmt.Sprintf("%+v", plainOf(got)), "%s\n%s", mode, text)
-			require.Equal(t, want.Generation(), got.Generation())
+			require.Equal(t, want.Format(), got.Format())
 		}
 	})
 	assert.Positive(t, accepted)
@@ -135,7 +135,7 @@ func TestColumnsAgreeOnVectors(t *testing.T) {
 			var e, f *Error
 			require.ErrorAs(t, err, &e)
 			require.ErrorAs(t, wantErr, &f)
-			require.Equal(t, f.Fault, e.Fault, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, in.Trace)
+			require.Equal(t, f.Kind, e.Kind, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, in.Trace)
 		}
 	}
 	require.Greater(t, compared, 20)
@@ -143,7 +143,7 @@ func TestColumnsAgreeOnVectors(t *testing.T) {
 
 // columnsOf returns the columns of small with one change.
 func columnsOf(t *testing.T, change func(c map[string]*column.Column)) *column.Row {
-	row, err := column.FromJSON(Columns(), []byte(small))
+	row, err := column.FromJSON(ColumnPaths(), []byte(small))
 	require.NoError(t, err)
 	byPath := map[string]*column.Column{}
 	for k := range row.Wanted {
@@ -291,7 +291,7 @@ func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
 }
 
 func TestRowsOfMooncakeAreNamed(t *testing.T) {
-	row, err := column.FromJSON(Columns(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
+	row, err := column.FromJSON(ColumnPaths(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
 	require.NoError(t, err)
 	_, err = ScanColumns(row, Default())
 	assert.ErrorContains(t, err, "Mooncake rows, which are read from JSON lines only")
@@ -325,7 +325,7 @@ func TestRowsOfOtherForms(t *testing.T) {
 		for mode, rules := range modes() {
 			_, err := Scan([]byte(text), rules)
 			assert.ErrorContains(t, err, want, mode)
-			row, err := column.FromJSON(Columns(), []byte(text))
+			row, err := column.FromJSON(ColumnPaths(), []byte(text))
 			require.NoError(t, err)
 			_, err = ScanColumns(row, rules)
 			assert.ErrorContains(t, err, want, mode)

@@ -387,7 +387,7 @@ func TestTracesWithSubagents(t *testing.T) {
 		require.Equal(t, next, fresh, "numbered in order of first appearance")
 
 		if notes.Queries != nil { // of a global scope, which other traces may share
-			var g GlobalCache
+			var g GlobalPrefixCache
 			g.Add(notes.Queries, 0)
 			g.Count(rules, func(row, hits int) { plan.Turns[row].Hits = uint32(hits) })
 		}
@@ -506,6 +506,6 @@ func TestAgentTwiceIsRefusedUnlessDropped(t *testing.T) {
 	_, _, err = MakePlan(tr, Default())
 	var e *Error
 	require.ErrorAs(t, err, &e)
-	assert.Equal(t, DuplicateID, e.Fault)
+	assert.Equal(t, DuplicateID, e.Kind)
 	assert.EqualError(t, err, `trace "t": requests[3]: a second subagent with agent_id "a"`)
 }

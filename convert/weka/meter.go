@@ -48,5 +48,5 @@ func (m *meter) refused() *Error {
 	if !m.over() {
 		return nil
 	}
-	return &Error{Fault: TooLarge, Why: m.err.Error(), Try: trySplit}
+	return &Error{Kind: TooLarge, Problem: m.err.Error(), Hint: trySplit}
 }

@@ -68,15 +68,15 @@ func TestTracesThatTakeTooMuch(t *testing.T) {
 			}
 			var e *Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, TooLarge, e.Fault)
-			require.Equal(t, errEmpty.Error(), e.Why)
-			require.Equal(t, trySplit, e.Try)
+			require.Equal(t, TooLarge, e.Kind)
+			require.Equal(t, errEmpty.Error(), e.Problem)
+			require.Equal(t, trySplit, e.Hint)
 			require.Contains(t, e.Where, c.where)
 			require.Less(t, p.taken, c.limit+4<<20, "it went on")
 		})
 	}
 
-	row, err := column.FromJSON(Columns(), []byte(oneRequest(same)))
+	row, err := column.FromJSON(ColumnPaths(), []byte(oneRequest(same)))
 	require.NoError(t, err)
 	p := &purse{limit: 3 << 20}
 	_, err = ScanColumnsWithin(row, Default(), p.take)
@@ -84,7 +84,7 @@ func TestTracesThatTakeTooMuch(t *testing.T) {
 
 	m := NewMooncake(0, Default())
 	p = &purse{limit: 3 << 20}
-	m.Take = p.take
+	m.Reserve = p.take
 	require.NoError(t, m.Add([]byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1]}`)))
 	require.Positive(t, p.taken)
 	require.EqualError(t, m.Add([]byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[`+same+`]}`)), "hash_ids: the row takes too much")

@@ -29,7 +29,7 @@ func IsMooncake(data []byte) bool {
 
 // Mooncake gathers the rows of one Mooncake file.
 type Mooncake struct {
-	Take func(bytes int64) error // asked for the memory that a row takes until the end; may be nil
+	Reserve func(bytes int64) error // asked for the memory that a row takes until the end; may be nil
 
 	prefix   string // of the names of its traces, where there are several files
 	rules    Rules
@@ -77,7 +77,7 @@ func (m *Mooncake) Add(data []byte) error {
 	}
 	t := m.sessions[name]
 	if t == nil {
-		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, Format: GenerationMooncake}
+		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, format: FormatMooncake}
 	}
 	if err := m.place(t, row); err != nil {
 		return err
@@ -106,7 +106,9 @@ func (m *Mooncake) blockSize() int64 {
 // place gives the row its time and appends it to its session.
 func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 	r := row.request
-	fail := func(f Fault, where, why string) error { return &Error{Fault: f, Trace: t.ID, Where: where, Why: why} }
+	fail := func(f ErrorKind, where, why string) error {
+		return &Error{Kind: f, Trace: t.ID, Where: where, Problem: why}
+	}
 	switch n := len(t.Entries); {
 	case row.delay.OK && row.delay.V < 0:
 		return fail(TooLarge, "delay", fmt.Sprintf("%g ms: want no negative delay", row.delay.V))
@@ -121,7 +123,7 @@ func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 		r.ThinkTime = Seconds{row.delay.V / 1000, true}
 	case row.timestamp.OK:
 		if before := t.Entries[n-1].T; row.timestamp.V/1000 < before {
-			t.Odd.add(oddBackward, "%s: timestamp %g, after one of %g", spot{n, none}, row.timestamp.V, before*1000)
+			t.Oddities.add(oddBackward, "%s: timestamp %g, after one of %g", spot{n, none}, row.timestamp.V, before*1000)
 		}
 		r.T = max(row.timestamp.V/1000, t.Entries[n-1].T)
 	default:
@@ -133,7 +135,7 @@ func (m *Mooncake) place(t *Trace, row mooncakeRow) error {
 
 // scan reads one line.
 func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
-	s := scanner{b: data, strict: m.rules.strict(), tr: newTrace(m.Take), milliseconds: true}
+	s := scanner{b: data, strict: m.rules.strict(), tr: newTrace(m.Reserve), milliseconds: true}
 	var row mooncakeRow
 	r := &row.request
 	r.Type = 'n'
@@ -162,7 +164,7 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 			default:
 				if variant, ok := mooncakeVariants[name]; ok {
 					s.fail(UnknownKey, "this is %s, which is not built: only plain Mooncake rows are", variant)
-					s.err.Try = tryPlain
+					s.err.Hint = tryPlain
 					return
 				}
 				if s.skip(); s.err == nil && !mooncakeLater[name] {
@@ -172,7 +174,7 @@ func (m *Mooncake) scan(data []byte) (mooncakeRow, map[string]int, error) {
 		})
 	}
 	s.end()
-	if s.needs(requestBytes + markerBytes); m.Take != nil {
+	if s.needs(requestBytes + markerBytes); m.Reserve != nil {
 		s.tr.meter.settle()
 		s.needs(0)
 	}

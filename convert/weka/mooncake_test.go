@@ -34,7 +34,7 @@ func TestMooncakeRows(t *testing.T) {
 
 	plan, notes, err := MakePlan(traces[1], Default())
 	require.NoError(t, err)
-	assert.Equal(t, GenerationMooncake, notes.Generation)
+	assert.Equal(t, FormatMooncake, notes.Format)
 	assert.EqualValues(t, 2048, plan.Turns[2].In, "a block per id where no length is given")
 	last := plan.Segments[plan.Turns[1].Last]
 	assert.Equal(t, mmapcache.Head, last.Part&mmapcache.Head)
@@ -43,7 +43,7 @@ func TestMooncakeRows(t *testing.T) {
 }
 
 func TestMooncakeFaults(t *testing.T) {
-	for row, fault := range map[string]Fault{
+	for row, fault := range map[string]ErrorKind{
 		`{"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[0]}`:                  Conflict,
 		`{"timestamp":0,"input_length":-1,"output_length":5,"hash_ids":[0]}`:                   NegativeIn,
 		`{"timestamp":0,"input_length":5,"hash_ids":[0]}`:                                      MissingField,
@@ -62,7 +62,7 @@ func TestMooncakeFaults(t *testing.T) {
 	} {
 		var e *Error
 		require.True(t, errors.As(NewMooncake(0, Default()).Add([]byte(row)), &e), row)
-		assert.Equal(t, fault, e.Fault, "%s: %v", row, e)
+		assert.Equal(t, fault, e.Kind, "%s: %v", row, e)
 	}
 	assert.False(t, IsMooncake([]byte(`{"id":"t","requests":[],"hash_ids":[]}`)))
 	assert.False(t, IsMooncake([]byte(`[]`)))
@@ -127,17 +127,17 @@ func TestGenerations(t *testing.T) {
 	}
 	const local, global = `,"hash_id_scope":"local"`, `,"hash_id_scope":"global"`
 	for text, want := range map[string]string{
-		trace("", "", request("[1,2]", 130)):                  GenerationV1,
-		trace(global, "", request("[7,8]", 130)):              GenerationV6,
-		trace(global, "", request("[7,8]", 9000)):             GenerationNeon,
-		trace(local, `,"totals":{}`, request("[1,2]", 130)):   GenerationV8,
-		trace(local, "", request("[0,1,2]", 130)):             GenerationAgentX,
-		trace(local, `,"totals":{}`, request("[0,1,2]", 130)): GenerationLocal,
-		trace(local, `,"totals":null`, request("[0]", 64)):    GenerationAgentX,
-		trace(local, "", ""):                                  GenerationLocal,
+		trace("", "", request("[1,2]", 130)):                  FormatV1,
+		trace(global, "", request("[7,8]", 130)):              FormatV6,
+		trace(global, "", request("[7,8]", 9000)):             FormatNeon,
+		trace(local, `,"totals":{}`, request("[1,2]", 130)):   FormatV8,
+		trace(local, "", request("[0,1,2]", 130)):             FormatAgentX,
+		trace(local, `,"totals":{}`, request("[0,1,2]", 130)): FormatLocal,
+		trace(local, `,"totals":null`, request("[0]", 64)):    FormatAgentX,
+		trace(local, "", ""):                                  FormatLocal,
 	} {
 		tr, err := Scan([]byte(text), Default())
 		require.NoError(t, err)
-		assert.Equal(t, want, tr.Generation(), text)
+		assert.Equal(t, want, tr.Format(), text)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	oddEmptyAgent = "empty_subagent"
 	oddDropped    = "dropped_subagent"
 
-	OddMixed = "mixed_forms" // Weka traces beside Mooncake rows, which no single trace shows
+	OddityMixedFormats = "mixed_forms" // Weka traces beside Mooncake rows, which no single trace shows
 )
 
 // oddityTexts says what each kind means, and what is made of it.
@@ -33,7 +33,7 @@ var oddityTexts = map[string]string{
 	oddNoRequests:         "the trace has no requests",
 	oddEmptyAgent:         "a subagent has no requests",
 	oddDropped:            "a subagent stands above every request of its trace: it is left out",
-	OddMixed:              "Weka traces and Mooncake rows become one dataset",
+	OddityMixedFormats:    "Weka traces and Mooncake rows become one dataset",
 	"negative_t":          "t is negative",
 	"negative_out":        "out is negative: 1 token is asked for",
 	"negative_api_time":   "api_time is negative",
@@ -68,7 +68,7 @@ func (o *oddities) add(kind, format string, args ...any) {
 
 // oddities returns those of the trace as it stands in the file.
 func (t *Trace) oddities() oddities {
-	o := append(oddities(nil), t.Odd...)
+	o := append(oddities(nil), t.Oddities...)
 	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
 		o.add(oddBlockSize, "block_size %d", t.BlockSize)
 	}

@@ -33,7 +33,7 @@ type plainEntry struct {
 	In, Out      int64
 	IDs          []int64
 	Input        InputTypes
-	Stop         Stop
+	Stop         StopReason
 	API, Think   Seconds
 	Agent        string
 	Completed    bool

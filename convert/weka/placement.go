@@ -11,10 +11,10 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 )
 
-// Drawer places blocks and fillers in a corpus of N tokens: sections 2.2 and 3.2. It is not safe for concurrent use.
-type Drawer struct {
+// Placer places blocks and fillers in a corpus of N tokens: sections 2.2 and 3.2. It is not safe for concurrent use.
+type Placer struct {
 	n     uint64
-	draws Draws
+	draws Placement
 	buf   []byte
 	mt    pyrand.MT19937x4
 	base  []byte // base seed in decimal, for sha256-mt
@@ -26,17 +26,17 @@ const (
 	SonnetStream = "dataset.prompt.corpus"
 )
 
-// NewDrawer returns a Drawer for a corpus of n tokens.
-func NewDrawer(d Draws, n int) *Drawer {
-	w := &Drawer{n: uint64(n), draws: d}
+// NewPlacer returns a Placer for a corpus of n tokens.
+func NewPlacer(d Placement, n int) *Placer {
+	w := &Placer{n: uint64(n), draws: d}
 	if d.Backend == SHA256MT {
 		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(uint64(d.Seed), d.Stream)), 10)
 	}
 	return w
 }
 
-// Starts writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
-func (w *Drawer) Starts(dst []uint32, scope string, id int64, blockSize int) {
+// Blocks writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
+func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 	if w.draws.Backend == SHA256MT {
 		for k := 0; k < len(dst); k += 4 {
 			w.mtStarts(dst[k:min(k+4, len(dst))], scope, id+int64(k))
@@ -54,7 +54,7 @@ func (w *Drawer) Starts(dst []uint32, scope string, id int64, blockSize int) {
 
 // mtStarts is AIPerf's rule for up to four blocks: one draw of a Mersenne Twister seeded by a hash of base seed, scope
 // and id.
-func (w *Drawer) mtStarts(dst []uint32, scope string, id int64) {
+func (w *Placer) mtStarts(dst []uint32, scope string, id int64) {
 	var seeds [4]uint64
 	for k := range dst {
 		seeds[k] = w.blockSeed(scope, id+int64(k))
@@ -65,7 +65,7 @@ func (w *Drawer) mtStarts(dst []uint32, scope string, id int64) {
 	}
 }
 
-func (w *Drawer) blockSeed(scope string, id int64) uint64 {
+func (w *Placer) blockSeed(scope string, id int64) uint64 {
 	w.buf = append(append(w.buf[:0], w.base...), ':')
 	w.buf = append(append(w.buf, scope...), ':')
 	w.buf = strconv.AppendInt(w.buf, id, 10)
@@ -74,13 +74,13 @@ func (w *Drawer) blockSeed(scope string, id int64) uint64 {
 
 // Filler returns the start of the filler of turn k of a session, n tokens long. Where n exceeds the corpus, it starts
 // at 0.
-func (w *Drawer) Filler(session string, k, n int) uint32 {
+func (w *Placer) Filler(session string, k, n int) uint32 {
 	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
 	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
 	return w.filler(w.buf, n)
 }
 
-func (w *Drawer) filler(seed []byte, n int) uint32 {
+func (w *Placer) filler(seed []byte, n int) uint32 {
 	if uint64(n) > w.n {
 		return 0
 	}

@@ -19,8 +19,8 @@ type Notes struct {
 	Unclassified int // requests without ids in a list that was searched for side chains
 	ChainBreaks  int // times a block followed another one than where it was first seen
 
-	Generation string  // of the format
-	Queries    []Query // of a trace of global scope, whose cache counts depend on all such traces
+	Format  string       // of the format
+	Queries []CacheQuery // of a trace of global scope, whose cache counts depend on all such traces
 }
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
@@ -29,7 +29,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
-	p.notes.Unknown, p.notes.Generation = tr.Unknown, tr.Generation()
+	p.notes.Unknown, p.notes.Format = tr.Unknown, tr.Format()
 	p.odd = tr.oddities()
 	err := p.run()
 	if refused := p.meter.refused(); refused != nil {
@@ -53,7 +53,7 @@ type planner struct {
 	numbers   map[string]*numbering // by scope
 	blocks    uint32                // numbered so far
 	before    []uint32              // the first block seen before each, plus 1; 0 for one that began a list
-	queries   []Query               // every turn, for the prefix cache
+	queries   []CacheQuery          // every turn, for the prefix cache
 	meter     *meter
 }
 
@@ -73,7 +73,7 @@ func (p *planner) run() *Error {
 	main := pick(top, a.main)
 	root := mmapcache.Session{ID: tr.ID, Kind: mmapcache.Main, Parent: mmapcache.None, SpawnTurn: mmapcache.None,
 		JoinTurn: mmapcache.None, Start: math.NaN(), End: math.NaN()}
-	scope := tr.Scope.Name(tr.ID, "", p.blockSize)
+	scope := tr.Scope.Namespace(tr.ID, "", p.blockSize)
 	if err := p.session(root, scope, main, tr.ToolTokens, tr.SystemTokens); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (p *planner) run() *Error {
 	if tr.Scope == ScopeGlobal {
 		p.notes.Queries = p.queries
 	} else {
-		countHits(p.queries, p.blocks, p.rules.CacheMetric == "causal", func(q *Query, hits int) {
+		countHits(p.queries, p.blocks, p.rules.CacheMetric == "causal", func(q *CacheQuery, hits int) {
 			p.plan.Turns[q.Row].Hits = uint32(hits)
 		})
 	}
@@ -157,7 +157,7 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 		return nil
 	}
 	if agents[m.AgentID] {
-		return &Error{Fault: DuplicateID, Where: fmt.Sprintf("requests[%d]", outer), Why: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
+		return &Error{Kind: DuplicateID, Where: fmt.Sprintf("requests[%d]", outer), Problem: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
 	}
 	agents[m.AgentID] = true
 	clock := m.Clock(p.rules)
@@ -179,7 +179,7 @@ func (p *planner) subagent(m *Marker, outer int, main []turn, agents map[string]
 		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: clock.Start, End: clock.End,
 		Clock: clock.Basis + "/" + clock.Reading,
 	}
-	scope := p.tr.Scope.Name(p.tr.ID, m.AgentID, p.blockSize)
+	scope := p.tr.Scope.Namespace(p.tr.ID, m.AgentID, p.blockSize)
 	if err := p.child(s, scope, pick(list, a.main), main, m.ToolTokens, m.SystemTokens); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func placed(main []turn) []timeline.MainTurn {
 func (p *planner) joinTurn(main []turn, outer int, end float64, spawn int) (int, *Error) {
 	join, err := timeline.JoinTurn(placed(main), outer, end, spawn, p.rules.Refusals == "error")
 	if err != nil {
-		return none, &Error{Fault: JoinBeforeSpawn, Where: fmt.Sprintf("requests[%d]", outer), Why: err.Error()}
+		return none, &Error{Kind: JoinBeforeSpawn, Where: fmt.Sprintf("requests[%d]", outer), Problem: err.Error()}
 	}
 	return join, nil
 }
@@ -248,7 +248,7 @@ func (p *planner) refuseNegativeBranches() *Error {
 	}
 	for _, s := range p.plan.Sessions {
 		if s.Start < 0 {
-			return &Error{Fault: NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Why: fmt.Sprintf("starts %g s before time 0", -s.Start)}
+			return &Error{Kind: NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Problem: fmt.Sprintf("starts %g s before time 0", -s.Start)}
 		}
 	}
 	return nil
@@ -259,7 +259,7 @@ func (p *planner) refuseSameNames() *Error {
 	names := make(map[string]bool, len(p.plan.Sessions))
 	for _, s := range p.plan.Sessions {
 		if names[s.ID] {
-			return &Error{Fault: DuplicateSession, Where: fmt.Sprintf("requests[%d]", s.Outer), Why: fmt.Sprintf("a second session of the name %q", s.ID)}
+			return &Error{Kind: DuplicateSession, Where: fmt.Sprintf("requests[%d]", s.Outer), Problem: fmt.Sprintf("a second session of the name %q", s.ID)}
 		}
 		names[s.ID] = true
 	}
@@ -320,7 +320,7 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 			In: uint32(t.In), Out: int32(t.Out), IDs: uint32(t.IDs.Len), Last: buf.last(),
 			Outer: uint32(t.outer), Inner: int32(t.inner), Model: p.tr.Models[t.Model], Input: inputKind(turns, k),
 		})
-		p.queries = append(p.queries, Query{
+		p.queries = append(p.queries, CacheQuery{
 			Start: t.t, End: t.end(t.t), Row: row, ids: t.IDs, blocks: list, order: [3]int{t.outer, chain, k},
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Query is one turn as the theoretical prefix cache sees it: an unlimited cache shared by a scope. Section 8.
-type Query struct {
+// CacheQuery is one turn as the theoretical prefix cache sees it: an unlimited cache shared by a scope. Section 8.
+type CacheQuery struct {
 	Row        int     // of the turn, in its trace
 	Start, End float64 // seconds on the root clock
 	order      [3]int  // outer index, chain, turn: decides among equal starts
@@ -17,7 +17,7 @@ type Query struct {
 
 // countHits calls set with the number of ids of every query, from its first on, that the cache would have held. The
 // legacy rule takes ids as stored the moment a request starts, the causal one when it has ended.
-func countHits(queries []Query, blocks uint32, causal bool, set func(q *Query, hits int)) {
+func countHits(queries []CacheQuery, blocks uint32, causal bool, set func(q *CacheQuery, hits int)) {
 	sort.SliceStable(queries, func(i, j int) bool {
 		a, b := &queries[i], &queries[j]
 		if a.Start != b.Start {
@@ -53,7 +53,7 @@ func countHits(queries []Query, blocks uint32, causal bool, set func(q *Query, h
 }
 
 // countCausal is the causal rule: a block is there from the end of the earliest request that brought it.
-func countCausal(queries []Query, blocks uint32, set func(q *Query, hits int)) {
+func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hits int)) {
 	available := make([]float64, blocks)
 	for k := range available {
 		available[k] = math.Inf(1)
@@ -77,18 +77,18 @@ func countCausal(queries []Query, blocks uint32, set func(q *Query, hits int)) {
 	}
 }
 
-// GlobalCache is the cache that all traces of global scope and equal block size share.
-type GlobalCache struct {
+// GlobalPrefixCache is the cache that all traces of global scope and equal block size share.
+type GlobalPrefixCache struct {
 	numbers *numbering
 	blocks  uint32
-	queries []Query
+	queries []CacheQuery
 	before  []uint32 // the first block seen in front of each, plus 1
 
 	ChainBreaks int // times a block followed another one than where it was first seen, over all traces
 }
 
 // Add adds the queries of the next trace, whose turns begin at the given row of the corpus.
-func (g *GlobalCache) Add(queries []Query, firstRow int) {
+func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 	if g.numbers == nil {
 		g.numbers = newNumbering("")
 	}
@@ -113,7 +113,7 @@ func (g *GlobalCache) Add(queries []Query, firstRow int) {
 }
 
 // number returns the number of a hash id. before is that of the block in front of it, plus 1.
-func (g *GlobalCache) number(id int64, before uint32) uint32 {
+func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
 	slot := g.numbers.slot(id)
 	switch {
 	case *slot == 0:
@@ -127,8 +127,8 @@ func (g *GlobalCache) number(id int64, before uint32) uint32 {
 }
 
 // Count calls set with the row and the hits of every turn that was added.
-func (g *GlobalCache) Count(r Rules, set func(row, hits int)) {
-	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *Query, hits int) { set(q.Row, hits) })
+func (g *GlobalPrefixCache) Count(r Rules, set func(row, hits int)) {
+	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *CacheQuery, hits int) { set(q.Row, hits) })
 }
 
 // leadingOnes returns how many bits from s.first on are set, at most s.n.

@@ -125,7 +125,7 @@ func planTrace(t *testing.T, text json.RawMessage, r Rules) (*mmapcache.Plan, No
 // content writes out the prompt of a turn, over an identity corpus.
 type content struct {
 	plan   *mmapcache.Plan
-	drawer *Drawer
+	placer *Placer
 	n      int
 	short  bool
 }
@@ -144,7 +144,7 @@ func (c content) prompt(turn int) []wired {
 	size := int(c.plan.Trace.BlockSize)
 	blocks := make([]uint32, c.plan.Trace.Blocks)
 	for _, r := range c.plan.Runs {
-		c.drawer.Starts(blocks[r.First:r.First+r.Count], r.Scope, r.ID, size)
+		c.placer.Blocks(blocks[r.First:r.First+r.Count], r.Scope, r.ID, size)
 	}
 	var path []int32
 	for s := c.plan.Turns[turn].Last; s != mmapcache.None; s = c.plan.Segments[s].Parent {
@@ -171,7 +171,7 @@ func (c content) prompt(turn int) []wired {
 			continue
 		}
 		owner, k := c.session(int(s.First))
-		m.Tokens = append(m.Tokens, c.window(c.drawer.Filler(owner, k, int(s.Count)), int(s.Count))...)
+		m.Tokens = append(m.Tokens, c.window(c.placer.Filler(owner, k, int(s.Count)), int(s.Count))...)
 	}
 	return out
 }
@@ -195,9 +195,9 @@ func TestEndToEnd(t *testing.T) {
 		rules := in.rules()
 		plan, notes, err := planTrace(t, in.Trace, rules)
 		require.NoError(t, err)
-		times, err := plan.Times(rules.Time(), in.view())
+		times, err := plan.Times(rules.TimeRules(), in.view())
 		require.NoError(t, err)
-		d := NewDrawer(Draws{Backend: in.Backend, Seed: in.Seed}, in.CorpusLen)
+		d := NewPlacer(Placement{Backend: in.Backend, Seed: in.Seed}, in.CorpusLen)
 		d.base = []byte(in.BaseSeed)
 		c := content{plan, d, in.CorpusLen, rules.FillerOverrun == "short"}
 
@@ -205,7 +205,7 @@ func TestEndToEnd(t *testing.T) {
 			assert.Equal(t, want.Dropped, append([]string{}, notes.Dropped...))
 		}
 		if notes.Queries != nil { // of global scope: alone in its cache here
-			var shared GlobalCache
+			var shared GlobalPrefixCache
 			shared.Add(notes.Queries, 0)
 			shared.Count(rules, func(row, hits int) { plan.Turns[row].Hits = uint32(hits) })
 		}
@@ -225,7 +225,7 @@ func checkConversation(t *testing.T, n int, w conversation, plan *mmapcache.Plan
 	if w.Parent != nil {
 		assert.Equal(t, *w.Parent, plan.Sessions[s.Parent].ID)
 	}
-	assert.Equal(t, w.Scope, plan.ReplayScope(n, rules.Time().ParsedScope))
+	assert.Equal(t, w.Scope, plan.ReplayScope(n, rules.TimeRules().ParsedScope))
 	require.EqualValues(t, len(w.Turns), s.Turns, s.ID)
 	var sent []wired
 	for k, wt := range w.Turns {
@@ -242,7 +242,7 @@ func checkConversation(t *testing.T, n int, w conversation, plan *mmapcache.Plan
 		}
 		assert.Equal(t, wt.Kind, s.Kind.String())
 		assert.Equal(t, wt.Model, u.Model)
-		assert.Equal(t, wt.MaxTokens, rules.Time().MaxTokens(s.Kind, u))
+		assert.Equal(t, wt.MaxTokens, rules.TimeRules().MaxTokens(s.Kind, u))
 		assert.Equal(t, wt.Hits, u.Hits)
 		assert.Equal(t, wt.Total, u.IDs)
 		kind := ""
@@ -320,7 +320,7 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 		First   map[string]*float64 `json:"first_times_ms"`
 		Error   string
 	}
-	faults := map[string]Fault{"duplicate_agent": DuplicateID, "negative_branch_start": NegativeBranch}
+	faults := map[string]ErrorKind{"duplicate_agent": DuplicateID, "negative_branch_start": NegativeBranch}
 	fixtures.EachWeka(t, "branches", func(t *testing.T, in endToEnd, want want) {
 		profiles := []string{in.Profile}
 		if in.Profile == "both" {
@@ -334,11 +334,11 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 			if want.Error != "" {
 				var e *Error
 				require.ErrorAs(t, err, &e)
-				assert.Equal(t, faults[want.Error], e.Fault)
+				assert.Equal(t, faults[want.Error], e.Kind)
 				continue
 			}
 			require.NoError(t, err)
-			times, err := plan.Times(rules.Time(), in.view())
+			times, err := plan.Times(rules.TimeRules(), in.view())
 			require.NoError(t, err)
 			var ids []string
 			first := map[string]float64{}
@@ -388,7 +388,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 		Conversations []string
 		Delays        [][]*float64
 	}
-	faults := map[string]Fault{"join_before_spawn": JoinBeforeSpawn, "negative_branch_start": NegativeBranch,
+	faults := map[string]ErrorKind{"join_before_spawn": JoinBeforeSpawn, "negative_branch_start": NegativeBranch,
 		"prefix": PrefixTooLong, "duplicate_agent": DuplicateID, "id-range": IDRange}
 	fixtures.EachWeka(t, "refusals", func(t *testing.T, in in, want want) {
 		rules := AIPerf()
@@ -400,7 +400,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 		}
 		if err == nil {
 			v := mmapcache.View{View: timeline.View{ThinkTimeOnly: in.Options.ThinkTimeOnly}}
-			times, err = plan.Times(rules.Time(), v)
+			times, err = plan.Times(rules.TimeRules(), v)
 			if want.Fault == "negative_delay" {
 				require.ErrorContains(t, err, "negative delay")
 				return
@@ -409,7 +409,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 		if !want.OK {
 			var e *Error
 			require.ErrorAs(t, err, &e)
-			assert.Equal(t, faults[want.Fault], e.Fault, err)
+			assert.Equal(t, faults[want.Fault], e.Kind, err)
 			return
 		}
 		require.NoError(t, err)
@@ -521,13 +521,13 @@ func TestCacheScopes(t *testing.T) {
 		}
 	}
 	fixtures.EachWeka(t, "prefix_cache_scopes", func(t *testing.T, in in, want struct{ Legacy [][2]int }) {
-		caches := map[string]*GlobalCache{}
+		caches := map[string]*GlobalPrefixCache{}
 		got := make([]int, len(in.Requests))
 		for k, q := range in.Requests {
 			if caches[q.Scope] == nil {
-				caches[q.Scope] = &GlobalCache{}
+				caches[q.Scope] = &GlobalPrefixCache{}
 			}
-			caches[q.Scope].Add([]Query{{Start: q.T, End: q.T, order: [3]int{q.Outer, 0, 0}, ids: idsOf(q.HashIDs)}}, k)
+			caches[q.Scope].Add([]CacheQuery{{Start: q.T, End: q.T, order: [3]int{q.Outer, 0, 0}, ids: idsOf(q.HashIDs)}}, k)
 		}
 		for _, c := range caches {
 			c.Count(Default(), func(row, hits int) { got[row] = hits })
@@ -620,10 +620,10 @@ func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &list))
 	for _, v := range list {
 		t.Run(v.Name, func(t *testing.T) {
-			var cache GlobalCache
-			var queries []Query
+			var cache GlobalPrefixCache
+			var queries []CacheQuery
 			for k, q := range v.In.Requests {
-				queries = append(queries, Query{Row: k, Start: q.Start, order: [3]int{q.Outer, q.Stream, q.Turn}, ids: idsOf(q.IDs)})
+				queries = append(queries, CacheQuery{Row: k, Start: q.Start, order: [3]int{q.Outer, q.Stream, q.Turn}, ids: idsOf(q.IDs)})
 			}
 			cache.Add(queries, 0)
 			at := 0

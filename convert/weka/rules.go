@@ -55,8 +55,8 @@ type Rules struct {
 	MaxOutput          *int64  `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
 }
 
-// Draws is what decides where in the corpus a block or filler lies. It is no part of the structure's key, but of the starts'.
-type Draws struct {
+// Placement is what decides where in the corpus a block or filler lies. It is no part of the structure's key, but of the starts'.
+type Placement struct {
 	Backend string `json:"backend"` // "xxh3" or "sha256-mt" (D16)
 	Seed    int64  `json:"seed"`    // the operator's seed; that of sha256-mt is unsigned, and these are its bits
 	Stream  string `json:"stream"`  // CodingStream or SonnetStream for sha256-mt, else ""
@@ -69,8 +69,8 @@ const (
 )
 
 // MarshalJSON writes the seed as the operator did.
-func (d Draws) MarshalJSON() ([]byte, error) {
-	type plain Draws // without this method
+func (d Placement) MarshalJSON() ([]byte, error) {
+	type plain Placement // without this method
 	if d.Backend != SHA256MT {
 		return json.Marshal(plain(d))
 	}
@@ -81,8 +81,8 @@ func (d Draws) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (d *Draws) UnmarshalJSON(data []byte) error {
-	type plain Draws
+func (d *Placement) UnmarshalJSON(data []byte) error {
+	type plain Placement
 	var both struct {
 		plain
 		Seed json.Number `json:"seed"`
@@ -90,7 +90,7 @@ func (d *Draws) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &both); err != nil {
 		return err
 	}
-	*d = Draws(both.plain)
+	*d = Placement(both.plain)
 	unsigned, err := strconv.ParseUint(string(both.Seed), 10, 64)
 	if d.Seed = int64(unsigned); err != nil || d.Backend != SHA256MT {
 		d.Seed, err = strconv.ParseInt(string(both.Seed), 10, 64)
@@ -145,7 +145,7 @@ func (r *Rules) Set(name, value string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(Options(), ", "))
+	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(RuleNames(), ", "))
 }
 
 func setField(f reflect.Value, value string) (err error) {
@@ -182,8 +182,8 @@ func setField(f reflect.Value, value string) (err error) {
 	return err
 }
 
-// Options lists the names that Set takes, sorted.
-func Options() []string {
+// RuleNames lists the names that Set takes, sorted.
+func RuleNames() []string {
 	var names []string
 	t := reflect.TypeFor[Rules]()
 	for i := range t.NumField() {
@@ -203,8 +203,8 @@ func AIPerf() Rules {
 	return r
 }
 
-// Time returns the rules that a reader of the cache applies.
-func (r Rules) Time() mmapcache.TimeRules {
+// TimeRules returns the rules that a reader of the cache applies.
+func (r Rules) TimeRules() mmapcache.TimeRules {
 	return mmapcache.TimeRules{
 		Rules: timeline.Rules{
 			SubtractNegative: r.NegativeAPITime == "subtract",

@@ -78,7 +78,7 @@ type list struct {
 // maxDepth bounds nesting inside values that are skipped.
 const maxDepth = 512
 
-func (s *scanner) fail(f Fault, format string, args ...any) {
+func (s *scanner) fail(f ErrorKind, format string, args ...any) {
 	if s.err != nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (s *scanner) fail(f Fault, format string, args ...any) {
 		}
 		w.WriteString(p.name)
 	}
-	s.err = &Error{Fault: f, Where: w.String(), Why: fmt.Sprintf(format, args...)}
+	s.err = &Error{Kind: f, Where: w.String(), Problem: fmt.Sprintf(format, args...)}
 }
 
 func (s *scanner) syntax(want string) {
@@ -408,11 +408,11 @@ func (s *scanner) want(kind string) bool {
 	s.fail(WrongType, "want %s, found %s", kind, clip(s.b[start:s.i]))
 	switch {
 	case len(s.path) == 0 && got == "array":
-		s.err.Try = tryLines
+		s.err.Hint = tryLines
 	case len(s.path) == 0:
-		s.err.Try = tryForm
+		s.err.Hint = tryForm
 	case got == "null" && s.strict && s.optional():
-		s.err.Try = tryNull
+		s.err.Hint = tryNull
 	}
 	return false
 }
@@ -540,7 +540,7 @@ func (s *scanner) wantInt() int64 {
 }
 
 // whole returns the value of the text of a JSON number that is whole: 12, 12.0 and 1.2e1 are.
-func whole(text string) (int64, Fault) {
+func whole(text string) (int64, ErrorKind) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v, ""
 	}
@@ -627,7 +627,7 @@ func (s *scanner) absent(e *element, k key) {
 func (s *scanner) trace() {
 	if s.space() == 0 && s.i >= len(s.b) {
 		s.fail(NotJSON, "not JSON: it is empty")
-		s.err.Try = "fetch or copy the file again"
+		s.err.Hint = "fetch or copy the file again"
 		return
 	}
 	if s.kind() == "array" {
@@ -705,7 +705,7 @@ func (s *scanner) refuseForm(keys []string) {
 	}
 	if why != "" && s.err == nil {
 		s.fail(MissingField, "%s", why)
-		s.err.Try = tryTraces
+		s.err.Hint = tryTraces
 	}
 }
 
@@ -740,7 +740,7 @@ func (s *scanner) complete(id, models, blockSize, scope, requests bool) {
 		s.missing("requests")
 	}
 	if (!id || !models) && !blockSize && !requests {
-		s.err.Try = tryForm
+		s.err.Hint = tryForm
 	}
 }
 
@@ -754,7 +754,7 @@ func (s *scanner) blockSize(v int64) {
 func (s *scanner) end() {
 	if s.err == nil && (s.space() != 0 || s.i < len(s.b)) {
 		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.i)
-		s.err.Try = tryLines
+		s.err.Hint = tryLines
 	}
 }
 
@@ -776,7 +776,7 @@ func (s *scanner) declared(v int64) int64 {
 func (s *scanner) scope() {
 	if s.kind() == "null" {
 		s.fail(BadScope, "hash_id_scope null: want \"local\"")
-		s.err.Try = tryNull
+		s.err.Hint = tryNull
 		return
 	}
 	s.scopeOf(s.wantText())
@@ -791,7 +791,7 @@ func (s *scanner) scopeOf(name string) {
 		s.tr.Scope = ScopeGlobal
 	case name == "global":
 		s.fail(BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
-		s.err.Try = tryDefault
+		s.err.Hint = tryDefault
 	case s.strict:
 		s.fail(BadScope, "hash_id_scope %q: want \"local\"", clip([]byte(name)))
 	default:
@@ -940,7 +940,7 @@ func (s *scanner) member(e *element, name string, inside bool) {
 	}
 	e.seen |= setOf(k)
 	s.value(e, k, inside)
-	if s.err == nil || s.err.Fault == NotJSON || s.tr.meter.over() {
+	if s.err == nil || s.err.Kind == NotJSON || s.tr.meter.over() {
 		return
 	}
 	if e.bad == nil {
@@ -1045,7 +1045,7 @@ func (e *element) addInput(word string) {
 	}
 }
 
-func stopOf(word string) Stop {
+func stopOf(word string) StopReason {
 	switch word {
 	case "":
 		return StopUnknown
@@ -1207,7 +1207,7 @@ func (s *scanner) reserve(ids *IDs) {
 func (s *scanner) needs(n int) {
 	if s.err == nil && !s.tr.meter.needs(n) {
 		s.fail(TooLarge, "%v", s.tr.meter.err)
-		s.err.Try = trySplit
+		s.err.Hint = trySplit
 	}
 }
 

@@ -32,7 +32,7 @@ func compareScans(t require.TestingT, data []byte) {
 		if err != nil {
 			var e *Error
 			require.ErrorAs(t, err, &e)
-			require.NotEmpty(t, e.Fault)
+			require.NotEmpty(t, e.Kind)
 		}
 		if odd != "" {
 			continue
@@ -268,7 +268,7 @@ func TestScanOfCutTraces(t *testing.T) {
 			_, err := Scan([]byte(small[:k]), rules)
 			var e *Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, NotJSON, e.Fault, "%s", small[:k])
+			require.Equal(t, NotJSON, e.Kind, "%s", small[:k])
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	} {
 		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), AIPerf())
 		require.EqualError(t, err, want)
-		assert.Equal(t, scope == "global", err.(*Error).Try == tryDefault)
+		assert.Equal(t, scope == "global", err.(*Error).Hint == tryDefault)
 	}
 }
 
@@ -527,14 +527,14 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 			continue
 		}
 		require.Error(t, err, field)
-		assert.Equal(t, tryNull, err.(*Error).Try, field)
+		assert.Equal(t, tryNull, err.(*Error).Hint, field)
 	}
 	for _, given := range []string{`"id":"tr\u0061ce"`, `"models":["m","n"]`, `"block_size":64`, `"model":"m"`, `"in":130`, `"agent_id":"a1"`} { // required
 		require.Contains(t, small, given)
 		key, _, _ := strings.Cut(given, ":")
 		_, err := Scan([]byte(strings.Replace(small, given, key+":null", 1)), AIPerf())
 		require.Error(t, err, given)
-		assert.Empty(t, err.(*Error).Try, given)
+		assert.Empty(t, err.(*Error).Hint, given)
 	}
 }
 
@@ -551,23 +551,23 @@ func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 		_, err := Scan([]byte(data), Default())
 		var e *Error
 		require.ErrorAs(t, err, &e, data)
-		assert.Equal(t, want, e.Try, data)
+		assert.Equal(t, want, e.Hint, data)
 	}
 	m := NewMooncake(0, Default())
 	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
-	assert.Equal(t, tryPlain, err.(*Error).Try)
+	assert.Equal(t, tryPlain, err.(*Error).Hint)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
 		`{"messages":[{"role":"user"}]}`:                                      tryTraces,
 	} {
-		row, err := column.FromJSON(Columns(), []byte(text))
+		row, err := column.FromJSON(ColumnPaths(), []byte(text))
 		require.NoError(t, err)
 		_, err = ScanColumns(row, Default())
-		assert.Equal(t, want, err.(*Error).Try, text)
+		assert.Equal(t, want, err.(*Error).Hint, text)
 	}
 	_, err = ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
 		c["requests[].t"].Kind, c["requests[].t"].Type = column.Other, "INT64 (a duration in nanoseconds by its Arrow schema)"
 	}), Default())
 	assert.EqualError(t, err, `trace "trace": requests[0].t: want number, found INT64 (a duration in nanoseconds by its Arrow schema)`)
-	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*Error).Try)
+	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*Error).Hint)
 }

@@ -11,17 +11,17 @@ type Trace struct {
 	SystemTokens int64  // declared size of the system prefix
 	HasTotals    bool   // the file sums up its own requests
 	TailIDs      bool   // the last id of a list may cover less than a block
-	Format       string // generation, where it is known from elsewhere
+	format       string // generation, where it is known from elsewhere
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
 
-	meter *meter   // of the memory that it and its plan take; may be nil
-	Odd   oddities // found while it was read
+	meter    *meter   // of the memory that it and its plan take; may be nil
+	Oddities oddities // found while it was read
 }
 
-// Within asks take for the memory that the plan of the trace takes, in bytes.
-func (t *Trace) Within(take func(bytes int64) error) { t.meter = &meter{ask: take} }
+// SetReserve asks take for the memory that the plan of the trace takes, in bytes.
+func (t *Trace) SetReserve(take func(bytes int64) error) { t.meter = &meter{ask: take} }
 
 // Scope says what a hash id names: section 2.4 of the specification.
 type Scope uint8
@@ -34,8 +34,8 @@ const (
 
 func (s Scope) String() string { return [...]string{"absent", "local", "global"}[s] }
 
-// Name returns the string that salts the hash ids of a context: agent is that of the marker, "" for top-level requests.
-func (s Scope) Name(trace, agent string, blockSize int) string {
+// Namespace returns the string that salts the hash ids of a context: agent is that of the marker, "" for top-level requests.
+func (s Scope) Namespace(trace, agent string, blockSize int) string {
 	switch {
 	case s == ScopeGlobal:
 		return fmt.Sprintf("__global__:%d", blockSize)
@@ -59,7 +59,7 @@ type Request struct {
 	In, Out   int64   // tokens
 	IDs       IDs
 	Input     InputTypes
-	Stop      Stop
+	Stop      StopReason
 	APITime   Seconds
 	ThinkTime Seconds
 }
@@ -79,13 +79,13 @@ const (
 	InputTool                      // contains "tool_result"
 )
 
-// Stop is why the recorded completion ended.
-type Stop uint8
+// StopReason is why the recorded completion ended.
+type StopReason uint8
 
 const (
-	StopUnknown Stop = iota // "" or missing
-	StopTool                // "tool_use"
-	StopOther               // any other word
+	StopUnknown StopReason = iota // "" or missing
+	StopTool                      // "tool_use"
+	StopOther                     // any other word
 )
 
 // Marker is a subagent: an entry of type "subagent".
@@ -100,39 +100,39 @@ type Marker struct {
 	Requests     []Request
 }
 
-// Fault is a kind of invalid input.
-type Fault string
+// ErrorKind is a kind of invalid input.
+type ErrorKind string
 
 const (
-	NotJSON       Fault = "not-json"
-	UnknownKey    Fault = "unknown-key"
-	MissingField  Fault = "missing-field"
-	WrongType     Fault = "wrong-type"
-	NotFinite     Fault = "not-finite"
-	NotInteger    Fault = "not-integer"
-	NegativeIn    Fault = "negative-in"
-	BadBlockSize  Fault = "block-size"
-	BadScope      Fault = "scope"
-	BadType       Fault = "request-type"
-	NestedMarker  Fault = "nested-marker"
-	IDRange       Fault = "id-range"
-	Conflict      Fault = "conflict"
-	TooLarge      Fault = "too-large"
-	DuplicateID   Fault = "duplicate-agent"
-	PrefixTooLong Fault = "prefix"
+	NotJSON       ErrorKind = "not-json"
+	UnknownKey    ErrorKind = "unknown-key"
+	MissingField  ErrorKind = "missing-field"
+	WrongType     ErrorKind = "wrong-type"
+	NotFinite     ErrorKind = "not-finite"
+	NotInteger    ErrorKind = "not-integer"
+	NegativeIn    ErrorKind = "negative-in"
+	BadBlockSize  ErrorKind = "block-size"
+	BadScope      ErrorKind = "scope"
+	BadType       ErrorKind = "request-type"
+	NestedMarker  ErrorKind = "nested-marker"
+	IDRange       ErrorKind = "id-range"
+	Conflict      ErrorKind = "conflict"
+	TooLarge      ErrorKind = "too-large"
+	DuplicateID   ErrorKind = "duplicate-agent"
+	PrefixTooLong ErrorKind = "prefix"
 
-	JoinBeforeSpawn  Fault = "join_before_spawn"
-	NegativeBranch   Fault = "negative_branch_start"
-	DuplicateSession Fault = "duplicate_session"
+	JoinBeforeSpawn  ErrorKind = "join_before_spawn"
+	NegativeBranch   ErrorKind = "negative_branch_start"
+	DuplicateSession ErrorKind = "duplicate_session"
 )
 
 // Error says what is wrong with a trace and where in it.
 type Error struct {
-	Fault Fault
-	Trace string // its id, "" where it is not known yet
-	Where string // path of the field, such as requests[12].in
-	Why   string
-	Try   string // what to do, where other traces of the file are likely to be like this one; may be empty
+	Kind    ErrorKind
+	Trace   string // its id, "" where it is not known yet
+	Where   string // path of the field, such as requests[12].in
+	Problem string
+	Hint    string // what to do, where other traces of the file are likely to be like this one; may be empty
 }
 
 // What to do about input that is of another form than traces are, as a whole.
@@ -147,7 +147,7 @@ const (
 )
 
 func (e *Error) Error() string {
-	s := e.Why
+	s := e.Problem
 	if e.Where != "" {
 		s = e.Where + ": " + s
 	}

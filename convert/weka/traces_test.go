@@ -68,12 +68,12 @@ func (w wholeTrace) view() (v mmapcache.View) {
 	return v
 }
 
-// drawer returns that of the vector's back-end and seed.
-func (w wholeTrace) drawer() *Drawer {
+// placer returns that of the vector's back-end and seed.
+func (w wholeTrace) placer() *Placer {
 	if w.Seed != nil {
-		return NewDrawer(Draws{Backend: w.Backend, Seed: *w.Seed}, w.CorpusLen)
+		return NewPlacer(Placement{Backend: w.Backend, Seed: *w.Seed}, w.CorpusLen)
 	}
-	return drawer(w.Backend, w.BaseSeed, w.CorpusLen)
+	return placer(w.Backend, w.BaseSeed, w.CorpusLen)
 }
 
 // converted is a trace with its times and the starts of its windows.
@@ -97,21 +97,21 @@ func (w wholeTrace) convert(rules Rules) (*converted, error) {
 		return nil, err
 	}
 	if c.notes.Queries != nil {
-		var g GlobalCache
+		var g GlobalPrefixCache
 		g.Add(c.notes.Queries, 0)
 		g.Count(rules, func(row, hits int) { c.Turns[row].Hits = uint32(hits) })
 	}
-	if c.times, err = c.Times(rules.Time(), w.view()); err != nil {
+	if c.times, err = c.Times(rules.TimeRules(), w.view()); err != nil {
 		return nil, err
 	}
 	if c.corpus == 0 {
 		return c, nil
 	}
-	d := w.drawer()
+	d := w.placer()
 	size := c.Trace.BlockSize
 	c.blocks, c.fillers = make([]uint32, c.Trace.Blocks), make([]uint32, len(c.Turns))
 	for _, r := range c.Runs {
-		d.Starts(c.blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
+		d.Blocks(c.blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
 	}
 	for _, s := range c.Sessions {
 		for k := range s.Turns {
@@ -146,7 +146,7 @@ func (c *converted) prompt(turn int) []plain {
 			continue
 		}
 		n := int(s.Count)
-		if c.rules.Time().ShortFiller {
+		if c.rules.TimeRules().ShortFiller {
 			n = min(n, c.corpus)
 		}
 		window(m, c.fillers[s.First], n)
@@ -236,7 +236,7 @@ func TestWholeTraces(t *testing.T) {
 			require.Equal(t, w.ID, s.ID)
 			assert.Equal(t, w.Root, s.Parent == mmapcache.None)
 			assert.Equal(t, w.Depth, map[bool]int{true: 0, false: 1}[w.Root])
-			assert.Equal(t, w.Scope, c.ReplayScope(n, c.rules.Time().ParsedScope))
+			assert.Equal(t, w.Scope, c.ReplayScope(n, c.rules.TimeRules().ParsedScope))
 			if !w.Root {
 				assert.Equal(t, *w.Parent, c.Sessions[s.Parent].ID)
 			}
@@ -254,7 +254,7 @@ func TestWholeTraces(t *testing.T) {
 				row := int(s.FirstTurn) + k
 				u, played := c.Turns[row], c.times.Turns[row]
 				gt := turn{Timestamp: orNil(played.Start), Delay: orNil(played.Delay), API: orNil(played.API), Outer: u.Outer,
-					Kind: s.Kind.String(), Model: u.Model, MaxTokens: c.rules.Time().MaxTokens(s.Kind, u), Hits: u.Hits, Total: u.IDs,
+					Kind: s.Kind.String(), Model: u.Model, MaxTokens: c.rules.TimeRules().MaxTokens(s.Kind, u), Hits: u.Hits, Total: u.IDs,
 					Branches: []string{}, Reset: wt.Reset, Messages: wt.Messages}
 				if u.Inner != mmapcache.None {
 					gt.Inner = &u.Inner
@@ -329,7 +329,7 @@ func TestBranches(t *testing.T) {
 			if want.Error != "" {
 				var e *Error
 				require.ErrorAs(t, err, &e, p)
-				assert.Equal(t, want.Error, strings.ReplaceAll(string(e.Fault), "-", "_"))
+				assert.Equal(t, want.Error, strings.ReplaceAll(string(e.Kind), "-", "_"))
 				continue
 			}
 			require.NoError(t, err, p)
@@ -518,7 +518,7 @@ func TestRefusals(t *testing.T) {
 				return
 			}
 			require.ErrorAs(t, err, &e)
-			assert.Equal(t, strings.ReplaceAll(want.Fault, "_", "-"), strings.ReplaceAll(string(e.Fault), "_", "-"))
+			assert.Equal(t, strings.ReplaceAll(want.Fault, "_", "-"), strings.ReplaceAll(string(e.Kind), "_", "-"))
 			return
 		}
 		require.NoError(t, err)

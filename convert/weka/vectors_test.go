@@ -61,7 +61,7 @@ func TestValidation(t *testing.T) {
 		if !want.OK {
 			var e *Error
 			require.ErrorAs(t, err, &e)
-			assert.Equal(t, want.Fault, string(e.Fault), e.Error())
+			assert.Equal(t, want.Fault, string(e.Kind), e.Error())
 			return
 		}
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestMarkerTimes(t *testing.T) {
 // AIPerf's seeds are unsigned, to 2^64 - 1: what it derives from the largest, and how it stands in a key.
 func TestLargestSeed(t *testing.T) {
 	assert.Equal(t, uint64(1454329628828595485), deriveSeed(math.MaxUint64, CodingStream))
-	for want, d := range map[string]Draws{
+	for want, d := range map[string]Placement{
 		`{"backend":"sha256-mt","stream":"s","seed":18446744073709551615}`: {Backend: SHA256MT, Seed: -1, Stream: "s"},
 		`{"backend":"sha256-mt","stream":"","seed":42}`:                    {Backend: SHA256MT, Seed: 42},
 		`{"backend":"xxh3","seed":-1,"stream":""}`:                         {Backend: XXH3, Seed: -1},
@@ -152,7 +152,7 @@ func TestLargestSeed(t *testing.T) {
 		got, err := json.Marshal(d)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(got))
-		var again Draws
+		var again Placement
 		require.NoError(t, json.Unmarshal(got, &again))
 		assert.Equal(t, d, again)
 	}
@@ -189,20 +189,20 @@ func TestBlockSeeds(t *testing.T) {
 		Seed  string
 	}
 	fixtures.EachWeka(t, "block_seed", func(t *testing.T, in in, want want) {
-		w := Drawer{base: []byte(in.BaseSeed)}
+		w := Placer{base: []byte(in.BaseSeed)}
 		assert.Equal(t, u64(t, want.Seed), w.blockSeed(in.Scope, in.HashID))
 	})
 	fixtures.EachWeka(t, "mt_draws", func(t *testing.T, in in, want want) {
-		w := Drawer{base: []byte(in.BaseSeed)}
+		w := Placer{base: []byte(in.BaseSeed)}
 		var m pyrand.MT19937x4
 		m.Seed(&[4]uint64{1, 2, 3, w.blockSeed(in.Scope, in.HashID)})
 		assert.Equal(t, want.Draws[0], m.Below(3, in.N))
 	})
 }
 
-// drawer is that of a vector: its base seed is given, not derived.
-func drawer(backend, base string, corpus int) *Drawer {
-	return &Drawer{n: uint64(corpus), draws: Draws{Backend: backend}, base: []byte(base)}
+// placer is that of a vector: its base seed is given, not derived.
+func placer(backend, base string, corpus int) *Placer {
+	return &Placer{n: uint64(corpus), draws: Placement{Backend: backend}, base: []byte(base)}
 }
 
 func TestStarts(t *testing.T) {
@@ -223,13 +223,13 @@ func TestStarts(t *testing.T) {
 	}
 	fixtures.EachWeka(t, "xxh3_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
-		NewDrawer(Draws{Backend: XXH3, Seed: in.Seed}, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, in.BlockSize)
+		NewPlacer(Placement{Backend: XXH3, Seed: in.Seed}, in.CorpusLen).Blocks(got[:], in.Scope, in.HashID, in.BlockSize)
 		assert.Equal(t, want.Start, got[0])
 	})
 	fixtures.EachWeka(t, "block_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
 		require.Equal(t, SHA256MT, in.Backend)
-		drawer(in.Backend, in.BaseSeed, in.CorpusLen).Starts(got[:], in.Scope, in.HashID, 1)
+		placer(in.Backend, in.BaseSeed, in.CorpusLen).Blocks(got[:], in.Scope, in.HashID, 1)
 		assert.Equal(t, want.Start, got[0])
 	})
 	fixtures.EachWeka(t, "block_content", func(t *testing.T, in in, want want) {
@@ -237,7 +237,7 @@ func TestStarts(t *testing.T) {
 		var tokens []int
 		for _, id := range in.HashIDs {
 			var start [1]uint32
-			drawer(in.Backend, in.BaseSeed, in.CorpusLen).Starts(start[:], in.Scope, id, in.BlockSize)
+			placer(in.Backend, in.BaseSeed, in.CorpusLen).Blocks(start[:], in.Scope, id, in.BlockSize)
 			for k := range in.BlockSize {
 				tokens = append(tokens, (int(start[0])+k)%in.CorpusLen)
 			}
@@ -249,12 +249,12 @@ func TestStarts(t *testing.T) {
 // Starts of consecutive ids are those of each alone, in any order.
 func TestStartsTogetherAndAlone(t *testing.T) {
 	for _, backend := range []string{XXH3, SHA256MT} {
-		w := NewDrawer(Draws{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
+		w := NewPlacer(Placement{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
 		many := make([]uint32, 20)
-		w.Starts(many, "scope", -3, 64)
+		w.Blocks(many, "scope", -3, 64)
 		for k := len(many) - 1; k >= 0; k-- {
 			var one [1]uint32
-			w.Starts(one[:], "scope", int64(k)-3, 64)
+			w.Blocks(one[:], "scope", int64(k)-3, 64)
 			assert.Equal(t, many[k], one[0], backend)
 		}
 	}
@@ -276,7 +276,7 @@ func TestScopeNames(t *testing.T) {
 		if in.AgentID != nil {
 			agent = *in.AgentID
 		}
-		assert.Equal(t, want.Scope, scope.Name(in.TraceID, agent, in.BlockSize))
+		assert.Equal(t, want.Scope, scope.Namespace(in.TraceID, agent, in.BlockSize))
 	})
 }
 
@@ -303,7 +303,7 @@ func TestFillerVectors(t *testing.T) {
 	fixtures.EachWeka(t, "filler", func(t *testing.T, in in, want want) {
 		var seed string
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
-		got := drawer(SHA256MT, "0", in.CorpusLen).filler([]byte(seed), in.N)
+		got := placer(SHA256MT, "0", in.CorpusLen).filler([]byte(seed), in.N)
 		if in.N > 0 {
 			assert.Equal(t, want.Offset, got)
 		}
@@ -316,14 +316,14 @@ func TestFillerVectors(t *testing.T) {
 		var seed int64
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
 		assert.Equal(t, u64(t, want.X), xxh3.HashSeed([]byte(in.String), uint64(seed)))
-		got := NewDrawer(Draws{Backend: XXH3, Seed: seed}, in.CorpusLen).filler([]byte(in.String), in.N)
+		got := NewPlacer(Placement{Backend: XXH3, Seed: seed}, in.CorpusLen).filler([]byte(in.String), in.N)
 		assert.Equal(t, want.Offset, got)
 		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
 	})
 }
 
 func TestFillerSeedString(t *testing.T) {
-	w := NewDrawer(Draws{Backend: XXH3, Seed: 42}, 259485)
+	w := NewPlacer(Placement{Backend: XXH3, Seed: 42}, 259485)
 	assert.Equal(t, uint32(47777), w.Filler("trace_0001", 0, 8))
 	assert.Equal(t, uint32(146997), w.Filler("trace_0001::sa:agent_001", 0, 36))
 }
@@ -354,7 +354,7 @@ func TestMaxTokens(t *testing.T) {
 			kind = mmapcache.Subagent
 		}
 		rules := Rules{MaxOutput: in.MaxOSL}
-		assert.Equal(t, want.MaxTokens, rules.Time().MaxTokens(kind, mmapcache.Turn{Out: in.Out}))
+		assert.Equal(t, want.MaxTokens, rules.TimeRules().MaxTokens(kind, mmapcache.Turn{Out: in.Out}))
 	})
 }
 
@@ -606,7 +606,7 @@ func TestInit(t *testing.T) {
 		if want.Error != "" {
 			var e *Error
 			require.True(t, errors.As(err, &e))
-			assert.Equal(t, want.Error, string(e.Fault))
+			assert.Equal(t, want.Error, string(e.Kind))
 			return
 		}
 		require.NoError(t, err)

@@ -3,37 +3,37 @@ package weka
 // Generations of the format, as public corpora have them. They differ in meaning, not only in fields; what a trace means
 // follows from its fields one by one, and the generation only says what was found.
 const (
-	GenerationV1     = "v1"     // no hash_id_scope: ids name blocks of one context
-	GenerationV6     = "v6"     // global ids, lists of floor(in / block size)
-	GenerationV8     = "v8"     // ids of the trace from 1 on, with totals
-	GenerationAgentX = "agentx" // ids of the trace from 0 on, without totals
-	GenerationNeon   = "neon"   // global ids, lists that have nothing to do with in
-	GenerationLocal  = "local"  // ids of the trace, otherwise like none of the above
+	FormatV1     = "v1"     // no hash_id_scope: ids name blocks of one context
+	FormatV6     = "v6"     // global ids, lists of floor(in / block size)
+	FormatV8     = "v8"     // ids of the trace from 1 on, with totals
+	FormatAgentX = "agentx" // ids of the trace from 0 on, without totals
+	FormatNeon   = "neon"   // global ids, lists that have nothing to do with in
+	FormatLocal  = "local"  // ids of the trace, otherwise like none of the above
 
-	GenerationMooncake = "mooncake" // not of this family: a request a line
+	FormatMooncake = "mooncake" // not of this family: a request a line
 )
 
-// Generation says which generation of the format a trace looks like.
-func (t *Trace) Generation() string {
-	if t.Format != "" {
-		return t.Format
+// Format says which generation of the format a trace looks like.
+func (t *Trace) Format() string {
+	if t.format != "" {
+		return t.format
 	}
 	switch t.Scope {
 	case ScopeAbsent:
-		return GenerationV1
+		return FormatV1
 	case ScopeGlobal:
 		if t.unrelated() {
-			return GenerationNeon
+			return FormatNeon
 		}
-		return GenerationV6
+		return FormatV6
 	}
 	switch smallest, any := t.smallestID(); {
 	case any && smallest == 1 && t.HasTotals:
-		return GenerationV8
+		return FormatV8
 	case any && smallest == 0 && !t.HasTotals:
-		return GenerationAgentX
+		return FormatAgentX
 	}
-	return GenerationLocal
+	return FormatLocal
 }
 
 // each calls f for every request, those of markers included.

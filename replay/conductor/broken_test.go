@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCheckerSees breaks the state of a conductor on purpose, once for every invariant that the checker names, and has the
+// TestCheckerSeesEveryBrokenInvariant breaks the state of a conductor on purpose, once for every invariant that the checker names, and has the
 // checker say so. Each case begins at 2 s in one tree. Its root has spawned five children at 1 s: session 1 is in flight,
 // session 2 sleeps, session 3 is retained until session 1 is over; the root is parked until session 4, which sleeps too,
 // is over. Session 5 sleeps and was live in the start state.
-func TestCheckerSees(t *testing.T) {
+func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 	type broken struct {
 		*world
 		tree *tree

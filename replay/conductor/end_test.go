@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestT30: no tree is opened at the deadline or after, and a request returns once.
-func TestT30(t *testing.T) {
+// No tree is opened at the deadline or after, and a request returns once.
+//
+// Covers T-30.
+func TestNoTreeOpensAtTheDeadline(t *testing.T) {
 	const deadline = 10 * time.Second
 	for off, opened := range map[time.Duration]int{-1: 2, 0: 1, 1: 1} {
 		w := newWorld(1, anyLane(root(0), root(0)), Limits{})
@@ -30,8 +32,10 @@ func TestT30(t *testing.T) {
 	require.Len(t, w.sends, 2)
 }
 
-// TestT34: the deadline with everything open. What becomes of requests that are cancelled is the player's.
-func TestT34(t *testing.T) {
+// The deadline with everything open. What becomes of requests that are cancelled is the player's.
+//
+// Covers T-34.
+func TestDeadlineEndsSessionsInEveryState(t *testing.T) {
 	eventLogsOf(t, "T-34", 1)
 	parked := root(0, 0).child(0, 0, false, 0, 0, 60).join(0, 1, 1)         // its child sleeps at the end
 	flying := root(0, 0).child(0, 0, false, 0, 0).join(0, 1, 1)             // its child is in flight, and ends in grace
@@ -85,8 +89,10 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	require.True(t, w.c.Done())
 }
 
-// TestT50: the phase ends with its last response (H21, H5).
-func TestT50(t *testing.T) {
+// The phase ends with its last response (hazards H21 and H5).
+//
+// Covers T-50.
+func TestPhaseEndsWithItsLastResponse(t *testing.T) {
 	eventLogsOf(t, "T-50", 3)
 	w := newWorld(1, anyLane(root(0, 60)), Limits{}).playUntil(5*time.Second, never)
 	require.Equal(t, 5*time.Second, w.ended)
@@ -99,8 +105,10 @@ func TestT50(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// TestT53: the counters add up after every event, which the checker looks at; here all that they count happens.
-func TestT53(t *testing.T) {
+// The counters add up after every event, which the checker looks at; here all that they count happens.
+//
+// Covers T-53.
+func TestCountersAddUp(t *testing.T) {
 	eventLogsOf(t, "T-53", 1)
 	mixed := root(0, 1, 1).child(0, 0, false, 0, 0).sibling(false, 0, 0).child(0, 0, true, 2, 0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).join(0, 2, 4)
 	mixed.Sessions[2].Unplayable = true

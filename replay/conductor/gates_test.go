@@ -8,17 +8,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestT06: a gate that two branches feed, one of which was over before t*.
-func TestT06(t *testing.T) { eventLogsOf(t, "T-6", 2) }
+// A gate that two branches feed, one of which was over before t*.
+//
+// Covers T-6.
+func TestGateWithABranchOverBeforeTStar(t *testing.T) { eventLogsOf(t, "T-6", 2) }
 
-// TestT07: the gate waits for a branch that is spawned after t*.
-func TestT07(t *testing.T) { eventLogsOf(t, "T-7", 1) }
+// The gate waits for a branch that is spawned after t*.
+//
+// Covers T-7.
+func TestGateWaitsForABranchSpawnedAfterTStar(t *testing.T) { eventLogsOf(t, "T-7", 1) }
 
-// TestT08: without a branch that is alive there is no gate.
-func TestT08(t *testing.T) { eventLogsOf(t, "T-8", 1) }
+// Without a branch that is alive there is no gate.
+//
+// Covers T-8.
+func TestNoGateWithoutALiveBranch(t *testing.T) { eventLogsOf(t, "T-8", 1) }
 
-// TestT09: a gate that is made after t* knows of the branch that was over before (H1).
-func TestT09(t *testing.T) { eventLogsOf(t, "T-9", 1) }
+// A gate that is made after t* knows of the branch that was over before (hazard H1).
+//
+// Covers T-9.
+func TestGateMadeAfterTStarKnowsTheBranchOverBefore(t *testing.T) { eventLogsOf(t, "T-9", 1) }
 
 // refused lets a session's first turn fail at the admission hook.
 func (w *world) refused(sessions ...int) *world {
@@ -33,8 +41,10 @@ func (w *world) refused(sessions ...int) *world {
 	return w
 }
 
-// TestT10: when no child of a gate starts, the normal continuation sends the gated turn, once and after its delay (bug 5).
-func TestT10(t *testing.T) {
+// When no child of a gate starts, the normal continuation sends the gated turn, once and after its delay (bug 5).
+//
+// Covers T-10.
+func TestParentOfRefusedChildrenContinuesOnce(t *testing.T) {
 	eventLogsOf(t, "T-10", 3)
 	for name, onIssue := range map[string]bool{"children of the return": false, "children of the issue": true} {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +65,10 @@ func TestT10(t *testing.T) {
 	})
 }
 
-// TestT11: a parent that is parked is sent by the refusal of its last child, or by its deadline, whichever is later.
-func TestT11(t *testing.T) {
+// A parent that is parked is sent by the refusal of its last child, or by its deadline, whichever is later.
+//
+// Covers T-11.
+func TestRefusalOfTheLastChildSendsAParkedParent(t *testing.T) {
 	eventLogsOf(t, "T-11", 1)
 	for delay, want := range map[float64]string{2: "10s lane0 tree0 0#1", 20: "21s lane0 tree0 0#1"} {
 		tree := root(0, delay).child(0, 0, false, 9, 0).join(0, 1, 1)
@@ -67,8 +79,10 @@ func TestT11(t *testing.T) {
 	}
 }
 
-// TestT12: a gate further out that nothing feeds any more is passed when its turn comes, not before (H2).
-func TestT12(t *testing.T) {
+// A gate further out that nothing feeds any more is passed when its turn comes, not before (hazard H2).
+//
+// Covers T-12.
+func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
 	eventLogsOf(t, "T-12", 1)
 	t.Run("an arrow from another state is found", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 1)), Limits{})
@@ -86,8 +100,10 @@ func TestT12(t *testing.T) {
 	})
 }
 
-// TestT27: recorded order between sessions.
-func TestT27(t *testing.T) {
+// Recorded order between sessions.
+//
+// Covers T-27.
+func TestRecordedOrderBetweenSessions(t *testing.T) {
 	vectorsOf(t, "barrier_log", "T-27", 9, playBarrier)
 	eventLogsOf(t, "T-27", 1)
 	t.Run("what is let go leaves in the order of names", func(t *testing.T) {
@@ -131,8 +147,10 @@ func TestT27(t *testing.T) {
 	})
 }
 
-// TestT28: nobody waits for the turns of a session that ended before them (H9).
-func TestT28(t *testing.T) {
+// Nobody waits for the turns of a session that ended before them (hazard H9).
+//
+// Covers T-28.
+func TestTruncatedSessionReleasesItsWaiters(t *testing.T) {
 	eventLogsOf(t, "T-28", 2)
 	for name, after := range map[string]int{"its last turn": 4, "a turn between": 2, "the next": 1} {
 		t.Run(name, func(t *testing.T) { // the session overflows at turn 0, after the turn that waits came up
@@ -149,8 +167,10 @@ func TestT28(t *testing.T) {
 	}
 }
 
-// TestT36: a gated turn leaves at the later of its last child and its deadline.
-func TestT36(t *testing.T) {
+// A gated turn leaves at the later of its last child and its deadline.
+//
+// Covers T-36.
+func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
 	eventLogsOf(t, "T-36", 4)
 	t.Run("no deadline", func(t *testing.T) { // what JoinTiming = immediate makes of the plan
 		for child, want := range map[float64]string{4: "4s lane0 tree0 0#1", 15: "15s lane0 tree0 0#1"} {
@@ -174,9 +194,11 @@ func TestT36(t *testing.T) {
 	})
 }
 
-// TestT37: a child that began while its parent's request ran starts while it runs, and once, however fast the answer is
-// (H3).
-func TestT37(t *testing.T) {
+// A child that began while its parent's request ran starts while it runs, and once, however fast the answer is
+// (hazard H3).
+//
+// Covers T-37.
+func TestChildrenOfAnIssueStartOnce(t *testing.T) {
 	eventLogsOf(t, "T-37", 2)
 	tree := root(0, 0).child(0, 0, true, 0, 0).child(0, 0, true, 3, 0).child(1, 0, true, 0, 0) // nested: for every parent
 	w := newWorld(1, anyLane(tree), Limits{})
@@ -190,8 +212,10 @@ func TestT37(t *testing.T) {
 	require.Zero(t, w.check.sent-w.check.back)
 }
 
-// TestT41: a branch that had begun at t* is not spawned by the turn that would (H15).
-func TestT41(t *testing.T) {
+// A branch that had begun at t* is not spawned by the turn that would (hazard H15).
+//
+// Covers T-41.
+func TestBranchBegunAtTStarIsNotSpawnedAgain(t *testing.T) {
 	eventLogsOf(t, "T-41", 1)
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run("a nested chain that was over, "+name, func(t *testing.T) {
@@ -211,9 +235,9 @@ func TestT41(t *testing.T) {
 	}
 }
 
-// TestEmptySibling: a branch with a live session is not touched by the turn that would spawn it, also where a sibling has
+// A branch with a live session is not touched by the turn that would spawn it, also where a sibling has
 // no turns. Session 3 waits for the last turn of the live one.
-func TestEmptySibling(t *testing.T) {
+func TestBranchWithAnUnplayableSiblingIsNotSpawnedAgain(t *testing.T) {
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run(name, func(t *testing.T) {
 			tree := root(0, 1, 1).child(0, 1, false, 0, 0, 5).sibling(false, 0).child(0, 1, false, 0, 0).after(3, 0, 1, 1)
@@ -234,8 +258,10 @@ func TestEmptySibling(t *testing.T) {
 	}
 }
 
-// TestT42: nobody waits for turns that never had a session (H16).
-func TestT42(t *testing.T) {
+// Nobody waits for turns that never had a session (hazard H16).
+//
+// Covers T-42.
+func TestSessionsNeverSpawnedReleaseTheirWaiters(t *testing.T) {
 	eventLogsOf(t, "T-42", 2)
 	for name, refuse := range map[string]int{"their parent overflows": 0, "their parent is refused": 1} {
 		t.Run(name, func(t *testing.T) { // a subtree of three generations
@@ -259,9 +285,11 @@ func TestT42(t *testing.T) {
 	}
 }
 
-// TestT43: a tree in which nothing can happen any more is reported when that becomes true, with everybody in it, and its
+// A tree in which nothing can happen any more is reported when that becomes true, with everybody in it, and its
 // lane goes on.
-func TestT43(t *testing.T) {
+//
+// Covers T-43.
+func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
 	eventLogsOf(t, "T-43", 2)
 	t.Run("other lanes are untouched", func(t *testing.T) {
 		stuck := root(0, 1).child(0, 0, false, 0, 0, 2).after(0, 1, 1, 1).after(1, 1, 0, 1)
@@ -278,8 +306,10 @@ func TestT43(t *testing.T) {
 	})
 }
 
-// TestT45: children start at their recorded offsets. Speed and gap cap act on the plan, before the conductor.
-func TestT45(t *testing.T) {
+// Children start at their recorded offsets. Speed and gap cap act on the plan, before the conductor.
+//
+// Covers T-45.
+func TestChildrenStartAtTheirRecordedOffsets(t *testing.T) {
 	eventLogsOf(t, "T-45", 4)
 	t.Run("nobody of the return without it", func(t *testing.T) { // also when none of the branch is in flight any more
 		tree := root(0, 0).child(0, 0, true, 0, 0).sibling(false, 0, 0).sibling(false, 5, 0)

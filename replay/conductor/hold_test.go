@@ -18,7 +18,7 @@ func (w *world) holding(down, pause time.Duration) {
 	}
 }
 
-func TestHold(t *testing.T) {
+func TestHeldLaneSendsNothing(t *testing.T) {
 	t.Run("turns, children and trees wait for the end", func(t *testing.T) {
 		// the child sleeps until 0.5 s, its sibling until 9 s; the tree after it is opened at 15 s
 		tree := root(0, 0).child(0, 0, false, 0.5, 0).sibling(false, 9, 0)

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestT25: the cap on idle time of the system.
-func TestT25(t *testing.T) {
+// The cap on idle time of the system.
+//
+// Covers T-25.
+func TestSystemIdleCap(t *testing.T) {
 	vectorsOf(t, "idle_system", "T-25", 10, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
 	t.Run("one common amount", func(t *testing.T) {
@@ -47,8 +49,10 @@ func TestT25(t *testing.T) {
 	})
 }
 
-// TestT26: the cap on idle time of a tree.
-func TestT26(t *testing.T) {
+// The cap on idle time of a tree.
+//
+// Covers T-26.
+func TestTreeIdleCap(t *testing.T) {
 	vectorsOf(t, "idle_tree", "T-26", 5, playTreeIdle)
 	busy := func(Dispatch) answer { return answer{takes: 50 * time.Second} }
 	w := newWorld(2, &openings{lanes: []Assignment{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
@@ -65,7 +69,7 @@ func TestT26(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// TestDueDoesNotHideLateness: what is looked at late is due since it could have gone: the first turns since the start of the
+// What is looked at late is due since it could have gone: the first turns since the start of the
 // phase, and what a cap on idle time brings forward since that was up.
 func TestDueDoesNotHideLateness(t *testing.T) {
 	dues := func(w *world) (list []time.Duration) {
@@ -101,8 +105,10 @@ func TestDueDoesNotHideLateness(t *testing.T) {
 	}
 }
 
-// TestT46: children that sleep and deadlines are timers like any other (H17).
-func TestT46(t *testing.T) {
+// Children that sleep and deadlines are timers like any other (hazard H17).
+//
+// Covers T-46.
+func TestIdleCapsMoveChildrenAndDeadlines(t *testing.T) {
 	eventLogsOf(t, "T-46", 4)
 	vectorsOf(t, "idle_system", "T-46", 3, playSystemIdle)
 	for cap, want := range map[time.Duration][]string{ // a deadline, its child's next turn, and a child

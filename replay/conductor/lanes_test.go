@@ -11,10 +11,12 @@ import (
 	"github.com/agentx/agentx/replay/resume"
 )
 
-// Tests whose names begin with T and a number are those of the catalogue in section 10 of the specification.
+// A test whose comment ends with "Covers T-NN" is one of the catalogue in doc/spec/replay.md 10.
 
-// TestT01: every lane is at the admission hook at once, with a session of its own.
-func TestT01(t *testing.T) {
+// Every lane is at the admission hook at once, with a session of its own.
+//
+// Covers T-1.
+func TestAllLanesStartAtOnce(t *testing.T) {
 	vectorsOf(t, "startup", "T-1", 1, playStartup)
 	eventTrace := func() (*Tree, *resume.Trace) { // a root of four turns and a child, 10 s apart
 		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &resume.Trace{
@@ -80,9 +82,11 @@ func begin(s *resume.Start, tree *Tree, anchor resume.Alignment) *StartState {
 	return out
 }
 
-// TestT02: two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and
+// Two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and
 // all others have been started and go on.
-func TestT02(t *testing.T) {
+//
+// Covers T-2.
+func TestStartReportsTheFirstRefusedLane(t *testing.T) {
 	vectorsOf(t, "startup", "T-2", 1, playStartup)
 	for name, root7 := range map[string]float64{"at the same place": 0, "the first lane last": 1e-9} {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +138,10 @@ func sent(w *world, opened []script) (list []string) {
 	return list
 }
 
-// TestT23: the anchors, as lanes play them.
-func TestT23(t *testing.T) {
+// The anchors, as lanes play them.
+//
+// Covers T-23.
+func TestStartAnchors(t *testing.T) {
 	const log = `{"traces": {
 		"a": {"root": "a", "conversations": {
 			"a": {"turns": [{"ts_ms": 0, "api_ms": 100, "spawns": ["x"]}, {"ts_ms": 105000}], "branches": [{"id": "x", "children": ["ax"]}]},
@@ -164,8 +170,10 @@ func TestT23(t *testing.T) {
 	}
 }
 
-// TestT24: a delay counts from the end of the turn before, however long that took and whatever the recording says of it.
-func TestT24(t *testing.T) {
+// A delay counts from the end of the turn before, however long that took and whatever the recording says of it.
+//
+// Covers T-24.
+func TestDelayCountsFromTheReturn(t *testing.T) {
 	eventLogsOf(t, "T-24", 1)
 	for _, c := range []struct {
 		api  int // recorded
@@ -188,8 +196,10 @@ func TestT24(t *testing.T) {
 	})
 }
 
-// TestT29: a lane takes the next tree when the last session of its tree is over, and never holds two.
-func TestT29(t *testing.T) {
+// A lane takes the next tree when the last session of its tree is over, and never holds two.
+//
+// Covers T-29.
+func TestLaneTakesTheNextTreeAfterTheLastSession(t *testing.T) {
 	eventLogsOf(t, "T-29", 3)
 	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
 	w.takes(map[string]float64{"1#0": 60})
@@ -208,8 +218,10 @@ func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 	require.Equal(t, Dispatch{ID: 2, Tree: 1, Due: 8 * time.Second, Issued: 10 * time.Second}, w.sends[2].Dispatch)
 }
 
-// TestT31: an overflow ends its session wherever it comes, and once.
-func TestT31(t *testing.T) {
+// An overflow ends its session wherever it comes, and once.
+//
+// Covers T-31.
+func TestOverflowEndsItsSession(t *testing.T) {
 	eventLogsOf(t, "T-31", 4)
 	for turn, want := range [][]string{
 		{"0s lane0 tree0 0#0", "1s lane0 tree1 0#0"},
@@ -231,8 +243,10 @@ func TestT31(t *testing.T) {
 	}
 }
 
-// TestT32: any other failure ends nothing and is not tried again: the next turn follows after its delay.
-func TestT32(t *testing.T) {
+// Any other failure ends nothing and is not tried again: the next turn follows after its delay.
+//
+// Covers T-32.
+func TestFailureDoesNotEndItsSession(t *testing.T) {
 	eventLogsOf(t, "T-32", 1)
 	tree := root(0, 3, 3, 0).child(0, 0, false, 0, 0, 0).child(1, 0, true, 0, 0).join(0, 2, 1).after(2, 0, 0, 0)
 	w := newWorld(1, anyLane(tree), Limits{})
@@ -246,8 +260,10 @@ func TestT32(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// TestT48: a lane that begins in a long gap is not dark.
-func TestT48(t *testing.T) {
+// A lane that begins in a long gap is not dark.
+//
+// Covers T-48.
+func TestLaneThatStartsInALongGap(t *testing.T) {
 	eventLogsOf(t, "T-48", 1)
 	w, opened, skipped := parse(t, `{"traces": {
 		"a": {"root": "a", "conversations": {"a": {"turns": [{"ts_ms": 0, "api_ms": 1000}, {"ts_ms": 7200000, "api_ms": 1000}, {"ts_ms": 7204000}]}}},
@@ -395,7 +411,7 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 }
 
 // The report of a tree that wedges before it has sent anything claims no send.
-func TestWedgeBeforeTheFirstSend(t *testing.T) {
+func TestDeadlockBeforeTheFirstSend(t *testing.T) {
 	tree := root(0, 0).child(0, 0, false, 0, 0)
 	tree.after(0, 0, 1, 0)
 	w := newWorld(1, anyLane(root(0), tree), Limits{}).play() // the first tree ends after a second

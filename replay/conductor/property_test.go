@@ -475,11 +475,13 @@ func (s *scene) refusedIn(w *truth) (list []TurnRef) {
 	return list
 }
 
-// TestT38 plays random trees from random instants, under random limits, with random refusals, errors, overflows and ends.
+// TestRandomReplays plays random trees from random instants, under random limits, with random refusals, errors, overflows and ends.
 // The checker holds every event against the invariants; what was sent is held against what the recording says must be.
 //
 // AGENTX_LONG=1 plays 10,000 forests, which takes some seconds.
-func TestT38(t *testing.T) {
+//
+// Covers T-38.
+func TestRandomReplays(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
 		require.NoError(t, checks.Value.Set("10000"))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
@@ -670,7 +672,7 @@ func requireCaps(t *rapid.T, w *world) {
 }
 
 // What the oracle itself says of a tree that is worked out by hand.
-func TestTheOracle(t *testing.T) {
+func TestOracleAgreesWithAHandWorkedTree(t *testing.T) {
 	tree := root(0, 2, 3).child(0, 0, true, 4, 0, 0).child(0, 1, false, 1, 0).join(0, 1, 1).after(2, 0, 1, 1)
 	s := &scene{tree: tree, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}}
 	for n := range tree.Sessions {

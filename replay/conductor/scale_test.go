@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestT49: nothing outlives its tree (H18). What is left is looked at by requireQuiet.
-func TestT49(t *testing.T) {
+// Nothing outlives its tree (hazard H18). What is left is looked at by requireQuiet.
+//
+// Covers T-49.
+func TestNothingOutlivesItsTree(t *testing.T) {
 	vectorsOf(t, "barrier_log", "T-49", 1, playBarrier)
 	t.Run("10,000 trees that end with a child", func(t *testing.T) {
 		const trees = 10_000
@@ -56,9 +58,11 @@ func wide(children, turns int, of func(k int) (onIssue bool, offset float64)) *T
 	return t
 }
 
-// TestT60: whatever happens in a tree with 40,000 live children, no event costs more than INV-17 allows, which the checker
-// counts: the work is that of the event, not of the tree (H34).
-func TestT60(t *testing.T) {
+// Whatever happens in a tree with 40,000 live children, no event costs more than INV-17 allows, which the checker
+// counts: the work is that of the event, not of the tree (hazard H34).
+//
+// Covers T-60.
+func TestWorkOfAnEventIsBounded(t *testing.T) {
 	n, worst := crowd(), 0
 	asleep := func(k int) (bool, float64) { return false, 10 + float64(k)/1000 } // so that each has an event of its own
 	run := func(name string, source Source, limits Limits, stop time.Duration, act func(w *world)) {
@@ -161,8 +165,8 @@ func TestT60(t *testing.T) {
 	t.Logf("at most %d entries for a unit of work in all", worst)
 }
 
-// TestAnHour plays an hour of 256 lanes, in trees of which most have eight children at a time. It takes seconds.
-func TestAnHour(t *testing.T) {
+// TestHourOf256Lanes plays an hour of 256 lanes, in trees of which most have eight children at a time. It takes seconds.
+func TestHourOf256Lanes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: without -short")
 	}

@@ -13,8 +13,10 @@ func held(takes time.Duration) func(Dispatch) answer {
 	return func(Dispatch) answer { return answer{takes: takes, token: time.Second} }
 }
 
-// TestT33: every slot that is taken is given back, and nobody is dropped because there is none.
-func TestT33(t *testing.T) {
+// Every slot that is taken is given back, and nobody is dropped because there is none.
+//
+// Covers T-33.
+func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 	t.Run("fan-out of 8 from the last turn", func(t *testing.T) {
 		tree := root(0).child(0, 0, false, 0, 0)
 		for range 7 {
@@ -72,9 +74,11 @@ func TestT33(t *testing.T) {
 	})
 }
 
-// TestT52: a parent does not queue behind its children, and trees are served in the order of their oldest waiter
-// (H20).
-func TestT52(t *testing.T) {
+// A parent does not queue behind its children, and trees are served in the order of their oldest waiter
+// (hazard H20).
+//
+// Covers T-52.
+func TestPrefillQueueOrder(t *testing.T) {
 	vectorsOf(t, "slot_order", "T-52", 2, playSlotOrder)
 	tree := root(0, 0.05).child(0, 0, false, 0, 0)
 	for range 7 {

@@ -197,7 +197,7 @@ func TestClientBound(t *testing.T) {
 	require.False(t, bound(NewStat(nil), NewStat(nil)))
 }
 
-func TestWedgedTreesAreAReason(t *testing.T) {
+func TestDeadlockedTreesAreAReason(t *testing.T) {
 	info := RunInfo{Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, Reasons: []string{"run_cancelled"}}}
 	for range 2 {
 		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)

@@ -42,7 +42,7 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, me
 		row.share, row.own = memory.Share(), 0
 		return yield(r)
 	})
-	var stop *parquet.CallerError
+	var stop *parquet.YieldError
 	if errors.As(damage, &stop) {
 		return stop.Err
 	}

@@ -33,16 +33,16 @@ const sourceSize = 1 << 16
 
 // chunk reads the pages of one column of one row group, and from them its rows.
 type chunk struct {
-	file   *File
-	leaf   *leaf
-	codec  format.CompressionCodec
-	source *bufio.Reader
-	rest   int64 // bytes of the chunk to come
-	values int64 // values to come, behind the page at hand
-	page   int   // number of the page at hand, from 1, the dictionary among them
-	dict   *dictionary
+	file      *File
+	leaf      *leaf
+	codec     format.CompressionCodec
+	source    *bufio.Reader
+	remaining int64 // bytes of the chunk to come
+	values    int64 // values to come, behind the page at hand
+	page      int   // number of the page at hand, from 1, the dictionary among them
+	dict      *dictionary
 
-	left             int // values of the page at hand, nulls included
+	pending          int // values of the page at hand, nulls included
 	rep, def         levels
 	read             values
 	wanted           bool // values are wanted; else levels alone
@@ -73,8 +73,8 @@ func (c *chunk) open(m *format.ColumnMetaData) {
 	} else {
 		c.source.Reset(section)
 	}
-	c.codec, c.rest, c.values = m.Codec, m.TotalCompressedSize, m.NumValues
-	c.dict, c.page, c.left = nil, 0, 0
+	c.codec, c.remaining, c.values = m.Codec, m.TotalCompressedSize, m.NumValues
+	c.dict, c.page, c.pending = nil, 0, 0
 	c.file.held -= c.heldDict + c.heldDecoded
 	c.heldDict, c.heldDecoded = 0, 0
 }
@@ -89,10 +89,10 @@ func chunkStart(m *format.ColumnMetaData) int64 {
 // next opens the next data page. It returns io.EOF behind the last.
 func (c *chunk) next() error {
 	for {
-		if c.left != 0 {
+		if c.pending != 0 {
 			return errors.New("a page was left in the middle")
 		}
-		if c.rest == 0 {
+		if c.remaining == 0 {
 			if c.values != 0 {
 				return fmt.Errorf("%d values are missing", c.values)
 			}
@@ -117,7 +117,7 @@ func (c *chunk) next() error {
 		default: // an index, which nobody uses
 			continue
 		}
-		if err != nil || c.left > 0 {
+		if err != nil || c.pending > 0 {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (c *chunk) header() (h pageHeader, err error) {
 	n := 0
 	for _, size := range headerSizes {
 		var head []byte
-		if head, err = c.peek(min(size, c.rest)); err != nil {
+		if head, err = c.peek(min(size, c.remaining)); err != nil {
 			return h, err
 		}
 		if h, n, err = readPageHeader(head); err == nil || int64(len(head)) < size {
@@ -138,11 +138,11 @@ func (c *chunk) header() (h pageHeader, err error) {
 		return h, err
 	}
 	_, _ = c.source.Discard(n) // what was peeked can be discarded
-	c.rest -= int64(n)
+	c.remaining -= int64(n)
 	c.file.count(n)
 	switch {
-	case int64(h.packed) > c.rest:
-		return h, fmt.Errorf("a page of %d bytes, of which %d are there", h.packed, c.rest)
+	case int64(h.packed) > c.remaining:
+		return h, fmt.Errorf("a page of %d bytes, of which %d are there", h.packed, c.remaining)
 	case h.size > maxPage || h.values > maxValues:
 		return h, fmt.Errorf("a page of %d bytes and %d values: more than %d and %d", h.size, h.values, maxPage, maxValues)
 	case c.codec == format.Uncompressed && h.size != h.packed:
@@ -162,7 +162,7 @@ func (c *chunk) peek(n int64) ([]byte, error) {
 	}
 	head, err := c.source.Peek(int(n))
 	if err != nil && len(head) == 0 {
-		return nil, c.file.broken(err)
+		return nil, c.file.explainEOF(err)
 	}
 	return head, nil
 }
@@ -174,9 +174,9 @@ func (c *chunk) body(h pageHeader) ([]byte, error) {
 	}
 	c.packed = room(c.packed, int(h.packed))
 	if _, err := io.ReadFull(c.source, c.packed); err != nil {
-		return nil, c.file.broken(err)
+		return nil, c.file.explainEOF(err)
 	}
-	c.rest -= int64(h.packed)
+	c.remaining -= int64(h.packed)
 	c.file.count(int(h.packed))
 	if h.kind == indexPage {
 		return nil, nil
@@ -278,7 +278,7 @@ func (c *chunk) begin(h pageHeader) error {
 		return fmt.Errorf("%d values more than there should be", int64(h.values)-c.values)
 	}
 	c.values -= int64(h.values)
-	c.left = int(h.values)
+	c.pending = int(h.values)
 	return nil
 }
 
@@ -326,7 +326,7 @@ func (c *chunk) version2(h pageHeader, packed []byte) error {
 	c.rep.reset(packed[:n], c.leaf.maxRep, width(c.leaf.maxRep))
 	c.def.reset(packed[n:n+m], c.leaf.maxDef, width(c.leaf.maxDef))
 	data, err := packed[n+m:], error(nil)
-	if !h.plain && len(data) > 0 {
+	if !h.uncompressed && len(data) > 0 {
 		data, err = c.unpack(data, int(h.size)-n-m)
 	} else if len(data) != int(h.size)-n-m {
 		err = errSize
@@ -383,7 +383,7 @@ func (c *chunk) decodes() bool {
 func (c *chunk) take(n int) {
 	c.rep.take(n)
 	c.def.take(n)
-	c.left -= n
+	c.pending -= n
 }
 
 // checksum holds a page to its checksum. In a file with checksums, one that is not written is that of 0.

@@ -24,8 +24,8 @@ type hybrid struct {
 
 func newHybrid(b []byte, width int) hybrid { return hybrid{b: b, width: width} }
 
-// load makes sure that there is a run at hand.
-func (h *hybrid) load() error {
+// nextRun makes sure that there is a run at hand.
+func (h *hybrid) nextRun() error {
 	for h.left == 0 {
 		head, n := binary.Uvarint(h.b)
 		if n <= 0 || head>>1 > math.MaxInt32/8 {
@@ -84,7 +84,7 @@ func (h *hybrid) done() bool {
 // holds reports whether n numbers are left, and no more than what fills up a group.
 func (h hybrid) holds(n int) bool {
 	for n > 0 {
-		if h.load() != nil {
+		if h.nextRun() != nil {
 			return false
 		}
 		k := min(n, h.left)
@@ -125,7 +125,7 @@ func (l *levels) run() (level, n int, err error) {
 		return 0, math.MaxInt, nil
 	}
 	if l.at == l.n {
-		if err := l.load(); err != nil {
+		if err := l.nextRun(); err != nil {
 			return 0, 0, err
 		}
 		if !l.packed {

@@ -33,7 +33,7 @@ const (
 	// A file can say much in few bytes: a run of nulls as long as it likes, a page of zeros. So what one row may take as
 	// columns is bounded, in bytes, as one of JSON is; and of it what is not in the file: states, ends of lists, and the
 	// zeros in the place of nulls. Of a request, which has some 60 columns, that is about 1 KB.
-	maxBare = 64 << 20
+	maxStructure = 64 << 20
 
 	// The pages at hand may take what the longest row does, and some bytes for each that the file has.
 	maxHeld      = 256 << 20
@@ -185,8 +185,8 @@ func (f *File) count(n int) {
 	}
 }
 
-// broken says of an error of reading what it means: the footer promised more.
-func (f *File) broken(err error) error {
+// explainEOF says of an error of reading what it means: the footer promised more.
+func (f *File) explainEOF(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errors.New("it ends too early")
 	}
@@ -218,7 +218,7 @@ func (f *File) Rows(ctx context.Context, paths []string, yield func(row *column.
 				return n, err
 			}
 			if err := yield(row, func() { r.put(row) }); err != nil {
-				return n, &CallerError{err}
+				return n, &YieldError{err}
 			}
 			n++
 		}
@@ -244,35 +244,35 @@ func (r *reader) put(row *column.Row) {
 	}
 }
 
-// CallerError is an error of yield.
-type CallerError struct{ Err error }
+// YieldError is an error of yield.
+type YieldError struct{ Err error }
 
-func (e *CallerError) Error() string { return e.Err.Error() }
+func (e *YieldError) Error() string { return e.Err.Error() }
 
 // reader reads the wanted columns in step.
 type reader struct {
-	file    *File
-	wants   []want // the paths asked for, then the others
-	asked   int
-	cursors [][]*cursor // by want
-	same    []twin
-	rows    sync.Pool
+	file        *File
+	projections []projection // the paths asked for, then the others
+	asked       int
+	cursors     [][]*cursor // by want
+	shared      []sharedList
+	rows        sync.Pool
 }
 
-// twin is a list that two columns have, and have to agree on.
-type twin struct{ a, b, depth int }
+// sharedList is a list that two columns have, and have to agree on.
+type sharedList struct{ a, b, depth int }
 
 func newReader(f *File, paths []string) *reader {
 	r := &reader{file: f, asked: len(paths)}
 	for _, p := range paths {
-		r.wants = append(r.wants, find(f.root, p))
+		r.projections = append(r.projections, project(f.root, p))
 	}
-	r.wants = append(r.wants, others(f.root, paths)...)
+	r.projections = append(r.projections, unrequested(f.root, paths)...)
 	first := map[*node][2]int{} // a column that reads this list itself, and at which depth
-	r.cursors = make([][]*cursor, len(r.wants))
+	r.cursors = make([][]*cursor, len(r.projections))
 	for pass := range 2 { // who reads levels comes first, who copies them after that
-		for k, w := range r.wants {
-			if w.kind == column.Missing || w.shape != (pass == 1) {
+		for k, w := range r.projections {
+			if w.kind == column.Missing || w.elementsOnly != (pass == 1) {
 				continue
 			}
 			if pass == 1 {
@@ -286,21 +286,21 @@ func newReader(f *File, paths []string) *reader {
 			}
 			for depth, list := range w.lists {
 				if at, ok := first[list]; ok {
-					r.same = append(r.same, twin{at[0], k, depth})
+					r.shared = append(r.shared, sharedList{at[0], k, depth})
 				} else {
 					first[list] = [2]int{k, depth}
 				}
 			}
 		}
 	}
-	for k := range r.wants {
-		if w := &r.wants[k]; w.shape && r.cursors[k] == nil {
+	for k := range r.projections {
+		if w := &r.projections[k]; w.elementsOnly && r.cursors[k] == nil {
 			w.from = first[w.lists[len(w.lists)-1]][0] + 1
 		}
 	}
 	r.rows.New = func() any {
-		row := &column.Row{Wanted: make([]column.Column, len(paths)), Others: make([]column.Column, len(r.wants)-len(paths))}
-		for k, w := range r.wants {
+		row := &column.Row{Wanted: make([]column.Column, len(paths)), Others: make([]column.Column, len(r.projections)-len(paths))}
+		for k, w := range r.projections {
 			c := r.column(row, k)
 			c.Path, c.Kind, c.Type = w.path, w.kind, w.name
 		}
@@ -336,7 +336,7 @@ func (r *reader) open(group int) error {
 func (r *reader) close() error {
 	for _, list := range r.cursors {
 		for _, c := range list {
-			if c.left > 0 {
+			if c.pending > 0 {
 				return c.where(errors.New("it has more rows than its row group"))
 			}
 			if err := c.next(); err != io.EOF {
@@ -352,9 +352,9 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
-	left := budget{row: MaxRow, bare: maxBare, more: r.file.Take}
-	for k := range r.wants {
-		w, to := &r.wants[k], r.column(row, k)
+	left := budget{row: MaxRow, structure: maxStructure, reserve: r.file.Take}
+	for k := range r.projections {
+		w, to := &r.projections[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
 			if n > 0 {
 				to = &c.beside
@@ -364,7 +364,7 @@ func (r *reader) row(row *column.Row) error {
 				return c.where(err)
 			}
 			if n > 0 {
-				if err := either(r.column(row, k), to); err != nil {
+				if err := mergePresence(r.column(row, k), to); err != nil {
 					return c.where(err)
 				}
 			}
@@ -373,14 +373,14 @@ func (r *reader) row(row *column.Row) error {
 			to.State = to.Lists[len(w.lists)-1].State
 		}
 	}
-	for _, t := range r.same {
+	for _, t := range r.shared {
 		a, b := r.column(row, t.a), r.column(row, t.b)
 		if !equalLists(&a.Lists[t.depth], &b.Lists[t.depth]) {
 			return fmt.Errorf("%s and %s do not have the same elements", a.Path, b.Path)
 		}
 	}
-	for k := range r.wants {
-		if w := &r.wants[k]; w.shape {
+	for k := range r.projections {
+		if w := &r.projections[k]; w.elementsOnly {
 			to := r.column(row, k)
 			if w.from > 0 {
 				to.Lists = r.column(row, w.from-1).Lists[:len(w.lists)]
@@ -388,12 +388,12 @@ func (r *reader) row(row *column.Row) error {
 			to.State = to.Lists[len(w.lists)-1].State
 		}
 	}
-	return left.settle()
+	return left.reserveTaken()
 }
 
 // empty empties a column, but keeps its memory where that is its own.
-func empty(c *column.Column, w *want) {
-	if w.values || w.shape {
+func empty(c *column.Column, w *projection) {
+	if w.values || w.elementsOnly {
 		c.State = nil
 	}
 	if len(c.Lists) != len(w.lists) {
@@ -410,8 +410,8 @@ func equalLists(a, b *column.List) bool {
 	return slices.Equal(a.Ends, b.Ends) && slices.Equal(a.State, b.State)
 }
 
-// either adds what another leaf knows of the presence of a record.
-func either(to, other *column.Column) error {
+// mergePresence adds what another leaf knows of the presence of a record.
+func mergePresence(to, other *column.Column) error {
 	for k := range to.Lists {
 		if !equalLists(&to.Lists[k], &other.Lists[k]) {
 			return errLevels
@@ -429,13 +429,13 @@ func either(to, other *column.Column) error {
 // cursor assembles rows from the pages of one column.
 type cursor struct {
 	chunk
-	want   want
+	want   projection
 	beside column.Column // what a further leaf of a record says
 }
 
-func newCursor(f *File, w want, l *leaf) *cursor {
+func newCursor(f *File, w projection, l *leaf) *cursor {
 	c := &cursor{want: w, chunk: chunk{file: f, leaf: l}}
-	c.wanted = !w.shape && len(w.leaves) == 1 && w.kind == l.kind
+	c.wanted = !w.elementsOnly && len(w.leaves) == 1 && w.kind == l.kind
 	return c
 }
 
@@ -451,12 +451,12 @@ func (c *cursor) where(err error) error {
 func (c *cursor) row(to *column.Column, left *budget) error {
 	began := false
 	for {
-		if c.left == 0 {
+		if c.pending == 0 {
 			if err := c.next(); err != nil {
 				if err == io.EOF && began {
 					return nil
 				}
-				return c.file.broken(err)
+				return c.file.explainEOF(err)
 			}
 		}
 		rep, n, err := c.rep.run()
@@ -467,7 +467,7 @@ func (c *cursor) row(to *column.Column, left *budget) error {
 		if err != nil {
 			return err
 		}
-		n = min(n, m, c.left)
+		n = min(n, m, c.pending)
 		switch {
 		case rep == 0 && began:
 			return nil
@@ -481,10 +481,10 @@ func (c *cursor) row(to *column.Column, left *budget) error {
 			return err
 		}
 		if there && c.want.values && rep == len(c.want.lists) {
-			err = c.more(to, n)
+			err = c.appendElements(to, n)
 		} else {
 			for k := 0; k < n && err == nil; k++ {
-				err = c.one(to, rep, def)
+				err = c.appendValue(to, rep, def)
 			}
 		}
 		if err == nil {
@@ -497,8 +497,8 @@ func (c *cursor) row(to *column.Column, left *budget) error {
 	}
 }
 
-// more reads n further values of the innermost list.
-func (c *cursor) more(to *column.Column, n int) error {
+// appendElements reads n further values of the innermost list.
+func (c *cursor) appendElements(to *column.Column, n int) error {
 	if err := extend(&to.Lists[len(to.Lists)-1], n); err != nil {
 		return err
 	}
@@ -518,12 +518,12 @@ func extend(l *column.List, n int) error {
 	return nil
 }
 
-// one takes a value, or what stands in the place of none.
-func (c *cursor) one(to *column.Column, rep, def int) error {
+// appendValue takes a value, or what stands in the place of none.
+func (c *cursor) appendValue(to *column.Column, rep, def int) error {
 	lists := c.want.lists
 	there := def == c.leaf.maxDef
 	if rep > len(lists) { // inside what is only asked for its presence
-		if c.want.shape {
+		if c.want.elementsOnly {
 			return nil
 		}
 		if len(to.State) == 0 {
@@ -555,7 +555,7 @@ func (c *cursor) one(to *column.Column, rep, def int) error {
 		l.State, l.Ends = append(l.State, column.Value), append(l.Ends, end+1)
 	}
 	switch {
-	case c.want.shape:
+	case c.want.elementsOnly:
 		return nil
 	case c.want.values && !there:
 		to.Nulls = append(to.Nulls, to.Lists[len(lists)-1].Ends[len(to.Lists[len(lists)-1].Ends)-1]-1)
@@ -563,7 +563,7 @@ func (c *cursor) one(to *column.Column, rep, def int) error {
 		to.State = append(to.State, state(def, c.leaf.maxDef, c.want.parent))
 	}
 	if !there {
-		zero(to)
+		appendZero(to)
 		return nil
 	}
 	if !c.wanted {
@@ -585,33 +585,33 @@ func state(def, there, parent int) column.State {
 
 // budget is how many bytes a row may still take.
 type budget struct {
-	row  int // all of it
-	bare int // what is not in the file
-	due  int // taken, and not asked for yet
-	more func(bytes int64) error
+	row        int // all of it
+	structure  int // what is not in the file
+	unreserved int // taken, and not asked for yet
+	reserve    func(bytes int64) error
 }
 
 // step is how many bytes of a row are asked for at a time.
 const step = 1 << 20
 
-// settle asks for what was taken.
-func (b *budget) settle() error {
-	n := b.due
-	if b.due = 0; b.more == nil || n == 0 {
+// reserveTaken asks for what was taken.
+func (b *budget) reserveTaken() error {
+	n := b.unreserved
+	if b.unreserved = 0; b.reserve == nil || n == 0 {
 		return nil
 	}
-	return b.more(int64(n))
+	return b.reserve(int64(n))
 }
 
 // take takes bytes of the budget.
 func (b *budget) take(values, bare int) error {
 	b.row -= values + bare
-	b.due += values + bare
-	if b.bare -= bare; b.row < 0 || b.bare < 0 {
-		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxBare>>20), "write the file again as JSON lines, if it is to have such rows"}
+	b.unreserved += values + bare
+	if b.structure -= bare; b.row < 0 || b.structure < 0 {
+		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxStructure>>20), "write the file again as JSON lines, if it is to have such rows"}
 	}
-	if b.due >= step {
-		return b.settle()
+	if b.unreserved >= step {
+		return b.reserveTaken()
 	}
 	return nil
 }
@@ -644,7 +644,7 @@ func (c *cursor) spend(left *budget, n, rep int, there bool) error {
 	}
 	bare := (depth - rep) * (stateSize + endSize)
 	switch {
-	case c.want.shape:
+	case c.want.elementsOnly:
 		size = 0
 	case !c.want.values:
 		bare += stateSize
@@ -659,7 +659,7 @@ func (c *cursor) spend(left *budget, n, rep int, there bool) error {
 
 // spendTexts takes what texts hold that are not in a dictionary.
 func (c *cursor) spendTexts(left *budget, to *column.Column, from int) error {
-	if c.read.how == byIndex || len(to.Texts) == from {
+	if c.read.source == fromDictionary || len(to.Texts) == from {
 		return nil
 	}
 	n := 0

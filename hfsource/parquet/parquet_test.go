@@ -287,7 +287,7 @@ func TestHybrid(t *testing.T) {
 			for k := range dict {
 				dict[k] = int64(k) * 3
 			}
-			c := values{how: byIndex, indices: newHybrid(b, width), leaf: &leaf{kind: column.Int}, dict: &dictionary{ints: dict}}
+			c := values{source: fromDictionary, indices: newHybrid(b, width), leaf: &leaf{kind: column.Int}, dict: &dictionary{ints: dict}}
 			var to column.Column
 			for n := len(want); n > 0; {
 				k := rapid.IntRange(1, n).Draw(t, "some")
@@ -297,7 +297,7 @@ func TestHybrid(t *testing.T) {
 			for k := range want {
 				require.EqualValues(t, want[k]*3, to.Ints[k])
 			}
-			c = values{how: byIndex, indices: newHybrid(b, width), leaf: &leaf{kind: column.Int}, dict: &dictionary{}}
+			c = values{source: fromDictionary, indices: newHybrid(b, width), leaf: &leaf{kind: column.Int}, dict: &dictionary{}}
 			require.Equal(t, len(want) > 0, c.read(&to, len(want)) != nil, "beyond the dictionary")
 		}
 	})
@@ -391,14 +391,14 @@ func TestPagesHoldWhatTheySay(t *testing.T) {
 		c.open(m)
 		require.NoError(t, c.next(), name)
 		for _, values := range []int32{0, 1, 3, 20} {
-			c.left, c.values = 0, 100
+			c.pending, c.values = 0, 100
 			err := c.openValues(c.read.data, pageHeader{values: values, encoding: int32(format.Plain)})
 			if name != "dictionary" {
 				require.ErrorIs(t, err, errValues, "%s of %d", name, values)
 			}
 		}
 		if name == "dictionary" {
-			c.read.how = byIndex
+			c.read.source = fromDictionary
 			c.read.indices = newHybrid(append([]byte{3, 0b10}, make([]byte, padding)...)[:2], 1)
 			require.True(t, c.read.holds(8))
 			require.False(t, c.read.holds(9))

@@ -42,25 +42,25 @@ const (
 	maxColumns = 1 << 14
 )
 
-// builder turns the flat schema of a file into nodes.
-type builder struct {
+// schemaReader turns the flat schema of a file into nodes.
+type schemaReader struct {
 	elements []format.SchemaElement
 	next     int
 	leaves   []*leaf
 }
 
-// raw is an element of the schema with its children.
-type raw struct {
+// element is an element of the schema with its children.
+type element struct {
 	*format.SchemaElement
-	children []raw
+	children []element
 	leaf     *leaf
 }
 
-func (b *builder) tree(path []string, rep, def int) (raw, error) {
+func (b *schemaReader) tree(path []string, rep, def int) (element, error) {
 	if b.next >= len(b.elements) || len(path) > maxDepth {
-		return raw{}, errors.New("schema: it is cut off, or too deep")
+		return element{}, errors.New("schema: it is cut off, or too deep")
 	}
-	e := raw{SchemaElement: &b.elements[b.next]}
+	e := element{SchemaElement: &b.elements[b.next]}
 	b.next++
 	if len(path) > 0 || b.next > 1 {
 		path = append(slices.Clone(path), e.Name)
@@ -73,14 +73,14 @@ func (b *builder) tree(path []string, rep, def int) (raw, error) {
 	}
 	if e.Type.Valid {
 		if e.NumChildren.Valid && e.NumChildren.V != 0 || len(b.leaves) >= maxColumns {
-			return raw{}, fmt.Errorf("schema: %s has a type and fields, or there are more than %d columns", e.Name, maxColumns)
+			return element{}, fmt.Errorf("schema: %s has a type and fields, or there are more than %d columns", e.Name, maxColumns)
 		}
 		kind, name := kindOf(e.SchemaElement)
 		if e.LogicalType.Value != nil && e.ConvertedType.Valid { // said twice, and to be the same
 			old := *e.SchemaElement
 			old.LogicalType = format.LogicalType{}
 			if k, _ := kindOf(&old); k != kind || unsigned(&old) != unsigned(e.SchemaElement) {
-				return raw{}, fmt.Errorf("schema: %s is of type %v and of converted type %s", strings.Join(path, "."), e.LogicalType.Value, convertedName(e.ConvertedType.V))
+				return element{}, fmt.Errorf("schema: %s is of type %v and of converted type %s", strings.Join(path, "."), e.LogicalType.Value, convertedName(e.ConvertedType.V))
 			}
 		}
 		e.leaf = &leaf{index: len(b.leaves), path: path, physical: e.Type.V, kind: kind, typeName: name, maxRep: rep, maxDef: def, unsigned: unsigned(e.SchemaElement)}
@@ -90,7 +90,7 @@ func (b *builder) tree(path []string, rep, def int) (raw, error) {
 	for range e.NumChildren.V {
 		child, err := b.tree(path, rep, def)
 		if err != nil {
-			return raw{}, err
+			return element{}, err
 		}
 		e.children = append(e.children, child)
 	}
@@ -106,7 +106,7 @@ func repetition(e *format.SchemaElement) format.FieldRepetitionType {
 
 // resolveSchema returns the record that a row is, and the columns.
 func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
-	b := builder{elements: elements}
+	b := schemaReader{elements: elements}
 	root, err := b.tree(nil, 0, 0)
 	if err != nil {
 		return nil, nil, err
@@ -119,7 +119,7 @@ func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
 	return n, b.leaves, err
 }
 
-func fields(list []raw, path []string, rep, def int) (nodes []*node, err error) {
+func fields(list []element, path []string, rep, def int) (nodes []*node, err error) {
 	names := map[string]bool{}
 	for _, e := range list {
 		if names[e.Name] {
@@ -142,7 +142,7 @@ var (
 	elementNames  = []string{"element", "item", "array_element"}
 )
 
-func nodeOf(e raw, path []string, rep, def int) (*node, error) {
+func nodeOf(e element, path []string, rep, def int) (*node, error) {
 	n := &node{name: e.Name, parent: def, def: def, path: append(slices.Clone(path), e.Name)}
 	var err error
 	switch r := repetition(e.SchemaElement); {
@@ -180,7 +180,7 @@ func nodeOf(e raw, path []string, rep, def int) (*node, error) {
 	return n, err
 }
 
-func isList(e raw) bool {
+func isList(e element) bool {
 	if _, ok := e.LogicalType.Value.(*format.ListType); ok {
 		return true
 	}
@@ -263,22 +263,22 @@ func unsigned(e *format.SchemaElement) bool {
 	return false
 }
 
-// want is what is read for one path.
-type want struct {
-	path   string
-	kind   column.Kind
-	name   string  // of the type
-	lists  []*node // on the path
-	leaves []*leaf // one where values are wanted; all below a record where presence is
-	parent int     // definition level at which what holds it is there
-	shape  bool    // only who has which elements: of a list of records
-	values bool    // the path ends with a list of values
-	from   int     // 1 more than the column whose lists are these as well; 0: none
+// projection is what is read for one path.
+type projection struct {
+	path         string
+	kind         column.Kind
+	name         string  // of the type
+	lists        []*node // on the path
+	leaves       []*leaf // one where values are wanted; all below a record where presence is
+	parent       int     // definition level at which what holds it is there
+	elementsOnly bool    // only who has which elements: of a list of records
+	values       bool    // the path ends with a list of values
+	from         int     // 1 more than the column whose lists are these as well; 0: none
 }
 
-// find resolves a path.
-func find(root *node, path string) want {
-	w := want{path: path, kind: column.Missing}
+// project resolves a path.
+func project(root *node, path string) projection {
+	w := projection{path: path, kind: column.Missing}
 	at := root
 	segments := strings.Split(path, ".")
 	for k, segment := range segments {
@@ -286,12 +286,12 @@ func find(root *node, path string) want {
 		last := k == len(segments)-1
 		i := slices.IndexFunc(at.fields, func(n *node) bool { return n.name == name })
 		if i < 0 {
-			return want{path: path, kind: column.Missing}
+			return projection{path: path, kind: column.Missing}
 		}
 		at = at.fields[i]
 		if list != (at.elem != nil) || !last && !list && at.leaf != nil {
 			if !last {
-				return want{path: path, kind: column.Missing} // the path that ends here says what is wrong
+				return projection{path: path, kind: column.Missing} // the path that ends here says what is wrong
 			}
 			if at.leaf != nil && at.leaf.kind == column.JSON {
 				break
@@ -308,7 +308,7 @@ func find(root *node, path string) want {
 	case at.leaf != nil:
 		w.kind, w.name, w.leaves, w.parent = at.leaf.kind, at.leaf.typeName, []*leaf{at.leaf}, at.parent
 	case len(w.lists) > 0 && w.lists[len(w.lists)-1].elem == at: // a list of records
-		w.kind, w.shape, w.leaves, w.name = column.None, true, leavesOf(at, nil), "a list of records"
+		w.kind, w.elementsOnly, w.leaves, w.name = column.None, true, leavesOf(at, nil), "a list of records"
 		if at.elem != nil {
 			w.kind, w.name = column.Other, "a list of lists"
 		}
@@ -317,13 +317,13 @@ func find(root *node, path string) want {
 		w.kind = column.None
 	}
 	if len(w.leaves) == 0 { // a record without fields
-		return want{path: path, kind: column.Missing}
+		return projection{path: path, kind: column.Missing}
 	}
 	return w
 }
 
 // presence asks whether there is any value below a node.
-func presence(at *node, w want) want {
+func presence(at *node, w projection) projection {
 	w.kind, w.leaves, w.parent = column.Other, leavesOf(at, nil), at.parent
 	switch {
 	case at.elem != nil:
@@ -349,8 +349,8 @@ func leavesOf(n *node, list []*leaf) []*leaf {
 	return list
 }
 
-// others lists the fields of the records on the paths that no path names.
-func others(root *node, paths []string) (list []want) {
+// unrequested lists the fields of the records on the paths that no path names.
+func unrequested(root *node, paths []string) (list []projection) {
 	named, entered := map[string]bool{}, map[string]bool{"": true}
 	for _, p := range paths {
 		prefix := ""
@@ -366,7 +366,7 @@ func others(root *node, paths []string) (list []want) {
 		for _, f := range n.fields {
 			path := join(prefix, f.name)
 			if !named[path] {
-				if w := presence(f, want{path: path, lists: slices.Clone(lists)}); len(w.leaves) > 0 {
+				if w := presence(f, projection{path: path, lists: slices.Clone(lists)}); len(w.leaves) > 0 {
 					list = append(list, w)
 				}
 				continue

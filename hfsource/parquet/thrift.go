@@ -208,7 +208,7 @@ type pageHeader struct {
 	repLevel, defLevel int32 // encodings, of a data page of version 1
 	nulls, rows        int32 // of a data page of version 2, and
 	repBytes, defBytes int32
-	plain              bool // not compressed
+	uncompressed       bool // not compressed
 	seen               uint // fields of the page, as bits
 	body               bool // the header of its kind of page is there
 }
@@ -251,7 +251,7 @@ func readPageHeader(b []byte) (h pageHeader, n int, err error) {
 		case id == 8 && h.kind == dataPageV2:
 			t.fields(1, func(id int16, kind byte) bool {
 				if id == 7 && (kind == tTrue || kind == tFalse) {
-					h.plain = kind == tFalse
+					h.uncompressed = kind == tFalse
 					return true
 				}
 				return ints(id, kind, &h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes)

@@ -16,20 +16,20 @@ var errValues = errors.New("values are damaged")
 
 // values reads the values of one page, in order.
 type values struct {
-	leaf    *leaf
-	dict    *dictionary
-	indices hybrid     // into the dictionary
-	data    []byte     // one behind the other
-	decoded dictionary // all of the page, where an encoding cannot be read bit by bit
-	at      int        // in decoded
-	how     uint8
-	words   map[string]string // texts seen before
+	leaf     *leaf
+	dict     *dictionary
+	indices  hybrid     // into the dictionary
+	data     []byte     // one behind the other
+	decoded  dictionary // all of the page, where an encoding cannot be read bit by bit
+	at       int        // in decoded
+	source   uint8
+	interned map[string]string // texts seen before
 }
 
 const (
-	plainly uint8 = iota
-	byIndex
-	byDecoded
+	fromPage uint8 = iota
+	fromDictionary
+	fromDecoded
 )
 
 // dictionary is a list of values.
@@ -46,14 +46,14 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	v.dict, v.data, v.at, v.decoded = dict, data, 0, dictionary{}
 	switch encoding {
 	case format.Plain:
-		v.how = plainly
+		v.source = fromPage
 		return nil
 	//lint:ignore SA1019 writers of version 1 of the format say so
 	case format.PlainDictionary, format.RLEDictionary:
 		if dict == nil {
 			return errors.New("a page refers to a dictionary, and there is none")
 		}
-		v.how, v.indices = byIndex, hybrid{}
+		v.source, v.indices = fromDictionary, hybrid{}
 		if len(data) == 0 {
 			return nil // of nulls alone
 		}
@@ -67,7 +67,7 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	case format.DeltaBinaryPacked:
 		return v.deltas(data, n)
 	}
-	if texts(v.leaf.kind) && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
+	if isText(v.leaf.kind) && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
 		return v.deltaTexts(data, encoding, n)
 	}
 	return &Unsupported{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
@@ -98,7 +98,7 @@ func (v *values) split(data []byte) error {
 			joined[k*width+i] = data[i*n+k]
 		}
 	}
-	v.how, v.data = plainly, joined
+	v.source, v.data = fromPage, joined
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (v *values) deltas(data []byte, n int) error {
 	if err := checkDelta(data, n); err != nil {
 		return err
 	}
-	v.how = byDecoded
+	v.source = fromDecoded
 	switch v.leaf.physical {
 	case format.Int64:
 		list, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, data)
@@ -165,12 +165,12 @@ func (v *values) deltaTexts(data []byte, encoding format.Encoding, n int) (err e
 	if err != nil {
 		return err
 	}
-	v.how = byDecoded
+	v.source = fromDecoded
 	for k := 1; k < len(offsets); k++ {
 		if offsets[k] < offsets[k-1] || int(offsets[k]) > len(bytes) {
 			return errValues
 		}
-		v.decoded.texts = append(v.decoded.texts, v.word(bytes[offsets[k-1]:offsets[k]]))
+		v.decoded.texts = append(v.decoded.texts, v.intern(bytes[offsets[k-1]:offsets[k]]))
 	}
 	return nil
 }
@@ -182,20 +182,20 @@ func (v *values) widen(x uint32) int64 {
 	return int64(int32(x))
 }
 
-// maxWords bounds the texts of a column that are kept to be used again.
-const maxWords = 1 << 12
+// maxInterned bounds the texts of a column that are kept to be used again.
+const maxInterned = 1 << 12
 
-// word makes a string, the same for the same bytes.
-func (v *values) word(b []byte) string {
-	if s, ok := v.words[string(b)]; ok {
+// intern makes a string, the same for the same bytes.
+func (v *values) intern(b []byte) string {
+	if s, ok := v.interned[string(b)]; ok {
 		return s
 	}
 	s := string(b)
-	if len(b) <= 64 && len(v.words) < maxWords {
-		if v.words == nil {
-			v.words = map[string]string{}
+	if len(b) <= 64 && len(v.interned) < maxInterned {
+		if v.interned == nil {
+			v.interned = map[string]string{}
 		}
-		v.words[s] = s
+		v.interned[s] = s
 	}
 	return s
 }
@@ -221,11 +221,11 @@ func (v *values) read(to *column.Column, n int) error {
 	return nil
 }
 
-// texts reports whether values of a kind are texts.
-func texts(k column.Kind) bool { return k == column.Text || k == column.JSON }
+// isText reports whether values of a kind are isText.
+func isText(k column.Kind) bool { return k == column.Text || k == column.JSON }
 
-// zero appends what stands in the place of a null.
-func zero(to *column.Column) {
+// appendZero appends what stands in the place of a null.
+func appendZero(to *column.Column) {
 	switch to.Kind {
 	case column.Int, column.Uint:
 		to.Ints = append(to.Ints, 0)
@@ -245,10 +245,10 @@ func grow[T any](s []T, n int) []T {
 }
 
 func (v *values) readInts(to []int64) error {
-	switch v.how {
-	case byIndex:
-		return look(v, to, v.dict.ints, lookInts)
-	case byDecoded:
+	switch v.source {
+	case fromDictionary:
+		return readIndexed(v, to, v.dict.ints, unpackInts)
+	case fromDecoded:
 		return take(v, to, v.decoded.ints)
 	}
 	if v.leaf.physical == format.Int64 {
@@ -285,10 +285,10 @@ func copyInts(to []int64, b []byte) []byte {
 }
 
 func (v *values) readFloats(to []float64) error {
-	switch v.how {
-	case byIndex:
-		return look(v, to, v.dict.floats, lookPacked)
-	case byDecoded:
+	switch v.source {
+	case fromDictionary:
+		return readIndexed(v, to, v.dict.floats, unpackIndexed)
+	case fromDecoded:
 		return errValues
 	}
 	width := v.width()
@@ -307,10 +307,10 @@ func (v *values) readFloats(to []float64) error {
 }
 
 func (v *values) readTexts(to []string) error {
-	switch v.how {
-	case byIndex:
-		return look(v, to, v.dict.texts, lookPacked)
-	case byDecoded:
+	switch v.source {
+	case fromDictionary:
+		return readIndexed(v, to, v.dict.texts, unpackIndexed)
+	case fromDecoded:
 		return take(v, to, v.decoded.texts)
 	}
 	for k := range to {
@@ -321,7 +321,7 @@ func (v *values) readTexts(to []string) error {
 		if uint64(n) > uint64(len(v.data)-4) {
 			return errValues
 		}
-		to[k] = v.word(v.data[4 : 4+n])
+		to[k] = v.intern(v.data[4 : 4+n])
 		v.data = v.data[4+n:]
 	}
 	return nil
@@ -336,11 +336,11 @@ func take[T any](v *values, to, list []T) error {
 	return nil
 }
 
-// look reads values by their index in a dictionary.
-func look[T any](v *values, to, dict []T, packed func(h *hybrid, to, dict []T) bool) error {
+// readIndexed reads values by their index in a dictionary.
+func readIndexed[T any](v *values, to, dict []T, packed func(h *hybrid, to, dict []T) bool) error {
 	h := &v.indices
 	for len(to) > 0 {
-		if err := h.load(); err != nil {
+		if err := h.nextRun(); err != nil {
 			return err
 		}
 		n := min(len(to), h.left)
@@ -361,10 +361,10 @@ func look[T any](v *values, to, dict []T, packed func(h *hybrid, to, dict []T) b
 	return nil
 }
 
-// lookInts is lookPacked for numbers, two of them a word: most of the time goes here.
-func lookInts(h *hybrid, to, dict []int64) bool {
+// unpackInts is lookPacked for numbers, two of them a word: most of the time goes here.
+func unpackInts(h *hybrid, to, dict []int64) bool {
 	if h.width > 28 {
-		return lookPacked(h, to, dict)
+		return unpackIndexed(h, to, dict)
 	}
 	p := h.bits[: len(h.bits)+padding : len(h.bits)+padding]
 	bit, width, mask := uint(h.at*h.width), uint(h.width), uint64(1)<<h.width-1
@@ -380,11 +380,11 @@ func lookInts(h *hybrid, to, dict []int64) bool {
 	}
 	h.at += k
 	h.left -= k
-	return lookPacked(h, to[k:], dict)
+	return unpackIndexed(h, to[k:], dict)
 }
 
-// lookPacked reads values by their packed indices.
-func lookPacked[T any](h *hybrid, to, dict []T) bool {
+// unpackIndexed reads values by their packed indices.
+func unpackIndexed[T any](h *hybrid, to, dict []T) bool {
 	p := h.bits[: len(h.bits)+padding : len(h.bits)+padding]
 	bit, width, mask := uint(h.at*h.width), uint(h.width), uint64(1)<<h.width-1
 	for k := range to {
@@ -402,10 +402,10 @@ func lookPacked[T any](h *hybrid, to, dict []T) bool {
 
 // holds reports whether the page has exactly n values.
 func (v *values) holds(n int) bool {
-	switch v.how {
-	case byIndex:
+	switch v.source {
+	case fromDictionary:
 		return v.indices.holds(n)
-	case byDecoded:
+	case fromDecoded:
 		return v.decoded.len() == n
 	}
 	if width := v.width(); width > 0 {
@@ -425,7 +425,7 @@ func (v *values) holds(n int) bool {
 func readDictionary(leaf *leaf, data []byte, n int) (*dictionary, error) {
 	v := values{leaf: leaf, data: data}
 	width := max(v.width(), 1)
-	if texts(leaf.kind) {
+	if isText(leaf.kind) {
 		width = 4
 	}
 	if n > len(data)/width {

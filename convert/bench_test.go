@@ -85,7 +85,7 @@ func BenchmarkFill(b *testing.B) {
 			require.NoError(b, err)
 			defer c.Close()
 			for b.Loop() {
-				dir, err := mmapcache.NewBuilder(b.TempDir(), mmapcache.PlacementKind, "k", o.Durable)
+				dir, err := mmapcache.NewBuilder(durable.WithOptions(b.Context(), o.Durable), b.TempDir(), mmapcache.PlacementKind, "k")
 				require.NoError(b, err)
 				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
 				require.NoError(b, err)

@@ -321,14 +321,13 @@ func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
 
 // build makes one directory and publishes it, with replace also over another content.
 func (c *conversion) build(lease *durable.Lease, kind string, replace bool, fill func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
-	ctx, opts := lease.Context(), c.o.Durable
-	opts.Lease = lease
+	ctx := lease.Context()
 	defer func() {
 		if cause := context.Cause(ctx); err != nil && errors.Is(cause, durable.ErrLost) {
 			err = cause
 		}
 	}()
-	b, err := mmapcache.NewBuilder(c.o.Root, kind, c.wanted[kind].PreImage, opts)
+	b, err := mmapcache.NewBuilder(ctx, c.o.Root, kind, c.wanted[kind].PreImage)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,7 @@ func TestF08AFinishedEntryIsReadWithoutALock(t *testing.T) {
 		if kind != mmapcache.DatasetKind {
 			key = r.Parts[kind].Key
 		}
-		lease, err := durable.Acquire(t.Context(), o.Root, kind+"-"+key, func() (bool, error) { return false, nil }, durable.Waiting{}, durable.Options{})
+		lease, err := durable.Acquire(t.Context(), o.Root, kind+"-"+key, func() (bool, error) { return false, nil }, durable.Waiting{})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lease.Release()) }()
 	}

@@ -36,15 +36,13 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
 	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
-	lease, err := durable.Acquire(ctx, c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{}, c.o.Durable)
+	lease, err := durable.Acquire(durable.WithOptions(ctx, c.o.Durable), c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	ctx = lease.Context()
-	opts := c.o.Durable
-	opts.Lease = lease
-	dir, err := durable.NewDir(c.o.Root, opts)
+	dir, err := durable.NewDir(c.o.Root, durable.OptionsOf(ctx))
 	if err != nil {
 		return err
 	}

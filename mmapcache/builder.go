@@ -45,14 +45,15 @@ type Builder struct {
 	replace  bool
 }
 
-// NewBuilder begins a directory of the given kind for a pre-image, whose hash becomes its key.
-func NewBuilder(root, kind string, preImage any, opts durable.Options) (*Builder, error) {
+// NewBuilder begins a directory of the given kind for a pre-image, whose hash becomes its key. Under the context of a
+// claim it can be published only while the claim is held.
+func NewBuilder(ctx context.Context, root, kind string, preImage any) (*Builder, error) {
 	m, err := manifest.New(kind, preImage)
 	if err != nil {
 		return nil, err
 	}
 	m.Facts = json.RawMessage("{}")
-	dir, err := durable.NewDir(root, opts)
+	dir, err := durable.NewDir(root, durable.OptionsOf(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("cache root %s: %w", root, err)
 	}

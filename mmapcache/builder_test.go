@@ -81,7 +81,7 @@ func TestPublishStopsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	part, err := readManifest(root, StructureKind, m.Parts[StructureKind].Key, "")
 	require.NoError(t, err)
-	b, err := NewBuilder(root, StructureKind, part.PreImage, unsynced)
+	b, err := NewBuilder(withoutSync(t), root, StructureKind, part.PreImage)
 	require.NoError(t, err)
 	require.Equal(t, part.Key, b.Key())
 	for _, f := range part.Files {
@@ -105,7 +105,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	before := snapshotOf(t, root)
-	b, err := NewBuilder(root, DatasetKind, map[string]string{"kind": DatasetKind, "salt": ""}, unsynced)
+	b, err := NewBuilder(withoutSync(t), root, DatasetKind, map[string]string{"kind": DatasetKind, "salt": ""})
 	require.NoError(t, err)
 	require.Equal(t, key, b.Key())
 	_, err = b.Publish(t.Context(), Provenance{})
@@ -117,7 +117,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 
 func TestUnfinishedStartsAreAnError(t *testing.T) {
 	root := t.TempDir()
-	b, err := NewBuilder(root, PlacementKind, "k", unsynced)
+	b, err := NewBuilder(withoutSync(t), root, PlacementKind, "k")
 	require.NoError(t, err)
 	defer b.Discard()
 	table, err := b.NewPlacement(3, 100)
@@ -127,7 +127,7 @@ func TestUnfinishedStartsAreAnError(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b2, err := NewBuilder(root, PlacementKind, "k", unsynced)
+	b2, err := NewBuilder(withoutSync(t), root, PlacementKind, "k")
 	require.NoError(t, err)
 	defer b2.Discard()
 	table, err = b2.NewPlacement(0, 100)
@@ -137,7 +137,7 @@ func TestUnfinishedStartsAreAnError(t *testing.T) {
 
 func TestFileErrorsNameTheFile(t *testing.T) {
 	full := errors.New("disk full")
-	b, err := NewBuilder(t.TempDir(), PlacementKind, "k", unsynced)
+	b, err := NewBuilder(withoutSync(t), t.TempDir(), PlacementKind, "k")
 	require.NoError(t, err)
 	defer b.Discard()
 	err = b.file("a", func(io.Writer) error { return full })
@@ -148,7 +148,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 func TestTokensOutsideTheVocabularyAreRefused(t *testing.T) {
 	y := plainToy(3)
 	y.corpus[2] = uint32(len(vocabulary))
-	b, err := NewBuilder(t.TempDir(), ArenasKind, "k", unsynced)
+	b, err := NewBuilder(withoutSync(t), t.TempDir(), ArenasKind, "k")
 	require.NoError(t, err)
 	defer b.Discard()
 	err = b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, MarkerPieces{})

@@ -148,7 +148,7 @@ func TestTablesChangedWhileInUse(t *testing.T) {
 
 // publish publishes a directory with a manifest of one's own.
 func publish(t *testing.T, root, kind string, image any, files map[string]string, parts ...*manifest.Manifest) *manifest.Manifest {
-	b, err := NewBuilder(root, kind, image, unsynced)
+	b, err := NewBuilder(withoutSync(t), root, kind, image)
 	require.NoError(t, err)
 	defer b.Discard()
 	for name, text := range files {

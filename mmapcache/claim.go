@@ -15,7 +15,7 @@ import (
 // What is made under the lease, which goes into the options of NewBuilder, cannot be published once the lease is lost.
 func Claim(ctx context.Context, root, kind, key string, again bool, w durable.Waiting, opts durable.Options) (*durable.Lease, *manifest.Manifest, error) {
 	var there *manifest.Manifest
-	lease, err := durable.Acquire(ctx, root, kind+"-"+key, func() (_ bool, err error) {
+	lease, err := durable.Acquire(durable.WithOptions(ctx, opts), root, kind+"-"+key, func() (_ bool, err error) {
 		if again {
 			return false, nil
 		}
@@ -24,6 +24,6 @@ func Claim(ctx context.Context, root, kind, key string, again bool, w durable.Wa
 			return false, nil
 		}
 		return there != nil, err
-	}, w, opts)
+	}, w)
 	return lease, there, err
 }

@@ -211,7 +211,7 @@ func (h *house) claim(ctx context.Context, w durable.Waiting) error {
 			report(who, waited)
 		}
 	}
-	lease, err := durable.Acquire(ctx, h.root, removing, func() (bool, error) { return false, nil }, w, h.opts)
+	lease, err := durable.Acquire(durable.WithOptions(ctx, h.opts), h.root, removing, func() (bool, error) { return false, nil }, w)
 	switch {
 	case errors.Is(err, durable.ErrBusy):
 		return fmt.Errorf("cache root %s: %w%s", h.root, ErrTidying, holder)

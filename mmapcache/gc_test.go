@@ -273,7 +273,7 @@ func TestGCOfAnotherFormat(t *testing.T) {
 	first, _ := twins(t, root)
 	m, err := readManifest(root, DatasetKind, first, "")
 	require.NoError(t, err)
-	b, err := NewBuilder(root, DatasetKind, map[string]int{"format": Format + 1}, unsynced)
+	b, err := NewBuilder(withoutSync(t), root, DatasetKind, map[string]int{"format": Format + 1})
 	require.NoError(t, err)
 	b.manifest.Parts = m.Parts
 	_, err = b.Publish(t.Context(), Provenance{})

@@ -33,6 +33,11 @@ func vocabularyBytes(id uint32) ([]byte, bool) {
 // unsynced leaves out what makes builds slow, and is tested elsewhere.
 var unsynced = durable.Options{Sync: func(*os.File) error { return nil }}
 
+// withoutSync is the context of a test in which nothing is forced to disk.
+func withoutSync(t require.TestingT) context.Context {
+	return durable.WithOptions(contextOf(t), unsynced)
+}
+
 // toy is what a cache is made of, and the plain truth that it is held against.
 type toy struct {
 	corpus []uint32
@@ -93,7 +98,7 @@ func contextOf(t require.TestingT) context.Context {
 
 // part publishes one directory.
 func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*Builder) error) *manifest.Manifest {
-	b, err := NewBuilder(root, kind, map[string]string{"kind": kind, "salt": salt}, unsynced)
+	b, err := NewBuilder(withoutSync(t), root, kind, map[string]string{"kind": kind, "salt": salt})
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, fill(b))

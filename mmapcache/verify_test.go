@@ -285,7 +285,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		}
 		at := headerSize + 4*30
 		files[name] = files[name][:at] + "\x00" + files[name][at+1:]
-		spoiled, err := NewBuilder(root, ArenasKind, "spoiled", unsynced)
+		spoiled, err := NewBuilder(withoutSync(t), root, ArenasKind, "spoiled")
 		require.NoError(t, err)
 		for name, data := range files {
 			require.NoError(t, spoiled.file(name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }))

@@ -126,7 +126,7 @@ func TestWaitingForAnotherBuilder(t *testing.T) {
 	_, out, _ := agentx("cache", "explain", traces, "--corpus", corpus, "--json")
 	var e struct{ Parts []struct{ Kind, Key string } }
 	require.NoError(t, json.Unmarshal([]byte(out), &e))
-	lease, err := durable.Acquire(t.Context(), root, e.Parts[0].Kind+"-"+e.Parts[0].Key, func() (bool, error) { return false, nil }, durable.Waiting{}, durable.Options{})
+	lease, err := durable.Acquire(t.Context(), root, e.Parts[0].Kind+"-"+e.Parts[0].Key, func() (bool, error) { return false, nil }, durable.Waiting{})
 	require.NoError(t, err)
 	for _, wait := range []string{"--no-wait", "--wait=10ms"} {
 		status, _, errs := agentx("convert", traces, "--corpus", corpus, wait)

@@ -679,14 +679,14 @@ func testNFSStoppedTooLong(t *testing.T) {
 func testNFSFence(t *testing.T) {
 	const root, name = "lease", "arenas/key"
 	var silent atomic.Bool
-	opts := durable.Options{Beat: 300 * time.Millisecond, Step: func(step, _ string) error {
+	opts := durable.Options{Heartbeat: 300 * time.Millisecond, Step: func(step, _ string) error {
 		if step == "beat" && silent.Load() {
 			return errors.New("this one is slow")
 		}
 		return nil
 	}}
 	acquire := func(c client, opts durable.Options) (*durable.Lease, error) {
-		return durable.Acquire(t.Context(), filepath.Join(c.mount, root), "arenas-key", func() (bool, error) { return false, nil }, durable.Waiting{}, opts)
+		return durable.Acquire(durable.WithOptions(t.Context(), opts), filepath.Join(c.mount, root), "arenas-key", func() (bool, error) { return false, nil }, durable.Waiting{})
 	}
 	a, err := acquire(clientA, opts)
 	require.NoError(t, err)
@@ -698,7 +698,7 @@ func testNFSFence(t *testing.T) {
 	}
 
 	silent.Store(true)
-	b, err := acquire(clientB, durable.Options{Beat: opts.Beat})
+	b, err := acquire(clientB, durable.Options{Heartbeat: opts.Heartbeat})
 	require.NoError(t, err)
 	silent.Store(false)
 	_, err = d.Publish(name)

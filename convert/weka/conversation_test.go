@@ -483,7 +483,8 @@ func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapca
 func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 	s := mmapcache.NewStructure()
 	require.NoError(t, s.Append(plan))
-	b, err := mmapcache.NewBuilder(root, mmapcache.StructureKind, fmt.Sprintf("%+v", plan), durable.Options{Sync: func(*os.File) error { return nil }})
+	ctx := durable.WithOptions(t.Context(), durable.Options{Sync: func(*os.File) error { return nil }})
+	b, err := mmapcache.NewBuilder(ctx, root, mmapcache.StructureKind, fmt.Sprintf("%+v", plan))
 	require.NoError(t, err)
 	defer b.Discard()
 	require.NoError(t, b.BuildStructure(s, mmapcache.StructureFacts{Traces: 1, Sessions: len(plan.Sessions), Turns: len(plan.Turns), Blocks: int(plan.Trace.Blocks)}))

@@ -1039,7 +1039,7 @@ func TestWaitsForAnotherProcess(t *testing.T) {
 	bubble(t, func(w *world) {
 		locks := filepath.Join(w.home, "hub", ".locks", filepath.Base(w.place()))
 		never := func() (bool, error) { return false, nil }
-		lease, err := durable.Acquire(w.t.Context(), locks, w.files[data].ETag(), never, durable.Waiting{}, durable.Options{})
+		lease, err := durable.Acquire(w.t.Context(), locks, w.files[data].ETag(), never, durable.Waiting{})
 		require.NoError(t, err)
 		o := w.options()
 		o.Waiting.Limit = -1

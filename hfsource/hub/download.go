@@ -455,7 +455,7 @@ func (d *download) lost(err error) error {
 
 // unlessHeld runs f under the lease on a blob, if nobody has it.
 func (s *store) unlessHeld(etag string, f func()) {
-	lease, err := durable.Acquire(context.Background(), s.locks(), etag, func() (bool, error) { return false, nil }, durable.Waiting{Limit: -1}, durable.Options{})
+	lease, err := durable.Acquire(context.Background(), s.locks(), etag, func() (bool, error) { return false, nil }, durable.Waiting{Limit: -1})
 	if err == nil {
 		f()
 		_ = lease.Release()

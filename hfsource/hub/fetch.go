@@ -709,7 +709,7 @@ func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *pro
 		info, ok := st.size(e.etag())
 		return ok && info.Size() == e.Size && !slices.ContainsFunc(bad, func(b fs.FileInfo) bool { return os.SameFile(info, b) }), nil
 	}
-	lease, err := durable.Acquire(ctx, st.locks(), e.etag(), made, waiting, j.Durable)
+	lease, err := durable.Acquire(durable.WithOptions(ctx, j.Durable), st.locks(), e.etag(), made, waiting)
 	if err != nil || lease == nil {
 		return nil, err
 	}

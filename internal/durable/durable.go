@@ -15,6 +15,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,6 +39,21 @@ type Options struct {
 	Heartbeat time.Duration
 	// Lease is the claim under which directories are made: they can be published only as long as it is held. It may be nil.
 	Lease *Lease
+}
+
+type optionsKey struct{}
+
+// WithOptions returns a context under which NewBuilder, Acquire and what else takes its options from the context find o:
+// tests put faults and heartbeats in.
+func WithOptions(ctx context.Context, o Options) context.Context {
+	return context.WithValue(ctx, optionsKey{}, o)
+}
+
+// OptionsOf returns the options of a context, the zero value where it has none. Under a lease's Context they hold that
+// lease.
+func OptionsOf(ctx context.Context) Options {
+	o, _ := ctx.Value(optionsKey{}).(Options)
+	return o
 }
 
 func (o Options) step(name, path string) error {
@@ -138,8 +154,10 @@ type Dir struct {
 func NewDir(root string, opts Options) (*Dir, error) {
 	root = filepath.Clean(root)
 	staging := filepath.Join(root, StagingDir)
-	if opts.Lease != nil {
-		staging = opts.Lease.path
+	if l := opts.Lease; l != nil && l.root != root {
+		return nil, fmt.Errorf("%s: the lease on %s is for %s", root, l.name, l.root)
+	} else if l != nil {
+		staging = l.path
 	} else if err := opts.mkdirAll(root, staging); err != nil {
 		return nil, err
 	}

@@ -61,9 +61,11 @@ type Lease struct {
 }
 
 // Acquire returns a lease on name, a plain file name, below root; or nil when made reports that what others were waited
-// for is there: it is asked before every look at who is at it, and once more after the lease was got. The caller passes
-// the lease on in Options, so that what it makes lies under it, works under the lease's Context, and ends it with Release.
-func Acquire(ctx context.Context, root, name string, made func() (bool, error), w Waiting, opts Options) (*Lease, error) {
+// for is there: it is asked before every look at who is at it, and once more after the lease was got. The caller
+// works under the lease's Context, so that what it makes lies under the lease, and ends it with Release.
+func Acquire(ctx context.Context, root, name string, made func() (bool, error), w Waiting) (*Lease, error) {
+	opts := OptionsOf(ctx)
+	opts.Lease = nil // of another name
 	if opts.Heartbeat <= 0 {
 		opts.Heartbeat = DefaultHeartbeat
 	}
@@ -90,7 +92,8 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 		}
 	}
 	l := &a.Lease
-	l.ctx, l.lose = context.WithCancelCause(ctx)
+	opts.Lease = l
+	l.ctx, l.lose = context.WithCancelCause(WithOptions(ctx, opts))
 	l.stop = make(chan struct{})
 	l.done.Go(l.keep)
 	there, err := made()
@@ -410,7 +413,8 @@ func (l *Lease) renew() bool {
 	return !gone(err)
 }
 
-// Context ends when the lease is lost, with a cause that wraps ErrLost, or when the context given to Acquire does.
+// Context ends when the lease is lost, with a cause that wraps ErrLost, or when the context given to Acquire does. Its
+// options hold the lease: what is made under it can be published only while the lease is held.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // explain turns the error of a path under the claim that is no more into one that wraps ErrLost, and returns any other

@@ -52,7 +52,7 @@ func (l *Lease) revive() { l.done.Go(l.keep) }
 
 func acquire(t *testing.T, root string, w Waiting) *Lease {
 	t.Helper()
-	l, err := Acquire(t.Context(), root, "thing", never, w, Options{})
+	l, err := Acquire(t.Context(), root, "thing", never, w)
 	require.NoError(t, err)
 	return l
 }
@@ -97,13 +97,13 @@ func TestWaitingEndsWhenItIsMade(t *testing.T) {
 			reports++
 			assert.Equal(t, here().text(), holder)
 			assert.Equal(t, time.Since(begin), waited)
-		}}, Options{})
+		}})
 		require.NoError(t, err)
 		assert.Nil(t, l)
 		assert.InDelta(t, 600, time.Since(begin).Seconds(), 0.6)
 		assert.InDelta(t, 1200, reports, 2)
 		require.NoError(t, first.Release())
-		l, err = Acquire(t.Context(), root, "thing", func() (bool, error) { return true, nil }, Waiting{}, Options{})
+		l, err = Acquire(t.Context(), root, "thing", func() (bool, error) { return true, nil }, Waiting{})
 		require.NoError(t, err)
 		assert.Nil(t, l)
 		assert.Empty(t, staging(t, root))
@@ -113,7 +113,7 @@ func TestWaitingEndsWhenItIsMade(t *testing.T) {
 // What was made between the last look and the claim is found after it.
 func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
 	root, asked := t.TempDir(), 0
-	l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { asked++; return asked == 2, nil }, Waiting{}, Options{})
+	l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { asked++; return asked == 2, nil }, Waiting{})
 	require.NoError(t, err)
 	assert.Nil(t, l)
 	assert.Equal(t, 2, asked)
@@ -126,7 +126,7 @@ func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
 			return false, broken
 		}
 		return false, nil
-	}, Waiting{}, Options{})
+	}, Waiting{})
 	require.ErrorIs(t, err, broken)
 	assert.Empty(t, staging(t, root))
 }
@@ -218,12 +218,13 @@ func TestReleaseThatFails(t *testing.T) {
 	posix(t, "it knows no dead processes")
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
-		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, _ string) error {
+		opts := Options{Step: func(name, _ string) error {
 			if name == "release" {
 				return syscall.EIO
 			}
 			return nil
-		}})
+		}}
+		l, err := Acquire(WithOptions(t.Context(), opts), root, "thing", never, Waiting{})
 		require.NoError(t, err)
 		require.ErrorIs(t, l.Release(), syscall.EIO)
 		list, err := Sweep(root, time.Now(), false)
@@ -316,7 +317,7 @@ func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
 			}
 			return nil
 		}}
-		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: -1}, slow)
+		_, err := Acquire(WithOptions(t.Context(), slow), root, "thing", never, Waiting{Limit: -1})
 		require.ErrorIs(t, err, ErrBusy)
 		require.NoError(t, second.Context().Err())
 		require.NoError(t, second.Release())
@@ -335,7 +336,7 @@ func TestASlowClaimantWaits(t *testing.T) {
 			}
 			return nil
 		}}
-		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, slow)
+		_, err := Acquire(WithOptions(t.Context(), slow), root, "thing", never, Waiting{Limit: time.Minute})
 		require.ErrorIs(t, err, ErrBusy)
 		require.NoError(t, other.Context().Err())
 		require.NoError(t, other.Release())
@@ -359,7 +360,7 @@ func TestASlowTakeoverPutsNobodyElseAway(t *testing.T) {
 			}
 			return nil
 		}}
-		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, slow)
+		l, err := Acquire(WithOptions(t.Context(), slow), root, "thing", never, Waiting{})
 		require.NoError(t, err)
 		require.NoError(t, last.Context().Err())
 		require.DirExists(t, last.path)
@@ -380,7 +381,7 @@ func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
 			root := t.TempDir()
 			first := acquire(t, root, Waiting{})
 			hold(t, root, 2, dead)
-			_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: 10 * time.Minute}, Options{})
+			_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: 10 * time.Minute})
 			require.ErrorIs(t, err, ErrBusy)
 			require.NoError(t, first.Context().Err())
 			require.NoError(t, first.Release())
@@ -423,13 +424,14 @@ func TestTakeoverStopsWhereTheHolderIsAlive(t *testing.T) {
 		first := acquire(t, root, Waiting{})
 		first.kill(t)
 		begin := time.Now()
-		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{Step: func(name, path string) error {
+		opts := Options{Step: func(name, path string) error {
 			if name == "claim" && time.Since(begin) < 4*DefaultHeartbeat {
 				require.NotEmpty(t, path)
 				require.True(t, first.renew())
 			}
 			return nil
-		}})
+		}}
+		l, err := Acquire(WithOptions(t.Context(), opts), root, "thing", never, Waiting{})
 		require.NoError(t, err)
 		assert.Greater(t, time.Since(begin), 5*DefaultHeartbeat, "the silence was counted anew")
 		require.NoError(t, l.Release())
@@ -451,7 +453,7 @@ func TestSlowServerIsNoDeath(t *testing.T) {
 			}
 			return nil
 		}}
-		l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, hang)
+		l, err := Acquire(WithOptions(t.Context(), hang), root, "thing", never, Waiting{})
 		require.NoError(t, err)
 		assert.Greater(t, time.Since(answered), 2*DefaultHeartbeat)
 		require.NoError(t, l.Release())
@@ -463,19 +465,19 @@ func TestLimitsOfWaiting(t *testing.T) {
 		root := t.TempDir()
 		first := acquire(t, root, Waiting{})
 		begin := time.Now()
-		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: -1}, Options{})
+		_, err := Acquire(t.Context(), root, "thing", never, Waiting{Limit: -1})
 		require.ErrorIs(t, err, ErrBusy)
 		assert.ErrorContains(t, err, fmt.Sprint("process ", os.Getpid()))
 		assert.Zero(t, time.Since(begin))
-		_, err = Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute}, Options{})
+		_, err = Acquire(t.Context(), root, "thing", never, Waiting{Limit: time.Minute})
 		require.ErrorIs(t, err, ErrBusy)
 		assert.InDelta(t, 60, time.Since(begin).Seconds(), 0.6)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
-		_, err = Acquire(ctx, root, "thing", never, Waiting{}, Options{})
+		_, err = Acquire(ctx, root, "thing", never, Waiting{})
 		require.ErrorIs(t, err, context.Canceled)
-		other, err := Acquire(t.Context(), root, "another", never, Waiting{Limit: -1}, Options{})
+		other, err := Acquire(t.Context(), root, "another", never, Waiting{Limit: -1})
 		require.NoError(t, err, "names do not disturb each other")
 		require.NoError(t, other.Release())
 		require.NoError(t, first.Release())
@@ -509,7 +511,7 @@ func TestEveryFailingStepOfALease(t *testing.T) {
 					}
 					return nil
 				}
-				l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, opts)
+				l, err := Acquire(WithOptions(t.Context(), opts), root, "thing", never, Waiting{})
 				if err == nil {
 					if err = l.Release(); err == nil {
 						assert.Greater(t, fail, 2)
@@ -533,14 +535,15 @@ func TestEveryFailingStepOfALease(t *testing.T) {
 func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := 0
-		l, err := Acquire(t.Context(), t.TempDir(), "thing", never, Waiting{}, Options{Step: func(name, _ string) error {
+		opts := Options{Step: func(name, _ string) error {
 			if name == "beat" {
 				if beats++; beats%2 == 0 {
 					return syscall.EIO
 				}
 			}
 			return nil
-		}})
+		}}
+		l, err := Acquire(WithOptions(t.Context(), opts), t.TempDir(), "thing", never, Waiting{})
 		require.NoError(t, err)
 		time.Sleep(10*DefaultHeartbeat + 1)
 		synctest.Wait()

@@ -97,14 +97,10 @@ func putBack(removed, path string, used error) error {
 // then, or removed. It is called after a note of use was left. If the remover was killed, or is silent, it takes the lease
 // over, so that nothing is removed any more.
 func AwaitRemoval(ctx context.Context, root, lease string, names []string) error {
-	return Options{}.awaitRemoval(ctx, root, lease, names)
-}
-
-func (o Options) awaitRemoval(ctx context.Context, root, lease string, names []string) error {
 	l, err := Acquire(ctx, root, lease, func() (bool, error) {
 		marked, err := marked(root, lease, names)
 		return !marked, err
-	}, Waiting{}, o)
+	}, Waiting{})
 	if err != nil || l == nil {
 		return err
 	}

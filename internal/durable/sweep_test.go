@@ -279,7 +279,7 @@ func TestSharedRootsUnderAnyUmask(t *testing.T) {
 		require.NoError(t, os.Mkdir(root, 0o777))
 		require.NoError(t, os.Chmod(root, c.root))
 		require.NoError(t, umasked(t, c.umask, func() error {
-			l, err := Acquire(t.Context(), root, "thing", never, Waiting{}, Options{})
+			l, err := Acquire(t.Context(), root, "thing", never, Waiting{})
 			if err != nil {
 				return err
 			}

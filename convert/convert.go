@@ -75,7 +75,7 @@ type Result struct {
 	Facts      mmapcache.StructureFacts
 	InputBytes int64 // of the files as they lie
 	Bytes      int64 // on disk, all parts
-	PassedOver []hfsource.PassedOver
+	PassedOver []hfsource.SkippedEntry
 	Stages     map[string]time.Duration // resolve, plan, arenas, fill, publish, and wait and verify where there was such
 	Parts      map[string]PartResult
 }
@@ -203,7 +203,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 		c.o.Draws.Stream = c.prompts.stream
 	}
 	c.result.InputBytes = c.snapshot.Bytes()
-	c.result.PassedOver = c.snapshot.PassedOver
+	c.result.PassedOver = c.snapshot.Skipped
 	c.wanted, err = wanted(c.o.Rules, c.o.Draws, c.snapshot, c.prompts)
 	return err
 }
@@ -413,7 +413,7 @@ func (c *conversion) structure(ctx context.Context) error {
 		return err
 	}
 	for _, n := range c.result.Facts.Unsummed {
-		if f := &c.snapshot.Files[n-1]; !f.Published() {
+		if f := &c.snapshot.Files[n-1]; !f.FromHub() {
 			c.o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
 	}
@@ -425,7 +425,7 @@ func (c *conversion) locate(f *mmapcache.StructureFacts) {
 	for k := range f.Skipped {
 		s := &f.Skipped[k]
 		row := hfsource.Row{File: c.snapshot.Files[s.File-1].Path, Line: s.Line}
-		s.Where = row.Where()
+		s.Where = row.Location()
 	}
 }
 

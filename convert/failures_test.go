@@ -72,7 +72,7 @@ func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 	p, err := resolvePrompts("code", "o200k_base")
 	require.NoError(t, err)
 	rules, draws := weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}
-	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Form: hfsource.Form{Lines: true}}}
+	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Format: hfsource.FileFormat{Lines: true}}}
 	base := keysFor(t, rules, draws, files, p)
 	all := []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.DatasetKind}
 	for k := range reflect.TypeFor[weka.Rules]().NumField() {
@@ -89,7 +89,7 @@ func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 	}
 	a, b := files[0], files[1]
 	for what, other := range map[string][]hfsource.File{
-		"content": {{SHA256: "ab"}, b}, "order": {b, a}, "more": {a, b, b}, "fewer": {a}, "form": {{SHA256: "aa", Form: hfsource.Form{Lines: true}}, b},
+		"content": {{SHA256: "ab"}, b}, "order": {b, a}, "more": {a, b, b}, "fewer": {a}, "form": {{SHA256: "aa", Format: hfsource.FileFormat{Lines: true}}, b},
 	} {
 		assert.Equal(t, all, differing(base, keysFor(t, rules, draws, other, p)), what)
 	}

@@ -80,7 +80,7 @@ func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p
 		return list[kind].Key, nil
 	}
 	image := structureImage{maker: made(probes.Structure), Rules: rules, Inputs: inputImages(inputs)}
-	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Form.Parquet }) {
+	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		image.Columns = ProbeColumns(rules)
 	}
 	structure, err := add(mmapcache.StructureKind, image)
@@ -102,8 +102,8 @@ func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p
 func inputImages(s *hfsource.Snapshot) []inputImage {
 	list := []inputImage{}
 	for _, f := range s.Files {
-		image := inputImage{Lines: f.Form.Lines, SHA256: f.SHA256}
-		if f.Form.Parquet {
+		image := inputImage{Lines: f.Format.Lines, SHA256: f.SHA256}
+		if f.Format.Parquet {
 			image.Form = "parquet"
 		}
 		list = append(list, image)

@@ -580,7 +580,7 @@ func TestInvalidParquet(t *testing.T) {
 
 // The form of a file is part of the key, and leaves that of JSON as it was; its name is not.
 func TestFormIsPartOfTheKey(t *testing.T) {
-	image, err := json.Marshal(inputImages(&hfsource.Snapshot{Files: []hfsource.File{{Form: hfsource.Form{Lines: true}, SHA256: "x"}, {SHA256: "y"}, {Form: hfsource.Form{Parquet: true}, SHA256: "z"}}}))
+	image, err := json.Marshal(inputImages(&hfsource.Snapshot{Files: []hfsource.File{{Format: hfsource.FileFormat{Lines: true}, SHA256: "x"}, {SHA256: "y"}, {Format: hfsource.FileFormat{Parquet: true}, SHA256: "z"}}}))
 	require.NoError(t, err)
 	require.Equal(t, `[{"lines":true,"sha256":"x"},{"lines":false,"sha256":"y"},{"lines":false,"form":"parquet","sha256":"z"}]`, string(image))
 }

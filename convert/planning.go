@@ -21,7 +21,7 @@ import (
 func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	memory := hfsource.NewMemory(ctx, snapshot.Bytes())
+	memory := hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
 	snapshot.Memory = memory
 	m := &merger{
 		memory: memory, structure: mmapcache.NewStructure(), waiting: map[int]planned{}, seen: map[string]place{},
@@ -92,7 +92,7 @@ func (p place) String() string {
 
 // planned is the outcome of one row.
 type planned struct {
-	share *hfsource.Share // of the memory, until it is in the structure
+	share *hfsource.Reservation // of the memory, until it is in the structure
 	where string
 	place place
 	plan  *mmapcache.Plan
@@ -102,7 +102,7 @@ type planned struct {
 }
 
 func planRow(row hfsource.Row, rules weka.Rules) planned {
-	p := planned{share: row.Keep(), where: row.Where(), place: place{row.Number, row.Line, row.Columns != nil}, end: row.Err}
+	p := planned{share: row.TakeReservation(), where: row.Location(), place: place{row.Number, row.Line, row.Columns != nil}, end: row.Err}
 	if p.end != nil {
 		return p
 	}
@@ -116,11 +116,11 @@ func planRow(row hfsource.Row, rules weka.Rules) planned {
 }
 
 // scan reads the trace of a row, in whichever form it comes.
-func scan(row hfsource.Row, rules weka.Rules, share *hfsource.Share) (*weka.Trace, error) {
+func scan(row hfsource.Row, rules weka.Rules, share *hfsource.Reservation) (*weka.Trace, error) {
 	if row.Columns != nil {
-		return weka.ScanColumnsWithin(row.Columns, rules, share.Take)
+		return weka.ScanColumnsWithin(row.Columns, rules, share.Grow)
 	}
-	return weka.ScanWithin(row.Data, rules, share.Take)
+	return weka.ScanWithin(row.Data, rules, share.Grow)
 }
 
 // planTrace plans the trace that stands where p says.
@@ -132,7 +132,7 @@ func planTrace(tr *weka.Trace, p planned, rules weka.Rules) planned {
 // mooncakeFiles takes the rows of Mooncake files, which become traces only together.
 type mooncakeFiles struct {
 	rules  weka.Rules
-	memory *hfsource.Memory
+	memory *hfsource.MemoryBudget
 	submit func(func() planned)
 	number int     // of Mooncake files begun
 	file   planned // where the file stands whose rows come
@@ -152,17 +152,17 @@ func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	if f.open == nil || row.Err != nil {
 		return false
 	}
-	kept, share := int64(0), row.Keep()
+	kept, share := int64(0), row.TakeReservation()
 	f.open.Reserve = func(n int64) error {
 		kept += n
-		return share.Take(n)
+		return share.Grow(n)
 	}
-	p := planned{where: row.Where(), place: place{file: row.Number, line: row.Line}}
+	p := planned{where: row.Location(), place: place{file: row.Number, line: row.Line}}
 	if p.err = f.open.Add(row.Data); p.err == nil {
-		p.end = f.memory.Keep(kept)
+		p.end = f.memory.Retain(kept)
 	}
 	row.Free()
-	share.Close()
+	share.Release()
 	if p.err != nil || p.end != nil {
 		f.submit(func() planned { return p })
 	}
@@ -176,8 +176,8 @@ func (f *mooncakeFiles) end() {
 	}
 	for _, t := range f.open.Traces() {
 		where := f.file
-		where.share = f.memory.Share()
-		t.SetReserve(where.share.Take)
+		where.share = f.memory.Reserve()
+		t.SetReserve(where.share.Grow)
 		f.submit(func() planned { return planTrace(t, where, f.rules) })
 	}
 	f.open = nil
@@ -185,7 +185,7 @@ func (f *mooncakeFiles) end() {
 
 // merger puts plans, which come in any order, into the structure in the order of the input.
 type merger struct {
-	memory    *hfsource.Memory
+	memory    *hfsource.MemoryBudget
 	mu        sync.Mutex
 	next      int
 	waiting   map[int]planned
@@ -215,7 +215,7 @@ func (m *merger) add(k int, p planned) {
 			m.done = true
 			m.failed(err)
 		}
-		p.share.Close()
+		p.share.Release()
 	}
 }
 
@@ -265,7 +265,7 @@ func (m *merger) take(p planned) error {
 	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
 		f.MaxBlockSize, f.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
 	}
-	if err := m.memory.Keep(planBytes(p)); err != nil {
+	if err := m.memory.Retain(planBytes(p)); err != nil {
 		return err
 	}
 	return m.structure.Append(p.plan)
@@ -300,7 +300,7 @@ func (m *merger) unknown(p planned) {
 func planBytes(p planned) int64 {
 	n := 32*len(p.plan.Segments) + 48*len(p.plan.Runs) + 128*len(p.plan.Turns) + 256*len(p.plan.Sessions)
 	if p.notes.Queries != nil {
-		return int64(n) + p.share.Taken()
+		return int64(n) + p.share.Size()
 	}
 	return int64(n)
 }
@@ -314,7 +314,7 @@ func (m *merger) name(files []hfsource.File) {
 		kept[p.file] = true
 	}
 	for k, f := range files {
-		if f.Unsummed && kept[k] {
+		if f.LacksChecksums && kept[k] {
 			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
 		}
 	}

@@ -89,19 +89,19 @@ func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 	p, err := resolvePrompts(options(t).Corpus, options(t).Tokenizer)
 	require.NoError(t, err)
-	image := func(forms ...hfsource.Form) string {
+	image := func(forms ...hfsource.FileFormat) string {
 		s := &hfsource.Snapshot{}
 		for _, f := range forms {
-			s.Files = append(s.Files, hfsource.File{Form: f, SHA256: "x"})
+			s.Files = append(s.Files, hfsource.File{Format: f, SHA256: "x"})
 		}
 		list, err := wanted(weka.Default(), weka.Placement{Backend: weka.XXH3}, s, p)
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}
 	field := `"probe_columns":"` + ProbeColumns(weka.Default()) + `"`
-	assert.NotContains(t, image(hfsource.Form{Lines: true}), "probe_columns")
-	assert.Contains(t, image(hfsource.Form{Parquet: true}), field)
-	assert.Contains(t, image(hfsource.Form{Lines: true}, hfsource.Form{Parquet: true}), field)
+	assert.NotContains(t, image(hfsource.FileFormat{Lines: true}), "probe_columns")
+	assert.Contains(t, image(hfsource.FileFormat{Parquet: true}), field)
+	assert.Contains(t, image(hfsource.FileFormat{Lines: true}, hfsource.FileFormat{Parquet: true}), field)
 }
 
 // Why a miss is one does not name what follows from the form of the input.

@@ -36,7 +36,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // checkStart looks at how a file begins that is to be text under some compression.
 func checkStart(r *bufio.Reader, f *File) error {
 	first, _ := r.Peek(startBytes) // what fails here fails again
-	compression := f.Form.Compression
+	compression := f.Format.Compression
 	if m := foreign(first, f.Path); m != nil {
 		return m
 	}
@@ -128,7 +128,7 @@ func notUTF8(what string) error {
 func renamed(path, packing, compression string) string {
 	name := filepath.Base(path)
 	name = strings.TrimSuffix(name, "."+compression)
-	_, known := formOf(name)
+	_, known := formatOf(name)
 	switch {
 	case packing == ".parquet" && known:
 		name = strings.TrimSuffix(name, filepath.Ext(name))

@@ -50,7 +50,7 @@ func TestCutOffTextIsNoRow(t *testing.T) {
 			require.Equal(t, []string{first}, list)
 			require.Equal(t, 3, bad.From)
 			require.ErrorContains(t, bad, "from line 3 on it cannot be read: cut off")
-			require.Contains(t, bad.Try(), "fetch or copy the file again; head -n 2 is")
+			require.Contains(t, bad.Hint(), "fetch or copy the file again; head -n 2 is")
 		}
 	}
 	for text, rows := range map[string]int{
@@ -125,9 +125,9 @@ func TestContentThatIsNotWhatTheNameSays(t *testing.T) {
 			require.NotNil(t, bad)
 			assert.Zero(t, bad.From)
 			assert.Regexp(t, "(^|/)"+regexp.QuoteMeta(c.name)+": it cannot be read: "+c.want, bad.Error())
-			assert.Contains(t, bad.Try(), c.try)
+			assert.Contains(t, bad.Hint(), c.try)
 			bad.published = true
-			assert.Regexp(t, "^agentx fetch with --dest DIR, and there .*"+regexp.QuoteMeta(c.try), bad.Try())
+			assert.Regexp(t, "^agentx fetch with --dest DIR, and there .*"+regexp.QuoteMeta(c.try), bad.Hint())
 		})
 	}
 	// A first line that is merely damaged is a line.
@@ -140,8 +140,8 @@ func TestContentThatIsNotWhatTheNameSays(t *testing.T) {
 
 // What a file of the hub is, is asked of the file: a path on disk may be called as one of the hub.
 func TestPublished(t *testing.T) {
-	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).Published())
-	assert.True(t, (&File{changed: &mismatch{}}).Published())
+	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).FromHub())
+	assert.True(t, (&File{changedErr: &mismatch{}}).FromHub())
 }
 
 // What is no trace format is called what it is, whatever its name says, and so is what is packed in it.
@@ -184,7 +184,7 @@ func TestWhatIsNoTraceFormat(t *testing.T) {
 		require.Empty(t, list, c.name)
 		require.NotNil(t, bad, c.name)
 		assert.ErrorContains(t, bad, c.name+": it cannot be read: "+c.what, c.name)
-		assert.Contains(t, bad.Try(), c.try, c.name)
+		assert.Contains(t, bad.Hint(), c.try, c.name)
 	}
 	for name, rows := range map[string]int{"a.jsonl": 0, "a.jsonl.zst": 0, "a.json": 1} { // an empty value is for the caller
 		list, bad := read(t, name, nil)
@@ -195,11 +195,11 @@ func TestWhatIsNoTraceFormat(t *testing.T) {
 
 // Ten entries are named, by their paths where they lie in several directories.
 func TestSkippedEntries(t *testing.T) {
-	var list []PassedOver
+	var list []SkippedEntry
 	for k := range 12 {
-		list = append(list, PassedOver{fmt.Sprintf("d/%d", k), notATrace})
+		list = append(list, SkippedEntry{fmt.Sprintf("d/%d", k), notATrace})
 	}
-	assert.Equal(t, "skipped 12: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (not a trace format), and 2 more", Skipped(list))
+	assert.Equal(t, "skipped 12: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (not a trace format), and 2 more", DescribeSkipped(list))
 	assert.Equal(t, "skipped 3: 0 (not a trace format), e/pipe (not a file), e/f (a directory: name it as an input)",
-		Skipped([]PassedOver{list[0], {"e/f", notDescended}, {"e/pipe", notAFile}}))
+		DescribeSkipped([]SkippedEntry{list[0], {"e/f", notDescended}, {"e/pipe", notAFile}}))
 }

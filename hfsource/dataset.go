@@ -12,13 +12,13 @@ import (
 
 // Dataset is where files of a snapshot come from: a dataset of the hub, at a commit.
 type Dataset struct {
-	Repo       string    `json:"repo"`                 // as asked for
-	RenamedTo  string    `json:"renamed_to,omitempty"` // what the hub calls it now, if that is another name
-	Revision   string    `json:"revision"`             // as asked for; "main" where nothing was
-	Commit     string    `json:"commit"`               // 40 hex digits
-	Paths      []string  `json:"paths"`                // of the files, in order
-	ResolvedAt time.Time `json:"resolved_at"`          // when the hub named the commit, or the local reference was written
-	Resolved   string    `json:"resolved"`             // hub.Now, hub.LocalRef or hub.Pinned
+	Repo       string         `json:"repo"`                 // as asked for
+	RenamedTo  string         `json:"renamed_to,omitempty"` // what the hub calls it now, if that is another name
+	Revision   string         `json:"revision"`             // as asked for; "main" where nothing was
+	Commit     string         `json:"commit"`               // 40 hex digits
+	Paths      []string       `json:"paths"`                // of the files, in order
+	ResolvedAt time.Time      `json:"resolved_at"`          // when the hub named the commit, or the local reference was written
+	Resolution hub.Resolution `json:"resolved"`
 }
 
 // ErrMismatch is wrapped, beside ErrChanged, by the error about a copy of a file of the hub that is not what the hub
@@ -34,21 +34,21 @@ func (s *Snapshot) addDataset(ctx context.Context, in string, o Options) error {
 		return err
 	}
 	h := o.Hub
-	h.Lazy = !o.Verify
+	h.TrustCached = !o.Verify
 	got, err := hub.Fetch(ctx, ref, h)
 	if err != nil {
 		return err
 	}
-	s.hubs = append(s.hubs, got)
-	d := Dataset{Repo: got.Repo, RenamedTo: got.RenamedTo, Revision: got.Revision, Commit: got.Commit, ResolvedAt: got.ResolvedAt, Resolved: got.From}
+	s.hubSnapshots = append(s.hubSnapshots, got)
+	d := Dataset{Repo: got.Repo, RenamedTo: got.RenamedTo, Revision: got.Revision, Commit: got.Commit, ResolvedAt: got.ResolvedAt, Resolution: got.Resolution}
 	for k := range got.Files {
 		f := &got.Files[k]
 		d.Paths = append(d.Paths, f.Path)
-		form, _ := formOf(f.Path)
-		s.Files = append(s.Files, File{Path: got.Name(f.Path), Form: form, Size: f.Size, SHA256: f.SHA256,
+		form, _ := formatOf(f.Path)
+		s.Files = append(s.Files, File{Path: got.DisplayName(f.Path), Format: form, Size: f.Size, SHA256: f.SHA256,
 			open: func() (io.ReadCloser, error) { return f.Open() },
-			changed: &mismatch{fmt.Sprintf("the copy %s is not what the hub names, sha256 %s: agentx fetch %s downloads it again",
-				f.File, f.SHA256, hub.Ref{Repo: got.Repo, Revision: got.Commit, Path: f.Path})}})
+			changedErr: &mismatch{fmt.Sprintf("the copy %s is not what the hub names, sha256 %s: agentx fetch %s downloads it again",
+				f.LocalPath, f.SHA256, hub.Ref{Repo: got.Repo, Revision: got.Commit, Path: f.Path})}})
 	}
 	s.Datasets = append(s.Datasets, d)
 	return nil
@@ -60,14 +60,14 @@ type mismatch struct{ text string }
 func (m *mismatch) Error() string   { return ErrMismatch.Error() + ": " + m.text }
 func (m *mismatch) Unwrap() []error { return []error{ErrMismatch, ErrChanged} }
 
-// hasChanged is the error about a file that does not hold what its digest says.
-func (f *File) hasChanged() error {
-	why := f.changed
+// changedError is the error about a file that does not hold what its digest says.
+func (f *File) changedError() error {
+	why := f.changedErr
 	if why == nil {
 		why = ErrChanged
 	}
 	return fmt.Errorf("input %s: %w", f.Path, why)
 }
 
-// Published reports whether the file is one of the hub, and held to the digest that the hub names.
-func (f *File) Published() bool { return f.changed != nil }
+// FromHub reports whether the file is one of the hub, and held to the digest that the hub names.
+func (f *File) FromHub() bool { return f.changedErr != nil }

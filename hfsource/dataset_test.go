@@ -23,7 +23,7 @@ func onHub(t *testing.T, files map[string]fakehub.File, test func(t *testing.T, 
 	home := t.TempDir()
 	h := fakehub.New()
 	env := map[string]string{"HF_HOME": home}
-	o := Options{Hub: hub.Options{Version: "test", Transport: h.Memory(), Rand: func() float64 { return 0 },
+	o := Options{Hub: hub.Options{Version: "test", Transport: h.ListenInMemory(),
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}}
 	env["HF_ENDPOINT"] = h.HubURL
 	defer h.Close()
@@ -43,7 +43,7 @@ func TestDatasetsOfTheHub(t *testing.T) {
 				assert.Equal(t, "hf://datasets/"+corpus+"@"+commit[:12]+"/"+name, f.Path)
 				assert.Equal(t, fakehub.Digest(files[name].Data), f.SHA256)
 				assert.EqualValues(t, len(files[name].Data), f.Size)
-				assert.Equal(t, Form{Lines: true}, f.Form)
+				assert.Equal(t, FileFormat{Lines: true}, f.Format)
 			}
 			var rows []string
 			require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error {

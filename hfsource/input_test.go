@@ -74,7 +74,7 @@ func rows(t testing.TB, s *Snapshot) []got {
 func collect(ctx context.Context, s *Snapshot) (list []got, err error) {
 	err = s.Rows(ctx, nil, nil, func(r Row) error {
 		defer r.Free()
-		g := got{r.Where(), string(r.Data)}
+		g := got{r.Location(), string(r.Data)}
 		if r.Err != nil {
 			g.text = "error"
 		}

@@ -16,22 +16,22 @@ const (
 	keptPerByte = 64
 )
 
-// Memory is what rows in flight take, all workers together. Every row has a share, in the order of the rows. A share waits
+// MemoryBudget is what rows in flight take, all workers together. Every row has a share, in the order of the rows. A share waits
 // until there is room for more. The oldest never waits, so there is always one that ends, and what a row may take at most
 // depends on nothing but the row.
-type Memory struct {
+type MemoryBudget struct {
 	ctx             context.Context
 	row, side, stay int64 // bounds: of one share, of all but the oldest, of what is kept
 	mu              sync.Mutex
 	freed           *sync.Cond
-	used            int64    // by all shares
-	open            []*Share // in order; the first of them is not closed
+	used            int64          // by all shares
+	open            []*Reservation // in order; the first of them is not closed
 	kept            int64
 }
 
-// NewMemory returns the memory of the rows of some bytes of input. Who waits for it stops with its context.
-func NewMemory(ctx context.Context, input int64) *Memory {
-	m := &Memory{ctx: ctx, row: rowMemory, side: sideMemory, stay: keptMemory + keptPerByte*min(input, 1<<50)}
+// NewMemoryBudget returns the memory of the rows of some bytes of input. Who waits for it stops with its context.
+func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
+	m := &MemoryBudget{ctx: ctx, row: rowMemory, side: sideMemory, stay: keptMemory + keptPerByte*min(input, 1<<50)}
 	m.freed = sync.NewCond(&m.mu)
 	context.AfterFunc(ctx, func() {
 		m.mu.Lock()
@@ -41,40 +41,40 @@ func NewMemory(ctx context.Context, input int64) *Memory {
 	return m
 }
 
-// TooMuchError says that a row, or what stays of all, takes more memory than it may.
-type TooMuchError struct{ text, Try string }
+// MemoryLimitError says that a row, or what stays of all, takes more memory than it may.
+type MemoryLimitError struct{ text, Hint string }
 
-func (e *TooMuchError) Error() string { return e.text }
+func (e *MemoryLimitError) Error() string { return e.text }
 
-// Keep counts bytes that stay for good.
-func (m *Memory) Keep(n int64) error {
+// Retain counts bytes that stay for good.
+func (m *MemoryBudget) Retain(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kept += n; m.kept > m.stay {
-		return &TooMuchError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d for any input and %d times this one",
+		return &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d for any input and %d times this one",
 			m.stay>>20, keptMemory>>20, keptPerByte), "convert fewer files at a time; a small file that takes so much is damaged, or an attack on memory"}
 	}
 	return nil
 }
 
-// Share is what one row and what is made of it take. The nil Share takes nothing.
-type Share struct {
-	of     *Memory
+// Reservation is what one row and what is made of it take. The nil Reservation takes nothing.
+type Reservation struct {
+	of     *MemoryBudget
 	taken  int64
 	closed bool
 }
 
-// Share opens the share of the next row.
-func (m *Memory) Share() *Share {
+// Reserve opens the share of the next row.
+func (m *MemoryBudget) Reserve() *Reservation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &Share{of: m}
+	s := &Reservation{of: m}
 	m.open = append(m.open, s)
 	return s
 }
 
-// Take takes n bytes more, and waits for them. It fails where the row takes more than it may, or the context is done.
-func (s *Share) Take(n int64) error {
+// Grow takes n bytes more, and waits for them. It fails where the row takes more than it may, or the context is done.
+func (s *Reservation) Grow(n int64) error {
 	if s == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *Share) Take(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.taken+n > m.row {
-		return &TooMuchError{fmt.Sprintf("the row takes more than %d MiB of memory, and all rows in flight have %d MiB together", m.row>>20, (m.row+m.side)>>20),
+		return &MemoryLimitError{fmt.Sprintf("the row takes more than %d MiB of memory, and all rows in flight have %d MiB together", m.row>>20, (m.row+m.side)>>20),
 			"split the trace into several of fewer requests"}
 	}
 	for m.open[0] != s && m.used+n > m.side {
@@ -96,8 +96,8 @@ func (s *Share) Take(n int64) error {
 	return nil
 }
 
-// Give gives n bytes back.
-func (s *Share) Give(n int64) {
+// Shrink gives n bytes back.
+func (s *Reservation) Shrink(n int64) {
 	if s == nil {
 		return
 	}
@@ -108,8 +108,8 @@ func (s *Share) Give(n int64) {
 	s.of.freed.Broadcast()
 }
 
-// Taken returns how many bytes are taken.
-func (s *Share) Taken() int64 {
+// Size returns how many bytes are taken.
+func (s *Reservation) Size() int64 {
 	if s == nil {
 		return 0
 	}
@@ -118,8 +118,8 @@ func (s *Share) Taken() int64 {
 	return s.taken
 }
 
-// Close gives all of it back, once.
-func (s *Share) Close() {
+// Release gives all of it back, once.
+func (s *Reservation) Release() {
 	if s == nil {
 		return
 	}

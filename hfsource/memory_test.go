@@ -14,8 +14,8 @@ import (
 )
 
 // narrow is memory of ten units a row, and of five for all but the oldest.
-func narrow(ctx context.Context) *Memory {
-	m := NewMemory(ctx, 0)
+func narrow(ctx context.Context) *MemoryBudget {
+	m := NewMemoryBudget(ctx, 0)
 	m.row, m.side = 10, 5
 	return m
 }
@@ -25,24 +25,24 @@ func TestSharesOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		m := narrow(ctx)
-		a, b, c := m.Share(), m.Share(), m.Share()
-		require.NoError(t, b.Take(4))
-		require.NoError(t, a.Take(10))
+		a, b, c := m.Reserve(), m.Reserve(), m.Reserve()
+		require.NoError(t, b.Grow(4))
+		require.NoError(t, a.Grow(10))
 		done := make(chan error, 2)
-		go func() { done <- b.Take(3) }()
+		go func() { done <- b.Grow(3) }()
 		synctest.Wait()
 		require.Empty(t, done)
-		a.Close() // b is the oldest now
+		a.Release() // b is the oldest now
 		synctest.Wait()
 		require.NoError(t, <-done)
-		require.ErrorContains(t, b.Take(4), "the row takes more than 0 MiB of memory, and all rows in flight have 0 MiB together")
-		go func() { done <- c.Take(1) }()
+		require.ErrorContains(t, b.Grow(4), "the row takes more than 0 MiB of memory, and all rows in flight have 0 MiB together")
+		go func() { done <- c.Grow(1) }()
 		synctest.Wait()
 		require.Empty(t, done)
-		b.Give(3)
+		b.Shrink(3)
 		synctest.Wait()
 		require.NoError(t, <-done)
-		go func() { done <- c.Take(5) }()
+		go func() { done <- c.Grow(5) }()
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
@@ -65,16 +65,16 @@ func TestSharesOfMemoryDoNotWaitForEachOther(t *testing.T) {
 				})
 			}
 			for range 100 {
-				s, amounts := m.Share(), random.Perm(5) // 10 in all
-				assert.NoError(t, s.Take(int64(amounts[0])))
+				s, amounts := m.Reserve(), random.Perm(5) // 10 in all
+				assert.NoError(t, s.Grow(int64(amounts[0])))
 				queue <- func() {
 					for _, n := range amounts[1:] {
-						assert.NoError(t, s.Take(int64(n)))
+						assert.NoError(t, s.Grow(int64(n)))
 						m.mu.Lock()
 						assert.LessOrEqual(t, m.used, m.row+m.side)
 						m.mu.Unlock()
 					}
-					s.Close()
+					s.Release()
 				}
 			}
 			close(queue)
@@ -86,9 +86,9 @@ func TestSharesOfMemoryDoNotWaitForEachOther(t *testing.T) {
 }
 
 func TestMemoryThatIsKept(t *testing.T) {
-	m := NewMemory(t.Context(), 1<<20)
-	require.NoError(t, m.Keep(576<<20))
-	require.EqualError(t, m.Keep(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 for any input and 64 times this one")
+	m := NewMemoryBudget(t.Context(), 1<<20)
+	require.NoError(t, m.Retain(576<<20))
+	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 for any input and 64 times this one")
 }
 
 // Rows are read as far as there is memory for them, and their shares go on when they are freed but kept.
@@ -102,7 +102,7 @@ func TestRowsWaitForMemory(t *testing.T) {
 	} {
 		s := resolve(t, Options{}, write(t, name, c.data))
 		synctest.Test(t, func(t *testing.T) {
-			s.Memory = NewMemory(t.Context(), 0)
+			s.Memory = NewMemoryBudget(t.Context(), 0)
 			var rows []Row
 			s.Memory.side = c.side
 			go func() {
@@ -116,12 +116,12 @@ func TestRowsWaitForMemory(t *testing.T) {
 			require.Less(t, first, 10, name)
 			require.Positive(t, first, name)
 			row := rows[0] // a copy: the list grows while others are freed
-			kept := row.Keep()
+			kept := row.TakeReservation()
 			row.Free()
 			synctest.Wait()
 			require.GreaterOrEqual(t, len(rows), first, name)
-			require.NoError(t, kept.Take(1<<20))
-			kept.Close()
+			require.NoError(t, kept.Grow(1<<20))
+			kept.Release()
 			for k := 1; k < len(rows); k++ {
 				row = rows[k]
 				row.Free()

@@ -14,7 +14,7 @@ import (
 
 // parquetRows is rows for a Parquet file, which is read out of order. So it is hashed apart from that, through the same
 // descriptor and after the last row: what changed while rows were read is noticed.
-func (f *File) parquetRows(ctx context.Context, number int, columns []string, memory *Memory, progress func(int64), yield func(Row) error) error {
+func (f *File) parquetRows(ctx context.Context, number int, columns []string, memory *MemoryBudget, progress func(int64), yield func(Row) error) error {
 	raw, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
@@ -25,8 +25,8 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, me
 		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", f.Path)
 	}
 	reported := int64(0)
-	row := Row{File: f.Path, Number: number, share: memory.Share()}
-	defer func() { row.share.Close() }()
+	row := Row{File: f.Path, Number: number, share: memory.Reserve()}
+	defer func() { row.share.Release() }()
 	damage := f.parquetFile(ctx, at, columns, func(n int64) {
 		if n = min(n, f.Size-reported); progress != nil && n > 0 {
 			reported += n
@@ -34,12 +34,12 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, me
 		}
 	}, func(n int64) error {
 		row.own += n
-		return row.share.Take(n)
+		return row.share.Grow(n)
 	}, func(c *column.Row, free func()) error {
 		row.Line++
 		r := row
 		r.Columns, r.free = c, free
-		row.share, row.own = memory.Share(), 0
+		row.share, row.own = memory.Reserve(), 0
 		return yield(r)
 	})
 	var stop *parquet.YieldError
@@ -54,7 +54,7 @@ func (f *File) parquetRows(ctx context.Context, number int, columns []string, me
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
-		return f.hasChanged()
+		return f.changedError()
 	}
 	if progress != nil {
 		progress(f.Size - reported)
@@ -79,6 +79,6 @@ func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string
 	}
 	p.Progress, p.Take = progress, take
 	_, err = p.Rows(ctx, columns, yield)
-	f.Unsummed = p.Unsummed()
+	f.LacksChecksums = p.Unsummed()
 	return err
 }

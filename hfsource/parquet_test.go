@@ -36,7 +36,7 @@ func packed(t testing.TB, n int, options ...parquet.WriterOption) []byte {
 func numbers(ctx context.Context, s *Snapshot) (list []int64, where []string, err error) {
 	err = s.Rows(ctx, []string{"n", "list[]"}, nil, func(r Row) error {
 		defer r.Free()
-		where = append(where, r.Where())
+		where = append(where, r.Location())
 		if r.Err != nil {
 			list = append(list, -1)
 			return nil
@@ -60,7 +60,7 @@ func TestParquetRows(t *testing.T) {
 		assert.EqualValues(t, k, n)
 		assert.Equal(t, fmt.Sprintf("%s:%d", path, k+1), where[k])
 	}
-	assert.False(t, s.Files[0].Unsummed)
+	assert.False(t, s.Files[0].LacksChecksums)
 	n := 0
 	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error { // nobody asks for columns
 		n++

@@ -34,13 +34,13 @@ type Row struct {
 	Err     error       // an *UnreadableError: the file cannot be read from here on; there is no data
 	buf     *[]byte
 	free    func()
-	share   *Share
+	share   *Reservation
 	own     int64 // bytes of the share that are the row itself
 	kept    bool  // the share is closed by another
 }
 
-// Where names the row for an error: the file, and the line or row if it has such.
-func (r *Row) Where() string {
+// Location names the row for an error: the file, and the line or row if it has such.
+func (r *Row) Location() string {
 	if r.Line == 0 {
 		return r.File
 	}
@@ -59,14 +59,14 @@ func (r *Row) Free() {
 		r.free()
 		r.free, r.Columns = nil, nil
 	}
-	if r.share.Give(r.own); !r.kept {
-		r.share.Close()
+	if r.share.Shrink(r.own); !r.kept {
+		r.share.Release()
 	}
 	r.own = 0
 }
 
-// Keep returns the share of the row, for what is made of it. The caller closes it, when nothing of that is left.
-func (r *Row) Keep() *Share {
+// TakeReservation returns the share of the row, for what is made of it. The caller closes it, when nothing of that is left.
+func (r *Row) TakeReservation() *Reservation {
 	r.kept = true
 	return r.share
 }
@@ -96,8 +96,8 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Try says what to do about it.
-func (e *UnreadableError) Try() string {
+// Hint says what to do about it.
+func (e *UnreadableError) Hint() string {
 	var form *parquet.Unsupported
 	var other *mistaken
 	switch {
@@ -124,7 +124,7 @@ func (e *UnreadableError) Try() string {
 
 // unreadable is the row about a file that cannot be read behind the row or line before, which is 0 where there was none.
 func (f *File) unreadable(number, before int, unit string, err error) Row {
-	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, published: f.Published()}
+	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, published: f.FromHub()}
 	if before > 0 {
 		e.From = before + 1
 	}
@@ -149,12 +149,12 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 	if memory == nil {
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		memory = NewMemory(inner, s.Bytes())
+		memory = NewMemoryBudget(inner, s.Bytes())
 	}
 	for k := range s.Files {
 		f := &s.Files[k]
 		var err error
-		if f.Form.Parquet {
+		if f.Format.Parquet {
 			err = f.parquetRows(ctx, k, columns, memory, progress, yield)
 		} else {
 			err = f.rows(ctx, k, memory, progress, yield)
@@ -166,7 +166,7 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 	return ctx.Err()
 }
 
-func (f *File) rows(ctx context.Context, number int, memory *Memory, progress func(int64), yield func(Row) error) error {
+func (f *File) rows(ctx context.Context, number int, memory *MemoryBudget, progress func(int64), yield func(Row) error) error {
 	raw, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
@@ -186,11 +186,11 @@ func (f *File) rows(ctx context.Context, number int, memory *Memory, progress fu
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
-		return f.hasChanged()
+		return f.changedError()
 	}
 	if damage != nil {
 		unit := ""
-		if f.Form.Lines {
+		if f.Format.Lines {
 			unit = "line"
 		}
 		return yield(f.unreadable(number, max(0, line-1), unit, damage))
@@ -221,12 +221,12 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 
 // split yields the rows of one file. It returns the line at which it stopped, 0 for a text that is one value. Nothing
 // reads from raw afterwards.
-func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) error) (line int, err error) {
+func split(f *File, number int, raw io.Reader, memory *MemoryBudget, yield func(Row) error) (line int, err error) {
 	packed := bufio.NewReaderSize(raw, 64<<10)
 	if err := checkStart(packed, f); err != nil {
 		return 0, err
 	}
-	text, done, err := decompress(packed, f.Form.Compression)
+	text, done, err := decompress(packed, f.Format.Compression)
 	if err != nil {
 		return 0, err
 	}
@@ -235,15 +235,15 @@ func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) e
 	if err := checkText(r, f.Path); err != nil {
 		return 0, err
 	}
-	first := f.Form.Lines
+	first := f.Format.Lines
 	for {
-		if f.Form.Lines {
+		if f.Format.Lines {
 			line++
 		}
-		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte), share: memory.Share()}
-		row.Data, err = readRow(r, (*row.buf)[:0], f.Form.Lines, row.share)
+		row := Row{File: f.Path, Number: number, Line: line, buf: buffers.Get().(*[]byte), share: memory.Reserve()}
+		row.Data, err = readRow(r, (*row.buf)[:0], f.Format.Lines, row.share)
 		row.own = int64(len(row.Data)) // without the newline, which Close gives back
-		blank := f.Form.Lines && len(bytes.TrimSpace(row.Data)) == 0
+		blank := f.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
 		var bad error
 		switch {
 		case err == errLongRow && row.Data[len(row.Data)-1] == 0:
@@ -251,7 +251,7 @@ func split(f *File, number int, raw io.Reader, memory *Memory, yield func(Row) e
 		case err != nil && err != io.EOF:
 			bad = err
 		case err == io.EOF:
-			bad = checkEnd(row.Data, f.Form.Lines)
+			bad = checkEnd(row.Data, f.Format.Lines)
 		case first && !blank:
 			first = false
 			if bad = checkFirst(row.Data, r); bad != nil {
@@ -290,7 +290,7 @@ func enlarged(buf []byte, n int) []byte {
 
 // readRow appends the next line, without its newline, or all that is left, to buf, which takes its bytes of a share. The
 // last row comes with io.EOF.
-func readRow(r *bufio.Reader, buf []byte, lines bool, share *Share) ([]byte, error) {
+func readRow(r *bufio.Reader, buf []byte, lines bool, share *Reservation) ([]byte, error) {
 	for {
 		var part []byte
 		var err error
@@ -308,7 +308,7 @@ func readRow(r *bufio.Reader, buf []byte, lines bool, share *Share) ([]byte, err
 		if len(buf)+len(part) > maxRow {
 			return buf, errLongRow
 		}
-		if err := share.Take(int64(len(part))); err != nil {
+		if err := share.Grow(int64(len(part))); err != nil {
 			return buf, err
 		}
 		buf = append(enlarged(buf, len(part)), part...)

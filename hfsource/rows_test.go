@@ -273,13 +273,13 @@ func TestUnreadableFilesSayFromWhereAndWhatToDo(t *testing.T) {
 		var unreadable *UnreadableError
 		require.ErrorAs(t, last, &unreadable, name)
 		assert.Regexp(t, strings.ReplaceAll(c.want, "PATH", regexp.QuoteMeta(path)), last.Error(), name)
-		assert.Contains(t, unreadable.Try(), c.try, name)
+		assert.Contains(t, unreadable.Hint(), c.try, name)
 		if unreadable.From > 0 {
 			assert.Equal(t, n, unreadable.From, name)
 		}
 		unreadable.published = true
 		if strings.HasPrefix(c.try, "fetch") {
-			assert.Contains(t, unreadable.Try(), "another revision", name)
+			assert.Contains(t, unreadable.Hint(), "another revision", name)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestLongRows(t *testing.T) {
 	f := &File{Path: "in"}
 	for unit, want := range map[string]string{"line": "a newline that is missing", "": "as JSON lines"} {
 		row := f.unreadable(0, 1, unit, errLongRow)
-		assert.Contains(t, row.Err.(*UnreadableError).Try(), want)
+		assert.Contains(t, row.Err.(*UnreadableError).Hint(), want)
 	}
 	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true, nil)
 	assert.Equal(t, errLongRow, err)

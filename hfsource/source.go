@@ -21,8 +21,8 @@ import (
 	"github.com/agentx/agentx/hfsource/hub"
 )
 
-// Form is how rows stand in a file.
-type Form struct {
+// FileFormat is how rows stand in a file.
+type FileFormat struct {
 	Lines       bool   // one JSON value a line; else the file is one value
 	Compression string // "", "zst" or "gz"
 	Parquet     bool   // rows are columns
@@ -31,47 +31,47 @@ type Form struct {
 // suffixes lists the file names that are read.
 var suffixes = []struct {
 	suffix string
-	form   Form
+	format FileFormat
 }{
-	{".jsonl.zst", Form{Lines: true, Compression: "zst"}}, {".jsonl.gz", Form{Lines: true, Compression: "gz"}}, {".jsonl", Form{Lines: true}},
-	{".json.zst", Form{Compression: "zst"}}, {".json.gz", Form{Compression: "gz"}}, {".json", Form{}},
-	{".parquet", Form{Parquet: true}},
+	{".jsonl.zst", FileFormat{Lines: true, Compression: "zst"}}, {".jsonl.gz", FileFormat{Lines: true, Compression: "gz"}}, {".jsonl", FileFormat{Lines: true}},
+	{".json.zst", FileFormat{Compression: "zst"}}, {".json.gz", FileFormat{Compression: "gz"}}, {".json", FileFormat{}},
+	{".parquet", FileFormat{Parquet: true}},
 }
 
-// formOf returns the form that a file name stands for.
-func formOf(name string) (Form, bool) {
+// formatOf returns the form that a file name stands for.
+func formatOf(name string) (FileFormat, bool) {
 	for _, s := range suffixes {
 		if strings.HasSuffix(name, s.suffix) {
-			return s.form, true
+			return s.format, true
 		}
 	}
-	return Form{}, false
+	return FileFormat{}, false
 }
 
 // File is one resolved input file.
 type File struct {
 	Path   string // as shown to the user
-	Form   Form
+	Format FileFormat
 	Size   int64  // bytes, as it lies
 	SHA256 string // hex, of the file as it lies
 
-	// Unsummed says, once Rows has read it, that some of it carries no checksum: damage from before it was hashed may
+	// LacksChecksums says, once Rows has read it, that some of it carries no checksum: damage from before it was hashed may
 	// have gone unnoticed.
-	Unsummed bool
+	LacksChecksums bool
 
-	open    func() (io.ReadCloser, error)
-	changed error // in the place of ErrChanged; may be nil
+	open       func() (io.ReadCloser, error)
+	changedErr error // in the place of ErrChanged; may be nil
 }
 
 // Snapshot is a resolved input: files in order, with what they hold fixed by their digests.
 type Snapshot struct {
-	Files      []File
-	PassedOver []PassedOver // what directories hold besides files with a suffix that is read
-	Datasets   []Dataset
-	Memory     *Memory // of rows in flight; nil: Rows makes one
+	Files    []File
+	Skipped  []SkippedEntry // what directories hold besides files with a suffix that is read
+	Datasets []Dataset
+	Memory   *MemoryBudget // of rows in flight; nil: Rows makes one
 
-	spool []*os.File // temporary files, without a name
-	hubs  []*hub.Snapshot
+	tempFiles    []*os.File // temporary files, without a name
+	hubSnapshots []*hub.Snapshot
 }
 
 // Options are what Resolve needs besides the inputs.
@@ -103,14 +103,14 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 // Close gives temporary files back.
 func (s *Snapshot) Close() error {
 	var errs []error
-	for _, h := range s.hubs {
+	for _, h := range s.hubSnapshots {
 		errs = append(errs, h.Close())
 	}
-	s.hubs = nil
-	for _, f := range s.spool {
+	s.hubSnapshots = nil
+	for _, f := range s.tempFiles {
 		errs = append(errs, f.Close())
 	}
-	s.spool = nil
+	s.tempFiles = nil
 	return errors.Join(errs...)
 }
 
@@ -123,13 +123,13 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 		return s.addDataset(ctx, in, o)
 	}
 	if data, ok := o.Embedded[in]; ok && errors.Is(err, os.ErrNotExist) {
-		s.Files = append(s.Files, File{Path: in, Form: Form{Lines: true}, Size: int64(len(data)),
+		s.Files = append(s.Files, File{Path: in, Format: FileFormat{Lines: true}, Size: int64(len(data)),
 			open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
 		return nil
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return hub.NoInput(in)
+		return hub.InputNotFound(in)
 	case err != nil:
 		return fmt.Errorf("input %s: %w", in, err)
 	case info.IsDir():
@@ -137,13 +137,13 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("input %s: neither a file nor a directory", in)
 	}
-	form, _ := formOf(in) // a file named outright is one JSON value unless its suffix says otherwise
+	form, _ := formatOf(in) // a file named outright is one JSON value unless its suffix says otherwise
 	s.addFile(in, form, info.Size())
 	return nil
 }
 
-func (s *Snapshot) addFile(path string, form Form, size int64) {
-	s.Files = append(s.Files, File{Path: path, Form: form, Size: size,
+func (s *Snapshot) addFile(path string, form FileFormat, size int64) {
+	s.Files = append(s.Files, File{Path: path, Format: form, Size: size,
 		open: func() (io.ReadCloser, error) { return os.Open(path) }})
 }
 
@@ -152,13 +152,13 @@ func (s *Snapshot) addDirectory(dir string) error {
 	if err != nil {
 		return fmt.Errorf("input %s: %w", dir, err)
 	}
-	first, found := len(s.PassedOver), 0
+	first, found := len(s.Skipped), 0
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		form, ok := formOf(e.Name())
+		form, ok := formatOf(e.Name())
 		info, err := os.Stat(path) // follows links, as the caches of the hub are made of
-		if why := passOver(info, ok); why != "" {
-			s.PassedOver = append(s.PassedOver, PassedOver{path, why})
+		if why := skipReason(info, ok); why != "" {
+			s.Skipped = append(s.Skipped, SkippedEntry{path, why})
 			continue
 		}
 		if err != nil {
@@ -170,7 +170,7 @@ func (s *Snapshot) addDirectory(dir string) error {
 	if found == 0 {
 		why := ": it is empty"
 		if len(entries) > 0 {
-			why = "; " + Skipped(s.PassedOver[first:])
+			why = "; " + DescribeSkipped(s.Skipped[first:])
 		}
 		return fmt.Errorf("input %s: the directory holds no .json, .jsonl, .zst or .gz of them, or .parquet%s", dir, why)
 	}
@@ -183,16 +183,16 @@ func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
 	if stdin == nil {
 		return fmt.Errorf("input -: standard input is closed")
 	}
-	f, err := nameless()
+	f, err := createTemp()
 	if err != nil {
 		return fmt.Errorf("input -: %w", err)
 	}
-	s.spool = append(s.spool, f)
+	s.tempFiles = append(s.tempFiles, f)
 	size, err := copyUntil(ctx, f, stdin)
 	if err != nil {
 		return fmt.Errorf("input -: %w", err)
 	}
-	s.Files = append(s.Files, File{Path: "-", Form: Form{Lines: true}, Size: size,
+	s.Files = append(s.Files, File{Path: "-", Format: FileFormat{Lines: true}, Size: size,
 		open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(f, 0, size)), nil }})
 	return nil
 }

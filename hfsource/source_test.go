@@ -29,11 +29,11 @@ func TestFilesAreIdentifiedByWhatTheyHold(t *testing.T) {
 }
 
 func TestFormIsToldByTheSuffix(t *testing.T) {
-	for name, want := range map[string]Form{
+	for name, want := range map[string]FileFormat{
 		"a.json": {}, "a.jsonl": {Lines: true}, "a.json.gz": {Compression: "gz"}, "a.jsonl.gz": {Lines: true, Compression: "gz"},
 		"a.parquet": {Parquet: true}, "a.parquet.zst": {}, "a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
 	} {
-		assert.Equal(t, want, resolve(t, Options{}, write(t, name, nil)).Files[0].Form, name)
+		assert.Equal(t, want, resolve(t, Options{}, write(t, name, nil)).Files[0].Format, name)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 		paths = append(paths, f.Path)
 	}
 	assert.Equal(t, []string{".f.json", "10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "d.parquet", "link.json"}, base(paths))
-	assert.Equal(t, "skipped 5: README.md, d.parquet.zst, dangling.txt, e.JSON (not a trace format), deep.json (a directory: name it as an input)", Skipped(s.PassedOver))
+	assert.Equal(t, "skipped 5: README.md, d.parquet.zst, dangling.txt, e.JSON (not a trace format), deep.json (a directory: name it as an input)", DescribeSkipped(s.Skipped))
 	assert.Equal(t, s.Files[4].SHA256, s.Files[8].SHA256)
 }
 

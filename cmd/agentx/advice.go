@@ -21,11 +21,11 @@ func adviseConvert(err error) error {
 	}
 	var unreadable *hfsource.UnreadableError
 	if errors.As(err, &unreadable) {
-		return tryError{err, unreadable.Try()}
+		return tryError{err, unreadable.Hint()}
 	}
-	var memory *hfsource.TooMuchError
+	var memory *hfsource.MemoryLimitError
 	if errors.As(err, &memory) {
-		return tryError{err, memory.Try}
+		return tryError{err, memory.Hint}
 	}
 	var differs *convert.DiffersError
 	if errors.As(err, &differs) {

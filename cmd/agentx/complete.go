@@ -120,8 +120,8 @@ func verbNames(cmd *cobra.Command, args []string, begun string) (names []string,
 
 func inputs(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	values := []string{"demo\tthe corpus inside agentx"}
-	for _, n := range hub.Names() {
-		values = append(values, n.Name+"\t"+n.What)
+	for _, n := range hub.NamedDatasets() {
+		values = append(values, n.Name+"\t"+n.Description)
 	}
 	return begin(values, begun), cobra.ShellCompDirectiveDefault // or a file
 }

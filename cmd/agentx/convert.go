@@ -172,7 +172,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 		return nil, adviseConvert(err)
 	}
 	if len(r.PassedOver) > 0 {
-		o.Warn("%s", hfsource.Skipped(r.PassedOver))
+		o.Warn("%s", hfsource.DescribeSkipped(r.PassedOver))
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {

@@ -48,7 +48,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			}
 			p := newProgress(cmd)
 			defer p.close()
-			p.quiet = p.quiet || hub.Lookup(os.LookupEnv).ProgressDisabled()
+			p.quiet = p.quiet || hub.LookupEnv(os.LookupEnv).ProgressDisabled()
 			w, err := wait.waiting(func(holder string, waited time.Duration) { p.waiting("download", holder, waited) })
 			if err != nil {
 				return err
@@ -62,7 +62,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 				root = "" // the hub's own cache may do
 			}
 			o := hubOptions(p, root, w)
-			o.Dest = dest
+			o.ExportDir = dest
 			s, err := hub.Fetch(cmd.Context(), ref, o)
 			if err != nil {
 				return adviseHub(err)
@@ -70,7 +70,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			defer s.Close()
 			var laid []string
 			if dest != "" {
-				if laid, err = s.LayOut(cmd.Context(), dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
+				if laid, err = s.Export(cmd.Context(), dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
 					return fmt.Errorf("--dest: %w", err)
 				}
 			}
@@ -88,16 +88,16 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 // may be "".
 func hubOptions(p *progress, root string, w durable.Waiting) hub.Options {
 	return hub.Options{
-		CacheRoot: root, Version: version, Waiting: w,
-		Progress: func(n, total int64) { p.update("download", n, total) },
-		Resolved: func(s *hub.Snapshot) { p.println(s.Report()) },
-		Notice:   func(format string, args ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, args...)) },
+		CacheRoot: root, Version: version, Wait: w.Limit, OnWait: w.Report,
+		Progress:   func(n, total int64) { p.update("download", n, total) },
+		OnResolved: func(s *hub.Snapshot) { p.println(s.Summary()) },
+		Logf:       func(format string, args ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, args...)) },
 	}
 }
 
 // adviseHub adds what to do about an error of the hub.
 func adviseHub(err error) error {
-	if try := hub.Advice(err); try != "" {
+	if try := hub.Hint(err); try != "" {
 		return tryError{err, try}
 	}
 	return err
@@ -106,12 +106,12 @@ func adviseHub(err error) error {
 // printNames prints the datasets with short names.
 func printNames(w io.Writer, asJSON bool) error {
 	type name struct {
-		Name string `json:"name"`
-		Repo string `json:"repo"`
-		What string `json:"what"`
+		Name        string `json:"name"`
+		Repo        string `json:"repo"`
+		Description string `json:"what"`
 	}
 	var list []name
-	for _, n := range hub.Names() {
+	for _, n := range hub.NamedDatasets() {
 		list = append(list, name(n))
 	}
 	if asJSON {
@@ -119,7 +119,7 @@ func printNames(w io.Writer, asJSON bool) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, n := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", n.Name, n.Repo, n.What)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", n.Name, n.Repo, n.Description)
 	}
 	return t.Flush()
 }
@@ -129,13 +129,13 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 	if asJSON {
 		files := []map[string]any{}
 		for k, f := range s.Files {
-			file := map[string]any{"path": f.Path, "file": f.File, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
+			file := map[string]any{"path": f.Path, "file": f.LocalPath, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
 			if laid != nil {
 				file["dest"] = laid[k]
 			}
 			files = append(files, file)
 		}
-		out := map[string]any{"repo": s.Repo, "revision": s.Revision, "commit": s.Commit, "files": files, "bytes_network": s.BytesNetwork, "resolved": s.From}
+		out := map[string]any{"repo": s.Repo, "revision": s.Revision, "commit": s.Commit, "files": files, "bytes_network": s.BytesNetwork, "resolved": s.Resolution}
 		if s.RenamedTo != "" {
 			out["renamed_to"] = s.RenamedTo
 		}
@@ -148,7 +148,7 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 		if laid != nil {
 			fmt.Fprintln(w, laid[k])
 		} else {
-			fmt.Fprintln(w, f.File)
+			fmt.Fprintln(w, f.LocalPath)
 		}
 	}
 	return nil

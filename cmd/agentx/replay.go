@@ -234,7 +234,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	}
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !hub.IsRef(name) {
 		err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-		return nil, tryError{err, cmp.Or(hub.Meant(name), meant.Name(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
+		return nil, tryError{err, cmp.Or(hub.Suggest(name), meant.Name(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
 	}
 	r, err := runConvert(cmd, o)
 	if err != nil {

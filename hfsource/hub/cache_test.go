@@ -91,7 +91,7 @@ func TestAdoptsWhatCameFromXet(t *testing.T) {
 				for range 2 {
 					s := w.good(ref)
 					assert.Zero(t, s.BytesNetwork)
-					assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].File)
+					assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].LocalPath)
 				}
 				assert.Empty(t, w.noticed())
 				_, resolvers, cdn := w.hub.Calls()
@@ -106,7 +106,7 @@ func TestAdoptsWhatCameFromXet(t *testing.T) {
 		require.NoError(t, os.Chmod(store, 0o666))
 		require.NoError(t, os.WriteFile(store, wrong, 0o666))
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.noticed(), "hash mismatch")
 		info, err := os.Lstat(w.blob())
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestAdoptsWhatCameFromXet(t *testing.T) {
 		require.NoError(t, os.Rename(dir, elsewhere))
 		require.NoError(t, os.Symlink(elsewhere, dir))
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.noticed(), "is not used: "+w.blob()+" is a link that leads out of the cache")
 	})
 }
@@ -131,7 +131,7 @@ func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.python(true, false, card, data)
 		s := w.good(ref)
-		assert.Equal(t, Adopted, s.Files[0].Source)
+		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
 		w.calls(2, 0, 0) // the listing, once
 		w.good(ref)
@@ -139,15 +139,15 @@ func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
 	})
 	bubble(t, func(w *world) {
 		w.python(true, true, card, data)
-		assert.Equal(t, Adopted, w.good(ref).Files[0].Source)
+		assert.Equal(t, FromOtherProgram, w.good(ref).Files[0].Source)
 		w.calls(1, 0, 0)
 	})
 	for _, listing := range []bool{true, false} { // copies: only the listing says what they should be
 		bubble(t, func(w *world) {
 			w.python(false, listing, card, data)
 			s := w.good(ref)
-			assert.Equal(t, Adopted, s.Files[0].Source)
-			assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].File)
+			assert.Equal(t, FromOtherProgram, s.Files[0].Source)
+			assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].LocalPath)
 			_, resolvers, cdn := w.hub.Calls()
 			assert.Zero(t, resolvers+cdn)
 			w.good(ref)
@@ -172,14 +172,14 @@ func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
 		w.python(false, true, card, data)
 		require.NoError(t, os.WriteFile(w.place("snapshots", w.commit, data), content(300_000, 77), 0o666))
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.noticed(), "hash mismatch")
 		w.good(ref)
 	})
 	bubble(t, func(w *world) { // only a part of it is there
 		w.python(true, true, card)
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		w.calls(1, 1, 1)
 	})
 }
@@ -194,7 +194,7 @@ func TestDamagedBlobsAreReplacedAndItIsSaid(t *testing.T) {
 				w.good(ref)
 				require.NoError(t, os.WriteFile(w.blob(), damage(content(300_000, 1)), 0o666))
 				s := w.good(ref)
-				assert.Equal(t, Network, s.Files[0].Source)
+				assert.Equal(t, FromNetwork, s.Files[0].Source)
 				assert.Contains(t, w.noticed(), "hash mismatch")
 				assert.Contains(t, w.noticed(), "is replaced by what the hub has")
 				w.calls(3, 3, 2)
@@ -209,7 +209,7 @@ func TestLazyOpensNothing(t *testing.T) {
 		w.good(ref)
 		lazy := func() *Snapshot {
 			o := w.options()
-			o.Lazy = true
+			o.TrustCached = true
 			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
 			require.NoError(t, err)
 			return s
@@ -229,7 +229,7 @@ func TestLazyOpensNothing(t *testing.T) {
 
 		require.NoError(t, os.WriteFile(w.blob(), content(1000, 1), 0o666)) // of another size: that is seen
 		s = lazy()
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		w.check(s)
 		require.NoError(t, s.Close())
 	})
@@ -276,8 +276,8 @@ func TestTwoRepositoriesWithEqualBlobs(t *testing.T) {
 		w.hub.Commit("other/repo", "main", w.files)
 		a := w.good(ref)
 		b := w.good("hf://datasets/other/repo")
-		assert.Equal(t, Network, b.Files[0].Source)
-		assert.NotEqual(t, a.Files[0].File, b.Files[0].File)
+		assert.Equal(t, FromNetwork, b.Files[0].Source)
+		assert.NotEqual(t, a.Files[0].LocalPath, b.Files[0].LocalPath)
 		assert.Equal(t, a.Files[0].SHA256, b.Files[0].SHA256)
 	})
 }
@@ -294,8 +294,8 @@ func TestDiskFull(t *testing.T) {
 			}
 			return nil
 		}
-		e := w.bad(ref, Local, "no space in "+filepath.Join(w.home, "hub"), data)
-		assert.Contains(t, e.Try, "goes on from there")
+		e := w.bad(ref, ClassLocalDisk, "no space in "+filepath.Join(w.home, "hub"), data)
+		assert.Contains(t, e.Hint, "goes on from there")
 		full = false
 		s := w.good(ref)
 		assert.Less(t, s.BytesNetwork, int64(300_000), "what was there was used")
@@ -304,7 +304,7 @@ func TestDiskFull(t *testing.T) {
 		d := &download{s: openStore(w.home, repoName, durable.Options{}), want: entry{Size: 1 << 60}}
 		defer d.s.close()
 		err := d.space()
-		assert.Equal(t, Local, classOf(err))
+		assert.Equal(t, ClassLocalDisk, classOf(err))
 		assert.ErrorContains(t, err, "no space in "+w.home)
 		d.want.Size = 1000
 		assert.NoError(t, d.space())
@@ -332,7 +332,7 @@ func TestReadOnlyCache(t *testing.T) {
 	bubble(t, func(w *world) { // present, but for the listing, which is kept elsewhere
 		w.python(true, false, card, data)
 		readOnly(w)
-		assert.Equal(t, Adopted, w.good(ref).Files[0].Source)
+		assert.Equal(t, FromOtherProgram, w.good(ref).Files[0].Source)
 		w.calls(2, 0, 0)
 		w.good(ref)
 		w.calls(1, 0, 0)
@@ -340,11 +340,11 @@ func TestReadOnlyCache(t *testing.T) {
 	bubble(t, func(w *world) { // absent
 		readOnly(w)
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
-		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")), s.Files[0].File)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
+		assert.True(t, strings.HasPrefix(s.Files[0].LocalPath, filepath.Join(w.root, "hub")), s.Files[0].LocalPath)
 		assert.Contains(t, w.noticed(), "nothing can be written in "+filepath.Join(w.home, "hub"))
 		w.calls(2, 2, 1)
-		assert.Equal(t, Cache, w.good(ref).Files[0].Source)
+		assert.Equal(t, FromCache, w.good(ref).Files[0].Source)
 		w.calls(1, 0, 0)
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.good(ref)
@@ -353,22 +353,22 @@ func TestReadOnlyCache(t *testing.T) {
 		w.root = ""
 		readOnly(w)
 		_, err := w.try(ref)
-		assert.Equal(t, Local, classOf(err))
+		assert.Equal(t, ClassLocalDisk, classOf(err))
 		assert.ErrorContains(t, err, filepath.Join(w.home, "hub"))
-		assert.Contains(t, Advice(err), "HF_HUB_CACHE")
+		assert.Contains(t, Hint(err), "HF_HUB_CACHE")
 	})
 	bubble(t, func(w *world) { // no home at all
 		delete(w.env, "HF_HOME")
 		s := w.good(ref)
-		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")))
+		assert.True(t, strings.HasPrefix(s.Files[0].LocalPath, filepath.Join(w.root, "hub")))
 		w.root = ""
 		_, err := w.try(ref)
-		assert.Equal(t, Local, classOf(err))
+		assert.Equal(t, ClassLocalDisk, classOf(err))
 	})
 	bubble(t, func(w *world) { // a file is where the cache should be
 		require.NoError(t, os.WriteFile(filepath.Join(w.home, "hub"), nil, 0o666))
 		s := w.good(ref)
-		assert.True(t, strings.HasPrefix(s.Files[0].File, filepath.Join(w.root, "hub")))
+		assert.True(t, strings.HasPrefix(s.Files[0].LocalPath, filepath.Join(w.root, "hub")))
 	})
 }
 
@@ -437,7 +437,7 @@ func TestPartialIsRemoved(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		bubble(t, func(w *world) {
 			removed := 0
-			w.hub.On(onFile, fakehub.Times(1, fakehub.Slice(200_000, func() {
+			w.hub.On(onFile, fakehub.Times(1, fakehub.CutAndCall(200_000, func() {
 				synctest.Wait()
 				removed++
 				assert.NoError(t, os.Remove(w.blob()+incomplete))
@@ -460,7 +460,7 @@ func TestTakenOverHolderChangesNothing(t *testing.T) {
 		stopped, goOn := make(chan bool), make(chan bool)
 		o := w.options()
 		n := 0
-		o.Durable.Step = func(name, path string) error {
+		o.durable.Step = func(name, path string) error {
 			if name == "beat" {
 				return errors.New("this process is stopped")
 			}
@@ -537,7 +537,7 @@ func TestLayOut(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		s := w.good(ref + "/plots/a.png")
 		for range 2 {
-			list, err := s.LayOut(w.t.Context(), dir, nil)
+			list, err := s.Export(w.t.Context(), dir, nil)
 			require.NoError(t, err)
 			require.Equal(t, []string{filepath.Join(dir, "plots", "a.png")}, list)
 			got, err := os.ReadFile(list[0])
@@ -557,13 +557,13 @@ func TestLayOut(t *testing.T) {
 		assert.Equal(t, w.files["plots/a.png"].Data, kept)
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.Link(blob, path)) // as agentx laid files out before
-		_, err = s.LayOut(w.t.Context(), dir, nil)
+		_, err = s.Export(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		is, err = os.Stat(path)
 		require.NoError(t, err)
 		assert.False(t, os.SameFile(is, there))
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
-		_, err = s.LayOut(w.t.Context(), dir, nil)
+		_, err = s.Export(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -572,7 +572,7 @@ func TestLayOut(t *testing.T) {
 		elsewhere := t.TempDir()
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "plots")))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "plots")))
-		_, err = s.LayOut(w.t.Context(), dir, nil)
+		_, err = s.Export(w.t.Context(), dir, nil)
 		assert.ErrorContains(t, err, "plots/a.png")
 		entries, err := os.ReadDir(elsewhere)
 		require.NoError(t, err)
@@ -583,7 +583,7 @@ func TestLayOut(t *testing.T) {
 		root, err := os.OpenRoot(t.TempDir())
 		require.NoError(t, err)
 		defer root.Close()
-		l := layout{w.t.Context(), root, func(int64) {}, nil}
+		l := exporter{w.t.Context(), root, func(int64) {}, nil}
 		require.NoError(t, l.copy(&s.Files[0], s.Files[0].kept, "x"))
 		got, err := root.ReadFile("x")
 		require.NoError(t, err)
@@ -602,7 +602,7 @@ func TestLayOutLeavesWhatIsThere(t *testing.T) {
 		path := filepath.Join(dir, data)
 		layOut := func() (is os.FileInfo) {
 			var done, all int64
-			_, err := s.LayOut(w.t.Context(), dir, func(n, total int64) { done, all = done+n, total })
+			_, err := s.Export(w.t.Context(), dir, func(n, total int64) { done, all = done+n, total })
 			require.NoError(t, err)
 			assert.EqualValues(t, 300_000, all)
 			assert.Equal(t, all, done)
@@ -644,12 +644,12 @@ func TestLayOutStopsAndSweeps(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(w.t.Context())
 		written := int64(0)
-		_, err := s.LayOut(ctx, dir, func(n, _ int64) { written += n; cancel() })
+		_, err := s.Export(ctx, dir, func(n, _ int64) { written += n; cancel() })
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Positive(t, written)
 		assert.Less(t, written, int64(300_000), "it went on")
 		assert.Empty(t, names())
-		_, err = s.LayOut(ctx, dir, nil)
+		_, err = s.Export(ctx, dir, nil)
 		assert.ErrorIs(t, err, context.Canceled)
 
 		id := strings.Repeat("A", 24)
@@ -664,7 +664,7 @@ func TestLayOutStopsAndSweeps(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, ".agentx-"+id+"DR"), 0o777))
 		at := time.Now().Add(-99 * time.Hour)
 		require.NoError(t, os.Chtimes(filepath.Join(dir, ".agentx-"+id+"DR"), at, at))
-		_, err = s.LayOut(w.t.Context(), dir, nil)
+		_, err = s.Export(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		assert.Equal(t, []string{".agentx-" + id + "01", ".agentx-" + id + "DR", ".agentx-" + id + "NG", ".agentx-mine", data}, names())
 	})
@@ -694,11 +694,11 @@ func TestDestInTheWay(t *testing.T) {
 			r, err := Parse(ref + "/plots/a.png")
 			require.NoError(t, err)
 			o := w.options()
-			o.Dest = dest
+			o.ExportDir = dest
 			_, err = Fetch(w.t.Context(), r, o)
-			assert.Equal(t, Local, classOf(err))
+			assert.Equal(t, ClassLocalDisk, classOf(err))
 			assert.ErrorContains(t, err, strings.ReplaceAll(strings.TrimSuffix(want, ", too"), "DEST", dest))
-			assert.Contains(t, Advice(err), "another --dest")
+			assert.Contains(t, Hint(err), "another --dest")
 			w.calls(c.calls[0], c.calls[1], c.calls[2])
 		})
 	}
@@ -710,10 +710,10 @@ func TestDestInTheWay(t *testing.T) {
 		require.NoError(t, err)
 		for _, dest := range []string{dest, filepath.Join(dest, "link"), filepath.Join(dest, "new")} {
 			o := w.options()
-			o.Dest = dest
+			o.ExportDir = dest
 			s, err := Fetch(w.t.Context(), r, o)
 			require.NoError(t, err)
-			_, err = s.LayOut(w.t.Context(), dest, nil)
+			_, err = s.Export(w.t.Context(), dest, nil)
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
 		}
@@ -728,16 +728,16 @@ func TestNoNetwork(t *testing.T) {
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: cause}
 			})
 			_, err := w.try(ref)
-			require.Equal(t, Unavailable, classOf(err))
+			require.Equal(t, ClassUnavailable, classOf(err))
 			for _, text := range []string{"HF_ENDPOINT=", "HF_HUB_OFFLINE=1", "a local copy"} {
-				assert.Contains(t, Advice(err), text)
+				assert.Contains(t, Hint(err), text)
 			}
 		})
 	}
 	bubble(t, func(w *world) {
 		w.transport = roundTrip(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
 		_, err := w.try(ref)
-		assert.Equal(t, "again later", Advice(err))
+		assert.Equal(t, "again later", Hint(err))
 	})
 }
 
@@ -755,7 +755,7 @@ func TestSettings(t *testing.T) {
 		for k := 0; k < len(pairs); k += 2 {
 			env[pairs[k]] = pairs[k+1]
 		}
-		return Lookup(func(name string) (string, bool) { v, ok := env[name]; return v, ok }).settings()
+		return LookupEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }).settings()
 	}
 	s, err := get()
 	require.NoError(t, err)
@@ -806,14 +806,14 @@ func TestSettings(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, s.token)
 	}
-	assert.True(t, Lookup(func(string) (string, bool) { return "1", true }).ProgressDisabled())
+	assert.True(t, LookupEnv(func(string) (string, bool) { return "1", true }).ProgressDisabled())
 }
 
 // A mirror hands out addresses of the hub itself: they are rewritten, those of other hosts are not.
 func TestMirror(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
-		w.hub.On(onTree, fakehub.Head(func(status int, h http.Header) int {
+		w.hub.On(onTree, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Set("Link", strings.Replace(h.Get("Link"), w.hub.HubURL, official, 1))
 			return status
 		}))
@@ -835,7 +835,7 @@ func TestPacesBeforeItIsTold(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 1 // five entries and a directory: six calls after the first
 		left := 24
-		w.hub.On(fakehub.Match{Listener: "hub", Path: "/api/"}, fakehub.Head(func(status int, h http.Header) int {
+		w.hub.On(fakehub.Match{Listener: "hub", Path: "/api/"}, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Set("RateLimit", fmt.Sprintf(`"api";r=%d;t=240`, left))
 			h.Set("RateLimit-Policy", `"fixed window";"api";q=500;w=300`)
 			return status
@@ -850,7 +850,7 @@ func TestPacesBeforeItIsTold(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(begin), 50*time.Second)
 
 		left = 25 // a twentieth: nothing to save yet
-		w.hub.Forget()
+		w.hub.ResetLog()
 		w.commit = w.hub.Commit(repoName, "main", w.files)
 		begin = time.Now()
 		w.good(ref)
@@ -860,7 +860,7 @@ func TestPacesBeforeItIsTold(t *testing.T) {
 
 func TestWarningsOfTheHubAreShownOnce(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Head(func(status int, h http.Header) int {
+		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Add("X-HF-Warning", "topic; be careful")
 			h.Add("X-HF-Warning", "other; \u009b31mred")
 			return status
@@ -873,12 +873,12 @@ func TestWarningsOfTheHubAreShownOnce(t *testing.T) {
 
 // What is down, or no hub, does not keep what is here from being used: of the same commit, verified.
 func TestFallsBackToALocalCopy(t *testing.T) {
-	for _, s := range []fakehub.Switch{fakehub.Status(503), fakehub.Status(429), fakehub.Drop, fakehub.Status(200), silent} {
+	for _, s := range []fakehub.Fault{fakehub.Status(503), fakehub.Status(429), fakehub.Drop, fakehub.Status(200), silent} {
 		bubble(t, func(w *world) {
 			w.good(ref)
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			got := w.good(ref)
-			assert.Equal(t, LocalRef, got.From)
+			assert.Equal(t, ResolvedByLocalRef, got.Resolution)
 			assert.Contains(t, w.noticed(), "the commit that it was at last is used")
 		})
 		bubble(t, func(w *world) { // no listing: single files are still known by their links
@@ -891,7 +891,7 @@ func TestFallsBackToALocalCopy(t *testing.T) {
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			_, err := w.try(ref)
 			require.Error(t, err)
-			assert.NotEqual(t, Absent, classOf(err), "it says that the hub is down: %v", err)
+			assert.NotEqual(t, ClassNotCached, classOf(err), "it says that the hub is down: %v", err)
 		})
 	}
 }
@@ -916,7 +916,7 @@ func TestF03AMovedDatasetIsAnother(t *testing.T) {
 func TestF24NodesThatShareAnAddress(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
-		w.hub.Forget()
+		w.hub.ResetLog()
 		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Status(429, "RateLimit", `"api";r=0;t=300`))
 		w.good(ref + "@" + w.commit) // pinned: nobody is asked
 		w.calls(0, 0, 0)
@@ -933,8 +933,8 @@ func TestF24NodesThatShareAnAddress(t *testing.T) {
 		w.hub.On(onInfo, fakehub.Status(429))
 		w.root, w.home = t.TempDir(), t.TempDir()
 		w.env["HF_HOME"] = w.home
-		e := w.bad(ref, Unavailable, "429")
-		assert.Contains(t, e.Try, "HF_TOKEN")
+		e := w.bad(ref, ClassUnavailable, "429")
+		assert.Contains(t, e.Hint, "HF_TOKEN")
 	})
 }
 
@@ -946,16 +946,16 @@ func TestF25ADirectoryIsNotASnapshot(t *testing.T) {
 		w.python(true, false, "a.jsonl") // as a download leaves it that was killed: reference, directory, the first file
 		w.env["HF_HUB_OFFLINE"] = "1"
 		_, err := w.try(ref)
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 		assert.ErrorContains(t, err, "need not be all")
 		w.good(ref + "/a.jsonl")
 		_, err = w.try(ref + "/b.jsonl")
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 
 		delete(w.env, "HF_HUB_OFFLINE")
 		s := w.good(ref)
 		require.Len(t, s.Files, 2)
-		assert.Equal(t, Network, s.Files[1].Source)
+		assert.Equal(t, FromNetwork, s.Files[1].Source)
 	})
 }
 
@@ -971,9 +971,9 @@ func TestF26NothingIsReadFromAnotherSnapshot(t *testing.T) {
 		w.hub.Commit("other/corpus", "main", other)
 		w.env["HF_HUB_OFFLINE"] = "1"
 		_, err := w.try("hf://datasets/other/corpus")
-		assert.Equal(t, Absent, classOf(err), "another corpus is not taken in its place")
+		assert.Equal(t, ClassNotCached, classOf(err), "another corpus is not taken in its place")
 		_, err = w.try(ref + "@" + strings.Repeat("1", 40))
-		assert.Equal(t, Absent, classOf(err), "nor another commit")
+		assert.Equal(t, ClassNotCached, classOf(err), "nor another commit")
 		w.files = before
 		s := w.good(ref + "@" + old)
 		assert.Equal(t, old, s.Commit)
@@ -993,8 +993,8 @@ func TestF27OfflineIsForOneSource(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["HF_DATASETS_OFFLINE"] = "1"
 		w.transport = forbidden{t}
-		e := w.bad(ref, Absent)
-		assert.Contains(t, e.Try, "HF_DATASETS_OFFLINE")
+		e := w.bad(ref, ClassNotCached)
+		assert.Contains(t, e.Hint, "HF_DATASETS_OFFLINE")
 	})
 }
 
@@ -1013,25 +1013,25 @@ func TestSecretsAreScrubbed(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.env["HF_TOKEN"] = token
 				w.hub.On(m, fakehub.Refuse(404, "RepoNotFound", "who sent "+token+"? "+strings.Repeat("x", 270)+token))
-				w.bad(ref, NotFound, "who sent ")
+				w.bad(ref, ClassNotFound, "who sent ")
 			})
 		}
 		bubble(t, func(w *world) {
 			w.env["HF_TOKEN"] = token
-			w.hub.On(onInfo, fakehub.Set("X-HF-Warning", "token; yours is "+token))
+			w.hub.On(onInfo, fakehub.SetHeader("X-HF-Warning", "token; yours is "+token))
 			w.good(ref)
 			assert.Contains(t, w.noticed(), "yours is")
 			assert.NotContains(t, w.noticed(), "secret")
 		})
 	}
 	bubble(t, func(w *world) {
-		w.hub.On(onHead, fakehub.Set("Location", "https://cdn.test:8443/x?secret=1\x7f"))
+		w.hub.On(onHead, fakehub.SetHeader("Location", "https://cdn.test:8443/x?secret=1\x7f"))
 		_, err := w.try(ref)
 		require.Error(t, err)
 	})
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Drop)
-		w.bad(ref, Unavailable, "cdn.test")
+		w.bad(ref, ClassUnavailable, "cdn.test")
 	})
 }
 
@@ -1042,7 +1042,7 @@ func TestWaitsForAnotherProcess(t *testing.T) {
 		lease, err := durable.Acquire(w.t.Context(), locks, w.files[data].ETag(), never, durable.Waiting{})
 		require.NoError(t, err)
 		o := w.options()
-		o.Waiting.Limit = -1
+		o.Wait = -1
 		_, err = Fetch(w.t.Context(), Ref{Repo: repoName}, o)
 		require.Error(t, err)
 		assert.ErrorIs(t, err, durable.ErrBusy)
@@ -1052,10 +1052,10 @@ func TestWaitsForAnotherProcess(t *testing.T) {
 		reports := 0
 		done.Go(func() {
 			o := w.options()
-			o.Waiting.Report = func(string, time.Duration) { reports++ }
+			o.OnWait = func(string, time.Duration) { reports++ }
 			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
 			if assert.NoError(t, err) {
-				assert.Equal(t, Network, s.Files[0].Source)
+				assert.Equal(t, FromNetwork, s.Files[0].Source)
 				assert.NoError(t, s.Close())
 			}
 		})
@@ -1153,7 +1153,7 @@ func TestAbsurdSizes(t *testing.T) {
 			})
 			_, err := w.try(ref)
 			require.Error(t, err)
-			assert.Contains(t, []Class{NotHub, NotFound}, classOf(err), "%v", err)
+			assert.Contains(t, []Class{ClassNotHub, ClassNotFound}, classOf(err), "%v", err)
 			w.nothing()
 		})
 	}
@@ -1162,7 +1162,7 @@ func TestAbsurdSizes(t *testing.T) {
 // What resty and net/http do here, in the parts that this package leans on.
 func TestRestyStopsAtRedirects(t *testing.T) {
 	bubble(t, func(w *world) {
-		s, err := Lookup(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings()
+		s, err := LookupEnv(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings()
 		require.NoError(t, err)
 		s.token = "hf_abc"
 		c := newClient(s, w.options())
@@ -1195,11 +1195,11 @@ func TestEqualContentComesFromWhereItCame(t *testing.T) {
 		s := w.good(ref)
 		require.Len(t, s.Files, 3)
 		for _, f := range s.Files {
-			assert.Equal(t, Network, f.Source, f.Path)
+			assert.Equal(t, FromNetwork, f.Source, f.Path)
 		}
 		assert.EqualValues(t, 5000, s.BytesNetwork)
 		for _, f := range w.good(ref).Files {
-			assert.Equal(t, Cache, f.Source, f.Path)
+			assert.Equal(t, FromCache, f.Source, f.Path)
 		}
 	})
 }
@@ -1211,8 +1211,8 @@ func TestOfflineDamageSaysWhatToDo(t *testing.T) {
 		require.NoError(t, os.WriteFile(w.blob(), content(300_000, 77), 0o666))
 		w.env["HF_HUB_OFFLINE"] = "1"
 		_, err := w.try(ref)
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 		assert.ErrorContains(t, err, data+": offline, and what the cache has of it is damaged: it is not what the hub names: commit "+w.commit)
-		assert.Equal(t, "once without HF_HUB_OFFLINE: that downloads it", Advice(err))
+		assert.Equal(t, "once without HF_HUB_OFFLINE: that downloads it", Hint(err))
 	})
 }

@@ -29,7 +29,7 @@ type client struct {
 	userAgent string
 	rand      func() float64 // [0, 1)
 	notice    func(format string, args ...any)
-	pace      pacer
+	limits    rateLimiter
 
 	mu     sync.Mutex
 	warned map[string]bool // texts of the hub that were shown
@@ -45,7 +45,7 @@ const hops = 5
 const minFlow = 64 << 10
 
 func newClient(s settings, o Options) *client {
-	c := &client{settings: s, rand: o.Rand, notice: o.Notice, pace: pacer{next: map[string]time.Time{}}, warned: map[string]bool{}}
+	c := &client{settings: s, rand: o.rand, notice: o.Logf, limits: rateLimiter{next: map[string]time.Time{}}, warned: map[string]bool{}}
 	c.userAgent = "agentx/" + o.Version
 	for _, face := range []**resty.Client{&c.hub, &c.cdn} {
 		// Neither a cookie jar nor a limit in time, which would cover the body; one attempt for each call.
@@ -267,20 +267,20 @@ func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 				return r, nil
 			}
 			wait = serverWait(r, rq.class)
-			why = &Error{Class: Unavailable, Status: r.status, RequestID: r.requestID(), Text: rq.url.Host + " answers " + statusText(r.status)}
+			why = &Error{Class: ClassUnavailable, Status: r.status, RequestID: r.requestID(), Text: rq.url.Host + " answers " + statusText(r.status)}
 			r.drop()
 		} else {
-			why = &Error{Class: Unavailable, Text: "no connection to " + shown(rq.url), Err: err}
+			why = &Error{Class: ClassUnavailable, Text: "no connection to " + shown(rq.url), Err: err}
 			if final(err) {
 				return nil, why
 			}
-			why.Try = tryNetwork(err)
+			why.Hint = tryNetwork(err)
 		}
 		if attempt == attempts {
 			why.Text += fmt.Sprintf(", %d times in a row", attempts)
-			why.Try = cmp.Or(why.Try, "again later")
+			why.Hint = cmp.Or(why.Hint, "again later")
 			if why.Status == http.StatusTooManyRequests && c.token == "" {
-				why.Try = "again later, or set HF_TOKEN: the limits of an account are higher than those of an address"
+				why.Hint = "again later, or set HF_TOKEN: the limits of an account are higher than those of an address"
 			}
 			return nil, why
 		}
@@ -372,13 +372,13 @@ func (c *client) follow(ctx context.Context, rq request, resolve bool) (r *reply
 			if resolve {
 				return r, to, nil
 			}
-			err = &Error{Class: NotHub, Text: fmt.Sprintf("%s redirects to %s, which is not asked", origin(rq.url), origin(to)), Status: r.status, RequestID: r.requestID()}
+			err = &Error{Class: ClassNotHub, Text: fmt.Sprintf("%s redirects to %s, which is not asked", origin(rq.url), origin(to)), Status: r.status, RequestID: r.requestID()}
 		}
 		if err == nil && !strings.HasPrefix(to.EscapedPath(), strings.TrimRight(c.endpoint.EscapedPath(), "/")+"/") {
-			err = &Error{Class: NotHub, Text: "a redirect to " + shown(to) + " leads out of " + shown(c.endpoint), Status: r.status, RequestID: r.requestID()}
+			err = &Error{Class: ClassNotHub, Text: "a redirect to " + shown(to) + " leads out of " + shown(c.endpoint), Status: r.status, RequestID: r.requestID()}
 		}
 		if err == nil && hop == hops {
-			err = &Error{Class: NotHub, Text: fmt.Sprintf("more than %d redirects in a row, the last from %s", hops, shown(rq.url)), Status: r.status, RequestID: r.requestID()}
+			err = &Error{Class: ClassNotHub, Text: fmt.Sprintf("more than %d redirects in a row, the last from %s", hops, shown(rq.url)), Status: r.status, RequestID: r.requestID()}
 		}
 		r.drop()
 		if err != nil {
@@ -391,7 +391,7 @@ func (c *client) follow(ctx context.Context, rq request, resolve bool) (r *reply
 // location returns where a redirect leads.
 func (c *client) location(r *reply) (*url.URL, error) {
 	fail := func(text string) error {
-		return &Error{Class: NotHub, Text: "a redirect of " + shown(r.url) + " " + text, Status: r.status, RequestID: r.requestID(), Try: tryProxy}
+		return &Error{Class: ClassNotHub, Text: "a redirect of " + shown(r.url) + " " + text, Status: r.status, RequestID: r.requestID(), Hint: tryProxy}
 	}
 	list := r.header[locationKey]
 	if len(list) == 0 || list[0] == "" {
@@ -426,7 +426,7 @@ func (c *client) rewrite(u *url.URL) *url.URL {
 
 // read takes from the headers of a reply what concerns every reply: budgets, and words of the hub.
 func (c *client) read(r *reply, class string) {
-	c.pace.note(r.header, class, time.Now())
+	c.limits.note(r.header, class, time.Now())
 	for _, text := range r.header.Values("X-HF-Warning") {
 		text = printable(text, 500)
 		c.mu.Lock()
@@ -443,7 +443,7 @@ func (c *client) read(r *reply, class string) {
 
 // pause waits before a call of a class whose budget is running out.
 func (c *client) pause(ctx context.Context, class string) error {
-	wait := c.pace.wait(class, time.Now())
+	wait := c.limits.wait(class, time.Now())
 	if wait <= 0 {
 		return nil
 	}

@@ -198,7 +198,7 @@ func (d *download) fresh() error {
 func (d *download) space() error {
 	need := d.want.Size + d.want.Size/20 - d.n
 	if free, ok := freeBytes(d.s.dir); ok && need > free {
-		return &Error{Class: Local, Text: fmt.Sprintf("no space in %s: %d bytes are needed, %d are free", d.s.dir, need, free), Try: "HF_HUB_CACHE=DIR, or HF_HOME=DIR, on a larger disk"}
+		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("no space in %s: %d bytes are needed, %d are free", d.s.dir, need, free), Hint: "HF_HUB_CACHE=DIR, or HF_HOME=DIR, on a larger disk"}
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (d *download) space() error {
 func (d *download) again(why string) error {
 	if d.wrong++; d.wrong > 1 {
 		_ = d.s.root().Remove(d.partial())
-		return &Error{Class: Mismatch, Text: why + ", and so a second time: nothing is kept", RequestID: d.last, Try: "again later; if it stays, the file on the hub is damaged, or a proxy changes it"}
+		return &Error{Class: ClassMismatch, Text: why + ", and so a second time: nothing is kept", RequestID: d.last, Hint: "again later; if it stays, the file on the hub is damaged, or a proxy changes it"}
 	}
 	d.c.notice("%s: %s: downloading it once more", d.path, why)
 	return d.fresh()
@@ -223,8 +223,8 @@ func (d *download) failed(ctx context.Context, why error) error {
 	}
 	d.high = max(d.high, d.n)
 	if d.failures++; d.failures >= resumes {
-		return &Error{Class: Unavailable, Text: fmt.Sprintf("%d attempts in a row brought less than %d bytes each: %d of %d bytes are there", resumes, progressed, d.n, d.want.Size),
-			Err: why, RequestID: d.last, Try: "the same again: it goes on from there"}
+		return &Error{Class: ClassUnavailable, Text: fmt.Sprintf("%d attempts in a row brought less than %d bytes each: %d of %d bytes are there", resumes, progressed, d.n, d.want.Size),
+			Err: why, RequestID: d.last, Hint: "the same again: it goes on from there"}
 	}
 	return durable.Sleep(ctx, d.c.backoff(d.failures))
 }
@@ -282,7 +282,7 @@ func (d *download) attempt(ctx context.Context) error {
 	case onHub:
 		return d.c.refusal(r)
 	default:
-		return &Error{Class: Unavailable, Text: shown(r.url) + " answers " + statusText(r.status), Status: r.status, RequestID: r.requestID(), Try: "again later"}
+		return &Error{Class: ClassUnavailable, Text: shown(r.url) + " answers " + statusText(r.status), Status: r.status, RequestID: r.requestID(), Hint: "again later"}
 	}
 	if onHub {
 		if err := sameCommit(r, d.commit, true); err != nil {
@@ -336,7 +336,7 @@ func (d *download) get(ctx context.Context) (*reply, error) {
 			return nil, err
 		}
 		if hop == hops {
-			return nil, &Error{Class: NotHub, Text: fmt.Sprintf("more than %d redirects in a row, the last from %s", hops, shown(at))}
+			return nil, &Error{Class: ClassNotHub, Text: fmt.Sprintf("more than %d redirects in a row, the last from %s", hops, shown(at))}
 		}
 		at = to
 	}
@@ -390,7 +390,7 @@ func (d *download) write(p []byte) error {
 	}
 	if err != nil {
 		if durable.IsDiskFull(err) {
-			return &Error{Class: Local, Text: fmt.Sprintf("no space in %s after %d of %d bytes", d.s.dir, d.n, d.want.Size), Err: err, Try: "the same again when there is: it goes on from there; or HF_HUB_CACHE=DIR on a larger disk"}
+			return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("no space in %s after %d of %d bytes", d.s.dir, d.n, d.want.Size), Err: err, Hint: "the same again when there is: it goes on from there; or HF_HUB_CACHE=DIR on a larger disk"}
 		}
 		return local("writing "+d.s.path("blobs", d.want.etag()+incomplete), err)
 	}

@@ -17,8 +17,8 @@ import (
 // official is the origin of the hub itself.
 const official = "https://huggingface.co"
 
-// Lookup finds a variable of the environment, as os.LookupEnv does.
-type Lookup func(name string) (value string, found bool)
+// LookupEnv finds a variable of the environment, as os.LookupEnv does.
+type LookupEnv func(name string) (value string, found bool)
 
 // settings is what the environment says, under the names that the Python tools use.
 type settings struct {
@@ -32,7 +32,7 @@ type settings struct {
 }
 
 // get returns a variable, or the first of several that is set, without space around it.
-func (env Lookup) get(names ...string) string {
+func (env LookupEnv) get(names ...string) string {
 	for _, name := range names {
 		if v, _ := env(name); strings.TrimSpace(v) != "" {
 			return strings.TrimSpace(v)
@@ -42,7 +42,7 @@ func (env Lookup) get(names ...string) string {
 }
 
 // on reports whether a variable is one of the words for yes.
-func (env Lookup) on(name string) bool {
+func (env LookupEnv) on(name string) bool {
 	switch strings.ToUpper(env.get(name)) {
 	case "1", "ON", "YES", "TRUE":
 		return true
@@ -51,9 +51,9 @@ func (env Lookup) on(name string) bool {
 }
 
 // ProgressDisabled reports whether HF_HUB_DISABLE_PROGRESS_BARS asks for silence.
-func (env Lookup) ProgressDisabled() bool { return env.on("HF_HUB_DISABLE_PROGRESS_BARS") }
+func (env LookupEnv) ProgressDisabled() bool { return env.on("HF_HUB_DISABLE_PROGRESS_BARS") }
 
-func (env Lookup) settings() (s settings, err error) {
+func (env LookupEnv) settings() (s settings, err error) {
 	endpoint := strings.TrimRight(env.get("HF_ENDPOINT"), "/")
 	if endpoint == "" {
 		endpoint = official
@@ -63,7 +63,7 @@ func (env Lookup) settings() (s settings, err error) {
 		if k := strings.LastIndexByte(endpoint, '@'); k >= 0 { // before it stands a password
 			endpoint = "...@" + endpoint[k+1:]
 		}
-		return s, &Error{Class: Refused, Text: fmt.Sprintf("HF_ENDPOINT %s is no address of a hub", scrub(endpoint)), Try: "HF_ENDPOINT=" + official}
+		return s, &Error{Class: ClassInvalid, Text: fmt.Sprintf("HF_ENDPOINT %s is no address of a hub", scrub(endpoint)), Hint: "HF_ENDPOINT=" + official}
 	}
 	home := env.dir("HF_HOME")
 	if home == "" {
@@ -103,7 +103,7 @@ func (env Lookup) settings() (s settings, err error) {
 }
 
 // dir returns a variable that names a directory, with ~ for the home of the user.
-func (env Lookup) dir(names ...string) string {
+func (env LookupEnv) dir(names ...string) string {
 	v := env.get(names...)
 	if rest, ok := strings.CutPrefix(v, "~"); ok && (rest == "" || rest[0] == '/') {
 		if home := env.get("HOME"); home != "" {
@@ -119,14 +119,14 @@ const (
 	maxSeconds = 1e6
 )
 
-func (env Lookup) seconds(name string, value time.Duration) (time.Duration, error) {
+func (env LookupEnv) seconds(name string, value time.Duration) (time.Duration, error) {
 	text := env.get(name)
 	if text == "" {
 		return value, nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= minSeconds) || v > maxSeconds {
-		return 0, &Error{Class: Refused, Text: fmt.Sprintf("%s=%s: want a number of seconds, from %g to %g", name, text, minSeconds, maxSeconds), Try: fmt.Sprintf("%s=%g", name, value.Seconds())}
+		return 0, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s=%s: want a number of seconds, from %g to %g", name, text, minSeconds, maxSeconds), Hint: fmt.Sprintf("%s=%g", name, value.Seconds())}
 	}
 	return time.Duration(v * float64(time.Second)), nil
 }
@@ -147,7 +147,7 @@ func readToken(path string) ([]byte, error) {
 }
 
 // token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets.
-func (env Lookup) token(home string) (string, error) {
+func (env LookupEnv) token(home string) (string, error) {
 	from := "HF_TOKEN"
 	token := env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 	if token == "" {
@@ -166,7 +166,7 @@ func (env Lookup) token(home string) (string, error) {
 	}
 	for k := range len(token) {
 		if token[k] <= ' ' || token[k] >= 0x7f {
-			return "", &Error{Class: Credentials, Text: "the token of " + from + " holds a character that no token has"}
+			return "", &Error{Class: ClassCredentials, Text: "the token of " + from + " holds a character that no token has"}
 		}
 	}
 	return token, nil

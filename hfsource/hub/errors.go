@@ -10,18 +10,18 @@ import (
 // Class says what kind of failure an error is, and with it what may still be done.
 type Class int
 
-// The classes. Only NotHub and Unavailable leave a verified local copy of the same commit to be used.
+// The classes. Only ClassNotHub and ClassUnavailable leave a verified local copy of the same commit to be used.
 const (
-	NotHub      Class = iota + 1 // what answers is no hub: a proxy's page, a captive portal
-	NotFound                     // no such repository, revision or file; or a private one
-	Gated                        // the terms of the repository must be accepted first
-	Disabled                     // the hub has closed the repository
-	Credentials                  // the token is refused
-	Unavailable                  // rate limits, 5xx, timeouts, connections: after all attempts
-	Mismatch                     // bytes that are not those that were announced
-	Refused                      // a name, an address or a selection that is not followed
-	Absent                       // offline, and it is not here
-	Local                        // the disk of this machine
+	ClassNotHub      Class = iota + 1 // what answers is no hub: a proxy's page, a captive portal
+	ClassNotFound                     // no such repository, revision or file; or a private one
+	ClassGated                        // the terms of the repository must be accepted first
+	ClassDisabled                     // the hub has closed the repository
+	ClassCredentials                  // the token is refused
+	ClassUnavailable                  // rate limits, 5xx, timeouts, connections: after all attempts
+	ClassMismatch                     // bytes that are not those that were announced
+	ClassInvalid                      // a name, an address or a selection that is not followed
+	ClassNotCached                    // offline, and it is not here
+	ClassLocalDisk                    // the disk of this machine
 )
 
 // Error is a failure with what a person needs to act on it.
@@ -31,7 +31,7 @@ type Error struct {
 	Text                 string // what is wrong
 	Status               int    // of the last reply; 0: there was none
 	RequestID            string // of the last reply, for the hub's support
-	Try                  string // what to do; may be empty
+	Hint                 string // what to do; may be empty
 	Err                  error  // what it comes from; may be nil
 
 	secret string // the token, which a peer may send back
@@ -66,11 +66,11 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Advice returns what to do about an error of this package; "" where there is nothing to say.
-func Advice(err error) string {
+// Hint returns what to do about an error of this package; "" where there is nothing to say.
+func Hint(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.Try
+		return e.Hint
 	}
 	return ""
 }
@@ -86,7 +86,7 @@ func classOf(err error) Class {
 
 // local is an error of the disk.
 func local(text string, err error) error {
-	return &Error{Class: Local, Text: text, Err: err}
+	return &Error{Class: ClassLocalDisk, Text: text, Err: err}
 }
 
 // secrets matches the query of an address, which for a signed one is a secret, user:password, and tokens.

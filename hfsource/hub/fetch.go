@@ -33,31 +33,35 @@ import (
 type Options struct {
 	// CacheRoot is the cache root of agentx: hub/ below it is used where the hub's own cache cannot be written. It may be "".
 	CacheRoot string
-	// Lazy leaves LFS files that are there unread and unopened, but for their size: who reads them holds what they give
+	// TrustCached leaves LFS files that are there unread and unopened, but for their size: who reads them holds what they give
 	// against SHA256. Otherwise every file is read.
-	Lazy bool
-	// Dest is where LayOut is to put copies, if it is not "": what is in their way there is found before the download.
-	Dest string
+	TrustCached bool
+	// ExportDir is where LayOut is to put copies, if it is not "": what is in their way there is found before the download.
+	ExportDir string
 	// Version of the program, for the User-Agent.
 	Version string
 
 	// Progress is called as bytes arrive or are found, from several goroutines, with their number and that of all; may be nil.
 	Progress func(n, total int64)
-	// Resolved is called once, when the commit is known; may be nil.
-	Resolved func(*Snapshot)
-	// Notice is called with what a person should know: waits, copies that are not used; may be nil.
-	Notice func(format string, args ...any)
-	// Waiting says how to wait for another process that downloads the same.
-	Waiting durable.Waiting
+	// OnResolved is called once, when the commit is known; may be nil.
+	OnResolved func(*Snapshot)
+	// Logf is called with what a person should know: waits, copies that are not used; may be nil.
+	Logf func(format string, args ...any)
+	// Wait limits how long to wait for another process that downloads the same file. 0 waits as long as that process is
+	// alive; below 0 does not wait.
+	Wait time.Duration
+	// OnWait is called several times per heartbeat while Fetch waits for another process; may be nil.
+	OnWait func(holder string, waited time.Duration)
 
 	// Env finds variables of the environment; nil is os.LookupEnv.
-	Env Lookup
+	Env LookupEnv
 	// Transport carries requests; nil is the network.
 	Transport http.RoundTripper
-	// Rand gives numbers in [0, 1) for the spread of waits; nil is math/rand.
-	Rand func() float64
-	// Durable replaces parts of the disk in tests.
-	Durable durable.Options
+
+	// rand gives numbers in [0, 1) for the spread of waits; nil is math/rand.
+	rand func() float64
+	// durable replaces parts of the disk in tests.
+	durable durable.Options
 }
 
 const (
@@ -65,28 +69,31 @@ const (
 	workers  = 4              // files that are downloaded at a time
 )
 
-// Sources of a file.
+// Source says where the content of a file came from.
+type Source string
+
+// The sources of a file.
 const (
-	Network = "network" // downloaded now
-	Cache   = "cache"   // was there, fetched by agentx before
-	Adopted = "adopted" // was there, fetched by another program
+	FromNetwork      Source = "network" // downloaded now
+	FromCache        Source = "cache"   // was there, fetched by agentx before
+	FromOtherProgram Source = "adopted" // was there, fetched by another program
 )
 
 // File is one file of a snapshot, on disk.
 type File struct {
-	Path   string // in the repository
-	File   string // on disk
-	Size   int64  // bytes
-	SHA256 string // hex, of the content; "" for a file that git holds and that was not read
-	ETag   string // what the hub calls it: SHA256, or git's digest
-	Source string // Network, Cache or Adopted
+	Path      string // in the repository
+	LocalPath string // on disk
+	Size      int64  // bytes
+	SHA256    string // hex, of the content; "" for a file that git holds and that was not read
+	ETag      string // what the hub calls it: SHA256, or git's digest
+	Source    Source
 
 	open func() (*os.File, error)
 	kept *os.File // the descriptor that was hashed
 }
 
-// Content is an open file, which can be read in any order.
-type Content interface {
+// FileReader is an open file, which can be read in any order.
+type FileReader interface {
 	io.ReadCloser
 	io.ReaderAt
 }
@@ -97,18 +104,21 @@ type section struct{ *io.SectionReader }
 func (section) Close() error { return nil }
 
 // Open returns the content: of the very descriptor that was hashed, where one was. It is valid until Snapshot.Close.
-func (f *File) Open() (Content, error) {
+func (f *File) Open() (FileReader, error) {
 	if f.kept != nil {
 		return section{io.NewSectionReader(f.kept, 0, f.Size)}, nil
 	}
 	return f.open()
 }
 
-// How a revision was resolved.
+// Resolution says how a revision was resolved to a commit.
+type Resolution string
+
+// The ways to resolve a revision.
 const (
-	Now      = "resolved now"
-	LocalRef = "from the local ref"
-	Pinned   = "pinned" // it is a commit
+	ResolvedByHub      Resolution = "resolved now"
+	ResolvedByLocalRef Resolution = "from the local ref"
+	ResolvedByCommit   Resolution = "pinned" // it is a commit
 )
 
 // Snapshot is a dataset at a commit.
@@ -118,23 +128,23 @@ type Snapshot struct {
 	Revision   string    // as asked for; "main" where nothing was
 	Commit     string    // 40 hex digits
 	ResolvedAt time.Time // when the hub named the commit, or the local ref was written
-	From       string    // Now, LocalRef or Pinned
-	Files      []File    // the data, in order
+	Resolution Resolution
+	Files      []File // the data, in order
 	// BytesNetwork is what arrived of the content of Files, what arrived twice twice.
 	BytesNetwork int64
 
 	stores []*store
 }
 
-// Name is the shown name of a file: hf://datasets/REPO@<12 hex digits>/PATH.
-func (s *Snapshot) Name(path string) string {
+// DisplayName is the shown name of a file: hf://datasets/REPO@<12 hex digits>/PATH.
+func (s *Snapshot) DisplayName(path string) string {
 	return prefix + s.Repo + "@" + s.Commit[:12] + "/" + path
 }
 
-// Report is the line that says what is used.
-func (s *Snapshot) Report() string {
-	how := s.From
-	if s.From == LocalRef {
+// Summary is the line that says what is used.
+func (s *Snapshot) Summary() string {
+	how := string(s.Resolution)
+	if s.Resolution == ResolvedByLocalRef {
 		how += ", age " + ago(time.Since(s.ResolvedAt))
 	}
 	name := s.Repo
@@ -182,7 +192,7 @@ type job struct {
 // Everything is of one commit, to which the revision is resolved once. Its errors are *Error, or those of the context.
 func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
 	j := &job{Options: o, ref: r, asked: r.asked(), snap: &Snapshot{Repo: r.Repo, Revision: r.asked()}}
-	ctx, cancel := context.WithTimeoutCause(ctx, deadline, &Error{Class: Unavailable, Text: fmt.Sprintf("not done within %s", deadline), Try: "the same again: it goes on from there"})
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, &Error{Class: ClassUnavailable, Text: fmt.Sprintf("not done within %s", deadline), Hint: "the same again: it goes on from there"})
 	defer cancel()
 	if err := j.setUp(); err != nil {
 		return nil, j.explain(err, "")
@@ -196,19 +206,19 @@ func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
 }
 
 func (j *job) setUp() (err error) {
-	if j.Dest != "" {
-		if err := checkDest(j.Dest, nil); err != nil {
+	if j.ExportDir != "" {
+		if err := checkExportDir(j.ExportDir, nil); err != nil {
 			return err
 		}
 	}
 	if j.Env == nil {
 		j.Env = os.LookupEnv
 	}
-	if j.Rand == nil {
-		j.Rand = rand.Float64
+	if j.rand == nil {
+		j.rand = rand.Float64
 	}
-	if j.Notice == nil {
-		j.Notice = func(string, ...any) {}
+	if j.Logf == nil {
+		j.Logf = func(string, ...any) {}
 	}
 	if j.Progress == nil {
 		j.Progress = func(int64, int64) {}
@@ -216,8 +226,8 @@ func (j *job) setUp() (err error) {
 	if j.settings, err = j.Env.settings(); err != nil {
 		return err
 	}
-	notice := j.Notice
-	j.Notice = func(format string, args ...any) { notice("%s", hide(fmt.Sprintf(format, args...), j.settings.token)) }
+	notice := j.Logf
+	j.Logf = func(format string, args ...any) { notice("%s", hide(fmt.Sprintf(format, args...), j.settings.token)) }
 	if j.Transport == nil {
 		j.Transport = newTransport()
 	}
@@ -233,10 +243,10 @@ func (j *job) setUp() (err error) {
 		dirs = append(dirs, filepath.Join(j.CacheRoot, "hub"))
 	}
 	for _, dir := range slices.Compact(dirs) {
-		j.stores = append(j.stores, openStore(dir, j.ref.Repo, j.Durable))
+		j.stores = append(j.stores, openStore(dir, j.ref.Repo, j.durable))
 	}
 	if len(j.stores) == 0 {
-		return &Error{Class: Local, Text: "there is no place for downloads: no HF_HUB_CACHE, no HF_HOME, no home directory", Try: "HF_HUB_CACHE=DIR"}
+		return &Error{Class: ClassLocalDisk, Text: "there is no place for downloads: no HF_HUB_CACHE, no HF_HOME, no home directory", Hint: "HF_HUB_CACHE=DIR"}
 	}
 	return nil
 }
@@ -255,30 +265,30 @@ func (j *job) explain(err error, file string) error {
 		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
-		e = &Error{Class: Local, Text: "it cannot be fetched", Err: err}
+		e = &Error{Class: ClassLocalDisk, Text: "it cannot be fetched", Err: err}
 		if errors.Is(err, durable.ErrBusy) {
-			e.Text, e.Try = "it is being downloaded", "wait for that one: without --no-wait, or with a longer --wait"
+			e.Text, e.Hint = "it is being downloaded", "wait for that one: without --no-wait, or with a longer --wait"
 		}
 	}
 	c := *e
 	c.secret = j.settings.token
 	if c.Repo == "" {
 		c.Repo, c.Revision = j.ref.Repo, j.asked
-		if j.snap.Commit != "" && j.snap.From != Pinned {
+		if j.snap.Commit != "" && j.snap.Resolution != ResolvedByCommit {
 			c.Revision += " (" + j.snap.Commit[:12] + ")"
 		}
-		if c.Class == Absent && j.snap.Commit != "" {
+		if c.Class == ClassNotCached && j.snap.Commit != "" {
 			c.Text += ": commit " + j.snap.Commit
 		}
-		if c.Class == Absent && j.offline != "" {
-			c.Text, c.Try = "offline, and "+c.Text, cmp.Or(c.Try, "once without "+j.offline+": that downloads it")
+		if c.Class == ClassNotCached && j.offline != "" {
+			c.Text, c.Hint = "offline, and "+c.Text, cmp.Or(c.Hint, "once without "+j.offline+": that downloads it")
 		}
 	}
 	if c.File == "" {
 		c.File = file
 	}
-	c.Try = strings.ReplaceAll(c.Try, "/datasets/REPO", "/datasets/"+j.name())
-	c.Try = strings.ReplaceAll(c.Try, "OWNER/NAME", j.ref.Repo)
+	c.Hint = strings.ReplaceAll(c.Hint, "/datasets/REPO", "/datasets/"+j.name())
+	c.Hint = strings.ReplaceAll(c.Hint, "OWNER/NAME", j.ref.Repo)
 	return &c
 }
 
@@ -294,8 +304,8 @@ func (j *job) run(ctx context.Context) error {
 	if err := j.resolve(ctx); err != nil {
 		return j.explain(err, "")
 	}
-	if j.Resolved != nil {
-		j.Resolved(j.snap)
+	if j.OnResolved != nil {
+		j.OnResolved(j.snap)
 	}
 	if err := j.list(ctx); err != nil {
 		return j.explain(err, "")
@@ -304,8 +314,8 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil {
 		return j.explain(err, "")
 	}
-	if j.Dest != "" {
-		if err := checkDest(j.Dest, paths); err != nil {
+	if j.ExportDir != "" {
+		if err := checkExportDir(j.ExportDir, paths); err != nil {
 			return j.explain(err, "")
 		}
 	}
@@ -319,23 +329,23 @@ func (j *job) run(ctx context.Context) error {
 func (j *job) resolve(ctx context.Context) error {
 	s := j.snap
 	if commitForm.MatchString(j.ref.Revision) {
-		s.Commit, s.From, s.ResolvedAt = j.ref.Revision, Pinned, time.Now()
+		s.Commit, s.Resolution, s.ResolvedAt = j.ref.Revision, ResolvedByCommit, time.Now()
 		return nil
 	}
 	if j.offline != "" {
 		if j.localRef() {
 			return nil
 		}
-		return &Error{Class: Absent, Text: "the cache does not say which commit that is", Try: "once without " + j.offline + ", or @COMMIT"}
+		return &Error{Class: ClassNotCached, Text: "the cache does not say which commit that is", Hint: "once without " + j.offline + ", or @COMMIT"}
 	}
 	commit, repo, err := j.c.revision(ctx, j.ref.Repo, j.asked)
 	if err == nil {
-		s.Commit, s.From, s.ResolvedAt = commit, Now, time.Now()
+		s.Commit, s.Resolution, s.ResolvedAt = commit, ResolvedByHub, time.Now()
 		j.rename(repo)
 		return nil
 	}
-	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil && j.localRef() {
-		j.Notice("%s @ %s: %v: the commit that it was at last is used", j.ref.Repo, j.asked, err)
+	if class := classOf(err); (class == ClassUnavailable || class == ClassNotHub) && ctx.Err() == nil && j.localRef() {
+		j.Logf("%s @ %s: %v: the commit that it was at last is used", j.ref.Repo, j.asked, err)
 		return nil
 	}
 	return err
@@ -353,7 +363,7 @@ func (j *job) localRef() bool {
 	s := j.snap
 	for _, st := range j.stores {
 		if commit, at, ok := st.ref(j.asked); ok && (s.Commit == "" || at.After(s.ResolvedAt)) {
-			s.Commit, s.From, s.ResolvedAt = commit, LocalRef, at
+			s.Commit, s.Resolution, s.ResolvedAt = commit, ResolvedByLocalRef, at
 		}
 	}
 	return s.Commit != ""
@@ -379,9 +389,9 @@ func (j *job) list(ctx context.Context) error {
 		j.rename(repo)
 		return nil
 	}
-	if class := classOf(err); (class == Unavailable || class == NotHub) && ctx.Err() == nil {
+	if class := classOf(err); (class == ClassUnavailable || class == ClassNotHub) && ctx.Err() == nil {
 		if _, chooseErr := choose(ctx, j.ref, &listing{ctx, j}); chooseErr == nil { // all that is asked for is linked
-			j.Notice("%s: %v: the files of commit %s that are here are used", j.ref.Repo, err, j.snap.Commit[:12])
+			j.Logf("%s: %v: the files of commit %s that are here are used", j.ref.Repo, err, j.snap.Commit[:12])
 			return nil
 		}
 	}
@@ -393,7 +403,7 @@ func (j *job) entry(path string) (entry, error) {
 	if j.tree != nil {
 		e := j.tree.Files[path]
 		if err := e.check(); err != nil {
-			return e, &Error{Class: NotHub, File: path, Text: "the listing gives it " + err.Error(), Try: "look for a proxy in between, and at HF_ENDPOINT"}
+			return e, &Error{Class: ClassNotHub, File: path, Text: "the listing gives it " + err.Error(), Hint: "look for a proxy in between, and at HF_ENDPOINT"}
 		}
 		return e, nil
 	}
@@ -409,7 +419,7 @@ func (j *job) entry(path string) (entry, error) {
 			return entry{BlobID: etag, Size: info.Size()}, nil
 		}
 	}
-	return entry{}, &Error{Class: Absent, File: path, Text: notHere}
+	return entry{}, &Error{Class: ClassNotCached, File: path, Text: notHere}
 }
 
 const notHere = "it is not in the cache"
@@ -443,7 +453,7 @@ func (l *listing) card() ([]byte, bool, error) {
 		return nil, false, err
 	}
 	if e.Size > maxCard {
-		return nil, false, &Error{Class: Refused, File: card, Text: fmt.Sprintf("it has more than %d bytes", maxCard), Try: "name the file: hf://datasets/OWNER/NAME/PATH"}
+		return nil, false, &Error{Class: ClassInvalid, File: card, Text: fmt.Sprintf("it has more than %d bytes", maxCard), Hint: "name the file: hf://datasets/OWNER/NAME/PATH"}
 	}
 	f, err := l.obtain(l.ctx, card, true)
 	if err != nil {
@@ -550,7 +560,7 @@ func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error
 	for again := range 3 {
 		f, found, err := j.adopt(ctx, path, e, p, plain)
 		if f != nil && again > 0 {
-			f.Source = Cache // another process has brought it
+			f.Source = FromCache // another process has brought it
 		}
 		if f != nil || err != nil {
 			return f, err
@@ -561,22 +571,22 @@ func (j *job) obtain(ctx context.Context, path string, plain bool) (*File, error
 			if len(bad) > 0 {
 				text = "what the cache has of it is damaged: it is not what the hub names"
 			}
-			return nil, &Error{Class: Absent, Text: text}
+			return nil, &Error{Class: ClassNotCached, Text: text}
 		}
 		if f, err = j.download(ctx, path, e, p, plain, bad); f != nil || err != nil {
 			return f, err
 		}
 	}
-	return nil, &Error{Class: Mismatch, Text: "others are downloading it, and what they leave is not what the hub names: " + e.etag(), Try: "again, when no other process is at it"}
+	return nil, &Error{Class: ClassMismatch, Text: "others are downloading it, and what they leave is not what the hub names: " + e.etag(), Hint: "again, when no other process is at it"}
 }
 
 // adopt takes a file that is there, in the first place that has it whole. Bad lists what is there and is wrong.
 func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plain bool) (f *File, bad []fs.FileInfo, err error) {
 	for _, st := range j.stores {
-		if j.Lazy && e.SHA256 != "" && !plain {
+		if j.TrustCached && e.SHA256 != "" && !plain {
 			if info, ok := st.size(e.etag()); ok && info.Size() == e.Size {
 				p.at(e.Size)
-				return &File{Path: path, File: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
+				return &File{Path: path, LocalPath: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: e.SHA256, ETag: e.etag(), Source: j.found(st),
 					open: func() (*os.File, error) {
 						f, _, err := st.open("blobs", e.etag())
 						return f, err
@@ -586,13 +596,13 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 		file, at, err := st.blob(j.snap.Commit, path, e.etag())
 		if err != nil {
 			if !absent(err) {
-				j.Notice("%s: the copy in %s is not used: %v", path, st.dir, err)
+				j.Logf("%s: the copy in %s is not used: %v", path, st.dir, err)
 			}
 			continue
 		}
 		sum, err := verify(ctx, file, e, p)
 		if err == nil {
-			return &File{Path: path, File: at, Size: e.Size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
+			return &File{Path: path, LocalPath: at, Size: e.Size, SHA256: sum, ETag: e.etag(), Source: j.found(st), kept: file}, nil, nil
 		}
 		if info, err := file.Stat(); err == nil {
 			bad = append(bad, info)
@@ -601,17 +611,17 @@ func (j *job) adopt(ctx context.Context, path string, e entry, p *progress, plai
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		j.Notice("%s: the copy %s is not used: %v", path, at, err)
+		j.Logf("%s: the copy %s is not used: %v", path, at, err)
 	}
 	return nil, bad, nil
 }
 
 // found tells who has fetched what was there.
-func (j *job) found(st *store) string {
+func (j *job) found(st *store) Source {
 	if j.known || st != j.stores[0] {
-		return Cache
+		return FromCache
 	}
-	return Adopted
+	return FromOtherProgram
 }
 
 // verify reads a file, holds it against its digest, and returns its sha256.
@@ -644,7 +654,7 @@ func (j *job) writable() (*store, error) {
 		err := st.prepare()
 		if err == nil {
 			if k > 0 {
-				j.Notice("nothing can be written in %s (%v): downloads go to %s", j.stores[0].dir, errs[0], st.dir)
+				j.Logf("nothing can be written in %s (%v): downloads go to %s", j.stores[0].dir, errs[0], st.dir)
 			}
 			j.write = st
 			st.sweep()
@@ -655,15 +665,15 @@ func (j *job) writable() (*store, error) {
 			break
 		}
 	}
-	return nil, &Error{Class: Local, Text: "no cache for the download", Err: errors.Join(errs...), Try: "HF_HUB_CACHE=DIR, or --cache DIR, of a directory that you may write to"}
+	return nil, &Error{Class: ClassLocalDisk, Text: "no cache for the download", Err: errors.Join(errs...), Hint: "HF_HUB_CACHE=DIR, or --cache DIR, of a directory that you may write to"}
 }
 
 // begin notes, before the first file, which commit is being brought: the reference, so that "hf cache prune" meanwhile sees
 // that the commit is in use, the directory that it refers to, and the listing.
 func (j *job) begin(st *store) error {
-	if j.snap.From == Now {
+	if j.snap.Resolution == ResolvedByHub {
 		if err := st.setRef(j.asked, j.snap.Commit); err != nil { // only work without the network needs it
-			j.Notice("that %s is at commit %s cannot be noted: %v", j.asked, j.snap.Commit, err)
+			j.Logf("that %s is at commit %s cannot be noted: %v", j.asked, j.snap.Commit, err)
 		}
 	}
 	if err := st.mkdir(st.in("snapshots", j.snap.Commit)); err != nil {
@@ -689,7 +699,7 @@ func (j *job) download(ctx context.Context, path string, e entry, p *progress, p
 	}
 	f, err := j.lease(ctx, st, path, e, p, plain, bad)
 	if errors.Is(err, durable.ErrLost) {
-		j.Notice("%s: the download was taken over by another process", path)
+		j.Logf("%s: the download was taken over by another process", path)
 		return nil, nil
 	}
 	return f, err
@@ -698,24 +708,24 @@ func (j *job) download(ctx context.Context, path string, e entry, p *progress, p
 // lease downloads a file under the lease on its blob; f is nil when another one has done so.
 func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *progress, plain bool, bad []fs.FileInfo) (f *File, err error) {
 	waited := false
-	waiting := durable.Waiting{Limit: j.Waiting.Limit, Report: func(holder string, d time.Duration) {
+	waiting := durable.Waiting{Limit: j.Wait, Report: func(holder string, d time.Duration) {
 		waited = true
 		p.watch(st, e)
-		if j.Waiting.Report != nil {
-			j.Waiting.Report(holder, d)
+		if j.OnWait != nil {
+			j.OnWait(holder, d)
 		}
 	}}
 	made := func() (bool, error) {
 		info, ok := st.size(e.etag())
 		return ok && info.Size() == e.Size && !slices.ContainsFunc(bad, func(b fs.FileInfo) bool { return os.SameFile(info, b) }), nil
 	}
-	lease, err := durable.Acquire(durable.WithOptions(ctx, j.Durable), st.locks(), e.etag(), made, waiting)
+	lease, err := durable.Acquire(durable.WithOptions(ctx, j.durable), st.locks(), e.etag(), made, waiting)
 	if err != nil || lease == nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	if _, there := st.size(e.etag()); there {
-		j.Notice("%s: %s is replaced by what the hub has", path, st.path("blobs", e.etag()))
+		j.Logf("%s: %s is replaced by what the hub has", path, st.path("blobs", e.etag()))
 	}
 	d := &download{c: j.c, s: st, repo: j.name(), commit: j.snap.Commit, path: path, want: e, plain: plain, lease: lease,
 		suspect: waited, at: p.at, arrived: func(n int64) {
@@ -735,7 +745,7 @@ func (j *job) lease(ctx context.Context, st *store, path string, e entry, p *pro
 	if err := st.link(j.snap.Commit, path, e.etag()); err != nil {
 		return nil, errors.Join(local("the snapshot", err), file.Close())
 	}
-	return &File{Path: path, File: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: sum, ETag: e.etag(), Source: Network, kept: file}, nil
+	return &File{Path: path, LocalPath: st.place(j.snap.Commit, path, e.etag()), Size: e.Size, SHA256: sum, ETag: e.etag(), Source: FromNetwork, kept: file}, nil
 }
 
 // settle links what was there already.
@@ -745,7 +755,7 @@ func (j *job) settle() error {
 	}
 	st, err := j.writable()
 	if err != nil {
-		j.Notice("what was found cannot be noted: %v", err)
+		j.Logf("what was found cannot be noted: %v", err)
 		return nil // all is there and verified
 	}
 	for _, f := range j.used() {
@@ -753,7 +763,7 @@ func (j *job) settle() error {
 			if err := st.link(j.snap.Commit, f.Path, f.ETag); err != nil {
 				return local("the snapshot", err)
 			}
-			f.File = st.place(j.snap.Commit, f.Path, f.ETag)
+			f.LocalPath = st.place(j.snap.Commit, f.Path, f.ETag)
 		}
 	}
 	return nil
@@ -777,12 +787,12 @@ func (j *job) noted(st *store) bool {
 	}
 	for _, f := range j.used() {
 		etag, ok := st.linked(j.snap.Commit, f.Path)
-		copied := strings.HasPrefix(f.File, st.path("snapshots")+string(filepath.Separator)) // in place of a link
+		copied := strings.HasPrefix(f.LocalPath, st.path("snapshots")+string(filepath.Separator)) // in place of a link
 		if !copied && (!ok || etag != f.ETag) {
 			return false
 		}
 	}
-	if j.snap.From != Now {
+	if j.snap.Resolution != ResolvedByHub {
 		return true
 	}
 	commit, _, ok := st.ref(j.asked)

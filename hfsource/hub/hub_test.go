@@ -68,7 +68,7 @@ func bubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, hub: fakehub.New(), home: home, root: root, env: map[string]string{"HF_HOME": home}}
 		w.durable.Sync = func(*os.File) error { return nil }
-		w.transport = w.hub.Memory()
+		w.transport = w.hub.ListenInMemory()
 		w.env["HF_ENDPOINT"] = w.hub.HubURL
 		w.files = map[string]fakehub.File{
 			"README.md": {Data: []byte(cardText)}, data: {Data: content(300_000, 1), LFS: true}, "stats.txt": {Data: []byte("393 traces\n")},
@@ -97,10 +97,10 @@ func clone(files map[string]fakehub.File) map[string]fakehub.File {
 
 func (w *world) options() Options {
 	return Options{
-		CacheRoot: w.root, Version: "test", Transport: w.transport, Durable: w.durable,
+		CacheRoot: w.root, Version: "test", Transport: w.transport, durable: w.durable,
 		Env:  func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
-		Rand: func() float64 { return 1 },
-		Notice: func(format string, args ...any) {
+		rand: func() float64 { return 1 },
+		Logf: func(format string, args ...any) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.notices = append(w.notices, fmt.Sprintf(format, args...))
@@ -124,7 +124,7 @@ func (w *world) try(input string) (*Snapshot, error) {
 		w.t.Cleanup(func() { _ = s.Close() })
 	}
 	assert.NotContains(w.t, fmt.Sprint(err)+w.noticed(), "secret", "a signed address was shown")
-	assert.Empty(w.t, w.hub.Stray())
+	assert.Empty(w.t, w.hub.Violations())
 	return s, err
 }
 
@@ -148,7 +148,7 @@ func (w *world) check(s *Snapshot) {
 		got, err := io.ReadAll(r)
 		require.NoError(w.t, errors2(err, r.Close()))
 		require.True(w.t, bytes.Equal(want.Data, got), "%s: other bytes", f.Path)
-		onDisk, err := os.ReadFile(f.File)
+		onDisk, err := os.ReadFile(f.LocalPath)
 		require.NoError(w.t, err)
 		require.True(w.t, bytes.Equal(want.Data, onDisk), "%s: other bytes on disk", f.Path)
 		require.Equal(w.t, fakehub.Digest(want.Data), f.SHA256)
@@ -225,7 +225,7 @@ func (w *world) calls(api, resolvers, cdn int) {
 	w.t.Helper()
 	a, r, c := w.hub.Calls()
 	assert.Equal(w.t, [3]int{api, resolvers, cdn}, [3]int{a, r, c}, "api, resolvers, cdn: %s", w.story())
-	w.hub.Forget()
+	w.hub.ResetLog()
 }
 
 // story tells what was asked.
@@ -266,21 +266,21 @@ func TestBudgets(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := w.good(ref)
 		w.calls(2, 2, 1) // revision, tree; README, HEAD; the file
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.EqualValues(t, len(w.files[data].Data), s.BytesNetwork)
-		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (resolved now)", s.Report())
+		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (resolved now)", s.Summary())
 		assert.Len(t, s.Files, 1)
-		assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].File)
+		assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].LocalPath)
 
 		s = w.good(ref)
 		w.calls(1, 0, 0)
-		assert.Equal(t, Cache, s.Files[0].Source)
+		assert.Equal(t, FromCache, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
 
 		w.transport = forbidden{t}
 		s = w.good(ref + "@" + w.commit)
 		w.calls(0, 0, 0)
-		assert.Equal(t, Pinned, s.From)
+		assert.Equal(t, ResolvedByCommit, s.Resolution)
 	})
 }
 
@@ -316,21 +316,21 @@ func TestOfflineOpensNoConnection(t *testing.T) {
 		w.transport = forbidden{t}
 		require.NoError(t, os.Chtimes(w.place("refs", "main"), time.Now(), time.Now().Add(-3*24*time.Hour)))
 		s := w.good(ref)
-		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (from the local ref, age 3 d)", s.Report())
+		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (from the local ref, age 3 d)", s.Summary())
 		w.good(ref + "@" + w.commit)
 
 		require.NoError(t, os.Remove(w.blob()))
 		_, err := w.try(ref)
 		require.Error(t, err)
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 		for _, text := range []string{"offline", data, w.commit} {
 			assert.Contains(t, err.Error(), text)
 		}
-		assert.Contains(t, Advice(err), "HF_HUB_OFFLINE")
+		assert.Contains(t, Hint(err), "HF_HUB_OFFLINE")
 		_, err = w.try(ref + "@v2")
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 		_, err = w.try("hf://datasets/a/b")
-		assert.Equal(t, Absent, classOf(err))
+		assert.Equal(t, ClassNotCached, classOf(err))
 	})
 }
 

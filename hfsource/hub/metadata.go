@@ -47,9 +47,9 @@ func (c *client) api(ctx context.Context, at *url.URL, into any) (*reply, error)
 	}
 	switch {
 	case err != nil:
-		return nil, &Error{Class: Unavailable, Text: "the answer of " + shown(r.url) + " did not arrive", Err: fmt.Errorf("%w: %w", errCut, err)}
+		return nil, &Error{Class: ClassUnavailable, Text: "the answer of " + shown(r.url) + " did not arrive", Err: fmt.Errorf("%w: %w", errCut, err)}
 	case len(data) > maxPage:
-		return nil, &Error{Class: NotHub, Text: fmt.Sprintf("the answer of %s has more than %d bytes", shown(r.url), maxPage)}
+		return nil, &Error{Class: ClassNotHub, Text: fmt.Sprintf("the answer of %s has more than %d bytes", shown(r.url), maxPage)}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		if errors.Is(err, errLongListing) {
@@ -74,7 +74,7 @@ func (c *client) persistent(ctx context.Context, at *url.URL, into any) (r *repl
 }
 
 func notHub(r *reply, text string, err error) error {
-	return &Error{Class: NotHub, Text: shown(r.url) + " is no hub: " + text, Status: r.status, RequestID: r.requestID(), Err: err, Try: tryProxy}
+	return &Error{Class: ClassNotHub, Text: shown(r.url) + " is no hub: " + text, Status: r.status, RequestID: r.requestID(), Err: err, Hint: tryProxy}
 }
 
 const tryProxy = "look for a proxy or a sign-in page in between, and at HF_ENDPOINT"
@@ -101,7 +101,7 @@ func (c *client) refusal(r *reply) error {
 	message = printable(message, 300)
 	e := &Error{Status: r.status, RequestID: r.requestID()}
 	say := func(class Class, text, try string) error {
-		if e.Class, e.Text, e.Try = class, text, try; message != "" {
+		if e.Class, e.Text, e.Hint = class, text, try; message != "" {
 			e.Text += ": " + message
 		}
 		return e
@@ -115,24 +115,24 @@ func (c *client) refusal(r *reply) error {
 	}
 	switch {
 	case message == "Access to this resource is disabled.":
-		return say(Disabled, "the hub has disabled it", "")
+		return say(ClassDisabled, "the hub has disabled it", "")
 	case code == "GatedRepo":
-		return say(Gated, "its terms must be accepted first", "accept the terms at "+c.endpoint.String()+"/datasets/REPO, and set HF_TOKEN to a token of that account")
+		return say(ClassGated, "its terms must be accepted first", "accept the terms at "+c.endpoint.String()+"/datasets/REPO, and set HF_TOKEN to a token of that account")
 	case code == "RepoNotFound":
-		return say(NotFound, "there is no such repository, or it is private", "check the name; if it is private, "+token)
+		return say(ClassNotFound, "there is no such repository, or it is private", "check the name; if it is private, "+token)
 	case code == "RevisionNotFound":
-		return say(NotFound, "there is no such revision", "leave @REVISION out for main, or see "+c.endpoint.String()+"/datasets/REPO/tree/main for branches and tags")
+		return say(ClassNotFound, "there is no such revision", "leave @REVISION out for main, or see "+c.endpoint.String()+"/datasets/REPO/tree/main for branches and tags")
 	case code == "EntryNotFound":
-		return say(NotFound, "there is no such file", "see "+c.endpoint.String()+"/datasets/REPO/tree/main for its files")
+		return say(ClassNotFound, "there is no such file", "see "+c.endpoint.String()+"/datasets/REPO/tree/main for its files")
 	case r.status == 401 && strings.Contains(strings.ToLower(message), "invalid credentials"),
 		r.status == 401 && strings.Contains(strings.ToLower(message), "invalid username"):
-		return say(Credentials, "the hub does not accept the token", "a valid HF_TOKEN, or none: public datasets need none")
+		return say(ClassCredentials, "the hub does not accept the token", "a valid HF_TOKEN, or none: public datasets need none")
 	case r.status == 401:
-		return say(NotFound, "there is no such repository, or it is private", "check the name; if it is private, "+token)
+		return say(ClassNotFound, "there is no such repository, or it is private", "check the name; if it is private, "+token)
 	case r.status == 403:
-		return say(Gated, "access is forbidden", "look at "+c.endpoint.String()+"/datasets/REPO for what it asks for, and "+token)
+		return say(ClassGated, "access is forbidden", "look at "+c.endpoint.String()+"/datasets/REPO for what it asks for, and "+token)
 	case r.status == 404 || r.status == 410:
-		return say(NotFound, "the hub does not have it", "check the name and the revision")
+		return say(ClassNotFound, "the hub does not have it", "check the name and the revision")
 	}
 	return notHub(r, "it answers with a status that no hub gives", nil)
 }
@@ -153,7 +153,7 @@ func (c *client) revision(ctx context.Context, repo, revision string) (commit, n
 		return "", "", err
 	}
 	if hexForm.MatchString(revision) && strings.HasPrefix(info.SHA, strings.ToLower(revision)) {
-		return "", "", &Error{Class: Refused, Text: "a part of a commit's name is no revision", Try: "@" + info.SHA}
+		return "", "", &Error{Class: ClassInvalid, Text: "a part of a commit's name is no revision", Hint: "@" + info.SHA}
 	}
 	return info.SHA, c.repoOf(r.url, repo), nil
 }
@@ -180,7 +180,7 @@ func sameCommit(r *reply, commit string, required bool) error {
 	case !commitForm.MatchString(got):
 		return notHub(r, "the answer names no commit", nil)
 	}
-	return &Error{Class: NotHub, Text: fmt.Sprintf("revision mismatch: %s answers for commit %s, asked was %s", shown(r.url), got, commit), Status: r.status, RequestID: r.requestID()}
+	return &Error{Class: ClassNotHub, Text: fmt.Sprintf("revision mismatch: %s answers for commit %s, asked was %s", shown(r.url), got, commit), Status: r.status, RequestID: r.requestID()}
 }
 
 // pages takes the pages of a listing, entry by entry: what a page claims is memory only once it is within the bounds.
@@ -205,7 +205,7 @@ type pageEntry struct {
 }
 
 func longListing() error {
-	return &Error{Class: Refused, Text: errLongListing.Error(), Try: "the path of a local copy of the files that are meant"}
+	return &Error{Class: ClassInvalid, Text: errLongListing.Error(), Hint: "the path of a local copy of the files that are meant"}
 }
 
 func (l *pages) UnmarshalJSON(page []byte) error {
@@ -286,7 +286,7 @@ func (c *client) next(r *reply) (*url.URL, error) {
 		return nil, notHub(r, "the address of the next page cannot be read", nil)
 	}
 	if u = c.rewrite(u); origin(u) != origin(c.endpoint) || u.User != nil {
-		return nil, &Error{Class: NotHub, Text: fmt.Sprintf("%s names %s for the next page, which is not asked", origin(r.url), origin(u)), Status: r.status, RequestID: r.requestID()}
+		return nil, &Error{Class: ClassNotHub, Text: fmt.Sprintf("%s names %s for the next page, which is not asked", origin(r.url), origin(u)), Status: r.status, RequestID: r.requestID()}
 	}
 	return u, nil
 }

@@ -119,7 +119,7 @@ func (w *world) whole() {
 func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		at fakehub.Match
-		s  func(kill func()) fakehub.Switch
+		s  func(kill func()) fakehub.Fault
 	}{
 		"revision": {onInfo, killAt(0)}, "listing": {onTree, killAt(0)}, "card": {fakehub.Match{Path: "/README.md"}, killAt(0)}, "head": {onHead, killAt(0)},
 		"first byte": {onFile, killAt(0)}, "middle": {onFile, killAt(1_500_000)}, "last byte": {onFile, killAt(2_999_999)},
@@ -142,7 +142,7 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 			close(started)
 			require.Error(t, cmd.Wait())
 			w.whole()
-			w.hub.Forget()
+			w.hub.ResetLog()
 			s := w.good(ref)
 			if name == "middle" {
 				assert.EqualValues(t, 1_500_000, s.BytesNetwork, "it went on from there")
@@ -152,8 +152,8 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 }
 
 // killAt calls kill before the byte n of a body, and never sends it.
-func killAt(n int64) func(func()) fakehub.Switch {
-	return func(kill func()) fakehub.Switch {
+func killAt(n int64) func(func()) fakehub.Fault {
+	return func(kill func()) fakehub.Fault {
 		return func(next http.HandlerFunc) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
 				if n == 0 {
@@ -161,7 +161,7 @@ func killAt(n int64) func(func()) fakehub.Switch {
 					<-r.Context().Done()
 					return
 				}
-				fakehub.Slice(n, func() {
+				fakehub.CutAndCall(n, func() {
 					kill()
 					<-r.Context().Done()
 				})(next)(w, r)
@@ -256,17 +256,17 @@ func TestReferenceClient(t *testing.T) {
 		w := sockets(t)
 		args := names(w)
 		run(w, false, append([]string{"snapshot"}, args...)...)
-		w.hub.Forget()
+		w.hub.ResetLog()
 		s, err := w.try(ref)
 		require.NoError(t, err)
 		w.check(s)
-		assert.Equal(t, Adopted, s.Files[0].Source)
+		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
 		_, resolvers, cdn := w.hub.Calls()
 		assert.Zero(t, resolvers+cdn)
 		for name := range w.files {
 			s := w.good(ref + "/" + name)
-			assert.Equal(t, Adopted, s.Files[0].Source)
+			assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		}
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.transport = forbidden{t}
@@ -284,9 +284,9 @@ func TestReferenceClient(t *testing.T) {
 		like.python(true, true, slices.Sorted(maps.Keys(w.files))...)
 		like.share(data)
 		assert.Equal(t, lies(t, like.home), lies(t, w.home), "the other tests have the layout that it writes")
-		w.hub.Forget()
+		w.hub.ResetLog()
 		s := w.good(ref)
-		assert.Equal(t, Adopted, s.Files[0].Source)
+		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		w.calls(1, 0, 0)
 		assert.Empty(t, w.noticed())
 		w.env["HF_HUB_OFFLINE"] = "1"
@@ -298,7 +298,7 @@ func TestReferenceClient(t *testing.T) {
 	t.Run("it cleans up while we download", func(t *testing.T) {
 		w := sockets(t)
 		args := names(w)
-		w.hub.On(onFile, fakehub.Times(1, fakehub.Slice(1_500_000, func() {
+		w.hub.On(onFile, fakehub.Times(1, fakehub.CutAndCall(1_500_000, func() {
 			for { // what was sent need not have arrived
 				if info, err := os.Stat(w.blob() + incomplete); err == nil && info.Size() == 1_500_000 {
 					break

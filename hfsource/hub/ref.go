@@ -37,21 +37,21 @@ func IsRef(input string) bool {
 	if strings.HasPrefix(input, Scheme) {
 		return true
 	}
-	_, ok := named(input)
+	_, ok := findNamed(input)
 	return ok
 }
 
 // Parse reads a reference, or a name that Names lists in the place of hf://datasets/OWNER/NAME.
 func Parse(input string) (Ref, error) {
 	full := input
-	if n, ok := named(input); ok {
+	if n, ok := findNamed(input); ok {
 		short, _, _ := cutName(input)
 		full = prefix + n.Repo + input[len(short):]
 	}
 	r, err := parse(full)
 	if err != nil {
-		return Ref{}, &Error{Class: Refused, Text: fmt.Sprintf("%s: %v", input, err),
-			Try: cmp.Or(Meant(input), "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of agentx fetch --list")}
+		return Ref{}, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s: %v", input, err),
+			Hint: cmp.Or(Suggest(input), "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of agentx fetch --list")}
 	}
 	return r, nil
 }
@@ -203,11 +203,11 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Named is a dataset with a short name.
-type Named struct {
-	Name string // agentx-X
-	Repo string // semianalysisai/cc-traces-weka-X
-	What string // one sentence
+// NamedDataset is a dataset with a short name.
+type NamedDataset struct {
+	Name        string // agentx-X
+	Repo        string // semianalysisai/cc-traces-weka-X
+	Description string // one sentence
 }
 
 const (
@@ -215,26 +215,26 @@ const (
 	corpora     = "semianalysisai/cc-traces-weka-"
 )
 
-// Names lists the public AgentX corpora, the oldest first. Sizes are those of their cards: for people, not for checks.
-func Names() []Named {
-	list := []Named{
-		{Name: "042026", What: "the set of 20 April 2026, in the shape of kv-cache-tester v8: 739 traces by its card"},
-		{Name: "no-subagents-051226", What: "12 May 2026, without subagents: 949 traces"},
-		{Name: "no-subagents-051826", What: "18 May 2026, without subagents: 98 traces"},
-		{Name: "with-subagents-051926", What: "19 May 2026, with subagents: 219 traces"},
-		{Name: "with-subagents-051926-256k", What: "the same for contexts up to 256k tokens: 217 traces"},
-		{Name: "052726", What: "27 May 2026: 472 traces; was once published as broken JSON lines"},
-		{Name: "052726-256k", What: "the same for contexts up to 256k tokens: 470 traces"},
-		{Name: "with-subagents-060226", What: "2 June 2026, with subagents"},
-		{Name: "with-subagents-060226-256k", What: "the same for contexts up to 256k tokens"},
-		{Name: "with-subagents-060226-no-max-subagents", What: "the same without a limit on subagents"},
-		{Name: "060526", What: "5 June 2026"},
-		{Name: "060826", What: "8 June 2026"},
-		{Name: "061326", What: "13 June 2026"},
-		{Name: "061526", What: "15 June 2026: 233 traces"},
-		{Name: "061526-256k", What: "the same for contexts up to 256k tokens: 232 traces"},
-		{Name: "062126", What: "21 June 2026, the default of InferenceX for models with a context of 1M tokens: 393 traces, about 1.8 GB"},
-		{Name: "062126-256k", What: "the same for contexts up to 256k tokens, the default for all other models: 393 traces"},
+// NamedDatasets lists the public AgentX corpora, the oldest first. Sizes are those of their cards: for people, not for checks.
+func NamedDatasets() []NamedDataset {
+	list := []NamedDataset{
+		{Name: "042026", Description: "the set of 20 April 2026, in the shape of kv-cache-tester v8: 739 traces by its card"},
+		{Name: "no-subagents-051226", Description: "12 May 2026, without subagents: 949 traces"},
+		{Name: "no-subagents-051826", Description: "18 May 2026, without subagents: 98 traces"},
+		{Name: "with-subagents-051926", Description: "19 May 2026, with subagents: 219 traces"},
+		{Name: "with-subagents-051926-256k", Description: "the same for contexts up to 256k tokens: 217 traces"},
+		{Name: "052726", Description: "27 May 2026: 472 traces; was once published as broken JSON lines"},
+		{Name: "052726-256k", Description: "the same for contexts up to 256k tokens: 470 traces"},
+		{Name: "with-subagents-060226", Description: "2 June 2026, with subagents"},
+		{Name: "with-subagents-060226-256k", Description: "the same for contexts up to 256k tokens"},
+		{Name: "with-subagents-060226-no-max-subagents", Description: "the same without a limit on subagents"},
+		{Name: "060526", Description: "5 June 2026"},
+		{Name: "060826", Description: "8 June 2026"},
+		{Name: "061326", Description: "13 June 2026"},
+		{Name: "061526", Description: "15 June 2026: 233 traces"},
+		{Name: "061526-256k", Description: "the same for contexts up to 256k tokens: 232 traces"},
+		{Name: "062126", Description: "21 June 2026, the default of InferenceX for models with a context of 1M tokens: 393 traces, about 1.8 GB"},
+		{Name: "062126-256k", Description: "the same for contexts up to 256k tokens, the default for all other models: 393 traces"},
 	}
 	for k := range list {
 		list[k].Repo, list[k].Name = corpora+list[k].Name, shortPrefix+list[k].Name
@@ -242,13 +242,13 @@ func Names() []Named {
 	return list
 }
 
-// named finds the dataset whose short name an input begins with.
-func named(input string) (Named, bool) {
+// findNamed finds the dataset whose short name an input begins with.
+func findNamed(input string) (NamedDataset, bool) {
 	short, _, _ := cutName(input)
-	for _, n := range Names() {
+	for _, n := range NamedDatasets() {
 		if n.Name == short {
 			return n, true
 		}
 	}
-	return Named{}, false
+	return NamedDataset{}, false
 }

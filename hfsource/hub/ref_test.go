@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		assert.Error(t, err, "%q", input)
 		if err != nil {
 			assert.Contains(t, err.Error(), input)
-			assert.NotEmpty(t, Advice(err))
+			assert.NotEmpty(t, Hint(err))
 		}
 	}
 	assert.False(t, IsRef("agentx-999999"))
@@ -58,11 +58,11 @@ func TestParse(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for _, n := range Names() {
+	for _, n := range NamedDatasets() {
 		assert.False(t, seen[n.Name], n.Name)
 		seen[n.Name] = true
 		assert.Equal(t, "semianalysisai/cc-traces-weka-"+strings.TrimPrefix(n.Name, "agentx-"), n.Repo)
-		assert.NotEmpty(t, n.What)
+		assert.NotEmpty(t, n.Description)
 		require.NoError(t, checkRepo(n.Repo))
 	}
 	assert.True(t, seen["agentx-062126"] && seen["agentx-062126-256k"] && seen["agentx-042026"])
@@ -78,14 +78,14 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 			again, err := Parse(r.String())
 			require.NoError(t, err, r.String())
 			require.Equal(t, r, again)
-			w.hub.Forget()
+			w.hub.ResetLog()
 			s := w.good(r.String())
 			assert.Equal(t, w.commit, s.Commit)
 			assert.NotContains(t, strings.TrimPrefix(w.hub.Log()[0].Path, "/api/datasets/"+repoName+"/revision/"), "/")
 			assert.FileExists(t, w.place("refs", revision))
 			w.env["HF_HUB_OFFLINE"] = "1"
 			s = w.good(r.String())
-			assert.Equal(t, LocalRef, s.From)
+			assert.Equal(t, ResolvedByLocalRef, s.Resolution)
 			delete(w.env, "HF_HUB_OFFLINE")
 		}
 	})
@@ -100,8 +100,8 @@ func TestAPartOfACommitIsNoRevision(t *testing.T) {
 		w.hub.On(onInfo, rewritten(w.commit))
 		_, err := w.try(ref + "@" + short)
 		require.Error(t, err)
-		assert.Equal(t, Refused, classOf(err), err)
-		assert.Equal(t, "@"+w.commit, Advice(err))
+		assert.Equal(t, ClassInvalid, classOf(err), err)
+		assert.Equal(t, "@"+w.commit, Hint(err))
 	})
 }
 
@@ -156,7 +156,7 @@ func TestMeant(t *testing.T) {
 		"AGENTX-062126-256K":                                                                        "agentx fetch --list has all names; the nearest are agentx-062126-256k, ",
 		"agentx-999":                                                                                "agentx fetch --list has all names; the nearest are agentx-",
 	} {
-		got := Meant(input)
+		got := Suggest(input)
 		if strings.HasPrefix(want, "hf:") {
 			r, err := Parse(got)
 			require.NoError(t, err, input)
@@ -168,11 +168,11 @@ func TestMeant(t *testing.T) {
 			assert.Equal(t, 2, strings.Count(got, ", "))
 		}
 		_, err := Parse(input)
-		assert.Equal(t, got, Advice(err), input)
-		assert.Equal(t, got, Advice(NoInput(input)), input)
+		assert.Equal(t, got, Hint(err), input)
+		assert.Equal(t, got, Hint(InputNotFound(input)), input)
 	}
 	for _, input := range []string{"", "x", "traces.jsonl", "agentx-traces.jsonl", "https://example.com/o/n", "https://huggingface.co/spaces/o/n", "https://huggingface.co/docs/o", "https://huggingface.co/datasets/o", "o/n.jsonl", "./o/n", "../n", "o/n/x", "/o/n", "o/n--x", "datasets/o", "https://huggingface.co/datasets/o/n--x", "ftp://huggingface.co/datasets/o/n", "HF://"} {
-		assert.Empty(t, Meant(input), input)
+		assert.Empty(t, Suggest(input), input)
 	}
 	for input, want := range map[string]string{
 		"https://huggingface.co/o/n":           "", // a model
@@ -184,6 +184,6 @@ func TestMeant(t *testing.T) {
 		"hf://datasets/o/n@v1/resolve/main/x":  "hf://datasets/o/n@v1/resolve/main/x",
 		"hf://datasets/o/n/plots/resolve/main": "hf://datasets/o/n/plots/resolve/main",
 	} {
-		assert.Equal(t, want, Meant(input), input)
+		assert.Equal(t, want, Suggest(input), input)
 	}
 }

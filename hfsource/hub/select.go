@@ -42,7 +42,7 @@ type contents interface {
 // Parquet revision; the card; the first kind of file that is there.
 func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 	refuse := func(try, format string, args ...any) ([]string, error) {
-		return nil, &Error{Class: Refused, Text: fmt.Sprintf(format, args...), Try: try}
+		return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf(format, args...), Hint: try}
 	}
 	t, complete := c.complete()
 	if r.Path != "" {
@@ -50,7 +50,7 @@ func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 			return []string{r.Path}, checkWanted([]string{r.Path})
 		}
 		if !complete {
-			return nil, &Error{Class: Absent, File: r.Path, Text: notHere}
+			return nil, &Error{Class: ClassNotCached, File: r.Path, Text: notHere}
 		}
 		for path := range t.Files {
 			if strings.HasPrefix(path, r.Path+"/") {
@@ -58,10 +58,10 @@ func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 			}
 		}
 		try := "leave the path out for the data files"
-		if meant := Meant(r.String()); meant != r.String() && meant != "" { // the tail of an address
+		if meant := Suggest(r.String()); meant != r.String() && meant != "" { // the tail of an address
 			try = meant
 		}
-		return nil, &Error{Class: NotFound, File: r.Path, Text: "there is no such file", Try: try}
+		return nil, &Error{Class: ClassNotFound, File: r.Path, Text: "there is no such file", Hint: try}
 	}
 	if r.Revision == parquetRevision {
 		if !complete {
@@ -111,7 +111,7 @@ func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
 }
 
 func noListing() error {
-	return &Error{Class: Absent, Text: "the listing of this commit is not in the cache, and what lies in a snapshot directory need not be all"}
+	return &Error{Class: ClassNotCached, Text: "the listing of this commit is not in the cache, and what lies in a snapshot directory need not be all"}
 }
 
 // chooseParquet takes CONFIG/train/*.parquet, of the config default or the only one.
@@ -133,15 +133,15 @@ func chooseParquet(t *tree) ([]string, error) {
 	}
 	name, err := pickConfig(configs)
 	if err != nil {
-		return nil, &Error{Class: Refused, Text: err.Error(), Try: "name a file of the one you want"}
+		return nil, &Error{Class: ClassInvalid, Text: err.Error(), Hint: "name a file of the one you want"}
 	}
 	if list := configs[name]; len(list) > 0 {
 		return list, nil
 	}
 	if partial {
-		return nil, &Error{Class: Refused, Text: "the hub converted only a part of it to Parquet", Try: "leave @" + parquetRevision + " out for the files as they were uploaded"}
+		return nil, &Error{Class: ClassInvalid, Text: "the hub converted only a part of it to Parquet", Hint: "leave @" + parquetRevision + " out for the files as they were uploaded"}
 	}
-	return nil, &Error{Class: Refused, Text: fmt.Sprintf("no file matches %s/%s/*.parquet", name, split), Try: "name the file"}
+	return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("no file matches %s/%s/*.parquet", name, split), Hint: "name the file"}
 }
 
 // pickConfig chooses the config default, or the only one.
@@ -308,13 +308,13 @@ func expand(ctx context.Context, patterns []string, c contents) (list []string, 
 			if c.has(p) {
 				matches = []string{p}
 			} else if !complete {
-				return nil, &Error{Class: Absent, File: p, Text: notHere}
+				return nil, &Error{Class: ClassNotCached, File: p, Text: notHere}
 			}
 		case !complete:
 			return nil, noListing()
 		default:
 			if globs++; globs > maxGlobs {
-				return nil, &Error{Class: Refused, Text: fmt.Sprintf("%s names more than %d patterns with * or ?", card, maxGlobs), Try: "name the file: hf://datasets/OWNER/NAME/PATH"}
+				return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names more than %d patterns with * or ?", card, maxGlobs), Hint: "name the file: hf://datasets/OWNER/NAME/PATH"}
 			}
 			if paths == nil {
 				paths = t.paths()
@@ -330,7 +330,7 @@ func expand(ctx context.Context, patterns []string, c contents) (list []string, 
 			}
 		}
 		if len(matches) == 0 {
-			return nil, &Error{Class: Refused, Text: fmt.Sprintf("%s names %q as data, and no file matches", card, p), Try: "name the file: hf://datasets/OWNER/NAME/PATH"}
+			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names %q as data, and no file matches", card, p), Hint: "name the file: hf://datasets/OWNER/NAME/PATH"}
 		}
 		for _, path := range matches {
 			if !taken[path] {

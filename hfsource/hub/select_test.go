@@ -15,7 +15,7 @@ import (
 )
 
 // rewritten answers as if another revision had been asked for.
-func rewritten(revision string) fakehub.Switch {
+func rewritten(revision string) fakehub.Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			r.URL.Path = "/api/datasets/" + repoName + "/revision/" + revision
@@ -165,7 +165,7 @@ func TestChooseWithoutAListing(t *testing.T) {
 			assert.Equal(t, []string{"x.jsonl"}, got)
 		} else {
 			require.Error(t, err, name)
-			assert.Equal(t, Absent, classOf(err))
+			assert.Equal(t, ClassNotCached, classOf(err))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (t *tree) paths() []string {
 // name, and a file that would have to be a directory as well.
 func checkWanted(paths []string) error {
 	refuse := func(path, text string) error {
-		return &Error{Class: Refused, File: printable(fmt.Sprintf("%q", path), 300), Text: text}
+		return &Error{Class: ClassInvalid, File: printable(fmt.Sprintf("%q", path), 300), Text: text}
 	}
 	twins := map[string]string{}
 	for _, path := range paths {

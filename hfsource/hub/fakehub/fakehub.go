@@ -119,8 +119,8 @@ func (h *Hub) Log() (list []Request) {
 	return list
 }
 
-// Forget begins a new account.
-func (h *Hub) Forget() {
+// ResetLog begins a new account.
+func (h *Hub) ResetLog() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log = nil
@@ -141,9 +141,9 @@ func (h *Hub) Calls() (api, resolvers, cdn int) {
 	return api, resolvers, cdn
 }
 
-// Stray lists what is wrong whatever was asked for: requests to the third listener, and secrets or traces of the hub on the
+// Violations lists what is wrong whatever was asked for: requests to the third listener, and secrets or traces of the hub on the
 // CDN.
-func (h *Hub) Stray() (list []string) {
+func (h *Hub) Violations() (list []string) {
 	for _, r := range h.Log() {
 		if r.Listener == "other" {
 			list = append(list, "a request to the other origin: "+r.Path)
@@ -174,30 +174,30 @@ func (h *Hub) handler(listener string, serve http.HandlerFunc) http.Handler {
 		next := serve
 		for _, rule := range slices.Backward(h.rules) {
 			if rule.Match.fits(entry) {
-				next = rule.Switch(next)
+				next = rule.Fault(next)
 			}
 		}
 		h.mu.Unlock()
 		w.Header().Set("X-Request-Id", id)
-		next(&account{w, h, entry}, r)
+		next(&recorder{w, h, entry}, r)
 	})
 }
 
-// account is a ResponseWriter that notes what was sent.
-type account struct {
+// recorder is a ResponseWriter that notes what was sent.
+type recorder struct {
 	http.ResponseWriter
 	h *Hub
 	r *Request
 }
 
-func (a *account) WriteHeader(status int) {
+func (a *recorder) WriteHeader(status int) {
 	a.h.mu.Lock()
 	a.r.Status = status
 	a.h.mu.Unlock()
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *account) Write(p []byte) (int, error) {
+func (a *recorder) Write(p []byte) (int, error) {
 	if a.r.Status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
@@ -208,7 +208,7 @@ func (a *account) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (a *account) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *recorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func fail(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("X-Error-Code", code)

@@ -45,9 +45,9 @@ func (m *memory) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Memory makes the hub reachable inside this process alone, and returns the way there. It is called inside the bubble
+// ListenInMemory makes the hub reachable inside this process alone, and returns the way there. It is called inside the bubble
 // whose clock the hub is to have. Its addresses are https, though nothing is encrypted.
-func (h *Hub) Memory() *http.Transport {
+func (h *Hub) ListenInMemory() *http.Transport {
 	h.HubURL, h.CDNURL, h.OtherURL = "https://hub.test", "https://cdn.test:8443", "https://hub.test:8444"
 	listeners := map[string]*memory{}
 	for _, l := range []struct {

@@ -22,16 +22,16 @@ func (m Match) fits(r *Request) bool {
 	return (m.Listener == "" || m.Listener == r.Listener) && (m.Method == "" || m.Method == r.Method) && strings.Contains(r.Path, m.Path)
 }
 
-// Switch changes how requests are answered.
-type Switch func(next http.HandlerFunc) http.HandlerFunc
+// Fault changes how requests are answered.
+type Fault func(next http.HandlerFunc) http.HandlerFunc
 
 type rule struct {
 	Match
-	Switch
+	Fault
 }
 
 // On switches something on for some requests. The first that was switched on stands outermost.
-func (h *Hub) On(m Match, switches ...Switch) {
+func (h *Hub) On(m Match, switches ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range switches {
@@ -47,7 +47,7 @@ func (h *Hub) Off() {
 }
 
 // Times applies a switch to the first n requests only.
-func Times(n int, s Switch) Switch {
+func Times(n int, s Fault) Fault {
 	var count atomic.Int64
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		if count.Add(1) > int64(n) {
@@ -58,7 +58,7 @@ func Times(n int, s Switch) Switch {
 }
 
 // After leaves the first n requests alone.
-func After(n int, s Switch) Switch {
+func After(n int, s Fault) Fault {
 	var count atomic.Int64
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		if count.Add(1) <= int64(n) {
@@ -68,8 +68,8 @@ func After(n int, s Switch) Switch {
 	}
 }
 
-// Do runs f after every request was answered.
-func Do(f func()) Switch {
+// AfterReply runs f after every request was answered.
+func AfterReply(f func()) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			defer f()
@@ -105,16 +105,16 @@ func (c *changed) Write(p []byte) (int, error) {
 
 func (c *changed) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// Head edits the headers of replies.
-func Head(edit func(status int, h http.Header) int) Switch {
+// EditHeaders edits the headers of replies.
+func EditHeaders(edit func(status int, h http.Header) int) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { next(&changed{ResponseWriter: w, head: edit}, r) }
 	}
 }
 
-// Set sets a header; "" takes it away.
-func Set(name, value string) Switch {
-	return Head(func(status int, h http.Header) int {
+// SetHeader sets a header; "" takes it away.
+func SetHeader(name, value string) Fault {
+	return EditHeaders(func(status int, h http.Header) int {
 		if h.Del(name); value != "" {
 			h.Set(name, value)
 		}
@@ -123,7 +123,7 @@ func Set(name, value string) Switch {
 }
 
 // Rename answers requests for a repository by the relative address of another (1).
-func Rename(from, to string) Switch {
+func Rename(from, to string) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			path := strings.Replace(r.URL.EscapedPath(), "/datasets/"+from+"/", "/datasets/"+to+"/", 1)
@@ -141,7 +141,7 @@ func Rename(from, to string) Switch {
 }
 
 // Hops redirects n times to the same path before it answers (1).
-func Hops(n int) Switch {
+func Hops(n int) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
@@ -158,8 +158,8 @@ func Hops(n int) Switch {
 }
 
 // ETag writes the digest of a file in another form (3).
-func ETag(form func(digest string) string) Switch {
-	return Head(func(status int, h http.Header) int {
+func ETag(form func(digest string) string) Fault {
+	return EditHeaders(func(status int, h http.Header) int {
 		for _, name := range []string{"X-Linked-Etag", "ETag"} {
 			if v := h.Get(name); v != "" {
 				h.Set(name, form(strings.Trim(v, `"`)))
@@ -189,7 +189,7 @@ func NoRange(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // WrongRange answers a range with another: it begins so many bytes later, or is of a file so many bytes longer (5).
-func WrongRange(start, size int64) Switch {
+func WrongRange(start, size int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			var from int64
@@ -208,7 +208,7 @@ func WrongRange(start, size int64) Switch {
 }
 
 // Cut closes the connection after n bytes of the body (6).
-func Cut(n int64) Switch {
+func Cut(n int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			left := n
@@ -231,8 +231,8 @@ func Drop(http.HandlerFunc) http.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 }
 
-// Length announces so many bytes more, or fewer; 0 announces nothing (7).
-func Length(by int64) Switch {
+// MisstateLength announces so many bytes more, or fewer; 0 announces nothing (7).
+func MisstateLength(by int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			next(&changed{ResponseWriter: w, head: func(status int, h http.Header) int {
@@ -247,7 +247,7 @@ func Length(by int64) Switch {
 }
 
 // Corrupt turns one bit of the body, the same each time it is sent (8).
-func Corrupt(at int64) Switch {
+func Corrupt(at int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			pos := int64(0)
@@ -268,7 +268,7 @@ func Corrupt(at int64) Switch {
 }
 
 // Expire lets signed addresses run out so long after they were given (9).
-func (h *Hub) Expire(after time.Duration) Switch {
+func (h *Hub) Expire(after time.Duration) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			signature := r.URL.Query().Get("X-Amz-Signature")
@@ -283,7 +283,7 @@ func (h *Hub) Expire(after time.Duration) Switch {
 }
 
 // ExpireBytes lets a signed address run out after it gave n bytes, in the middle of a body (9).
-func (h *Hub) ExpireBytes(n int64) Switch {
+func (h *Hub) ExpireBytes(n int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			signature := r.URL.Query().Get("X-Amz-Signature")
@@ -305,7 +305,7 @@ func (h *Hub) ExpireBytes(n int64) Switch {
 }
 
 // Status answers with a status and headers (10, 11).
-func Status(status int, headers ...string) Switch {
+func Status(status int, headers ...string) Fault {
 	return func(http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			for k := 0; k+1 < len(headers); k += 2 {
@@ -317,7 +317,7 @@ func Status(status int, headers ...string) Switch {
 }
 
 // Refuse answers with an error of the hub (12).
-func Refuse(status int, code, message string) Switch {
+func Refuse(status int, code, message string) Fault {
 	return func(http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Del("X-Repo-Commit")
@@ -333,13 +333,13 @@ func Refuse(status int, code, message string) Switch {
 }
 
 // Redirect sends requests elsewhere (14).
-func Redirect(to string) Switch { return Status(http.StatusFound, "Location", to) }
+func Redirect(to string) Fault { return Status(http.StatusFound, "Location", to) }
 
 // Slow sends n bytes, one a second, and then is silent for as long as the client stays (15).
-func Slow(n int) Switch { return SlowAfter(0, n) }
+func Slow(n int) Fault { return SlowAfter(0, n) }
 
 // SlowAfter is Slow after so many bytes that come at once.
-func SlowAfter(fast, n int) Switch {
+func SlowAfter(fast, n int) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			sent, left := 0, fast
@@ -373,7 +373,7 @@ func SlowAfter(fast, n int) Switch {
 }
 
 // Oversize sends n bytes more than it should, below 0 without an end (17).
-func Oversize(n int64) Switch {
+func Oversize(n int64) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			c := &changed{ResponseWriter: w, head: func(status int, h http.Header) int {
@@ -397,7 +397,7 @@ func Oversize(n int64) Switch {
 }
 
 // Endless answers a listing with empty pages, each of which names a next one.
-func Endless() Switch {
+func Endless() Fault {
 	page := 0
 	return func(http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -423,8 +423,8 @@ func Gzip(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Slice sends n bytes of the body, calls f, and closes the connection.
-func Slice(n int64, f func()) Switch {
+// CutAndCall sends n bytes of the body, calls f, and closes the connection.
+func CutAndCall(n int64, f func()) Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			left := n

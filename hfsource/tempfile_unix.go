@@ -4,8 +4,8 @@ package hfsource
 
 import "os"
 
-// nameless returns a temporary file that has lost its name: nothing stays of it however the program ends.
-func nameless() (*os.File, error) {
+// createTemp returns a temporary file that has lost its name: nothing stays of it however the program ends.
+func createTemp() (*os.File, error) {
 	f, err := os.CreateTemp("", "agentx-stdin-*")
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PassedOver is an entry of a directory that is not read.
-type PassedOver struct{ Path, Why string }
+// SkippedEntry is an entry of a directory that is not read.
+type SkippedEntry struct{ Path, Reason string }
 
 // Why entries are passed over.
 const (
@@ -17,8 +17,8 @@ const (
 	notDescended = "a directory: name it as an input"
 )
 
-// passOver says why an entry of a directory is passed over, "" where it is read. info is nil where it cannot be looked at.
-func passOver(info os.FileInfo, known bool) string {
+// skipReason says why an entry of a directory is passed over, "" where it is read. info is nil where it cannot be looked at.
+func skipReason(info os.FileInfo, known bool) string {
 	switch {
 	case info != nil && info.IsDir():
 		return notDescended
@@ -33,14 +33,14 @@ func passOver(info os.FileInfo, known bool) string {
 // shownNames is how many entries are named.
 const shownNames = 10
 
-// Skipped says in one line which entries were passed over, and why.
-func Skipped(list []PassedOver) string {
+// DescribeSkipped says in one line which entries were passed over, and why.
+func DescribeSkipped(list []SkippedEntry) string {
 	shown := list[:min(len(list), shownNames)]
 	var groups []string
 	for _, why := range []string{notATrace, notAFile, notDescended} {
 		var names []string
 		for _, p := range shown {
-			if p.Why == why {
+			if p.Reason == why {
 				names = append(names, p.name(list[0]))
 			}
 		}
@@ -55,7 +55,7 @@ func Skipped(list []PassedOver) string {
 }
 
 // name is the name of an entry, or its path where it lies elsewhere than the first.
-func (p PassedOver) name(first PassedOver) string {
+func (p SkippedEntry) name(first SkippedEntry) string {
 	if filepath.Dir(p.Path) == filepath.Dir(first.Path) {
 		return filepath.Base(p.Path)
 	}

@@ -8,8 +8,8 @@ import (
 // deleteOnClose is FILE_FLAG_DELETE_ON_CLOSE.
 const deleteOnClose = 0x04000000
 
-// nameless returns a temporary file that the system removes when it is closed, however the program ends.
-func nameless() (*os.File, error) {
+// createTemp returns a temporary file that the system removes when it is closed, however the program ends.
+func createTemp() (*os.File, error) {
 	f, err := os.CreateTemp("", "agentx-stdin-*")
 	if err != nil {
 		return nil, err

@@ -18,10 +18,10 @@ var (
 	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
 )
 
-// Meant guesses the reference that the user of an input that is neither file nor reference intended, and says how to write it: the address of
+// Suggest guesses the reference that the user of an input that is neither file nor reference intended, and says how to write it: the address of
 // a dataset, or of a page or file of it; hf:// in capitals or without datasets/; OWNER/NAME as the Python tools take it; a
 // short name that does not exist. It is "" where the input looks like none of these.
-func Meant(input string) string {
+func Suggest(input string) string {
 	if m := addressForm.FindStringSubmatch(input); m != nil {
 		return fromPage(m[1], true)
 	}
@@ -33,7 +33,7 @@ func Meant(input string) string {
 	}
 	files := []string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}
 	if r, err := parse(prefix + input); err == nil && r.Path == "" && input[0] != '.' && !slices.Contains(files, strings.ToLower(path.Ext(input))) {
-		if slices.ContainsFunc(Names(), func(n Named) bool { return n.Repo == r.Repo }) {
+		if slices.ContainsFunc(NamedDatasets(), func(n NamedDataset) bool { return n.Repo == r.Repo }) {
 			return r.String()
 		}
 		return r.String() + ", if a dataset of the hub is meant"
@@ -70,14 +70,14 @@ func fromPage(rest string, escaped bool) string {
 
 // nearest lists the n short names that are most like another.
 func nearest(short string, n int) (list []string) {
-	for _, named := range Names() {
+	for _, named := range NamedDatasets() {
 		list = append(list, named.Name)
 	}
 	slices.Reverse(list) // the latest first, where they are equally near
 	return meant.Nearest(short, list)[:n]
 }
 
-// NoInput is the error about an input that is no file, with what was meant, as far as that can be guessed.
-func NoInput(input string) error {
-	return &Error{Class: Refused, Text: fmt.Sprintf("input %s: there is no such file or directory", input), Try: Meant(input)}
+// InputNotFound is the error about an input that is no file, with what was meant, as far as that can be guessed.
+func InputNotFound(input string) error {
+	return &Error{Class: ClassInvalid, Text: fmt.Sprintf("input %s: there is no such file or directory", input), Hint: Suggest(input)}
 }

@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// LayOut puts copies of the files of the snapshot into a directory, under their paths in the repository, and returns where
+// Export puts copies of the files of the snapshot into a directory, under their paths in the repository, and returns where
 // they lie, in order. A copy is never another name of the blob: who edits it does not change the cache. What was there
 // under these names is left if it has the content, and else replaced; a link in the directory that leads out of it is
 // refused.
 // progress is called with bytes that are in place, and those of all files; it may be nil.
-func (s *Snapshot) LayOut(ctx context.Context, dir string, progress func(n, total int64)) (list []string, err error) {
+func (s *Snapshot) Export(ctx context.Context, dir string, progress func(n, total int64)) (list []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Snapshot) LayOut(ctx context.Context, dir string, progress func(n, tota
 	for k := range s.Files {
 		total += s.Files[k].Size
 	}
-	l := layout{ctx, root, func(n int64) {
+	l := exporter{ctx, root, func(n int64) {
 		if progress != nil {
 			progress(n, total)
 		}
@@ -50,15 +50,15 @@ func (s *Snapshot) LayOut(ctx context.Context, dir string, progress func(n, tota
 	return list, nil
 }
 
-// layout is one call of LayOut.
-type layout struct {
+// exporter is one call of LayOut.
+type exporter struct {
 	ctx      context.Context
 	root     *os.Root
 	progress func(int64)
 	swept    map[string]bool // directories
 }
 
-func (l *layout) put(f *File) error {
+func (l *exporter) put(f *File) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (l *layout) put(f *File) error {
 }
 
 // has reports whether the file is there, as a file of its own. What cannot be looked at is not.
-func (l *layout) has(f *File, from *os.File) bool {
+func (l *exporter) has(f *File, from *os.File) bool {
 	if info, err := l.root.Lstat(f.Path); err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
 		return false
 	}
@@ -119,7 +119,7 @@ func (c counting) Write(p []byte) (int, error) {
 }
 
 // copy writes the content of a file to another, and holds it against the digest on the way.
-func (l *layout) copy(f *File, from *os.File, to string) error {
+func (l *exporter) copy(f *File, from *os.File, to string) error {
 	out, err := l.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ const (
 var tempForm = regexp.MustCompile(`^\.agentx-[A-Z2-7]{26}$`)
 
 // sweep removes what killed runs have left in a directory. It is best effort.
-func (l *layout) sweep(dir string) {
+func (l *exporter) sweep(dir string) {
 	if l.swept[dir] {
 		return
 	}
@@ -163,25 +163,25 @@ func (l *layout) sweep(dir string) {
 	}
 }
 
-// checkDest refuses a directory in which the paths could not be laid out, as far as that is seen without writing there.
-func checkDest(dir string, paths []string) error {
+// checkExportDir refuses a directory in which the paths could not be laid out, as far as that is seen without writing there.
+func checkExportDir(dir string, paths []string) error {
 	refuse := func(try, format string, args ...any) error {
-		return &Error{Class: Local, Text: fmt.Sprintf(format, args...), Try: try}
+		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf(format, args...), Hint: try}
 	}
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // it is made
 	case err != nil:
-		return &Error{Class: Local, Text: "the directory to copy to", Err: err, Try: "another --dest"}
+		return &Error{Class: ClassLocalDisk, Text: "the directory to copy to", Err: err, Hint: "another --dest"}
 	case !info.IsDir():
 		return refuse("another --dest: a directory, or one that is to be made", "%s, the directory to copy to, is a file", dir)
 	}
 	if err := writable(dir); err != nil {
-		return &Error{Class: Local, Text: "in " + dir + " nothing can be written", Err: err, Try: "another --dest"}
+		return &Error{Class: ClassLocalDisk, Text: "in " + dir + " nothing can be written", Err: err, Hint: "another --dest"}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &Error{Class: Local, Text: "the directory to copy to", Err: err, Try: "another --dest"}
+		return &Error{Class: ClassLocalDisk, Text: "the directory to copy to", Err: err, Hint: "another --dest"}
 	}
 	defer root.Close()
 	for _, p := range paths {

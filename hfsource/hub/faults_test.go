@@ -43,8 +43,8 @@ func TestSwitch01Rename(t *testing.T) {
 		assert.Equal(t, old, s.Repo)
 		assert.Equal(t, repoName, s.RenamedTo)
 		assert.Equal(t, w.commit, s.Commit)
-		assert.Contains(t, s.Report(), repoName)
-		assert.Empty(t, w.hub.Stray())
+		assert.Contains(t, s.Summary(), repoName)
+		assert.Empty(t, w.hub.Violations())
 		require.NoError(t, s.Close())
 		w.calls(3, 2, 1) // the first call is asked twice; then the new name is used
 
@@ -61,7 +61,7 @@ func TestSwitch01Rename(t *testing.T) {
 				w.good(ref)
 				return
 			}
-			w.bad(ref, NotHub, "more than 5 redirects")
+			w.bad(ref, ClassNotHub, "more than 5 redirects")
 			w.calls(6, 0, 0)
 		})
 		bubble(t, func(w *world) {
@@ -70,13 +70,13 @@ func TestSwitch01Rename(t *testing.T) {
 				w.good(ref)
 				return
 			}
-			w.bad(ref, NotHub, "more than 5 redirects", data)
+			w.bad(ref, ClassNotHub, "more than 5 redirects", data)
 		})
 	}
 	bubble(t, func(w *world) { // relative, and yet out of the hub
 		w.env["HF_ENDPOINT"] = w.hub.HubURL + "/mirror"
 		w.hub.On(fakehub.Match{}, fakehub.Redirect("/elsewhere"))
-		w.bad(ref, NotHub, "leads out of")
+		w.bad(ref, ClassNotHub, "leads out of")
 	})
 }
 
@@ -92,17 +92,17 @@ func TestRedirectsThatAreNoAddress(t *testing.T) {
 	} {
 		bubble(t, func(w *world) {
 			w.hub.On(onInfo, fakehub.Redirect(to))
-			w.bad(ref, NotHub, text, "status 302")
+			w.bad(ref, ClassNotHub, text, "status 302")
 			w.calls(1, 0, 0)
 		})
 		bubble(t, func(w *world) {
-			w.hub.On(onHead, fakehub.Set("Location", to))
-			w.bad(ref, NotHub, text, data)
+			w.hub.On(onHead, fakehub.SetHeader("Location", to))
+			w.bad(ref, ClassNotHub, text, data)
 			w.calls(2, 2, 0)
 		})
 		bubble(t, func(w *world) {
 			w.hub.On(onFile, fakehub.Redirect(to))
-			w.bad(ref, NotHub, text, data)
+			w.bad(ref, ClassNotHub, text, data)
 			w.calls(2, 2, 1)
 		})
 	}
@@ -115,16 +115,16 @@ func TestSwitch02ToCDN(t *testing.T) {
 		w.calls(2, 2, 1)
 	})
 	bubble(t, func(w *world) { // without X-Linked-Size the listing has the size: never the redirect's length
-		w.hub.On(onHead, fakehub.Set("X-Linked-Size", ""))
+		w.hub.On(onHead, fakehub.SetHeader("X-Linked-Size", ""))
 		w.good(ref)
 	})
 	bubble(t, func(w *world) {
-		w.hub.On(onHead, fakehub.Set("X-Linked-Size", "299999"))
-		w.bad(ref, NotHub, "299999", data)
+		w.hub.On(onHead, fakehub.SetHeader("X-Linked-Size", "299999"))
+		w.bad(ref, ClassNotHub, "299999", data)
 	})
 	bubble(t, func(w *world) { // https to http
-		w.hub.On(onHead, fakehub.Set("Location", "http://cdn.test:8443/x?secret"))
-		w.bad(ref, NotHub, "https to http", data)
+		w.hub.On(onHead, fakehub.SetHeader("Location", "http://cdn.test:8443/x?secret"))
+		w.bad(ref, ClassNotHub, "https to http", data)
 	})
 	bubble(t, func(w *world) { // a file that git holds comes from the hub itself
 		s := w.good(ref + "/stats.txt")
@@ -159,8 +159,8 @@ func TestSwitch03ETagForm(t *testing.T) {
 			if name == "another" {
 				text = "in the listing of the same commit"
 			}
-			w.bad(ref, NotHub, data, text)
-			w.bad(ref+"/stats.txt", NotHub, "stats.txt", text)
+			w.bad(ref, ClassNotHub, data, text)
+			w.bad(ref+"/stats.txt", ClassNotHub, "stats.txt", text)
 			assert.NoFileExists(t, w.place("x"), name)
 			entries, err := os.ReadDir(w.place("blobs"))
 			require.NoError(t, err)
@@ -175,46 +175,46 @@ func TestSwitch04NoCommit(t *testing.T) {
 	other := strings.Repeat("a", 40)
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
 		bubble(t, func(w *world) {
-			w.hub.On(m, fakehub.Set("X-Repo-Commit", ""))
-			w.bad(ref, NotHub, "is no hub")
+			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", ""))
+			w.bad(ref, ClassNotHub, "is no hub")
 			w.hub.Off()
-			w.hub.On(m, fakehub.Set("X-Repo-Commit", other))
-			w.bad(ref, NotHub, "revision mismatch", other, w.commit)
+			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", other))
+			w.bad(ref, ClassNotHub, "revision mismatch", other, w.commit)
 		})
 	}
 	bubble(t, func(w *world) { // the 200 that carries the bytes, of a file that is not redirected
-		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.Set("X-Repo-Commit", other))
-		w.bad(ref+"/stats.txt", NotHub, "revision mismatch", "stats.txt")
+		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.SetHeader("X-Repo-Commit", other))
+		w.bad(ref+"/stats.txt", ClassNotHub, "revision mismatch", "stats.txt")
 	})
 	bubble(t, func(w *world) { // elsewhere only if it is there
-		w.hub.On(onTree, fakehub.Set("X-Repo-Commit", ""))
-		w.hub.On(onInfo, fakehub.Set("X-Repo-Commit", ""))
+		w.hub.On(onTree, fakehub.SetHeader("X-Repo-Commit", ""))
+		w.hub.On(onInfo, fakehub.SetHeader("X-Repo-Commit", ""))
 		w.good(ref)
 	})
 	bubble(t, func(w *world) {
-		w.hub.On(onTree, fakehub.Set("X-Repo-Commit", other))
-		w.bad(ref, NotHub, "revision mismatch")
+		w.hub.On(onTree, fakehub.SetHeader("X-Repo-Commit", other))
+		w.bad(ref, ClassNotHub, "revision mismatch")
 	})
 	bubble(t, func(w *world) { // a captive portal answers 200 with a page
 		w.hub.On(fakehub.Match{Listener: "hub"}, func(http.HandlerFunc) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "<html>Sign in</html>") }
 		})
-		e := w.bad(ref, NotHub, "is no hub")
-		assert.Contains(t, e.Try, "proxy")
+		e := w.bad(ref, ClassNotHub, "is no hub")
+		assert.Contains(t, e.Hint, "proxy")
 		w.calls(1, 0, 0)
 	})
 }
 
 func TestSwitch05Range(t *testing.T) {
-	for name, s := range map[string]fakehub.Switch{
+	for name, s := range map[string]fakehub.Fault{
 		"honoured":       nil,
 		"ignored":        fakehub.IgnoreRange,
 		"unsatisfiable":  fakehub.NoRange,
 		"wrong start":    fakehub.WrongRange(1, 0),
 		"wrong total":    fakehub.WrongRange(0, 1),
-		"unknown total":  fakehub.Head(func(status int, h http.Header) int { return starred(status, h) }),
-		"weak validator": fakehub.Set("ETag", `W/"x"`),
-		"no validator":   fakehub.Set("ETag", ""),
+		"unknown total":  fakehub.EditHeaders(func(status int, h http.Header) int { return starred(status, h) }),
+		"weak validator": fakehub.SetHeader("ETag", `W/"x"`),
+		"no validator":   fakehub.SetHeader("ETag", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -254,7 +254,7 @@ func TestSwitch05Range(t *testing.T) {
 func TestSwitch05IfRangeIsForOneHost(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, w.hub.ExpireBytes(100_000)))
-		w.hub.On(onHead, fakehub.After(1, fakehub.Head(func(status int, h http.Header) int {
+		w.hub.On(onHead, fakehub.After(1, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Set("Location", strings.Replace(h.Get("Location"), "cdn.test", "cdn2.test", 1))
 			return status
 		})))
@@ -300,13 +300,13 @@ func TestSwitch06CutAfter(t *testing.T) {
 	})
 	bubble(t, func(w *world) { // for ever, without progress
 		w.hub.On(onFile, fakehub.Cut(1000))
-		e := w.bad(ref, Unavailable, data, "8 attempts")
-		assert.Contains(t, e.Try, "goes on from there")
+		e := w.bad(ref, ClassUnavailable, data, "8 attempts")
+		assert.Contains(t, e.Hint, "goes on from there")
 		_, _, cdn := w.hub.Calls()
 		assert.Equal(t, 8, cdn)
 
 		w.hub.Off() // and the next run goes on from there
-		w.hub.Forget()
+		w.hub.ResetLog()
 		s := w.good(ref)
 		assert.EqualValues(t, size-8000, s.BytesNetwork)
 		assert.Equal(t, []string{"bytes=8000-"}, ranges(w))
@@ -324,16 +324,16 @@ func TestSwitch06CutAfter(t *testing.T) {
 func TestSwitch07WrongLength(t *testing.T) {
 	for _, by := range []int64{-1000, -1, 0, 1, 1000} {
 		bubble(t, func(w *world) {
-			w.hub.On(onFile, fakehub.Times(1, fakehub.Length(by)))
+			w.hub.On(onFile, fakehub.Times(1, fakehub.MisstateLength(by)))
 			w.good(ref)
 		})
 	}
 	bubble(t, func(w *world) { // always too small: every answer brings the rest but one byte, and that one never comes
-		w.hub.On(onFile, fakehub.Length(-1))
-		w.bad(ref, Unavailable, data)
+		w.hub.On(onFile, fakehub.MisstateLength(-1))
+		w.bad(ref, ClassUnavailable, data)
 	})
 	bubble(t, func(w *world) {
-		w.hub.On(onFile, fakehub.Length(0))
+		w.hub.On(onFile, fakehub.MisstateLength(0))
 		w.good(ref)
 	})
 }
@@ -350,21 +350,21 @@ func TestSwitch08CorruptByte(t *testing.T) {
 		w.hub.On(onFile, fakehub.Corrupt(150_000))
 		bad := content(300_000, 1)
 		bad[150_000] ^= 0x20
-		w.bad(ref, Mismatch, data, fakehub.Digest(bad), w.files[data].ETag())
+		w.bad(ref, ClassMismatch, data, fakehub.Digest(bad), w.files[data].ETag())
 		w.calls(2, 2, 2)
 		assert.Empty(t, leftovers(t, w.home))
 	})
 	bubble(t, func(w *world) { // what git holds has a digest, too
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.Corrupt(3))
-		w.bad(ref+"/stats.txt", Mismatch, "stats.txt", w.files["stats.txt"].ETag())
+		w.bad(ref+"/stats.txt", ClassMismatch, "stats.txt", w.files["stats.txt"].ETag())
 	})
 	bubble(t, func(w *world) { // and so has the card
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/README.md"}, fakehub.Corrupt(60))
-		w.bad(ref, Mismatch, card)
+		w.bad(ref, ClassMismatch, card)
 	})
 	bubble(t, func(w *world) { // a partial file that is damaged on disk is found out in the end
 		w.hub.On(onFile, fakehub.Cut(10_000))
-		w.bad(ref, Unavailable)
+		w.bad(ref, ClassUnavailable)
 		w.hub.Off()
 		part := w.blob() + incomplete
 		b, err := os.ReadFile(part)
@@ -399,14 +399,14 @@ func TestSwitch09ExpiringURL(t *testing.T) {
 	}
 	bubble(t, func(w *world) { // for ever
 		w.hub.On(onFile, fakehub.Status(403))
-		w.bad(ref, Unavailable, data)
+		w.bad(ref, ClassUnavailable, data)
 		_, _, cdn := w.hub.Calls()
 		assert.Equal(t, 8, cdn)
 	})
 }
 
 func TestSwitch10RateLimited(t *testing.T) {
-	limited := func(headers ...string) fakehub.Switch {
+	limited := func(headers ...string) fakehub.Fault {
 		return fakehub.Times(1, fakehub.Status(http.StatusTooManyRequests, headers...))
 	}
 	for name, c := range map[string]struct {
@@ -459,7 +459,7 @@ func TestSwitch11ServerErrors(t *testing.T) {
 						assert.Equal(t, 31*time.Second, time.Since(begin), "1, 2, 4, 8, 16 seconds: %s", name) // Rand is 1
 						return
 					}
-					e := w.bad(ref, Unavailable, strconv.Itoa(status), "request id req-")
+					e := w.bad(ref, ClassUnavailable, strconv.Itoa(status), "request id req-")
 					assert.Equal(t, status, e.Status)
 				})
 			}
@@ -474,16 +474,16 @@ func TestSwitch12AccessErrors(t *testing.T) {
 		class         Class
 		text, try     string
 	}{
-		"401":               {401, "", "", NotFound, "no such repository, or it is private", "HF_TOKEN"},
-		"credentials":       {401, "", "Invalid credentials in Authorization header", Credentials, "does not accept the token", "HF_TOKEN"},
-		"gated":             {403, "GatedRepo", "Access to dataset is restricted", Gated, "terms", "/datasets/" + repoName},
-		"gated, no token":   {401, "GatedRepo", "", Gated, "terms", "HF_TOKEN"},
-		"forbidden":         {403, "", "Forbidden", Gated, "Forbidden", "/datasets/" + repoName},
-		"RepoNotFound":      {404, "RepoNotFound", "Repository not found", NotFound, "no such repository", "check the name"},
-		"RepoNotFound, 401": {401, "RepoNotFound", "", NotFound, "private", "HF_TOKEN"},
-		"RevisionNotFound":  {404, "RevisionNotFound", "Invalid rev id", NotFound, "no such revision", "@REVISION"},
-		"EntryNotFound":     {404, "EntryNotFound", "Entry not found", NotFound, "no such file", ""},
-		"disabled":          {403, "", "Access to this resource is disabled.", Disabled, "disabled", ""},
+		"401":               {401, "", "", ClassNotFound, "no such repository, or it is private", "HF_TOKEN"},
+		"credentials":       {401, "", "Invalid credentials in Authorization header", ClassCredentials, "does not accept the token", "HF_TOKEN"},
+		"gated":             {403, "GatedRepo", "Access to dataset is restricted", ClassGated, "terms", "/datasets/" + repoName},
+		"gated, no token":   {401, "GatedRepo", "", ClassGated, "terms", "HF_TOKEN"},
+		"forbidden":         {403, "", "Forbidden", ClassGated, "Forbidden", "/datasets/" + repoName},
+		"RepoNotFound":      {404, "RepoNotFound", "Repository not found", ClassNotFound, "no such repository", "check the name"},
+		"RepoNotFound, 401": {401, "RepoNotFound", "", ClassNotFound, "private", "HF_TOKEN"},
+		"RevisionNotFound":  {404, "RevisionNotFound", "Invalid rev id", ClassNotFound, "no such revision", "@REVISION"},
+		"EntryNotFound":     {404, "EntryNotFound", "Entry not found", ClassNotFound, "no such file", ""},
+		"disabled":          {403, "", "Access to this resource is disabled.", ClassDisabled, "disabled", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range []fakehub.Match{onInfo, onTree, onHead} {
@@ -491,7 +491,7 @@ func TestSwitch12AccessErrors(t *testing.T) {
 					w.hub.On(m, fakehub.Refuse(c.status, c.code, c.message))
 					begin := time.Now()
 					e := w.bad(ref, c.class, c.text, "request id")
-					assert.Contains(t, e.Try, c.try)
+					assert.Contains(t, e.Hint, c.try)
 					assert.Zero(t, time.Since(begin), "it was asked again")
 				})
 			}
@@ -509,12 +509,12 @@ func TestSwitch12AccessErrors(t *testing.T) {
 		w.hub.Token = "another"
 		_, err := w.try(ref)
 		require.Error(t, err)
-		assert.NotContains(t, err.Error()+Advice(err), "verysecretive")
+		assert.NotContains(t, err.Error()+Hint(err), "verysecretive")
 	})
 	bubble(t, func(w *world) { // a token that is not to be sent is none
 		w.env["HF_TOKEN"], w.env["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "hf_abc", "1"
 		w.hub.Token = "hf_abc"
-		assert.Contains(t, w.bad(ref, NotFound, "private").Try, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
+		assert.Contains(t, w.bad(ref, ClassNotFound, "private").Hint, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
 		assert.Empty(t, w.hub.Log()[0].Header.Get("Authorization"))
 	})
 }
@@ -525,7 +525,7 @@ func TestSwitch13BranchMoves(t *testing.T) {
 			first := clone(w.files)
 			files := clone(w.files)
 			files[data] = fakehub.File{Data: content(200_000, 7), LFS: true}
-			w.hub.On(m, fakehub.Times(1, fakehub.Do(func() { w.hub.Commit(repoName, "main", files) })))
+			w.hub.On(m, fakehub.Times(1, fakehub.AfterReply(func() { w.hub.Commit(repoName, "main", files) })))
 			s := w.good(ref)
 			assert.Equal(t, w.commit, s.Commit)
 			assert.Equal(t, fakehub.Digest(first[data].Data), s.Files[0].SHA256)
@@ -551,18 +551,18 @@ func TestSwitch14CursorLoop(t *testing.T) {
 	})
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
-		w.hub.On(onTree, fakehub.After(1, fakehub.Set("Link", "<"+w.hub.HubURL+"/api/datasets/"+repoName+"/tree/"+w.commit+`?recursive=true&expand=false>; rel="next"`)))
-		w.bad(ref, NotHub, "circle")
+		w.hub.On(onTree, fakehub.After(1, fakehub.SetHeader("Link", "<"+w.hub.HubURL+"/api/datasets/"+repoName+"/tree/"+w.commit+`?recursive=true&expand=false>; rel="next"`)))
+		w.bad(ref, ClassNotHub, "circle")
 	})
 	for _, to := range []string{"https://hub.test:8444", "https://cdn.test:8443", "http://hub.test", "//hub.test:8444", "https://sub.hub.test"} {
 		bubble(t, func(w *world) {
-			w.hub.On(onTree, fakehub.Set("Link", "<"+to+"/api/datasets/x?cursor=2>; rel=\"next\""))
-			w.bad(ref, NotHub, "which is not asked", "https://hub.test:443")
+			w.hub.On(onTree, fakehub.SetHeader("Link", "<"+to+"/api/datasets/x?cursor=2>; rel=\"next\""))
+			w.bad(ref, ClassNotHub, "which is not asked", "https://hub.test:443")
 			w.calls(2, 0, 0)
 		})
 		bubble(t, func(w *world) {
 			w.hub.On(onTree, fakehub.Redirect(to+"/api/x"))
-			e := w.bad(ref, NotHub)
+			e := w.bad(ref, ClassNotHub)
 			if to != "http://hub.test" {
 				assert.Contains(t, e.Error(), "https://hub.test:443 redirects to https://")
 			}
@@ -589,7 +589,7 @@ func TestEndlessListingIsRefused(t *testing.T) {
 
 	bubble(t, func(w *world) {
 		w.hub.On(onTree, fakehub.Endless())
-		w.bad(ref, Refused, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
+		w.bad(ref, ClassInvalid, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
 	})
 }
 
@@ -621,7 +621,7 @@ func TestSwitch15SlowBody(t *testing.T) {
 	bubble(t, func(w *world) { // for ever
 		w.hub.On(onFile, fakehub.Slow(1_000_000))
 		begin := time.Now()
-		w.bad(ref, Unavailable, data, "too slowly")
+		w.bad(ref, ClassUnavailable, data, "too slowly")
 		assert.Less(t, time.Since(begin), 10*time.Minute)
 	})
 	bubble(t, func(w *world) { // no headers: 10 s, for each of the attempts
@@ -651,7 +651,7 @@ func TestSwitch15SlowBody(t *testing.T) {
 			return next
 		})
 		begin := time.Now()
-		w.bad(ref, Unavailable, "24h0m0s")
+		w.bad(ref, ClassUnavailable, "24h0m0s")
 		assert.Equal(t, 24*time.Hour, time.Since(begin))
 	})
 }
@@ -665,7 +665,7 @@ func TestSwitch16TokenProbe(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["HF_TOKEN"] = "hf_abc"
 		w.hub.Token = "hf_abc"
-		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Set("Set-Cookie", "session=1; Domain=test; Path=/"))
+		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.SetHeader("Set-Cookie", "session=1; Domain=test; Path=/"))
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(1000)))
 		w.good(ref)
 		probed := 0
@@ -685,7 +685,7 @@ func TestSwitch16TokenProbe(t *testing.T) {
 	for _, to := range []string{"https://hub.test:8444", "https://sub.hub.test"} { // the name of the hub is not its origin
 		bubble(t, func(w *world) {
 			w.env["HF_TOKEN"] = "hf_abc"
-			w.hub.On(onHead, fakehub.Set("Location", to+"/x"))
+			w.hub.On(onHead, fakehub.SetHeader("Location", to+"/x"))
 			r, err := Parse(ref)
 			require.NoError(t, err)
 			_, err = Fetch(w.t.Context(), r, w.options())
@@ -698,8 +698,8 @@ func TestSwitch16TokenProbe(t *testing.T) {
 		})
 	}
 	bubble(t, func(w *world) { // nor is a password in an address sent
-		w.hub.On(onHead, fakehub.Set("Location", "https://user:secret@cdn.test:8443/x"))
-		w.bad(ref, NotHub, "password")
+		w.hub.On(onHead, fakehub.SetHeader("Location", "https://user:secret@cdn.test:8443/x"))
+		w.bad(ref, ClassNotHub, "password")
 	})
 }
 
@@ -712,7 +712,7 @@ func TestSwitch17Oversize(t *testing.T) {
 		})
 		bubble(t, func(w *world) {
 			w.hub.On(onFile, fakehub.Oversize(more))
-			w.bad(ref, Mismatch, data, "more than the 300000 bytes")
+			w.bad(ref, ClassMismatch, data, "more than the 300000 bytes")
 			w.calls(2, 2, 2)
 			assert.Empty(t, leftovers(t, w.home))
 		})
@@ -727,7 +727,7 @@ func TestSwitch17Oversize(t *testing.T) {
 				}
 			}
 		})
-		w.bad(ref, NotHub, "more than")
+		w.bad(ref, ClassNotHub, "more than")
 	})
 }
 
@@ -739,7 +739,7 @@ func TestSwitch18GzipAnyway(t *testing.T) {
 		})
 		bubble(t, func(w *world) {
 			w.hub.On(m, fakehub.Gzip)
-			w.bad(ref, NotHub, "gzip")
+			w.bad(ref, ClassNotHub, "gzip")
 			if name == "data" {
 				w.calls(2, 2, 2)
 			}
@@ -747,7 +747,7 @@ func TestSwitch18GzipAnyway(t *testing.T) {
 	}
 	bubble(t, func(w *world) {
 		w.hub.On(onTree, fakehub.Gzip)
-		w.bad(ref, NotHub, "gzip")
+		w.bad(ref, ClassNotHub, "gzip")
 	})
 }
 
@@ -760,7 +760,7 @@ func TestSwitch19HostileNames(t *testing.T) {
 				w.commit = w.hub.Commit(repoName, "main", w.files)
 				s := w.good(ref)
 				assert.Equal(t, name, s.Files[0].Path)
-				assert.Equal(t, w.place("snapshots", w.commit, name), s.Files[0].File)
+				assert.Equal(t, w.place("snapshots", w.commit, name), s.Files[0].LocalPath)
 				w.good(ref + "@main/" + name)
 			}
 		})
@@ -771,7 +771,7 @@ func TestSwitch19HostileNames(t *testing.T) {
 			w.commit = w.hub.Commit(repoName, "main", w.files)
 			_, err := w.try(ref)
 			require.Error(t, err)
-			assert.Equal(t, Refused, classOf(err), err)
+			assert.Equal(t, ClassInvalid, classOf(err), err)
 			w.calls(2, 0, 0)
 			assert.NoDirExists(t, filepath.Join(w.home, "hub"), "a call of the file system")
 			_, err = Parse(ref + "/" + name)
@@ -787,7 +787,7 @@ func TestSwitch19HostileNames(t *testing.T) {
 			w.commit = w.hub.Commit(repoName, "main", w.files)
 			_, err := w.try(ref)
 			require.Error(t, err)
-			assert.Equal(t, Refused, classOf(err), err)
+			assert.Equal(t, ClassInvalid, classOf(err), err)
 			assert.NoDirExists(t, filepath.Join(w.home, "hub"))
 			w.good(ref + "/" + twins[0]) // one of them is fine
 		})
@@ -816,7 +816,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 		w.good(ref)
 		require.NoError(t, swap(w.blob(), outside(w)))
 		s := w.good(ref)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		info, err := os.Lstat(w.blob())
 		require.NoError(t, err)
 		assert.True(t, info.Mode().IsRegular())
@@ -826,7 +826,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 		link := w.place("snapshots", w.commit, data)
 		require.NoError(t, swap(link, outside(w)))
 		s := w.good(ref)
-		assert.Equal(t, Cache, s.Files[0].Source)
+		assert.Equal(t, FromCache, s.Files[0].Source)
 		text, err := os.Readlink(link)
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
@@ -851,7 +851,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 			}
 			return nil
 		}
-		w.bad(ref, Local, "replaced by another one")
+		w.bad(ref, ClassLocalDisk, "replaced by another one")
 		assert.Equal(t, 1, swaps)
 		w.durable.Step = nil
 		w.good(ref)
@@ -869,7 +869,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, s.Files[0].SHA256, sum.content())
 		s = w.good(ref) // and the next run finds it out
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.noticed(), "hash mismatch")
 	})
 	bubble(t, func(w *world) { // swapped at the very moment of opening, by a link outside: every open of a blob is raced
@@ -885,7 +885,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 		}
 		s := w.good(ref)
 		assert.Equal(t, 1, swaps)
-		assert.Equal(t, Network, s.Files[0].Source)
+		assert.Equal(t, FromNetwork, s.Files[0].Source)
 	})
 	bubble(t, func(w *world) { // directories that lead out are not written into
 		w.good(ref)
@@ -894,7 +894,7 @@ func TestSwitch20LocalSymlinkSwap(t *testing.T) {
 		require.NoError(t, os.Symlink(elsewhere, w.place("blobs")))
 		s, err := w.try(ref)
 		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(s.Files[0].File, w.root), "below the cache root instead: %s", s.Files[0].File)
+		assert.True(t, strings.HasPrefix(s.Files[0].LocalPath, w.root), "below the cache root instead: %s", s.Files[0].LocalPath)
 		entries, err := os.ReadDir(elsewhere)
 		require.NoError(t, err)
 		assert.Empty(t, entries)
@@ -913,7 +913,7 @@ func TestConcurrentCallersCauseOneDownload(t *testing.T) {
 					if assert.NoError(t, err) {
 						w.check2(s)
 						network.Add(s.BytesNetwork)
-						if s.Files[0].Source == Network {
+						if s.Files[0].Source == FromNetwork {
 							sources.Add(1)
 						}
 						assert.NoError(t, s.Close())

@@ -64,14 +64,14 @@ func serverWait(r *reply, class string) time.Duration {
 	return 0
 }
 
-// pacer spreads calls over the time until a budget is set back, before the hub has to say no.
-type pacer struct {
+// rateLimiter spreads calls over the time until a budget is set back, before the hub has to say no.
+type rateLimiter struct {
 	mu   sync.Mutex
 	next map[string]time.Time // by class: when the next call is due
 }
 
 // note reads the budget that is left. Below a twentieth of it, what is left is spread over the time that is left.
-func (p *pacer) note(h http.Header, class string, now time.Time) {
+func (p *rateLimiter) note(h http.Header, class string, now time.Time) {
 	left, reset, ok := limitOf(h, class)
 	if !ok {
 		return
@@ -91,7 +91,7 @@ func (p *pacer) note(h http.Header, class string, now time.Time) {
 }
 
 // wait is how long to wait before a call.
-func (p *pacer) wait(class string, now time.Time) time.Duration {
+func (p *rateLimiter) wait(class string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.next[class].Sub(now)

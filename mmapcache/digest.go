@@ -137,7 +137,7 @@ type messageSums struct {
 func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	m := p.Messages[k]
 	last := p.path[m.path[1]-1]
-	if fields := s.known[last]; fields != nil && m.Tool == None {
+	if fields := s.known[last]; fields != nil && m.ToolTurn == None {
 		return fields, nil
 	}
 	s.text = p.AppendContent(s.text[:0], k)
@@ -148,13 +148,13 @@ func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	sum := sha256.Sum256(content)
 	fields := []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}
 	switch {
-	case m.Tool == None: // else the call belongs to the turn, not to the message
+	case m.ToolTurn == None: // else the call belongs to the turn, not to the message
 		s.known[last] = fields
 	case m.Role == Assistant:
-		fields = append(fields, "call:"+CallID(m.Tool))
+		fields = append(fields, "call:"+CallID(m.ToolTurn))
 	default:
 		fields[1] = "tool"
-		fields = append(fields, "answers:"+CallID(m.Tool))
+		fields = append(fields, "answers:"+CallID(m.ToolTurn))
 	}
 	return fields, nil
 }

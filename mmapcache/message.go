@@ -12,19 +12,42 @@ var openings = func() (o [3]string) {
 
 // Opening returns what stands before a message's content in a chat request.
 func (m *Message) Opening() string {
-	if m.Tool != None && m.Role == User {
-		return `{"role":"tool","tool_call_id":"` + CallID(m.Tool) + `","content":"`
+	if m.Kind() == ToolResultMessage {
+		return `{"role":"tool","tool_call_id":"` + m.CallID() + `","content":"`
 	}
 	return openings[m.Role]
 }
 
 // Closing returns what stands behind it.
 func (m *Message) Closing() string {
-	if m.Tool != None && m.Role == Assistant {
-		return `","tool_calls":[{"id":"` + CallID(m.Tool) + `","type":"function","function":{"name":"recorded_tool","arguments":"{}"}}]}`
+	if m.Kind() == ToolCallMessage {
+		return `","tool_calls":[{"id":"` + m.CallID() + `","type":"function","function":{"name":"recorded_tool","arguments":"{}"}}]}`
 	}
 	return `"}`
 }
 
-// CallID names the call of a tool whose result a turn brings.
+// MessageKind says what a message is to a tool call.
+type MessageKind uint8
+
+const (
+	TextMessage       MessageKind = iota // neither of the others
+	ToolCallMessage                      // of the assistant: it calls a tool
+	ToolResultMessage                    // the answer to the call of the message before it
+)
+
+// Kind returns what the message is to a tool call. The two messages of one call have the same CallID.
+func (m *Message) Kind() MessageKind {
+	switch {
+	case m.ToolTurn != None && m.Role == Assistant:
+		return ToolCallMessage
+	case m.ToolTurn != None && m.Role == User:
+		return ToolResultMessage
+	}
+	return TextMessage
+}
+
+// CallID names the tool call that the message makes or answers. A text message has none.
+func (m *Message) CallID() string { return CallID(m.ToolTurn) }
+
+// CallID names the tool call whose result a turn brings.
 func CallID(turn int32) string { return fmt.Sprintf("call_turn_%d", turn) }

@@ -157,10 +157,10 @@ type Prompt struct {
 
 // Message is one message of a prompt.
 type Message struct {
-	Role Role
-	Size int      // bytes of its content, in the encoding of the trace
-	Tool int32    // turn whose tool result it is, of an assistant's message that it asked for; None
-	path [2]int32 // its segments: path[lo:hi]
+	Role     Role
+	Size     int      // bytes of its content, in the encoding of the trace
+	ToolTurn int32    // turn whose tool result it is, of an assistant's message that it asked for; None
+	path     [2]int32 // its segments: path[lo:hi]
 }
 
 // Prompt fills p with the messages of a turn, counted within the trace.
@@ -175,7 +175,7 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 	for k, id := range p.path {
 		s := &t.Segments[id]
 		if s.Part&Continues == 0 {
-			p.Messages = append(p.Messages, Message{Role: s.Role, Tool: None, path: [2]int32{int32(k), int32(k)}})
+			p.Messages = append(p.Messages, Message{Role: s.Role, ToolTurn: None, path: [2]int32{int32(k), int32(k)}})
 			if turn, ok := t.tools[id]; ok {
 				p.markTool(turn)
 			}
@@ -198,8 +198,8 @@ func (p *Prompt) Guard(f func() error) error { return p.tree.cache.Guard(f) }
 // markTool makes the last message the answer to a call of the one before it.
 func (p *Prompt) markTool(turn int32) {
 	n := len(p.Messages)
-	p.Messages[n-1].Tool = turn
-	p.Messages[n-2].Tool = turn
+	p.Messages[n-1].ToolTurn = turn
+	p.Messages[n-2].ToolTurn = turn
 }
 
 // size returns the bytes of a segment.

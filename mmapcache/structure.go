@@ -25,16 +25,16 @@ func nameOf(what string, k int, names ...string) string {
 	return fmt.Sprintf("%s %d", what, k)
 }
 
-// Kind is where a session comes from.
-type Kind uint8
+// SessionKind is where a session comes from.
+type SessionKind uint8
 
 const (
-	Main     Kind = iota // the trace's own list of requests
-	Subagent             // the requests of a marker
-	Flat                 // a side chain found in the trace's own list
+	Main     SessionKind = iota // the trace's own list of requests
+	Subagent                    // the requests of a marker
+	Flat                        // a side chain found in the trace's own list
 )
 
-func (k Kind) String() string {
+func (k SessionKind) String() string {
 	return nameOf("kind", int(k), "weka_main", "weka_subagent", "weka_flat")
 }
 
@@ -85,7 +85,7 @@ type Trace struct {
 type Session struct {
 	ID          string
 	Agent       string // agent_id of its marker, "" for the root
-	Kind        Kind
+	Kind        SessionKind
 	Parent      int32  // session within the trace, None for the root
 	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
 	FirstTurn   uint32 // within the trace

@@ -20,7 +20,7 @@ type TimeRules struct {
 }
 
 // MaxTokens is the completion length to ask for: the recorded one, capped for the turns of a trace's own list, at least 1.
-func (r TimeRules) MaxTokens(k Kind, t Turn) int {
+func (r TimeRules) MaxTokens(k SessionKind, t Turn) int {
 	if r.MaxOutput != nil && k != Subagent {
 		return max(1, min(t.MaxTokens(), int(*r.MaxOutput)))
 	}
@@ -155,7 +155,7 @@ func (p *Plan) spawns(t *Times, r TimeRules, v View, warp *timeline.Warp) error 
 // branches groups the sessions, those of subagents first: section 5.7 of the specification.
 func (p *Plan) branches(spawns []Spawn, warp *timeline.Warp) []Branch {
 	var list []Branch
-	for _, kind := range []Kind{Subagent, Flat} {
+	for _, kind := range []SessionKind{Subagent, Flat} {
 		from, number := len(list), 0 // side chains are numbered in the order of their sessions
 		for n, s := range p.Sessions {
 			if s.Kind != kind {

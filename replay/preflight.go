@@ -120,7 +120,7 @@ func (p *preflight) body() (b plainBody, tokens int, err error) {
 	if p.Form == mmapcache.IDs {
 		b = append(append(b, idsHead...), strings.TrimSuffix(string(piece), ",")...)
 	} else {
-		m := mmapcache.Message{Role: mmapcache.User, Tool: mmapcache.None}
+		m := mmapcache.Message{Role: mmapcache.User, ToolTurn: mmapcache.None}
 		b = append(append(b, chatHead...), m.Opening()...)
 		b = append(append(b, piece...), m.Closing()...)
 	}

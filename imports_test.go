@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	"replay/conductor": {},
 	"replay/resume":    {"internal/pyrand"},
 	"replay/wire":      {},
-	"replay/measure":   {},
+	"replay/measure":   {"replay/wire"}, // for the categories of failures
 	"replay": {
 		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",

@@ -27,9 +27,9 @@ type pause struct{ length, until time.Duration }
 func (b *backOff) after(lane int, e *measure.Error, status int, end time.Duration) time.Duration {
 	last, paused := b.lanes[lane]
 	switch {
-	case e != nil && e.Category == string(wire.Cancelled):
+	case e != nil && e.Category == wire.Cancelled:
 		return 0
-	case e == nil || e.Category != string(wire.Connection) || status != 0:
+	case e == nil || e.Category != wire.Connection || status != 0:
 		delete(b.lanes, lane)
 		return 0
 	case b.First <= 0 || paused && end < last.until:

@@ -48,14 +48,14 @@ func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
 }
 
 func TestBackOff(t *testing.T) {
-	failed := &measure.Error{Category: string(wire.Connection)}
+	failed := &measure.Error{Category: wire.Connection}
 	second := func(n float64) time.Duration { return time.Duration(n * 1e9) }
 	b := backOff{usual, map[int]pause{}}
 	require.Equal(t, second(1), b.after(0, failed, 0, 0))
 	require.Zero(t, b.after(0, failed, 0, second(0.5)), "on the wire when the pause began")
 	require.Equal(t, second(1), b.after(1, failed, 0, second(0.5)), "another lane")
 	require.Equal(t, second(2), b.after(0, failed, 0, second(1)))
-	require.Zero(t, b.after(0, &measure.Error{Category: string(wire.Cancelled)}, 0, second(3)))
+	require.Zero(t, b.after(0, &measure.Error{Category: wire.Cancelled}, 0, second(3)))
 	require.Equal(t, second(4), b.after(0, failed, 0, second(3)), "a cancellation says nothing of the server")
 	require.Zero(t, b.after(0, failed, 200, second(7)), "it broke in the middle of an answer")
 	require.Equal(t, second(1), b.after(0, failed, 0, second(7)), "from the beginning after an answer")

@@ -29,6 +29,7 @@ import (
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -238,7 +239,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 		tree int
 		name string
 	}
-	buckets, errors, completed := map[measure.Bucket]int{}, map[string]int{}, 0
+	buckets, errors, completed := map[measure.Bucket]int{}, map[wire.Category]int{}, 0
 	ends, next := map[session]float64{}, map[session]int{}
 	requests, correlations := map[string]bool{}, map[string]session{}
 	turn := map[session]map[int]measure.Record{}

@@ -208,7 +208,7 @@ func (p *phase) over(o *outcome, now time.Duration) {
 	delete(p.flying, o.send.ID)
 	became := became(o.record.Error)
 	p.count(became)
-	category := ""
+	var category wire.Category
 	if o.record.Error != nil {
 		category = o.record.Error.Category
 	}
@@ -259,9 +259,9 @@ func became(e *measure.Error) conductor.Outcome {
 	switch {
 	case e == nil:
 		return conductor.OK
-	case e.Category == string(wire.ContextOverflow):
+	case e.Category == wire.ContextOverflow:
 		return conductor.Overflow
-	case e.Category == string(wire.Cancelled):
+	case e.Category == wire.Cancelled:
 		return conductor.Cancelled
 	}
 	return conductor.Failed

@@ -72,7 +72,7 @@ func (s *stageOf) launch(order conductor.Dispatch) {
 func (s *stageOf) returns(order conductor.Dispatch, at time.Duration, category wire.Category) {
 	o := &outcome{send: order, end: at, record: measure.Record{Sent: s.at.Seconds(), End: at.Seconds()}}
 	if category != "" {
-		o.record.Error = &measure.Error{Category: string(category), Message: "scripted"}
+		o.record.Error = &measure.Error{Category: category, Message: "scripted"}
 	}
 	s.coming = append(s.coming, coming{at, event{outcome: o}})
 }
@@ -92,7 +92,7 @@ func (s *stageOf) abort() {
 }
 
 func (s *stageOf) lost(order conductor.Dispatch) outcome {
-	return outcome{send: order, record: measure.Record{Error: &measure.Error{Category: string(wire.Cancelled)}}, end: s.at}
+	return outcome{send: order, record: measure.Record{Error: &measure.Error{Category: wire.Cancelled}}, end: s.at}
 }
 
 func (s *stageOf) book(o *outcome) error {

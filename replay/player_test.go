@@ -217,7 +217,7 @@ func TestEveryFaultEndsInItsCategory(t *testing.T) {
 					require.Zero(t, r.Turn, "a session that overflowed went on")
 				}
 			} else {
-				require.Equal(t, map[string]int{string(want): 12}, p.Errors)
+				require.Equal(t, map[wire.Category]int{want: 12}, p.Errors)
 			}
 			for _, r := range p.records {
 				require.NotEmpty(t, r.Error.Message)
@@ -243,7 +243,7 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 	}
 	for _, category := range []wire.Category{wire.HTTPStatus, wire.NoContent, wire.StreamTruncated, wire.StreamEvent, wire.StreamPayload} {
 		require.Positive(t, played[category])
-		require.Equal(t, played[category], p.Errors[string(category)], category)
+		require.Equal(t, played[category], p.Errors[category], category)
 	}
 	require.Positive(t, p.Errors["connection"])
 	require.Positive(t, p.Resent, "on a kept connection that was closed instead of an answer")
@@ -257,7 +257,7 @@ const nobody = "http://127.0.0.1:1"
 func TestServerThatIsDown(t *testing.T) {
 	p := play(t, context.Background(), optionsFor(t, demoCache(t), nobody))
 	require.Equal(t, 197, p.Requests)
-	require.Equal(t, map[string]int{"connection": 197}, p.Errors)
+	require.Equal(t, map[wire.Category]int{"connection": 197}, p.Errors)
 	require.True(t, p.TTFT.P50.IsMissing())
 }
 
@@ -283,7 +283,7 @@ func TestServerThatGoesAway(t *testing.T) {
 	}()
 	p := play(t, context.Background(), optionsFor(t, demoCache(t), url))
 	require.Equal(t, 197, p.Requests)
-	require.Equal(t, map[string]int{"connection": 197 - p.Completed}, p.Errors)
+	require.Equal(t, map[wire.Category]int{"connection": 197 - p.Completed}, p.Errors)
 	require.Positive(t, p.Completed)
 	require.LessOrEqual(t, p.Completed, 19)
 }
@@ -359,7 +359,7 @@ func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 	require.Equal(t, measure.Buckets{CancelledAtEnd: 5}, p.Buckets)
 	require.Empty(t, p.Errors)
 	for _, r := range p.records {
-		require.Equal(t, "cancelled", r.Error.Category)
+		require.Equal(t, wire.Cancelled, r.Error.Category)
 	}
 }
 
@@ -507,7 +507,7 @@ func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
 			p.requireConsistent(t, o)
 			require.Equal(t, 2, p.Requests, "the run ends with the first prompt that cannot be read")
 			require.Equal(t, 1, p.Completed)
-			require.Equal(t, map[string]int{"internal": 1}, p.Errors)
+			require.Equal(t, map[wire.Category]int{"internal": 1}, p.Errors)
 			require.Contains(t, p.records[1].Error.Message, c.message)
 		})
 	}

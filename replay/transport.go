@@ -121,7 +121,7 @@ func (p *player) play(s conductor.Dispatch, t *opened, r measure.Record) outcome
 func (p *player) unsent(s conductor.Dispatch, r measure.Record, category wire.Category, message string) outcome {
 	now := p.now()
 	r.Sent, r.End = now.Seconds(), now.Seconds()
-	r.Error = &measure.Error{Category: string(category), Message: message}
+	r.Error = &measure.Error{Category: category, Message: message}
 	return outcome{send: s, record: r, end: now}
 }
 
@@ -147,6 +147,6 @@ func describe(r *measure.Record, res *wire.Result) {
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
 	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
 	if res.Err != nil {
-		r.Error = &measure.Error{Category: string(res.Err.Category), Message: res.Err.Message}
+		r.Error = &measure.Error{Category: res.Err.Category, Message: res.Err.Message}
 	}
 }

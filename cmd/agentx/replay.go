@@ -301,7 +301,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 
 // commonest names the commonest message of the failed requests, "" where there is none.
 func commonest(s *measure.Summary) string {
-	best, of := measure.ErrorSample{}, ""
+	best, of := measure.ErrorSample{}, wire.Category("")
 	for _, category := range slices.Sorted(maps.Keys(s.ErrorSamples)) {
 		for _, m := range s.ErrorSamples[category] {
 			if m.N > best.N {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // Aggregate takes records as they come and keeps of each only the numbers that exact percentiles need: four of
@@ -12,7 +14,7 @@ type Aggregate struct {
 	requests  int
 	completed int
 	resent    int
-	errors    map[string]int
+	errors    map[wire.Category]int
 	samples   ErrorSamples
 	backOff   BackOff
 	buckets   map[Bucket]int
@@ -73,7 +75,7 @@ func (s *tokenSum) of(n int) Number {
 // NewAggregate returns an empty aggregate.
 func NewAggregate() *Aggregate {
 	return &Aggregate{
-		errors: map[string]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
+		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), headline: newSamples(), cooldown: newSamples(),
 	}
 }

@@ -1,6 +1,10 @@
 package measure
 
-import "time"
+import (
+	"time"
+
+	"github.com/agentx/agentx/replay/wire"
+)
 
 // Bucket is the set of requests that a record belongs to; every one is in exactly one.
 type Bucket string
@@ -21,11 +25,11 @@ type Cutoff struct {
 
 // Bucket returns the bucket of a request that ended at the given instant; category is that of its error, empty
 // when it ended well.
-func (c Cutoff) Bucket(end time.Duration, category string) Bucket {
+func (c Cutoff) Bucket(end time.Duration, category wire.Category) Bucket {
 	switch {
-	case category == "cancelled":
+	case category == wire.Cancelled:
 		return CancelledAtEnd
-	case category == "context_overflow":
+	case category == wire.ContextOverflow:
 		return ContextOverflow
 	case c.Deadline > 0 && end > c.Deadline && !c.CountGrace:
 		return Cooldown

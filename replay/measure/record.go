@@ -10,6 +10,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // Record is one request of the profiling phase, as one line of the record file. There is a record for every
@@ -70,8 +72,8 @@ const ProfilingPhase = "profiling"
 
 // Error says why a request failed.
 type Error struct {
-	Category string `json:"category"`
-	Message  string `json:"message"`
+	Category wire.Category `json:"category"`
+	Message  string        `json:"message"`
 }
 
 // Tokens turns a count into a field of a Record: nil when it is negative, which means that the server did not say.
@@ -190,7 +192,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {
 		b = append(appendKey(b, "error"), '{')
-		b = appendString(b, "category", r.Error.Category)
+		b = appendString(b, "category", string(r.Error.Category))
 		b = appendString(b, "message", r.Error.Message)
 		b = append(b, '}')
 	}

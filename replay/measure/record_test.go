@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // example is a record with every field set.
@@ -134,12 +135,12 @@ func TestVectorsBucket(t *testing.T) {
 	}
 	type want struct{ Bucket Bucket }
 	fixtures.EachReplay(t, "bucket", func(t *testing.T, in in, want want) {
-		category := ""
+		var category wire.Category
 		switch {
 		case in.Cancelled:
-			category = "cancelled"
+			category = wire.Cancelled
 		case in.Overflow:
-			category = "context_overflow"
+			category = wire.ContextOverflow
 		}
 		c := Cutoff{Deadline: time.Duration(in.Deadline), CountGrace: in.Grace}
 		require.Equal(t, want.Bucket, c.Bucket(time.Duration(in.End), category))

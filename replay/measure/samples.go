@@ -5,10 +5,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // ErrorSamples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
-type ErrorSamples map[string][]ErrorSample
+type ErrorSamples map[wire.Category][]ErrorSample
 
 // ErrorSample is a message and how many requests it was of, counted with those that differ in numbers alone: ports, ids, lengths.
 type ErrorSample struct {

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 func TestSamples(t *testing.T) {
 	a := NewAggregate()
-	add := func(bucket Bucket, category, message string) {
+	add := func(bucket Bucket, category wire.Category, message string) {
 		a.Add(&Record{Bucket: bucket, Error: &Error{category, message}})
 	}
 	for range 3 {

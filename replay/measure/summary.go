@@ -3,19 +3,21 @@ package measure
 import (
 	"encoding/json"
 	"io"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // Summary is what a run reports of its profiling phase: the object of summary.json and of replay --json. Durations
 // are in seconds, sizes in bytes. A figure that cannot be had is null, as what only a run knows that came to its end. The headline numbers, those of the embedded
 // Metrics, are over the requests of the profiling bucket that ended well.
 type Summary struct {
-	Requests     int            `json:"requests"`  // all sent: the sum of the buckets
-	Completed    int            `json:"completed"` // ended well, in profiling or cooldown
-	Errors       map[string]int `json:"errors"`    // by category; neither cancellations nor overflows
-	ErrorSamples ErrorSamples   `json:"error_samples"`
-	Buckets      Buckets        `json:"buckets"`
-	BackOff      BackOff        `json:"back_off"`
-	Resent       int            `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
+	Requests     int                   `json:"requests"`  // all sent: the sum of the buckets
+	Completed    int                   `json:"completed"` // ended well, in profiling or cooldown
+	Errors       map[wire.Category]int `json:"errors"`    // by category; neither cancellations nor overflows
+	ErrorSamples ErrorSamples          `json:"error_samples"`
+	Buckets      Buckets               `json:"buckets"`
+	BackOff      BackOff               `json:"back_off"`
+	Resent       int                   `json:"resent"` // requests that went out twice: a kept connection broke before any byte of an answer came
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but otherwise than asked, by kind
 

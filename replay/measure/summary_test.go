@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // good is a request that was due at t, sent late, and answered with n tokens.
@@ -23,7 +24,7 @@ func good(lane int, t, late, ttft, latency float64, n int64) *Record {
 	}
 }
 
-func bad(bucket Bucket, category string) *Record {
+func bad(bucket Bucket, category wire.Category) *Record {
 	return &Record{Lane: 7, Tree: 9, Due: 0.25, Sent: 0.25, End: 50, BytesSent: 10, Bucket: bucket, Error: &Error{Category: category}, FirstToken: 3, LastToken: 4}
 }
 
@@ -45,7 +46,7 @@ func TestSummary(t *testing.T) {
 	})
 	require.Equal(t, 8, s.Requests)
 	require.Equal(t, 3, s.Completed)
-	require.Equal(t, map[string]int{"http_status": 2, "timeout": 1}, s.Errors)
+	require.Equal(t, map[wire.Category]int{"http_status": 2, "timeout": 1}, s.Errors)
 	require.Equal(t, Buckets{Profiling: 4, Cooldown: 2, CancelledAtEnd: 1, ContextOverflow: 1}, s.Buckets)
 	require.Equal(t, 1, s.Resent)
 	require.Equal(t, 2, s.Measured)
@@ -110,7 +111,7 @@ func TestSummaryAddsUp(t *testing.T) {
 			case r.Bucket == ContextOverflow:
 				r.Error = &Error{Category: "context_overflow"}
 			case rapid.Bool().Draw(t, "failed"):
-				r.Error = &Error{Category: rapid.SampledFrom([]string{"timeout", "connection"}).Draw(t, "category")}
+				r.Error = &Error{Category: rapid.SampledFrom([]wire.Category{"timeout", "connection"}).Draw(t, "category")}
 			}
 			a.Add(r)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // WriteTable writes the summary for people: plain text, a few aligned lines, no colour. No line is longer than so many
@@ -80,7 +82,7 @@ func (s *Summary) counts(b *strings.Builder) {
 	add(s.Buckets.ContextOverflow, "context overflow")
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
 	categories := slices.Sorted(maps.Keys(s.Errors))
-	slices.SortStableFunc(categories, func(x, y string) int { return s.Errors[y] - s.Errors[x] })
+	slices.SortStableFunc(categories, func(x, y wire.Category) int { return s.Errors[y] - s.Errors[x] })
 	for i, c := range categories {
 		label := ""
 		if i == 0 {
@@ -111,10 +113,10 @@ func (s *Summary) counts(b *strings.Builder) {
 }
 
 // overflow is the category whose requests have a bucket of their own.
-const overflow = "context_overflow"
+const overflow = wire.ContextOverflow
 
 // messages writes the samples of a category.
-func (s *Summary) messages(b *strings.Builder, category string) {
+func (s *Summary) messages(b *strings.Builder, category wire.Category) {
 	for _, m := range s.ErrorSamples[category] {
 		row(b, "", "%6d    %s", m.N, m.Message)
 	}

@@ -46,7 +46,7 @@ fuzz:
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
-	go test -race -short ./convert ./hfsource/... ./internal/... ./mmapcache ./replay/...
+	go test -race -short ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/...
 
 # Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
 # names them. NFS_RUN=Killed chooses among the scenarios; NFS_ROUNDS=40 reads for longer beside one who removes and makes.

@@ -23,18 +23,21 @@ const module = "github.com/agentx/agentx"
 // by their folder, modules of others by their path, and unsafe. A new edge is a new line here, for a reader to see and to
 // agree to; a line that nobody needs any more fails as well.
 var imports = map[string][]string{
-	"internal/durable":   {},
-	"internal/meant":     {},
-	"internal/pyrand":    {},
-	"internal/tokenizer": {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
-	"internal/mock":      {"github.com/zeebo/xxh3"},
-	"fixtures":           {},
-	"manifest":           {},
-	"timeline":           {},
+	"internal/durable":            {},
+	"internal/meant":              {},
+	"internal/pyrand":             {},
+	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
+	"internal/mock":               {"github.com/zeebo/xxh3"},
+	"fixtures":                    {},
+	"manifest":                    {},
+	"timeline":                    {},
+	"internal/cachedir":           {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace
+	"internal/cachedir/faultdisk": {"internal/cachedir"},            // for tests
 	"mmapcache": {
-		"internal/durable", "manifest", "timeline",
+		"internal/cachedir", "internal/durable", "manifest", "timeline",
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
 	},
+	"cachestore":      {"internal/cachedir", "internal/durable", "manifest", "mmapcache"},
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
@@ -47,7 +50,7 @@ var imports = map[string][]string{
 	"convert/demo":         {},
 	"convert/weka":         {"hfsource/column", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
 	},
 	"replay/conductor": {},
@@ -59,7 +62,7 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
-		"convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/durable", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/durable", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
@@ -69,10 +72,11 @@ var imports = map[string][]string{
 // uses them, and what tests are held against reaches no program.
 var never = [][2]string{
 	{"replay", "convert"}, {"replay", "hfsource"}, {"convert", "replay"},
+	{"mmapcache", "cachestore"}, {"replay", "cachestore"}, {"cachestore", "convert"}, {"cachestore", "replay"},
 	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
 	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
 	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
-	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "hfsource/hub/fakehub"},
+	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
 }
 
 func TestImports(t *testing.T) {

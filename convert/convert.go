@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
@@ -108,7 +109,7 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 func convert(ctx context.Context, o Options) (*Result, error) {
 	c := newConversion(o)
 	err := c.resolved(ctx, func() error {
-		if err := mmapcache.CheckRoot(o.Root); err != nil {
+		if err := cachestore.CheckRoot(o.Root); err != nil {
 			return err
 		}
 		defer c.noteUse(ctx).Close()
@@ -174,7 +175,7 @@ func (c *conversion) noteUse(ctx context.Context) *durable.Use {
 	for kind, m := range c.wanted {
 		names = append(names, kind+"/"+m.Key)
 	}
-	return mmapcache.NoteUse(ctx, c.o.Root, names...)
+	return cachestore.NoteUse(ctx, c.o.Root, names...)
 }
 
 func (c *conversion) run(ctx context.Context) error {
@@ -224,7 +225,7 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 		}
 	}
 	for {
-		lease, there, err := mmapcache.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.Durable)
+		lease, there, err := cachestore.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.Durable)
 		if err == nil && there != nil {
 			err = c.sound(there)
 		}
@@ -553,8 +554,8 @@ func (c *conversion) dataset(ctx context.Context) error {
 	r := c.result
 	r.Key, r.Hit = m.Key, !built && r.Parts[mmapcache.DatasetKind].Hit
 	delete(r.Parts, mmapcache.DatasetKind)
-	mmapcache.Touch(c.o.Root, m.Key)
+	cachestore.Touch(c.o.Root, m.Key)
 	r.Path = mmapcache.DatasetPath(c.o.Root, m.Key)
-	r.Bytes, err = mmapcache.Size(c.o.Root, m.Key)
+	r.Bytes, err = cachestore.Size(c.o.Root, m.Key)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
@@ -272,7 +273,7 @@ func TestProgressAddsUp(t *testing.T) {
 
 // preImage returns what a structure's key is the hash of.
 func preImage(t *testing.T, o Options, r *Result) []byte {
-	info, err := mmapcache.Describe(o.Root, r.Key)
+	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
 	return info.Directories[1].Manifest.PreImage
 }

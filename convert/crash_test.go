@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -66,7 +67,7 @@ func (c child) command(t *testing.T) *exec.Cmd {
 // verifies.
 func requireWhole(t *testing.T, root string) {
 	t.Helper()
-	list, err := mmapcache.List(root)
+	list, err := cachestore.List(root)
 	require.NoError(t, err)
 	for _, e := range list {
 		require.Empty(t, e.Damaged)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -25,7 +26,7 @@ import (
 func tinyCache(t *testing.T) (root, key string, files map[string][]byte) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
-	info, err := mmapcache.Describe(o.Root, r.Key)
+	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
 	files = map[string][]byte{}
 	total := 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
@@ -48,7 +49,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 	c := newConversion(o)
 	e := &Explanation{Hit: true}
 	err := c.resolved(ctx, func() error {
-		list, err := mmapcache.List(o.Root)
+		list, err := cachestore.List(o.Root)
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (c *conversion) refused() (string, error) {
 	return "", nil
 }
 
-func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanation, error) {
+func (c *conversion) explain(kind string, list []cachestore.Entry) (PartExplanation, error) {
 	want := c.wanted[kind]
 	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []Near{}}
 	there, err := mmapcache.Lookup(c.o.Root, kind, want.Key)
@@ -114,7 +115,7 @@ func (c *conversion) explain(kind string, list []mmapcache.Entry) (PartExplanati
 		return p, nil // it is made of the keys of the others, which say why
 	}
 	var others []*manifest.Manifest
-	entries := map[string]mmapcache.Entry{}
+	entries := map[string]cachestore.Entry{}
 	for _, e := range list {
 		if e.Kind != kind {
 			continue

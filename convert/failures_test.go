@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
@@ -109,7 +110,7 @@ func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 func TestF02AnotherProgramHasOtherKeys(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
-	info, err := mmapcache.Describe(o.Root, r.Key)
+	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
 	probes := Probe(o.Rules, o.Draws)
 	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.PlacementKind: probes.Starts, mmapcache.ArenasKind: probes.Arenas}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -116,7 +117,7 @@ func tables(t testing.TB, root string) map[string]string {
 // whole.
 func requireClean(t testing.TB, root string) {
 	t.Helper()
-	list, err := mmapcache.List(root)
+	list, err := cachestore.List(root)
 	require.NoError(t, err)
 	for _, e := range list {
 		require.NotEqual(t, mmapcache.DatasetKind, e.Kind)
@@ -134,7 +135,7 @@ func requireClean(t testing.TB, root string) {
 // requireSound verifies a dataset.
 func requireSound(t testing.TB, r *Result) {
 	t.Helper()
-	root, key, err := mmapcache.Find("", r.Path)
+	root, key, err := cachestore.Find("", r.Path)
 	require.NoError(t, err)
 	require.Equal(t, r.Key, key)
 	v, err := mmapcache.Verify(t.Context(), root, key)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
@@ -421,7 +422,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, full)
-		list, err := mmapcache.List(o.Root)
+		list, err := cachestore.List(o.Root)
 		require.NoError(t, err)
 		for _, e := range list {
 			require.Empty(t, e.Damaged)

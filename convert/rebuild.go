@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -102,7 +103,7 @@ func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err 
 // VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *DiffersError says what
 // differs; any other error, what kept it from looking.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
-	info, err := mmapcache.Describe(root, key)
+	info, err := cachestore.Describe(root, key)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,6 @@ func NewBuilder(ctx context.Context, root, kind string, preImage any) (*Builder,
 	if err != nil {
 		return nil, fmt.Errorf("cache root %s: %w", root, err)
 	}
-	dropReadme(root)
 	return &Builder{dir: dir, manifest: m}, nil
 }
 

@@ -2,21 +2,17 @@ package mmapcache
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
-	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -30,7 +26,6 @@ type Cache struct {
 	Arenas    ArenaFacts
 
 	disk       disk
-	use        *durable.Use // nil: none was noted
 	maps       []*mapping
 	placement  placementTable
 	tokens     []uint32
@@ -93,10 +88,6 @@ func (c *Cache) Close() error {
 		errs = append(errs, m.data.Unmap())
 	}
 	c.maps = nil
-	if c.use != nil {
-		c.use.Close()
-		c.use = nil
-	}
 	return errors.Join(errs...)
 }
 
@@ -105,11 +96,11 @@ func (c *Cache) open(key string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkContents(c.Root, dataset); err != nil {
+	if err := CheckContents(c.Root, dataset); err != nil {
 		return err
 	}
 	var parts []*manifest.Manifest
-	for _, kind := range partKinds() {
+	for _, kind := range PartKinds() {
 		part := dataset.Parts[kind]
 		m, err := c.disk.readManifest(c.Root, kind, part.Key, part.Digest)
 		if err != nil {
@@ -120,7 +111,7 @@ func (c *Cache) open(key string) error {
 	return c.openParts(dataset, parts)
 }
 
-// openParts opens the parts of a dataset, in the order of partKinds.
+// openParts opens the parts of a dataset, in the order of PartKinds.
 func (c *Cache) openParts(dataset *manifest.Manifest, parts []*manifest.Manifest) error {
 	c.Manifest = dataset
 	for _, m := range parts {
@@ -131,8 +122,17 @@ func (c *Cache) openParts(dataset *manifest.Manifest, parts []*manifest.Manifest
 	return c.checkLengths()
 }
 
-// partKinds are the kinds of a dataset's parts.
-func partKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
+// Kinds lists the kinds of directory, parts first.
+func Kinds() []string { return append(PartKinds(), DatasetKind) }
+
+// DatasetPath returns the directory of a dataset.
+func DatasetPath(root, key string) string { return filepath.Join(root, DatasetKind, key) }
+
+// ErrNoCache is wrapped by errors about a dataset or part that does not exist.
+var ErrNoCache = cachedir.ErrNoCache
+
+// PartKinds lists the kinds of a dataset's parts.
+func PartKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
 
 // contents are the files of a directory of each kind, beside its manifest and provenance, by name.
 var contents = map[string][]string{
@@ -142,8 +142,8 @@ var contents = map[string][]string{
 	DatasetKind:   {},
 }
 
-// checkContents holds what a manifest lists against what a directory of its kind has. Errors wrap manifest.ErrDamaged.
-func checkContents(root string, m *manifest.Manifest) error {
+// CheckContents holds what a manifest lists against what a directory of its kind has. Errors wrap manifest.ErrDamaged.
+func CheckContents(root string, m *manifest.Manifest) error {
 	dir := filepath.Join(root, m.Kind, m.Key)
 	wanted := contents[m.Kind]
 	for _, f := range m.Files {
@@ -158,12 +158,12 @@ func checkContents(root string, m *manifest.Manifest) error {
 	}
 	parts := 0
 	if m.Kind == DatasetKind {
-		for _, kind := range partKinds() {
+		for _, kind := range PartKinds() {
 			if _, ok := m.Parts[kind]; !ok {
 				return fmt.Errorf("%s: %w: names no %s", dir, manifest.ErrDamaged, kind)
 			}
 		}
-		parts = len(partKinds())
+		parts = len(PartKinds())
 	}
 	if len(m.Parts) != parts {
 		return fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), parts)
@@ -188,11 +188,8 @@ func checkNamed(dir string, m *manifest.Manifest) error {
 	return nil
 }
 
-// errMissing is wrapped by the error about a directory that lacks a file, or is being renamed away.
-var errMissing = errors.New("missing")
-
 func (c *Cache) openPart(m *manifest.Manifest) error {
-	if err := checkContents(c.Root, m); err != nil {
+	if err := CheckContents(c.Root, m); err != nil {
 		return err
 	}
 	if m.Kind == StructureKind {
@@ -329,72 +326,10 @@ func (c *Cache) N() int { return len(c.tokens) }
 // ReadProvenance reads where a directory of a cache came from.
 func ReadProvenance(dir string) (Provenance, error) { return realDisk().readProvenance(dir) }
 
-// disk is how the files of a cache are reached. Tests put faults into it.
-type disk struct {
-	open func(path string) (fs.File, int64, error) // a regular file and its size, see manifest.Open
-	stat func(path string) (fs.FileInfo, error)
-	list func(dir string) ([]fs.DirEntry, error)
+// disk is how the files of a cache are reached, with the format that this program reads.
+type disk struct{ cachedir.Disk }
 
-	pause   func(context.Context, time.Duration) error // nil: by the clock
-	network func(dir string) bool                      // whether it is on a network file system; nil: what the system says
-}
-
-func realDisk() disk { return disk{open: manifest.Open, stat: os.Stat, list: os.ReadDir} }
-
-// again calls f, and once more where that says ESTALE: on NFS the name led to what another host has replaced or removed,
-// and looking anew finds what is there now. If it still says so there is nothing, which matches fs.ErrNotExist.
-func again(f func() error) error {
-	err := f()
-	if errors.Is(err, syscall.ESTALE) {
-		err = f()
-	}
-	if errors.Is(err, syscall.ESTALE) {
-		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
-	}
-	return err
-}
-
-// listed reports whether the directory above a path lists it. On NFS a client may remember for half a minute that a name
-// was missing, but not once it has read the directory; where that itself is remembered as missing, the one above.
-func (d disk) listed(path string) bool {
-	entries, _ := d.entries(filepath.Dir(path)) // what cannot be read lists nothing
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(path) })
-}
-
-// entries lists a directory, also one that is remembered as missing.
-func (d disk) entries(dir string) (list []fs.DirEntry, err error) {
-	read := func() error {
-		return again(func() (err error) { list, err = d.list(dir); return err })
-	}
-	if err = read(); errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir && d.listed(dir) {
-		err = read()
-	}
-	return list, err
-}
-
-// anew is again for a file of a directory of a cache. Where it is missing, a client of NFS may remember a directory that
-// has been replaced since: those above are read, and the file is tried once more.
-func (d disk) anew(path string, f func() error) error {
-	err := again(f)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, _ = d.entries(filepath.Dir(filepath.Dir(path))) // what cannot be read lists nothing
-		if d.listed(path) {
-			err = again(f)
-		}
-	}
-	return err
-}
-
-// find says what is at a path, also where that is remembered as missing.
-func (d disk) find(path string) (info fs.FileInfo, err error) {
-	stat := func() error {
-		return again(func() (err error) { info, err = d.stat(path); return err })
-	}
-	if err = stat(); errors.Is(err, fs.ErrNotExist) && d.listed(path) {
-		err = stat()
-	}
-	return info, err
-}
+func realDisk() disk { return disk{cachedir.Real()} }
 
 // readManifest reads the manifest of a directory and holds it against its name, the format that this program reads and,
 // where given, its digest. A missing one gives an error that matches fs.ErrNotExist.
@@ -403,9 +338,9 @@ func readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
 }
 
 func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
-	m, err := d.anyManifest(root, kind, key, digest)
+	m, err := d.ReadManifest(root, kind, key, digest)
 	if err == nil {
-		err = checkFormat(filepath.Join(root, kind, key), m)
+		err = CheckFormat(filepath.Join(root, kind, key), m)
 	}
 	if err != nil {
 		return nil, err
@@ -413,33 +348,8 @@ func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, 
 	return m, nil
 }
 
-// anyManifest is readManifest of a directory in whatever format.
-func (d disk) anyManifest(root, kind, key, digest string) (m *manifest.Manifest, err error) {
-	dir := filepath.Join(root, kind, key)
-	read := func() error {
-		return again(func() (err error) { m, err = manifest.ReadThrough(d.open, dir); return err })
-	}
-	if err = read(); errors.Is(err, fs.ErrNotExist) && d.listed(dir) {
-		err = read()
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such %s: %w", dir, kind, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, manifest.FileName)
-	switch {
-	case m.Kind != kind || m.Key != key:
-		return nil, fmt.Errorf("%s: %w: describes %s %s", path, manifest.ErrDamaged, m.Kind, m.Key)
-	case digest != "" && m.Digest != digest:
-		return nil, fmt.Errorf("%s: %w: not the manifest that the dataset names", path, manifest.ErrDamaged)
-	}
-	return m, nil
-}
-
-// checkFormat refuses a directory of another format, which is not damage. A pre-image that names none is accepted.
-func checkFormat(dir string, m *manifest.Manifest) error {
+// CheckFormat refuses a directory of another format, which is not damage. A pre-image that names none is accepted.
+func CheckFormat(dir string, m *manifest.Manifest) error {
 	if f := formatOf(m.PreImage); f != "" && f != strconv.Itoa(Format) {
 		return fmt.Errorf("%s: made in cache format %s: this agentx reads format %d: convert again, or use the agentx that made it", dir, f, Format)
 	}
@@ -471,7 +381,7 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 	dir := filepath.Join(root, kind, key)
 	m, err := d.readManifest(root, kind, key, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		if d.listed(dir) {
+		if d.Listed(dir) {
 			return nil, fmt.Errorf("%s: %w: no manifest", dir, manifest.ErrDamaged)
 		}
 		return nil, nil
@@ -488,11 +398,11 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 	for _, f := range m.Files {
 		path := filepath.Join(dir, f.Name)
 		var info fs.FileInfo
-		err := again(func() (err error) { info, err = d.stat(path); return err })
+		err := cachedir.RetryStale(func() (err error) { info, err = d.Stat(path); return err })
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && !d.listed(dir): // removed since
+		case errors.Is(err, fs.ErrNotExist) && !d.Listed(dir): // removed since
 			return nil, nil
-		case err != nil && !broken(err):
+		case err != nil && !cachedir.IsDamage(err):
 			return nil, err
 		case err != nil || !info.Mode().IsRegular() || info.Size() != f.Size:
 			return nil, fmt.Errorf("%s: %w: missing or not of its size", path, manifest.ErrDamaged)
@@ -501,87 +411,15 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 	return m, nil
 }
 
-// broken tells errors that say a file is damaged, gone or no file from those of looking.
-func broken(err error) bool {
-	return errors.Is(err, manifest.ErrDamaged) || errors.Is(err, fs.ErrNotExist) ||
-		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
-}
-
 func (d disk) readProvenance(dir string) (p Provenance, err error) {
-	path := filepath.Join(dir, manifest.ProvenanceName)
-	var data []byte
-	err = again(func() error {
-		f, size, err := d.open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		data = make([]byte, min(size, maxProvenance))
-		_, err = io.ReadFull(f, data)
-		return err
-	})
+	data, _, err := d.ReadProvenance(dir)
 	if err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return p, fmt.Errorf("%s: %w", path, err)
+		return p, fmt.Errorf("%s: %w", filepath.Join(dir, manifest.ProvenanceName), err)
 	}
 	return p, nil
-}
-
-// maxProvenance bounds what is read of a provenance, in bytes.
-const maxProvenance = 64 << 20
-
-// CheckRoot refuses a cache root that lies inside another cache's own directories, where it would be taken for damage or
-// removed with them. It need not exist.
-func CheckRoot(root string) error {
-	path, err := resolve(root)
-	if err != nil {
-		return fmt.Errorf("cache root %s: %w", root, err)
-	}
-	own := append(Kinds(), durable.StagingDir, useDir)
-	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		above := filepath.Dir(dir)
-		outer := ""
-		if slices.Contains(own, filepath.Base(dir)) && isDir(filepath.Join(above, durable.StagingDir)) {
-			outer = above
-		}
-		if _, err := os.Lstat(filepath.Join(dir, manifest.FileName)); err == nil {
-			if slices.Contains(Kinds(), filepath.Base(above)) { // damaged or not
-				outer = filepath.Dir(above)
-			} else if _, err := manifest.Read(dir); err == nil { // not the manifest.json of something else
-				outer = dir
-			}
-		}
-		if outer != "" {
-			return fmt.Errorf("cache root %s lies inside the cache %s: use another --cache", root, outer)
-		}
-	}
-	return nil
-}
-
-// resolve returns the absolute path of a file, without symbolic links as far as it exists.
-func resolve(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	rest := ""
-	for at := path; ; at = filepath.Dir(at) {
-		real, err := filepath.EvalSymlinks(at)
-		if err == nil {
-			return filepath.Join(real, rest), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
-			return path, nil
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // edges knows the places in the corpus where a window cannot be cut or pasted as text without looking at its

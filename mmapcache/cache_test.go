@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/cachedir/faultdisk"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -171,13 +172,12 @@ func TestAnotherFormatIsNoDamage(t *testing.T) {
 				return map[string]any{"another": []int{1}, "format": json.RawMessage(format), "kind": kind, "z": nil}
 			}
 			root := t.TempDir()
-			info, err := Describe(root, y.build(t, root, ""))
-			require.NoError(t, err)
-			parts := []*manifest.Manifest{info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest}
-			arenas := snapshotOf(t, info.Directories[3].Path)
+			list := directoriesOf(t, root, y.build(t, root, ""))
+			parts := []*manifest.Manifest{list[1].Manifest, list[2].Manifest, list[3].Manifest}
+			arenas := snapshotOf(t, list[3].Path)
 			files := map[string]string{}
 			for _, f := range parts[2].Files {
-				files[f.Name] = arenas[filepath.Join(info.Directories[3].Path, f.Name)]
+				files[f.Name] = arenas[filepath.Join(list[3].Path, f.Name)]
 			}
 			odd := publish(t, root, DatasetKind, image(DatasetKind), nil, parts...)
 			oddPart := publish(t, root, ArenasKind, image(ArenasKind), files)
@@ -207,14 +207,6 @@ func TestAnotherFormatIsNoDamage(t *testing.T) {
 				kind, key := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 				_, err = Lookup(root, kind, key)
 				check(err)
-				list, err := List(root)
-				require.NoError(t, err)
-				for _, e := range list {
-					if e.Key == key {
-						assert.Empty(t, e.Damaged)
-						assert.Equal(t, shown != "", e.Unreadable == want, e.Unreadable)
-					}
-				}
 			}
 		})
 	}
@@ -234,8 +226,7 @@ func TestFormatOf(t *testing.T) {
 func TestManifestsThatListOtherThings(t *testing.T) {
 	y := plainToy(40)
 	root := t.TempDir()
-	info, err := Describe(root, y.build(t, root, ""))
-	require.NoError(t, err)
+	list := directoriesOf(t, root, y.build(t, root, ""))
 	n := 0
 	check := func(name string, parts ...*manifest.Manifest) {
 		n++
@@ -248,7 +239,7 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 		require.NotEmpty(t, v.Damages, name)
 		assert.Contains(t, v.Damages[0].Why, name)
 	}
-	for k, d := range info.Directories[1:] {
+	for k, d := range list[1:] {
 		all := map[string]string{}
 		for _, f := range d.Manifest.Files {
 			data, err := os.ReadFile(filepath.Join(d.Path, f.Name))
@@ -256,7 +247,7 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 			all[f.Name] = string(data)
 		}
 		with := func(change string, files map[string]string) {
-			parts := []*manifest.Manifest{info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest}
+			parts := []*manifest.Manifest{list[1].Manifest, list[2].Manifest, list[3].Manifest}
 			parts[k] = publish(t, root, d.Manifest.Kind, change, files)
 			check(change, parts...)
 		}
@@ -268,74 +259,23 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 		all["more"] = "1"
 		with("more", all)
 	}
-	structure, starts, arenas := info.Directories[1].Manifest, info.Directories[2].Manifest, info.Directories[3].Manifest
+	structure, starts, arenas := list[1].Manifest, list[2].Manifest, list[3].Manifest
 	check(PlacementKind, structure, arenas)
 	check("4 parts", structure, starts, arenas, &manifest.Manifest{Kind: "more", Key: "k"})
 	part := publish(t, root, PlacementKind, "parts of a part", map[string]string{placementFile: "1"}, structure)
 	check("names 1 parts", structure, part, arenas)
 	file := publish(t, root, DatasetKind, "a file of a dataset", map[string]string{"more": "1"}, structure, starts, arenas)
-	_, err = Open(root, file.Key)
+	_, err := Open(root, file.Key)
 	assert.ErrorContains(t, err, filepath.Join("dataset", file.Key, "more")+": damaged")
-}
-
-// client is a client of a file server that remembers what was missing, until it reads the directory above, for which it
-// needs two attempts.
-type client struct {
-	missing map[string]bool
-	lists   int
-}
-
-// knows reports whether nothing on the way to a path is remembered as missing.
-func (c *client) knows(path string) bool {
-	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
-		if c.missing[path] {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *client) disk() disk {
-	d := realDisk()
-	gone := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT} }
-	return disk{
-		open: func(path string) (fs.File, int64, error) {
-			if !c.knows(path) {
-				return nil, 0, gone(path)
-			}
-			return d.open(path)
-		},
-		stat: func(path string) (fs.FileInfo, error) {
-			if !c.knows(path) {
-				return nil, gone(path)
-			}
-			return d.stat(path)
-		},
-		list: func(dir string) ([]fs.DirEntry, error) {
-			if c.lists++; c.lists%2 == 1 {
-				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ESTALE}
-			}
-			if !c.knows(dir) {
-				return nil, gone(dir)
-			}
-			for path := range c.missing {
-				if filepath.Dir(path) == dir {
-					delete(c.missing, path)
-				}
-			}
-			return d.list(dir)
-		},
-	}
 }
 
 // What another host has published a moment ago is found, although this one remembers that it was missing.
 func TestWhatWasMissingIsFound(t *testing.T) {
 	y, root := plainToy(40), filepath.Join(t.TempDir(), "a", "root")
 	key := y.build(t, root, "")
-	info, err := Describe(root, key)
-	require.NoError(t, err)
+	list := directoriesOf(t, root, key)
 	var ways []string // to the manifests
-	for _, d := range info.Directories {
+	for _, d := range list {
 		for path := d.Path; path != filepath.Dir(filepath.Dir(root)); path = filepath.Dir(path) {
 			ways = append(ways, path)
 		}
@@ -345,95 +285,34 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 		sets = append(sets, []string{path})
 	}
 	for _, missing := range sets {
-		c := &client{missing: map[string]bool{}}
+		c := &faultdisk.Client{Missing: map[string]bool{}}
 		forget := func() {
 			for _, path := range missing {
-				c.missing[path] = true
+				c.Missing[path] = true
 			}
 		}
-		for _, d := range info.Directories {
+		for _, d := range list {
 			forget()
-			m, err := c.disk().lookup(root, d.Manifest.Kind, d.Manifest.Key)
+			m, err := disk{c.Disk()}.lookup(root, d.Manifest.Kind, d.Manifest.Key)
 			require.NoError(t, err)
 			require.NotNil(t, m, "%s", missing)
 			forget()
-			_, err = c.disk().find(d.Path)
+			_, err = c.Disk().Find(d.Path)
 			require.NoError(t, err, "%s", missing)
-		}
-		for _, name := range []string{key, key[:minPrefix], DatasetPath(root, key)} {
-			forget()
-			_, found, err := c.disk().findNamed(root, name)
-			require.NoError(t, err, "%s", missing)
-			require.Equal(t, key, found)
 		}
 		forget()
-		open := newCache(root, c.disk())
+		open := newCache(root, disk{c.Disk()})
 		require.NoError(t, open.open(key))
 		require.NoError(t, open.Close())
 	}
 
-	c := &client{}
+	c := &faultdisk.Client{}
 	for _, path := range []string{root, filepath.Join(root, "nothing"), filepath.Join(root, "nothing", "at", "all")} {
-		c.lists = 0
-		m, err := c.disk().lookup(path, ArenasKind, "0123456789")
+		c.Lists = 0
+		m, err := disk{c.Disk()}.lookup(path, ArenasKind, "0123456789")
 		require.NoError(t, err)
 		assert.Nil(t, m, "what is missing is missing")
-		assert.LessOrEqual(t, c.lists, 32)
-	}
-}
-
-// stale makes the calls to a disk fail that are to.
-type stale struct {
-	calls int
-	fails func(call int) error
-}
-
-func (s *stale) fail(path string) error {
-	s.calls++
-	if err := s.fails(s.calls); err != nil {
-		return &fs.PathError{Op: "reach", Path: path, Err: err}
-	}
-	return nil
-}
-
-type staleFile struct {
-	fs.File
-	*stale
-}
-
-func (f staleFile) Read(p []byte) (int, error) {
-	if err := f.fail("what was opened"); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
-}
-
-// disk is the real one with faults. mapped says that files are mapped, not read.
-func (s *stale) disk(mapped bool) disk {
-	d := realDisk()
-	return disk{
-		open: func(path string) (fs.File, int64, error) {
-			if err := s.fail(path); err != nil {
-				return nil, 0, err
-			}
-			f, size, err := d.open(path)
-			if err == nil && !(mapped && filepath.Ext(path) != ".json" || filepath.Base(path) == "text.json") {
-				f = staleFile{f, s}
-			}
-			return f, size, err
-		},
-		stat: func(path string) (fs.FileInfo, error) {
-			if err := s.fail(path); err != nil {
-				return nil, err
-			}
-			return d.stat(path)
-		},
-		list: func(dir string) ([]fs.DirEntry, error) {
-			if err := s.fail(dir); err != nil {
-				return nil, err
-			}
-			return d.list(dir)
-		},
+		assert.LessOrEqual(t, c.Lists, 32)
 	}
 }
 
@@ -479,7 +358,7 @@ func TestStaleOnce(t *testing.T) {
 			v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
 			dataset, err := v.part(t.Context(), DatasetKind, manifest.Part{Key: key})
 			require.NoError(t, err)
-			for _, kind := range partKinds() {
+			for _, kind := range PartKinds() {
 				_, err = v.part(t.Context(), kind, dataset.Parts[kind])
 				require.NoError(t, err)
 			}
@@ -488,14 +367,14 @@ func TestStaleOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for fail := 1; ; fail++ {
-				s := &stale{fails: func(call int) error {
+				s := &faultdisk.Stale{Fails: func(call int) error {
 					if call == fail {
 						return syscall.ESTALE
 					}
 					return nil
 				}}
-				use(s.disk(false), s.disk(true))
-				if s.calls < fail {
+				use(disk{s.Disk(false)}, disk{s.Disk(true)})
+				if s.Calls < fail {
 					require.Greater(t, fail, 2)
 					break
 				}
@@ -515,19 +394,18 @@ func TestStaleForGood(t *testing.T) {
 		}
 		return err
 	}
-	server := disk{
-		open: func(path string) (fs.File, int64, error) { f, n, err := d.open(path); return f, n, stale(err) },
-		stat: func(path string) (fs.FileInfo, error) { info, err := d.stat(path); return info, stale(err) },
-		list: func(dir string) ([]fs.DirEntry, error) { list, err := d.list(dir); return list, stale(err) },
-	}
-	info, err := Describe(root, key)
-	require.NoError(t, err)
-	dir := info.Directories[1].Path
+	server := disk{cachedir.Disk{
+		Open:    func(path string) (fs.File, int64, error) { f, n, err := d.Open(path); return f, n, stale(err) },
+		Stat:    func(path string) (fs.FileInfo, error) { info, err := d.Stat(path); return info, stale(err) },
+		ReadDir: func(dir string) ([]fs.DirEntry, error) { list, err := d.ReadDir(dir); return list, stale(err) },
+	}}
+	list := directoriesOf(t, root, key)
+	dir := list[1].Path
 	lookup := func(d disk) (*manifest.Manifest, error) { return d.lookup(root, StructureKind, filepath.Base(dir)) }
 
 	path := filepath.Join(dir, "turns.arrow")
 	require.NoError(t, os.Rename(path, filepath.Join(root, "aside")))
-	_, err = lookup(server)
+	_, err := lookup(server)
 	assert.ErrorIs(t, err, manifest.ErrDamaged)
 	assert.ErrorContains(t, err, path)
 	c := newCache(root, server)
@@ -542,9 +420,9 @@ func TestStaleForGood(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(root, "aside"), path))
 
 	racing := server // the directory goes after its manifest has been read
-	racing.stat = func(path string) (fs.FileInfo, error) {
+	racing.Stat = func(path string) (fs.FileInfo, error) {
 		require.NoError(t, os.RemoveAll(dir))
-		return server.stat(path)
+		return server.Stat(path)
 	}
 	m, err := lookup(racing)
 	require.NoError(t, err)
@@ -569,7 +447,7 @@ func TestLookupTellsDamageFromNotKnowing(t *testing.T) {
 	key := y.buildStructure(t, root, "").Key
 	d := realDisk()
 	lookup := func(stat func(path string) (fs.FileInfo, error)) error {
-		m, err := disk{open: d.open, stat: stat, list: d.list}.lookup(root, StructureKind, key)
+		m, err := disk{cachedir.Disk{Open: d.Open, Stat: stat, ReadDir: d.ReadDir}}.lookup(root, StructureKind, key)
 		require.Nil(t, m)
 		return err
 	}
@@ -581,61 +459,33 @@ func TestLookupTellsDamageFromNotKnowing(t *testing.T) {
 		assert.NotErrorIs(t, err, manifest.ErrDamaged)
 	}
 	err := lookup(func(path string) (fs.FileInfo, error) {
-		info, err := d.stat(path)
+		info, err := d.Stat(path)
 		return kindOf{info, fs.ModeNamedPipe}, err
 	})
 	assert.ErrorIs(t, err, manifest.ErrDamaged)
 	require.NoError(t, os.Remove(filepath.Join(root, StructureKind, key, "turns.arrow")))
 	require.NoError(t, os.Symlink("turns.arrow", filepath.Join(root, StructureKind, key, "turns.arrow")))
-	assert.ErrorIs(t, lookup(d.stat), manifest.ErrDamaged)
+	assert.ErrorIs(t, lookup(d.Stat), manifest.ErrDamaged)
 }
 
-func TestCheckRoot(t *testing.T) {
-	base, err := filepath.EvalSymlinks(t.TempDir())
+func TestLookup(t *testing.T) {
+	y, root := plainToy(40), t.TempDir()
+	m, err := Lookup(root, StructureKind, "0123456789")
 	require.NoError(t, err)
-	root := filepath.Join(base, "root")
-	key := plainToy(40).build(t, root, "")
-	copied := filepath.Join(base, "copied") // without a staging directory
-	require.NoError(t, os.CopyFS(filepath.Join(copied, DatasetKind, key), os.DirFS(DatasetPath(root, key))))
-	alone := filepath.Join(base, "alone")
-	require.NoError(t, os.CopyFS(alone, os.DirFS(DatasetPath(root, key))))
-	damaged := filepath.Join(base, "damaged", PlacementKind, "key")
-	require.NoError(t, os.MkdirAll(damaged, 0o777))
-	require.NoError(t, os.WriteFile(filepath.Join(damaged, manifest.FileName), nil, 0o666))
-	other := filepath.Join(base, "other")
-	require.NoError(t, os.MkdirAll(filepath.Join(other, DatasetKind), 0o777))
-	require.NoError(t, os.WriteFile(filepath.Join(other, manifest.FileName), []byte(`{"name":"another program's"}`), 0o666))
-	link := filepath.Join(base, "link")
-	require.NoError(t, os.Symlink(filepath.Join(root, PlacementKind), link))
-	out := filepath.Join(root, DatasetKind, "out")
-	require.NoError(t, os.Symlink(other, out))
-
-	t.Chdir(root)
-	for path, outer := range map[string]string{
-		DatasetPath(root, key):                                root,
-		filepath.Join(DatasetPath(root, key), "deep", "down"): root,
-		filepath.Join(root, StructureKind):                    root,
-		filepath.Join(root, ArenasKind, "not", "there"):       root,
-		filepath.Join(root, durable.StagingDir):               root,
-		filepath.Join(root, durable.StagingDir, "x"):          root,
-		usesIn(root):                                      root,
-		filepath.Join(usesIn(root), "x"):                  root,
-		filepath.Join("dataset", "..", "starts"):          root,
-		link:                                              root,
-		filepath.Join(link, "not", "there"):               root,
-		filepath.Join(copied, DatasetKind, key):           copied,
-		filepath.Join(copied, DatasetKind, key, "x", "y"): copied,
-		alone:                       alone,
-		filepath.Join(alone, "x"):   alone,
-		filepath.Join(damaged, "x"): filepath.Join(base, "damaged"),
+	assert.Nil(t, m)
+	built := y.buildStructure(t, root, "")
+	m, err = Lookup(root, StructureKind, built.Key)
+	require.NoError(t, err)
+	assert.Equal(t, built.Digest, m.Digest)
+	dir := filepath.Join(root, StructureKind, built.Key)
+	for _, spoil := range []func(string) error{
+		func(path string) error { return os.Truncate(path, 10) }, os.Remove,
+		func(string) error { return os.Remove(filepath.Join(dir, manifest.FileName)) },
 	} {
-		err := CheckRoot(path)
-		assert.EqualError(t, err, fmt.Sprintf("cache root %s lies inside the cache %s: use another --cache", path, outer))
-	}
-	for _, path := range []string{
-		root, ".", "", filepath.Join(root, "mine"), filepath.Join(root, "mine", DatasetKind), filepath.Join(base, "not", "there"), "/",
-		other, filepath.Join(other, DatasetKind), filepath.Join(other, DatasetKind, "x"), out, base, copied,
-	} {
-		assert.NoError(t, CheckRoot(path), path)
+		require.NoError(t, spoil(filepath.Join(dir, "turns.arrow")))
+		m, err = Lookup(root, StructureKind, built.Key)
+		assert.ErrorIs(t, err, manifest.ErrDamaged)
+		assert.ErrorContains(t, err, dir)
+		assert.Nil(t, m)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	mmap "github.com/edsrzf/mmap-go"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -51,8 +52,8 @@ func (d disk) load(dir string, want manifest.File) (data []byte, err error) {
 
 // with calls use with an open file of a size, which is not 0.
 func (d disk) with(path string, size int64, use func(fs.File) error) error {
-	err := d.anew(path, func() error {
-		f, n, err := d.open(path)
+	err := d.Reopen(path, func() error {
+		f, n, err := d.Open(path)
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (d disk) with(path string, size int64, use func(fs.File) error) error {
 		return use(f)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, errMissing)
+		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, cachedir.ErrMissing)
 	}
 	return err
 }

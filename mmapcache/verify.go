@@ -2,15 +2,12 @@ package mmapcache
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"path/filepath"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -48,7 +45,7 @@ func (d disk) verify(ctx context.Context, root, key string) (*Verification, erro
 func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
 	var v *verifier
 	dir := filepath.Join(root, kind, key)
-	err := d.steady(ctx, dir, func() (err error) {
+	err := d.Steady(ctx, dir, func() (err error) {
 		v = &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
 		if kind == DatasetKind {
 			err = v.dataset(ctx, key)
@@ -56,17 +53,17 @@ func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Ver
 			_, err = v.part(ctx, kind, manifest.Part{Key: key})
 		}
 		if err == nil && v.missing {
-			err = errMissing
+			err = cachedir.ErrMissing
 		}
 		return err
 	})
 	switch {
-	case err == errMissing: // for good
+	case err == cachedir.ErrMissing: // for good
 		err = nil
-	case err == nil && len(v.Damages) > 0 && !d.listed(dir):
+	case err == nil && len(v.Damages) > 0 && !d.Listed(dir):
 		err = fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
 	}
-	if errors.Is(err, errComesAndGoes) || errors.Is(err, ErrNoCache) {
+	if errors.Is(err, cachedir.ErrChanging) || errors.Is(err, ErrNoCache) {
 		v.Damages = []Damage{} // what is being removed is not damaged
 	}
 	return v.Verification, err
@@ -79,7 +76,7 @@ func (v *verifier) dataset(ctx context.Context, key string) error {
 		return err
 	}
 	var parts []*manifest.Manifest
-	for _, kind := range partKinds() {
+	for _, kind := range PartKinds() {
 		if _, ok := dataset.Parts[kind]; !ok {
 			continue // noted as damage of the dataset
 		}
@@ -101,12 +98,12 @@ type verifier struct {
 	disk
 	root    string
 	missing bool // some of the damage is that something is not there
-	hasher
+	cachedir.Hasher
 }
 
 // note notes an error that says a file is damaged, gone or no file, and returns any other.
 func (v *verifier) note(file string, err error) error {
-	if err != nil && broken(err) {
+	if err != nil && cachedir.IsDamage(err) {
 		v.Damages = append(v.Damages, Damage{file, err.Error()})
 		v.missing = v.missing || errors.Is(err, fs.ErrNotExist)
 		return nil
@@ -136,7 +133,7 @@ func (v *Verification) directory(ctx context.Context, root string, m *manifest.M
 func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 	dir := filepath.Join(v.root, m.Kind, m.Key)
 	v.Files++ // the manifest itself
-	if err := checkContents(v.root, m); err != nil {
+	if err := CheckContents(v.root, m); err != nil {
 		return v.note(filepath.Join(dir, manifest.FileName), err)
 	}
 	for _, f := range m.Files {
@@ -159,7 +156,7 @@ func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 		v.Notes = append(v.Notes, "provenance cannot be read: "+err.Error())
 	}
 	var entries []fs.DirEntry
-	err := again(func() (err error) { entries, err = v.list(dir); return err })
+	err := cachedir.RetryStale(func() (err error) { entries, err = v.ReadDir(dir); return err })
 	if err != nil {
 		return v.note(dir, err)
 	}
@@ -173,8 +170,8 @@ func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 
 // digest returns size and digest of a file. One that is not of the size it should have is not read.
 func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64, sum string, err error) {
-	err = v.anew(path, func() error {
-		f, size, err := v.open(path)
+	err = v.Reopen(path, func() error {
+		f, size, err := v.Open(path)
 		if err != nil {
 			return err
 		}
@@ -182,52 +179,11 @@ func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64
 		if n = size; size != want {
 			return nil
 		}
-		n, sum, err = v.hash(ctx, f)
+		n, sum, err = v.Hash(ctx, f)
 		return err
 	})
 	return n, sum, err
 }
-
-// hashFile returns size and digest of a file.
-func hashFile(ctx context.Context, path string) (int64, string, error) {
-	f, _, err := manifest.Open(path)
-	if err != nil {
-		return 0, "", err
-	}
-	defer f.Close()
-	return new(hasher).hash(ctx, f)
-}
-
-// hasher takes digests, of many files with one buffer.
-type hasher struct {
-	sum hash.Hash
-	buf []byte
-}
-
-func (h *hasher) hash(ctx context.Context, r io.Reader) (n int64, sum string, err error) {
-	if h.buf == nil {
-		h.sum, h.buf = sha256.New(), make([]byte, 32<<10)
-	}
-	h.sum.Reset()
-	for {
-		if err := ctx.Err(); err != nil {
-			return n, "", err
-		}
-		k, err := r.Read(h.buf)
-		_, _ = h.sum.Write(h.buf[:k]) // a hash never fails
-		n += int64(k)
-		if err == io.EOF {
-			return n, hex.EncodeToString(h.sum.Sum(nil)), nil
-		}
-		if err != nil {
-			return n, "", err
-		}
-	}
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // spans opens the dataset, which checks the tables, and walks over every start and offset.
 func (v *verifier) spans(ctx context.Context, dataset *manifest.Manifest, parts []*manifest.Manifest) error {

@@ -18,14 +18,33 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/cachedir/faultdisk"
 	"github.com/agentx/agentx/manifest"
 )
 
+// directory is one directory of a dataset.
+type directory struct {
+	Path     string
+	Manifest *manifest.Manifest
+}
+
+// directoriesOf reads the manifests of a dataset and its parts, the dataset first.
+func directoriesOf(t *testing.T, root, key string) (list []directory) {
+	dataset, err := realDisk().readManifest(root, DatasetKind, key, "")
+	require.NoError(t, err)
+	list = append(list, directory{DatasetPath(root, key), dataset})
+	for _, kind := range PartKinds() {
+		m, err := realDisk().readManifest(root, kind, dataset.Parts[kind].Key, "")
+		require.NoError(t, err)
+		list = append(list, directory{filepath.Join(root, kind, m.Key), m})
+	}
+	return list
+}
+
 // filesOf lists the files of a dataset and its parts that a manifest vouches for, manifests included.
 func filesOf(t *testing.T, root, key string) (files []string) {
-	info, err := Describe(root, key)
-	require.NoError(t, err)
-	for _, d := range info.Directories {
+	for _, d := range directoriesOf(t, root, key) {
 		files = append(files, filepath.Join(d.Path, manifest.FileName))
 		for _, f := range d.Manifest.Files {
 			files = append(files, filepath.Join(d.Path, f.Name))
@@ -192,7 +211,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 }
 
 func TestThingsInThePlaceOfDirectories(t *testing.T) {
-	for _, kind := range partKinds() {
+	for _, kind := range PartKinds() {
 		y, root := plainToy(40), t.TempDir()
 		key := y.build(t, root, "")
 		m, err := readManifest(root, DatasetKind, key, "")
@@ -213,14 +232,14 @@ func TestVerifySaysWhatItCouldNotLookAt(t *testing.T) {
 	key := y.build(t, root, "")
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO} {
 		for fail := 1; ; fail++ {
-			s := &stale{fails: func(call int) error {
+			s := &faultdisk.Stale{Fails: func(call int) error {
 				if call == fail {
 					return errno
 				}
 				return nil
 			}}
-			v, err := s.disk(true).verify(t.Context(), root, key)
-			if s.calls < fail {
+			v, err := disk{s.Disk(true)}.verify(t.Context(), root, key)
+			if s.Calls < fail {
 				require.NoError(t, err)
 				require.Greater(t, fail, 40)
 				break
@@ -274,10 +293,9 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 	for _, name := range []string{textOffsetsFile, idOffsetsFile} {
 		y, root := plainToy(40), t.TempDir()
 		y.starts = [][]uint32{{0, 4, 8, 0, 1}}
-		info, err := Describe(root, y.build(t, root, ""))
-		require.NoError(t, err)
+		list := directoriesOf(t, root, y.build(t, root, ""))
 		files := map[string]string{}
-		arenas := info.Directories[3]
+		arenas := list[3]
 		for path, data := range snapshotOf(t, arenas.Path) {
 			if _, ok := arenas.Manifest.File(filepath.Base(path)); ok {
 				files[filepath.Base(path)] = data
@@ -293,7 +311,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		spoiled.manifest.Facts = arenas.Manifest.Facts
 		m, err := spoiled.Publish(t.Context(), Provenance{})
 		require.NoError(t, err)
-		key := publish(t, root, DatasetKind, "spoiled", nil, info.Directories[1].Manifest, info.Directories[2].Manifest, m).Key
+		key := publish(t, root, DatasetKind, "spoiled", nil, list[1].Manifest, list[2].Manifest, m).Key
 		require.NoError(t, walk(open(t, root, key)))
 		v, err := hasty(realDisk()).verify(t.Context(), root, key)
 		require.NoError(t, err)
@@ -323,7 +341,7 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d, reads := realDisk(), 0
 	open := func(path string) (fs.File, int64, error) {
-		f, size, err := d.open(path)
+		f, size, err := d.Open(path)
 		if filepath.Base(path) == "text.json" {
 			f = long{f, &reads, func() {
 				if reads == 3 {
@@ -333,21 +351,21 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 		}
 		return f, size, err
 	}
-	_, err := disk{open: open, stat: d.stat, list: d.list}.verify(ctx, root, key)
+	_, err := disk{cachedir.Disk{Open: open, Stat: d.Stat, ReadDir: d.ReadDir}}.verify(ctx, root, key)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 4, reads)
 }
 
 // hasty is a disk whose pauses take no time.
 func hasty(d disk) disk {
-	d.pause = func(context.Context, time.Duration) error { return nil }
+	d.Sleep = func(context.Context, time.Duration) error { return nil }
 	return d
 }
 
 // patient is a disk whose pauses are only added up.
 func patient(waited *time.Duration) disk {
 	d := realDisk()
-	d.pause = func(_ context.Context, pause time.Duration) error { *waited += pause; return nil }
+	d.Sleep = func(_ context.Context, pause time.Duration) error { *waited += pause; return nil }
 	return d
 }
 
@@ -362,16 +380,16 @@ func TestVerifyLooksAgain(t *testing.T) {
 		damaged        bool
 	}{
 		{false, 10 * time.Millisecond, 10 * time.Millisecond, false},
-		{false, waitReplaced, 1270 * time.Millisecond, false},
-		{false, waitReplaced + time.Second, 1270 * time.Millisecond, true},
+		{false, cachedir.WaitReplaced, 1270 * time.Millisecond, false},
+		{false, cachedir.WaitReplaced + time.Second, 1270 * time.Millisecond, true},
 		{true, 50 * time.Second, 51 * time.Second, false},
-		{true, waitRemember + 2*time.Second, waitRemember + time.Second, true},
+		{true, cachedir.WaitRemember + 2*time.Second, cachedir.WaitRemember + time.Second, true},
 	} {
 		waited := time.Duration(0)
 		d := patient(&waited)
-		d.network = func(string) bool { return c.network }
-		list := d.list
-		d.list = func(dir string) ([]fs.DirEntry, error) {
+		d.IsNetwork = func(string) bool { return c.network }
+		list := d.ReadDir
+		d.ReadDir = func(dir string) ([]fs.DirEntry, error) {
 			if filepath.Base(filepath.Dir(dir)) == ArenasKind && waited < c.missing {
 				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
 			}
@@ -401,26 +419,15 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 			}
 			return err
 		},
-		"open": func(d disk, root, key string) error {
-			c, err := d.openInUse(contextOf(t), root, key)
-			if err == nil {
-				err = c.Close()
-			}
-			return err
-		},
-		"copy": func(d disk, root, key string) error {
-			_, err := d.copy(t.Context(), root, filepath.Join(t.TempDir(), "to"), key, CopyOptions{Durable: unsynced})
-			return err
-		},
 	} {
 		for outcome, made := range map[string]int{"gone": 0, "whole": again, "comes and goes": math.MaxInt} {
 			t.Run(name+" "+outcome, func(t *testing.T) {
 				root := t.TempDir()
 				key := plainToy(40).build(t, root, "")
-				part := filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind))
+				part := filepath.Join(root, PlacementKind, directoriesOf(t, root, key)[2].Manifest.Key)
 				waited, times := time.Duration(0), 0
 				d := patient(&waited)
-				d.open = func(path string) (fs.File, int64, error) {
+				d.Open = func(path string) (fs.File, int64, error) {
 					if path == filepath.Join(part, placementFile) && times < max(made, 1) {
 						times++
 						dataset := DatasetPath(root, key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -46,12 +47,12 @@ part that two datasets name is in the size of both; the last line counts it once
 			if err != nil {
 				return err
 			}
-			entries, err := mmapcache.List(root)
+			entries, err := cachestore.List(root)
 			if err != nil {
 				return err
 			}
 			w := cmd.OutOrStdout()
-			shown := slices.DeleteFunc(slices.Clone(entries), func(e mmapcache.Entry) bool {
+			shown := slices.DeleteFunc(slices.Clone(entries), func(e cachestore.Entry) bool {
 				return !parts && e.Kind != mmapcache.DatasetKind
 			})
 			if asJSON {
@@ -73,7 +74,7 @@ part that two datasets name is in the size of both; the last line counts it once
 const keyShown = 12
 
 // printEntries prints a table of directories, and how much all take. With parts every size is that of a directory alone.
-func printEntries(w io.Writer, entries, all []mmapcache.Entry, parts bool) error {
+func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) error {
 	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
 	for _, e := range entries {
@@ -124,7 +125,7 @@ func newCacheInfo() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			info, err := mmapcache.Describe(root, key)
+			info, err := cachestore.Describe(root, key)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -64,11 +65,11 @@ file is verified on arrival, and appears whole or not at all. The last line prin
 			if err != nil {
 				return err
 			}
-			root, key, err := mmapcache.Find(from, args[0])
+			root, key, err := cachestore.Find(from, args[0])
 			if err != nil {
 				return err
 			}
-			if !mmapcache.SameDirectory(root, from) {
+			if !cachestore.SameDirectory(root, from) {
 				return usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
 			}
 			begin := time.Now()
@@ -116,7 +117,7 @@ group, whatever the umask. The last line printed is the path.`,
 			if err != nil {
 				return err
 			}
-			_ = durable.WriteSmall(to, filepath.Join(to, mmapcache.SharedName), nil, 0) // best effort, like all that is noted there
+			_ = durable.WriteSmall(to, filepath.Join(to, cachestore.SharedName), nil, 0) // best effort, like all that is noted there
 			hint := fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s", s.key, to, s.path)
 			return s.print(cmd.OutOrStdout(), time.Since(begin), asJSON, hint)
 		},
@@ -131,8 +132,8 @@ group, whatever the umask. The last line printed is the path.`,
 type shared struct {
 	path, key     string
 	hit, built    bool
-	bytes, copied int64                                // on disk, all parts; copied
-	parts         map[string]mmapcache.CopiedDirectory // by kind
+	bytes, copied int64                                 // on disk, all parts; copied
+	parts         map[string]cachestore.CopiedDirectory // by kind
 }
 
 // warm prepares a dataset in a root: by a copy if the cache root of this node has it.
@@ -149,9 +150,9 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{path: r.Path, key: r.Key, hit: r.Hit, built: !r.Hit, bytes: r.Bytes, parts: map[string]mmapcache.CopiedDirectory{}}
+	s := &shared{path: r.Path, key: r.Key, hit: r.Hit, built: !r.Hit, bytes: r.Bytes, parts: map[string]cachestore.CopiedDirectory{}}
 	for kind, p := range r.Parts {
-		s.parts[kind] = mmapcache.CopiedDirectory{Key: p.Key, Hit: p.Hit}
+		s.parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
 	}
 	unverified := true // what a copy has copied it has verified
 	if here {
@@ -179,7 +180,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 
 // prepared reports whether the cache root of this node, which is not the one to be warmed, has a dataset.
 func prepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
-	if slices.Contains(o.Inputs, "-") || mmapcache.SameDirectory(o.Root, to) { // standard input can be read once
+	if slices.Contains(o.Inputs, "-") || cachestore.SameDirectory(o.Root, to) { // standard input can be read once
 		return false, nil
 	}
 	var e *convert.Explanation
@@ -199,7 +200,7 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared,
 		return nil, err
 	}
 	last := int64(0)
-	c, err := mmapcache.Copy(cmd.Context(), from, to, key, mmapcache.CopyOptions{
+	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
 		Waiting: w,
 		Progress: func(done, total int64) {
 			if done > last {
@@ -210,14 +211,14 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared,
 		Warn: func(format string, a ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, a...)) },
 	})
 	switch {
-	case errors.Is(err, mmapcache.ErrSameRoot):
+	case errors.Is(err, cachestore.ErrSameRoot):
 		return nil, usageError{err}
 	case errors.Is(err, manifest.ErrDamaged):
 		return nil, tryError{err, "agentx cache verify " + mmapcache.DatasetPath(from, key)}
 	case err != nil:
 		return nil, adviseConvert(err)
 	}
-	bytes, err := mmapcache.Size(to, key)
+	bytes, err := cachestore.Size(to, key)
 	if err != nil {
 		return nil, err
 	}

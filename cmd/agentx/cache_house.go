@@ -13,12 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 func newCacheGC() *cobra.Command {
-	o := mmapcache.GCOptions{MaxBytes: -1}
+	o := cachestore.GCOptions{MaxBytes: -1}
 	var keep time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -51,7 +52,7 @@ from the same root, on whatever machine, it waits for a minute and then says who
 				o.Keep = &keep
 			}
 			o.Waiting = tidying(cmd)
-			r, err := mmapcache.GC(cmd.Context(), root, o)
+			r, err := cachestore.GC(cmd.Context(), root, o)
 			if r == nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func tidying(cmd *cobra.Command) durable.Waiting {
 }
 
 // printGC prints a report: a line for each thing, then the sum.
-func printGC(w io.Writer, r *mmapcache.GCReport, maxBytes int64) {
+func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	removed, swept, freed := "removed", "swept", "freed"
 	if r.DryRun {
 		removed, swept, freed = "would remove", "would sweep", "would free"
@@ -113,7 +114,9 @@ func newCachePin() *cobra.Command {
 		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. The parts that a pinned
 cache names stay with it. agentx cache info says who has pinned it.`,
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # leaves it",
-	}, "pinned", func(root, key string) (bool, error) { return true, mmapcache.Pin(cmd.Context(), root, key, userName()) })
+	}, "pinned", func(root, key string) (bool, error) {
+		return true, cachestore.Pin(cmd.Context(), root, key, userName())
+	})
 	return cmd
 }
 
@@ -122,7 +125,7 @@ func newCacheUnpin() *cobra.Command {
 		Use:     "unpin CACHE...",
 		Short:   "Let gc and rm remove pinned caches again, also those that other users pinned",
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache unpin $(agentx convert demo | tail -n 1)",
-	}, "unpinned", mmapcache.Unpin)
+	}, "unpinned", cachestore.Unpin)
 }
 
 // newPinning completes the verb that does something to each cache, and prints the keys under a word for that.
@@ -182,9 +185,9 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 				return err
 			}
 			freed := int64(0)
-			keys, kept := []string{}, []mmapcache.Kept{}
+			keys, kept := []string{}, []cachestore.Kept{}
 			for _, c := range caches {
-				r, err := mmapcache.Remove(cmd.Context(), c.root, c.key, mmapcache.RemoveOptions{Force: force, Waiting: tidying(cmd)})
+				r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, Waiting: tidying(cmd)})
 				freed += r.Freed
 				kept = append(kept, r.Kept...)
 				if err != nil {
@@ -211,9 +214,9 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 // adviseRemove adds what to try to an error of rm.
 func adviseRemove(err error, key string) error {
 	switch {
-	case errors.Is(err, mmapcache.ErrPinned):
+	case errors.Is(err, cachestore.ErrPinned):
 		return tryError{err, "agentx cache unpin " + key}
-	case errors.Is(err, mmapcache.ErrInUse):
+	case errors.Is(err, cachestore.ErrInUse):
 		return tryError{err, "again when that has ended, or --force"}
 	}
 	return err
@@ -236,7 +239,7 @@ func findCaches(cmd *cobra.Command, names []string) ([]cacheName, error) {
 func findDirectories(cmd *cobra.Command, names []string) ([]cacheName, error) {
 	root, rootErr := cacheRoot(cmd)
 	return findEach(names, func(name string) (c cacheName, err error) {
-		if c.root, c.kind, c.key, err = mmapcache.FindAny(root, name); err != nil && rootErr != nil {
+		if c.root, c.kind, c.key, err = cachestore.FindAny(root, name); err != nil && rootErr != nil {
 			err = rootErr
 		}
 		return c, err

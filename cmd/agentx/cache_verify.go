@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
@@ -81,7 +82,7 @@ for so long what another machine has removed or made since.`,
 func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verification) error {
 	look := mmapcache.Verify
 	if c.kind == mmapcache.DatasetKind {
-		defer mmapcache.NoteDataset(cmd.Context(), c.root, c.key).Close()
+		defer cachestore.NoteDataset(cmd.Context(), c.root, c.key).Close()
 	} else {
 		look = func(ctx context.Context, root, key string) (*mmapcache.Verification, error) {
 			return mmapcache.VerifyPart(ctx, root, c.kind, key)

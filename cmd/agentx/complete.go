@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/mock"
@@ -166,7 +167,7 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	if root == "" {
 		return nil
 	}
-	entries, _ := mmapcache.List(root) // what cannot be read completes nothing
+	entries, _ := cachestore.List(root) // what cannot be read completes nothing
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
 			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+visible(strings.TrimSpace(e.Kind+" "+e.Source)))
@@ -198,7 +199,7 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	root, key, err := mmapcache.Find(rootOf(cmd), args[0])
+	root, key, err := cachestore.Find(rootOf(cmd), args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
@@ -61,7 +62,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: sources(cmd),
 	}
-	if k := slices.IndexFunc(inputs, mmapcache.IsCachePath); k >= 0 {
+	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
 		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
 		return o, tryError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
 	}

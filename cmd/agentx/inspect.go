@@ -82,16 +82,16 @@ doc/tables.md describes the tables of a cache, for any program that reads Arrow 
 			if err := f.check(); err != nil {
 				return err
 			}
-			cache, err := cacheOf(cmd, &c, args[0])
+			dataset, err := openDataset(cmd, &c, args[0])
 			if err != nil {
 				return err
 			}
-			defer cache.Close()
-			if err := checkSelection(cache, args[0], f.sel); err != nil {
+			defer dataset.Close()
+			if err := checkSelection(dataset.Cache, args[0], f.sel); err != nil {
 				return err
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
-			if err := f.write(cmd.Context(), out, cache); err != nil {
+			if err := f.write(cmd.Context(), out, dataset.Cache); err != nil {
 				return err
 			}
 			return out.Flush()

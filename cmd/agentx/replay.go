@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/meant"
 	"github.com/agentx/agentx/mmapcache"
@@ -186,10 +187,12 @@ interrupt ends the sending and writes the results; the second leaves at once.
 				return err
 			}
 			o.Seed = c.seed
-			if o.Cache, err = cacheOf(cmd, &c, args[0]); err != nil {
+			dataset, err := openDataset(cmd, &c, args[0])
+			if err != nil {
 				return err
 			}
-			defer o.Cache.Close()
+			defer dataset.Close()
+			o.Cache = dataset.Cache
 			f.chooseMarker(cmd, &o)
 			if f.prefault {
 				if err := prefault(cmd, o.Cache); err != nil {
@@ -208,10 +211,10 @@ interrupt ends the sending and writes the results; the second leaves at once.
 	return cmd
 }
 
-// cacheOf opens the cache that a CACHE argument names, or that an INPUT converts to.
-func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache, error) {
+// openDataset opens the dataset that a CACHE argument names, or that an INPUT converts to.
+func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.Dataset, error) {
 	root, rootErr := cacheRoot(cmd)
-	found, key, err := mmapcache.Find(root, name) // a path needs no cache root
+	found, key, err := cachestore.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
 			_, standing := flag.Annotations[inEnvironment]
@@ -220,12 +223,12 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
-		return mmapcache.OpenInUse(cmd.Context(), found, key)
+		return cachestore.Open(cmd.Context(), found, key)
 	}
 	if rootErr != nil {
 		return nil, rootErr
 	}
-	if !errors.Is(err, mmapcache.ErrNoCache) || mmapcache.IsCachePath(name) { // more than one; or none, and no input
+	if !errors.Is(err, mmapcache.ErrNoCache) || cachestore.IsCachePath(name) { // more than one; or none, and no input
 		return nil, err
 	}
 	o, err := f.options(cmd, []string{name})
@@ -240,7 +243,7 @@ func cacheOf(cmd *cobra.Command, f *convertFlags, name string) (*mmapcache.Cache
 	if err != nil {
 		return nil, err
 	}
-	return mmapcache.OpenInUse(cmd.Context(), o.Root, r.Key)
+	return cachestore.Open(cmd.Context(), o.Root, r.Key)
 }
 
 // chooseMarker settles the marker of a run where none was asked for, and says so where that is none.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
@@ -25,7 +26,7 @@ func aboutRun(cmd *cobra.Command, o *replay.Options, set []string) (measure.Run,
 
 // aboutDataset reads what a dataset was made of: from its manifests, and names from its provenance.
 func aboutDataset(c *mmapcache.Cache) (d measure.Dataset, err error) {
-	info, err := mmapcache.Describe(c.Root, c.Manifest.Key)
+	info, err := cachestore.Describe(c.Root, c.Manifest.Key)
 	if err != nil {
 		return d, err
 	}

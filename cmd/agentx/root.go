@@ -11,10 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/agentx/agentx/mmapcache"
 )
 
 // cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory.
@@ -51,7 +50,7 @@ func adviseRoot(cmd *cobra.Command, err error) error {
 // findCache resolves the CACHE argument of a command. A path needs no cache root.
 func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
 	root, rootErr := cacheRoot(cmd)
-	found, key, err := mmapcache.Find(root, name)
+	found, key, err := cachestore.Find(root, name)
 	if err != nil && rootErr != nil {
 		return "", "", rootErr
 	}

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // What changes about a cache lies beside its directories, which never do, in ROOT/.use:
@@ -66,7 +67,7 @@ func NoteDataset(ctx context.Context, root, key string) *durable.Use {
 }
 
 func (d disk) noteDataset(ctx context.Context, root, key string) (u *durable.Use, names []string) {
-	m, err := d.readManifest(root, DatasetKind, key, "")
+	m, err := d.readManifest(root, mmapcache.DatasetKind, key, "")
 	if err != nil {
 		m = &manifest.Manifest{Key: key}
 	}
@@ -76,8 +77,8 @@ func (d disk) noteDataset(ctx context.Context, root, key string) (u *durable.Use
 
 // usedWith lists what who uses a dataset uses.
 func usedWith(dataset *manifest.Manifest) []string {
-	names := []string{DatasetKind + "/" + dataset.Key}
-	for _, kind := range partKinds() {
+	names := []string{mmapcache.DatasetKind + "/" + dataset.Key}
+	for _, kind := range mmapcache.PartKinds() {
 		if part, ok := dataset.Parts[kind]; ok {
 			names = append(names, kind+"/"+part.Key)
 		}
@@ -92,28 +93,40 @@ func Use(ctx context.Context, root, key string) *durable.Use {
 	return u
 }
 
-// OpenInUse is Open for who works with a dataset for a while: it is in use until it is closed. One that could not be read
-// when it was noted, as it was just being replaced, is noted once more, with its parts.
-func OpenInUse(ctx context.Context, root, key string) (*Cache, error) {
-	return realDisk().openInUse(ctx, root, key)
+// Dataset is an open dataset that is noted as in use until it is closed.
+type Dataset struct {
+	*mmapcache.Cache
+	use *durable.Use
 }
 
-func (d disk) openInUse(ctx context.Context, root, key string) (c *Cache, err error) {
+// Close closes the dataset and takes the note away.
+func (d *Dataset) Close() error {
+	defer d.use.Close()
+	return d.Cache.Close()
+}
+
+// Open opens a dataset, notes it as in use until it is closed, and records the use. A dataset that could not be read when
+// it was noted, because another process was replacing it, is noted once more, with its parts.
+func Open(ctx context.Context, root, key string) (*Dataset, error) {
+	return realDisk().openInUse(ctx, root, key, mmapcache.Open)
+}
+
+func (d disk) openInUse(ctx context.Context, root, key string, open func(root, key string) (*mmapcache.Cache, error)) (dataset *Dataset, err error) {
 	Touch(root, key)
-	err = d.steady(ctx, DatasetPath(root, key), func() error {
+	err = d.Steady(ctx, mmapcache.DatasetPath(root, key), func() error {
 		use, noted := d.noteDataset(ctx, root, key)
-		opened, err := d.openDataset(root, key)
+		opened, err := open(root, key)
 		if err == nil && slices.Equal(noted, usedWith(opened.Manifest)) {
-			c, opened.use = opened, use
+			dataset = &Dataset{opened, use}
 			return nil
 		}
 		if err == nil {
-			err = errors.Join(fmt.Errorf("%s: %w: not there when it was noted as in use", DatasetPath(root, key), errMissing), opened.Close())
+			err = errors.Join(fmt.Errorf("%s: %w: not there when it was noted as in use", mmapcache.DatasetPath(root, key), cachedir.ErrMissing), opened.Close())
 		}
 		use.Close()
 		return err
 	})
-	return c, err
+	return dataset, err
 }
 
 // Touch records that a dataset is used now, at most hourly, and where that cannot be written not at all. The byte is
@@ -153,7 +166,7 @@ var ErrPinned = errors.New("pinned")
 // about to remove it: who was has then seen the pin, or has done so.
 func Pin(ctx context.Context, root, key, who string) error {
 	if !isKey(key) {
-		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
+		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -168,13 +181,13 @@ func Pin(ctx context.Context, root, key, who string) error {
 		err = durable.WriteFile(usePath(root, key, pinSuffix), append(data, '\n'))
 	}
 	if err == nil {
-		err = awaitRemoval(ctx, root, DatasetKind+"/"+key)
+		err = awaitRemoval(ctx, root, mmapcache.DatasetKind+"/"+key)
 	}
 	if err != nil {
-		return fmt.Errorf("pin %s: %w", DatasetPath(root, key), err)
+		return fmt.Errorf("pin %s: %w", mmapcache.DatasetPath(root, key), err)
 	}
 	err = there(root, key)
-	if errors.Is(err, ErrNoCache) {
+	if errors.Is(err, mmapcache.ErrNoCache) {
 		_, unpinned := Unpin(root, key)
 		err = errors.Join(err, unpinned)
 	}
@@ -193,14 +206,14 @@ func Unpin(root, key string) (bool, error) {
 // there returns an error if a dataset is not.
 func there(root, key string) error {
 	if !isKey(key) {
-		return fmt.Errorf("cache %s: %w", key, ErrNoCache)
+		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
 	}
-	_, err := realDisk().find(DatasetPath(root, key))
-	if _, link := os.Lstat(DatasetPath(root, key)); link == nil {
+	_, err := realDisk().Find(mmapcache.DatasetPath(root, key))
+	if _, link := os.Lstat(mmapcache.DatasetPath(root, key)); link == nil {
 		err = nil // perhaps one that leads nowhere
 	}
-	if absent(err) {
-		return fmt.Errorf("cache %s: %w in %s", key, ErrNoCache, root)
+	if cachedir.IsAbsent(err) {
+		return fmt.Errorf("cache %s: %w in %s", key, mmapcache.ErrNoCache, root)
 	}
 	return err
 }
@@ -240,11 +253,6 @@ func usedAt(root, key string) *time.Time {
 	return &t
 }
 
-// isKey reports whether a name is that of a directory of a cache. Others are of whoever put them there.
-func isKey(name string) bool {
-	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
-}
-
 // readmeName is the file that says to people what the folder is that they have found.
 const readmeName = "README.txt"
 
@@ -274,7 +282,7 @@ func dropReadme(root string) {
 // plainDirectories returns an error if a directory of a cache root is a symbolic link: who removes things would remove
 // them elsewhere.
 func plainDirectories(root string) error {
-	for _, name := range append(Kinds(), useDir, durable.StagingDir) {
+	for _, name := range append(mmapcache.Kinds(), useDir, durable.StagingDir) {
 		path := filepath.Join(root, name)
 		info, err := os.Lstat(path)
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {

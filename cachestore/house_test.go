@@ -1,6 +1,7 @@
-package mmapcache
+package cachestore
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +14,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // usersOf reads the notes of use of a root.
@@ -44,7 +47,7 @@ func entryOf(t require.TestingT, root, kind, key string) Entry {
 }
 
 func partKey(t require.TestingT, root, dataset, kind string) string {
-	m, err := readManifest(root, DatasetKind, dataset, "")
+	m, err := readManifest(root, mmapcache.DatasetKind, dataset, "")
 	require.NoError(t, err)
 	return m.Parts[kind].Key
 }
@@ -55,21 +58,21 @@ func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	u := Use(contextOf(t), root, key)
 	users := usersOf(t, root)
 	assert.Len(t, users, 4)
-	for _, kind := range partKinds() {
+	for _, kind := range mmapcache.PartKinds() {
 		assert.NotEmpty(t, users[kind+"/"+partKey(t, root, key, kind)], kind)
 	}
-	assert.NotEmpty(t, users[DatasetKind+"/"+key])
-	assert.Equal(t, users[DatasetKind+"/"+key], entryOf(t, root, DatasetKind, key).InUse)
-	assert.NotEmpty(t, entryOf(t, root, ArenasKind, partKey(t, root, key, ArenasKind)).InUse)
+	assert.NotEmpty(t, users[mmapcache.DatasetKind+"/"+key])
+	assert.Equal(t, users[mmapcache.DatasetKind+"/"+key], entryOf(t, root, mmapcache.DatasetKind, key).InUse)
+	assert.NotEmpty(t, entryOf(t, root, mmapcache.ArenasKind, partKey(t, root, key, mmapcache.ArenasKind)).InUse)
 	info, err := Describe(root, key)
 	require.NoError(t, err)
-	assert.Equal(t, users[DatasetKind+"/"+key], info.InUse)
+	assert.Equal(t, users[mmapcache.DatasetKind+"/"+key], info.InUse)
 	assert.NotNil(t, info.Used)
 	u.Close()
 	assert.Empty(t, usersOf(t, root))
-	assert.Empty(t, entryOf(t, root, DatasetKind, key).InUse)
+	assert.Empty(t, entryOf(t, root, mmapcache.DatasetKind, key).InUse)
 
-	require.NoError(t, os.RemoveAll(DatasetPath(root, key)))
+	require.NoError(t, os.RemoveAll(mmapcache.DatasetPath(root, key)))
 	u = Use(contextOf(t), root, key)
 	assert.Len(t, usersOf(t, root), 1, "of what cannot be read only the dataset is known")
 	u.Close()
@@ -90,10 +93,10 @@ func TestOpenInUseOfWhatIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
 		key := plainToy(40).build(t, root, "")
-		for _, name := range []string{DatasetKind + "/" + key, PlacementKind + "/" + partKey(t, root, key, PlacementKind)} {
+		for _, name := range []string{mmapcache.DatasetKind + "/" + key, mmapcache.PlacementKind + "/" + partKey(t, root, key, mmapcache.PlacementKind)} {
 			require.NoError(t, os.Rename(filepath.Join(root, name), away))
 			back := time.AfterFunc(200*time.Millisecond, func() { assert.NoError(t, os.Rename(away, filepath.Join(root, name))) })
-			c, err := OpenInUse(contextOf(t), root, key)
+			c, err := Open(contextOf(t), root, key)
 			require.NoError(t, err)
 			assert.Len(t, usersOf(t, root), 4)
 			require.NoError(t, c.Close())
@@ -101,17 +104,38 @@ func TestOpenInUseOfWhatIsReplaced(t *testing.T) {
 			back.Stop()
 		}
 		begin := time.Now()
-		_, err := OpenInUse(contextOf(t), root, strings.Repeat("0", 64))
-		assert.ErrorIs(t, err, ErrNoCache)
+		_, err := Open(contextOf(t), root, strings.Repeat("0", 64))
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 		assert.Less(t, time.Since(begin), 2*time.Second)
 		assert.Empty(t, usersOf(t, root))
 
 		begin = time.Now()
-		require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
-		_, err = OpenInUse(contextOf(t), root, key)
+		require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName), 5))
+		_, err = Open(contextOf(t), root, key)
 		assert.ErrorIs(t, err, manifest.ErrDamaged)
 		assert.Zero(t, time.Since(begin), "what is damaged is not waited for")
 	})
+}
+
+// opener opens a dataset once the disk has shown the manifest and the table of its starts.
+func (d disk) opener(root, key string) (*mmapcache.Cache, error) {
+	dataset, err := d.readManifest(root, mmapcache.DatasetKind, key, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.readManifest(root, mmapcache.PlacementKind, dataset.Parts[mmapcache.PlacementKind].Key, "")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, m.Kind, m.Key, startsFile)
+	f, _, err := d.Disk.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, cachedir.ErrMissing)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return mmapcache.Open(root, key)
 }
 
 // A dataset that came back between the note and the opening is noted once more, with its parts; so is one of which a file
@@ -121,19 +145,19 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 		root := t.TempDir()
 		key := plainToy(40).build(t, root, "")
 		for missed, times := range map[string]int{
-			filepath.Join(DatasetPath(root, key), manifest.FileName):                                    2, // it is listed, so it is read twice
-			filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind), placementFile):     1,
-			filepath.Join(root, PlacementKind, partKey(t, root, key, PlacementKind), manifest.FileName): 2,
+			filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName):                                              2, // it is listed, so it is read twice
+			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), startsFile):        1,
+			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), manifest.FileName): 2,
 		} {
 			d, misses := realDisk(), 0
-			d.open = func(path string) (fs.File, int64, error) {
+			d.Disk.Open = func(path string) (fs.File, int64, error) {
 				if path == missed && misses < times {
 					misses++
 					return nil, 0, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
 				}
 				return manifest.Open(path)
 			}
-			c, err := d.openInUse(contextOf(t), root, key)
+			c, err := d.openInUse(contextOf(t), root, key, d.opener)
 			require.NoError(t, err, missed)
 			assert.Len(t, usersOf(t, root), 4, missed)
 			require.NoError(t, c.Close())
@@ -145,7 +169,7 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 func TestTouch(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	assert.Nil(t, entryOf(t, root, DatasetKind, key).Used)
+	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).Used)
 	now := time.Now()
 	for _, c := range []struct {
 		ago     time.Duration
@@ -154,7 +178,7 @@ func TestTouch(t *testing.T) {
 		before := now.Add(-c.ago).Truncate(time.Second)
 		dateUse(t, root, key, before)
 		Touch(root, key)
-		e := entryOf(t, root, DatasetKind, key)
+		e := entryOf(t, root, mmapcache.DatasetKind, key)
 		require.NotNil(t, e.Used)
 		assert.Equal(t, c.written, !e.Used.Equal(before), c.ago)
 		assert.False(t, c.written && e.Used.Before(now.Add(-time.Minute)), c.ago)
@@ -171,7 +195,7 @@ func TestUseWhereNothingCanBeWritten(t *testing.T) {
 	dropReadme(filepath.Join(root, readmeName))
 	_, err := List(root)
 	assert.NoError(t, err)
-	assert.Nil(t, entryOf(t, root, DatasetKind, key).Used)
+	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).Used)
 	u.Close()
 	assert.Equal(t, before, snapshotOf(t, root))
 	assert.Error(t, Pin(contextOf(t), root, key, "me"))
@@ -181,8 +205,8 @@ func TestPins(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	before := snapshotOf(t, root)
-	assert.ErrorIs(t, Pin(contextOf(t), root, strings.Repeat("0", 64), "me"), ErrNoCache)
-	assert.ErrorIs(t, Pin(contextOf(t), root, "nothing/"+first, "me"), ErrNoCache)
+	assert.ErrorIs(t, Pin(contextOf(t), root, strings.Repeat("0", 64), "me"), mmapcache.ErrNoCache)
+	assert.ErrorIs(t, Pin(contextOf(t), root, "nothing/"+first, "me"), mmapcache.ErrNoCache)
 	assert.Equal(t, before, snapshotOf(t, root))
 	was, err := Unpin(root, first)
 	require.NoError(t, err)
@@ -198,16 +222,16 @@ func TestPins(t *testing.T) {
 	list, err := List(root)
 	require.NoError(t, err)
 	for _, e := range list {
-		want := e.Key != second && (e.Kind != PlacementKind || e.Key == partKey(t, root, first, PlacementKind))
+		want := e.Key != second && (e.Kind != mmapcache.PlacementKind || e.Key == partKey(t, root, first, mmapcache.PlacementKind))
 		assert.Equal(t, want, e.Pinned, "%s %s: what a pinned dataset names is pinned", e.Kind, e.Key)
 	}
 	was, err = Unpin(root, first)
 	require.NoError(t, err)
 	assert.True(t, was)
-	assert.False(t, entryOf(t, root, DatasetKind, first).Pinned)
+	assert.False(t, entryOf(t, root, mmapcache.DatasetKind, first).Pinned)
 
 	require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), []byte("{"), 0o666))
-	assert.True(t, entryOf(t, root, DatasetKind, first).Pinned, "a pin that cannot be made out is one")
+	assert.True(t, entryOf(t, root, mmapcache.DatasetKind, first).Pinned, "a pin that cannot be made out is one")
 }
 
 // Notes and pins can be read, and replaced, by whoever the root is shared with.

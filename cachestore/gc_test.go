@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"context"
@@ -21,8 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // gc frees with options that say nothing but what is said, at a time that is given.
@@ -55,7 +57,7 @@ func exists(root, kind, key string) bool {
 }
 
 func whole(t require.TestingT, root, key string) {
-	v, err := Verify(contextOf(t), root, key)
+	v, err := mmapcache.Verify(contextOf(t), root, key)
 	require.NoError(t, err)
 	require.Empty(t, v.Damages)
 }
@@ -79,7 +81,7 @@ func TestF18GCBoundsWhatACacheTakes(t *testing.T) {
 		whole(t, root, key)
 		whole(t, root, first)
 	}
-	assert.Equal(t, map[string]int{DatasetKind: 3, StructureKind: 3, PlacementKind: 3, ArenasKind: 3}, keysOf(t, root))
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 3, mmapcache.StructureKind: 3, mmapcache.PlacementKind: 3, mmapcache.ArenasKind: 3}, keysOf(t, root))
 	notes, err := os.ReadDir(usesIn(root))
 	require.NoError(t, err)
 	assert.Len(t, notes, 3, "nothing is left of what was removed")
@@ -96,7 +98,7 @@ func TestF18GCByAge(t *testing.T) {
 	assert.Empty(t, r.Removed)
 	assert.Empty(t, r.Kept)
 	r = gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 7 * 24 * time.Hour})
-	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.PlacementKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
 	assert.Equal(t, "not used for 8d", r.Removed[0].Why)
 	whole(t, root, second)
 }
@@ -138,14 +140,14 @@ func TestGCReport(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
-	starts := sizeOf(root, PlacementKind, partKey(t, root, first, PlacementKind))
-	dataset := sizeOf(root, DatasetKind, first)
+	starts := sizeOf(root, mmapcache.PlacementKind, partKey(t, root, first, mmapcache.PlacementKind))
+	dataset := sizeOf(root, mmapcache.DatasetKind, first)
 	assert.Equal(t, map[string]any{
 		"removed": []any{
-			map[string]any{"path": DatasetPath(root, first), "kind": DatasetKind, "key": first, "bytes": float64(dataset), "why": "least recently used, 0s ago"},
-			map[string]any{"path": filepath.Join(root, PlacementKind, partKey(t, root, first, PlacementKind)), "kind": PlacementKind, "key": partKey(t, root, first, PlacementKind), "bytes": float64(starts), "why": "no dataset names it any more"},
+			map[string]any{"path": mmapcache.DatasetPath(root, first), "kind": mmapcache.DatasetKind, "key": first, "bytes": float64(dataset), "why": "least recently used, 0s ago"},
+			map[string]any{"path": filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, first, mmapcache.PlacementKind)), "kind": mmapcache.PlacementKind, "key": partKey(t, root, first, mmapcache.PlacementKind), "bytes": float64(starts), "why": "no dataset names it any more"},
 		},
-		"kept":         []any{map[string]any{"path": DatasetPath(root, second), "why": got["kept"].([]any)[0].(map[string]any)["why"]}},
+		"kept":         []any{map[string]any{"path": mmapcache.DatasetPath(root, second), "why": got["kept"].([]any)[0].(map[string]any)["why"]}},
 		"swept":        []any{},
 		"bytes_before": float64(size), "bytes_after": float64(size - starts - dataset), "freed": float64(starts + dataset), "dry_run": true,
 	}, got)
@@ -158,12 +160,12 @@ func TestGCKeepsWhatWasUsedRecentlyInASharedRoot(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	now := time.Now()
 	dateUse(t, root, key, now.Add(-6*24*time.Hour))
-	require.True(t, isLocal(root), "this test wants a local file system for temporary files")
+	require.True(t, cachedir.IsLocal(root), "this test wants a local file system for temporary files")
 	assert.Zero(t, defaultKeep(root))
 	require.NoError(t, os.WriteFile(filepath.Join(root, SharedName), nil, 0o666))
 	assert.Equal(t, 7*24*time.Hour, defaultKeep(root))
 	assert.Equal(t, sharedKeep, defaultKeep("/proc"), "a file system that is not known to be local")
-	assert.False(t, isLocal(filepath.Join(root, "nothing")), "nor is one that cannot be told")
+	assert.False(t, cachedir.IsLocal(filepath.Join(root, "nothing")), "nor is one that cannot be told")
 	for _, o := range []GCOptions{{MaxBytes: 0}, {MaxBytes: -1, MaxAge: time.Hour}} {
 		r := gc(t, root, now, o)
 		assert.Empty(t, r.Removed)
@@ -209,9 +211,9 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	for _, name := range strangers {
 		assert.Equal(t, "mine", left[filepath.Join(root, name)], name)
 	}
-	for _, bad := range []string{"backup", "..", "", key + "/", "../" + DatasetKind + "/" + key} {
+	for _, bad := range []string{"backup", "..", "", key + "/", "../" + mmapcache.DatasetKind + "/" + key} {
 		_, err := Remove(t.Context(), root, bad, RemoveOptions{Force: true})
-		assert.ErrorIs(t, err, ErrNoCache, bad)
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache, bad)
 	}
 }
 
@@ -219,14 +221,14 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 func TestGCLeavesLinksAlone(t *testing.T) {
 	root, disk := t.TempDir(), t.TempDir()
 	first, second := twins(t, root)
-	for _, name := range []string{DatasetKind + "/" + first, ArenasKind + "/" + partKey(t, root, first, ArenasKind)} {
+	for _, name := range []string{mmapcache.DatasetKind + "/" + first, mmapcache.ArenasKind + "/" + partKey(t, root, first, mmapcache.ArenasKind)} {
 		require.NoError(t, os.Rename(filepath.Join(root, name), filepath.Join(disk, filepath.Base(name))))
 		require.NoError(t, os.Symlink(filepath.Join(disk, filepath.Base(name)), filepath.Join(root, name)))
 	}
 	whole(t, root, first)
 	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0})
-	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed))
-	assert.False(t, exists(root, DatasetKind, second))
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.PlacementKind}, kindsOf(r.Removed))
+	assert.False(t, exists(root, mmapcache.DatasetKind, second))
 	whole(t, root, first)
 	unmounted := filepath.Join(disk, "unmounted")
 	require.NoError(t, os.Rename(filepath.Join(disk, first), unmounted))
@@ -234,7 +236,7 @@ func TestGCLeavesLinksAlone(t *testing.T) {
 	require.NoError(t, os.Rename(unmounted, filepath.Join(disk, first)))
 	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err, "by name it goes, with what it names")
-	assert.Equal(t, map[string]int{ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{mmapcache.ArenasKind: 1}, keysOf(t, root))
 }
 
 // newer makes the manifest of a directory one of a version to come.
@@ -255,11 +257,11 @@ func newer(t require.TestingT, dir string) {
 func TestGCLeavesTheFutureAlone(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
-	newer(t, DatasetPath(root, first))
+	newer(t, mmapcache.DatasetPath(root, first))
 	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0, MaxAge: time.Hour})
-	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
 	assert.Equal(t, second, r.Removed[0].Key)
-	assert.Equal(t, map[string]int{DatasetKind: 1, StructureKind: 1, PlacementKind: 2, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.StructureKind: 1, mmapcache.PlacementKind: 2, mmapcache.ArenasKind: 1}, keysOf(t, root))
 	require.Len(t, r.Kept, 5, "and the report says so")
 	assert.Equal(t, "dataset "+first+", which cannot be read, may name it", r.Kept[0].Why)
 	assert.Contains(t, r.Kept[1].Why, "version 99")
@@ -271,16 +273,21 @@ func TestGCLeavesTheFutureAlone(t *testing.T) {
 func TestGCOfAnotherFormat(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
-	m, err := readManifest(root, DatasetKind, first, "")
+	m, err := readManifest(root, mmapcache.DatasetKind, first, "")
 	require.NoError(t, err)
-	b, err := NewBuilder(withoutSync(t), root, DatasetKind, map[string]int{"format": Format + 1})
+	b, err := mmapcache.NewBuilder(withoutSync(t), root, mmapcache.DatasetKind, map[string]int{"format": mmapcache.Format + 1})
 	require.NoError(t, err)
-	b.manifest.Parts = m.Parts
-	_, err = b.Publish(t.Context(), Provenance{})
+	for kind, part := range m.Parts {
+		b.AddPart(&manifest.Manifest{Kind: kind, Key: part.Key, Digest: part.Digest})
+	}
+	_, err = b.Publish(t.Context(), mmapcache.Provenance{})
 	require.NoError(t, err)
 	key := b.Key()
-	_, err = Open(root, key)
+	_, err = mmapcache.Open(root, key)
 	require.ErrorContains(t, err, "format")
+	e := entryOf(t, root, mmapcache.DatasetKind, key)
+	assert.Empty(t, e.Damaged, "another format is no damage")
+	assert.Contains(t, e.Unreadable, "made in cache format")
 	_, err = Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
 	later := time.Now().Add(100 * time.Hour)
@@ -295,10 +302,10 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	now := time.Now()
-	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, first), manifest.FileName), 9))
-	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
-	ageDirectory(t, root, DatasetKind, first, now.Add(-59*time.Minute))
-	ageDirectory(t, root, DatasetKind, second, now.Add(-59*time.Minute))
+	require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, first), manifest.FileName), 9))
+	require.NoError(t, os.Remove(filepath.Join(mmapcache.DatasetPath(root, second), manifest.FileName)))
+	ageDirectory(t, root, mmapcache.DatasetKind, first, now.Add(-59*time.Minute))
+	ageDirectory(t, root, mmapcache.DatasetKind, second, now.Add(-59*time.Minute))
 	r := gc(t, root, now, GCOptions{MaxBytes: 0})
 	assert.Empty(t, r.Removed)
 	require.NoError(t, Pin(contextOf(t), root, first, "me"))
@@ -308,7 +315,7 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 	_, err := Unpin(root, first)
 	require.NoError(t, err)
 	r = gc(t, root, now.Add(2*time.Minute), forever())
-	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed), "its parts are young")
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed), "its parts are young")
 	r = gc(t, root, now.Add(2*time.Hour), forever())
 	assert.Len(t, r.Removed, 4)
 	assert.Empty(t, keysOf(t, root))
@@ -318,12 +325,12 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 	root, y, now := t.TempDir(), plainToy(40), time.Now()
 	key := y.buildStructure(t, root, "").Key
-	ageDirectory(t, root, StructureKind, key, now.Add(-59*time.Minute))
+	ageDirectory(t, root, mmapcache.StructureKind, key, now.Add(-59*time.Minute))
 	r := gc(t, root, now, GCOptions{MaxBytes: 0})
 	assert.Empty(t, r.Removed)
 	assert.Len(t, r.Kept, 1)
-	ageDirectory(t, root, StructureKind, key, now.Add(-61*time.Minute))
-	u := NoteUse(contextOf(t), root, StructureKind+"/"+key)
+	ageDirectory(t, root, mmapcache.StructureKind, key, now.Add(-61*time.Minute))
+	u := NoteUse(contextOf(t), root, mmapcache.StructureKind+"/"+key)
 	r = gc(t, root, now, GCOptions{MaxBytes: 0})
 	assert.Empty(t, r.Removed)
 	require.Len(t, r.Kept, 1)
@@ -341,7 +348,7 @@ func justNote(t *testing.T, root string, names ...string) {
 func TestGCLeavesWhatIsNeededMeanwhile(t *testing.T) {
 	now := time.Now()
 	for name, meanwhile := range map[string]func(t *testing.T, root, first string){
-		"used": func(t *testing.T, root, first string) { justNote(t, root, DatasetKind+"/"+first) },
+		"used": func(t *testing.T, root, first string) { justNote(t, root, mmapcache.DatasetKind+"/"+first) },
 		"pinned": func(t *testing.T, root, first string) {
 			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666))
 		},
@@ -353,7 +360,7 @@ func TestGCLeavesWhatIsNeededMeanwhile(t *testing.T) {
 			dateUse(t, root, second, now.Add(-1000*time.Hour))
 			h := &house{root: root, now: now, keep: sharedKeep, report: newReport(false)}
 			h.meanwhile = func() {
-				assert.True(t, marked(t, root, DatasetKind, first))
+				assert.True(t, marked(t, root, mmapcache.DatasetKind, first))
 				h.meanwhile = nil
 				meanwhile(t, root, first)
 				whole(t, root, first)
@@ -363,7 +370,7 @@ func TestGCLeavesWhatIsNeededMeanwhile(t *testing.T) {
 			whole(t, root, first)
 			assert.Empty(t, stagingOf(t, root))
 			require.Len(t, h.report.Kept, 1)
-			assert.Equal(t, DatasetPath(root, first), h.report.Kept[0].Path)
+			assert.Equal(t, mmapcache.DatasetPath(root, first), h.report.Kept[0].Path)
 		})
 	}
 }
@@ -381,7 +388,7 @@ func TestReadersWaitForAMarker(t *testing.T) {
 		begin func(ctx context.Context, root, key string) error
 	}{
 		"opened": {func(ctx context.Context, root, key string) error {
-			c, err := OpenInUse(ctx, root, key)
+			c, err := Open(ctx, root, key)
 			if err == nil {
 				err = c.Close()
 			}
@@ -403,7 +410,7 @@ func TestReadersWaitForAMarker(t *testing.T) {
 					}
 					if late { // after the notes were read
 						h.opts.Step = func(step, path string) error {
-							if step == "remove" && path == DatasetPath(root, key) {
+							if step == "remove" && path == mmapcache.DatasetPath(root, key) {
 								begin()
 							}
 							return nil
@@ -414,7 +421,7 @@ func TestReadersWaitForAMarker(t *testing.T) {
 					require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
 					err := <-done
 					if late {
-						assert.ErrorIs(t, err, ErrNoCache)
+						assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 						assert.NoFileExists(t, usePath(root, key, pinSuffix))
 					} else {
 						assert.NoError(t, err)
@@ -441,9 +448,9 @@ func TestAMarkerGoesWithTheLease(t *testing.T) {
 			switch {
 			case step == "beat" && stopped.Load():
 				return syscall.EIO // so it does not beat
-			case step == "remove" && path == DatasetPath(root, key):
+			case step == "remove" && path == mmapcache.DatasetPath(root, key):
 				defer stopped.Store(false)
-				c, err := OpenInUse(t.Context(), root, key)
+				c, err := Open(t.Context(), root, key)
 				require.NoError(t, err, "it takes the lease over")
 				t.Cleanup(func() { assert.NoError(t, c.Close()) })
 				assert.Less(t, time.Since(begin), 4*durable.DefaultHeartbeat)
@@ -467,13 +474,13 @@ func TestMarkersOfOthersKeepNobodyWaiting(t *testing.T) {
 		h.meanwhile = func() {
 			h.meanwhile = nil
 			begin := time.Now()
-			c, err := OpenInUse(t.Context(), root, second)
+			c, err := Open(t.Context(), root, second)
 			require.NoError(t, err)
 			assert.NoError(t, c.Close())
 			notes := filepath.Join(t.TempDir(), "notes")
 			require.NoError(t, os.Rename(usesIn(root), notes))
 			require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // as on a read-only file system
-			c, err = OpenInUse(t.Context(), root, first)
+			c, err = Open(t.Context(), root, first)
 			require.NoError(t, err)
 			assert.NoError(t, c.Close())
 			require.NoError(t, os.Remove(usesIn(root)))
@@ -481,7 +488,7 @@ func TestMarkersOfOthersKeepNobodyWaiting(t *testing.T) {
 			assert.Zero(t, time.Since(begin))
 		}
 		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1}))
-		assert.False(t, exists(root, DatasetKind, first))
+		assert.False(t, exists(root, mmapcache.DatasetKind, first))
 		whole(t, root, second)
 	})
 }
@@ -495,7 +502,7 @@ func TestGCRemovesWhatIsInTheWay(t *testing.T) {
 		"pipe": func(path string) error { return mkfifo(t, path) },
 		"link": func(path string) error { return os.Symlink("nowhere", path) },
 	} {
-		for _, kind := range Kinds() {
+		for _, kind := range mmapcache.Kinds() {
 			t.Run(what+" "+kind, func(t *testing.T) {
 				root := t.TempDir()
 				path := filepath.Join(root, kind, key)
@@ -512,7 +519,7 @@ func TestGCRemovesWhatIsInTheWay(t *testing.T) {
 				} else {
 					assert.Len(t, r.Removed, 1)
 				}
-				if kind == DatasetKind {
+				if kind == mmapcache.DatasetKind {
 					require.NoError(t, put(path))
 					_, err := Remove(t.Context(), root, key, RemoveOptions{})
 					require.NoError(t, err)
@@ -531,17 +538,17 @@ func TestGCLeavesWhatIsWholeAgain(t *testing.T) {
 	origin := filepath.Join(t.TempDir(), "root")
 	require.NoError(t, os.CopyFS(origin, os.DirFS(root)))
 	for _, key := range []string{first, second} {
-		require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 9))
+		require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName), 9))
 	}
 	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
 	healed := ""
 	h.meanwhile = func() {
 		h.meanwhile = nil
 		for _, key := range []string{first, second} {
-			if exists(root, DatasetKind, key) {
+			if exists(root, mmapcache.DatasetKind, key) {
 				healed = key
-				require.NoError(t, os.RemoveAll(DatasetPath(root, key)))
-				require.NoError(t, os.CopyFS(DatasetPath(root, key), os.DirFS(DatasetPath(origin, key))))
+				require.NoError(t, os.RemoveAll(mmapcache.DatasetPath(root, key)))
+				require.NoError(t, os.CopyFS(mmapcache.DatasetPath(root, key), os.DirFS(mmapcache.DatasetPath(origin, key))))
 			}
 		}
 	}
@@ -556,9 +563,9 @@ func TestGCLeavesAPartThatIsNamedMeanwhile(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
 	away := filepath.Join(t.TempDir(), first)
-	require.NoError(t, os.Rename(DatasetPath(root, first), away))
+	require.NoError(t, os.Rename(mmapcache.DatasetPath(root, first), away))
 	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
-	h.meanwhile = func() { require.NoError(t, os.Rename(away, DatasetPath(root, first))) }
+	h.meanwhile = func() { require.NoError(t, os.Rename(away, mmapcache.DatasetPath(root, first))) }
 	require.NoError(t, h.gc(t.Context(), forever()))
 	assert.Empty(t, h.report.Removed)
 	require.Len(t, h.report.Kept, 1)
@@ -579,7 +586,7 @@ func TestGCLeavesWhatWasUsedMeanwhile(t *testing.T) {
 	require.Len(t, h.report.Kept, 1)
 	assert.Equal(t, "used meanwhile", h.report.Kept[0].Why)
 	whole(t, root, first)
-	it := &item{kind: DatasetKind, key: first, used: now.Add(-5 * time.Hour)}
+	it := &item{kind: mmapcache.DatasetKind, key: first, used: now.Add(-5 * time.Hour)}
 	require.Error(t, h.needed(it))
 	h.named = true
 	require.NoError(t, h.needed(it))
@@ -597,7 +604,7 @@ func TestOneRemovesAtATime(t *testing.T) {
 	h := &house{root: root, now: now, report: newReport(false)}
 	h.meanwhile = func() {
 		h.meanwhile = nil
-		justNote(t, root, DatasetKind+"/"+first)
+		justNote(t, root, mmapcache.DatasetKind+"/"+first)
 		for _, w := range []durable.Waiting{{Limit: -1}, {Limit: time.Millisecond}} {
 			_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Waiting: w})
 			assert.ErrorIs(t, err, ErrTidying)
@@ -674,9 +681,9 @@ func TestF18GCOnAFullDiskPutsBack(t *testing.T) {
 			return nil
 		}}}
 		h.meanwhile = func() {
-			if !exists(root, DatasetKind, key) {
+			if !exists(root, mmapcache.DatasetKind, key) {
 				h.meanwhile = nil
-				justNote(t, root, DatasetKind+"/"+key)
+				justNote(t, root, mmapcache.DatasetKind+"/"+key)
 			}
 		}
 		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
@@ -739,9 +746,9 @@ func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	whole(t, root, key)
 	r, err := Remove(t.Context(), root, key, RemoveOptions{Force: true})
 	require.NoError(t, err)
-	assert.Equal(t, []string{DatasetKind}, kindsOf(r.Removed))
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
 	assert.Len(t, r.Kept, 3, "who reads the parts goes on reading them")
-	assert.False(t, exists(root, DatasetKind, key))
+	assert.False(t, exists(root, mmapcache.DatasetKind, key))
 	u.Close()
 	r = gc(t, root, time.Now().Add(2*time.Hour), forever())
 	assert.Len(t, r.Removed, 3)
@@ -774,7 +781,7 @@ func TestGCCanBeStoppedAnywhere(t *testing.T) {
 		require.NoError(t, os.CopyFS(root, os.DirFS(origin)))
 		now := time.Now().Add(1000 * time.Hour)
 		_, err := GC(&countdown{t.Context(), n}, root, GCOptions{MaxBytes: 0, Now: now})
-		keys, listErr := keysIn(root, DatasetKind)
+		keys, listErr := keysIn(root, mmapcache.DatasetKind)
 		require.NoError(t, listErr)
 		for _, key := range keys {
 			whole(t, root, key)
@@ -826,10 +833,10 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 		work.Go(func() {
 			for n := range 15 {
 				salt := fmt.Sprint((n + k) % 4)
-				key := keyOf(t, DatasetKind, salt)
-				u := NoteUse(contextOf(t), root, DatasetKind+"/"+key, StructureKind+"/"+keyOf(t, StructureKind, salt), PlacementKind+"/"+keyOf(t, PlacementKind, salt), ArenasKind+"/"+keyOf(t, ArenasKind, salt))
+				key := keyOf(t, mmapcache.DatasetKind, salt)
+				u := NoteUse(contextOf(t), root, mmapcache.DatasetKind+"/"+key, mmapcache.StructureKind+"/"+keyOf(t, mmapcache.StructureKind, salt), mmapcache.PlacementKind+"/"+keyOf(t, mmapcache.PlacementKind, salt), mmapcache.ArenasKind+"/"+keyOf(t, mmapcache.ArenasKind, salt))
 				assert.Equal(t, key, y.build(t, root, salt))
-				c, err := Open(root, key)
+				c, err := mmapcache.Open(root, key)
 				if assert.NoError(t, err, "what was made under a note is there") {
 					assert.NoError(t, c.Close())
 				}
@@ -863,23 +870,21 @@ func newQuarry(t *testing.T) *quarry {
 	manifests := map[string][]*manifest.Manifest{}
 	for k := range 2 {
 		m := y.buildStructure(t, q.root, fmt.Sprint(k))
-		manifests[StructureKind] = append(manifests[StructureKind], m)
-		manifests[ArenasKind] = append(manifests[ArenasKind], y.part(t, q.root, ArenasKind, fmt.Sprint(k), func(b *Builder) error {
-			return b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} }))
-		}))
+		manifests[mmapcache.StructureKind] = append(manifests[mmapcache.StructureKind], m)
+		manifests[mmapcache.ArenasKind] = append(manifests[mmapcache.ArenasKind], y.buildArenas(t, q.root, fmt.Sprint(k)))
 	}
 	for k := range 3 {
-		manifests[PlacementKind] = append(manifests[PlacementKind], y.part(t, q.root, PlacementKind, fmt.Sprint(k), func(b *Builder) error { return y.writeStarts(t, b) }))
+		manifests[mmapcache.PlacementKind] = append(manifests[mmapcache.PlacementKind], y.part(t, q.root, mmapcache.PlacementKind, fmt.Sprint(k), func(b *mmapcache.Builder) error { return y.writeStarts(t, b) }))
 	}
 	for kind, list := range manifests {
 		for _, m := range list {
 			q.parts[kind] = append(q.parts[kind], m.Key)
 		}
 	}
-	for i, s := range manifests[StructureKind] {
-		for j, r := range manifests[PlacementKind] {
-			for k, a := range manifests[ArenasKind] {
-				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, DatasetKind, fmt.Sprint(i, j, k), func(b *Builder) error {
+	for i, s := range manifests[mmapcache.StructureKind] {
+		for j, r := range manifests[mmapcache.PlacementKind] {
+			for k, a := range manifests[mmapcache.ArenasKind] {
+				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, mmapcache.DatasetKind, fmt.Sprint(i, j, k), func(b *mmapcache.Builder) error {
 					for _, m := range []*manifest.Manifest{s, r, a} {
 						b.AddPart(m)
 					}
@@ -982,14 +987,14 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 		if e.datasets[key] != nil {
 			continue
 		}
-		d := &holding{parts: []string{StructureKind + "/" + q.parts[StructureKind][at[0]], PlacementKind + "/" + q.parts[PlacementKind][at[1]], ArenasKind + "/" + q.parts[ArenasKind][at[2]]}}
+		d := &holding{parts: []string{mmapcache.StructureKind + "/" + q.parts[mmapcache.StructureKind][at[0]], mmapcache.PlacementKind + "/" + q.parts[mmapcache.PlacementKind][at[1]], mmapcache.ArenasKind + "/" + q.parts[mmapcache.ArenasKind][at[2]]}}
 		e.datasets[key] = d
-		e.copy(t, q, DatasetKind+"/"+key)
+		e.copy(t, q, mmapcache.DatasetKind+"/"+key)
 		for _, part := range d.parts {
 			e.copy(t, q, part)
 			parts[part] = true
 		}
-		dir := DatasetPath(root, key)
+		dir := mmapcache.DatasetPath(root, key)
 		d.state = rapid.SampledFrom([]string{"whole", "whole", "whole", "whole", "whole", "cut", "empty", "newer"}).Draw(t, "state")
 		switch d.state {
 		case "cut":
@@ -1009,13 +1014,13 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 		if d.pinned = rapid.IntRange(0, 4).Draw(t, "pinned") == 0; d.pinned {
 			require.NoError(t, Pin(contextOf(t), root, key, "me"))
 		}
-		names := []string{DatasetKind + "/" + key}
+		names := []string{mmapcache.DatasetKind + "/" + key}
 		if rapid.Bool().Draw(t, "with parts") {
 			names = append(names, d.parts...)
 		}
 		e.drawNote(t, names)
 	}
-	for _, kind := range partKinds() {
+	for _, kind := range mmapcache.PartKinds() {
 		for _, key := range q.parts[kind] {
 			name := kind + "/" + key
 			if rapid.IntRange(0, 3).Draw(t, "alone") == 0 {
@@ -1063,7 +1068,7 @@ func (e *estate) held(key string, keep time.Duration) string {
 	switch {
 	case d.pinned:
 		return "pinned"
-	case e.noted[DatasetKind+"/"+key]:
+	case e.noted[mmapcache.DatasetKind+"/"+key]:
 		return "in use"
 	case d.state == "newer":
 		return "newer"
@@ -1078,7 +1083,7 @@ func (e *estate) held(key string, keep time.Duration) string {
 // opaque reports whether a dataset is left that might name any part.
 func (e *estate) opaque() bool {
 	for key, d := range e.datasets {
-		if d.state != "whole" && exists(e.root, DatasetKind, key) {
+		if d.state != "whole" && exists(e.root, mmapcache.DatasetKind, key) {
 			return true
 		}
 	}
@@ -1087,7 +1092,7 @@ func (e *estate) opaque() bool {
 
 func (e *estate) named(part string) bool {
 	for key, d := range e.datasets {
-		if d.state == "whole" && exists(e.root, DatasetKind, key) && slices.Contains(d.parts, part) {
+		if d.state == "whole" && exists(e.root, mmapcache.DatasetKind, key) && slices.Contains(d.parts, part) {
 			return true
 		}
 	}
@@ -1153,7 +1158,7 @@ func names(t require.TestingT, dir string) map[string]bool {
 
 func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
 	for key, d := range e.datasets {
-		there, held := exists(e.root, DatasetKind, key), e.held(key, keep)
+		there, held := exists(e.root, mmapcache.DatasetKind, key), e.held(key, keep)
 		switch {
 		case held != "":
 			require.True(t, there, "held: %s", held)
@@ -1178,18 +1183,18 @@ func (e *estate) checkParts(t *rapid.T, r *GCReport) {
 		require.False(t, exists(e.root, m.Kind, m.Key))
 		require.False(t, e.noted[name], "in use")
 		require.NotEmpty(t, m.Why)
-		if m.Kind == DatasetKind {
+		if m.Kind == mmapcache.DatasetKind {
 			continue
 		}
 		require.False(t, e.named(name))
 		require.False(t, e.opaque(), "it might be named")
 		for key, d := range e.datasets { // a dataset before its parts
 			if d.state == "whole" && slices.Contains(d.parts, name) {
-				require.True(t, gone[DatasetKind+"/"+key])
+				require.True(t, gone[mmapcache.DatasetKind+"/"+key])
 			}
 		}
 	}
-	for _, kind := range partKinds() {
+	for _, kind := range mmapcache.PartKinds() {
 		keys, err := keysIn(e.root, kind)
 		require.NoError(t, err)
 		for _, key := range keys {
@@ -1211,7 +1216,7 @@ func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCRep
 		}
 	}
 	for key := range e.datasets {
-		if !exists(e.root, DatasetKind, key) || e.held(key, keep) != "" {
+		if !exists(e.root, mmapcache.DatasetKind, key) || e.held(key, keep) != "" {
 			continue
 		}
 		require.True(t, o.MaxBytes < 0 || r.BytesAfter <= o.MaxBytes, "%s could go", key)
@@ -1222,7 +1227,7 @@ func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCRep
 // What lies behind a link is not the cache's: whoever may write into a shared root must not make another's gc remove
 // what it could not remove itself.
 func TestGCRemovesNothingBehindALink(t *testing.T) {
-	for _, name := range append(Kinds(), useDir, durable.StagingDir) {
+	for _, name := range append(mmapcache.Kinds(), useDir, durable.StagingDir) {
 		root, elsewhere := t.TempDir(), t.TempDir()
 		key := plainToy(40).build(t, root, "")
 		precious := filepath.Join(elsewhere, strings.Repeat("a", 64))
@@ -1233,7 +1238,7 @@ func TestGCRemovesNothingBehindALink(t *testing.T) {
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(root, name)))
 		_, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
 		require.ErrorContains(t, err, "a symbolic link", name)
-		if name != DatasetKind {
+		if name != mmapcache.DatasetKind {
 			_, err = Remove(t.Context(), root, key, RemoveOptions{Force: true})
 			require.ErrorContains(t, err, "a symbolic link", name)
 		}

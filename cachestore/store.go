@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"context"
@@ -12,18 +12,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
-
-// Kinds lists the kinds of directory, parts first.
-func Kinds() []string { return append(partKinds(), DatasetKind) }
 
 // minPrefix is the shortest prefix of a key that names a cache.
 const minPrefix = 8
-
-// ErrNoCache is wrapped by errors about a cache that is not there.
-var ErrNoCache = errors.New("no such cache")
 
 // Find returns root and key of the dataset that a user names: by the path of its directory, or by a unique prefix of
 // its key in the cache root.
@@ -32,13 +28,13 @@ func Find(root, name string) (foundRoot, key string, err error) {
 }
 
 func (d disk) findNamed(root, name string) (foundRoot, key string, err error) {
-	foundRoot, _, key, err = d.findAmong(root, name, DatasetKind)
+	foundRoot, _, key, err = d.findAmong(root, name, mmapcache.DatasetKind)
 	return foundRoot, key, err
 }
 
 // FindAny is Find for datasets and parts, with the kind of what it has found.
 func FindAny(root, name string) (foundRoot, kind, key string, err error) {
-	return realDisk().findAmong(root, name, Kinds()...)
+	return realDisk().findAmong(root, name, mmapcache.Kinds()...)
 }
 
 // findAmong finds a directory of one of some kinds.
@@ -48,23 +44,23 @@ func (d disk) findAmong(root, name string, kinds ...string) (foundRoot, kind, ke
 		return "", "", "", err
 	}
 	if kind := filepath.Base(filepath.Dir(abs)); slices.Contains(kinds, kind) && isKey(filepath.Base(abs)) {
-		info, err := d.find(abs)
+		info, err := d.Find(abs)
 		if err == nil && info.IsDir() {
 			return filepath.Dir(filepath.Dir(abs)), kind, filepath.Base(abs), nil
 		}
-		if err != nil && !absent(err) {
+		if err != nil && !cachedir.IsAbsent(err) {
 			return "", "", "", fmt.Errorf("cache %s: %w", name, err)
 		}
 		if strings.ContainsRune(name, filepath.Separator) {
-			return "", "", "", fmt.Errorf("cache %s: %w there", name, ErrNoCache)
+			return "", "", "", fmt.Errorf("cache %s: %w there", name, mmapcache.ErrNoCache)
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
-		return "", "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, ErrNoCache, minPrefix)
+		return "", "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, mmapcache.ErrNoCache, minPrefix)
 	}
 	for _, k := range kinds {
-		entries, err := d.entries(filepath.Join(root, k))
-		if err != nil && !absent(err) {
+		entries, err := d.List(filepath.Join(root, k))
+		if err != nil && !cachedir.IsAbsent(err) {
 			return "", "", "", fmt.Errorf("cache %s: %w", name, err)
 		}
 		for _, e := range entries {
@@ -78,7 +74,7 @@ func (d disk) findAmong(root, name string, kinds ...string) (foundRoot, kind, ke
 		}
 	}
 	if key == "" {
-		return "", "", "", fmt.Errorf("cache %s: %w in %s", name, ErrNoCache, root)
+		return "", "", "", fmt.Errorf("cache %s: %w in %s", name, mmapcache.ErrNoCache, root)
 	}
 	return root, kind, key, nil
 }
@@ -108,7 +104,7 @@ func (d disk) listAll(root string) ([]Entry, error) {
 	list := []Entry{}
 	users, _, _ := durable.InUse(usesIn(root), time.Now()) // what cannot be read says nothing
 	pinned := map[string]bool{}
-	kinds := Kinds()
+	kinds := mmapcache.Kinds()
 	for k := len(kinds) - 1; k >= 0; k-- {
 		keys, err := d.keysIn(root, kinds[k])
 		if err != nil {
@@ -122,14 +118,14 @@ func (d disk) listAll(root string) ([]Entry, error) {
 			}
 			name := e.Kind + "/" + e.Key
 			e.InUse, e.Whole = users[name], e.Bytes
-			if e.Kind == DatasetKind {
+			if e.Kind == mmapcache.DatasetKind {
 				if n, err := Size(root, key); err == nil {
 					e.Whole = n
 				}
 				e.Used = usedAt(root, key)
 				pin, err := pinOf(root, key)
 				e.Pinned = pin != nil || err != nil
-				if m, err := realDisk().anyManifest(root, e.Kind, key, ""); err == nil && e.Pinned {
+				if m, err := realDisk().ReadManifest(root, e.Kind, key, ""); err == nil && e.Pinned {
 					for kind, part := range m.Parts {
 						pinned[kind+"/"+part.Key] = true
 					}
@@ -152,8 +148,8 @@ func (d disk) listAll(root string) ([]Entry, error) {
 func keysIn(root, kind string) ([]string, error) { return realDisk().keysIn(root, kind) }
 
 func (d disk) keysIn(root, kind string) (keys []string, err error) {
-	entries, err := d.entries(filepath.Join(root, kind))
-	if err != nil && !absent(err) {
+	entries, err := d.List(filepath.Join(root, kind))
+	if err != nil && !cachedir.IsAbsent(err) {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -180,14 +176,14 @@ func (d disk) describe(root, kind, key string) (Entry, error) {
 	e := Entry{Path: filepath.Join(root, kind, key), Key: key, Kind: kind, Bytes: sizeOf(root, kind, key)}
 	switch _, err := d.readManifest(root, kind, key, ""); {
 	case err == nil:
-	case isMissing(err) && !d.listed(e.Path):
+	case cachedir.IsMissing(err) && !d.Listed(e.Path):
 		return e, err
-	case broken(err) && !errors.Is(err, syscall.ESTALE):
+	case cachedir.IsDamage(err) && !errors.Is(err, syscall.ESTALE):
 		e.Damaged = err.Error()
 	default:
 		e.Unreadable = err.Error()
 	}
-	if p, err := ReadProvenance(e.Path); err == nil {
+	if p, err := mmapcache.ReadProvenance(e.Path); err == nil {
 		e.Created = &p.Created
 		if len(p.Sources) > 0 {
 			e.Source = p.Sources[0].Path
@@ -202,17 +198,14 @@ func (d disk) describe(root, kind, key string) (Entry, error) {
 // IsCachePath reports whether a path is called like a directory of a cache root, whether that is there or not.
 func IsCachePath(path string) bool {
 	path = filepath.Clean(path)
-	return slices.Contains(Kinds(), filepath.Base(filepath.Dir(path))) && isKey(filepath.Base(path))
+	return slices.Contains(mmapcache.Kinds(), filepath.Base(filepath.Dir(path))) && isKey(filepath.Base(path))
 }
-
-// DatasetPath returns the directory of a dataset.
-func DatasetPath(root, key string) string { return filepath.Join(root, DatasetKind, key) }
 
 // Directory is one directory of a described cache.
 type Directory struct {
-	Path       string             `json:"path"`
-	Manifest   *manifest.Manifest `json:"manifest"`
-	Provenance *Provenance        `json:"provenance"` // nil where it cannot be read
+	Path       string                `json:"path"`
+	Manifest   *manifest.Manifest    `json:"manifest"`
+	Provenance *mmapcache.Provenance `json:"provenance"` // nil where it cannot be read
 }
 
 // Info describes a dataset and its parts.
@@ -232,23 +225,23 @@ func Describe(root, key string) (*Info, error) {
 		return nil, err
 	}
 	users, _, _ := durable.InUse(usesIn(root), time.Now()) // what cannot be read says nothing
-	info.InUse = users[DatasetKind+"/"+key]
+	info.InUse = users[mmapcache.DatasetKind+"/"+key]
 	add := func(kind, key, digest string) (*manifest.Manifest, error) {
 		m, err := readManifest(root, kind, key, digest)
 		if err != nil {
 			return nil, err
 		}
 		d := Directory{Path: filepath.Join(root, kind, key), Manifest: m}
-		if p, err := ReadProvenance(d.Path); err == nil {
+		if p, err := mmapcache.ReadProvenance(d.Path); err == nil {
 			d.Provenance = &p
 		}
 		info.Directories = append(info.Directories, d)
 		return m, nil
 	}
-	return info, realDisk().steady(context.Background(), DatasetPath(root, key), func() error {
+	return info, realDisk().Steady(context.Background(), mmapcache.DatasetPath(root, key), func() error {
 		info.Directories = nil
-		m, err := add(DatasetKind, key, "")
-		for _, kind := range partKinds() {
+		m, err := add(mmapcache.DatasetKind, key, "")
+		for _, kind := range mmapcache.PartKinds() {
 			if err == nil {
 				_, err = add(kind, m.Parts[kind].Key, m.Parts[kind].Digest)
 			}
@@ -259,11 +252,11 @@ func Describe(root, key string) (*Info, error) {
 
 // Size returns the bytes on disk of a dataset and its parts, manifests included.
 func Size(root, key string) (n int64, err error) {
-	m, err := readManifest(root, DatasetKind, key, "")
+	m, err := readManifest(root, mmapcache.DatasetKind, key, "")
 	if err != nil {
 		return 0, err
 	}
-	n = sizeOf(root, DatasetKind, key)
+	n = sizeOf(root, mmapcache.DatasetKind, key)
 	for kind, part := range m.Parts {
 		n += sizeOf(root, kind, part.Key)
 	}

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"bytes"
@@ -21,14 +21,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/cachedir/faultdisk"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // publishedIn reads every file of the directories of a cache root, by its path below the root.
 func publishedIn(t *testing.T, root string) map[string]string {
 	files := map[string]string{}
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		dir := filepath.Join(root, kind)
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -55,7 +58,7 @@ func checkWholeOrAbsent(t *testing.T, source map[string]string, root string) {
 			require.Equal(t, data, got[path], path)
 			delete(got, path)
 		}
-		if strings.HasPrefix(path, DatasetKind) && dirs[filepath.Dir(path)] {
+		if strings.HasPrefix(path, mmapcache.DatasetKind) && dirs[filepath.Dir(path)] {
 			require.Len(t, dirs, 4)
 		}
 	}
@@ -84,7 +87,7 @@ func copyAll(t *testing.T, from, to, key string, o CopyOptions) *Copied {
 }
 
 func hitsOf(c *Copied) (kinds []string) {
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		if c.Directories[kind].Hit {
 			kinds = append(kinds, kind)
 		}
@@ -111,11 +114,11 @@ func TestCopy(t *testing.T) {
 	}
 	assert.Equal(t, []int64{all, all}, []int64{last, most})
 	assert.Equal(t, key, c.Key)
-	assert.Equal(t, DatasetPath(to, key), c.Path)
+	assert.Equal(t, mmapcache.DatasetPath(to, key), c.Path)
 	assert.Equal(t, size, c.Bytes)
 	assert.False(t, c.Hit())
 	assert.Len(t, c.Directories, 4)
-	v, err := Verify(t.Context(), to, key)
+	v, err := mmapcache.Verify(t.Context(), to, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 	assert.Empty(t, v.Notes)
@@ -133,10 +136,10 @@ func TestCopyOfWhatIsThere(t *testing.T) {
 	_, err := Copy(t.Context(), from, to, first, CopyOptions{Durable: unsynced})
 	require.NoError(t, err)
 	c := copyAll(t, from, to, second, CopyOptions{})
-	assert.Equal(t, []string{StructureKind, ArenasKind}, hitsOf(c), "parts that they share")
+	assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.ArenasKind}, hitsOf(c), "parts that they share")
 	assert.False(t, c.Hit())
 
-	stamp := filepath.Join(DatasetPath(to, first), manifest.ProvenanceName)
+	stamp := filepath.Join(mmapcache.DatasetPath(to, first), manifest.ProvenanceName)
 	require.NoError(t, os.WriteFile(stamp, []byte(`{"host":"first"}`), 0o666))
 	before := publishedIn(t, to)
 	for _, key := range []string{first, second} {
@@ -169,15 +172,15 @@ func TestCopyOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	key := plainToy(40).build(t, filepath.Join(dir, "from"), "")
 	before := snapshotOf(t, dir)
-	for _, name := range []string{strings.Repeat("0", 64), "", ".", "../" + DatasetKind + "/" + key} {
+	for _, name := range []string{strings.Repeat("0", 64), "", ".", "../" + mmapcache.DatasetKind + "/" + key} {
 		_, err := Copy(t.Context(), filepath.Join(dir, "from"), filepath.Join(dir, "to"), name, CopyOptions{})
-		assert.ErrorIs(t, err, ErrNoCache, name)
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache, name)
 	}
 	_, err := Copy(t.Context(), filepath.Join(dir, "nowhere"), filepath.Join(dir, "to"), key, CopyOptions{})
-	assert.ErrorIs(t, err, ErrNoCache)
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 	assert.NoDirExists(t, filepath.Join(dir, "nowhere"))
 	assert.NoDirExists(t, filepath.Join(dir, "to"))
-	_, err = Copy(t.Context(), filepath.Join(dir, "from"), filepath.Join(DatasetPath(filepath.Join(dir, "from"), key), manifest.FileName), key, CopyOptions{})
+	_, err = Copy(t.Context(), filepath.Join(dir, "from"), filepath.Join(mmapcache.DatasetPath(filepath.Join(dir, "from"), key), manifest.FileName), key, CopyOptions{})
 	assert.Error(t, err, "a file is no root")
 	assert.Equal(t, before, snapshotOf(t, dir))
 }
@@ -235,7 +238,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 			}
 			kind := filepath.Base(filepath.Dir(filepath.Dir(path)))
 			require.NoDirExists(t, filepath.Join(to, kind, filepath.Base(filepath.Dir(path))), "%s of %s", name, path)
-			require.NoDirExists(t, DatasetPath(to, key))
+			require.NoDirExists(t, mmapcache.DatasetPath(to, key))
 			checkWholeOrAbsent(t, whole, to)
 			noStaging(t, to)
 			require.NoError(t, os.RemoveAll(path))
@@ -249,7 +252,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 func TestCopyOfAnotherPart(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	m, err := readManifest(from, DatasetKind, key, "")
+	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
 	for kind, part := range m.Parts {
 		to, dir := t.TempDir(), filepath.Join(from, kind, part.Key)
@@ -294,19 +297,19 @@ func TestCopyOfWhatIsStale(t *testing.T) {
 	for n := 1; ; n++ {
 		last := false
 		for _, forGood := range []bool{false, true} {
-			s := &stale{fails: func(call int) error {
+			s := &faultdisk.Stale{Fails: func(call int) error {
 				if call == n || forGood && call > n {
 					return syscall.ESTALE
 				}
 				return nil
 			}}
 			d := hasty(sourceDisk())
-			d.open = func(path string) (fs.File, int64, error) {
-				if err := s.fail(path); err != nil {
+			d.Open = func(path string) (fs.File, int64, error) {
+				if err := s.Fail(path); err != nil {
 					return nil, 0, err
 				}
 				f, size, err := openPlain(path)
-				return staleFile{f, s}, size, err
+				return faultdisk.StaleFile{File: f, Stale: s}, size, err
 			}
 			to := begun(t, from)
 			_, err := d.copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
@@ -320,7 +323,7 @@ func TestCopyOfWhatIsStale(t *testing.T) {
 				require.Equal(t, whole, publishedIn(t, to))
 			}
 			noStaging(t, to)
-			last = s.calls < n
+			last = s.Calls < n
 		}
 		if last {
 			require.Greater(t, n, 10)
@@ -333,7 +336,7 @@ func TestCopyOfWhatIsStale(t *testing.T) {
 func TestCopyOfProvenance(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	path := filepath.Join(DatasetPath(from, key), manifest.ProvenanceName)
+	path := filepath.Join(mmapcache.DatasetPath(from, key), manifest.ProvenanceName)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
 	copied := func(name string) string {
@@ -341,10 +344,10 @@ func TestCopyOfProvenance(t *testing.T) {
 		_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
 		require.NoError(t, err, name)
 		noStaging(t, to)
-		v, err := Verify(t.Context(), to, key)
+		v, err := mmapcache.Verify(t.Context(), to, key)
 		require.NoError(t, err)
 		require.Empty(t, v.Damages)
-		data, err := os.ReadFile(filepath.Join(DatasetPath(to, key), manifest.ProvenanceName))
+		data, err := os.ReadFile(filepath.Join(mmapcache.DatasetPath(to, key), manifest.ProvenanceName))
 		if errors.Is(err, fs.ErrNotExist) {
 			return "none"
 		}
@@ -366,7 +369,7 @@ func TestCopyOfProvenance(t *testing.T) {
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
 	assert.Empty(t, copied("empty"))
-	require.NoError(t, os.Truncate(path, maxProvenance+1)) // a hole
+	require.NoError(t, os.Truncate(path, cachedir.MaxProvenance+1)) // a hole
 	assert.Equal(t, "none", copied("long"))
 }
 
@@ -399,7 +402,7 @@ func TestCopyVerifiesOnArrival(t *testing.T) {
 		}
 		require.ErrorIs(t, err, manifest.ErrDamaged, bad)
 		require.ErrorContains(t, err, bad)
-		require.NoDirExists(t, DatasetPath(to, key))
+		require.NoDirExists(t, mmapcache.DatasetPath(to, key))
 		checkWholeOrAbsent(t, whole, to)
 		noStaging(t, to)
 	}
@@ -408,7 +411,7 @@ func TestCopyVerifiesOnArrival(t *testing.T) {
 // begun returns a root that has the structure and arenas of another one already: each directory is copied the same way.
 func begun(t *testing.T, from string) string {
 	to := t.TempDir()
-	for _, kind := range []string{StructureKind, ArenasKind} {
+	for _, kind := range []string{mmapcache.StructureKind, mmapcache.ArenasKind} {
 		require.NoError(t, os.CopyFS(filepath.Join(to, kind), os.DirFS(filepath.Join(from, kind))))
 	}
 	return to
@@ -426,7 +429,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 			to, steps := begun(t, from), 0
 			if damaged { // what is there is cut, so that it must be put aside
 				for path := range whole {
-					if strings.HasPrefix(path, PlacementKind) || strings.HasPrefix(path, DatasetKind) {
+					if strings.HasPrefix(path, mmapcache.PlacementKind) || strings.HasPrefix(path, mmapcache.DatasetKind) {
 						require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, path)), 0o777))
 						require.NoError(t, os.WriteFile(filepath.Join(to, path), []byte("cut"), 0o666))
 					}
@@ -496,7 +499,7 @@ func TestCopyStopsWithItsContext(t *testing.T) {
 		}
 		if stop == 1 {
 			require.Error(t, err)
-			require.NoDirExists(t, filepath.Join(to, PlacementKind))
+			require.NoDirExists(t, filepath.Join(to, mmapcache.PlacementKind))
 		}
 		checkWholeOrAbsent(t, whole, to)
 		noStaging(t, to)
@@ -519,7 +522,7 @@ func TestCopyStopsBetweenChunks(t *testing.T) {
 	}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, stopped)
-	assert.NoDirExists(t, filepath.Join(to, ArenasKind))
+	assert.NoDirExists(t, filepath.Join(to, mmapcache.ArenasKind))
 	noStaging(t, to)
 }
 
@@ -537,7 +540,7 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 				}
 			}},
 			Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
-				if name == "rename" && strings.HasPrefix(path, filepath.Join(to, StructureKind)) {
+				if name == "rename" && strings.HasPrefix(path, filepath.Join(to, mmapcache.StructureKind)) {
 					<-waiting // it ends nothing before another one waits for it
 				}
 				return nil
@@ -568,7 +571,7 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 		size, err := Size(from, key)
 		require.NoError(t, err)
 		assert.Equal(t, size, written)
-		assert.Equal(t, map[string]int{StructureKind: 1, PlacementKind: 1, ArenasKind: 1, DatasetKind: 1}, made)
+		assert.Equal(t, map[string]int{mmapcache.StructureKind: 1, mmapcache.PlacementKind: 1, mmapcache.ArenasKind: 1, mmapcache.DatasetKind: 1}, made)
 		assert.Equal(t, publishedIn(t, from), publishedIn(t, to))
 		noStaging(t, to)
 	})
@@ -578,26 +581,26 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 func TestCopyThatMayNotWait(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	lease, there, err := Claim(t.Context(), to, DatasetKind, key, false, durable.Waiting{}, unsynced)
+	lease, there, err := Claim(t.Context(), to, mmapcache.DatasetKind, key, false, durable.Waiting{}, unsynced)
 	require.NoError(t, err)
 	require.Nil(t, there)
 	_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced, Waiting: durable.Waiting{Limit: -1}})
 	require.ErrorIs(t, err, durable.ErrBusy)
 	assert.ErrorContains(t, err, fmt.Sprint("process ", os.Getpid()))
 	require.NoError(t, lease.Release())
-	assert.Equal(t, []string{StructureKind, PlacementKind, ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
+	assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
 }
 
 // What a killed copy has left is replaced, and a copy that was only slow uses what the other one has made.
 func TestCopyIsTakenOver(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	m, err := readManifest(from, DatasetKind, key, "")
+	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
 	t.Run("dead", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			to := t.TempDir()
-			claim := filepath.Join(to, durable.StagingDir, ArenasKind+"-"+m.Parts[ArenasKind].Key+".000001")
+			claim := filepath.Join(to, durable.StagingDir, mmapcache.ArenasKind+"-"+m.Parts[mmapcache.ArenasKind].Key+".000001")
 			half := filepath.Join(claim, "host_boot_1_2_0123456789abcdef")
 			require.NoError(t, os.MkdirAll(half, 0o777))
 			require.NoError(t, os.WriteFile(filepath.Join(half, "tokens.u32"), []byte("half"), 0o666))
@@ -606,7 +609,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 		})
 	})
 	// The slow one stops at a step of one directory until another one has copied all.
-	for _, at := range []string{"create tokens.u32", "written tokens.u32", "create manifest.json", "sync tokens.u32", "rename " + m.Parts[ArenasKind].Key} {
+	for _, at := range []string{"create tokens.u32", "written tokens.u32", "create manifest.json", "sync tokens.u32", "rename " + m.Parts[mmapcache.ArenasKind].Key} {
 		t.Run(at, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				to := t.TempDir()
@@ -617,7 +620,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 					switch {
 					case name == "beat" && silent.Load():
 						return errFull // it is not heard of
-					case name+" "+filepath.Base(path) == at && strings.Contains(path, m.Parts[ArenasKind].Key) && slow.CompareAndSwap(false, true):
+					case name+" "+filepath.Base(path) == at && strings.Contains(path, m.Parts[mmapcache.ArenasKind].Key) && slow.CompareAndSwap(false, true):
 						silent.Store(true)
 						close(stopped)
 						<-ended
@@ -632,12 +635,12 @@ func TestCopyIsTakenOver(t *testing.T) {
 						Durable: durable.Options{Step: step, Sync: func(f *os.File) error { return step("written", f.Name()) }},
 					})
 					if assert.NoError(t, err) {
-						assert.Equal(t, []string{ArenasKind, DatasetKind}, hitsOf(c))
+						assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, hitsOf(c))
 					}
 				})
 				<-stopped
 				c := copyAll(t, from, to, key, CopyOptions{})
-				assert.Equal(t, []string{StructureKind, PlacementKind}, hitsOf(c))
+				assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.PlacementKind}, hitsOf(c))
 				close(ended)
 				done.Wait()
 				require.Len(t, warnings, 1)
@@ -653,12 +656,12 @@ func TestCopyIsTakenOver(t *testing.T) {
 func TestCopyKeepsOtherContent(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	m, err := readManifest(from, DatasetKind, key, "")
+	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		to := t.TempDir()
 		of := m.Parts[kind].Key
-		if kind == DatasetKind {
+		if kind == mmapcache.DatasetKind {
 			of = key
 		}
 		dir := filepath.Join(to, kind, of)
@@ -678,11 +681,11 @@ func TestCopyMeetsWhatIsPublishedMeanwhile(t *testing.T) {
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.CopyFS(source, os.DirFS(from)))
 	whole := publishedIn(t, from)
-	m, err := readManifest(from, DatasetKind, key, "")
+	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		of := m.Parts[kind].Key
-		if kind == DatasetKind {
+		if kind == mmapcache.DatasetKind {
 			of = key
 		}
 		for step, path := range map[string]string{
@@ -707,7 +710,7 @@ func TestCopyMeetsWhatIsPublishedMeanwhile(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.ProvenanceName), []byte(`{"host":"other"}`), 0o666))
 			})
 			require.NoError(t, err, "the same")
-			p, err := ReadProvenance(filepath.Join(to, kind, of))
+			p, err := mmapcache.ReadProvenance(filepath.Join(to, kind, of))
 			require.NoError(t, err)
 			assert.Equal(t, "other", p.Host, "it stays")
 
@@ -757,20 +760,20 @@ func TestCopyRepairsItsTarget(t *testing.T) {
 func TestCopyWhosePartsAreRemovedMeanwhile(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	m, err := readManifest(from, DatasetKind, key, "")
+	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
 	for kind, part := range m.Parts {
 		to := t.TempDir()
 		dir := filepath.Join(to, kind, part.Key)
 		_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
-			if name == "claim" && strings.Contains(path, DatasetKind+"-") {
+			if name == "claim" && strings.Contains(path, mmapcache.DatasetKind+"-") {
 				require.DirExists(t, dir)
 				require.NoError(t, os.RemoveAll(dir))
 			}
 			return nil
 		}}})
 		require.ErrorContains(t, err, dir+": it was removed or replaced meanwhile")
-		assert.NoDirExists(t, DatasetPath(to, key))
+		assert.NoDirExists(t, mmapcache.DatasetPath(to, key))
 		noStaging(t, to)
 		c := copyAll(t, from, to, key, CopyOptions{})
 		assert.Len(t, hitsOf(c), 2)
@@ -791,7 +794,7 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 				kind, _, _ := strings.Cut(name, "/")
 				kinds[kind] = true
 			}
-			require.ElementsMatch(t, Kinds(), slices.Collect(maps.Keys(kinds)))
+			require.ElementsMatch(t, mmapcache.Kinds(), slices.Collect(maps.Keys(kinds)))
 		}
 		seen++
 	}})
@@ -807,22 +810,23 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 // No name in a manifest leads out of its directory.
 func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
 	y, from := plainToy(40), t.TempDir()
-	m, err := readManifest(from, DatasetKind, y.build(t, from, ""), "")
+	m, err := readManifest(from, mmapcache.DatasetKind, y.build(t, from, ""), "")
 	require.NoError(t, err)
-	starts := m.Parts[PlacementKind]
+	starts := m.Parts[mmapcache.PlacementKind]
 	dataset := func(salt string, change func(*manifest.Manifest)) string {
-		return y.part(t, from, DatasetKind, salt, func(b *Builder) error {
-			b.manifest.Parts = maps.Clone(m.Parts)
-			change(b.manifest)
-			return nil
-		}).Key
+		key := y.part(t, from, mmapcache.DatasetKind, salt, func(*mmapcache.Builder) error { return nil }).Key
+		rewrite(t, from, mmapcache.DatasetKind, key, func(d *manifest.Manifest) {
+			d.Parts = maps.Clone(m.Parts)
+			change(d)
+		})
+		return key
 	}
 	for salt, change := range map[string]func(*manifest.Manifest){
 		"key": func(d *manifest.Manifest) {
-			d.Parts[PlacementKind] = manifest.Part{Key: "../starts/" + starts.Key, Digest: starts.Digest}
+			d.Parts[mmapcache.PlacementKind] = manifest.Part{Key: "../starts/" + starts.Key, Digest: starts.Digest}
 		},
 		"kind":    func(d *manifest.Manifest) { d.Parts["../starts"] = starts },
-		"fewer":   func(d *manifest.Manifest) { delete(d.Parts, PlacementKind) },
+		"fewer":   func(d *manifest.Manifest) { delete(d.Parts, mmapcache.PlacementKind) },
 		"unknown": func(d *manifest.Manifest) { d.Files = []manifest.File{{Name: "lost", Size: 0}} },
 		"file":    func(d *manifest.Manifest) { d.Files = []manifest.File{{Name: "../file", Size: 0}} },
 	} {

@@ -1,4 +1,4 @@
-package mmapcache
+package cachedir
 
 import (
 	"slices"
@@ -27,8 +27,8 @@ var localTypes = []uint32{
 	0x7366746e, // ntfs3
 }
 
-// isLocal reports whether a directory is on a file system that only this machine sees.
-func isLocal(dir string) bool {
+// IsLocal reports whether a directory is on a file system that only this machine sees.
+func IsLocal(dir string) bool {
 	var s syscall.Statfs_t
 	return syscall.Statfs(dir, &s) == nil && slices.Contains(localTypes, uint32(s.Type))
 }

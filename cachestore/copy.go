@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"bytes"
@@ -13,8 +13,10 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // ErrSameRoot is returned by Copy when both roots are one directory.
@@ -54,7 +56,7 @@ func (c *Copied) Hit() bool {
 
 // Copy copies a dataset and its parts from one cache root to another, the dataset last. What is there already in full
 // size is left alone. Of several processes that copy, or build, the same into a root one does it, and the others wait.
-// An error about a dataset that the source does not have wraps ErrNoCache.
+// An error about a dataset that the source does not have wraps mmapcache.ErrNoCache.
 //
 // Every file is verified on arrival, before it can be seen under its name. An error about damage, of the source or on the
 // way, wraps manifest.ErrDamaged and names the file; a directory that holds it is not published, and no dataset that
@@ -64,7 +66,9 @@ func Copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, er
 }
 
 // sourceDisk is the disk of a source.
-func sourceDisk() disk { return disk{open: openPlain, stat: os.Stat, list: os.ReadDir} }
+func sourceDisk() disk {
+	return disk{cachedir.Disk{Open: openPlain, Stat: os.Stat, ReadDir: os.ReadDir}}
+}
 
 func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*Copied, error) {
 	if SameDirectory(from, to) {
@@ -74,7 +78,7 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 		o.Warn = func(string, ...any) {}
 	}
 	c := copying{disk: d, from: from, to: to, o: o, buffer: make([]byte, chunk),
-		copied: &Copied{Key: key, Path: DatasetPath(to, key), Directories: map[string]CopiedDirectory{}}}
+		copied: &Copied{Key: key, Path: mmapcache.DatasetPath(to, key), Directories: map[string]CopiedDirectory{}}}
 	if err := CheckRoot(to); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 		return nil, err
 	}
 	defer Use(ctx, from, key).Close()
-	if err := c.steady(ctx, DatasetPath(from, key), func() error { return c.all(ctx, key) }); err != nil {
+	if err := c.Steady(ctx, mmapcache.DatasetPath(from, key), func() error { return c.all(ctx, key) }); err != nil {
 		return nil, err
 	}
 	dropReadme(to)
@@ -136,11 +140,11 @@ type copying struct {
 // plan reads the manifests of the source, parts first, and holds them against what the target has under their names.
 func (c *copying) plan(key string) (list []*manifest.Manifest, err error) {
 	c.done, c.total = 0, 0
-	dataset, err := c.source(DatasetKind, key, "")
+	dataset, err := c.source(mmapcache.DatasetKind, key, "")
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range partKinds() {
+	for _, kind := range mmapcache.PartKinds() {
 		part := dataset.Parts[kind]
 		m, err := c.source(kind, part.Key, part.Digest)
 		if err != nil {
@@ -150,7 +154,7 @@ func (c *copying) plan(key string) (list []*manifest.Manifest, err error) {
 	}
 	list = append(list, dataset)
 	for _, m := range list {
-		there, err := Lookup(c.to, m.Kind, m.Key)
+		there, err := mmapcache.Lookup(c.to, m.Kind, m.Key)
 		if err != nil && !errors.Is(err, manifest.ErrDamaged) {
 			return nil, err
 		}
@@ -169,13 +173,13 @@ func (c *copying) source(kind, key, digest string) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, missing(filepath.Join(c.from, kind, key, manifest.FileName), err)
 	}
-	return m, checkContents(c.from, m)
+	return m, mmapcache.CheckContents(c.from, m)
 }
 
 // missing turns an error that says that a file of the source is not there into one about damage.
 func missing(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, errMissing)
+		return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, cachedir.ErrMissing)
 	}
 	return err
 }
@@ -245,7 +249,7 @@ func (c *copying) fill(ctx context.Context, d *durable.Dir, m *manifest.Manifest
 		written += f.Size
 	}
 	// Who reads a cache does without the provenance, and so does its copy where there is none that can be read.
-	own := map[string][]byte{manifest.ProvenanceName: c.readAll(filepath.Join(dir, manifest.ProvenanceName))}
+	own := map[string][]byte{manifest.ProvenanceName: c.provenance(dir)}
 	if own[manifest.FileName], err = m.Encode(); err != nil { // the bytes it was read from: manifest.Decode accepts no others
 		return 0, err
 	}
@@ -272,7 +276,7 @@ func (c *copying) file(ctx context.Context, d *durable.Dir, dir string, f manife
 	}
 	defer func() { _ = in.Close() }()
 	read, once := int64(0), false
-	return c.write(ctx, d, path, readerFunc(func(p []byte) (int, error) {
+	return c.write(ctx, d, path, cachedir.ReaderFunc(func(p []byte) (int, error) {
 		n, err := in.Read(p)
 		read += int64(n)
 		c.done += int64(n)
@@ -293,8 +297,8 @@ func (c *copying) file(ctx context.Context, d *durable.Dir, dir string, f manife
 
 // openAt opens a file of the source, which has so many bytes, behind the first of them.
 func (c *copying) openAt(path string, size, from int64) (in fs.File, err error) {
-	err = c.anew(path, func() error {
-		f, n, err := c.open(path)
+	err = c.Reopen(path, func() error {
+		f, n, err := c.Open(path)
 		if err != nil {
 			return err
 		}
@@ -324,7 +328,7 @@ func (c *copying) write(ctx context.Context, d *durable.Dir, path string, in io.
 	}
 	sum := sha256.New()
 	in = io.LimitReader(in, f.Size+1) // a file that grows meanwhile fills no disk
-	_, err = io.CopyBuffer(io.MultiWriter(out, sum), readerFunc(func(p []byte) (int, error) {
+	_, err = io.CopyBuffer(io.MultiWriter(out, sum), cachedir.ReaderFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
@@ -339,7 +343,7 @@ func (c *copying) write(ctx context.Context, d *durable.Dir, path string, in io.
 	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
 		return fmt.Errorf("%s: %w: content does not match its digest", path, manifest.ErrDamaged)
 	}
-	_, there, err := hashFile(ctx, out.Name())
+	_, there, err := cachedir.HashFile(ctx, out.Name())
 	if err == nil && there != f.SHA256 {
 		err = fmt.Errorf("%w: it does not hold what was written", manifest.ErrDamaged)
 	}
@@ -359,7 +363,7 @@ func (c *copying) sync(f *os.File) error {
 // publish makes a directory appear under its key. What is damaged there is replaced.
 func (c *copying) publish(d *durable.Dir, m *manifest.Manifest) error {
 	for kind, part := range m.Parts {
-		there, err := Lookup(c.to, kind, part.Key)
+		there, err := mmapcache.Lookup(c.to, kind, part.Key)
 		if err == nil && (there == nil || there.Digest != part.Digest) {
 			err = errors.New("it was removed or replaced meanwhile, perhaps by agentx cache rm")
 		}
@@ -372,7 +376,7 @@ func (c *copying) publish(d *durable.Dir, m *manifest.Manifest) error {
 	if err != nil || !existed {
 		return err
 	}
-	there, err := Lookup(c.to, m.Kind, m.Key)
+	there, err := mmapcache.Lookup(c.to, m.Kind, m.Key)
 	switch {
 	case err == nil && there != nil:
 		return c.same(there, m)
@@ -402,21 +406,10 @@ func openPlain(path string) (fs.File, int64, error) {
 	return f, size, nil
 }
 
-// readAll reads a whole file, nil where that cannot be done.
-func (d disk) readAll(path string) (data []byte) {
-	err := again(func() error {
-		f, size, err := d.open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if size > maxProvenance {
-			return fs.ErrInvalid
-		}
-		data, err = io.ReadAll(io.LimitReader(f, size))
-		return err
-	})
-	if err != nil {
+// provenance returns the bytes of the provenance of a directory, nil where they cannot be read whole.
+func (c *copying) provenance(dir string) []byte {
+	data, size, err := c.ReadProvenance(dir)
+	if err != nil || size > int64(len(data)) {
 		return nil
 	}
 	return data

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // GCOptions say what GC frees beyond what is of no use to anybody.
@@ -39,7 +41,7 @@ const SharedName = ".shared"
 // defaultKeep returns for how long GC keeps a dataset after its last use if nobody says otherwise: a week in a root that
 // other machines may read, which is one with a file .shared or on no local file system, and else not at all.
 func defaultKeep(root string) time.Duration {
-	if _, err := os.Lstat(filepath.Join(root, SharedName)); errors.Is(err, fs.ErrNotExist) && isLocal(root) {
+	if _, err := os.Lstat(filepath.Join(root, SharedName)); errors.Is(err, fs.ErrNotExist) && cachedir.IsLocal(root) {
 		return 0
 	}
 	return sharedKeep
@@ -112,7 +114,7 @@ func GC(ctx context.Context, root string, o GCOptions) (*GCReport, error) {
 // isCache reports whether a directory holds anything that is called like something of a cache: in others nothing is
 // touched, whatever folders they have.
 func isCache(root string) (bool, error) {
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		if keys, err := keysIn(root, kind); err != nil || len(keys) > 0 {
 			return err == nil, err
 		}
@@ -259,7 +261,7 @@ func (h *house) freeAll(ctx context.Context, o GCOptions) error {
 			}
 		}
 	}
-	datasets, parts := h.of(DatasetKind), h.of(partKinds()...)
+	datasets, parts := h.of(mmapcache.DatasetKind), h.of(mmapcache.PartKinds()...)
 	sort.SliceStable(datasets, func(i, j int) bool { return datasets[i].used.Before(datasets[j].used) })
 	step(datasets, func(it *item) error {
 		if !it.damaged {
@@ -323,7 +325,7 @@ func (h *house) of(kinds ...string) (list []*item) {
 
 // look lists what there is.
 func (h *house) look() error {
-	for _, kind := range Kinds() {
+	for _, kind := range mmapcache.Kinds() {
 		keys, err := keysIn(h.root, kind)
 		if err != nil {
 			return err
@@ -337,12 +339,12 @@ func (h *house) look() error {
 				return err
 			}
 			it := &item{kind: kind, key: key, bytes: sizeOf(h.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
-			if it.used = it.made; kind == DatasetKind {
+			if it.used = it.made; kind == mmapcache.DatasetKind {
 				if used := usedAt(h.root, key); used != nil {
 					it.used = *used
 				}
 				_, err := h.partsOf(key)
-				it.damaged = err != nil && broken(err)
+				it.damaged = err != nil && cachedir.IsDamage(err)
 			}
 			h.items = append(h.items, it)
 			h.total += it.bytes
@@ -405,7 +407,7 @@ func (h *house) freeWithParts(it *item, why string) error {
 
 // freeParts frees those parts of a removed dataset that nothing else needs.
 func (h *house) freeParts(dataset *item) error {
-	for _, part := range h.of(partKinds()...) {
+	for _, part := range h.of(mmapcache.PartKinds()...) {
 		if part.freed || part.link || !slices.Contains(h.names[dataset.key], part.name()) {
 			continue
 		}
@@ -443,7 +445,7 @@ func (h *house) remove(it *item) error {
 			err = nil
 		}
 	}
-	if err == nil && it.kind == DatasetKind {
+	if err == nil && it.kind == mmapcache.DatasetKind {
 		_ = os.Remove(usePath(h.root, it.key, usedSuffix)) // swept some day if not
 	}
 	return err
@@ -451,7 +453,7 @@ func (h *house) remove(it *item) error {
 
 // needed returns a reason why a directory must not be removed now, or an error.
 func (h *house) needed(it *item) error {
-	if it.kind == DatasetKind {
+	if it.kind == mmapcache.DatasetKind {
 		pin, err := pinOf(h.root, it.key)
 		if err != nil {
 			return err
@@ -460,7 +462,7 @@ func (h *house) needed(it *item) error {
 			return reason{fmt.Sprintf("%v by %v", ErrPinned, pin), ErrPinned}
 		}
 		parts, err := h.partsOf(it.key)
-		if err != nil && !broken(err) {
+		if err != nil && !cachedir.IsDamage(err) {
 			return reason{why: fmt.Sprintf("what it names cannot be read: %v", err)}
 		}
 		if it.damaged && parts != nil {
@@ -471,10 +473,10 @@ func (h *house) needed(it *item) error {
 	if err != nil {
 		return err
 	}
-	if who, ok := users[it.name()]; ok && !(h.force && it.kind == DatasetKind) {
+	if who, ok := users[it.name()]; ok && !(h.force && it.kind == mmapcache.DatasetKind) {
 		return reason{fmt.Sprintf("%v by %s", ErrInUse, who), ErrInUse}
 	}
-	if it.kind != DatasetKind {
+	if it.kind != mmapcache.DatasetKind {
 		named, maybe, err := h.namedBy(it)
 		if named {
 			return reason{why: "a dataset names it"}
@@ -498,12 +500,12 @@ func (h *house) needed(it *item) error {
 // namedBy reports whether a dataset names a part, or why one may that this program cannot read. It looks at what is there
 // now, for datasets may come. In a dry run those that would be gone do not count.
 func (h *house) namedBy(part *item) (named bool, maybe string, err error) {
-	keys, err := keysIn(h.root, DatasetKind)
+	keys, err := keysIn(h.root, mmapcache.DatasetKind)
 	if err != nil {
 		return false, "", err
 	}
 	for _, key := range keys {
-		if h.dry && slices.ContainsFunc(h.items, func(it *item) bool { return it.freed && it.kind == DatasetKind && it.key == key }) {
+		if h.dry && slices.ContainsFunc(h.items, func(it *item) bool { return it.freed && it.kind == mmapcache.DatasetKind && it.key == key }) {
 			continue
 		}
 		names, err := h.partsOf(key)
@@ -521,9 +523,9 @@ func (h *house) partsOf(key string) ([]string, error) {
 	if names, ok := h.names[key]; ok {
 		return names, nil
 	}
-	m, err := realDisk().anyManifest(h.root, DatasetKind, key, "")
+	m, err := realDisk().ReadManifest(h.root, mmapcache.DatasetKind, key, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(DatasetPath(h.root, key)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(mmapcache.DatasetPath(h.root, key)); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // it was removed since it was listed
 		}
 	}
@@ -531,7 +533,7 @@ func (h *house) partsOf(key string) ([]string, error) {
 		return nil, err
 	}
 	names := []string{}
-	for _, kind := range partKinds() {
+	for _, kind := range mmapcache.PartKinds() {
 		if part, ok := m.Parts[kind]; ok {
 			names = append(names, kind+"/"+part.Key)
 		}
@@ -561,7 +563,7 @@ func (h *house) sweep() error {
 		}
 		owner := "an unfinished pin"
 		if whole {
-			if _, err := os.Lstat(DatasetPath(h.root, key)); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(mmapcache.DatasetPath(h.root, key)); !errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			owner = "dataset " + key + ", which is no more"
@@ -628,15 +630,15 @@ func (h *house) removeNamed(key string) error {
 	if err := h.look(); err != nil {
 		return err
 	}
-	if _, err := h.partsOf(key); err != nil && !broken(err) {
+	if _, err := h.partsOf(key); err != nil && !cachedir.IsDamage(err) {
 		return err
 	}
-	for _, it := range h.of(DatasetKind) {
+	for _, it := range h.of(mmapcache.DatasetKind) {
 		if it.key != key {
 			continue
 		}
 		if err := h.remove(it); err != nil {
-			return fmt.Errorf("dataset %s: %w", DatasetPath(h.root, key), err)
+			return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(h.root, key), err)
 		}
 		h.gone(it, "asked for")
 		h.failed(h.freeParts(it))

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // Claim returns a lease to make the directory of a kind and key, or its manifest when it is there in full size: before,
@@ -19,11 +20,14 @@ func Claim(ctx context.Context, root, kind, key string, again bool, w durable.Wa
 		if again {
 			return false, nil
 		}
-		there, err = Lookup(root, kind, key)
+		there, err = mmapcache.Lookup(root, kind, key)
 		if errors.Is(err, manifest.ErrDamaged) {
 			return false, nil
 		}
 		return there != nil, err
 	}, w)
+	if lease != nil {
+		dropReadme(root)
+	}
 	return lease, there, err
 }

@@ -1,4 +1,4 @@
-package mmapcache
+package cachestore
 
 import (
 	"io/fs"
@@ -13,19 +13,19 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // twins builds two datasets that share a structure and arenas, and returns their keys.
 func twins(t *testing.T, root string) (first, second string) {
 	y := plainToy(40)
 	first = y.build(t, root, "first")
-	m, err := readManifest(root, DatasetKind, first, "")
+	m, err := readManifest(root, mmapcache.DatasetKind, first, "")
 	require.NoError(t, err)
-	starts := y.part(t, root, PlacementKind, "second", func(b *Builder) error { return y.writeStarts(t, b) })
-	second = y.part(t, root, DatasetKind, "second", func(b *Builder) error {
-		b.manifest.Parts = map[string]manifest.Part{}
+	starts := y.part(t, root, mmapcache.PlacementKind, "second", func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+	second = y.part(t, root, mmapcache.DatasetKind, "second", func(b *mmapcache.Builder) error {
 		for kind, part := range m.Parts {
-			b.manifest.Parts[kind] = part
+			b.AddPart(&manifest.Manifest{Kind: kind, Key: part.Key, Digest: part.Digest})
 		}
 		b.AddPart(starts)
 		return nil
@@ -63,7 +63,7 @@ func TestFind(t *testing.T) {
 	key := plainToy(40).build(t, root, "")
 	t.Chdir(root)
 	for _, name := range []string{
-		key, key[:minPrefix], DatasetPath(root, key), DatasetPath(root, key) + "/",
+		key, key[:minPrefix], mmapcache.DatasetPath(root, key), mmapcache.DatasetPath(root, key) + "/",
 		filepath.Join("dataset", key), "./dataset/" + key + "/.",
 	} {
 		gotRoot, gotKey, err := Find(root, name)
@@ -71,7 +71,7 @@ func TestFind(t *testing.T) {
 		assert.Equal(t, root, gotRoot, name)
 		assert.Equal(t, key, gotKey, name)
 	}
-	t.Chdir(DatasetPath(root, key))
+	t.Chdir(mmapcache.DatasetPath(root, key))
 	_, gotKey, err := Find("elsewhere", ".")
 	require.NoError(t, err)
 	assert.Equal(t, key, gotKey)
@@ -80,19 +80,19 @@ func TestFind(t *testing.T) {
 func TestFindSaysWhyNot(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	for _, name := range []string{"", "0123456789", key[:minPrefix-1], DatasetPath(root, "0123456789"), root, filepath.Join(root, "structure", key)} {
+	for _, name := range []string{"", "0123456789", key[:minPrefix-1], mmapcache.DatasetPath(root, "0123456789"), root, filepath.Join(root, "structure", key)} {
 		_, _, err := Find(root, name)
-		assert.ErrorIs(t, err, ErrNoCache, name)
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache, name)
 	}
 	_, _, err := Find(filepath.Join(root, "nothing"), key)
-	assert.ErrorIs(t, err, ErrNoCache)
-	stranger := DatasetPath(root, key[:minPrefix]+"-copy")
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
+	stranger := mmapcache.DatasetPath(root, key[:minPrefix]+"-copy")
 	require.NoError(t, os.Mkdir(stranger, 0o777))
 	_, _, err = Find(root, stranger)
-	assert.ErrorIs(t, err, ErrNoCache, "somebody else's")
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache, "somebody else's")
 	_, _, err = Find(root, key[:minPrefix])
 	assert.NoError(t, err)
-	require.NoError(t, os.Mkdir(DatasetPath(root, key[:minPrefix]+strings.Repeat("0", 64-minPrefix)), 0o777))
+	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, key[:minPrefix]+strings.Repeat("0", 64-minPrefix)), 0o777))
 	_, _, err = Find(root, key[:minPrefix])
 	assert.ErrorContains(t, err, "more than one")
 }
@@ -105,13 +105,13 @@ func TestList(t *testing.T) {
 	assert.Empty(t, none)
 
 	first, second := twins(t, root)
-	young := filepath.Join(DatasetPath(root, first), manifest.ProvenanceName)
+	young := filepath.Join(mmapcache.DatasetPath(root, first), manifest.ProvenanceName)
 	require.NoError(t, os.WriteFile(young, []byte(`{"created":"2030-01-01T00:00:00Z","sources":[{"path":"a"},{"path":"b"}]}`), 0o666))
-	require.NoError(t, os.Mkdir(DatasetPath(root, ".hidden"), 0o777))
-	require.NoError(t, os.WriteFile(DatasetPath(root, "file"), nil, 0o666))
+	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, ".hidden"), 0o777))
+	require.NoError(t, os.WriteFile(mmapcache.DatasetPath(root, "file"), nil, 0o666))
 	empty := strings.Repeat("0", 64)
-	require.NoError(t, os.Mkdir(DatasetPath(root, empty), 0o777))
-	require.NoError(t, os.Mkdir(DatasetPath(root, "backup"), 0o777))
+	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, empty), 0o777))
+	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, "backup"), 0o777))
 	list, err := List(root)
 	require.NoError(t, err)
 	var kinds, keys []string
@@ -119,7 +119,7 @@ func TestList(t *testing.T) {
 		kinds = append(kinds, e.Kind)
 		keys = append(keys, e.Key)
 	}
-	assert.Equal(t, []string{DatasetKind, DatasetKind, DatasetKind, ArenasKind, PlacementKind, PlacementKind, StructureKind}, kinds)
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.DatasetKind, mmapcache.DatasetKind, mmapcache.ArenasKind, mmapcache.PlacementKind, mmapcache.PlacementKind, mmapcache.StructureKind}, kinds)
 	assert.Equal(t, []string{empty, second, first}, keys[:3], "by age, undated first")
 	assert.NotEmpty(t, list[0].Damaged)
 	assert.Empty(t, list[1].Damaged)
@@ -145,9 +145,9 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, before-bytesOf(t, root), r.Freed)
 	assert.Equal(t, r.BytesAfter, r.BytesBefore-r.Freed)
-	assert.Equal(t, []string{DatasetKind, PlacementKind}, kindsOf(r.Removed), "the dataset first")
-	assert.Equal(t, map[string]int{DatasetKind: 1, PlacementKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
-	v, err := Verify(t.Context(), root, second)
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.PlacementKind}, kindsOf(r.Removed), "the dataset first")
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.PlacementKind: 1, mmapcache.StructureKind: 1, mmapcache.ArenasKind: 1}, keysOf(t, root))
+	v, err := mmapcache.Verify(t.Context(), root, second)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 
@@ -158,58 +158,36 @@ func TestRemoveKeepsWhatOthersName(t *testing.T) {
 	assert.Empty(t, snapshotOf(t, root))
 	assert.Empty(t, stagingOf(t, root))
 	_, err = Remove(t.Context(), root, second, RemoveOptions{})
-	assert.ErrorIs(t, err, ErrNoCache)
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
 
 // A dataset whose manifest cannot be read might name any part.
 func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
-	require.NoError(t, os.Remove(filepath.Join(DatasetPath(root, second), manifest.FileName)))
+	require.NoError(t, os.Remove(filepath.Join(mmapcache.DatasetPath(root, second), manifest.FileName)))
 	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int{DatasetKind: 1, PlacementKind: 2, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.PlacementKind: 2, mmapcache.StructureKind: 1, mmapcache.ArenasKind: 1}, keysOf(t, root))
 }
 
 func TestRemoveOfADamagedDatasetLeavesItsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.Truncate(filepath.Join(DatasetPath(root, key), manifest.FileName), 5))
+	require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName), 5))
 	r, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Positive(t, r.Freed)
-	assert.Equal(t, map[string]int{PlacementKind: 1, StructureKind: 1, ArenasKind: 1}, keysOf(t, root))
+	assert.Equal(t, map[string]int{mmapcache.PlacementKind: 1, mmapcache.StructureKind: 1, mmapcache.ArenasKind: 1}, keysOf(t, root))
 }
 
 func TestRemoveOfADatasetWhosePartsAreGone(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.RemoveAll(filepath.Join(root, PlacementKind)))
+	require.NoError(t, os.RemoveAll(filepath.Join(root, mmapcache.PlacementKind)))
 	_, err := Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
-}
-
-func TestLookup(t *testing.T) {
-	y, root := plainToy(40), t.TempDir()
-	m, err := Lookup(root, StructureKind, "0123456789")
-	require.NoError(t, err)
-	assert.Nil(t, m)
-	built := y.buildStructure(t, root, "")
-	m, err = Lookup(root, StructureKind, built.Key)
-	require.NoError(t, err)
-	assert.Equal(t, built.Digest, m.Digest)
-	dir := filepath.Join(root, StructureKind, built.Key)
-	for _, spoil := range []func(string) error{
-		func(path string) error { return os.Truncate(path, 10) }, os.Remove,
-		func(string) error { return os.Remove(filepath.Join(dir, manifest.FileName)) },
-	} {
-		require.NoError(t, spoil(filepath.Join(dir, "turns.arrow")))
-		m, err = Lookup(root, StructureKind, built.Key)
-		assert.ErrorIs(t, err, manifest.ErrDamaged)
-		assert.ErrorContains(t, err, dir)
-		assert.Nil(t, m)
-	}
 }
 
 func TestDescribe(t *testing.T) {
@@ -218,7 +196,7 @@ func TestDescribe(t *testing.T) {
 	info, err := Describe(root, key)
 	require.NoError(t, err)
 	require.Len(t, info.Directories, 4)
-	for k, kind := range []string{DatasetKind, StructureKind, PlacementKind, ArenasKind} {
+	for k, kind := range []string{mmapcache.DatasetKind, mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.ArenasKind} {
 		assert.Equal(t, kind, info.Directories[k].Manifest.Kind)
 		assert.Equal(t, "host", info.Directories[k].Provenance.Host)
 	}
@@ -226,7 +204,7 @@ func TestDescribe(t *testing.T) {
 	info, err = Describe(root, key)
 	require.NoError(t, err)
 	assert.Nil(t, info.Directories[2].Provenance)
-	require.NoError(t, durable.Options{}.Remove(root, PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
+	require.NoError(t, durable.Options{}.Remove(root, mmapcache.PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
 	_, err = Describe(root, key)
 	assert.Error(t, err)
 }
@@ -246,17 +224,17 @@ func TestPartsByThemselves(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, []string{root, e.Kind, e.Key}, []string{foundRoot, kind, found})
 			_, _, err = Find(root, name)
-			if e.Kind == DatasetKind {
+			if e.Kind == mmapcache.DatasetKind {
 				require.NoError(t, err)
 			} else {
-				assert.ErrorIs(t, err, ErrNoCache, "a part is no cache")
+				assert.ErrorIs(t, err, mmapcache.ErrNoCache, "a part is no cache")
 			}
 		}
 	}
 	assert.Equal(t, whole, list[0].Whole)
 	for _, e := range list[1:] {
 		assert.Equal(t, e.Bytes, e.Whole)
-		v, err := VerifyPart(t.Context(), root, e.Kind, e.Key)
+		v, err := mmapcache.VerifyPart(t.Context(), root, e.Kind, e.Key)
 		require.NoError(t, err)
 		assert.Empty(t, v.Damages)
 		m, err := readManifest(root, e.Kind, e.Key, "")
@@ -266,16 +244,16 @@ func TestPartsByThemselves(t *testing.T) {
 		require.NoError(t, err)
 		data[len(data)-1] ^= 1
 		require.NoError(t, os.WriteFile(file, data, 0o666))
-		v, err = VerifyPart(t.Context(), root, e.Kind, e.Key)
+		v, err = mmapcache.VerifyPart(t.Context(), root, e.Kind, e.Key)
 		require.NoError(t, err)
 		require.Len(t, v.Damages, 1)
 		assert.Equal(t, file, v.Damages[0].File)
 		require.NoError(t, os.RemoveAll(e.Path))
-		_, err = VerifyPart(t.Context(), root, e.Kind, e.Key)
-		assert.ErrorIs(t, err, ErrNoCache)
+		_, err = mmapcache.VerifyPart(t.Context(), root, e.Kind, e.Key)
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 	}
 	_, _, _, err = FindAny(root, key[:minPrefix-1])
-	assert.ErrorIs(t, err, ErrNoCache)
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
 
 // What keeps one from looking is said: it is not that there is no cache, nor that it is damaged.
@@ -285,8 +263,8 @@ func TestWhatCannotBeReachedIsNotMissing(t *testing.T) {
 	for _, cause := range []error{syscall.EACCES, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT} {
 		d := realDisk()
 		fault := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: cause} }
-		d.stat = func(path string) (fs.FileInfo, error) { return nil, fault(path) }
-		d.open = func(path string) (fs.File, int64, error) { return nil, 0, fault(path) }
+		d.Stat = func(path string) (fs.FileInfo, error) { return nil, fault(path) }
+		d.Open = func(path string) (fs.File, int64, error) { return nil, 0, fault(path) }
 		entries, err := d.listAll(root)
 		require.NoError(t, err)
 		require.Len(t, entries, 4)
@@ -294,13 +272,13 @@ func TestWhatCannotBeReachedIsNotMissing(t *testing.T) {
 			assert.Empty(t, e.Damaged, cause)
 			assert.Contains(t, e.Unreadable, cause.Error())
 		}
-		_, _, err = d.findNamed(root, DatasetPath(root, key))
+		_, _, err = d.findNamed(root, mmapcache.DatasetPath(root, key))
 		assert.ErrorIs(t, err, cause)
-		assert.NotErrorIs(t, err, ErrNoCache)
-		d.list = func(path string) ([]fs.DirEntry, error) { return nil, fault(path) }
+		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
+		d.ReadDir = func(path string) ([]fs.DirEntry, error) { return nil, fault(path) }
 		_, _, err = d.findNamed(root, key)
 		assert.ErrorIs(t, err, cause)
-		assert.NotErrorIs(t, err, ErrNoCache)
+		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
 		_, err = d.listAll(root)
 		assert.ErrorIs(t, err, cause)
 	}

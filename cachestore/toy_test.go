@@ -1,0 +1,155 @@
+package cachestore
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// unsynced leaves out what makes builds slow, and is tested elsewhere.
+var unsynced = durable.Options{Sync: func(*os.File) error { return nil }}
+
+// withoutSync is the context of a test in which nothing is forced to disk.
+func withoutSync(t require.TestingT) context.Context {
+	return durable.WithOptions(contextOf(t), unsynced)
+}
+
+// toy is what a small dataset is made of: one trace over a corpus of plain tokens.
+type toy struct {
+	corpus []uint32
+	starts []uint32 // of three blocks and two fillers
+}
+
+func plainToy(n int) *toy {
+	y := &toy{starts: []uint32{0, uint32(n - 2), uint32(n / 2), uint32(n - 1), 1}}
+	for k := range n {
+		y.corpus = append(y.corpus, uint32(k%8))
+	}
+	return y
+}
+
+// build writes the four directories of a toy below root and returns the dataset's key. salt tells datasets apart.
+func (y *toy) build(t require.TestingT, root, salt string) string {
+	structure := y.buildStructure(t, root, salt)
+	arenas := y.buildArenas(t, root, salt)
+	starts := y.part(t, root, mmapcache.PlacementKind, salt, func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+	return y.part(t, root, mmapcache.DatasetKind, salt, func(b *mmapcache.Builder) error {
+		b.AddPart(structure)
+		b.AddPart(starts)
+		b.AddPart(arenas)
+		return nil
+	}).Key
+}
+
+func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Manifest {
+	s := mmapcache.NewStructure()
+	require.NoError(t, s.Append(&mmapcache.Plan{
+		Trace:    mmapcache.Trace{ID: "t", Scope: "local", BlockSize: 4, Blocks: 3},
+		Sessions: []mmapcache.Session{{ID: "t", Parent: mmapcache.None, Turns: 2, SpawnTurn: mmapcache.None, JoinTurn: mmapcache.None}},
+		Turns:    []mmapcache.Turn{{In: 14, IDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, IDs: 3, Last: 3, Model: "m"}},
+		Segments: []mmapcache.Segment{
+			{Parent: mmapcache.None, Role: mmapcache.User, First: 0, Count: 3},
+			{Parent: 0, Role: mmapcache.User, Part: mmapcache.Continues | mmapcache.Filler, First: 0, Count: 2},
+			{Parent: 0, Role: mmapcache.Assistant, First: 1, Count: 2},
+			{Parent: 2, Role: mmapcache.User, Part: mmapcache.Filler, First: 1, Count: 4},
+		},
+		Runs: []mmapcache.BlockRun{{Scope: "t", ID: 1, First: 0, Count: 3}},
+	}))
+	return y.part(t, root, mmapcache.StructureKind, salt, func(b *mmapcache.Builder) error {
+		return b.BuildStructure(s, mmapcache.StructureFacts{Traces: 1, Sessions: 1, Turns: 2, Blocks: 3})
+	})
+}
+
+func (y *toy) buildArenas(t require.TestingT, root, salt string) *manifest.Manifest {
+	return y.part(t, root, mmapcache.ArenasKind, salt, func(b *mmapcache.Builder) error {
+		text := func(id uint32) ([]byte, bool) { return []byte{'a' + byte(id)}, true }
+		markers := mmapcache.NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} })
+		return b.BuildArenas(mmapcache.PromptCorpus{Tokens: y.corpus, Bytes: text}, markers)
+	})
+}
+
+func (y *toy) writeStarts(t require.TestingT, b *mmapcache.Builder) error {
+	table, err := b.NewPlacement(len(y.starts), len(y.corpus))
+	require.NoError(t, err)
+	require.NoError(t, table.Put(0, y.starts))
+	return table.Close(contextOf(t))
+}
+
+func contextOf(t require.TestingT) context.Context {
+	return t.(interface{ Context() context.Context }).Context()
+}
+
+// part publishes one directory.
+func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*mmapcache.Builder) error) *manifest.Manifest {
+	b, err := mmapcache.NewBuilder(withoutSync(t), root, kind, map[string]string{"kind": kind, "salt": salt})
+	require.NoError(t, err)
+	defer b.Discard()
+	dropReadme(root)
+	require.NoError(t, fill(b))
+	m, err := b.Publish(contextOf(t), mmapcache.Provenance{Created: time.Unix(0, 0).UTC(), Host: "host", Agentx: "test",
+		Sources: []mmapcache.Source{{Path: "in", Size: 1, SHA256: "00"}}})
+	require.NoError(t, err)
+	return m
+}
+
+// snapshotOf reads every file below a directory.
+func snapshotOf(t *testing.T, dir string) map[string]string {
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[path] = string(data)
+		return err
+	}))
+	return files
+}
+
+// stagingOf lists what stands below the staging directory of a root.
+func stagingOf(t *testing.T, root string) (names []string) {
+	entries, err := os.ReadDir(filepath.Join(root, durable.StagingDir))
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// filesOf lists the files of a dataset and its parts that a manifest vouches for, manifests included.
+func filesOf(t *testing.T, root, key string) (files []string) {
+	info, err := Describe(root, key)
+	require.NoError(t, err)
+	for _, d := range info.Directories {
+		files = append(files, filepath.Join(d.Path, manifest.FileName))
+		for _, f := range d.Manifest.Files {
+			files = append(files, filepath.Join(d.Path, f.Name))
+		}
+	}
+	return files
+}
+
+// hasty is a disk whose pauses take no time.
+func hasty(d disk) disk {
+	d.Sleep = func(context.Context, time.Duration) error { return nil }
+	return d
+}
+
+// rewrite changes the manifest of a directory.
+func rewrite(t require.TestingT, root, kind, key string, change func(*manifest.Manifest)) {
+	dir := filepath.Join(root, kind, key)
+	m, err := manifest.Read(dir)
+	require.NoError(t, err)
+	change(m)
+	data, err := m.Encode()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
+}

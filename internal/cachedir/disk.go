@@ -1,0 +1,142 @@
+// Package cachedir reads the directories of a cache root, ROOT/KIND/KEY, while other processes and machines may publish,
+// replace and remove them.
+//
+// A Disk is how the files are reached. Its methods look again where a file system of the network may have answered from
+// memory: once after ESTALE, and once more where the directory above lists what seemed to be missing. Steady waits until
+// a directory that is being replaced is there again.
+package cachedir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/agentx/agentx/manifest"
+)
+
+// Disk is how the files of a cache are reached. Tests put faults into it.
+type Disk struct {
+	Open    func(path string) (fs.File, int64, error) // a regular file and its size, see manifest.Open
+	Stat    func(path string) (fs.FileInfo, error)
+	ReadDir func(dir string) ([]fs.DirEntry, error)
+
+	Sleep     func(context.Context, time.Duration) error // nil: by the clock
+	IsNetwork func(dir string) bool                      // whether it is on a network file system; nil: what the system says
+}
+
+// Real returns the disk of the operating system.
+func Real() Disk { return Disk{Open: manifest.Open, Stat: os.Stat, ReadDir: os.ReadDir} }
+
+// RetryStale calls f, and once more after ESTALE. On NFS that says that another host has replaced or removed what the
+// name led to; the second call finds what is there now. After a second ESTALE nothing is there: the error matches
+// fs.ErrNotExist.
+func RetryStale(f func() error) error {
+	err := f()
+	if errors.Is(err, syscall.ESTALE) {
+		err = f()
+	}
+	if errors.Is(err, syscall.ESTALE) {
+		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
+	}
+	return err
+}
+
+// Listed reports whether the directory above a path lists it. On NFS a client may remember for half a minute that a name
+// was missing, but not once it has read the directory; where that itself is remembered as missing, the one above.
+func (d Disk) Listed(path string) bool {
+	entries, _ := d.List(filepath.Dir(path)) // what cannot be read lists nothing
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(path) })
+}
+
+// List lists a directory, also one that is remembered as missing.
+func (d Disk) List(dir string) (list []fs.DirEntry, err error) {
+	read := func() error {
+		return RetryStale(func() (err error) { list, err = d.ReadDir(dir); return err })
+	}
+	if err = read(); errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir && d.Listed(dir) {
+		err = read()
+	}
+	return list, err
+}
+
+// Reopen is RetryStale for a file of a directory of a cache. Where it is missing, a client of NFS may remember a directory
+// that has been replaced since: Reopen reads those above and tries the file once more.
+func (d Disk) Reopen(path string, f func() error) error {
+	err := RetryStale(f)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, _ = d.List(filepath.Dir(filepath.Dir(path))) // what cannot be read lists nothing
+		if d.Listed(path) {
+			err = RetryStale(f)
+		}
+	}
+	return err
+}
+
+// Find returns what is at a path, also where that is remembered as missing.
+func (d Disk) Find(path string) (info fs.FileInfo, err error) {
+	stat := func() error {
+		return RetryStale(func() (err error) { info, err = d.Stat(path); return err })
+	}
+	if err = stat(); errors.Is(err, fs.ErrNotExist) && d.Listed(path) {
+		err = stat()
+	}
+	return info, err
+}
+
+// ReadManifest reads the manifest of a directory in any format. It checks kind and key against the name of the directory
+// and, unless it is "", the digest. A missing manifest gives an error that matches fs.ErrNotExist.
+func (d Disk) ReadManifest(root, kind, key, digest string) (m *manifest.Manifest, err error) {
+	dir := filepath.Join(root, kind, key)
+	read := func() error {
+		return RetryStale(func() (err error) { m, err = manifest.ReadThrough(d.Open, dir); return err })
+	}
+	if err = read(); errors.Is(err, fs.ErrNotExist) && d.Listed(dir) {
+		err = read()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no such %s: %w", dir, kind, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, manifest.FileName)
+	switch {
+	case m.Kind != kind || m.Key != key:
+		return nil, fmt.Errorf("%s: %w: describes %s %s", path, manifest.ErrDamaged, m.Kind, m.Key)
+	case digest != "" && m.Digest != digest:
+		return nil, fmt.Errorf("%s: %w: not the manifest that the dataset names", path, manifest.ErrDamaged)
+	}
+	return m, nil
+}
+
+// MaxProvenance is how much of a provenance is read, in bytes.
+const MaxProvenance = 64 << 20
+
+// ReadProvenance reads the bytes of the provenance of a directory, at most MaxProvenance of them. Size is that of the file.
+func (d Disk) ReadProvenance(dir string) (data []byte, size int64, err error) {
+	err = RetryStale(func() error {
+		var f fs.File
+		f, size, err = d.Open(filepath.Join(dir, manifest.ProvenanceName))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		data = make([]byte, min(size, MaxProvenance))
+		_, err = io.ReadFull(f, data)
+		return err
+	})
+	return data, size, err
+}
+
+// IsDamage reports whether an error says that a file is damaged, gone or no file; others say that it could not be reached.
+func IsDamage(err error) bool {
+	return errors.Is(err, manifest.ErrDamaged) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}

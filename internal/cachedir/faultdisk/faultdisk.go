@@ -1,0 +1,115 @@
+// Package faultdisk has disks that fail as network file systems do, for tests.
+package faultdisk
+
+import (
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/agentx/agentx/internal/cachedir"
+)
+
+// Client is a client of a file server that remembers what was missing, until it reads the directory above, for which it
+// needs two attempts.
+type Client struct {
+	Missing map[string]bool
+	Lists   int
+}
+
+// knows reports whether nothing on the way to a path is remembered as missing.
+func (c *Client) knows(path string) bool {
+	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
+		if c.Missing[path] {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Client) Disk() cachedir.Disk {
+	d := cachedir.Real()
+	gone := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT} }
+	return cachedir.Disk{
+		Open: func(path string) (fs.File, int64, error) {
+			if !c.knows(path) {
+				return nil, 0, gone(path)
+			}
+			return d.Open(path)
+		},
+		Stat: func(path string) (fs.FileInfo, error) {
+			if !c.knows(path) {
+				return nil, gone(path)
+			}
+			return d.Stat(path)
+		},
+		ReadDir: func(dir string) ([]fs.DirEntry, error) {
+			if c.Lists++; c.Lists%2 == 1 {
+				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ESTALE}
+			}
+			if !c.knows(dir) {
+				return nil, gone(dir)
+			}
+			for path := range c.Missing {
+				if filepath.Dir(path) == dir {
+					delete(c.Missing, path)
+				}
+			}
+			return d.ReadDir(dir)
+		},
+	}
+}
+
+// Stale makes the calls to a disk fail that are to.
+type Stale struct {
+	Calls int
+	Fails func(call int) error
+}
+
+func (s *Stale) Fail(path string) error {
+	s.Calls++
+	if err := s.Fails(s.Calls); err != nil {
+		return &fs.PathError{Op: "reach", Path: path, Err: err}
+	}
+	return nil
+}
+
+type StaleFile struct {
+	fs.File
+	*Stale
+}
+
+func (f StaleFile) Read(p []byte) (int, error) {
+	if err := f.Fail("what was opened"); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
+}
+
+// Disk is the real one with faults. mapped says that files are mapped, not read.
+func (s *Stale) Disk(mapped bool) cachedir.Disk {
+	d := cachedir.Real()
+	return cachedir.Disk{
+		Open: func(path string) (fs.File, int64, error) {
+			if err := s.Fail(path); err != nil {
+				return nil, 0, err
+			}
+			f, size, err := d.Open(path)
+			if err == nil && !(mapped && filepath.Ext(path) != ".json" || filepath.Base(path) == "text.json") {
+				f = StaleFile{f, s}
+			}
+			return f, size, err
+		},
+		Stat: func(path string) (fs.FileInfo, error) {
+			if err := s.Fail(path); err != nil {
+				return nil, err
+			}
+			return d.Stat(path)
+		},
+		ReadDir: func(dir string) ([]fs.DirEntry, error) {
+			if err := s.Fail(dir); err != nil {
+				return nil, err
+			}
+			return d.ReadDir(dir)
+		},
+	}
+}

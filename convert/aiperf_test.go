@@ -86,7 +86,7 @@ func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
 func TestReleaseCases(t *testing.T) {
 	names, rows, want := releaseCases(t)
 	o := options(t)
-	o.Rules, o.Draws = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
 	for k, got := range verdicts(t, o, rows) {
 		t.Run(names[k], func(t *testing.T) {
 			got.ID, got.Messages, want[k].Messages = "", "", ""

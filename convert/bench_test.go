@@ -79,13 +79,13 @@ func BenchmarkFill(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
 			o := options(b, benchInput(b))
-			o.Draws.Backend = backend
+			o.Placement.Backend = backend
 			r := o.convert(b)
 			c, err := mmapcache.OpenStructure(o.Root, r.Parts[mmapcache.StructureKind].Key)
 			require.NoError(b, err)
 			defer c.Close()
 			for b.Loop() {
-				dir, err := mmapcache.NewBuilder(durable.WithOptions(b.Context(), o.Durable), b.TempDir(), mmapcache.PlacementKind, "k")
+				dir, err := mmapcache.NewBuilder(durable.WithOptions(b.Context(), o.disk), b.TempDir(), mmapcache.PlacementKind, "k")
 				require.NoError(b, err)
 				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
 				require.NoError(b, err)
@@ -160,8 +160,8 @@ func BenchmarkBuild(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
 			base := options(b, benchInput(b))
-			base.Draws.Backend = backend
-			base.Workers, base.Durable = 2, durable.Options{}
+			base.Placement.Backend = backend
+			base.Workers, base.disk = 2, durable.Options{}
 			base.convert(b)
 			var floor, build, publish time.Duration
 			for b.Loop() {
@@ -230,7 +230,7 @@ func BenchmarkPlanStage(b *testing.B) {
 			require.NoError(b, err)
 			defer s.Close()
 			for b.Loop() {
-				_, _, err := plan(b.Context(), s, o)
+				_, _, err := planInputs(b.Context(), s, o)
 				require.NoError(b, err)
 			}
 		})

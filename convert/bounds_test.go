@@ -49,7 +49,7 @@ func TestPartsThatAreGoneAtTheEnd(t *testing.T) {
 	r := o.convert(t)
 	require.NoError(t, os.RemoveAll(r.Path))
 	part := filepath.Join(o.Root, mmapcache.ArenasKind, r.Parts[mmapcache.ArenasKind].Key)
-	o.Durable.Step = func(name, path string) error {
+	o.disk.Step = func(name, path string) error {
 		if name == "release" && strings.Contains(path, "dataset-") {
 			return os.RemoveAll(part)
 		}

@@ -1,7 +1,7 @@
 // Package convert turns recorded traces into a prepared cache.
 //
 // The data path: hfsource delivers rows; convert/weka scans each into a trace and plans it as sessions, turns, segments
-// and blocks; the plans are put together in the order of the input (planning.go); the starts of blocks and fillers are
+// and blocks; the plans are put together in the order of the input (pipeline.go); the starts of blocks and fillers are
 // drawn (fill); convert/corpus and internal/tokenizer give the arenas; mmapcache writes and publishes each part, the
 // dataset last. keys.go says what each part's key is made of.
 package convert
@@ -34,7 +34,7 @@ type Options struct {
 	Source hfsource.Options
 
 	Rules     weka.Rules
-	Draws     weka.Placement
+	Placement weka.Placement
 	Tokenizer string
 	Corpus    string
 
@@ -44,14 +44,14 @@ type Options struct {
 	SkipInvalid bool // leave invalid traces out, counted, instead of failing; a file that cannot be read still fails
 	Strict      bool // refuse what is otherwise warned of: unknown keys, and oddities
 
-	Wait    time.Duration                                   // for another builder of the same part, as in durable.Waiting
-	Waiting func(part, holder string, waited time.Duration) // called while it waits; may be nil
+	Wait   time.Duration                                   // for another builder of the same part, as in durable.Waiting
+	OnWait func(part, holder string, waited time.Duration) // called while it waits; may be nil
 
 	Version  string                                      // of the program, for the provenance
 	Progress func(stage string, done int64, total int64) // called from several goroutines; may be nil
 	Warn     func(format string, args ...any)            // may be nil
-	Now      func() time.Time                            // nil: the clock
-	Durable  durable.Options                             // faults for tests
+	now      func() time.Time                            // nil: the clock
+	disk     durable.Options                             // faults for tests
 }
 
 // progress returns the meter of one stage: it is called with what has been done since.
@@ -129,8 +129,8 @@ func newConversion(o Options) *conversion {
 	if c.o.Workers <= 0 {
 		c.o.Workers = runtime.GOMAXPROCS(0)
 	}
-	if c.o.Now == nil {
-		c.o.Now = time.Now
+	if c.o.now == nil {
+		c.o.now = time.Now
 	}
 	if c.o.Warn == nil {
 		c.o.Warn = func(string, ...any) {}
@@ -144,7 +144,7 @@ type conversion struct {
 	o        Options
 	result   *Result
 	snapshot *hfsource.Snapshot
-	prompts  prompts
+	prompts  promptCorpus
 	wanted   map[string]*manifest.Manifest // by kind: keys and what they are made of
 	parts    map[string]*manifest.Manifest // by kind: what was found or built
 }
@@ -194,18 +194,18 @@ func (c *conversion) run(ctx context.Context) error {
 
 // resolve fixes everything mutable to content: input files, corpus and tokenizer by digest. Then all keys are known.
 func (c *conversion) resolve(ctx context.Context) (err error) {
-	if c.prompts, err = resolvePrompts(c.o.Corpus, c.o.Tokenizer); err != nil {
+	if c.prompts, err = resolvePromptCorpus(c.o.Corpus, c.o.Tokenizer); err != nil {
 		return err
 	}
 	if c.snapshot, err = hfsource.Resolve(ctx, c.o.Inputs, c.o.Source); err != nil {
 		return err
 	}
-	if c.o.Draws.Backend == weka.SHA256MT {
-		c.o.Draws.Stream = c.prompts.stream
+	if c.o.Placement.Backend == weka.SHA256MT {
+		c.o.Placement.Stream = c.prompts.stream
 	}
 	c.result.InputBytes = c.snapshot.Bytes()
 	c.result.PassedOver = c.snapshot.Skipped
-	c.wanted, err = wanted(c.o.Rules, c.o.Draws, c.snapshot, c.prompts)
+	c.wanted, err = wanted(c.o.Rules, c.o.Placement, c.snapshot, c.prompts)
 	return err
 }
 
@@ -215,7 +215,7 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 	if !again {
 		there, err := mmapcache.Lookup(c.o.Root, kind, key)
 		if err == nil && there != nil {
-			err = c.sound(there)
+			err = c.checkPart(there)
 			again = err != nil
 		}
 		if errors.Is(err, manifest.ErrDamaged) {
@@ -225,9 +225,9 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 		}
 	}
 	for {
-		lease, there, err := cachestore.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.Durable)
+		lease, there, err := cachestore.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.disk)
 		if err == nil && there != nil {
-			err = c.sound(there)
+			err = c.checkPart(there)
 		}
 		if err != nil || there != nil {
 			return c.note(there, true), err
@@ -243,9 +243,9 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 	}
 }
 
-// sound holds what the manifest of a directory says of it against what is known before it is opened. Errors wrap
+// checkPart holds what the manifest of a directory says of it against what is known before it is opened. Errors wrap
 // manifest.ErrDamaged.
-func (c *conversion) sound(m *manifest.Manifest) error {
+func (c *conversion) checkPart(m *manifest.Manifest) error {
 	path := filepath.Join(c.o.Root, m.Kind, m.Key, manifest.FileName)
 	switch m.Kind {
 	case mmapcache.StructureKind:
@@ -289,8 +289,8 @@ func (c *conversion) waiting(kind string) durable.Waiting {
 	return durable.Waiting{Limit: limit, Report: func(holder string, waited time.Duration) {
 		c.result.Stages["wait"] += waited - last
 		last = waited
-		if c.o.Waiting != nil {
-			c.o.Waiting(kind, holder, waited)
+		if c.o.OnWait != nil {
+			c.o.OnWait(kind, holder, waited)
 		}
 	}}
 }
@@ -354,7 +354,7 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	if err != nil {
 		host = "unknown"
 	}
-	p := mmapcache.Provenance{Created: c.o.Now().UTC(), Host: host, Agentx: c.o.Version}
+	p := mmapcache.Provenance{Created: c.o.now().UTC(), Host: host, Agentx: c.o.Version}
 	switch kind {
 	case mmapcache.StructureKind, mmapcache.DatasetKind:
 		for _, f := range c.snapshot.Files {
@@ -393,11 +393,11 @@ func absolute(path string) string {
 func (c *conversion) structure(ctx context.Context) error {
 	m, err := c.part(ctx, mmapcache.StructureKind, c.o.Force, func(ctx context.Context, b *mmapcache.Builder) error {
 		return c.stage("plan", func() error {
-			s, facts, err := plan(ctx, c.snapshot, c.o)
+			s, facts, err := planInputs(ctx, c.snapshot, c.o)
 			if err != nil {
 				return err
 			}
-			if err := c.judge(facts); err != nil {
+			if err := c.enforceFlags(facts); err != nil {
 				return err
 			}
 			return b.BuildStructure(s, facts)
@@ -410,7 +410,7 @@ func (c *conversion) structure(ctx context.Context) error {
 		return err
 	}
 	c.locate(&c.result.Facts)
-	if err := c.judge(c.result.Facts); err != nil {
+	if err := c.enforceFlags(c.result.Facts); err != nil {
 		return err
 	}
 	for _, n := range c.result.Facts.Unsummed {
@@ -430,12 +430,12 @@ func (c *conversion) locate(f *mmapcache.StructureFacts) {
 	}
 }
 
-// judge holds what is known of the traces against the flags, on a hit as on a build, before anything is published. A block
+// enforceFlags holds what is known of the traces against the flags, on a hit as on a build, before anything is published. A block
 // that is longer than the prompt corpus cannot be skipped: which traces make a structure does not depend on the corpus.
-func (c *conversion) judge(f mmapcache.StructureFacts) error {
+func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 	if len(f.Skipped) > 0 && !c.o.SkipInvalid {
 		first := f.Skipped[0]
-		return &InvalidError{first.Where, errors.New(first.Why)}
+		return &InvalidTraceError{first.Where, errors.New(first.Why)}
 	}
 	if f.MaxBlockSize > c.prompts.tokens {
 		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.o.Corpus, c.prompts.tokens)
@@ -450,10 +450,10 @@ func (c *conversion) judge(f mmapcache.StructureFacts) error {
 func refuseOddities(f mmapcache.StructureFacts) error {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
-		list = append(list, Unknown(f, name))
+		list = append(list, DescribeUnknownKey(f, name))
 	}
 	for _, o := range f.Oddities {
-		list = append(list, Odd(o))
+		list = append(list, DescribeOddity(o))
 	}
 	if len(list) == 0 {
 		return nil
@@ -461,8 +461,8 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
 }
 
-// Unknown says what a name that the schema does not have is, how often it is there, and in which trace first.
-func Unknown(f mmapcache.StructureFacts, name string) string {
+// DescribeUnknownKey says what a name that the schema does not have is, how often it is there, and in which trace first.
+func DescribeUnknownKey(f mmapcache.StructureFacts, name string) string {
 	what := fmt.Sprintf("unknown key %q", name)
 	if kind, ok := strings.CutPrefix(name, "type "); ok { // quoted, as scanners count it
 		what = "unknown request type " + kind
@@ -474,8 +474,8 @@ func Unknown(f mmapcache.StructureFacts, name string) string {
 	return fmt.Sprintf("%s, %s, first in %s", what, times, f.UnknownIn[name])
 }
 
-// Odd says what an oddity is, how many there are, and where the first.
-func Odd(o mmapcache.Oddity) string {
+// DescribeOddity says what an oddity is, how many there are, and where the first.
+func DescribeOddity(o mmapcache.Oddity) string {
 	return fmt.Sprintf("%s (%s: %s)", weka.OddityText(o.Kind), firstIn(o.Count, o.Trace), o.First)
 }
 

@@ -31,7 +31,7 @@ func TestWorkersChangeNoByte(t *testing.T) {
 	requireSound(t, one)
 	files := filesOf(t, o.Root)
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
-		o.Draws.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
+		o.Placement.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
 		one := o.convert(t)
 		want := filesOf(t, o.Root)
 		o.Workers, o.Root = 7, t.TempDir()
@@ -132,8 +132,8 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 		change func(*Options)
 		hits   string
 	}{
-		{func(o *Options) { o.Draws.Seed = 7 }, "arenas structure"},
-		{func(o *Options) { o.Draws.Backend = weka.SHA256MT }, "arenas structure"},
+		{func(o *Options) { o.Placement.Seed = 7 }, "arenas structure"},
+		{func(o *Options) { o.Placement.Backend = weka.SHA256MT }, "arenas structure"},
 		{func(o *Options) { o.Corpus = tinyCorpus(t, 299) }, "structure"},
 		{func(o *Options) { o.Tokenizer = "o200k_base" }, "starts structure"},
 		{func(o *Options) { o.Inputs = append(o.Inputs, lines(t, trace("a"))) }, "arenas"},
@@ -151,17 +151,18 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 	}
 }
 
-func TestF16SecondRunCopiesNothing(t *testing.T) {
+// Covers F16.
+func TestSecondRunCopiesNothing(t *testing.T) {
 	o := options(t, "@demo")
 	first := o.convert(t)
 	require.NoError(t, filepath.WalkDir(o.Root, func(path string, e os.DirEntry, err error) error {
 		return os.Chmod(path, 0o555)
 	}))
-	o.Durable.Step = func(name, path string) error {
+	o.disk.Step = func(name, path string) error {
 		t.Errorf("%s %s", name, path)
 		return nil
 	}
-	o.Now = nil
+	o.now = nil
 	second := o.convert(t)
 	assert.True(t, second.Hit)
 	first.Hit, second.Stages, second.Parts = true, first.Stages, first.Parts
@@ -224,7 +225,7 @@ func TestPartsThatAreRemovedMeanwhile(t *testing.T) {
 	for kind, part := range first.Parts {
 		require.NoError(t, os.RemoveAll(first.Path))
 		removing := o
-		removing.Durable.Step = func(string, string) error { // the first step is the dataset's: the parts are hits
+		removing.disk.Step = func(string, string) error { // the first step is the dataset's: the parts are hits
 			return os.RemoveAll(filepath.Join(o.Root, kind, part.Key))
 		}
 		_, err := Convert(t.Context(), removing)
@@ -249,7 +250,7 @@ func TestProvenanceSaysWhereItCameFrom(t *testing.T) {
 	r := o.convert(t)
 	p, err := mmapcache.ReadProvenance(r.Path)
 	require.NoError(t, err)
-	assert.Equal(t, o.Now().UTC(), p.Created)
+	assert.Equal(t, o.now().UTC(), p.Created)
 	assert.Equal(t, "test", p.Agentx)
 	require.Len(t, p.Sources, 2)
 	assert.Equal(t, mmapcache.Source{Path: "@demo", Size: int64(len(demo.JSONL())), SHA256: demo.SHA256}, p.Sources[0])

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func (c child) run() error {
 	o := plainOptions(c.Root, c.Corpus, c.Input)
-	o.Force, o.Durable = c.Force, durable.Options{} // everything is synced
+	o.Force, o.disk = c.Force, durable.Options{} // everything is synced
 	_, err := Convert(context.Background(), o)
 	return err
 }
@@ -155,8 +155,10 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 	assert.Greater(t, left, 20)
 }
 
-// F15: out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
-func TestLongF15MemoryIsBounded(t *testing.T) {
+// Out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
+//
+// Covers F15.
+func TestLongMemoryIsBounded(t *testing.T) {
 	long(t)
 	c := child{Root: filepath.Join(t.TempDir(), "root"), Input: shared(t, "corpus/weka-v8-600.jsonl.zst"), Corpus: "code"}
 	cmd := c.command(t)

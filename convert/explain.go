@@ -25,15 +25,15 @@ type Explanation struct {
 
 // PartExplanation says it of one directory.
 type PartExplanation struct {
-	Kind    string `json:"kind"`
-	Key     string `json:"key"`
-	Hit     bool   `json:"hit"`
-	Why     string `json:"why"`
-	Nearest []Near `json:"nearest"` // of a miss: what is most like it, nearest first
+	Kind    string        `json:"kind"`
+	Key     string        `json:"key"`
+	Hit     bool          `json:"hit"`
+	Why     string        `json:"why"`
+	Nearest []SimilarPart `json:"nearest"` // of a miss: what is most like it, nearest first
 }
 
-// Near is a directory of another key.
-type Near struct {
+// SimilarPart is a directory of another key.
+type SimilarPart struct {
 	Path        string                `json:"path"`
 	Key         string                `json:"key"`
 	Source      string                `json:"source"` // first input file, and how many more
@@ -75,7 +75,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 // refused says why the flags refuse a structure that is there, "" where they do not.
 func (c *conversion) refused() (string, error) {
 	m, err := mmapcache.Lookup(c.o.Root, mmapcache.StructureKind, c.wanted[mmapcache.StructureKind].Key)
-	if err != nil || m == nil || c.sound(m) != nil {
+	if err != nil || m == nil || c.checkPart(m) != nil {
 		return "", nil // what is damaged is built and judged again
 	}
 	facts, err := mmapcache.FactsOf(m)
@@ -83,7 +83,7 @@ func (c *conversion) refused() (string, error) {
 		return "", err
 	}
 	c.locate(&facts)
-	if err := c.judge(facts); err != nil {
+	if err := c.enforceFlags(facts); err != nil {
 		return err.Error(), nil
 	}
 	return "", nil
@@ -91,10 +91,10 @@ func (c *conversion) refused() (string, error) {
 
 func (c *conversion) explain(kind string, list []cachestore.Entry) (PartExplanation, error) {
 	want := c.wanted[kind]
-	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []Near{}}
+	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []SimilarPart{}}
 	there, err := mmapcache.Lookup(c.o.Root, kind, want.Key)
 	if err == nil && there != nil {
-		err = c.sound(there)
+		err = c.checkPart(there)
 		c.parts[kind] = there
 	}
 	switch {
@@ -131,7 +131,7 @@ func (c *conversion) explain(kind string, list []cachestore.Entry) (PartExplanat
 	}
 	for _, n := range nearest[:min(shown, len(nearest))] {
 		e := entries[n.Manifest.Key]
-		near := Near{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
+		near := SimilarPart{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
 		if probes := probesOf(c.o.Root, n.Manifest); probes != nil {
 			near.Differences = slices.DeleteFunc(near.Differences, func(d manifest.Difference) bool {
 				probe, ok := probes[d.Field]
@@ -167,7 +167,7 @@ func probesOf(root string, m *manifest.Manifest) map[string]string {
 }
 
 // nameFiles adds the names of input files to differences about them.
-func (c *conversion) nameFiles(n Near) {
+func (c *conversion) nameFiles(n SimilarPart) {
 	theirs := []hfsource.File{}
 	if p, err := mmapcache.ReadProvenance(n.Path); err == nil {
 		for _, s := range p.Sources {

@@ -23,11 +23,10 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// The tests below, and others whose names begin with TestF and a number, each hold one failure that prepared caches had
-// before agentx: doc/spec/cache.md 2 has the list.
+// Each of the tests below that has a Covers line reproduces one failure of earlier caches: doc/spec/cache.md 2 lists them.
 
 // keysFor are the keys by kind that a conversion would have.
-func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p prompts) map[string]string {
+func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
 	list, err := wanted(rules, draws, &hfsource.Snapshot{Files: files}, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
@@ -67,10 +66,12 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 	return n
 }
 
-// F1: a field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
+// A field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
 // changes the keys of just the parts that it can change a byte of, and of the dataset.
-func TestF01EveryIngredientIsInTheKey(t *testing.T) {
-	p, err := resolvePrompts("code", "o200k_base")
+//
+// Covers F1, F4.
+func TestEveryIngredientIsInTheKey(t *testing.T) {
+	p, err := resolvePromptCorpus("code", "o200k_base")
 	require.NoError(t, err)
 	rules, draws := weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}
 	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Format: hfsource.FileFormat{Lines: true}}}
@@ -104,15 +105,17 @@ func TestF01EveryIngredientIsInTheKey(t *testing.T) {
 	assert.Equal(t, []string{mmapcache.PlacementKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
 }
 
-// F2: the bytes of another branch, which counted its versions alike. What this program makes of the probe is in the key of
+// The bytes of another branch, which counted its versions alike. What this program makes of the probe is in the key of
 // every part, so one that makes something else has other keys, whatever its numbers say. (That the probe notices changes
 // is the matter of probe_test.go.)
-func TestF02AnotherProgramHasOtherKeys(t *testing.T) {
+//
+// Covers F2.
+func TestAnotherProgramHasOtherKeys(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
-	probes := Probe(o.Rules, o.Draws)
+	probes := Probe(o.Rules, o.Placement)
 	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.PlacementKind: probes.Starts, mmapcache.ArenasKind: probes.Arenas}
 	for _, d := range info.Directories[1:] {
 		var image map[string]any
@@ -133,8 +136,10 @@ func TestF02AnotherProgramHasOtherKeys(t *testing.T) {
 	}
 }
 
-// F5: caching silently off. What cannot be a key is an error.
-func TestF05KeyErrorsAreErrors(t *testing.T) {
+// Caching silently off. What cannot be a key is an error.
+//
+// Covers F5.
+func TestKeyErrorsAreErrors(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	o.Rules.SeamMaxGap = math.NaN()
 	_, err := Convert(t.Context(), o)
@@ -142,20 +147,24 @@ func TestF05KeyErrorsAreErrors(t *testing.T) {
 	requireClean(t, o.Root)
 }
 
-// F6: never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
-func TestF06TheSameIsAHit(t *testing.T) {
+// Never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
+//
+// Covers F6.
+func TestTheSameIsAHit(t *testing.T) {
 	text := []byte(trace("a") + "\n")
 	o := options(t, write(t, "in.jsonl", text))
 	first := o.convert(t)
 	o.Inputs = []string{write(t, "elsewhere.jsonl", text)}
-	o.Now, o.Workers, o.Version = time.Now, 5, "another"
+	o.now, o.Workers, o.Version = time.Now, 5, "another"
 	again := o.convert(t)
 	assert.True(t, again.Hit)
 	assert.Equal(t, first.Key, again.Key)
 }
 
-// F7: the wrong conversation under concurrent readers.
-func TestF07ConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
+// The wrong conversation under concurrent readers.
+//
+// Covers F7.
+func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 	o := options(t, "@demo")
 	c := openResult(t, o, o.convert(t))
 	var want []mmapcache.Digest
@@ -179,8 +188,10 @@ func TestF07ConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 	wg.Wait()
 }
 
-// F8: jobs that wait beside a finished entry, for a holder that is dead or alive.
-func TestF08AFinishedEntryIsReadWithoutALock(t *testing.T) {
+// Jobs that wait beside a finished entry, for a holder that is dead or alive.
+//
+// Covers F8.
+func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
 	for _, kind := range mmapcache.Kinds() {
@@ -199,10 +210,12 @@ func TestF08AFinishedEntryIsReadWithoutALock(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrBusy, "the leases are real")
 }
 
-// F10: two builders at once. Each part is built once, whoever asks for it.
-func TestF10OneBuilderForEachPart(t *testing.T) {
+// Two builders at once. Each part is built once, whoever asks for it.
+//
+// Covers F10.
+func TestOneBuilderForEachPart(t *testing.T) {
 	o := options(t, "@demo")
-	o.Durable.Heartbeat = time.Second // nobody dies; who waits looks more often
+	o.disk.Heartbeat = time.Second // nobody dies; who waits looks more often
 	results := make([]*Result, 6)
 	var wg sync.WaitGroup
 	for k := range results {
@@ -230,8 +243,10 @@ func TestF10OneBuilderForEachPart(t *testing.T) {
 	requireSound(t, results[0])
 }
 
-// F11: a key blocked for good by a directory without a manifest, or with a bad one.
-func TestF11NothingBlocksAKey(t *testing.T) {
+// A key blocked for good by a directory without a manifest, or with a bad one.
+//
+// Covers F11.
+func TestNothingBlocksAKey(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
@@ -265,13 +280,15 @@ func TestF11NothingBlocksAKey(t *testing.T) {
 	}
 }
 
-// F12: a crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
+// A crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
 // says beyond sense is damage: it is built again, and opening finds it.
-func TestF12NonsenseInManifestsIsBuiltAgain(t *testing.T) {
+//
+// Covers F12.
+func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	other := o
-	other.Draws.Seed = 5
+	other.Placement.Seed = 5
 	second := other.convert(t)
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
@@ -331,8 +348,10 @@ func TestF12NonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// F13: a truncated file served as a hit.
-func TestF13TruncatedFilesAreNoHit(t *testing.T) {
+// A truncated file served as a hit.
+//
+// Covers F13.
+func TestTruncatedFilesAreNoHit(t *testing.T) {
 	seconds(t)
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
@@ -349,12 +368,14 @@ func TestF13TruncatedFilesAreNoHit(t *testing.T) {
 	}
 }
 
-// F14: a first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
-func TestF14WhatWasPublishedIsKept(t *testing.T) {
+// A first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
+//
+// Covers F14.
+func TestWhatWasPublishedIsKept(t *testing.T) {
 	o := options(t, "@demo")
 	died := errors.New("died")
 	dying := o
-	dying.Durable.Step = func(name, path string) error {
+	dying.disk.Step = func(name, path string) error {
 		if name == "rename" && strings.Contains(path, mmapcache.PlacementKind) {
 			return died
 		}
@@ -366,9 +387,11 @@ func TestF14WhatWasPublishedIsKept(t *testing.T) {
 	assert.Equal(t, "arenas structure", hits(o.convert(t)))
 }
 
-// F20: a warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
+// A warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
 // again shows that it is not what is built now.
-func TestF20VerifyHitFindsWhatDigestsCannot(t *testing.T) {
+//
+// Covers F20.
+func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
 	o := options(t, "@demo")
 	r := o.convert(t)
 	o.VerifyHit = true
@@ -393,7 +416,7 @@ func TestF20VerifyHitFindsWhatDigestsCannot(t *testing.T) {
 
 	before := filesOf(t, o.Root)
 	_, err = Convert(t.Context(), o)
-	var differs *DiffersError
+	var differs *RebuildMismatchError
 	require.ErrorAs(t, err, &differs)
 	assert.ErrorContains(t, err, filepath.Join(path, "starts.bin"))
 	assert.Equal(t, before, filesOf(t, o.Root), "it only looks")
@@ -410,8 +433,10 @@ func seal(t *testing.T, dir string, m *manifest.Manifest) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
 }
 
-// F21: requests without output, and prompts that do not change.
-func TestF21ZeroOutputAndUnchangedPrompts(t *testing.T) {
+// Requests without output, and prompts that do not change.
+//
+// Covers F21.
+func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
 	o := options(t, lines(t, `{"id":"a","models":["m"],"block_size":4,"hash_id_scope":"local","requests":[`+
 		`{"t":0,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
 		`{"t":2,"type":"n","model":"m","in":8,"out":0,"hash_ids":[1,2],"api_time":1},`+
@@ -429,8 +454,10 @@ func TestF21ZeroOutputAndUnchangedPrompts(t *testing.T) {
 	}
 }
 
-// F22: JSON lines that are pretty-printed JSON.
-func TestF22PrettyPrintedJSON(t *testing.T) {
+// JSON lines that are pretty-printed JSON.
+//
+// Covers F22.
+func TestPrettyPrintedJSON(t *testing.T) {
 	var value any
 	require.NoError(t, json.Unmarshal([]byte(trace("a")), &value))
 	pretty, err := json.MarshalIndent(value, "", "  ")
@@ -452,9 +479,9 @@ func TestF22PrettyPrintedJSON(t *testing.T) {
 func TestVerifyRebuild(t *testing.T) {
 	input := lines(t, trace("a"))
 	o := options(t, input)
-	o.Rules.BlockSize, o.Draws.Seed, o.Draws.Backend = 8, -3, weka.SHA256MT
+	o.Rules.BlockSize, o.Placement.Seed, o.Placement.Backend = 8, -3, weka.SHA256MT
 	r := o.convert(t)
-	plain := Options{Source: o.Source, Durable: o.Durable}
+	plain := Options{Source: o.Source, disk: o.disk}
 	require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain))
 	staging, err := os.ReadDir(filepath.Join(o.Root, durable.StagingDir))
 	require.NoError(t, err)
@@ -494,7 +521,7 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, r.Path, e.Path)
 
 	other := o
-	other.Draws.Seed, other.Rules.BlockSize = 7, 8
+	other.Placement.Seed, other.Rules.BlockSize = 7, 8
 	other.Inputs = []string{lines(t, trace("b"))}
 	e, err = Explain(t.Context(), other)
 	require.NoError(t, err)

@@ -61,9 +61,9 @@ func options(t testing.TB, inputs ...string) Options {
 func plainOptions(root, corpus string, inputs ...string) Options {
 	return Options{
 		Root: root, Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
-		Rules: weka.Default(), Draws: weka.Placement{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
-		Durable: durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
-		Workers: 2, Version: "test", Now: func() time.Time { return time.Unix(0, 0) },
+		Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
+		disk:    durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
+		Workers: 2, Version: "test", now: func() time.Time { return time.Unix(0, 0) },
 	}
 }
 

@@ -123,7 +123,7 @@ func TestFirstInvalidRowIsReported(t *testing.T) {
 		o := options(t, in)
 		o.Workers = workers
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidError
+		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.Equal(t, in+":8", invalid.Where)
 		var fault *weka.Error
@@ -161,7 +161,7 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 	o.SkipInvalid = false
 	_, err := Convert(t.Context(), o)
 	assert.EqualError(t, err, strict.Error(), "a strict run on the hit")
-	var invalid *InvalidError
+	var invalid *InvalidTraceError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, in+":2", invalid.Where)
 
@@ -210,7 +210,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Oddities, 3)
 	assert.Equal(t, mmapcache.Oddity{Kind: "block_size", Count: 2, Trace: "b", First: "block_size 100"}, r.Facts.Oddities[1])
-	assert.Equal(t, size, Odd(r.Facts.Oddities[1]))
+	assert.Equal(t, size, DescribeOddity(r.Facts.Oddities[1]))
 	o.Strict = true
 	_, again := Convert(t.Context(), o)
 	assert.EqualError(t, again, err.Error())
@@ -266,7 +266,7 @@ func TestSessionsOfOneName(t *testing.T) {
 	} {
 		o := options(t, lines(t, rows...))
 		_, err := Convert(t.Context(), o)
-		var invalid *InvalidError
+		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.EqualError(t, invalid.Err, want)
 	}
@@ -325,7 +325,7 @@ func TestCancelledAnywhereLeavesNothing(t *testing.T) {
 				cancel()
 			}
 		}
-		o.Durable.Step = func(string, string) error { o.Source.Progress(0); return nil }
+		o.disk.Step = func(string, string) error { o.Source.Progress(0); return nil }
 		_, err := Convert(ctx, o)
 		cancel()
 		if err == nil {
@@ -358,7 +358,7 @@ func TestLosingTheLeaseAround(t *testing.T) {
 	defer lose(nil)
 	o := options(t, lines(t, trace("a")))
 	claims := 0
-	o.Durable.Step = func(name, _ string) error {
+	o.disk.Step = func(name, _ string) error {
 		if name != "claim" {
 			return nil
 		}
@@ -381,7 +381,7 @@ func TestComparisonsAtTheSameTime(t *testing.T) {
 	first := o
 	first.VerifyHit = true
 	inner := 0
-	first.Durable.Step = func(name, path string) error {
+	first.disk.Step = func(name, path string) error {
 		if inner == 0 && name == "create" && strings.Contains(path, "verify-") {
 			inner++
 			second := o
@@ -407,7 +407,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	for fail := 0; ; fail++ {
 		o := withArenas(t, base)
 		n := 0
-		o.Durable.Step = func(name, _ string) error {
+		o.disk.Step = func(name, _ string) error {
 			if name == "release" { // that others may wait is a warning
 				return nil
 			}
@@ -429,7 +429,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 			_, err := mmapcache.Lookup(o.Root, e.Kind, e.Key)
 			require.NoError(t, err)
 		}
-		o.Durable.Step = nil
+		o.disk.Step = nil
 		o.convert(t)
 		require.Equal(t, want, filesOf(t, o.Root))
 	}

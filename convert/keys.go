@@ -70,7 +70,7 @@ func made(probe string) maker {
 }
 
 // wanted returns a manifest of every kind, with the key of what is to be made and what that key is made of.
-func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p prompts) (map[string]*manifest.Manifest, error) {
+func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p promptCorpus) (map[string]*manifest.Manifest, error) {
 	probes := Probe(rules, draws)
 	list := map[string]*manifest.Manifest{}
 	add := func(kind string, image any) (key string, err error) {

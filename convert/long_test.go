@@ -53,6 +53,8 @@ type rawRequest struct {
 
 // What is sent for every turn of the 600 traces is, token for token, its hash_ids one by one and then its filler: the
 // specification written out plainly, from the JSON as another reader sees it.
+//
+// Covers F28.
 func TestLongEveryPromptPlainly(t *testing.T) {
 	long(t)
 	input := shared(t, "corpus/weka-v8-600.jsonl.zst")

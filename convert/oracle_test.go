@@ -40,7 +40,7 @@ func TestOracle(t *testing.T) {
 			}
 			o := options(t)
 			o.Corpus, o.Tokenizer = filepath.Join(t.TempDir(), "coding.u32le"), "o200k_base"
-			o.Rules, o.Draws = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: int64(seed), Stream: weka.CodingStream}
+			o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: int64(seed), Stream: weka.CodingStream}
 			compareVerdicts(t, rows, ask(t, python, seed, o.Corpus, rows), verdicts(t, o, rows))
 		})
 		n /= 8

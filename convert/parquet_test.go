@@ -287,7 +287,7 @@ func TestParquetOfJSONTexts(t *testing.T) {
 	for from, to := range map[string]string{`"in":9`: `"in":-9`, `"t":9`: `"t":"9"`, `"type":"n"`: `"type":null`, `{"t":9`: `null,{"t":9`} {
 		bad := []byte(strings.Replace(trace("bad"), from, to, 1))
 		require.NotEqual(t, trace("bad"), string(bad))
-		var want, got *InvalidError
+		var want, got *InvalidTraceError
 		_, err := Convert(t.Context(), options(t, write(t, "in.jsonl", bad)))
 		require.ErrorAs(t, err, &want)
 		_, err = Convert(t.Context(), options(t, write(t, "in.parquet", datasetsParquet(t, [][]byte{bad}))))

@@ -87,7 +87,7 @@ func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 
 // The keys of what is made from Parquet have the digest of its decoder, those of JSON do not.
 func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
-	p, err := resolvePrompts(options(t).Corpus, options(t).Tokenizer)
+	p, err := resolvePromptCorpus(options(t).Corpus, options(t).Tokenizer)
 	require.NoError(t, err)
 	image := func(forms ...hfsource.FileFormat) string {
 		s := &hfsource.Snapshot{}

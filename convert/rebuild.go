@@ -17,13 +17,13 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// DiffersError is a prepared dataset that is not what comes out when it is made again.
-type DiffersError struct {
+// RebuildMismatchError is a prepared dataset that is not what comes out when it is made again.
+type RebuildMismatchError struct {
 	Path  string // of the dataset
 	Found []mmapcache.Damage
 }
 
-func (e *DiffersError) Error() string {
+func (e *RebuildMismatchError) Error() string {
 	var all []string
 	for _, d := range e.Found {
 		all = append(all, d.File+": "+d.Why)
@@ -32,12 +32,12 @@ func (e *DiffersError) Error() string {
 }
 
 // compare builds everything once more beside the dataset, in the staging directory of its root, and holds the one against
-// the other, file by file. A *DiffersError says what differs.
+// the other, file by file. A *RebuildMismatchError says what differs.
 func (c *conversion) compare(ctx context.Context) (err error) {
 	key := c.wanted[mmapcache.DatasetKind].Key
 	never := func() (bool, error) { return false, nil }
 	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
-	lease, err := durable.Acquire(durable.WithOptions(ctx, c.o.Durable), c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{})
+	lease, err := durable.Acquire(durable.WithOptions(ctx, c.o.disk), c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{})
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	}
 	beside := newConversion(c.o)
 	beside.o.Root, beside.o.Force, beside.o.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.o.Durable.Sync = func(*os.File) error { return nil } // it is thrown away
+	beside.o.disk.Sync = func(*os.File) error { return nil } // it is thrown away
 	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
 	if err := beside.run(ctx); err != nil {
 		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, key), err)
@@ -70,7 +70,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: it was removed while it was being compared", mmapcache.DatasetPath(c.o.Root, key))
 	}
 	if len(found) > 0 {
-		return &DiffersError{mmapcache.DatasetPath(c.o.Root, key), found}
+		return &RebuildMismatchError{mmapcache.DatasetPath(c.o.Root, key), found}
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err 
 	return found, nil
 }
 
-// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *DiffersError says what
+// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says what
 // differs; any other error, what kept it from looking.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	info, err := cachestore.Describe(root, key)
@@ -129,7 +129,7 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
 				return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
 			}
-			o.Draws = image.Draws
+			o.Placement = image.Draws
 		case mmapcache.ArenasKind:
 			if d.Provenance == nil || d.Provenance.Corpus == "" {
 				return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)

@@ -77,8 +77,8 @@ func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string
 	if err != nil {
 		return err
 	}
-	p.Progress, p.Take = progress, take
+	p.Progress, p.Reserve = progress, take
 	_, err = p.Rows(ctx, columns, yield)
-	f.LacksChecksums = p.Unsummed()
+	f.LacksChecksums = p.LacksChecksums()
 	return err
 }

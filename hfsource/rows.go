@@ -98,11 +98,11 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *UnreadableError) Hint() string {
-	var form *parquet.Unsupported
+	var form *parquet.UnsupportedError
 	var other *mistaken
 	switch {
 	case errors.As(e.Err, &form):
-		return form.Try
+		return form.Hint
 	case errors.As(e.Err, &other) && e.published:
 		return "agentx fetch with --dest DIR, and there " + other.try(e.File)
 	case errors.As(e.Err, &other):

@@ -57,7 +57,7 @@ var cacheRoot = sync.OnceValue(func() string {
 func prepare(t testing.TB, root, traces, corpus string) *mmapcache.Cache {
 	t.Helper()
 	r, err := convert.Convert(context.Background(), convert.Options{
-		Root: root, Inputs: []string{"traces"}, Rules: weka.Default(), Draws: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Root: root, Inputs: []string{"traces"}, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: corpus, Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(traces)}},
 	})
 	require.NoError(t, err)

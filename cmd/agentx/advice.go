@@ -15,7 +15,7 @@ func adviseConvert(err error) error {
 	if errors.As(err, &fault) && fault.Hint != "" {
 		return tryError{err, fault.Hint}
 	}
-	var invalid *convert.InvalidError
+	var invalid *convert.InvalidTraceError
 	if errors.As(err, &invalid) {
 		return tryError{err, "--skip-invalid leaves such traces out and lists them"}
 	}
@@ -27,7 +27,7 @@ func adviseConvert(err error) error {
 	if errors.As(err, &memory) {
 		return tryError{err, memory.Hint}
 	}
-	var differs *convert.DiffersError
+	var differs *convert.RebuildMismatchError
 	if errors.As(err, &differs) {
 		return tryError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
 	}

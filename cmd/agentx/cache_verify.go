@@ -107,7 +107,7 @@ func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verifi
 func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
 	o := convert.Options{Version: version, Source: sources(cmd)}
 	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
-	var differs *convert.DiffersError
+	var differs *convert.RebuildMismatchError
 	if errors.As(err, &differs) {
 		return differs.Found, nil
 	}

@@ -57,7 +57,7 @@ func (convertFlags) is(name string) bool {
 // options resolves the flags. Errors are usage errors.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
-		Inputs: inputs, Rules: weka.Default(), Draws: weka.Placement{Backend: weka.XXH3},
+		Inputs: inputs, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3},
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: sources(cmd),
@@ -69,7 +69,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	switch f.profile {
 	case "default":
 	case "aiperf":
-		o.Rules, o.Draws.Backend = weka.AIPerf(), weka.SHA256MT
+		o.Rules, o.Placement.Backend = weka.AIPerf(), weka.SHA256MT
 	default:
 		return o, usageError{fmt.Errorf("--profile %s: no such profile: want default or aiperf", f.profile)}
 	}
@@ -82,13 +82,13 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 			if value != weka.XXH3 && value != weka.SHA256MT {
 				return o, usageError{fmt.Errorf("--set backend=%s: want %s or %s", value, weka.XXH3, weka.SHA256MT)}
 			}
-			o.Draws.Backend = value
+			o.Placement.Backend = value
 		} else if err := o.Rules.Set(name, value); err != nil {
 			return o, usageError{err}
 		}
 	}
 	var err error
-	if o.Draws.Seed, err = seedOf(f.seed, o.Draws.Backend); err != nil {
+	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
 		return o, usageError{err}
 	}
 	if f.workers < 0 || f.workers > 1024 {
@@ -146,7 +146,7 @@ however many workers convert them. The last line printed is the path of the cach
 func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error {
 	p := newProgress(cmd)
 	defer p.close()
-	o.Progress, o.Waiting = p.update, p.waiting
+	o.Progress, o.OnWait = p.update, p.waiting
 	w := durable.Waiting{Limit: o.Wait, Report: func(holder string, waited time.Duration) { p.waiting("download", holder, waited) }}
 	o.Source.Hub = hubOptions(p, o.Root, w)
 	o.Warn = func(format string, args ...any) {
@@ -165,7 +165,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 }
 
 func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
-	if o.Draws.Backend == weka.SHA256MT && o.Corpus == "code" {
+	if o.Placement.Backend == weka.SHA256MT && o.Corpus == "code" {
 		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
 	}
 	r, err := convert.Convert(cmd.Context(), o)
@@ -187,13 +187,13 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 			o.Warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
 			break
 		}
-		o.Warn("%s", convert.Unknown(r.Facts, name))
+		o.Warn("%s", convert.DescribeUnknownKey(r.Facts, name))
 	}
 	if n := r.Facts.UnknownMore; n > 0 {
 		o.Warn("other unknown keys, %d times", n)
 	}
 	for _, odd := range r.Facts.Oddities {
-		o.Warn("%s", convert.Odd(odd))
+		o.Warn("%s", convert.DescribeOddity(odd))
 	}
 	return r, nil
 }

@@ -2,7 +2,7 @@
 // without any data at hand. They have the form of kv-cache-tester's v8 set and between them every shape that set is known
 // to have, and a few that it lacks. Sizes and waits are small: a replay takes seconds.
 //
-// Nothing in them was recorded. builder.go makes the traces, stories.go says what happens in each.
+// Nothing in them was recorded. builder.go makes the traces, scenarios.go says what happens in each.
 package demo
 
 import (

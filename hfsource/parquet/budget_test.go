@@ -129,7 +129,7 @@ func TestMemoryOfHostileFilesIsBounded(t *testing.T) {
 		require.Less(t, len(data), 500_000, name)
 		n := allocated(func() { _, err = m.read(t, data) })
 		t.Logf("%s: a file of %d bytes takes %d MiB: %v", name, len(data), n>>20, err)
-		var refused *Unsupported
+		var refused *UnsupportedError
 		require.ErrorAs(t, err, &refused, name)
 		require.Less(t, n, 450<<20, name)
 	}

@@ -59,7 +59,7 @@ func (c *chunk) hold(part *int64, n int64) error {
 	c.file.held += n - *part
 	*part = n
 	if c.file.held > c.file.maxHeld {
-		return &Unsupported{fmt.Sprintf("pages that take more than %d MiB together", c.file.maxHeld>>20), "write the file again with smaller pages, or as JSON lines"}
+		return &UnsupportedError{fmt.Sprintf("pages that take more than %d MiB together", c.file.maxHeld>>20), "write the file again with smaller pages, or as JSON lines"}
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (c *chunk) version1(h pageHeader, packed []byte) error {
 			return nil
 		}
 		if format.Encoding(encoding) != format.RLE {
-			return &Unsupported{fmt.Sprintf("levels with encoding %v", format.Encoding(encoding)), tryEncoding}
+			return &UnsupportedError{fmt.Sprintf("levels with encoding %v", format.Encoding(encoding)), tryEncoding}
 		}
 		if len(data) < 4 {
 			return errLevels

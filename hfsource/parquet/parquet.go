@@ -41,15 +41,15 @@ const (
 	maxHeldLarge = 1 << 31
 )
 
-// Unsupported is what a file has that is not read, though it may be whole.
-type Unsupported struct {
+// UnsupportedError is what a file has that is not read, though it may be whole.
+type UnsupportedError struct {
 	What string // it is
-	Try  string // how to make a file of it that is read
+	Hint string // how to make a file of it that is read
 }
 
-func (e *Unsupported) Error() string { return e.What + ": not read" }
+func (e *UnsupportedError) Error() string { return e.What + ": not read" }
 
-var errEncrypted = &Unsupported{"it is encrypted", "write the file again without encryption, or as JSON lines"}
+var errEncrypted = &UnsupportedError{"it is encrypted", "write the file again without encryption, or as JSON lines"}
 
 const (
 	tryCompression = "write the file again with snappy or zstd compression, or as JSON lines"
@@ -59,7 +59,7 @@ const (
 // File is an open file.
 type File struct {
 	Progress func(bytes int64)       // called with bytes read; may be nil
-	Take     func(bytes int64) error // called for memory of the row at hand, before or soon after it is there; may be nil
+	Reserve  func(bytes int64) error // called for memory of the row at hand, before or soon after it is there; may be nil
 
 	reader   io.ReaderAt
 	held     int64 // bytes of the pages at hand, packed and unpacked, and of their dictionaries
@@ -151,7 +151,7 @@ func (f *File) check(rows, end int64) error {
 			from := chunkStart(m)
 			switch {
 			case c.FilePath != "":
-				return fmt.Errorf("column %s: %w", leaf, &Unsupported{fmt.Sprintf("it lies in another file, %q", c.FilePath), "write the file again as one file"})
+				return fmt.Errorf("column %s: %w", leaf, &UnsupportedError{fmt.Sprintf("it lies in another file, %q", c.FilePath), "write the file again as one file"})
 			case !slices.Equal(m.PathInSchema, leaf.path):
 				return fmt.Errorf("column %s: it is %s in row group %d", leaf, strings.Join(m.PathInSchema, "."), g+1)
 			case m.Type != leaf.physical:
@@ -193,8 +193,8 @@ func (f *File) explainEOF(err error) error {
 	return err
 }
 
-// Unsummed reports whether a page was read that carries no checksum: what was changed in it would not be noticed.
-func (f *File) Unsummed() bool { return f.unsummed }
+// LacksChecksums reports whether a page was read that carries no checksum: what was changed in it would not be noticed.
+func (f *File) LacksChecksums() bool { return f.unsummed }
 
 // Rows calls yield for every row, in order, with the columns that the paths ask for; yield owns the row and calls free
 // when it is done with it. It returns the number of rows that were given, and what was wrong with the next.
@@ -324,7 +324,7 @@ func (r *reader) open(group int) error {
 			switch m.Codec {
 			case format.Uncompressed, format.Snappy, format.Zstd, format.Gzip:
 			default:
-				return fmt.Errorf("column %s: %w", c.leaf, &Unsupported{fmt.Sprintf("compression %v", m.Codec), tryCompression})
+				return fmt.Errorf("column %s: %w", c.leaf, &UnsupportedError{fmt.Sprintf("compression %v", m.Codec), tryCompression})
 			}
 			c.open(m)
 		}
@@ -352,7 +352,7 @@ func (r *reader) close() error {
 
 // row reads the next row.
 func (r *reader) row(row *column.Row) error {
-	left := budget{row: MaxRow, structure: maxStructure, reserve: r.file.Take}
+	left := budget{row: MaxRow, structure: maxStructure, reserve: r.file.Reserve}
 	for k := range r.projections {
 		w, to := &r.projections[k], r.column(row, k)
 		for n, c := range r.cursors[k] {
@@ -608,7 +608,7 @@ func (b *budget) take(values, bare int) error {
 	b.row -= values + bare
 	b.unreserved += values + bare
 	if b.structure -= bare; b.row < 0 || b.structure < 0 {
-		return &Unsupported{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxStructure>>20), "write the file again as JSON lines, if it is to have such rows"}
+		return &UnsupportedError{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxStructure>>20), "write the file again as JSON lines, if it is to have such rows"}
 	}
 	if b.unreserved >= step {
 		return b.reserveTaken()

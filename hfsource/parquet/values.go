@@ -70,7 +70,7 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	if isText(v.leaf.kind) && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
 		return v.deltaTexts(data, encoding, n)
 	}
-	return &Unsupported{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
+	return &UnsupportedError{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
 }
 
 // decodes is how many bytes open takes for a page of n values, besides the page itself.
@@ -159,7 +159,7 @@ func (v *values) deltaTexts(data []byte, encoding format.Encoding, n int) (err e
 	var bytes []byte
 	var offsets []uint32
 	if encoding == format.DeltaByteArray { // what it unpacks to is not bounded by what it is: prefixes are repeated
-		return &Unsupported{fmt.Sprintf("encoding %v", encoding), tryEncoding}
+		return &UnsupportedError{fmt.Sprintf("encoding %v", encoding), tryEncoding}
 	}
 	bytes, offsets, err = new(delta.LengthByteArrayEncoding).DecodeByteArray(nil, data, nil)
 	if err != nil {

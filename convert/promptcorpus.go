@@ -17,8 +17,8 @@ import (
 // maxCorpus bounds a corpus file before it is read, in bytes.
 const maxCorpus = 1 << 30
 
-// prompts is where prompt tokens come from: a corpus and a tokenizer, by content before anything is loaded.
-type prompts struct {
+// promptCorpus is where prompt tokens come from: a corpus and a tokenizer, by content before anything is loaded.
+type promptCorpus struct {
 	image     arenasImage
 	tokenizer string
 	name      string        // of the corpus
@@ -27,14 +27,14 @@ type prompts struct {
 	load      func() []byte // its bytes
 }
 
-// resolvePrompts names corpus and tokenizer by their digests.
-func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
+// resolvePromptCorpus names corpus and tokenizer by their digests.
+func resolvePromptCorpus(corpusName, tokenizerName string) (promptCorpus, error) {
 	digest, err := tokenizer.Digest(tokenizerName)
 	if err != nil {
-		return prompts{}, err
+		return promptCorpus{}, err
 	}
 	path, sonnet := strings.CutPrefix(corpusName, "sonnet:")
-	p := prompts{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probeArenas()), Tokenizer: digest}}
+	p := promptCorpus{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probeArenas()), Tokenizer: digest}}
 	switch {
 	case corpusName == "code":
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
@@ -45,19 +45,19 @@ func resolvePrompts(corpusName, tokenizerName string) (prompts, error) {
 		}
 		data, err := readCorpus(path)
 		if err != nil {
-			return prompts{}, err
+			return promptCorpus{}, err
 		}
 		sum := sha256.Sum256(data)
 		p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
 		p.load, p.tokens = func() []byte { return data }, len(data)/4
 	default:
-		return prompts{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", corpusName)
+		return promptCorpus{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", corpusName)
 	}
 	return p, nil
 }
 
 // provenance returns the name of the corpus, a path as an absolute one.
-func (p prompts) provenance() string {
+func (p promptCorpus) provenance() string {
 	if p.image.Corpus.Kind == "text" {
 		return p.name
 	}
@@ -83,7 +83,7 @@ func readCorpus(path string) ([]byte, error) {
 }
 
 // build loads the tokenizer, encodes the corpus and writes the arenas.
-func (p prompts) build(b *mmapcache.Builder) error {
+func (p promptCorpus) build(b *mmapcache.Builder) error {
 	tok, err := tokenizer.Load(p.tokenizer)
 	if err != nil {
 		return err

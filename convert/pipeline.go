@@ -16,9 +16,9 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// plan scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
+// planInputs scans and plans every trace of a snapshot, several at a time, and returns the structure of them all in the
 // order of the input.
-func plan(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	memory := hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
@@ -229,7 +229,7 @@ func (m *merger) take(p planned) error {
 	}
 	if p.err != nil {
 		if !m.skip {
-			return &InvalidError{p.where, p.err}
+			return &InvalidTraceError{p.where, p.err}
 		}
 		if m.first.err == nil {
 			m.first = p
@@ -383,15 +383,15 @@ func (m *merger) finish(r weka.Rules) {
 	}
 }
 
-// InvalidError is a trace that cannot be converted, with the file and line where it stands.
-type InvalidError struct {
+// InvalidTraceError is a trace that cannot be converted, with the file and line where it stands.
+type InvalidTraceError struct {
 	Where string
 	Err   error
 }
 
-func (e *InvalidError) Error() string { return e.Where + ": " + e.Err.Error() }
+func (e *InvalidTraceError) Error() string { return e.Where + ": " + e.Err.Error() }
 
-func (e *InvalidError) Unwrap() error { return e.Err }
+func (e *InvalidTraceError) Unwrap() error { return e.Err }
 
 // fill computes the start of every block and filler of an open structure, several traces at a time.
 func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, corpusTokens int, o Options) error {
@@ -400,7 +400,7 @@ func fill(ctx context.Context, c *mmapcache.Cache, starts *mmapcache.Placement, 
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	done := o.progress("fill", int64(s.Blocks()))
-	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Draws, corpusTokens) }}
+	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Placement, corpusTokens) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break

@@ -26,7 +26,7 @@ import (
 func release(t testing.TB, input string) Options {
 	o := options(t, input)
 	o.Rules, o.Tokenizer = weka.AIPerf(), "o200k_base"
-	o.Draws = weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Placement = weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
 	o.Corpus = shared(t, "corpus/aiperf-coding-42-o200k_base.u32le")
 	return o
 }
@@ -37,7 +37,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 		t.Skip("reads 385 MB of JSON")
 	}
 	o := release(t, shared(t, "corpus/weka-v8-600.jsonl.zst"))
-	o.Draws = weka.Placement{Backend: weka.XXH3, Seed: 42} // for speed: only texts depend on it
+	o.Placement = weka.Placement{Backend: weka.XXH3, Seed: 42} // for speed: only texts depend on it
 	r := o.convert(t)
 	f := r.Facts
 	assert.Equal(t, 600, f.Traces)
@@ -151,7 +151,7 @@ func TestWorkedExampleByTokenIDs(t *testing.T) {
 	for k := range uint32(100_000) {
 		ids = binary.LittleEndian.AppendUint32(ids, k)
 	}
-	o.Draws.Backend, o.Corpus = weka.SHA256MT, write(t, "identity.u32le", ids)
+	o.Placement.Backend, o.Corpus = weka.SHA256MT, write(t, "identity.u32le", ids)
 	c := openResult(t, o, o.convert(t))
 	d, err := c.Digest(0, "test-model")
 	require.NoError(t, err)

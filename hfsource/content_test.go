@@ -67,7 +67,7 @@ func TestCutOffTextIsNoRow(t *testing.T) {
 }
 
 // What a crash of the system leaves of a file that was being written.
-func TestTextThatEndsInZeros(t *testing.T) {
+func TestTextEndsInZeros(t *testing.T) {
 	zeros := strings.Repeat("\x00", 5000)
 	for _, text := range []string{`{}` + "\n" + zeros, `{}` + "\n" + `{"a":1}` + zeros, `{}` + "\n" + `{"a":` + zeros, `{}` + "\n\n \x00"} {
 		list, bad := read(t, "in.jsonl", []byte(text))
@@ -84,7 +84,7 @@ func TestTextThatEndsInZeros(t *testing.T) {
 }
 
 // Content of another kind than the name says is one error that says what it is, not so many lines that are not JSON.
-func TestContentThatIsNotWhatTheNameSays(t *testing.T) {
+func TestContentContradictsName(t *testing.T) {
 	text := []byte("{}\n{}\n")
 	utf16 := []byte("\xff\xfe{\x00}\x00\n\x00{\x00}\x00\n\x00")
 	table := packed(t, 20)
@@ -139,13 +139,13 @@ func TestContentThatIsNotWhatTheNameSays(t *testing.T) {
 }
 
 // What a file of the hub is, is asked of the file: a path on disk may be called as one of the hub.
-func TestPublished(t *testing.T) {
+func TestFromHub(t *testing.T) {
 	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).FromHub())
 	assert.True(t, (&File{changedErr: &mismatch{}}).FromHub())
 }
 
 // What is no trace format is called what it is, whatever its name says, and so is what is packed in it.
-func TestWhatIsNoTraceFormat(t *testing.T) {
+func TestForeignFormats(t *testing.T) {
 	var tarred, zipped bytes.Buffer
 	w := tar.NewWriter(&tarred)
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "a.jsonl", Size: 0}))

@@ -97,7 +97,7 @@ func TestDamagedCopyOfTheHub(t *testing.T) {
 	}
 }
 
-func TestAPathThatExistsWins(t *testing.T) {
+func TestExistingPathWins(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("agentx-062126", []byte("{}"), 0o666))
 	f := resolve(t, Options{}, "agentx-062126").Files[0]

@@ -21,7 +21,7 @@ func narrow(ctx context.Context) *MemoryBudget {
 }
 
 // The oldest share never waits; others wait for room, and for nothing once the context is done.
-func TestSharesOfMemory(t *testing.T) {
+func TestReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		m := narrow(ctx)
@@ -50,7 +50,7 @@ func TestSharesOfMemory(t *testing.T) {
 }
 
 // Workers that take memory bit by bit all end, whatever the amounts, and never take more than the bounds together.
-func TestSharesOfMemoryDoNotWaitForEachOther(t *testing.T) {
+func TestReservationsNeverDeadlock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			m := narrow(t.Context())
@@ -85,7 +85,7 @@ func TestSharesOfMemoryDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestMemoryThatIsKept(t *testing.T) {
+func TestRetainedMemoryLimit(t *testing.T) {
 	m := NewMemoryBudget(t.Context(), 1<<20)
 	require.NoError(t, m.Retain(576<<20))
 	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 for any input and 64 times this one")

@@ -92,7 +92,7 @@ func TestDamagedParquetIsARow(t *testing.T) {
 	}
 }
 
-func TestChangedParquetEndsIt(t *testing.T) {
+func TestChangedParquetEndsRows(t *testing.T) {
 	good := packed(t, 20)
 	other := bytes.Clone(good)
 	other[7] ^= 1
@@ -118,7 +118,7 @@ func TestChangedParquetEndsIt(t *testing.T) {
 	assert.ErrorIs(t, err, ErrChanged)
 }
 
-func TestParquetThatCannotBeReadEndsIt(t *testing.T) {
+func TestUnreadableParquetEndsRows(t *testing.T) {
 	good := packed(t, 20)
 	s := resolve(t, Options{}, write(t, "in.parquet", good))
 	s.Files[0].open = func() (io.ReadCloser, error) { return brokenAt{bytes.NewReader(good), int64(len(good) / 2)}, nil }

@@ -104,7 +104,7 @@ func noise(n int) []byte {
 }
 
 // A damaged file gives the rows before the damage, one that is an error, and then the next file.
-func TestDamageIsARowAndTheNextFileFollows(t *testing.T) {
+func TestDamageIsARowAndNextFileFollows(t *testing.T) {
 	text := noise(300_000)
 	for suffix, pack := range forms {
 		if suffix == "" {
@@ -152,7 +152,7 @@ func TestManyFramesAreOneText(t *testing.T) {
 }
 
 // What a file gives after it has changed is not what was hashed: it ends everything.
-func TestChangedFileEndsIt(t *testing.T) {
+func TestChangedFileEndsRows(t *testing.T) {
 	text := noise(100_000)
 	for suffix, pack := range forms {
 		good := pack(t, text)
@@ -175,7 +175,7 @@ func TestChangedFileEndsIt(t *testing.T) {
 	}
 }
 
-func TestFileThatIsGoneOrBrokenEndsIt(t *testing.T) {
+func TestFailedReadEndsRows(t *testing.T) {
 	path := write(t, "in.jsonl", []byte("a\n"))
 	s := resolve(t, Options{}, path)
 	require.NoError(t, os.Remove(path))
@@ -196,7 +196,7 @@ func TestFileThatIsGoneOrBrokenEndsIt(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheCallerEndsIt(t *testing.T) {
+func TestCallerErrorEndsRows(t *testing.T) {
 	for suffix, pack := range forms {
 		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))
 		enough := errors.New("enough")
@@ -242,7 +242,7 @@ func TestProgressOfReadingAddsUp(t *testing.T) {
 
 // The error about the rest of a file names it, and from where on nothing is known where that is not the beginning, and
 // says what to do about it.
-func TestUnreadableFilesSayFromWhereAndWhatToDo(t *testing.T) {
+func TestUnreadableFilesHaveHints(t *testing.T) {
 	text := noise(300_000)
 	cut := gz(t, text)
 	cut = cut[:len(cut)/2]

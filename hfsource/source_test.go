@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFilesAreIdentifiedByWhatTheyHold(t *testing.T) {
+func TestFilesAreIdentifiedByContent(t *testing.T) {
 	text := []byte("{}\n")
 	for suffix, pack := range forms {
 		data := pack(t, text)
@@ -28,7 +28,7 @@ func TestFilesAreIdentifiedByWhatTheyHold(t *testing.T) {
 	}
 }
 
-func TestFormIsToldByTheSuffix(t *testing.T) {
+func TestFormatBySuffix(t *testing.T) {
 	for name, want := range map[string]FileFormat{
 		"a.json": {}, "a.jsonl": {Lines: true}, "a.json.gz": {Compression: "gz"}, "a.jsonl.gz": {Lines: true, Compression: "gz"},
 		"a.parquet": {Parquet: true}, "a.parquet.zst": {}, "a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
@@ -64,7 +64,7 @@ func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 }
 
 // A file that is to be read, by its name, and cannot be is no file to pass over.
-func TestFilesOfDirectoriesThatCannotBeRead(t *testing.T) {
+func TestUnreadableDirectoryEntries(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"dangling.jsonl":  func(path string) error { return os.Symlink("nowhere", path) },
 		"loop.json.gz":    func(path string) error { return os.Symlink("loop.json.gz", path) },

@@ -78,7 +78,7 @@ func (w *world) share(name string) (store string) {
 }
 
 // A blob that came from Xet is a link to one that repositories share.
-func TestAdoptsWhatCameFromXet(t *testing.T) {
+func TestAdoptsXetBlobs(t *testing.T) {
 	for _, offline := range []bool{false, true} {
 		for _, listing := range []bool{false, true} {
 			bubble(t, func(w *world) {
@@ -127,7 +127,7 @@ func TestAdoptsWhatCameFromXet(t *testing.T) {
 	})
 }
 
-func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
+func TestAdoptsFilesOfPythonClient(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.python(true, false, card, data)
 		s := w.good(ref)
@@ -184,7 +184,7 @@ func TestAdoptsWhatThePythonClientHasFetched(t *testing.T) {
 	})
 }
 
-func TestDamagedBlobsAreReplacedAndItIsSaid(t *testing.T) {
+func TestDamagedBlobIsReplaced(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"bit": func(b []byte) []byte { b[5] ^= 1; return b }, "short": func(b []byte) []byte { return b[:len(b)-1] },
 		"long": func(b []byte) []byte { return append(b, 0) }, "empty": func([]byte) []byte { return nil },
@@ -204,7 +204,7 @@ func TestDamagedBlobsAreReplacedAndItIsSaid(t *testing.T) {
 }
 
 // A lazy fetch leaves it to the reader to hold what it reads against the digest.
-func TestLazyOpensNothing(t *testing.T) {
+func TestTrustCachedOpensNoBlob(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
 		lazy := func() *Snapshot {
@@ -236,7 +236,7 @@ func TestLazyOpensNothing(t *testing.T) {
 }
 
 // Of two places, the reference counts that was written last.
-func TestTheLatestReferenceCounts(t *testing.T) {
+func TestLatestRefWins(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
 		old := w.commit
@@ -411,7 +411,7 @@ func TestEveryStepFailsOnce(t *testing.T) {
 }
 
 // The reference appears first, before anything of its commit: "hf cache prune" removes commits without one at any time.
-func TestReferenceIsFirst(t *testing.T) {
+func TestRefIsWrittenFirst(t *testing.T) {
 	bubble(t, func(w *world) {
 		var order []string // of what appears in the repository
 		w.durable.Step = func(name, path string) error {
@@ -433,7 +433,7 @@ func TestReferenceIsFirst(t *testing.T) {
 
 // What "hf cache prune" removes meanwhile is not downloaded again: the partial file, and of a commit that was asked for by
 // its digits, and so has no reference, all of it.
-func TestPartialIsRemoved(t *testing.T) {
+func TestRemovedPartialFile(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		bubble(t, func(w *world) {
 			removed := 0
@@ -532,7 +532,7 @@ func realNow(t *testing.T) time.Time {
 	return info.ModTime()
 }
 
-func TestLayOut(t *testing.T) {
+func TestExport(t *testing.T) {
 	bubble(t, func(w *world) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		s := w.good(ref + "/plots/a.png")
@@ -595,7 +595,7 @@ func TestLayOut(t *testing.T) {
 }
 
 // What is there already is left alone; what is not, takes its place.
-func TestLayOutLeavesWhatIsThere(t *testing.T) {
+func TestExportKeepsEqualFiles(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := w.good(ref)
 		dir := t.TempDir()
@@ -630,7 +630,7 @@ func TestLayOutLeavesWhatIsThere(t *testing.T) {
 }
 
 // Whoever stops it finds nothing half-written; what a killed run has left goes with the next run after a day.
-func TestLayOutStopsAndSweeps(t *testing.T) {
+func TestExportCancelAndSweep(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := w.good(ref)
 		dir := t.TempDir()
@@ -671,7 +671,7 @@ func TestLayOutStopsAndSweeps(t *testing.T) {
 }
 
 // A directory that cannot take the files is refused before they are downloaded.
-func TestDestInTheWay(t *testing.T) {
+func TestExportDirIsChecked(t *testing.T) {
 	for want, c := range map[string]struct {
 		path  string
 		dir   bool
@@ -831,7 +831,7 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-func TestPacesBeforeItIsTold(t *testing.T) {
+func TestPacesBeforeRateLimit(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 1 // five entries and a directory: six calls after the first
 		left := 24
@@ -858,7 +858,7 @@ func TestPacesBeforeItIsTold(t *testing.T) {
 	})
 }
 
-func TestWarningsOfTheHubAreShownOnce(t *testing.T) {
+func TestHubWarningsAreShownOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Add("X-HF-Warning", "topic; be careful")
@@ -872,7 +872,7 @@ func TestWarningsOfTheHubAreShownOnce(t *testing.T) {
 }
 
 // What is down, or no hub, does not keep what is here from being used: of the same commit, verified.
-func TestFallsBackToALocalCopy(t *testing.T) {
+func TestFallsBackToLocalCopy(t *testing.T) {
 	for _, s := range []fakehub.Fault{fakehub.Status(503), fakehub.Status(429), fakehub.Drop, fakehub.Status(200), silent} {
 		bubble(t, func(w *world) {
 			w.good(ref)
@@ -899,7 +899,9 @@ func TestFallsBackToALocalCopy(t *testing.T) {
 // The failures of the catalogue that are the hub's.
 
 // F3: the dataset moved on the hub, and old bytes were served, or two nodes differed.
-func TestF03AMovedDatasetIsAnother(t *testing.T) {
+//
+// Covers F03.
+func TestMovedDatasetHasNewCommit(t *testing.T) {
 	bubble(t, func(w *world) {
 		first, old := w.good(ref), w.commit
 		before := w.files
@@ -913,7 +915,9 @@ func TestF03AMovedDatasetIsAnother(t *testing.T) {
 }
 
 // F24: 429 for anonymous nodes, which share the budget of an address.
-func TestF24NodesThatShareAnAddress(t *testing.T) {
+//
+// Covers F24.
+func TestNodesShareRateLimit(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
 		w.hub.ResetLog()
@@ -939,7 +943,9 @@ func TestF24NodesThatShareAnAddress(t *testing.T) {
 }
 
 // F25: a directory was taken for complete, because it was there.
-func TestF25ADirectoryIsNotASnapshot(t *testing.T) {
+//
+// Covers F25.
+func TestDirectoryIsNotASnapshot(t *testing.T) {
 	bubble(t, func(w *world) {
 		files := map[string]fakehub.File{"a.jsonl": {Data: content(5000, 1), LFS: true}, "b.jsonl": {Data: content(5000, 2), LFS: true}}
 		w.files, w.commit = files, w.hub.Commit(repoName, "main", files)
@@ -960,7 +966,9 @@ func TestF25ADirectoryIsNotASnapshot(t *testing.T) {
 }
 
 // F26: metadata was read from the newest snapshot of any corpus.
-func TestF26NothingIsReadFromAnotherSnapshot(t *testing.T) {
+//
+// Covers F26.
+func TestOtherSnapshotsAreNotRead(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
 		old, before := w.commit, w.files
@@ -981,7 +989,9 @@ func TestF26NothingIsReadFromAnotherSnapshot(t *testing.T) {
 }
 
 // F27: the offline flag of models kept the dataset from being downloaded.
-func TestF27OfflineIsForOneSource(t *testing.T) {
+//
+// Covers F27.
+func TestDatasetsOfflineIsSeparate(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["TRANSFORMERS_OFFLINE"] = "1"
 		w.good(ref)
@@ -1187,7 +1197,7 @@ func TestRestyStopsAtRedirects(t *testing.T) {
 }
 
 // Files of equal content are one download, and all of them came with it.
-func TestEqualContentComesFromWhereItCame(t *testing.T) {
+func TestEqualFilesShareOneDownload(t *testing.T) {
 	bubble(t, func(w *world) {
 		same := fakehub.File{Data: content(5000, 1), LFS: true}
 		w.files = map[string]fakehub.File{"a.jsonl": same, "b.jsonl": same, "c.jsonl": same}

@@ -29,7 +29,8 @@ var (
 	onInfo = fakehub.Match{Listener: "hub", Path: "/revision/"}
 )
 
-func TestSwitch01Rename(t *testing.T) {
+// Fault 1 of doc/spec/hub.md 13.
+func TestRenamedRepositoryIsFollowed(t *testing.T) {
 	bubble(t, func(w *world) {
 		const old = "semianalysisai/old-name"
 		w.env["HF_TOKEN"] = "hf_abc"
@@ -81,7 +82,7 @@ func TestSwitch01Rename(t *testing.T) {
 }
 
 // An answer whose redirect cannot be followed is an answer: it is named as what it is, and not asked for again.
-func TestRedirectsThatAreNoAddress(t *testing.T) {
+func TestUnreadableRedirectIsRefused(t *testing.T) {
 	for to, text := range map[string]string{
 		"http://[::1/x?secret":     `names an address that cannot be read: "http://[::1/x?..."`,
 		"%zz":                      `names an address that cannot be read: "%zz"`,
@@ -108,7 +109,8 @@ func TestRedirectsThatAreNoAddress(t *testing.T) {
 	}
 }
 
-func TestSwitch02ToCDN(t *testing.T) {
+// Fault 2 of doc/spec/hub.md 13.
+func TestRedirectToCDN(t *testing.T) {
 	bubble(t, func(w *world) { // the redirect has a body and a length of its own, in every test
 		s := w.good(ref)
 		assert.EqualValues(t, 300_000, s.Files[0].Size)
@@ -133,7 +135,8 @@ func TestSwitch02ToCDN(t *testing.T) {
 	})
 }
 
-func TestSwitch03ETagForm(t *testing.T) {
+// Fault 3 of doc/spec/hub.md 13.
+func TestETagForms(t *testing.T) {
 	for name, form := range map[string]func(string) string{
 		"weak":   func(d string) string { return `W/"` + d + `"` },
 		"quoted": func(d string) string { return `"` + d + `"` },
@@ -171,7 +174,8 @@ func TestSwitch03ETagForm(t *testing.T) {
 	}
 }
 
-func TestSwitch04NoCommit(t *testing.T) {
+// Fault 4 of doc/spec/hub.md 13.
+func TestCommitHeaderIsChecked(t *testing.T) {
 	other := strings.Repeat("a", 40)
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
 		bubble(t, func(w *world) {
@@ -205,7 +209,8 @@ func TestSwitch04NoCommit(t *testing.T) {
 	})
 }
 
-func TestSwitch05Range(t *testing.T) {
+// Fault 5 of doc/spec/hub.md 13.
+func TestRangeReplies(t *testing.T) {
 	for name, s := range map[string]fakehub.Fault{
 		"honoured":       nil,
 		"ignored":        fakehub.IgnoreRange,
@@ -251,7 +256,9 @@ func TestSwitch05Range(t *testing.T) {
 }
 
 // Another host knows nothing of a validator.
-func TestSwitch05IfRangeIsForOneHost(t *testing.T) {
+//
+// Fault 5 of doc/spec/hub.md 13.
+func TestIfRangeGoesToItsHostOnly(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, w.hub.ExpireBytes(100_000)))
 		w.hub.On(onHead, fakehub.After(1, fakehub.EditHeaders(func(status int, h http.Header) int {
@@ -282,7 +289,8 @@ func ranges(w *world) (list []string) {
 	return list
 }
 
-func TestSwitch06CutAfter(t *testing.T) {
+// Fault 6 of doc/spec/hub.md 13.
+func TestCutBodyIsResumed(t *testing.T) {
 	const size = 300_000
 	for _, k := range []int64{0, 1, 64 << 10, size - 1} {
 		for _, cuts := range []int{1, 3} {
@@ -321,7 +329,8 @@ func TestSwitch06CutAfter(t *testing.T) {
 	})
 }
 
-func TestSwitch07WrongLength(t *testing.T) {
+// Fault 7 of doc/spec/hub.md 13.
+func TestWrongContentLength(t *testing.T) {
 	for _, by := range []int64{-1000, -1, 0, 1, 1000} {
 		bubble(t, func(w *world) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.MisstateLength(by)))
@@ -338,7 +347,8 @@ func TestSwitch07WrongLength(t *testing.T) {
 	})
 }
 
-func TestSwitch08CorruptByte(t *testing.T) {
+// Fault 8 of doc/spec/hub.md 13.
+func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(150_000)))
 		s := w.good(ref)
@@ -376,7 +386,8 @@ func TestSwitch08CorruptByte(t *testing.T) {
 	})
 }
 
-func TestSwitch09ExpiringURL(t *testing.T) {
+// Fault 9 of doc/spec/hub.md 13.
+func TestExpiredURLIsRenewed(t *testing.T) {
 	bubble(t, func(w *world) { // after bytes
 		w.hub.On(onFile, w.hub.ExpireBytes(130_000))
 		w.good(ref)
@@ -405,7 +416,8 @@ func TestSwitch09ExpiringURL(t *testing.T) {
 	})
 }
 
-func TestSwitch10RateLimited(t *testing.T) {
+// Fault 10 of doc/spec/hub.md 13.
+func TestRateLimitWaits(t *testing.T) {
 	limited := func(headers ...string) fakehub.Fault {
 		return fakehub.Times(1, fakehub.Status(http.StatusTooManyRequests, headers...))
 	}
@@ -447,7 +459,8 @@ func TestSwitch10RateLimited(t *testing.T) {
 	})
 }
 
-func TestSwitch11ServerErrors(t *testing.T) {
+// Fault 11 of doc/spec/hub.md 13.
+func TestServerErrorsAreRetried(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504, 408} {
 		for name, m := range map[string]fakehub.Match{"info": onInfo, "tree": onTree, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}, "head": onHead, "get": onFile} {
 			for n, fine := range map[int]bool{5: true, 6: false} {
@@ -467,7 +480,8 @@ func TestSwitch11ServerErrors(t *testing.T) {
 	}
 }
 
-func TestSwitch12AccessErrors(t *testing.T) {
+// Fault 12 of doc/spec/hub.md 13.
+func TestAccessErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status        int
 		code, message string
@@ -519,7 +533,8 @@ func TestSwitch12AccessErrors(t *testing.T) {
 	})
 }
 
-func TestSwitch13BranchMoves(t *testing.T) {
+// Fault 13 of doc/spec/hub.md 13.
+func TestBranchMovesDuringFetch(t *testing.T) {
 	for _, m := range []fakehub.Match{onInfo, onTree, {Path: "/README.md"}, onHead} {
 		bubble(t, func(w *world) {
 			first := clone(w.files)
@@ -543,7 +558,8 @@ func TestSwitch13BranchMoves(t *testing.T) {
 	}
 }
 
-func TestSwitch14CursorLoop(t *testing.T) {
+// Fault 14 of doc/spec/hub.md 13.
+func TestListingPages(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
 		w.good(ref)
@@ -593,7 +609,8 @@ func TestEndlessListingIsRefused(t *testing.T) {
 	})
 }
 
-func TestSwitch15SlowBody(t *testing.T) {
+// Fault 15 of doc/spec/hub.md 13.
+func TestSlowBodyIsCut(t *testing.T) {
 	bubble(t, func(w *world) { // a byte a second is a cut after 30, and silence is one
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))
 		begin := time.Now()
@@ -661,7 +678,8 @@ func silent(http.HandlerFunc) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 }
 
-func TestSwitch16TokenProbe(t *testing.T) {
+// Fault 16 of doc/spec/hub.md 13.
+func TestTokenStaysOnHub(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["HF_TOKEN"] = "hf_abc"
 		w.hub.Token = "hf_abc"
@@ -703,7 +721,8 @@ func TestSwitch16TokenProbe(t *testing.T) {
 	})
 }
 
-func TestSwitch17Oversize(t *testing.T) {
+// Fault 17 of doc/spec/hub.md 13.
+func TestOversizedBody(t *testing.T) {
 	for _, more := range []int64{1, 1000, -1} {
 		bubble(t, func(w *world) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.Oversize(more)))
@@ -731,7 +750,8 @@ func TestSwitch17Oversize(t *testing.T) {
 	})
 }
 
-func TestSwitch18GzipAnyway(t *testing.T) {
+// Fault 18 of doc/spec/hub.md 13.
+func TestUnrequestedGzipIsRefused(t *testing.T) {
 	for name, m := range map[string]fakehub.Match{"data": onFile, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}} {
 		bubble(t, func(w *world) {
 			w.hub.On(m, fakehub.Times(1, fakehub.Gzip))
@@ -751,7 +771,8 @@ func TestSwitch18GzipAnyway(t *testing.T) {
 	})
 }
 
-func TestSwitch19HostileNames(t *testing.T) {
+// Fault 19 of doc/spec/hub.md 13.
+func TestFileNames(t *testing.T) {
 	long := strings.Repeat("l", 249) + ".jsonl"
 	for _, name := range []string{"a b.jsonl", "100%.jsonl", "100%25.jsonl", "é.jsonl", "日本/日本.jsonl", "a+b&c=d:e@f$g.jsonl", "a?b#c.jsonl", "{x}.jsonl", "..a.jsonl", "a/b/c.jsonl", long, "'\".jsonl", "a;b,c.jsonl"} {
 		bubble(t, func(w *world) {
@@ -800,7 +821,8 @@ func TestSwitch19HostileNames(t *testing.T) {
 	})
 }
 
-func TestSwitch20LocalSymlinkSwap(t *testing.T) {
+// Fault 20 of doc/spec/hub.md 13.
+func TestSymlinkSwap(t *testing.T) {
 	outside := func(w *world) string {
 		path := filepath.Join(w.root, "outside")
 		require.NoError(w.t, os.WriteFile(path, w.files[data].Data, 0o666)) // even the right bytes: nothing outside is read
@@ -939,7 +961,7 @@ func (w *world) check2(s *Snapshot) {
 }
 
 // Who waits goes on when the one it waits for is called off.
-func TestACalledOffDownloadIsTakenOver(t *testing.T) {
+func TestCancelledDownloadIsTakenOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)))
 		ctx, cancel := context.WithCancel(w.t.Context())

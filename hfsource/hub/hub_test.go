@@ -284,7 +284,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-func TestLayoutIsThatOfThePythonClient(t *testing.T) {
+func TestCacheLayoutMatchesPythonClient(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
 		text, err := os.Readlink(w.place("snapshots", w.commit, data))

@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 	assert.True(t, IsRef("hf://anything"))
 }
 
-func TestNames(t *testing.T) {
+func TestNamedDatasets(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range NamedDatasets() {
 		assert.False(t, seen[n.Name], n.Name)
@@ -91,7 +91,7 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 	})
 }
 
-func TestAPartOfACommitIsNoRevision(t *testing.T) {
+func TestShortCommitIsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Commit(repoName, w.commit[:8], w.files) // as a hub that takes it for one
 		w.commit = w.hub.Commit(repoName, w.commit[:8], w.files)
@@ -124,7 +124,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // What was meant is said where it can be guessed, and is a reference.
-func TestMeant(t *testing.T) {
+func TestSuggest(t *testing.T) {
 	for input, want := range map[string]string{
 		"https://huggingface.co/datasets/o/n":                                                       "hf://datasets/o/n",
 		"https://huggingface.co/datasets/o/n/":                                                      "hf://datasets/o/n",

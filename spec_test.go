@@ -27,6 +27,7 @@ var catalogues = map[string]string{
 	"F":  "doc/spec/cache.md",
 	"D":  "doc/spec/reconstruction.md", // decisions, 0.4
 	"P":  "doc/spec/reconstruction.md", // properties, 13.1
+	"S":  "doc/spec/hub.md",            // switches of the fake hub, 13
 }
 
 // specID is an id of the specification, such as T-14 or F3.

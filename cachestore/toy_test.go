@@ -54,7 +54,7 @@ func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Ma
 	require.NoError(t, s.Append(&mmapcache.Plan{
 		Trace:    mmapcache.Trace{ID: "t", Scope: "local", BlockSize: 4, Blocks: 3},
 		Sessions: []mmapcache.Session{{ID: "t", Parent: mmapcache.None, Turns: 2, SpawnTurn: mmapcache.None, JoinTurn: mmapcache.None}},
-		Turns:    []mmapcache.Turn{{In: 14, IDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, IDs: 3, Last: 3, Model: "m"}},
+		Turns:    []mmapcache.Turn{{In: 14, HashIDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, HashIDs: 3, Last: 3, Model: "m"}},
 		Segments: []mmapcache.Segment{
 			{Parent: mmapcache.None, Role: mmapcache.User, First: 0, Count: 3},
 			{Parent: 0, Role: mmapcache.User, Part: mmapcache.Continues | mmapcache.Filler, First: 0, Count: 2},

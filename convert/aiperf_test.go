@@ -36,7 +36,7 @@ func verdicts(t *testing.T, o Options, rows []string) []verdict {
 	c := openResult(t, o, r)
 	list := make([]verdict, len(rows)+1)
 	for _, s := range r.Facts.Skipped {
-		list[s.Line-1].Refused = s.Why
+		list[s.Line-1].Refused = s.Reason
 	}
 	i := 0
 	for k := range list {

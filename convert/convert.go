@@ -249,11 +249,11 @@ func (c *conversion) checkPart(m *manifest.Manifest) error {
 	path := filepath.Join(c.o.Root, m.Kind, m.Key, manifest.FileName)
 	switch m.Kind {
 	case mmapcache.StructureKind:
-		facts, err := mmapcache.FactsOf(m)
+		facts, err := mmapcache.StructureFactsOf(m)
 		if err != nil {
 			return err
 		}
-		named := slices.Clone(facts.Unsummed)
+		named := slices.Clone(facts.FilesWithoutChecksum)
 		for _, s := range facts.Skipped {
 			named = append(named, s.File)
 		}
@@ -406,14 +406,14 @@ func (c *conversion) structure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.result.Facts, err = mmapcache.FactsOf(m); err != nil {
+	if c.result.Facts, err = mmapcache.StructureFactsOf(m); err != nil {
 		return err
 	}
 	c.locate(&c.result.Facts)
 	if err := c.enforceFlags(c.result.Facts); err != nil {
 		return err
 	}
-	for _, n := range c.result.Facts.Unsummed {
+	for _, n := range c.result.Facts.FilesWithoutChecksum {
 		if f := &c.snapshot.Files[n-1]; !f.FromHub() {
 			c.o.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
@@ -435,7 +435,7 @@ func (c *conversion) locate(f *mmapcache.StructureFacts) {
 func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 	if len(f.Skipped) > 0 && !c.o.SkipInvalid {
 		first := f.Skipped[0]
-		return &InvalidTraceError{first.Where, errors.New(first.Why)}
+		return &InvalidTraceError{first.Where, errors.New(first.Reason)}
 	}
 	if f.MaxBlockSize > c.prompts.tokens {
 		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.o.Corpus, c.prompts.tokens)

@@ -78,7 +78,7 @@ func (c *conversion) refused() (string, error) {
 	if err != nil || m == nil || c.checkPart(m) != nil {
 		return "", nil // what is damaged is built and judged again
 	}
-	facts, err := mmapcache.FactsOf(m)
+	facts, err := mmapcache.StructureFactsOf(m)
 	if err != nil {
 		return "", err
 	}

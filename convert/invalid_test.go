@@ -150,8 +150,8 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 		why  string
 	}{{2, "not JSON"}, {4, "the first is line 1 of file 2 of the input"}, {5, "in = -9"}} {
 		s := r.Facts.Skipped[k]
-		assert.Equal(t, mmapcache.Skipped{File: 2, Line: want.line, Where: fmt.Sprintf("%s:%d", in, want.line), Why: s.Why}, s)
-		assert.Contains(t, s.Why, want.why)
+		assert.Equal(t, mmapcache.Skipped{File: 2, Line: want.line, Where: fmt.Sprintf("%s:%d", in, want.line), Reason: s.Reason}, s)
+		assert.Contains(t, s.Reason, want.why)
 	}
 
 	hit := o.convert(t)

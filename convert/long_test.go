@@ -159,8 +159,8 @@ func TestMooncakeSums(t *testing.T) {
 	var prompt mmapcache.Prompt
 	for i := range c.Structure.Traces.Len() {
 		p := c.Structure.Plan(i)
-		ids += int(p.Turns[0].IDs)
-		hits += int(p.Turns[0].Hits)
+		ids += int(p.Turns[0].HashIDs)
+		hits += int(p.Turns[0].CacheHits)
 		if i%97 == 0 {
 			tree, err := c.Render(i, mmapcache.Text)
 			require.NoError(t, err)

@@ -564,7 +564,7 @@ func TestInvalidParquet(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Skipped, 2)
 	require.Equal(t, in+":5", r.Facts.Skipped[1].Where)
-	require.Contains(t, r.Facts.Skipped[1].Why, "the first is row 4 of file 1")
+	require.Contains(t, r.Facts.Skipped[1].Reason, "the first is row 4 of file 1")
 
 	whole := libraryParquet(t, rows)
 	cut := write(t, "cut.parquet", whole[:len(whole)-100])

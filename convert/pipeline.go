@@ -277,7 +277,7 @@ func (m *merger) leaveOut(p planned) {
 		m.facts.SkippedMore++
 		return
 	}
-	m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Why: manifest.Clip(p.err.Error())})
+	m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.place.file + 1, Line: p.place.line, Reason: manifest.Clip(p.err.Error())})
 }
 
 // unknown counts the keys of a trace that are not in the schema, in an order that is always the same.
@@ -315,7 +315,7 @@ func (m *merger) name(files []hfsource.File) {
 	}
 	for k, f := range files {
 		if f.LacksChecksums && kept[k] {
-			m.facts.Unsummed = append(m.facts.Unsummed, k+1)
+			m.facts.FilesWithoutChecksum = append(m.facts.FilesWithoutChecksum, k+1)
 		}
 	}
 }

@@ -61,11 +61,11 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 			withAgents++
 		}
 		for _, u := range p.Turns {
-			ids += int(u.IDs)
-			hits += int(u.Hits)
+			ids += int(u.HashIDs)
+			hits += int(u.CacheHits)
 			largest = max(largest, u.In)
 			remainder += int(u.In % 64)
-			for n, is := range map[*int]bool{&aligned: u.In%64 == 0, &odd: u.IDs != u.In/64, &noOut: u.Out == 0,
+			for n, is := range map[*int]bool{&aligned: u.In%64 == 0, &odd: u.HashIDs != u.In/64, &noOut: u.Out == 0,
 				&noAPI: math.IsNaN(u.APITime), &noThink: math.IsNaN(u.ThinkTime)} {
 				if is {
 					*n++
@@ -196,7 +196,7 @@ func TestCorpusOfTokenIDs(t *testing.T) {
 	c := openResult(t, o, o.convert(t))
 	data, err := os.ReadFile(o.Corpus)
 	require.NoError(t, err)
-	assert.Equal(t, len(data)/4, c.N())
+	assert.Equal(t, len(data)/4, c.CorpusTokens())
 }
 
 // AIPerf's coding corpus, as contrib/aiperf-corpus.py exports it.

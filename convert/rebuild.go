@@ -26,7 +26,7 @@ type RebuildMismatchError struct {
 func (e *RebuildMismatchError) Error() string {
 	var all []string
 	for _, d := range e.Found {
-		all = append(all, d.File+": "+d.Why)
+		all = append(all, d.File+": "+d.Reason)
 	}
 	return fmt.Sprintf("%s differs from what is built now: %s", e.Path, strings.Join(all, "; "))
 }
@@ -91,11 +91,11 @@ func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err 
 	dir := filepath.Join(root, kind, key)
 	for _, f := range now.Files {
 		if old, ok := there.File(f.Name); !ok || old != f {
-			found = append(found, mmapcache.Damage{File: filepath.Join(dir, f.Name), Why: "another content is built now"})
+			found = append(found, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "another content is built now"})
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Why: "another one is built now"})
+		found = append(found, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "another one is built now"})
 	}
 	return found, nil
 }

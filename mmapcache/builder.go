@@ -101,28 +101,28 @@ func (b *Builder) facts(v any) (err error) {
 
 // StructureFacts is what the manifest of a structure says about it.
 type StructureFacts struct {
-	Traces        int               `json:"traces"`
-	Sessions      int               `json:"sessions"`
-	Turns         int               `json:"turns"`
-	Blocks        int               `json:"blocks"` // distinct ids of each trace, summed
-	PromptTokens  int64             `json:"prompt_tokens"`
-	OutputTokens  int64             `json:"output_tokens"`
-	Skipped       []Skipped         `json:"skipped"`                // traces left out as invalid, in order: the first MaxListed
-	SkippedMore   int               `json:"skipped_more,omitempty"` // and how many more
-	Unknown       map[string]int    `json:"unknown"`                // keys and types tolerated, by name: of the first MaxListed
-	UnknownMore   int               `json:"unknown_more,omitempty"` // times others were met
-	UnknownIn     map[string]string `json:"unknown_in"`             // id of the first trace that has it, by name
-	Oddities      []Oddity          `json:"oddities,omitempty"`     // by kind
-	Dropped       int               `json:"dropped"`                // subagents that stand before any request
-	Ambiguous     int               `json:"ambiguous"`              // markers whose clock was guessed
-	MaxBlockSize  int               `json:"max_block_size"`
-	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
-	Seams         int               `json:"seams"`
-	Unclassified  int               `json:"unclassified"` // requests without ids among side chains
-	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
-	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
-	Rules         TimeRules         `json:"rules"`
-	Unsummed      []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, that gave traces and of which some has no checksum in the file itself
+	Traces               int               `json:"traces"`
+	Sessions             int               `json:"sessions"`
+	Turns                int               `json:"turns"`
+	Blocks               int               `json:"blocks"` // distinct ids of each trace, summed
+	PromptTokens         int64             `json:"prompt_tokens"`
+	OutputTokens         int64             `json:"output_tokens"`
+	Skipped              []Skipped         `json:"skipped"`                // traces left out as invalid, in order: the first MaxListed
+	SkippedMore          int               `json:"skipped_more,omitempty"` // and how many more
+	Unknown              map[string]int    `json:"unknown"`                // keys and types tolerated, by name: of the first MaxListed
+	UnknownMore          int               `json:"unknown_more,omitempty"` // times others were met
+	UnknownIn            map[string]string `json:"unknown_in"`             // id of the first trace that has it, by name
+	Oddities             []Oddity          `json:"oddities,omitempty"`     // by kind
+	Dropped              int               `json:"dropped"`                // subagents that stand before any request
+	Ambiguous            int               `json:"ambiguous"`              // markers whose clock was guessed
+	MaxBlockSize         int               `json:"max_block_size"`
+	MaxBlockTrace        string            `json:"max_block_trace"` // id of the first trace that has it
+	Seams                int               `json:"seams"`
+	Unclassified         int               `json:"unclassified"` // requests without ids among side chains
+	ChainBreaks          int               `json:"chain_breaks"` // times a block followed another one than where it was first seen
+	Generations          map[string]int    `json:"generations"`  // traces by generation of the format
+	Rules                TimeRules         `json:"rules"`
+	FilesWithoutChecksum []int             `json:"unsummed,omitempty"` // numbers of input files, from 1, that gave traces and of which some has no checksum in the file itself
 }
 
 // MaxListed bounds the lists of a manifest.
@@ -141,10 +141,10 @@ type Oddity struct {
 
 // Skipped is a trace that was left out.
 type Skipped struct {
-	File  int    `json:"file"`            // number of the input file, from 1
-	Line  int    `json:"line"`            // from 1; 0 where the file is one value
-	Where string `json:"where,omitempty"` // path and line in this run; never in a manifest
-	Why   string `json:"why"`
+	File   int    `json:"file"`            // number of the input file, from 1
+	Line   int    `json:"line"`            // from 1; 0 where the file is one value
+	Where  string `json:"where,omitempty"` // path and line in this run; never in a manifest
+	Reason string `json:"why"`
 }
 
 // BuildStructure writes the tables of a structure.
@@ -274,8 +274,8 @@ func Lookup(root, kind, key string) (*manifest.Manifest, error) {
 	return realDisk().lookup(root, kind, key)
 }
 
-// FactsOf returns what the manifest of a structure says about it.
-func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
+// StructureFactsOf returns what the manifest of a structure says about it.
+func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	if err = decodeFacts(m, &f); err != nil {
 		return f, err
 	}
@@ -283,7 +283,7 @@ func FactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	for _, s := range f.Skipped {
 		counts = append(counts, s.File-1, s.Line)
 	}
-	for _, n := range f.Unsummed {
+	for _, n := range f.FilesWithoutChecksum {
 		counts = append(counts, n-1)
 	}
 	for _, o := range f.Oddities {

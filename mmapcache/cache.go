@@ -320,8 +320,8 @@ func (c *Cache) offsetsPath(encoding Encoding) string {
 // Path returns the dataset's directory.
 func (c *Cache) Path() string { return filepath.Join(c.Root, DatasetKind, c.Manifest.Key) }
 
-// N returns the length of the prompt corpus, in tokens.
-func (c *Cache) N() int { return len(c.tokens) }
+// CorpusTokens returns the length of the prompt corpus, in tokens.
+func (c *Cache) CorpusTokens() int { return len(c.tokens) }
 
 // ReadProvenance reads where a directory of a cache came from.
 func ReadProvenance(dir string) (Provenance, error) { return realDisk().readProvenance(dir) }

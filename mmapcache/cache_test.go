@@ -96,7 +96,7 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 			v, verifyErr := Verify(t.Context(), root, key)
 			require.NoError(t, verifyErr)
 			require.Len(t, v.Damages, 1)
-			assert.Contains(t, v.Damages[0].Why, filepath.Join(root, ArenasKind, arenas.Key))
+			assert.Contains(t, v.Damages[0].Reason, filepath.Join(root, ArenasKind, arenas.Key))
 		})
 	}
 }
@@ -237,7 +237,7 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 		v, err := Verify(t.Context(), root, key)
 		require.NoError(t, err)
 		require.NotEmpty(t, v.Damages, name)
-		assert.Contains(t, v.Damages[0].Why, name)
+		assert.Contains(t, v.Damages[0].Reason, name)
 	}
 	for k, d := range list[1:] {
 		all := map[string]string{}

@@ -102,9 +102,9 @@ func (t *RenderedTrace) digest(model string) (d Digest, err error) {
 			structure.put("T", turn, s.Kind.String(), strconv.Itoa(int(u.Outer)), inner, name, strconv.Itoa(rules.MaxTokens(s.Kind, u)), kind, spawns, joins, t.turnIDs(times.After[row]))
 			played := times.Turns[row]
 			timing.put("T", turn, timeText(played.Start), timeText(played.Delay), timeText(played.API))
-			cache.put("T", turn, strconv.Itoa(int(u.Hits)), strconv.Itoa(int(u.IDs)))
-			d.HitBlocks += int(u.Hits)
-			d.TotalBlocks += int(u.IDs)
+			cache.put("T", turn, strconv.Itoa(int(u.CacheHits)), strconv.Itoa(int(u.HashIDs)))
+			d.HitBlocks += int(u.CacheHits)
+			d.TotalBlocks += int(u.HashIDs)
 
 			t.Prompt(int(row), &prompt)
 			messages.put("W", turn, strconv.Itoa(len(prompt.Messages)))

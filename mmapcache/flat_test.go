@@ -31,7 +31,7 @@ func TestStartsByteByByte(t *testing.T) {
 	y.plans = []*Plan{{
 		Trace:    Trace{ID: "t", BlockSize: 4, Blocks: 1},
 		Sessions: []Session{{ID: "t", Parent: None, Turns: 1, SpawnTurn: None, JoinTurn: None}},
-		Turns:    []Turn{{In: 4, IDs: 1, Last: 0}},
+		Turns:    []Turn{{In: 4, HashIDs: 1, Last: 0}},
 		Segments: []Segment{{Parent: None, Role: User, Count: 1}},
 		Runs:     []BlockRun{{Scope: "t", ID: 7, Count: 1}},
 	}}

@@ -100,7 +100,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 		u := t.Turns[turn]
 		t.Prompt(turn, &prompt)
 		fmt.Fprintf(w, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
-			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, plain(u.Model), u.IDs, u.Hits)
+			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, plain(u.Model), u.HashIDs, u.CacheHits)
 		for k, m := range prompt.Messages {
 			text = prompt.AppendContent(text[:0], k)
 			if !content {

@@ -137,7 +137,7 @@ func plainToy(n int) *toy {
 	y := &toy{plans: []*Plan{{
 		Trace:    Trace{ID: "t", Scope: "local", BlockSize: 4, Blocks: 3},
 		Sessions: []Session{{ID: "t", Parent: None, Turns: 2, SpawnTurn: None, JoinTurn: None}},
-		Turns:    []Turn{{In: 14, IDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, IDs: 3, Last: 3, Model: "m"}},
+		Turns:    []Turn{{In: 14, HashIDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, HashIDs: 3, Last: 3, Model: "m"}},
 		Segments: []Segment{
 			{Parent: None, Role: User, First: 0, Count: 3},
 			{Parent: 0, Role: User, Part: Continues | Filler, First: 0, Count: 2},

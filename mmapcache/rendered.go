@@ -77,7 +77,7 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 
 // place notes where the window of n tokens from start on lies, and returns its size in bytes.
 func (t *RenderedTrace) place(slot int, start, n uint32) (uint64, error) {
-	corpus := uint32(t.cache.N())
+	corpus := uint32(t.cache.CorpusTokens())
 	if err := t.inCorpus(start); err != nil {
 		return 0, err
 	}
@@ -105,16 +105,16 @@ func (t *RenderedTrace) placeHead(s *Segment) error {
 	if t.heads == nil {
 		t.heads = map[[2]uint32]head{}
 	}
-	t.heads[[2]uint32{s.First, s.Count}] = head{size, t.rough != nil && t.cache.edges.rough(start, s.Count, t.cache.N())}
+	t.heads[[2]uint32{s.First, s.Count}] = head{size, t.rough != nil && t.cache.edges.rough(start, s.Count, t.cache.CorpusTokens())}
 	return nil
 }
 
 func (t *RenderedTrace) inCorpus(start uint32) error {
-	if int(start) < t.cache.N() {
+	if int(start) < t.cache.CorpusTokens() {
 		return nil
 	}
 	path := filepath.Join(t.cache.partPath(PlacementKind), placementFile)
-	return fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, t.cache.N())
+	return fmt.Errorf("%s: %w: start %d in a corpus of %d tokens", path, manifest.ErrDamaged, start, t.cache.CorpusTokens())
 }
 
 func (t *RenderedTrace) goesBack(start, n uint32) error {
@@ -229,7 +229,7 @@ func (t *RenderedTrace) fillerLength(turn uint32) uint32 { return t.cache.filler
 func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 	n := p.Turns[turn].FillerTokens(p.Trace.BlockSize)
 	if c.Facts.Rules.ShortFiller {
-		n = min(n, uint32(c.N()))
+		n = min(n, uint32(c.CorpusTokens()))
 	}
 	return n
 }

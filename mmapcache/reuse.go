@@ -7,13 +7,15 @@ import (
 
 // Reuse is how many blocks of all prompts an unlimited prefix cache would have held, in the recorded order.
 type Reuse struct {
-	Blocks int64 // of all prompts
-	Hits   int64
-	Marked int64 // hits that are left when every trace has a cache-bust marker
+	Blocks         int64 // of all prompts
+	Hits           int64
+	HitsWithMarker int64 // hits that are left when every trace has a cache-bust marker
 }
 
-// Lost returns the part of the hits that markers cost.
-func (r Reuse) Lost() float64 { return float64(r.Hits-r.Marked) / float64(max(1, r.Hits)) }
+// LostToMarker returns the part of the hits that markers cost.
+func (r Reuse) LostToMarker() float64 {
+	return float64(r.Hits-r.HitsWithMarker) / float64(max(1, r.Hits))
+}
 
 // Rate returns so many hits as a part of all blocks.
 func (r Reuse) Rate(hits int64) float64 { return float64(hits) / float64(max(1, r.Blocks)) }
@@ -100,7 +102,7 @@ func (w *reuse) turn(t sentTurn) {
 			}
 			hit, left = hit && w.seen[w.numbers[b]], left && *held
 			w.Hits += count(hit)
-			w.Marked += count(left)
+			w.HitsWithMarker += count(left)
 			w.seen[w.numbers[b]], *held = true, true
 		}
 	}

@@ -4,9 +4,9 @@ package mmapcache
 // many tokens it has: at most so many, and fewer where a window may not end. There may be none.
 func (c *Cache) Sample(encoding Encoding, most int) (piece []byte, tokens int, err error) {
 	err = c.Guard(func() error {
-		for n := min(most, c.N()-1); n > 0; n-- {
+		for n := min(most, c.CorpusTokens()-1); n > 0; n-- {
 			size, ok := c.renderings[encoding].window(0, uint32(n))
-			if !ok || encoding == Text && c.edges.any && (size == 0 || c.edges.rough(0, uint32(n), c.N())) {
+			if !ok || encoding == Text && c.edges.any && (size == 0 || c.edges.rough(0, uint32(n), c.CorpusTokens())) {
 				continue
 			}
 			piece, tokens = append(piece, c.renderings[encoding].data[:size]...), n

@@ -96,8 +96,8 @@ func (c *Cache) HitRates() (blocks, tokens float64) {
 		t := s.Traces.At(i)
 		for k := range t.Turns {
 			u := s.Turns.At(int(t.FirstTurn + k))
-			hits, ids, in = hits+int64(u.Hits), ids+int64(u.IDs), in+int64(u.In)
-			held += min(int64(u.Hits)*int64(t.BlockSize), int64(u.In)) // the last block may be held in part
+			hits, ids, in = hits+int64(u.CacheHits), ids+int64(u.HashIDs), in+int64(u.In)
+			held += min(int64(u.CacheHits)*int64(t.BlockSize), int64(u.In)) // the last block may be held in part
 		}
 	}
 	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in))

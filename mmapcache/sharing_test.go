@@ -117,7 +117,7 @@ func (y *toy) reuse(system bool) (want Reuse) {
 		}
 		want.Blocks += int64(len(names))
 		want.Hits += leading(plain, names)
-		want.Marked += leading(marked, private)
+		want.HitsWithMarker += leading(marked, private)
 	}
 	return want
 }

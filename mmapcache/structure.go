@@ -105,8 +105,8 @@ type Turn struct {
 	ThinkTime float64 // recorded think time, seconds; NaN where missing
 	In        uint32  // prompt, tokens
 	Out       int32   // recorded completion, tokens
-	IDs       uint32  // length of hash_ids as recorded
-	Hits      uint32  // of these, how many an unlimited prefix cache would have held
+	HashIDs   uint32  // length of hash_ids as recorded
+	CacheHits uint32  // of these, how many an unlimited prefix cache would have held
 	Last      int32   // last segment of the prompt, None for an empty prompt
 	Outer     uint32  // index in the trace's requests, of the marker for a subagent's turn
 	Inner     int32   // index in the marker's requests, None otherwise
@@ -150,7 +150,7 @@ type Tool struct {
 // FillerTokens returns how many tokens of a turn's prompt no hash id covers: section 3.1 of the specification.
 func (t Turn) FillerTokens(blockSize uint32) uint32 {
 	full := t.In / blockSize
-	return t.In - min(full, t.IDs)*blockSize
+	return t.In - min(full, t.HashIDs)*blockSize
 }
 
 // MaxTokens is the completion length that was recorded, at least 1: servers refuse 0.

@@ -205,7 +205,7 @@ func drawPlan(t *rapid.T, id string) *Plan {
 		p.Sessions = append(p.Sessions, s)
 		for range s.Turns {
 			p.Turns = append(p.Turns, Turn{T: rapid.SampledFrom([]float64{0, -3, 1e-9}).Draw(t, "t"), APITime: seconds(), ThinkTime: seconds(),
-				In: uint32(small(0, 30)), Out: int32(small(-2, 2)), IDs: uint32(small(0, 4)), Hits: uint32(small(0, 4)), Last: None,
+				In: uint32(small(0, 30)), Out: int32(small(-2, 2)), HashIDs: uint32(small(0, 4)), CacheHits: uint32(small(0, 4)), Last: None,
 				Outer: uint32(small(0, 4)), Inner: int32(small(None, 4)), Model: word(), Input: InputKind(small(0, 2))})
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 // Damage is one thing that is wrong with a cache.
 type Damage struct {
-	File string `json:"file"`
-	Why  string `json:"why"`
+	File   string `json:"file"`
+	Reason string `json:"why"`
 }
 
 // Verification is what Verify found.

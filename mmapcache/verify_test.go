@@ -316,7 +316,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		v, err := hasty(realDisk()).verify(t.Context(), root, key)
 		require.NoError(t, err)
 		require.Len(t, v.Damages, 1)
-		assert.Contains(t, v.Damages[0].Why, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 goes back")
+		assert.Contains(t, v.Damages[0].Reason, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 goes back")
 	}
 }
 
@@ -399,7 +399,7 @@ func TestVerifyLooksAgain(t *testing.T) {
 		require.NoError(t, err)
 		if c.damaged {
 			require.Len(t, v.Damages, 1)
-			assert.Contains(t, v.Damages[0].Why, "no such file")
+			assert.Contains(t, v.Damages[0].Reason, "no such file")
 		} else {
 			assert.Empty(t, v.Damages, "missing for %s", c.missing)
 		}

@@ -52,7 +52,7 @@ func (t Target) cost(c *mmapcache.Cache) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%d traces share blocks: the marker %s costs %.1f %% of the recorded prefix hits (of the blocks %.1f %% without it, %.1f %% with it): --marker off keeps them",
-		n, t, 100*r.Lost(), 100*r.Rate(r.Hits), 100*r.Rate(r.Marked)), nil
+		n, t, 100*r.LostToMarker(), 100*r.Rate(r.Hits), 100*r.Rate(r.HitsWithMarker)), nil
 }
 
 // at returns the message that the marker stands before, -1 for none.

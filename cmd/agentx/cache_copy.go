@@ -172,7 +172,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 		return nil, err
 	}
 	if n := len(v.Damages); n > 0 {
-		err := fmt.Errorf("warm: %s: %w: %s (%d findings)", v.Damages[0].File, manifest.ErrDamaged, v.Damages[0].Why, n)
+		err := fmt.Errorf("warm: %s: %w: %s (%d findings)", v.Damages[0].File, manifest.ErrDamaged, v.Damages[0].Reason, n)
 		return nil, tryError{verdictError{err}, "again with --force, which builds damaged parts again"}
 	}
 	return s, nil

@@ -53,7 +53,7 @@ for so long what another machine has removed or made since.`,
 			} else {
 				w = lines{w}
 				for _, d := range all.Damages {
-					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Why)
+					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
 				}
 				for _, n := range all.Notes {
 					fmt.Fprintf(w, "note: %s\n", n)
@@ -67,7 +67,7 @@ for so long what another machine has removed or made since.`,
 				}
 			}
 			if n := len(all.Damages); n > 0 {
-				err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Why, n)}
+				err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Reason, n)}
 				return tryError{errors.Join(err, unseen), "agentx convert INPUT --force, which builds damaged parts again"}
 			}
 			return unseen

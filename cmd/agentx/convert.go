@@ -180,7 +180,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 			o.Warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
 			break
 		}
-		o.Warn("skipped %s: %s", s.Where, s.Why)
+		o.Warn("skipped %s: %s", s.Where, s.Reason)
 	}
 	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
 		if k == 100 {

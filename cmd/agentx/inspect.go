@@ -200,7 +200,7 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
 		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
-		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.N(),
+		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.CorpusTokens(),
 		Oddities: append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
 	st.ISL, st.OSL = lengths(s)
 	for i := range s.Traces.Len() {
@@ -222,7 +222,7 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 		t := s.Turns.At(i)
 		st.PromptTokens += int64(t.In)
 		st.OutputTokens += int64(t.Out)
-		st.HashIDs += int64(t.IDs)
+		st.HashIDs += int64(t.HashIDs)
 		st.LargestPrompt = max(st.LargestPrompt, t.In)
 	}
 	st.BlockHits, st.TokenHits = c.HitRates()

@@ -376,7 +376,7 @@ func TestTracesWithSubagents(t *testing.T) {
 					}
 				}
 				require.Equal(t, q.In, int64(u.In))
-				require.Len(t, list, int(u.IDs))
+				require.Len(t, list, int(u.HashIDs))
 				questions = append(questions, asked{u.T, int(u.Outer), n, k, scope, list, row})
 				requireBlocks(t, plan, row, func(i int) uint32 { return number[place{scope, list[i]}] })
 			}
@@ -389,7 +389,7 @@ func TestTracesWithSubagents(t *testing.T) {
 		if notes.Queries != nil { // of a global scope, which other traces may share
 			var g GlobalPrefixCache
 			g.Add(notes.Queries, 0)
-			g.Count(rules, func(row, hits int) { plan.Turns[row].Hits = uint32(hits) })
+			g.Count(rules, func(row, hits int) { plan.Turns[row].CacheHits = uint32(hits) })
 		}
 
 		// Prefix cache: by time, a set per scope.
@@ -402,7 +402,7 @@ func TestTracesWithSubagents(t *testing.T) {
 			for hit < len(q.ids) && held[place{q.scope, q.ids[hit]}] {
 				hit++
 			}
-			require.Equal(t, hit, int(plan.Turns[q.row].Hits))
+			require.Equal(t, hit, int(plan.Turns[q.row].CacheHits))
 			for _, id := range q.ids {
 				held[place{q.scope, id}] = true
 			}
@@ -428,7 +428,7 @@ func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func
 	}
 	slices.Reverse(blocks)
 	u := plan.Turns[turn]
-	require.Len(t, blocks, min(int(u.IDs), int(u.In/plan.Trace.BlockSize)))
+	require.Len(t, blocks, min(int(u.HashIDs), int(u.In/plan.Trace.BlockSize)))
 	for i, b := range blocks {
 		require.Equal(t, want(i), b)
 	}

@@ -103,7 +103,7 @@ func (p *planner) run() *Error {
 		p.notes.Queries = p.queries
 	} else {
 		countHits(p.queries, p.blocks, p.rules.CacheMetric == "causal", func(q *CacheQuery, hits int) {
-			p.plan.Turns[q.Row].Hits = uint32(hits)
+			p.plan.Turns[q.Row].CacheHits = uint32(hits)
 		})
 	}
 	return nil
@@ -317,7 +317,7 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, tool,
 		}
 		p.plan.Turns = append(p.plan.Turns, mmapcache.Turn{
 			T: t.t, APITime: seconds(t.APITime), ThinkTime: seconds(t.ThinkTime),
-			In: uint32(t.In), Out: int32(t.Out), IDs: uint32(t.IDs.Len), Last: buf.last(),
+			In: uint32(t.In), Out: int32(t.Out), HashIDs: uint32(t.IDs.Len), Last: buf.last(),
 			Outer: uint32(t.outer), Inner: int32(t.inner), Model: p.tr.Models[t.Model], Input: inputKind(turns, k),
 		})
 		p.queries = append(p.queries, CacheQuery{

@@ -207,7 +207,7 @@ func TestEndToEnd(t *testing.T) {
 		if notes.Queries != nil { // of global scope: alone in its cache here
 			var shared GlobalPrefixCache
 			shared.Add(notes.Queries, 0)
-			shared.Count(rules, func(row, hits int) { plan.Turns[row].Hits = uint32(hits) })
+			shared.Count(rules, func(row, hits int) { plan.Turns[row].CacheHits = uint32(hits) })
 		}
 		require.Len(t, plan.Sessions, len(want.Conversations))
 		for n, w := range want.Conversations {
@@ -243,8 +243,8 @@ func checkConversation(t *testing.T, n int, w conversation, plan *mmapcache.Plan
 		assert.Equal(t, wt.Kind, s.Kind.String())
 		assert.Equal(t, wt.Model, u.Model)
 		assert.Equal(t, wt.MaxTokens, rules.TimeRules().MaxTokens(s.Kind, u))
-		assert.Equal(t, wt.Hits, u.Hits)
-		assert.Equal(t, wt.Total, u.IDs)
+		assert.Equal(t, wt.Hits, u.CacheHits)
+		assert.Equal(t, wt.Total, u.HashIDs)
 		kind := ""
 		if wt.InputKind != nil {
 			kind = *wt.InputKind
@@ -505,7 +505,7 @@ func TestCausalCache(t *testing.T) {
 		plan, _, err := MakePlan(tr, rules)
 		require.NoError(t, err)
 		for k, w := range want.Causal {
-			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hits, plan.Turns[k].IDs}, "request %d", k)
+			assert.Equal(t, w, [2]uint32{plan.Turns[k].CacheHits, plan.Turns[k].HashIDs}, "request %d", k)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func (w wholeTrace) convert(rules Rules) (*converted, error) {
 	if c.notes.Queries != nil {
 		var g GlobalPrefixCache
 		g.Add(c.notes.Queries, 0)
-		g.Count(rules, func(row, hits int) { c.Turns[row].Hits = uint32(hits) })
+		g.Count(rules, func(row, hits int) { c.Turns[row].CacheHits = uint32(hits) })
 	}
 	if c.times, err = c.Times(rules.TimeRules(), w.view()); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func TestWholeTraces(t *testing.T) {
 				row := int(s.FirstTurn) + k
 				u, played := c.Turns[row], c.times.Turns[row]
 				gt := turn{Timestamp: orNil(played.Start), Delay: orNil(played.Delay), API: orNil(played.API), Outer: u.Outer,
-					Kind: s.Kind.String(), Model: u.Model, MaxTokens: c.rules.TimeRules().MaxTokens(s.Kind, u), Hits: u.Hits, Total: u.IDs,
+					Kind: s.Kind.String(), Model: u.Model, MaxTokens: c.rules.TimeRules().MaxTokens(s.Kind, u), Hits: u.CacheHits, Total: u.HashIDs,
 					Branches: []string{}, Reset: wt.Reset, Messages: wt.Messages}
 				if u.Inner != mmapcache.None {
 					gt.Inner = &u.Inner
@@ -451,8 +451,8 @@ func TestPublicTraces(t *testing.T) {
 			var before []int32
 			for k := range int(s.Turns) {
 				row := int(s.FirstTurn) + k
-				hits += c.Turns[row].Hits
-				total += c.Turns[row].IDs
+				hits += c.Turns[row].CacheHits
+				total += c.Turns[row].HashIDs
 				list := c.prompt(row)
 				var path []int32
 				for at := c.Turns[row].Last; at != mmapcache.None; at = c.Segments[at].Parent {
@@ -485,7 +485,7 @@ func TestPublicTraces(t *testing.T) {
 		require.NoError(t, err)
 		hits = 0
 		for _, u := range c.Turns {
-			hits += u.Hits
+			hits += u.CacheHits
 		}
 		assert.Equal(t, want.Causal, hits)
 	})

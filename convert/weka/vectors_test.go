@@ -335,7 +335,7 @@ func TestGeometry(t *testing.T) {
 	}
 	fixtures.EachWeka(t, "geometry", func(t *testing.T, in in, want Geometry) {
 		assert.Equal(t, want, geometry(in.BlockSize, in.IDs, in.In))
-		row := mmapcache.Turn{In: uint32(in.In), IDs: uint32(in.IDs)}
+		row := mmapcache.Turn{In: uint32(in.In), HashIDs: uint32(in.IDs)}
 		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
 	})
 }
@@ -707,7 +707,7 @@ func TestPrefixCache(t *testing.T) {
 		plan, _, err := MakePlan(tr, together())
 		require.NoError(t, err)
 		for k, w := range want.Legacy {
-			assert.Equal(t, w, [2]uint32{plan.Turns[k].Hits, plan.Turns[k].IDs}, "request %d", k)
+			assert.Equal(t, w, [2]uint32{plan.Turns[k].CacheHits, plan.Turns[k].HashIDs}, "request %d", k)
 		}
 	})
 }

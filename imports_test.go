@@ -53,17 +53,19 @@ var imports = map[string][]string{
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
 	},
-	"replay/conductor": {},
-	"replay/resume":    {"internal/pyrand"},
-	"replay/wire":      {},
-	"replay/measure":   {"replay/wire"}, // for the categories of failures
+	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
+	"replay/payload":     {"mmapcache"},
+	"replay/conductor":   {},
+	"replay/resume":      {"internal/pyrand"},
+	"replay/wire":        {},
+	"replay/measure":     {"replay/wire"}, // for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/resume", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/durable", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
-		"replay", "replay/measure", "replay/wire",
+		"replay", "replay/measure", "replay/payload", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
 }
@@ -76,7 +78,7 @@ var never = [][2]string{
 	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
 	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
 	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
-	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
+	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
 }
 
 func TestImports(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // TestServerThatDoesNotPlayAlong: what a server makes of the requests otherwise than they ask is counted, and said once,
@@ -25,16 +27,16 @@ func TestServerThatDoesNotPlayAlong(t *testing.T) {
 		_, _ = io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 	}))
 	for name, c := range map[string]struct {
-		fields Fields
+		fields payload.Fields
 		said   []string
 	}{
-		"as asked":      {Fields{}, []string{"answers shorter", "answers not streamed", "prompts that the server counts", "requests that went out twice"}},
-		"not as strict": {Fields{NoIgnoreEOS: true}, []string{"answers not streamed", "prompts that the server counts", "requests that went out twice"}},
+		"as asked":      {payload.Fields{}, []string{"answers shorter", "answers not streamed", "prompts that the server counts", "requests that went out twice"}},
+		"not as strict": {payload.Fields{OmitIgnoreEOS: true}, []string{"answers not streamed", "prompts that the server counts", "requests that went out twice"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var said []string
-			o := optionsFor(t, demoCache(t), url)
+			o := optionsFor(t, cachetest.Demo(t), url)
 			o.Requests, o.Fields = 20, c.fields
 			o.Warn = func(about string) { mu.Lock(); defer mu.Unlock(); said = append(said, about) }
 			p := play(t, t.Context(), o)

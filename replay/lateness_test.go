@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // inProcess answers every request at once, so that what is late is so because of the conductor and its clock alone.
@@ -80,11 +82,11 @@ func BenchmarkLateness(b *testing.B) {
 		for range 400 {
 			prompts = append(prompts, 1000) // tokens
 		}
-		c := prepare(b, cacheRoot(), traceLine("even", prompts...), "code") // a second apart, of which the server takes a quarter
+		c := cachetest.Prepare(b, cachetest.TraceLine("even", prompts...), "code") // a second apart, of which the server takes a quarter
 		lateOnTheWire(b, c, Options{Concurrency: 1000, AllowWrap: true, Duration: length, Pace: Pace{Speed: 7.5}, Start: middle})
 	})
 	b.Run("recorded", func(b *testing.B) {
-		lateOnTheWire(b, demoCache(b), Options{
+		lateOnTheWire(b, cachetest.Demo(b), Options{
 			Concurrency: 200, AllowWrap: true, Duration: length, Pace: Pace{Speed: 5, MaxGap: 400 * time.Millisecond}, Start: middle,
 		})
 	})
@@ -95,7 +97,7 @@ var middle = Start{Sampled: true, Min: 0, Max: 0.75}
 
 func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 	_, url := mocked(b, mock.Config{})
-	o.Cache, o.URL, o.Model, o.Form = c, url, "m", mmapcache.Text
+	o.Cache, o.URL, o.Model, o.Marker = c, url, "m", payload.NoMarker
 	var all []float64
 	var cpu time.Duration
 	for b.Loop() {

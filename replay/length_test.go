@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -30,8 +31,8 @@ func TestLengthOfATrace(t *testing.T) {
 
 // TestLength: each lane takes the next trace when it is the first to be free.
 func TestLength(t *testing.T) {
-	traces := traceLine("a", 64, 64, 64) + traceLine("b", 64) + traceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
-	c := prepare(t, cacheRoot(), traces, "code")
+	traces := cachetest.TraceLine("a", 64, 64, 64) + cachetest.TraceLine("b", 64) + cachetest.TraceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
+	c := cachetest.Prepare(t, traces, "code")
 	for lanes, want := range map[int]float64{1: 3.75, 2: 2.25, 3: 2.25, 7: 2.25} {
 		got, err := EstimateDuration(Options{Cache: c, Concurrency: lanes})
 		require.NoError(t, err)

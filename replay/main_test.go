@@ -3,7 +3,6 @@ package replay
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,77 +19,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
-	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
-		if root != "" {
-			os.RemoveAll(root)
-		}
+		cachetest.RemoveRoot()
 		os.Exit(status)
 	}))
-}
-
-var root string // cache root of all tests, removed at the end
-
-// cacheRoot returns it.
-var cacheRoot = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "agentx-replay-test-")
-	if err != nil {
-		panic(err)
-	}
-	root = dir
-	return dir
-})
-
-// prepare converts traces, given as JSON lines, and opens the cache.
-func prepare(t testing.TB, root, traces, corpus string) *mmapcache.Cache {
-	t.Helper()
-	r, err := convert.Convert(context.Background(), convert.Options{
-		Root: root, Inputs: []string{"traces"}, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
-		Tokenizer: "o200k_base", Corpus: corpus, Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(traces)}},
-	})
-	require.NoError(t, err)
-	return open(t, root, r.Key)
-}
-
-func open(t testing.TB, root, key string) *mmapcache.Cache {
-	t.Helper()
-	c, err := mmapcache.Open(root, key)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-// demoCache is the demo corpus, prepared.
-func demoCache(t testing.TB) *mmapcache.Cache {
-	return prepare(t, cacheRoot(), string(demo.JSONL()), "code")
-}
-
-// roughCache is the demo corpus on prompts in which windows begin and end inside characters.
-func roughCache(t testing.TB) *mmapcache.Cache {
-	tok, err := tokenizer.Load("o200k_base")
-	require.NoError(t, err)
-	var ids []byte
-	for k := range 400 {
-		for _, id := range tok.Encode(fmt.Sprintf("%d \"𒀀𒁀\" 龘龖\n🏴󠁧󠁢󠁳󠁣󠁴󠁿 e\u0301\u0327 \\ 👩‍👩‍👧‍👦\t", k)) {
-			ids = binary.LittleEndian.AppendUint32(ids, id)
-		}
-	}
-	file := filepath.Join(cacheRoot(), "rough.u32le")
-	require.NoError(t, os.WriteFile(file, ids, 0o600))
-	c := prepare(t, cacheRoot(), string(demo.JSONL()), file)
-	require.Positive(t, c.Arenas.Splits)
-	return c
 }
 
 // copyOf copies a cache to a root of its own, for tests that damage it.
@@ -102,7 +42,7 @@ func copyOf(t *testing.T, c *mmapcache.Cache) *mmapcache.Cache {
 		require.NoError(t, os.CopyFS(filepath.Join(dir, kind, part.Key), os.DirFS(filepath.Join(c.Root, kind, part.Key))))
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(dir, mmapcache.DatasetKind, c.Manifest.Key), os.DirFS(c.Path())))
-	return open(t, dir, c.Manifest.Key)
+	return cachetest.Open(t, dir, c.Manifest.Key)
 }
 
 // cut empties a file of a cache while it is in use.
@@ -116,21 +56,6 @@ func cut(t *testing.T, c *mmapcache.Cache, name string) {
 		return err
 	}))
 	require.True(t, found)
-}
-
-// traceLine makes a trace of one session: one request a second, each with so many prompt tokens and two to answer. The
-// blocks of a prompt are those of the prompt before, as far as that goes; the first is the system prompt.
-func traceLine(id string, prompts ...int) string {
-	var requests []string
-	for k, in := range prompts {
-		var ids []string
-		for b := range in / 64 {
-			ids = append(ids, fmt.Sprint(b))
-		}
-		requests = append(requests, fmt.Sprintf(`{"t":%d,"type":"n","model":"m","in":%d,"out":2,"hash_ids":[%s],"input_types":[],"output_types":[],"stop":"","api_time":0.25}`,
-			k, in, strings.Join(ids, ",")))
-	}
-	return fmt.Sprintf(`{"id":%q,"models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":%d,"requests":[%s]}`+"\n", id, min(64, prompts[0]), strings.Join(requests, ","))
 }
 
 // serve serves a handler on the loopback until stop is called or the test ends.
@@ -169,7 +94,7 @@ func mocked(t testing.TB, config mock.Config) (*mock.Server, string) {
 func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
 	var ids atomic.Int64
 	return Options{
-		Cache: c, URL: url, Model: "some/model", Form: mmapcache.IDs, Concurrency: 4, Pace: Pace{ASAP: true},
+		Cache: c, URL: url, Model: "some/model", Endpoint: payload.Completions, Marker: payload.NoMarker, Concurrency: 4, Pace: Pace{ASAP: true},
 		Out: filepath.Join(t.TempDir(), "out"), NewID: func() string { return fmt.Sprintf("id-%d", ids.Add(1)) },
 	}
 }

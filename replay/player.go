@@ -14,23 +14,24 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 // Options say what to play, how, and against which server.
 type Options struct {
-	Cache  *mmapcache.Cache
-	URL    string
-	Model  string
-	Form   mmapcache.Encoding // Text: chat completions; IDs: completions with token ids
-	Fields Fields             // of the bodies, beside prompt and model
+	Cache    *mmapcache.Cache
+	URL      string
+	Model    string
+	Endpoint payload.Endpoint
+	Fields   payload.Fields // of the bodies, beside prompt and model
 
 	Concurrency    int // lanes
 	Traces         int // play only the first so many traces; 0: all
 	MaxContext     int // play only traces whose prompts and completions fit into so many tokens; 0: all
 	Pace           Pace
-	Marker         Target // of the cache-bust marker that every tree has
+	Marker         payload.MarkerTarget // where the cache-bust marker of every tree stands
 	Start          Start
 	Order          Order // in which traces are dealt
 	Limits         Limits
@@ -139,7 +140,7 @@ type player struct {
 	wraps     bool            // lanes share traces, by leave of their markers
 	sampler   *sampler
 	client    *wire.Client
-	tail      tail // of every request body
+	encoder   *payload.Encoder
 	epoch     time.Time
 	events    chan event
 	over      chan struct{}   // closed when nobody takes events any more
@@ -167,6 +168,7 @@ func newPlayer(o Options) *player {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
+	o.Marker = o.Marker.Resolve(o.Cache)
 	p := &player{
 		Options: o, events: make(chan event, 1024), over: make(chan struct{}),
 		aggregate: measure.NewAggregate(), launched: map[int]*measure.Record{}, teller: newTeller(o),
@@ -176,12 +178,12 @@ func newPlayer(o Options) *player {
 }
 
 // ready makes the tail of all bodies, chooses what is played, looks at the server, and deals the first traces.
-func (p *player) ready(ctx context.Context) error {
-	tail, conflicts, err := newTail(p.Form, p.Model, p.Fields)
+func (p *player) ready(ctx context.Context) (err error) {
+	var conflicts []string
+	p.encoder, conflicts, err = payload.NewEncoder(p.Cache, payload.Options{Endpoint: p.Endpoint, Model: p.Model, Marker: p.Marker, Fields: p.Fields})
 	if err != nil {
-		return fmt.Errorf("--extra-body: %w", err)
+		return fmt.Errorf("replay: %w", err)
 	}
-	p.tail = tail
 	for _, c := range conflicts {
 		p.teller.warn(c)
 	}
@@ -208,7 +210,7 @@ func (p *player) look(ctx context.Context) error {
 	if !p.Options.Preflight {
 		return nil
 	}
-	found, err := lookAt(ctx, p.Options)
+	found, err := lookAt(ctx, p.Options, p.encoder)
 	p.info.Preflight = &found
 	return err
 }
@@ -240,7 +242,7 @@ func (p *player) choose() (err error) {
 		return err
 	}
 	load := resume.WrapPolicy{
-		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker != NoMarker, OnePass: p.once(), Trees: p.Trees,
+		Lanes: p.Concurrency, Traces: len(p.traces), AllowWrap: p.AllowWrap, MarkerPermits: p.Marker != payload.NoMarker, OnePass: p.once(), Trees: p.Trees,
 	}
 	if p.once() && p.Order == Random {
 		return fmt.Errorf("replay: every trace once cannot be had in random order, which repeats: choose shuffle")
@@ -256,7 +258,7 @@ func (p *player) warnOfMarkers() error {
 	if p.wraps {
 		p.teller.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", p.Concurrency, len(p.traces)))
 	}
-	cost, err := p.Marker.cost(p.Cache)
+	cost, err := markerCost(p.Cache, p.Marker)
 	if cost != "" {
 		p.teller.warn(cost)
 	}
@@ -266,8 +268,8 @@ func (p *player) warnOfMarkers() error {
 // overhead is how many tokens a prompt has on its way beside its own: of the marker, and of the chat template as far as
 // the preflight has measured it.
 func (p *player) overhead() (tokens int) {
-	if p.Marker != NoMarker {
-		tokens = markerTokens(p.Cache.Arenas.Marker)
+	if p.Marker != payload.NoMarker {
+		tokens = payload.MarkerTokens(p.Cache.Arenas.Marker)
 	}
 	if p.info.Preflight != nil && p.info.Preflight.TemplateTokens != nil {
 		tokens += max(0, int(*p.info.Preflight.TemplateTokens))
@@ -279,7 +281,7 @@ func (p *player) overhead() (tokens int) {
 func (p *player) deal() error {
 	once := p.once()
 	s := newSampler(p.Cache, p.Concurrency)
-	s.pace, s.form, s.order, s.once, s.plain, s.warn = p.Pace, p.Form, order{traces: p.traces, how: p.Order, seed: p.Seed}, once, p.Marker == NoMarker, p.teller.warn
+	s.pace, s.encoding, s.order, s.once, s.plain, s.warn = p.Pace, p.Endpoint.Encoding(), order{traces: p.traces, how: p.Order, seed: p.Seed}, once, p.Marker == payload.NoMarker, p.teller.warn
 	s.ledger = newLedger(p.NewID())
 	p.sampler = s
 	lanes := p.Concurrency
@@ -388,7 +390,7 @@ func (p *player) book(o *outcome) error {
 		lane.FirstRequest = first
 	}
 	for _, n := range p.aggregate.Add(&o.record) {
-		if !p.Fields.explains(n.Kind) {
+		if !explains(p.Fields, n.Kind) {
 			p.teller.warn(n.Message + " (the summary counts them)")
 		}
 	}
@@ -396,6 +398,19 @@ func (p *player) book(o *outcome) error {
 		return nil
 	}
 	return p.records.Write(&o.record)
+}
+
+// explains reports whether a kind of deviation is what the fields of the bodies ask for.
+func explains(f payload.Fields, kind string) bool {
+	switch kind {
+	case "short_output":
+		return !f.IgnoresEOS()
+	case "long_output":
+		return f.Length == payload.NoLength
+	case "no_usage":
+		return f.OmitStreamOptions
+	}
+	return false
 }
 
 // happened takes what the conductor tells of into the results.

@@ -19,17 +19,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
 	server, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	p := play(t, context.Background(), o)
 	require.Equal(t, 197, p.Requests)
 	require.Equal(t, 197, p.Completed)
@@ -48,11 +50,14 @@ func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
 
 func TestMarkerIsCountedByTheServer(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
-	o.Marker = FirstTurnPrefix
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Marker = payload.FirstTurnPrefix
 	pieces := o.Cache.Arenas.Marker
 	for _, r := range play(t, context.Background(), o).records {
-		tokens := len(numbers(t, newMarker("id-1", r.Pass, r.Lane, r.Trace).ids(pieces))) // of this tree: digits differ in length
+		tokens := len(pieces.Open) + len(pieces.Close) + len(pieces.Newlines)
+		for _, digit := range payload.NewMarker("id-1", r.Pass, r.Lane, r.Trace) { // digits differ in length
+			tokens += len(pieces.Hex[strings.IndexRune("0123456789abcdef", digit)])
+		}
 		require.EqualValues(t, r.RecordedISL+int64(tokens), *r.PromptTokens)
 	}
 }
@@ -60,9 +65,9 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 // TestServerFindsWhatWasSentBefore: without a marker the second pass finds all of it in the server's cache; with one
 // only what stands before the first user message, or nothing.
 func TestServerFindsWhatWasSentBefore(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	blocks := func(tokens int64) int64 { return tokens / mock.BlockTokens * mock.BlockTokens }
-	for _, target := range []Target{NoMarker, FirstTurnPrefix, SystemPrefix} {
+	for _, target := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix, payload.SystemPrefix} {
 		_, url := mocked(t, mock.Config{})
 		o := optionsFor(t, c, url)
 		o.Concurrency, o.Trees, o.Marker = 1, 32, target
@@ -74,10 +79,10 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 			again++
 			want := blocks(r.RecordedISL)
 			switch target {
-			case FirstTurnPrefix:
+			case payload.FirstTurnPrefix:
 				want = blocks(before(t, c, r))
 				require.Less(t, want, blocks(r.RecordedISL))
-			case SystemPrefix:
+			case payload.SystemPrefix:
 				want = 0
 			}
 			require.Equal(t, want, *r.CachedTokens, "%s, %s", r.Trace, target)
@@ -101,8 +106,8 @@ func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
 
 func TestChatIsAnsweredLikeCompletions(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
-	o.Form, o.Marker, o.Out = mmapcache.Text, FirstTurnPrefix, ""
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Endpoint, o.Marker, o.Out = payload.ChatCompletions, payload.FirstTurnPrefix, ""
 	s, err := Run(context.Background(), o)
 	require.NoError(t, err)
 	require.Equal(t, 197, s.Completed)
@@ -112,7 +117,7 @@ func TestChatIsAnsweredLikeCompletions(t *testing.T) {
 // TestGapsArePlayed: every turn is due at the end of the one before and the gap, children where they were recorded.
 func TestGapsArePlayed(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	o := optionsFor(t, c, url)
 	o.Concurrency, o.Pace = 16, Pace{Speed: 1000}
 	p := play(t, context.Background(), o)
@@ -155,7 +160,7 @@ func TestGapsArePlayed(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	for name, bound := range map[string]struct {
 		set  func(*Options)
 		want func(*testing.T, played)
@@ -195,7 +200,7 @@ var faults = map[string]wire.Category{
 }
 
 func TestEveryFaultEndsInItsCategory(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	require.Len(t, faults, len(mock.FaultKinds))
 	for _, kind := range mock.FaultKinds {
 		t.Run(kind.Name, func(t *testing.T) {
@@ -234,7 +239,7 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 		}
 	}
 	server, url := mocked(t, config)
-	p := play(t, context.Background(), optionsFor(t, demoCache(t), url))
+	p := play(t, context.Background(), optionsFor(t, cachetest.Demo(t), url))
 	require.Equal(t, 197, p.Requests, "errors end no session")
 	require.Greater(t, p.Completed, 50)
 	played := map[wire.Category]int{}
@@ -255,7 +260,7 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 const nobody = "http://127.0.0.1:1"
 
 func TestServerThatIsDown(t *testing.T) {
-	p := play(t, context.Background(), optionsFor(t, demoCache(t), nobody))
+	p := play(t, context.Background(), optionsFor(t, cachetest.Demo(t), nobody))
 	require.Equal(t, 197, p.Requests)
 	require.Equal(t, map[wire.Category]int{"connection": 197}, p.Errors)
 	require.True(t, p.TTFT.P50.IsMissing())
@@ -281,7 +286,7 @@ func TestServerThatGoesAway(t *testing.T) {
 		<-away
 		stop()
 	}()
-	p := play(t, context.Background(), optionsFor(t, demoCache(t), url))
+	p := play(t, context.Background(), optionsFor(t, cachetest.Demo(t), url))
 	require.Equal(t, 197, p.Requests)
 	require.Equal(t, map[wire.Category]int{"connection": 197 - p.Completed}, p.Errors)
 	require.Positive(t, p.Completed)
@@ -327,7 +332,7 @@ func (i interruption) Done() <-chan struct{} { return i.now }
 func TestInterruptDrainsAndWritesTheResults(t *testing.T) {
 	g := newGate()
 	url, _ := serve(t, g)
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Concurrency, o.Duration, o.Grace = 5, 1000*time.Hour, time.Hour
 	i := interruption{context.Background(), make(chan struct{})}
 	go func() {
@@ -346,7 +351,7 @@ func TestInterruptDrainsAndWritesTheResults(t *testing.T) {
 func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 	g := newGate()
 	url, _ := serve(t, g)
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Concurrency, o.Duration, o.Grace = 5, 1000*time.Hour, time.Millisecond
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
@@ -407,7 +412,7 @@ func TestDeadlineWithCooldown(t *testing.T) {
 		}
 		server.ServeHTTP(w, r)
 	}))
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Duration, o.Grace = duration, time.Hour
 	p := play(t, context.Background(), o)
 	require.Positive(t, p.Buckets.Cooldown)
@@ -421,7 +426,7 @@ func TestDeadlineWithCooldown(t *testing.T) {
 
 func TestDeadlineCancelsWhatOutlastsTheGrace(t *testing.T) {
 	_, url := mocked(t, mock.Config{Faults: []mock.Fault{{Kind: "stall", Rate: 1}}})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Duration, o.Grace = 10*time.Millisecond, time.Millisecond
 	p := play(t, context.Background(), o)
 	require.Equal(t, measure.Buckets{CancelledAtEnd: 4}, p.Buckets)
@@ -431,7 +436,7 @@ func TestDeadlineCancelsWhatOutlastsTheGrace(t *testing.T) {
 func TestResultsThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	o := optionsFor(t, demoCache(t), nobody)
+	o := optionsFor(t, cachetest.Demo(t), nobody)
 	o.Out = filepath.Join(file, "out")
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "results: mkdir "+file)
@@ -447,7 +452,7 @@ func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
 		t.Skip("needs /dev/full")
 	}
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Duration, o.Grace = 1000*time.Hour, time.Hour // the error ends it
 	p := newPlayer(o)
 	defer p.close()
@@ -472,13 +477,13 @@ func TestResentIsRecorded(t *testing.T) {
 }
 
 func TestTargetThatIsNone(t *testing.T) {
-	o := optionsFor(t, demoCache(t), "ftp://127.0.0.1:1")
+	o := optionsFor(t, cachetest.Demo(t), "ftp://127.0.0.1:1")
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "ftp")
 }
 
 func TestCacheWithoutARequest(t *testing.T) {
-	o := optionsFor(t, demoCache(t), nobody)
+	o := optionsFor(t, cachetest.Demo(t), nobody)
 	o.Concurrency = 0
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "can be played")
@@ -487,21 +492,21 @@ func TestCacheWithoutARequest(t *testing.T) {
 // TestCacheThatIsCutWhileItIsPlayed: the file is emptied when the first request has been read, before it is answered.
 func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
 	for _, c := range []struct {
-		file    string
-		form    mmapcache.Encoding
-		rough   bool
-		message string
+		file     string
+		endpoint payload.Endpoint
+		rough    bool
+		message  string
 	}{
-		{"ids.txt", mmapcache.IDs, false, "ids.txt: " + manifest.ErrDamaged.Error()},
-		{"text.json", mmapcache.Text, false, "text.json: " + manifest.ErrDamaged.Error()},
-		{"text.json", mmapcache.Text, true, "text.json: " + manifest.ErrDamaged.Error()},
+		{"ids.txt", payload.Completions, false, "ids.txt: " + manifest.ErrDamaged.Error()},
+		{"text.json", payload.ChatCompletions, false, "text.json: " + manifest.ErrDamaged.Error()},
+		{"text.json", payload.ChatCompletions, true, "text.json: " + manifest.ErrDamaged.Error()},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			whole := demoCache(t)
+			whole := cachetest.Demo(t)
 			if c.rough {
-				whole = roughCache(t)
+				whole = cachetest.SplitCharacters(t)
 			}
-			o, p := playCut(t, whole, c.file, c.form)
+			o, p := playCut(t, whole, c.file, c.endpoint)
 			require.ErrorContains(t, p.err, "the cache cannot be read any more")
 			require.ErrorContains(t, p.err, c.message)
 			p.requireConsistent(t, o)
@@ -514,7 +519,7 @@ func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
 }
 
 func TestStartsThatAreCutWhileTheyArePlayed(t *testing.T) {
-	o, p := playCut(t, demoCache(t), "starts.bin", mmapcache.IDs)
+	o, p := playCut(t, cachetest.Demo(t), "starts.bin", payload.Completions)
 	p.requireConsistent(t, o)
 	require.ErrorIs(t, p.err, manifest.ErrDamaged)
 	require.ErrorContains(t, p.err, "starts.bin")
@@ -524,7 +529,7 @@ func TestStartsThatAreCutWhileTheyArePlayed(t *testing.T) {
 
 // What is done to the tables of a structure once they are open, cutting them or writing over them, is nobody's business.
 func TestTablesThatAreCutWhileTheyArePlayed(t *testing.T) {
-	o, p := playCut(t, demoCache(t), "turns.arrow", mmapcache.IDs)
+	o, p := playCut(t, cachetest.Demo(t), "turns.arrow", payload.Completions)
 	p.requireConsistent(t, o)
 	require.NoError(t, p.err)
 	require.Equal(t, p.Requests, p.Completed)
@@ -536,7 +541,7 @@ type cutRun struct {
 }
 
 // playCut plays a copy of a cache on one lane and empties one of its files on the way.
-func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.Encoding) (Options, cutRun) {
+func playCut(t *testing.T, whole *mmapcache.Cache, file string, endpoint payload.Endpoint) (Options, cutRun) {
 	t.Helper()
 	c := copyOf(t, whole)
 	server := mock.New(mock.Config{})
@@ -547,7 +552,7 @@ func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.E
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, c, url)
-	o.Concurrency, o.Form = 1, form
+	o.Concurrency, o.Endpoint = 1, endpoint
 	s, err := Run(context.Background(), o)
 	require.NotNil(t, s)
 	return o, cutRun{played{s, readRecords(t, o.Out)}, err}
@@ -555,7 +560,7 @@ func playCut(t *testing.T, whole *mmapcache.Cache, file string, form mmapcache.E
 
 func TestTwoRunsShareACache(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	type result struct {
 		s   *measure.Summary
 		err error
@@ -599,7 +604,7 @@ func TestHeaders(t *testing.T) {
 		mu.Unlock()
 		server.ServeHTTP(w, r)
 	}))
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Header, o.APIKey, o.Requests = []wire.HeaderField{{Name: "X-Extra", Value: "1"}}, "secret", 20
 	o.NewID = nil // random ones
 	p := play(t, context.Background(), o)
@@ -611,7 +616,7 @@ func TestHeaders(t *testing.T) {
 // A tree in which two turns wait for each other is reported by name when it goes quiet, and its lane goes on.
 func TestWedgedTreesAreReportedByName(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	var warned []string
 	o.Concurrency, o.Warn = 16, func(about string) { warned = append(warned, about) }
 	p := newPlayer(o)
@@ -660,7 +665,7 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 // Every lane has a line, also one that had nothing to play.
 func TestLanesAreReported(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Concurrency, o.Start = 20, Start{Sampled: true, Min: 0.25, Max: 0.75}
 	p := play(t, context.Background(), o)
 	data, err := os.ReadFile(filepath.Join(o.Out, LanesFile))
@@ -704,13 +709,13 @@ func TestLanesAreReported(t *testing.T) {
 
 // More lanes than traces need a permission that the caller gives, or a marker; then there is a warning.
 func TestMoreLanesThanTraces(t *testing.T) {
-	o := optionsFor(t, demoCache(t), nobody)
+	o := optionsFor(t, cachetest.Demo(t), nobody)
 	o.Concurrency, o.Requests = 17, 20
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "17 lanes, but 16 distinct traces")
 	require.NoDirExists(t, o.Out, "refused before anything was made")
 	var warned []string
-	o.Marker, o.Warn = FirstTurnPrefix, func(about string) { warned = append(warned, about) }
+	o.Marker, o.Warn = payload.FirstTurnPrefix, func(about string) { warned = append(warned, about) }
 	p := newPlayer(o)
 	require.NoError(t, p.ready(t.Context()))
 	p.close()

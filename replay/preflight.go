@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -35,15 +35,16 @@ func (e *PreflightError) Error() string { return "preflight: " + e.Reason }
 // preflight looks at the server once: the list of its models, then one request like those of the run, for one token.
 type preflight struct {
 	Options
-	client *wire.Client
-	server string   // its URL without what may be a secret
-	models []string // that it lists
-	found  measure.Preflight
+	encoder *payload.Encoder
+	client  *wire.Client
+	server  string   // its URL without what may be a secret
+	models  []string // that it lists
+	found   measure.Preflight
 }
 
 // lookAt returns what a look at the server of a run tells. The error is a *PreflightError, or that of the context.
-func lookAt(ctx context.Context, o Options) (measure.Preflight, error) {
-	p := &preflight{Options: o, server: RedactURL(o.URL)}
+func lookAt(ctx context.Context, o Options, e *payload.Encoder) (measure.Preflight, error) {
+	p := &preflight{Options: o, encoder: e, server: RedactURL(o.URL)}
 	var err error
 	p.client, err = wire.New(o.URL, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
@@ -80,7 +81,7 @@ func (p *preflight) list(ctx context.Context) {
 
 // ask sends the one request.
 func (p *preflight) ask(ctx context.Context) *wire.Failure {
-	body, tokens, err := p.body()
+	body, tokens, err := p.encoder.Probe(sampleTokens)
 	if err != nil {
 		return &wire.Failure{Category: wire.Internal, Message: err.Error()}
 	}
@@ -94,7 +95,7 @@ func (p *preflight) ask(ctx context.Context) *wire.Failure {
 
 func (p *preflight) send(ctx context.Context, body plainBody) wire.Result {
 	return p.client.Do(ctx, &wire.Request{
-		Path: pathOf(p.Form), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
+		Path: p.encoder.Path(), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
 	})
 }
 
@@ -109,23 +110,6 @@ func serious(res *wire.Result) *wire.Failure {
 		return nil
 	}
 	return f
-}
-
-// body is that of a request of the run, with a piece of the prompt corpus for a prompt.
-func (p *preflight) body() (b plainBody, tokens int, err error) {
-	piece, tokens, err := p.Cache.Sample(p.Form, sampleTokens)
-	if err != nil {
-		return nil, 0, err
-	}
-	if p.Form == mmapcache.IDs {
-		b = append(append(b, idsHead...), strings.TrimSuffix(string(piece), ",")...)
-	} else {
-		m := mmapcache.Message{Role: mmapcache.User, ToolTurn: mmapcache.None}
-		b = append(append(b, chatHead...), m.Opening()...)
-		b = append(append(b, piece...), m.Closing()...)
-	}
-	tail, _, err := newTail(p.Form, p.Model, p.Fields)
-	return tail.append(b, 1), tokens, err
 }
 
 // plainBody is a request body in memory.
@@ -165,7 +149,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
-		e.Reason = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, pathOf(p.Form), said)
+		e.Reason = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, p.encoder.Path(), said)
 	}
 	return e
 }
@@ -198,7 +182,7 @@ func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 // refused returns the fields of the body that the server does not take: the one that its answer names, else the fewest
 // without which it takes the request.
 func (p *preflight) refused(ctx context.Context, answer string) []string {
-	body, _, err := p.body()
+	body, _, err := p.encoder.Probe(sampleTokens)
 	var fields map[string]json.RawMessage
 	if err != nil || json.Unmarshal(body, &fields) != nil {
 		return nil
@@ -249,7 +233,7 @@ func (p *preflight) takesWithout(ctx context.Context, fields map[string]json.Raw
 func (p *preflight) adviseFields(fields []string) string {
 	var flags []string
 	for _, name := range fields {
-		flags = append(flags, p.Fields.flagFor(name))
+		flags = append(flags, p.Fields.FlagFor(name))
 	}
 	return strings.Join(flags, " ")
 }

@@ -17,8 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -78,11 +80,11 @@ func (s *strict) post(w http.ResponseWriter, r *http.Request, data []byte) {
 }
 
 func TestPreflight(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	all := []string{"stream_options", "ignore_eos", "max_tokens", "max_completion_tokens"}
 	for name, test := range map[string]struct {
 		server   *strict
-		form     mmapcache.Encoding
+		endpoint payload.Endpoint
 		why, try string // "": it passes
 	}{
 		"no list":                     {server: &strict{}},
@@ -92,16 +94,16 @@ func TestPreflight(t *testing.T) {
 		"no key, but a list":          {server: &strict{model: "some/model", key: "secret", tells: true}, why: "401: Incorrect", try: "--api-key-env"},
 		"a field it does not know":    {server: &strict{fields: []string{"stream_options", "max_completion_tokens"}}, why: "does not take the field ignore_eos", try: "--no-ignore-eos"},
 		"a field it does not tell of": {server: &strict{fields: []string{"ignore_eos", "max_completion_tokens"}, silent: true}, why: "does not take the field stream_options", try: "--no-stream-options"},
-		"fields it does not tell of":  {server: &strict{fields: []string{"max_tokens"}, silent: true}, form: mmapcache.IDs, why: "the fields ignore_eos, stream_options:", try: "--no-ignore-eos --no-stream-options"},
+		"fields it does not tell of":  {server: &strict{fields: []string{"max_tokens"}, silent: true}, endpoint: payload.Completions, why: "the fields ignore_eos, stream_options:", try: "--no-ignore-eos --no-stream-options"},
 		"the name of the limit":       {server: &strict{fields: []string{"max_tokens", "ignore_eos", "stream_options"}}, why: "the field max_completion_tokens", try: "--max-tokens-field max_tokens"},
-		"ids":                         {server: &strict{fields: all}, form: mmapcache.IDs},
+		"ids":                         {server: &strict{fields: all}, endpoint: payload.Completions},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.server
 			s.server = mock.New(mock.Config{})
 			url, _ := serve(t, s)
 			o := optionsFor(t, c, url)
-			o.Form, o.Preflight, o.Requests, o.Concurrency = test.form, true, 3, 1
+			o.Endpoint, o.Preflight, o.Requests, o.Concurrency = test.endpoint, true, 3, 1
 			if test.why == "" {
 				p := play(t, context.Background(), o)
 				require.Equal(t, 3, p.Completed)
@@ -157,11 +159,11 @@ func requireLikeTheRun(t *testing.T, s *strict) {
 
 // TestPreflightMeasuresTheTemplate: what a server counts beside the tokens that it was sent is its template.
 func TestPreflightMeasuresTheTemplate(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	_, url := mocked(t, mock.Config{CountTokens: func(text []byte) int { return 100 }})
-	for form, want := range map[mmapcache.Encoding]int64{mmapcache.Text: 100 - sampleTokens, mmapcache.IDs: 0} {
+	for endpoint, want := range map[payload.Endpoint]int64{payload.ChatCompletions: 100 - sampleTokens, payload.Completions: 0} {
 		o := optionsFor(t, c, url)
-		o.Form, o.Preflight, o.Requests = form, true, 5
+		o.Endpoint, o.Preflight, o.Requests = endpoint, true, 5
 		p := play(t, context.Background(), o)
 		require.EqualValues(t, sampleTokens, *p.Preflight.SentTokens)
 		require.Equal(t, want, *p.Preflight.TemplateTokens)
@@ -171,7 +173,7 @@ func TestPreflightMeasuresTheTemplate(t *testing.T) {
 }
 
 func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	secure := httptest.NewUnstartedServer(mock.New(mock.Config{}))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -199,7 +201,7 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 // TestResultsOfARefusedRunAreReplaced: the same command can be given again when the server is up.
 func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), "http://127.0.0.1:1")
+	o := optionsFor(t, cachetest.Demo(t), "http://127.0.0.1:1")
 	o.Preflight, o.Requests = true, 3
 	for range 2 {
 		var refused *PreflightError
@@ -219,7 +221,7 @@ func TestPreflightIsInterrupted(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	}))
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Preflight = true
 	_, err := Run(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
@@ -242,7 +244,7 @@ func TestSaid(t *testing.T) {
 // TestPreflightOfAnswersWithoutContent: an answer that cannot have any, or is no answer of the API, is refused; one whose
 // one token cannot be seen is not.
 func TestPreflightOfAnswersWithoutContent(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	for name, test := range map[string]struct {
 		media, encoding, body string
 		status                int
@@ -269,7 +271,7 @@ func TestPreflightOfAnswersWithoutContent(t *testing.T) {
 				fmt.Fprint(w, test.body)
 			}))
 			defer server.Close()
-			_, err := lookAt(context.Background(), optionsFor(t, c, server.URL))
+			_, err := look(t, optionsFor(t, c, server.URL))
 			if test.why == "" {
 				require.NoError(t, err)
 			} else {
@@ -289,7 +291,7 @@ func TestPreflightOfManyModels(t *testing.T) {
 		http.Error(w, "no model", 404)
 	}))
 	defer server.Close()
-	found, err := lookAt(context.Background(), optionsFor(t, demoCache(t), server.URL))
+	found, err := look(t, optionsFor(t, cachetest.Demo(t), server.URL))
 	require.ErrorContains(t, err, "404: POST /v1/completions:")
 	require.Len(t, found.Models, maxModels)
 }
@@ -303,7 +305,7 @@ func TestPreflightWhereTheListBreaks(t *testing.T) {
 		}
 		server.ServeHTTP(w, r)
 	}))
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Preflight, o.Requests = true, 3
 	require.Equal(t, 3, play(t, t.Context(), o).Completed)
 }
@@ -333,4 +335,11 @@ func TestTemplateIsPartOfTheContext(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%d tokens are added", added)
 	}
+}
+
+// look runs the preflight alone.
+func look(t *testing.T, o Options) (measure.Preflight, error) {
+	e, _, err := payload.NewEncoder(o.Cache, payload.Options{Endpoint: o.Endpoint, Model: o.Model, Marker: o.Marker})
+	require.NoError(t, err)
+	return lookAt(t.Context(), o, e)
 }

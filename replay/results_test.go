@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -18,7 +19,7 @@ import (
 // TestResultsAreNotWrittenOver: not without a word, and then wholly.
 func TestResultsAreNotWrittenOver(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Requests = 3
 	play(t, t.Context(), o)
 	_, err := Run(t.Context(), o)
@@ -33,7 +34,7 @@ func TestResultsAreNotWrittenOver(t *testing.T) {
 // TestResultsThatAnotherRunReplaced: a run that is still going when another one takes its directory over leaves that alone.
 func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	first := newPlayer(o)
 	defer first.close()
 	require.NoError(t, first.open())
@@ -49,7 +50,7 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 
 // TestNewDirectories: runs that start in one second do not share one.
 func TestNewDirectories(t *testing.T) {
-	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), OutNew: true, Cache: demoCache(t)}
+	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), OutNew: true, Cache: cachetest.Demo(t)}
 	var runs sync.WaitGroup
 	got := make([]string, 8)
 	for k := range got {
@@ -77,7 +78,7 @@ func TestNewDirectories(t *testing.T) {
 
 // TestWhatIsRunIsSaidBefore: run.json is there when the first request arrives, and completed at the end.
 func TestWhatIsRunIsSaidBefore(t *testing.T) {
-	c := demoCache(t)
+	c := cachetest.Demo(t)
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, c, url+"?key=very-secret")
 	o.Requests = 1
@@ -121,7 +122,7 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 // TestRebuildOfARunThatWasKilled: what the records say is there, all else is missing, and both is said.
 func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
-	o := optionsFor(t, demoCache(t), url)
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Requests = 30
 	whole := play(t, t.Context(), o)
 	file := filepath.Join(o.Out, RecordsFile)

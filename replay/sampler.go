@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -28,21 +29,21 @@ type opened struct {
 	*script
 	ordinal  int // of the tree in the run
 	pass     int // how often the trace was begun before
-	marker   marker
+	marker   payload.Marker
 	sessions []string // correlation ids, by session; empty until its first turn
 }
 
 // sampler deals the selected traces to lanes in an order, again and again, unless each is to be played once. A trace that
 // cannot be played is passed over, and told of once.
 type sampler struct {
-	cache  *mmapcache.Cache
-	pace   Pace
-	form   mmapcache.Encoding
-	order  order // of positions in the cache
-	once   bool
-	ledger *ledger
-	plain  bool // without markers
-	warn   func(string)
+	cache    *mmapcache.Cache
+	pace     Pace
+	encoding mmapcache.Encoding
+	order    order // of positions in the cache
+	once     bool
+	ledger   *ledger
+	plain    bool // without markers
+	warn     func(string)
 
 	next    int
 	begun   map[int]int // by trace: how often
@@ -161,7 +162,7 @@ func (s *sampler) making(trace int) func() (*script, error) {
 	return sync.OnceValues(func() (*script, error) {
 		plan := s.cache.Structure.Plan(trace)
 		sc := &script{trace: trace, plan: plan}
-		sc.load = sync.OnceValues(func() (*mmapcache.RenderedTrace, error) { return s.cache.Render(trace, s.form) })
+		sc.load = sync.OnceValues(func() (*mmapcache.RenderedTrace, error) { return s.cache.Render(trace, s.encoding) })
 		var err error
 		sc.sheet, err = newSheet(plan, s.pace, s.cache.Facts.Rules)
 		return sc, err

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -36,7 +38,7 @@ func (s *sampler) deal(lane int) string {
 }
 
 func threeTraces(t *testing.T) *mmapcache.Cache {
-	return prepare(t, cacheRoot(), traceLine("a", 128)+traceLine("b", 64)+traceLine("c", 192, 256), "code")
+	return cachetest.Prepare(t, cachetest.TraceLine("a", 128)+cachetest.TraceLine("b", 64)+cachetest.TraceLine("c", 192, 256), "code")
 }
 
 func TestTracesAreDealtInOrderAndAgain(t *testing.T) {
@@ -191,9 +193,9 @@ func several(t *testing.T, turns ...int) *mmapcache.Cache {
 		for i := range prompts {
 			prompts[i] = 64 * (i + 1)
 		}
-		lines.WriteString(traceLine(fmt.Sprintf("trace-%d", k), prompts...))
+		lines.WriteString(cachetest.TraceLine(fmt.Sprintf("trace-%d", k), prompts...))
 	}
-	return prepare(t, cacheRoot(), lines.String(), "code")
+	return cachetest.Prepare(t, lines.String(), "code")
 }
 
 // beginning prepares so many lanes at sampled instants, and returns them with what was warned of.
@@ -235,7 +237,7 @@ func dealt(c *mmapcache.Cache, lanes int, b begin) []begun {
 // Covers T-16.
 func TestLanesOfOneTraceDifferInInstantAndMarker(t *testing.T) {
 	s, list, _ := beginning(several(t, 50), 8, anywhere)
-	markers, instants := map[marker]bool{}, map[float64]bool{}
+	markers, instants := map[payload.Marker]bool{}, map[float64]bool{}
 	for k := range list {
 		markers[s.lanes[k].marker], instants[list[k].TStar] = true, true
 		require.Equal(t, k, s.lanes[k].pass)
@@ -321,7 +323,7 @@ func TestLanesAreAnchored(t *testing.T) {
 // Two trees that are open never share a marker, a tree keeps its own, and passes never go back (INV-5, INV-6).
 func TestMarkersOfOpenTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, open, last := newLedger("b"), map[int]marker{}, map[string]int{}
+		l, open, last := newLedger("b"), map[int]payload.Marker{}, map[string]int{}
 		trees := 0
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			if len(open) > 0 && rapid.Bool().Draw(t, "ends") {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // Nobody who does not read holds up a run, and what is said late is the latest.
@@ -42,8 +44,8 @@ func TestRunWithADeafReader(t *testing.T) {
 		}
 		server.ServeHTTP(w, r)
 	}))
-	o := optionsFor(t, demoCache(t), url)
-	o.Concurrency, o.Marker, o.Requests = 40, FirstTurnPrefix, 300
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Concurrency, o.Marker, o.Requests = 40, payload.FirstTurnPrefix, 300
 	warned := 0
 	o.Warn = func(string) { <-deaf; warned++ }
 	p := play(t, t.Context(), o)

@@ -70,36 +70,19 @@ func (p *player) record(s conductor.Dispatch, t *opened) measure.Record {
 	return r
 }
 
-// pathOf is where requests of a form go.
-func pathOf(form mmapcache.Encoding) string {
-	if form == mmapcache.IDs {
-		return "/v1/completions"
-	}
-	return "/v1/chat/completions"
-}
-
 // play sends one turn and returns what became of it.
 func (p *player) play(s conductor.Dispatch, t *opened, r measure.Record) outcome {
 	tree, err := t.load()
 	if err != nil {
 		return p.unread(s, r, err)
 	}
-	mark := t.marker.text()
-	if p.Form == mmapcache.IDs {
-		mark = t.marker.ids(p.Cache.Arenas.Marker)
-	}
-	b := bodies.Get().(*body)
-	defer bodies.Put(b)
-	err = p.Cache.Guard(func() error {
-		b.target = p.Marker
-		b.fill(tree, int(t.plan.Sessions[s.Session].FirstTurn)+s.Turn, p.Form, mark, &p.tail, int(r.MaxTokens))
-		return nil
-	})
+	b, err := p.encoder.Body(tree, int(t.plan.Sessions[s.Session].FirstTurn)+s.Turn, t.marker, int(r.MaxTokens))
 	if err != nil {
 		return p.unread(s, r, err)
 	}
+	defer b.Release()
 	req := &wire.Request{
-		Path: pathOf(p.Form), Stream: true, Body: b, PerChunkUsage: p.tail.perChunk,
+		Path: p.encoder.Path(), Stream: true, Body: b, PerChunkUsage: p.encoder.PerChunkUsage(),
 		Header: []wire.HeaderField{
 			{Name: "X-Request-ID", Value: r.RequestID}, {Name: "X-Correlation-ID", Value: r.CorrelationID},
 			{Name: "X-Session-Affinity", Value: r.CorrelationID},

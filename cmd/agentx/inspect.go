@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // inspectFlags say what is shown of a cache, and how.
@@ -150,13 +151,7 @@ func writeMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel
 		line = append(line, `,"turn":`...)
 		line = strconv.AppendInt(line, int64(turn)-int64(s.FirstTurn), 10)
 		line = append(line, `,"messages":[`...)
-		for k, m := range prompt.Messages {
-			if k > 0 {
-				line = append(line, ',')
-			}
-			line = append(line, m.Opening()...)
-			line = append(prompt.AppendContent(line, k), m.Closing()...)
-		}
+		line = payload.AppendMessages(line, &prompt)
 		line = append(line, `],"tokens":`...)
 		line = append(strconv.AppendInt(line, int64(prompt.Tokens), 10), "}\n"...)
 		_, err := w.Write(line)

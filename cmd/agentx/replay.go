@@ -23,6 +23,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -106,7 +107,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	if _, err := wire.New(f.url, wire.Options{}); err != nil {
 		return o, usageError{fmt.Errorf("--url: %w", err)}
 	}
-	if o.Marker, err = replay.ParseTarget(f.marker); err != nil && f.marker != "" {
+	if o.Marker, err = payload.ParseMarkerTarget(f.marker); err != nil && f.marker != "" {
 		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
 	}
 	if err := f.wire.apply(&o); err != nil {
@@ -115,9 +116,9 @@ func (f *replayFlags) options() (replay.Options, error) {
 	o.URL = f.url
 	switch f.payload {
 	case "chat":
-		o.Form = mmapcache.Text
+		o.Endpoint = payload.ChatCompletions
 	case "ids":
-		o.Form = mmapcache.IDs
+		o.Endpoint = payload.Completions
 	default:
 		return o, usageError{fmt.Errorf("--payload %s: want chat or ids", f.payload)}
 	}
@@ -251,9 +252,9 @@ func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	if f.marker != "" {
 		return
 	}
-	o.Marker = replay.DefaultTarget(o.Cache)
+	o.Marker = o.Marker.Resolve(o.Cache)
 	f.marker = o.Marker.String() // for what the run says of itself
-	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == replay.NoMarker && !quiet {
+	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
 		complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", group(o.Cache.SharedTraces())))
 	}
 }

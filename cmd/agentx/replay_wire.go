@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -36,15 +36,14 @@ func (f *wireFlags) register(cmd *cobra.Command) {
 
 // apply resolves the flags.
 func (f *wireFlags) apply(o *replay.Options) error {
-	o.Fields = replay.Fields{
-		Extra: json.RawMessage(f.extraBody), MaxTokens: replay.MaxTokens(f.maxTokensField),
-		NoIgnoreEOS: f.noIgnoreEOS, NoStreamOptions: f.noStreamOptions,
+	o.Fields = payload.Fields{
+		Extra: json.RawMessage(f.extraBody), Length: payload.LengthField(f.maxTokensField),
+		OmitIgnoreEOS: f.noIgnoreEOS, OmitStreamOptions: f.noStreamOptions,
 	}
-	names := []replay.MaxTokens{replay.OfThePayload, replay.MaxTokensField, replay.MaxCompletionTokens, replay.NoMaxTokens}
-	if !slices.Contains(names, o.Fields.MaxTokens) {
-		return usageError{fmt.Errorf("--max-tokens-field %s: want max_tokens, max_completion_tokens or none", f.maxTokensField)}
+	if err := o.Fields.Length.Validate(); err != nil {
+		return usageError{fmt.Errorf("--max-tokens-field %s: %w", f.maxTokensField, err)}
 	}
-	if err := o.Fields.Check(); err != nil {
+	if err := payload.ValidateExtra(o.Fields.Extra); err != nil {
 		return usageError{fmt.Errorf("--extra-body: %w", err)}
 	}
 	for _, p := range f.overflow {

@@ -1,5 +1,5 @@
 //go:build race
 
-package replay
+package payload
 
 const raceEnabled = true

@@ -1,4 +1,4 @@
-package replay
+package payload
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -39,17 +40,8 @@ func read(t *testing.T, data []byte) (r request) {
 	return r
 }
 
-// tailOf is the tail of the bodies of a run without options.
-func tailOf(t testing.TB, form mmapcache.Encoding, model string) *tail {
-	t.Helper()
-	tail, conflicts, err := newTail(form, model, Fields{})
-	require.NoError(t, err)
-	require.Empty(t, conflicts)
-	return &tail
-}
-
 // written returns the bytes of a body, written twice.
-func written(t *testing.T, b *body) []byte {
+func written(t *testing.T, b *Body) []byte {
 	t.Helper()
 	var first, second bytes.Buffer
 	n, err := b.WriteTo(&first)
@@ -63,9 +55,9 @@ func written(t *testing.T, b *body) []byte {
 }
 
 // eachTurn calls f for every turn of a cache, for some of every trace when the time is short.
-func eachTurn(t *testing.T, c *mmapcache.Cache, form mmapcache.Encoding, f func(tree *mmapcache.RenderedTrace, turn int)) {
+func eachTurn(t *testing.T, c *mmapcache.Cache, endpoint Endpoint, f func(tree *mmapcache.RenderedTrace, turn int)) {
 	t.Helper()
-	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, form, func(tree *mmapcache.RenderedTrace, _, turn int) error {
+	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, endpoint.Encoding(), func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		if !testing.Short() || turn%4 == 0 {
 			f(tree, turn)
 		}
@@ -84,24 +76,23 @@ func contents(tree *mmapcache.RenderedTrace, turn int) []message {
 	return list
 }
 
-const someMarker = marker("0123456789ab")
+const someMarker = Marker("0123456789ab")
+
+// targets are those that a body can have.
+var targets = []MarkerTarget{NoMarker, FirstTurnPrefix, SystemPrefix}
 
 func TestChatBodyHoldsTheMessages(t *testing.T) {
-	for name, c := range map[string]*mmapcache.Cache{"code": demoCache(t), "rough": roughCache(t)} {
+	for name, c := range map[string]*mmapcache.Cache{"code": cachetest.Demo(t), "split": cachetest.SplitCharacters(t)} {
 		t.Run(name, func(t *testing.T) {
-			var b body
+			var b Body
 			turns := 0
-			eachTurn(t, c, mmapcache.Text, func(tree *mmapcache.RenderedTrace, turn int) {
+			eachTurn(t, c, ChatCompletions, func(tree *mmapcache.RenderedTrace, turn int) {
 				turns++
 				plain := contents(tree, turn)
-				for k, m := range []marker{"", someMarker, someMarker} {
-					b.target = Target(k)
-					b.fill(tree, turn, mmapcache.Text, m.text(), tailOf(t, mmapcache.Text, "a \"model\"\n"), tree.Turns[turn].MaxTokens())
-					text := ""
-					if m != "" {
-						text = "[rid:" + string(m) + "]"
-					}
-					want := inject(plain, text, b.target)
+				for _, target := range targets {
+					e := encoderOf(t, c, ChatCompletions, "a \"model\"\n", target)
+					b.fill(e, tree, turn, someMarker, tree.Turns[turn].MaxTokens())
+					want := inject(plain, "[rid:"+string(someMarker)+"]", target)
 					require.Equal(t, request{
 						Messages: &want, Stream: true, Chat: max(1, int(tree.Turns[turn].Out)), Options: streaming{true}, Model: "a \"model\"\n", IgnoreEOS: true,
 					}, read(t, written(t, &b)))
@@ -112,34 +103,29 @@ func TestChatBodyHoldsTheMessages(t *testing.T) {
 	}
 }
 
-func TestIDsBodyHoldsTheTokens(t *testing.T) {
-	for name, c := range map[string]*mmapcache.Cache{"code": demoCache(t), "rough": roughCache(t)} {
+func TestCompletionBodyHoldsTheTokens(t *testing.T) {
+	for name, c := range map[string]*mmapcache.Cache{"code": cachetest.Demo(t), "split": cachetest.SplitCharacters(t)} {
 		t.Run(name, func(t *testing.T) {
-			var b body
+			var b Body
 			var p mmapcache.Prompt
-			mark := someMarker.ids(c.Arenas.Marker)
-			eachTurn(t, c, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, turn int) {
+			mark := numbers(t, someMarker.appendIDs(nil, &c.Arenas.Marker))
+			eachTurn(t, c, Completions, func(tree *mmapcache.RenderedTrace, turn int) {
 				tree.Prompt(turn, &p)
-				wants := make([][]uint32, 3)
-				for target := range wants {
-					wants[target] = []uint32{}
+				for _, target := range targets {
+					want := []uint32{}
 					for k, m := range p.Messages {
 						first := isUser(m) && !slices.ContainsFunc(p.Messages[:k], isUser)
-						if Target(target) == FirstTurnPrefix && first || Target(target) == SystemPrefix && k == 0 {
-							wants[target] = append(wants[target], numbers(t, mark)...)
+						if target == FirstTurnPrefix && first || target == SystemPrefix && k == 0 {
+							want = append(want, mark...)
 						}
-						wants[target] = append(wants[target], p.AppendTokenIDs(nil, k)...)
+						want = p.AppendTokenIDs(want, k)
 					}
-				}
-				require.Len(t, wants[0], int(tree.Turns[turn].In))
-				require.Greater(t, len(wants[1]), len(wants[0]))
-				for target, want := range wants {
-					m := mark
-					if target == 0 {
-						m = ""
+					if target == NoMarker {
+						require.Len(t, want, int(tree.Turns[turn].In))
+					} else {
+						require.Greater(t, len(want), int(tree.Turns[turn].In))
 					}
-					b.target = Target(target)
-					b.fill(tree, turn, mmapcache.IDs, m, tailOf(t, mmapcache.IDs, "m"), tree.Turns[turn].MaxTokens())
+					b.fill(encoderOf(t, c, Completions, "m", target), tree, turn, someMarker, tree.Turns[turn].MaxTokens())
 					require.Equal(t, request{
 						Prompt: &want, Stream: true, Tokens: max(1, int(tree.Turns[turn].Out)), Options: streaming{true}, Model: "m", IgnoreEOS: true,
 					}, read(t, written(t, &b)))
@@ -152,19 +138,16 @@ func TestIDsBodyHoldsTheTokens(t *testing.T) {
 func isUser(m mmapcache.Message) bool { return m.Role == mmapcache.User }
 
 func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
-	for name, c := range map[string]*mmapcache.Cache{"code": demoCache(t), "rough": roughCache(t)} {
-		for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
-			var b body
-			mark := someMarker.text()
-			if form == mmapcache.IDs {
-				mark = someMarker.ids(c.Arenas.Marker)
-			}
+	for name, c := range map[string]*mmapcache.Cache{"code": cachetest.Demo(t), "split": cachetest.SplitCharacters(t)} {
+		for _, endpoint := range endpoints {
+			var b Body
+			e := encoderOf(t, c, endpoint, "m", FirstTurnPrefix)
 			turns := 0
-			eachTurn(t, c, form, func(tree *mmapcache.RenderedTrace, turn int) {
+			eachTurn(t, c, endpoint, func(tree *mmapcache.RenderedTrace, turn int) {
 				if turns++; turns%5 != 1 {
 					return
 				}
-				b.fill(tree, turn, form, mark, tailOf(t, form, "m"), 1)
+				b.fill(e, tree, turn, someMarker, 1)
 				want := written(t, &b)
 				for _, limit := range []int{2, 3, 64, 1000, 1 << 30} {
 					var got bytes.Buffer
@@ -179,40 +162,43 @@ func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 
 func TestPromptWithoutMessages(t *testing.T) {
 	tree := &mmapcache.RenderedTrace{Plan: &mmapcache.Plan{Turns: []mmapcache.Turn{{Last: mmapcache.None}}}}
-	for form, want := range map[mmapcache.Encoding]string{
-		mmapcache.Text: `{"messages":[],"model":"m","stream":true,"max_completion_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
-		mmapcache.IDs:  `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+	c := cachetest.Demo(t)
+	for endpoint, want := range map[Endpoint]string{
+		ChatCompletions: `{"messages":[],"model":"m","stream":true,"max_completion_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		Completions:     `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
 	} {
-		b := body{mark: "of the prompt before"}
-		b.fill(tree, 0, form, "no message, no marker", tailOf(t, form, "m"), 2)
+		b := Body{marker: []byte("of the body before")}
+		b.fill(encoderOf(t, c, endpoint, "m", FirstTurnPrefix), tree, 0, someMarker, 2)
 		require.Equal(t, want, string(written(t, &b)))
 	}
 }
 
 func TestMessageWithoutTokens(t *testing.T) {
-	c := prepare(t, cacheRoot(), traceLine("empty", 0, 64), "code")
-	for form, want := range map[mmapcache.Encoding][2]string{
-		mmapcache.Text: {`{"messages":[{"role":"user","content":""}],`, `{"messages":[{"role":"user","content":"7,"}],`},
-		mmapcache.IDs:  {`{"prompt":[],`, `{"prompt":[7],`},
+	c := cachetest.Prepare(t, cachetest.TraceLine("empty", 0, 64), "code")
+	ids := string(bytes.TrimSuffix(someMarker.appendIDs(nil, &c.Arenas.Marker), []byte(",")))
+	for endpoint, want := range map[Endpoint][2]string{
+		ChatCompletions: {`{"messages":[{"role":"user","content":""}],`, `{"messages":[{"role":"user","content":"[rid:0123456789ab]\n\n"}],`},
+		Completions:     {`{"prompt":[],`, `{"prompt":[` + ids + `],`},
 	} {
-		tree, err := c.Render(0, form)
+		tree, err := c.Render(0, endpoint.Encoding())
 		require.NoError(t, err)
-		for k, mark := range []string{"", "7,"} {
-			var b body
-			b.fill(tree, 0, form, mark, tailOf(t, form, "m"), 2)
+		for k, m := range []Marker{"", someMarker} {
+			var b Body
+			b.fill(encoderOf(t, c, endpoint, "m", FirstTurnPrefix), tree, 0, m, 2)
 			require.True(t, bytes.HasPrefix(written(t, &b), []byte(want[k])))
 		}
 	}
 }
 
-func TestBodyIsUsedAgain(t *testing.T) {
-	c := demoCache(t)
+func TestBodyIsReused(t *testing.T) {
+	c := cachetest.Demo(t)
 	tree, err := c.Render(0, mmapcache.Text)
 	require.NoError(t, err)
-	var fresh, used body
-	used.fill(tree, len(tree.Turns)-1, mmapcache.Text, someMarker.text(), tailOf(t, mmapcache.Text, "a longer name"), 99999)
-	for _, b := range []*body{&fresh, &used} {
-		b.fill(tree, 0, mmapcache.Text, "", tailOf(t, mmapcache.Text, "m"), 1)
+	var fresh, used Body
+	used.fill(encoderOf(t, c, ChatCompletions, "a longer name", FirstTurnPrefix), tree, len(tree.Turns)-1, someMarker, 99999)
+	e := encoderOf(t, c, ChatCompletions, "m", NoMarker)
+	for _, b := range []*Body{&fresh, &used} {
+		b.fill(e, tree, 0, "", 1)
 	}
 	require.Equal(t, string(written(t, &fresh)), string(written(t, &used)))
 }
@@ -231,12 +217,12 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestBodyStopsAtTheFirstError(t *testing.T) {
-	c := demoCache(t)
-	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
-		tree, err := c.Render(0, form)
+	c := cachetest.Demo(t)
+	for _, endpoint := range endpoints {
+		tree, err := c.Render(0, endpoint.Encoding())
 		require.NoError(t, err)
-		var b body
-		b.fill(tree, 8, form, "", tailOf(t, form, "m"), 1)
+		var b Body
+		b.fill(encoderOf(t, c, endpoint, "m", NoMarker), tree, 8, "", 1)
 		for _, room := range []int{0, 1, 500, int(b.Size()) - 1} {
 			n, err := b.writeTo(&failing{room}, 100)
 			require.ErrorIs(t, err, errFull)
@@ -245,22 +231,25 @@ func TestBodyStopsAtTheFirstError(t *testing.T) {
 	}
 }
 
-func TestAssemblingDoesNotAllocate(t *testing.T) {
+func TestEncodingDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector pools forget at random")
 	}
-	c := demoCache(t)
-	for _, form := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
-		tree, err := c.Render(15, form)
+	c := cachetest.Demo(t)
+	for _, endpoint := range endpoints {
+		e := encoderOf(t, c, endpoint, "m", FirstTurnPrefix)
+		tree, err := c.Render(15, endpoint.Encoding())
 		require.NoError(t, err)
-		mark, tail := "mark,", tailOf(t, form, "m")
-		b := new(body)
 		require.Zero(t, testing.AllocsPerRun(200, func() {
 			for turn := range tree.Turns {
-				b.fill(tree, turn, form, mark, tail, 100)
+				b, err := e.Body(tree, turn, someMarker, 100)
+				if err != nil {
+					t.Error(err)
+				}
 				if _, err := b.WriteTo(io.Discard); err != nil {
 					t.Error(err)
 				}
+				b.Release()
 			}
 		}))
 	}

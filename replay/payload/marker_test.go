@@ -1,4 +1,4 @@
-package replay
+package payload
 
 import (
 	"encoding/json"
@@ -29,14 +29,14 @@ func TestMarkers(t *testing.T) {
 	for _, v := range vectors(t, "marker", func(v vector) string { return v.Profile }) {
 		t.Run(v.Name, func(t *testing.T) {
 			if v.In.Conversation != "" {
-				require.Equal(t, newMarker("b", 3, 5, v.Want.Base), newMarker("b", 3, 5, v.In.Conversation))
-				require.NotEqual(t, newMarker("b", 3, 5, v.Want.Base+"x"), newMarker("b", 3, 5, v.In.Conversation))
+				require.Equal(t, NewMarker("b", 3, 5, v.Want.Base), NewMarker("b", 3, 5, v.In.Conversation))
+				require.NotEqual(t, NewMarker("b", 3, 5, v.Want.Base+"x"), NewMarker("b", 3, 5, v.In.Conversation))
 				return
 			}
-			m := newMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
-			require.Equal(t, marker(v.Want.Digest), m)
+			m := NewMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
+			require.Equal(t, Marker(v.Want.Digest), m)
 			var text string
-			require.NoError(t, json.Unmarshal([]byte(`"`+m.text()+`"`), &text))
+			require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil))+`"`), &text))
 			require.Equal(t, v.Want.Prefix, text)
 		})
 	}
@@ -46,14 +46,15 @@ func TestMarkerIDsAreThoseOfItsPieces(t *testing.T) {
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
 	const digits = "0123456789abcdef"
-	for _, m := range []marker{marker(digits[:12]), marker(digits[4:])} {
+	pieces := mmapcache.NewMarkerPieces(tok.Encode)
+	for _, m := range []Marker{Marker(digits[:12]), Marker(digits[4:])} {
 		var want []uint32
 		want = append(want, tok.Encode("[rid:")...)
 		for _, c := range m {
 			want = append(want, tok.Encode(string(c))...)
 		}
 		want = append(append(want, tok.Encode("]")...), tok.Encode("\n\n")...)
-		require.Equal(t, want, numbers(t, m.ids(mmapcache.NewMarkerPieces(tok.Encode))))
+		require.Equal(t, want, numbers(t, m.appendIDs(nil, &pieces)))
 	}
 }
 
@@ -61,20 +62,20 @@ func TestMarkerHasSeventeenTokens(t *testing.T) {
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
 	pieces := mmapcache.NewMarkerPieces(tok.Encode)
-	require.Equal(t, 17, markerTokens(pieces))
-	require.Len(t, numbers(t, someMarker.ids(pieces)), 17)
+	require.Equal(t, 17, MarkerTokens(pieces))
+	require.Len(t, numbers(t, someMarker.appendIDs(nil, &pieces)), 17)
 }
 
 func TestNoMarkerIsNothing(t *testing.T) {
-	require.Empty(t, marker("").text())
-	require.Empty(t, marker("").ids(mmapcache.MarkerPieces{Open: []uint32{1}}))
+	require.Empty(t, Marker("").appendText(nil))
+	require.Empty(t, Marker("").appendIDs(nil, &mmapcache.MarkerPieces{Open: []uint32{1}}))
 }
 
 // numbers reads decimal ids, each with a comma after it.
-func numbers(t *testing.T, text string) (ids []uint32) {
+func numbers(t *testing.T, text []byte) (ids []uint32) {
 	t.Helper()
-	require.True(t, strings.HasSuffix(text, ","))
-	for _, digits := range strings.Split(strings.TrimSuffix(text, ","), ",") {
+	require.True(t, strings.HasSuffix(string(text), ","))
+	for _, digits := range strings.Split(strings.TrimSuffix(string(text), ","), ",") {
 		id, err := strconv.ParseUint(digits, 10, 32)
 		require.NoError(t, err)
 		ids = append(ids, uint32(id))
@@ -89,8 +90,11 @@ type message struct {
 }
 
 // inject is the rule of the targets, written out plainly: bodies are held against it, and it against the vectors.
-func inject(messages []message, marker string, target Target) []message {
+func inject(messages []message, marker string, target MarkerTarget) []message {
 	out := append([]message{}, messages...)
+	if target == NoMarker {
+		return out
+	}
 	role := "user"
 	for _, m := range out {
 		if target == SystemPrefix && m.Role == "system" {
@@ -124,7 +128,7 @@ func TestInjection(t *testing.T) {
 	played := 0
 	for _, v := range vectors(t, "marker_inject", func(v vector) string { return v.Profile }) {
 		var flat, want []message
-		target, err := ParseTarget(strings.Replace(v.In.Target, "none", "off", 1))
+		target, err := ParseMarkerTarget(strings.Replace(v.In.Target, "none", "off", 1))
 		usable := err == nil && v.In.System == nil
 		for _, turn := range v.In.Turns {
 			var list []message // parts of content are no strings: caches hold none
@@ -137,11 +141,7 @@ func TestInjection(t *testing.T) {
 		played++
 		t.Run(v.Name, func(t *testing.T) {
 			require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
-			text := v.In.Marker
-			if target == NoMarker {
-				text = ""
-			}
-			require.Equal(t, want, inject(flat, text, target))
+			require.Equal(t, want, inject(flat, v.In.Marker, target))
 		})
 	}
 	require.Equal(t, 7, played)

@@ -1,0 +1,171 @@
+package payload
+
+import (
+	"io"
+	"sync"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// chunk is how much of a body is gathered before it is written, in bytes. A chunk is large enough to hide the cost of a
+// system call, and small enough to stay in the processor's cache and to be had for thousands of requests at a time.
+const chunk = 64 << 10
+
+// Body is the body of one request. It copies windows of the mapped files to the connection, and encodes nothing.
+type Body struct {
+	endpoint Endpoint
+	prompt   mmapcache.Prompt
+	marker   []byte // as it is written; empty: none
+	markerAt int    // the message that the marker stands in front of, -1: none
+	tail     []byte // what follows the prompt
+	size     int64
+}
+
+// bodies are reused: filling one allocates nothing once its slices have grown.
+var bodies = sync.Pool{New: func() any { return new(Body) }}
+
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+8<<10); return &b }}
+
+const (
+	chatHead       = `{"messages":[`
+	completionHead = `{"prompt":[`
+	separator      = `,`
+)
+
+// fill makes the body of one turn.
+func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens int) {
+	t.Prompt(turn, &b.prompt)
+	b.endpoint, b.marker, b.markerAt = e.endpoint, b.marker[:0], e.marker.index(b.prompt.Messages)
+	switch {
+	case b.markerAt < 0:
+	case e.endpoint == Completions:
+		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker)
+	default:
+		b.marker = m.appendText(b.marker)
+	}
+	b.tail = e.tail.append(b.tail[:0], maxTokens)
+	b.size = b.promptSize() + int64(len(b.tail))
+}
+
+// Release hands the body back for reuse. The body must not be used after that.
+func (b *Body) Release() { bodies.Put(b) }
+
+// promptSize returns the bytes in front of the tail.
+func (b *Body) promptSize() int64 {
+	n := int64(len(b.marker))
+	for k := range b.prompt.Messages {
+		n += int64(b.prompt.Messages[k].Size)
+	}
+	if b.endpoint == Completions {
+		return int64(len(completionHead)) + max(0, n-1) // without the last comma
+	}
+	for k := range b.prompt.Messages {
+		m := &b.prompt.Messages[k]
+		n += int64(len(opening(m)) + len(closing(m)) + len(separator))
+	}
+	if len(b.prompt.Messages) > 0 {
+		n -= int64(len(separator))
+	}
+	return int64(len(chatHead)) + n
+}
+
+// Size returns the number of bytes that WriteTo writes.
+func (b *Body) Size() int64 { return b.size }
+
+// WriteTo writes the whole body; it can be called again for a second attempt. A page of the mapped files that cannot be
+// read gives an error that names the file.
+func (b *Body) WriteTo(w io.Writer) (n int64, err error) {
+	err = b.prompt.Guard(func() (err error) {
+		n, err = b.writeTo(w, chunk)
+		return err
+	})
+	return n, err
+}
+
+// writeTo writes the body in pieces of about limit bytes; limit is at least 2.
+func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
+	buf := chunks.Get().(*[]byte)
+	defer chunks.Put(buf)
+	out := sink{w: w, buf: (*buf)[:0], limit: limit}
+	if b.endpoint == Completions {
+		b.writeCompletion(&out)
+	} else {
+		b.writeChat(&out)
+	}
+	out.put(b.tail)
+	out.flush()
+	*buf = out.buf[:0]
+	return out.n, out.err
+}
+
+func (b *Body) writeChat(out *sink) {
+	out.text(chatHead)
+	var c mmapcache.Cursor
+	for c.Message < len(b.prompt.Messages) && out.err == nil {
+		m := &b.prompt.Messages[c.Message]
+		if c.Message > 0 {
+			out.text(separator)
+		}
+		out.text(opening(m))
+		if c.Message == b.markerAt {
+			out.put(b.marker)
+		}
+		b.writeContent(out, &c)
+		out.text(closing(m))
+	}
+}
+
+func (b *Body) writeCompletion(out *sink) {
+	out.text(completionHead)
+	var c mmapcache.Cursor
+	for c.Message < len(b.prompt.Messages) && out.err == nil {
+		if c.Message == b.markerAt {
+			out.put(b.marker)
+		}
+		b.writeContent(out, &c)
+	}
+	out.dropComma()
+}
+
+// writeContent writes the content of the message that the cursor stands in.
+func (b *Body) writeContent(out *sink, c *mmapcache.Cursor) {
+	for ended := false; !ended && out.err == nil; {
+		out.buf, ended = b.prompt.AppendUpTo(out.buf, c, out.limit)
+		if !ended {
+			out.flushBut(1)
+		}
+	}
+}
+
+// sink gathers small pieces and writes large ones. It keeps its first error.
+type sink struct {
+	w     io.Writer
+	limit int // of buf, but for one window more
+	buf   []byte
+	n     int64
+	err   error
+}
+
+func (s *sink) text(t string) { s.buf = append(s.buf, t...) }
+
+func (s *sink) put(b []byte) { s.buf = append(s.buf, b...) }
+
+func (s *sink) flush() { s.flushBut(0) }
+
+// flushBut writes all but the last keep bytes, which dropComma may still remove.
+func (s *sink) flushBut(keep int) {
+	if s.err != nil || len(s.buf) <= keep {
+		return
+	}
+	n, err := s.w.Write(s.buf[:len(s.buf)-keep])
+	s.n += int64(n)
+	s.err = err
+	s.buf = append(s.buf[:0], s.buf[len(s.buf)-keep:]...)
+}
+
+// dropComma removes the comma after the last token.
+func (s *sink) dropComma() {
+	if k := len(s.buf) - 1; k >= 0 && s.buf[k] == ',' {
+		s.buf = s.buf[:k]
+	}
+}

@@ -1,0 +1,85 @@
+package payload
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// Options say how the bodies of a run are written. The zero value is a chat request with the fields that vLLM and SGLang
+// take, and the marker that fits the cache.
+type Options struct {
+	Endpoint Endpoint
+	Model    string // field "model"
+	Marker   MarkerTarget
+	Fields   Fields
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (o Options) Validate() error {
+	if o.Endpoint > Completions {
+		return fmt.Errorf("endpoint %d: want %d (chat completions) or %d (completions)", o.Endpoint, ChatCompletions, Completions)
+	}
+	if err := o.Marker.Validate(); err != nil {
+		return err
+	}
+	return o.Fields.Validate()
+}
+
+// Encoder writes the bodies of one run. Its methods may be called by several goroutines at a time.
+type Encoder struct {
+	cache    *mmapcache.Cache
+	endpoint Endpoint
+	marker   MarkerTarget
+	tail     tail
+}
+
+// NewEncoder returns an encoder for the prompts of a cache. conflicts name, in one line each, the members of Fields.Extra
+// that are left out of the bodies, because the run needs another value.
+func NewEncoder(c *mmapcache.Cache, o Options) (e *Encoder, conflicts []string, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, nil, err
+	}
+	e = &Encoder{cache: c, endpoint: o.Endpoint, marker: o.Marker.Resolve(c)}
+	e.tail, conflicts, err = newTail(o.Endpoint, o.Model, o.Fields)
+	return e, conflicts, err
+}
+
+// Path returns the path of the endpoint that the bodies are for.
+func (e *Encoder) Path() string { return e.endpoint.Path() }
+
+// PerChunkUsage reports whether the bodies ask for token counts in every message of an answer.
+func (e *Encoder) PerChunkUsage() bool { return e.tail.perChunkUsage }
+
+// Body returns the body of one turn, which asks for maxTokens tokens. The caller releases it. An error says that the cache
+// cannot be read, and names the file.
+func (e *Encoder) Body(t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens int) (*Body, error) {
+	b := bodies.Get().(*Body)
+	err := e.cache.Guard(func() error {
+		b.fill(e, t, turn, m, maxTokens)
+		return nil
+	})
+	if err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Probe returns a body of the same fields with the beginning of the prompt corpus as its prompt, which asks for one token.
+// promptTokens is the length of that prompt, at most limit.
+func (e *Encoder) Probe(limit int) (body []byte, promptTokens int, err error) {
+	text, promptTokens, err := e.cache.Sample(e.endpoint.Encoding(), limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	if e.endpoint == Completions {
+		body = append([]byte(completionHead), bytes.TrimSuffix(text, []byte(","))...)
+	} else {
+		m := mmapcache.Message{Role: mmapcache.User, ToolTurn: mmapcache.None}
+		body = append([]byte(chatHead), opening(&m)...)
+		body = append(append(body, text...), closing(&m)...)
+	}
+	return e.tail.append(body, 1), promptTokens, nil
+}

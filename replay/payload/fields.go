@@ -1,0 +1,178 @@
+package payload
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Fields are the fields of a body beside prompt, model and stream. The zero value is what vLLM and SGLang take.
+type Fields struct {
+	Extra             json.RawMessage // an object whose members go into every body; nil: none
+	Length            LengthField     // how the number of tokens to generate is asked for
+	OmitIgnoreEOS     bool            // leave ignore_eos out: the model ends its answers
+	OmitStreamOptions bool            // leave stream_options out: the answer has no token counts
+}
+
+// LengthField is the name of the field that asks for a number of tokens to generate.
+type LengthField string
+
+// The length fields. Without one no length is asked for, and ignore_eos is left out, because answers would not end.
+const (
+	LengthByEndpoint    LengthField = "" // max_completion_tokens for chat completions, max_tokens for completions
+	MaxTokens           LengthField = "max_tokens"
+	MaxCompletionTokens LengthField = "max_completion_tokens"
+	NoLength            LengthField = "none"
+)
+
+// Validate returns an error for a name that is no length field.
+func (l LengthField) Validate() error {
+	if slices.Contains([]LengthField{LengthByEndpoint, MaxTokens, MaxCompletionTokens, NoLength}, l) {
+		return nil
+	}
+	return fmt.Errorf("want %s, %s or %s", MaxTokens, MaxCompletionTokens, NoLength)
+}
+
+// ValidateExtra returns an error for bytes that cannot be Fields.Extra.
+func ValidateExtra(extra json.RawMessage) error {
+	_, _, err := newTail(ChatCompletions, "", Fields{Extra: extra})
+	return err
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (f Fields) Validate() error {
+	if err := f.Length.Validate(); err != nil {
+		return fmt.Errorf("fields: length %q: %w", f.Length, err)
+	}
+	if err := ValidateExtra(f.Extra); err != nil {
+		return fmt.Errorf("fields: extra: %w", err)
+	}
+	return nil
+}
+
+// IgnoresEOS reports whether the bodies ask the server to generate as many tokens as were recorded.
+func (f Fields) IgnoresEOS() bool { return !f.OmitIgnoreEOS && f.Length != NoLength }
+
+// tail is what follows the prompt in every body of a run. Only the number of tokens to generate differs; it stands
+// between before and after.
+type tail struct {
+	before, after []byte
+	noLength      bool // there is no number
+	perChunkUsage bool // the answer has token counts in every message
+}
+
+// append appends the tail of one body.
+func (t *tail) append(b []byte, maxTokens int) []byte {
+	b = append(b, t.before...)
+	if !t.noLength {
+		b = strconv.AppendInt(b, int64(maxTokens), 10)
+	}
+	return append(b, t.after...)
+}
+
+// newTail returns the tail of a run's bodies. conflicts name the members of Extra that are left out, because the run
+// writes these fields itself.
+func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []string, err error) {
+	extra, err := membersOf(f.Extra)
+	if err != nil {
+		return t, nil, err
+	}
+	length := f.lengthField(endpoint)
+	t.before = fmt.Appendf(nil, `],"model":%s,"stream":true`, quote(model))
+	if t.noLength = length == NoLength; !t.noLength {
+		t.before = fmt.Appendf(t.before, `,%q:`, length)
+	}
+	if !f.OmitStreamOptions {
+		options, err := streamOptions(extra)
+		if err != nil {
+			return t, nil, err
+		}
+		t.perChunkUsage = slices.ContainsFunc(options, member.asksForUsagePerChunk)
+		t.after = append(appendMembers(append(t.after, `,"stream_options":{`...), options), '}')
+	}
+	if f.IgnoresEOS() {
+		t.after = append(t.after, `,"ignore_eos":true`...)
+	}
+	for _, m := range extra {
+		reserved, conflict := f.reserves(m, length)
+		if conflict != "" {
+			conflicts = append(conflicts, fmt.Sprintf("--extra-body: %s is not sent: %s", quote(m.name), conflict))
+		}
+		if !reserved {
+			t.after = appendMembers(append(t.after, ','), []member{m})
+		}
+	}
+	t.after = append(t.after, '}')
+	return t, conflicts, nil
+}
+
+// lengthField returns the field that asks for the number of tokens at an endpoint, or NoLength.
+func (f Fields) lengthField(endpoint Endpoint) LengthField {
+	switch {
+	case f.Length != LengthByEndpoint:
+		return f.Length
+	case endpoint == Completions:
+		return MaxTokens
+	}
+	return MaxCompletionTokens
+}
+
+// reserves reports whether the run writes the field of a member of Extra itself. conflict says why the member's value is
+// not sent, where it differs.
+func (f Fields) reserves(m member, length LengthField) (reserved bool, conflict string) {
+	switch m.name {
+	case "messages", "prompt":
+		return true, "the recording has the prompt"
+	case "model":
+		return true, "--model names the model"
+	case "stream":
+		if string(m.value) != "true" {
+			conflict = "times of tokens need a stream"
+		}
+		return true, conflict
+	case "stream_options":
+		return !f.OmitStreamOptions, "" // merged
+	case "ignore_eos":
+		if f.IgnoresEOS() && string(m.value) != "true" {
+			conflict = "answers of the recorded length need it: see --no-ignore-eos"
+		}
+		return f.IgnoresEOS(), conflict
+	case string(MaxTokens), string(MaxCompletionTokens):
+		if length != NoLength {
+			conflict = fmt.Sprintf("%s has the recorded length: see --max-tokens-field", length)
+		}
+		return length != NoLength, conflict
+	}
+	return false, ""
+}
+
+// streamOptions returns the members of Extra's stream_options, and include_usage unless Extra has set it.
+func streamOptions(extra []member) (options []member, err error) {
+	if k := slices.IndexFunc(extra, func(m member) bool { return m.name == "stream_options" }); k >= 0 {
+		if options, err = membersOf(extra[k].value); err != nil {
+			return nil, fmt.Errorf("stream_options: %w", err)
+		}
+	}
+	if !slices.ContainsFunc(options, func(m member) bool { return m.name == "include_usage" }) {
+		options = append(options, member{"include_usage", []byte("true")})
+	}
+	return options, nil
+}
+
+// FlagFor returns the flag of the command that leaves a field out of the bodies or renames it, "" if there is none.
+func (f Fields) FlagFor(field string) string {
+	switch extra, _ := membersOf(f.Extra); {
+	case field == "ignore_eos" && f.IgnoresEOS():
+		return "--no-ignore-eos"
+	case field == "stream_options" && !f.OmitStreamOptions:
+		return "--no-stream-options"
+	case field == string(MaxTokens) && f.Length != NoLength:
+		return "--max-tokens-field max_completion_tokens"
+	case field == string(MaxCompletionTokens) && f.Length != NoLength:
+		return "--max-tokens-field max_tokens"
+	case slices.ContainsFunc(extra, func(m member) bool { return m.name == field }):
+		return "--extra-body without " + field
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package payload
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFieldsOfABody: what follows the prompt, and which members of the extra body give way.
+func TestFieldsOfABody(t *testing.T) {
+	const stream, usage = `,"stream":true`, `,"stream_options":{"include_usage":true}`
+	for name, c := range map[string]struct {
+		endpoint  Endpoint
+		fields    Fields
+		want      string
+		conflicts []string
+	}{
+		"chat":       {want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
+		"ids":        {endpoint: Completions, want: stream + `,"max_tokens":7` + usage + `,"ignore_eos":true`},
+		"bare":       {fields: Fields{Length: MaxTokens, OmitIgnoreEOS: true, OmitStreamOptions: true}, want: stream + `,"max_tokens":7`},
+		"no length":  {fields: Fields{Length: NoLength}, want: stream + usage},
+		"no usage":   {endpoint: Completions, fields: Fields{Length: MaxCompletionTokens, OmitStreamOptions: true}, want: stream + `,"max_completion_tokens":7,"ignore_eos":true`},
+		"more":       {fields: Fields{Extra: json.RawMessage(` {"top_k": 1, "a<b": {"x": [1e400, "é\u00e9"]}} `)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"top_k":1,"a\u003cb":{"x":[1e400,"é\u00e9"]}`},
+		"nothing":    {fields: Fields{Extra: json.RawMessage(`{}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
+		"no quarrel": {fields: Fields{Extra: json.RawMessage(`{"stream":true,"ignore_eos":true}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
+		"usage of their own": {fields: Fields{Extra: json.RawMessage(`{"stream_options":{"continuous_usage_stats":true},"z":1}`)},
+			want: stream + `,"max_completion_tokens":7,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"ignore_eos":true,"z":1`},
+		"usage refused": {fields: Fields{Extra: json.RawMessage(`{"stream_options":{"include_usage":false}}`)},
+			want: stream + `,"max_completion_tokens":7,"stream_options":{"include_usage":false},"ignore_eos":true`},
+		"theirs alone": {fields: Fields{Length: NoLength, OmitStreamOptions: true, Extra: json.RawMessage(`{"stream_options":null,"max_tokens":5,"ignore_eos":false}`)},
+			want: stream + `,"stream_options":null,"max_tokens":5,"ignore_eos":false`},
+		"conflicts": {fields: Fields{Extra: json.RawMessage(`{"messages":[],"model":"x","stream":false,"ignore_eos":false,"max_tokens":5,"seed":1}`)},
+			want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"seed":1`,
+			conflicts: []string{
+				`--extra-body: "messages" is not sent: the recording has the prompt`,
+				`--extra-body: "model" is not sent: --model names the model`,
+				`--extra-body: "stream" is not sent: times of tokens need a stream`,
+				`--extra-body: "ignore_eos" is not sent: answers of the recorded length need it: see --no-ignore-eos`,
+				`--extra-body: "max_tokens" is not sent: max_completion_tokens has the recorded length: see --max-tokens-field`,
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tail, conflicts, err := newTail(c.endpoint, "m", c.fields)
+			require.NoError(t, err)
+			require.Equal(t, c.conflicts, conflicts)
+			body := string(tail.append(nil, 7))
+			require.Equal(t, `],"model":"m"`+c.want+`}`, body)
+			require.True(t, json.Valid([]byte(`{"messages":[`+body)))
+		})
+	}
+}
+
+func TestExtraBodyIsChecked(t *testing.T) {
+	for extra, want := range map[string]string{
+		`[]`: "want a JSON object", `x`: "want a JSON object", `{"a"`: "want a JSON object", `{"a":}`: `"a"`, `{"a":1,`: "want a JSON object",
+		`{"a":1} {}`: "nothing behind it", `{"a":1,"b":2,"a":3}`: `"a" stands there twice`, `{"stream_options":7}`: "stream_options: want a JSON object",
+	} {
+		require.ErrorContains(t, ValidateExtra(json.RawMessage(extra)), want, extra)
+	}
+	require.NoError(t, Fields{}.Validate())
+}
+
+// TestEveryOptionalFieldHasAFlag: with the flag that a field names, the field is gone or has another name.
+func TestEveryOptionalFieldHasAFlag(t *testing.T) {
+	for _, endpoint := range endpoints {
+		f := Fields{Extra: json.RawMessage(`{"top_k":1}`)}
+		for _, field := range fieldsOf(t, endpoint, f) {
+			flag := f.FlagFor(field)
+			if field == "model" || field == "stream" {
+				require.Empty(t, flag)
+				continue
+			}
+			g := f
+			switch {
+			case flag == "--no-ignore-eos":
+				g.OmitIgnoreEOS = true
+			case flag == "--no-stream-options":
+				g.OmitStreamOptions = true
+			case flag == "--extra-body without top_k":
+				g.Extra = nil
+			case strings.HasPrefix(flag, "--max-tokens-field "):
+				g.Length = LengthField(strings.Fields(flag)[1])
+			}
+			require.NotContains(t, fieldsOf(t, endpoint, g), field)
+		}
+	}
+}
+
+func fieldsOf(t *testing.T, endpoint Endpoint, f Fields) (names []string) {
+	t.Helper()
+	tail, _, err := newTail(endpoint, "m", f)
+	require.NoError(t, err)
+	list, err := membersOf([]byte(`{"p":[` + string(tail.append(nil, 1))))
+	require.NoError(t, err)
+	for _, m := range list[1:] {
+		names = append(names, m.name)
+	}
+	return names
+}

@@ -1,0 +1,133 @@
+package payload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// MarkerTarget is the message that the cache-bust marker of a tree stands in front of: doc/spec/replay.md 5.
+type MarkerTarget uint8
+
+// The targets.
+const (
+	AutoMarker      MarkerTarget = iota // NoMarker for a cache whose traces share blocks, else FirstTurnPrefix: see Resolve
+	NoMarker                            // bodies have no marker
+	FirstTurnPrefix                     // the first user message: trees still share a common system prompt before it
+	SystemPrefix                        // the system prompt, or the first user message if there is none: trees share nothing
+)
+
+var markerTargets = [...]string{"auto", "off", "first_turn_prefix", "system_prefix"}
+
+// String returns the name that ParseMarkerTarget reads.
+func (t MarkerTarget) String() string {
+	if int(t) < len(markerTargets) {
+		return markerTargets[t]
+	}
+	return fmt.Sprintf("MarkerTarget(%d)", t)
+}
+
+// ParseMarkerTarget reads the name of a target other than AutoMarker.
+func ParseMarkerTarget(name string) (MarkerTarget, error) {
+	names := markerTargets[NoMarker:]
+	if k := slices.Index(names, name); k >= 0 {
+		return NoMarker + MarkerTarget(k), nil
+	}
+	return AutoMarker, fmt.Errorf("want %s", strings.Join(names, ", "))
+}
+
+// Validate returns an error for a number that is no target.
+func (t MarkerTarget) Validate() error {
+	if int(t) < len(markerTargets) {
+		return nil
+	}
+	return fmt.Errorf("marker target %d: want %d to %d", t, AutoMarker, SystemPrefix)
+}
+
+// Resolve returns the target that AutoMarker stands for with a cache, and any other target as it is. Traces that share
+// blocks get no marker, because it would end the sharing.
+func (t MarkerTarget) Resolve(c *mmapcache.Cache) MarkerTarget {
+	switch {
+	case t != AutoMarker:
+		return t
+	case c.SharedTraces() > 0:
+		return NoMarker
+	}
+	return FirstTurnPrefix
+}
+
+// index returns the message that the marker stands in front of, -1 for none.
+func (t MarkerTarget) index(messages []mmapcache.Message) int {
+	if t == NoMarker {
+		return -1
+	}
+	first := func(role mmapcache.Role) int {
+		return slices.IndexFunc(messages, func(m mmapcache.Message) bool { return m.Role == role })
+	}
+	if k := first(mmapcache.System); t == SystemPrefix && k >= 0 {
+		return k
+	}
+	return first(mmapcache.User)
+}
+
+// Marker is a cache-bust marker: twelve hex digits that differ from tree to tree, so that a trace that is played again
+// does not find its earlier prompts in the server's prefix cache. "" is no marker.
+type Marker string
+
+const markerDigits = 12
+
+// NewMarker derives the marker of a tree from the id of the run, the number of earlier markers for the trace, the lane,
+// and the trace. Only the part of the trace's name before "::" counts.
+func NewMarker(benchmark string, pass, lane int, trace string) Marker {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s:%d:%d:%s", benchmark, pass, lane, BaseTrace(trace)))
+	return Marker(hex.EncodeToString(sum[:markerDigits/2]))
+}
+
+// BaseTrace returns the trace that the name of a session begins with.
+func BaseTrace(session string) string {
+	base, _, _ := strings.Cut(session, "::")
+	return base
+}
+
+// appendText appends the marker as it stands in front of a message, escaped for JSON.
+func (m Marker) appendText(b []byte) []byte {
+	if m == "" {
+		return b
+	}
+	b = append(append(b, "[rid:"...), m...)
+	return append(b, `]\n\n`...)
+}
+
+// appendIDs appends the marker as token ids in decimal, each followed by a comma.
+func (m Marker) appendIDs(b []byte, pieces *mmapcache.MarkerPieces) []byte {
+	if m == "" {
+		return b
+	}
+	b = appendIDs(b, pieces.Open)
+	for k := range len(m) {
+		digit, _ := strconv.ParseUint(string(m[k]), 16, 8) // hex digits only
+		b = appendIDs(b, pieces.Hex[digit])
+	}
+	return appendIDs(appendIDs(b, pieces.Close), pieces.Newlines)
+}
+
+func appendIDs(b []byte, ids []uint32) []byte {
+	for _, id := range ids {
+		b = append(strconv.AppendUint(b, uint64(id), 10), ',')
+	}
+	return b
+}
+
+// MarkerTokens returns the number of tokens that a marker made of these pieces has at most.
+func MarkerTokens(pieces mmapcache.MarkerPieces) int {
+	digit := 0
+	for _, ids := range pieces.Hex {
+		digit = max(digit, len(ids))
+	}
+	return len(pieces.Open) + markerDigits*digit + len(pieces.Close) + len(pieces.Newlines)
+}

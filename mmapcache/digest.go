@@ -211,6 +211,3 @@ func branchIDs(list []Branch, is func(Branch) bool) string {
 	}
 	return strings.Join(ids, ",")
 }
-
-// CallID returns the id of the tool call whose result a turn brings.
-func CallID(turn int32) string { return fmt.Sprintf("call_turn_%d", turn) }

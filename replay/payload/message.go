@@ -12,16 +12,16 @@ var openings = func() (o [3]string) {
 
 // opening returns what stands before the content of a message in a chat request.
 func opening(m *mmapcache.Message) string {
-	if m.ToolTurn != mmapcache.None && m.Role == mmapcache.User {
-		return `{"role":"tool","tool_call_id":"` + mmapcache.CallID(m.ToolTurn) + `","content":"`
+	if m.Kind() == mmapcache.ToolResultMessage {
+		return `{"role":"tool","tool_call_id":"` + m.CallID() + `","content":"`
 	}
 	return openings[m.Role]
 }
 
 // closing returns what stands after the content of a message in a chat request.
 func closing(m *mmapcache.Message) string {
-	if m.ToolTurn != mmapcache.None && m.Role == mmapcache.Assistant {
-		return `","tool_calls":[{"id":"` + mmapcache.CallID(m.ToolTurn) + `","type":"function","function":{"name":"recorded_tool","arguments":"{}"}}]}`
+	if m.Kind() == mmapcache.ToolCallMessage {
+		return `","tool_calls":[{"id":"` + m.CallID() + `","type":"function","function":{"name":"recorded_tool","arguments":"{}"}}]}`
 	}
 	return `"}`
 }

@@ -18,16 +18,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // catalogues has the document that declares the ids of each kind. An id is declared by a table row that begins with it,
 // such as "| T-14 | ...". A row that ends with "checked by `make TARGET` |" needs no Go test.
 var catalogues = map[string]string{
-	"T-": "doc/spec/replay.md",
-	"F":  "doc/spec/cache.md",
-	"D":  "doc/spec/reconstruction.md", // decisions, 0.4
-	"P":  "doc/spec/reconstruction.md", // properties, 13.1
-	"S":  "doc/spec/hub.md",            // switches of the fake hub, 13
+	"T-":   "doc/spec/replay.md",         // tests, 10
+	"INV-": "doc/spec/replay.md",         // invariants, 1.6
+	"M-":   "doc/spec/replay.md",         // markers, 5
+	"F":    "doc/spec/cache.md",          // failures, 2
+	"D":    "doc/spec/reconstruction.md", // decisions, 0.4
+	"P":    "doc/spec/reconstruction.md", // properties, 13.1
+	"S":    "doc/spec/hub.md",            // switches of the fake hub, 13
 }
 
 // specID is an id of the specification, such as T-14 or F3.
@@ -132,7 +136,7 @@ func coverage(t *testing.T) map[specID][]string {
 
 var (
 	testName   = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)`)
-	coversLine = regexp.MustCompile(`^Covers ((?:T-|[A-Z])[0-9]+(?:, (?:T-|[A-Z])[0-9]+)*)\.$`)
+	coversLine = regexp.MustCompile(`^Covers ([A-Z]+-?[0-9]+(?:, [A-Z]+-?[0-9]+)*)\.$`)
 )
 
 // idsOf returns the ids that the last line of a doc comment names.
@@ -164,4 +168,80 @@ func source(group *ast.CommentGroup) string {
 		lines = append(lines, c.Text)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// TestCitationsOfTheSpecification looks up every "doc/spec/NAME.md 4.9" in the sources: the document and its section exist.
+func TestCitationsOfTheSpecification(t *testing.T) {
+	citation := regexp.MustCompile(`doc/spec/([a-z]+)\.md(?:#\S*)?(?: ([0-9]+[a-z]?(?:\.[0-9]+)*))?`)
+	sections := map[string]map[string]bool{} // by document
+	eachFile(t, ".go", func(path, text string) {
+		for _, m := range citation.FindAllStringSubmatch(text, -1) {
+			document := "doc/spec/" + m[1] + ".md"
+			if sections[document] == nil {
+				sections[document] = headings(t, document)
+			}
+			if m[2] != "" {
+				assert.True(t, sections[document][m[2]], "%s cites %s %s: no such section", path, document, m[2])
+			}
+		}
+		for _, from := range []string{"shared/specs", "shared/design", "shared/style"} {
+			assert.NotContains(t, text, ".."+"/"+from, "%s cites what is not in the tree", path)
+		}
+	})
+}
+
+// headings returns the numbers of a document's sections.
+func headings(t *testing.T, document string) map[string]bool {
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	numbers := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#{2,4} ([0-9]+[a-z]?(?:\.[0-9]+)*)\.? `).FindAllStringSubmatch(string(text), -1) {
+		numbers[m[1]] = true
+	}
+	return numbers
+}
+
+// TestVectorsOfTheSpecification looks up every group of vectors that the specification names: it exists, and a test reads it.
+func TestVectorsOfTheSpecification(t *testing.T) {
+	var sources strings.Builder
+	eachFile(t, "_test.go", func(_, text string) { sources.WriteString(text) })
+	lookUp := map[string]func(name string) error{
+		"doc/spec/replay.md":         func(name string) error { _, err := fixtures.Replay(name); return err },
+		"doc/spec/reconstruction.md": func(name string) error { _, err := fixtures.Weka(name); return err },
+	}
+	for document, find := range lookUp {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		named := 0
+		for _, list := range regexp.MustCompile("[Vv]ectors((?:,?\\s+`[a-z0-9_]+`)+)").FindAllStringSubmatch(string(text), -1) {
+			for _, name := range regexp.MustCompile("[a-z0-9_]+").FindAllString(list[1], -1) {
+				named++
+				assert.NoError(t, find(name), document)
+				assert.Contains(t, sources.String(), strconv.Quote(name), "%s names vectors that no test reads", document)
+			}
+		}
+		assert.NotZero(t, named, document)
+	}
+}
+
+// TestLinksOfTheDocuments looks up every relative link between documents.
+func TestLinksOfTheDocuments(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^):# ]+)(#[^)]*)?\)`)
+	eachFile(t, ".md", func(path, text string) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			assert.FileExists(t, filepath.Join(filepath.Dir(path), m[1]), path)
+		}
+	})
+}
+
+// eachFile reads every file of the tree whose name ends so.
+func eachFile(t *testing.T, suffix string, use func(path, text string)) {
+	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, suffix) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		use(path, string(text))
+		return err
+	}))
 }

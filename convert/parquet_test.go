@@ -24,6 +24,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	parquetcompress "github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -187,10 +189,13 @@ func nullable(fields []arrow.Field) (list []arrow.Field) {
 
 // arrowParquet writes JSON rows with Arrow's writer: snappy, dictionaries, no checksums, several row groups.
 func arrowParquet(t testing.TB, rows [][]byte, group int) []byte {
+	return arrowParquetAs(t, rows, group, arrowparquet.WithCompression(compress.Codecs.Snappy), arrowparquet.WithDictionaryDefault(true))
+}
+
+func arrowParquetAs(t testing.TB, rows [][]byte, group int, properties ...arrowparquet.WriterProperty) []byte {
 	schema := arrow.NewSchema(arrowTrace, nil)
 	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(schema, nopCloser{&out}, arrowparquet.NewWriterProperties(arrowparquet.WithCompression(compress.Codecs.Snappy),
-		arrowparquet.WithDictionaryDefault(true)), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(schema, nopCloser{&out}, arrowparquet.NewWriterProperties(properties...), pqarrow.DefaultWriterProps())
 	require.NoError(t, err)
 	for len(rows) > 0 {
 		n := min(group, len(rows))
@@ -278,6 +283,23 @@ func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	requireSameForms(t, rows, map[string][]byte{
 		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 7), "datasets": datasetsParquet(t, rows),
 	})
+}
+
+// So are they in every compression and with texts in every encoding that is supported.
+func TestParquetInEveryCodec(t *testing.T) {
+	rows := demoRows(t)
+	files := map[string][]byte{}
+	for _, codec := range []parquetcompress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Brotli, &parquet.Lz4Raw} {
+		files[codec.String()] = libraryParquet(t, rows, parquet.Compression(codec))
+	}
+	for _, e := range []encoding.Encoding{&parquet.DeltaLengthByteArray, &parquet.DeltaByteArray} {
+		files[e.String()] = libraryParquet(t, rows, parquet.DefaultEncodingFor(parquet.ByteArray, e), parquet.Compression(&parquet.Lz4Raw))
+	}
+	for _, codec := range []compress.Compression{compress.Codecs.Brotli, compress.Codecs.Lz4Raw} {
+		files["arrow: "+codec.String()] = arrowParquetAs(t, rows, 7, arrowparquet.WithCompression(codec), arrowparquet.WithDictionaryDefault(false),
+			arrowparquet.WithEncoding(arrowparquet.Encodings.Plain), arrowparquet.WithEncodingFor("id", arrowparquet.Encodings.DeltaByteArray))
+	}
+	requireSameForms(t, rows, files)
 }
 
 // Objects that are stored as JSON texts are read as JSON lines are, and refused as they are.
@@ -477,6 +499,7 @@ func testDamagedParquet(t *testing.T, n int) {
 	}{
 		"zstd with checksums":                   {libraryParquet(t, rows, parquet.MaxRowsPerRowGroup(5)), true},
 		"version 1 with checksums":              {libraryParquet(t, rows, parquet.DataPageVersion(1), parquet.Compression(&parquet.Snappy)), true},
+		"brotli and prefixes, with checksums":   {libraryParquet(t, rows, parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.DeltaByteArray), parquet.Compression(&parquet.Brotli)), true},
 		"snappy and dictionaries, no checksums": {arrowParquet(t, rows, 5), false},
 	} {
 		whole, err := tracesOf(t, c.data)

@@ -257,8 +257,7 @@ func TestUnreadableFilesHaveHints(t *testing.T) {
 		"encrypted":    {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", []byte("PARExxxxxxxx\x04\x00\x00\x00PARE")},
 		"signed":       {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", signed(packed(t, 20))},
 		"no Parquet":   {"in.parquet", `^PATH: it cannot be read: not Parquet, `, "fetch or copy the file again", []byte("{}\n{}\n{}\n{}\n")},
-		"compression":  {"in.parquet", `^PATH: it cannot be read: column n: compression LZ4_RAW: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Lz4Raw))},
-		"brotli":       {"in.parquet", `^PATH: it cannot be read: column n: compression BROTLI: not read$`, "snappy or zstd", packed(t, 20, parquet.Compression(&parquet.Brotli))},
+		"compression":  {"in.parquet", `^PATH: it cannot be read: column n: compression LZ4: not read$`, "snappy, zstd", lz4(packed(t, 20, parquet.Compression(&parquet.Lz4Raw)))},
 		"damaged rows": {"in.parquet", `^PATH: from row [0-9]+ on it cannot be read: column `, "fetch or copy the file again", flip(packed(t, 20))},
 	} {
 		path := write(t, c.file, c.data)
@@ -293,6 +292,11 @@ func TestLongRows(t *testing.T) {
 	}
 	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true, nil)
 	assert.Equal(t, errLongRow, err)
+}
+
+// lz4 makes the footer of a file of LZ4_RAW say LZ4, which no library writes any more.
+func lz4(data []byte) []byte {
+	return bytes.Replace(data, []byte("\x01n\x15\x0e"), []byte("\x01n\x15\x0a"), 1)
 }
 
 // signed is a file whose footer is not encrypted, says that columns are, and has a signature behind it.

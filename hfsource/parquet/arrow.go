@@ -3,7 +3,6 @@ package parquet
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -33,8 +32,6 @@ const (
 
 // maxArrowFields bounds the fields that are looked at: a damaged schema may name one field in many places.
 const maxArrowFields = 4 * maxColumns
-
-var errArrow = errors.New("the schema under " + arrowKey + " is damaged")
 
 // markTimes makes what Arrow or Spark knows as a time a column of another type: its numbers count units that only their
 // schema names, and whoever took them for seconds would be wrong by powers of ten.

@@ -26,6 +26,8 @@ type made struct {
 	page   []byte // values of a page, as they lie
 	size   int    // and unpacked
 	pages  int    // of each column; the elements are spread over them
+
+	encoding format.Encoding // of the values; the zero value is plain
 }
 
 // bytes writes the file.
@@ -66,13 +68,13 @@ func (m made) bytes(t testing.TB) []byte {
 				nulls = 0
 			}
 			h := format.PageHeader{Type: format.DataPageV2, UncompressedPageSize: int32(len(rep) + len(def) + m.size), CompressedPageSize: int32(len(rep) + len(def) + len(m.page))}
-			h.DataPageHeaderV2 = wire.New(format.DataPageHeaderV2{NumValues: int32(n), NumNulls: int32(nulls), NumRows: int32(1), Encoding: format.Plain,
+			h.DataPageHeaderV2 = wire.New(format.DataPageHeaderV2{NumValues: int32(n), NumNulls: int32(nulls), NumRows: int32(1), Encoding: m.encoding,
 				DefinitionLevelsByteLength: int32(len(def)), RepetitionLevelsByteLength: int32(len(rep))})
 			out = append(append(append(append(out, marshal(&h)...), rep...), def...), m.page...)
 		}
 		c := format.ColumnChunk{}
 		c.MetaData = format.ColumnMetaData{Type: m.kind, PathInSchema: []string{"r", "list", "element", name}, Codec: m.codec, NumValues: int64(m.n),
-			TotalCompressedSize: int64(len(out) - from), TotalUncompressedSize: int64(len(out) - from), DataPageOffset: int64(from), Encoding: []format.Encoding{format.Plain}}
+			TotalCompressedSize: int64(len(out) - from), TotalUncompressedSize: int64(len(out) - from), DataPageOffset: int64(from), Encoding: []format.Encoding{m.encoding}}
 		group.Columns = append(group.Columns, c)
 	}
 	footer := marshal(&format.FileMetaData{Version: 2, Schema: schema, NumRows: 1, RowGroups: []format.RowGroup{group}})

@@ -2,11 +2,8 @@ package parquet
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 )
-
-var errLevels = errors.New("levels or indices are damaged")
 
 // padding is how many bytes behind any encoded bytes can be read, so that a word may be loaded at the last of them.
 const padding = 8

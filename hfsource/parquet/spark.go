@@ -2,7 +2,6 @@ package parquet
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/agentx/agentx/hfsource/column"
@@ -11,8 +10,6 @@ import (
 // Spark stores intervals as plain INT64 and INT32: microseconds, and months. What they are stands in the footer, under
 // this key, as Spark's own schema in JSON.
 const sparkKey = "org.apache.spark.sql.parquet.row.metadata"
-
-var errSpark = errors.New("the schema under " + sparkKey + " is damaged")
 
 // sparkType is a type of Spark: the name of a plain one, or an object for one that is made of others.
 type sparkType struct {

@@ -9,8 +9,6 @@ import (
 // Metadata is written in thrift's compact protocol. A list says its own length there, and the library allocates what it
 // says; so a footer is walked through before the library sees it, and page headers are read here alone.
 
-var errThrift = errors.New("metadata is damaged")
-
 const (
 	maxThriftDepth    = 16
 	maxThriftElements = 1 << 20 // of lists, in one footer: a column chunk of a file takes some 50
@@ -200,7 +198,7 @@ const (
 // pageHeader is what stands before a page.
 type pageHeader struct {
 	kind               int32
-	size, packed       int32 // bytes, of the page and as it lies
+	size, compressed   int32 // bytes of the page, decompressed and in the file
 	crc                uint32
 	hasCRC             bool
 	values             int32
@@ -233,7 +231,7 @@ func readPageHeader(b []byte) (h pageHeader, n int, err error) {
 			h.crc, h.hasCRC = uint32(t.int32()), true
 			return true
 		case id <= 3:
-			done := ints(id, kind, &h.kind, &h.size, &h.packed)
+			done := ints(id, kind, &h.kind, &h.size, &h.compressed)
 			top |= h.seen
 			return done
 		case kind != tStruct:
@@ -266,7 +264,7 @@ func readPageHeader(b []byte) (h pageHeader, n int, err error) {
 		return h, 0, fmt.Errorf("page header: %w", t.err)
 	case top&0b1110 != 0b1110 || h.kind != indexPage && !h.body:
 		return h, 0, errors.New("page header: it lacks what a page needs")
-	case h.size < 0 || h.packed < 0 || h.values < 0 || h.nulls < 0 || h.nulls > h.values || h.rows < 0 || h.repBytes < 0 || h.defBytes < 0:
+	case h.size < 0 || h.compressed < 0 || h.values < 0 || h.nulls < 0 || h.nulls > h.values || h.rows < 0 || h.repBytes < 0 || h.defBytes < 0:
 		return h, 0, errors.New("page header: a negative size")
 	}
 	return h, t.i, nil

@@ -6,42 +6,34 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-var errValues = errors.New("values are damaged")
-
 // values reads the values of one page, in order.
 type values struct {
 	leaf     *leaf
+	hold     func(bytes int64) error // sets how many bytes are decoded of the page, before they are allocated
+	source   valueSource
+	data     []byte // fromPage: the values that were not read yet
 	dict     *dictionary
-	indices  hybrid     // into the dictionary
-	data     []byte     // one behind the other
-	decoded  dictionary // all of the page, where an encoding cannot be read bit by bit
-	at       int        // in decoded
-	source   uint8
+	indices  hybrid            // fromDictionary: indices into dict
+	decoded  dictionary        // fromDecoded: all values of the page
+	at       int               // fromDecoded: values that were read
 	interned map[string]string // texts seen before
 }
 
+// valueSource says where the values of a page are read from.
+type valueSource uint8
+
 const (
-	fromPage uint8 = iota
-	fromDictionary
-	fromDecoded
+	fromPage       valueSource = iota // plain values, one after the other
+	fromDictionary                    // a dictionary, by index
+	fromDecoded                       // the whole page, decoded at once: its encoding cannot be read value by value
 )
 
-// dictionary is a list of values.
-type dictionary struct {
-	ints   []int64
-	floats []float64
-	texts  []string
-}
-
-func (d *dictionary) len() int { return max(len(d.ints), len(d.floats), len(d.texts)) }
-
-// open begins a page of n values, or of at most n where that is not known.
+// open begins a page of n values.
 func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictionary) error {
 	v.dict, v.data, v.at, v.decoded = dict, data, 0, dictionary{}
 	switch encoding {
@@ -50,31 +42,41 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 		return nil
 	//lint:ignore SA1019 writers of version 1 of the format say so
 	case format.PlainDictionary, format.RLEDictionary:
-		if dict == nil {
-			return errors.New("a page refers to a dictionary, and there is none")
-		}
-		v.source, v.indices = fromDictionary, hybrid{}
-		if len(data) == 0 {
-			return nil // of nulls alone
-		}
-		if data[0] > 32 {
-			return errValues
-		}
-		v.indices = newHybrid(data[1:], int(data[0]))
-		return nil
+		return v.openIndices(data)
 	case format.ByteStreamSplit:
-		return v.split(data)
+		return v.joinBytes(data)
 	case format.DeltaBinaryPacked:
-		return v.deltas(data, n)
+		return v.decodeDeltas(data, n)
+	case format.DeltaLengthByteArray:
+		if isText(v.leaf.kind) {
+			return v.decodeLengthTexts(data, n)
+		}
+	case format.DeltaByteArray:
+		if isText(v.leaf.kind) {
+			return v.decodePrefixTexts(data, n)
+		}
 	}
-	if isText(v.leaf.kind) && (encoding == format.DeltaLengthByteArray || encoding == format.DeltaByteArray) {
-		return v.deltaTexts(data, encoding, n)
-	}
-	return &UnsupportedError{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), tryEncoding}
+	return &UnsupportedError{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), hintEncoding}
 }
 
-// decodes is how many bytes open takes for a page of n values, besides the page itself.
-func (v *values) decodes(data []byte, encoding format.Encoding, n int) int64 {
+func (v *values) openIndices(data []byte) error {
+	if v.dict == nil {
+		return errors.New("a page refers to a dictionary, and there is none")
+	}
+	v.source, v.indices = fromDictionary, hybrid{}
+	if len(data) == 0 {
+		return nil // a page of nulls alone
+	}
+	if data[0] > 32 {
+		return errValues
+	}
+	v.indices = newHybrid(data[1:], int(data[0]))
+	return nil
+}
+
+// decodedSize returns how many bytes open allocates for a page of n values. Texts of DELTA_BYTE_ARRAY take more, which
+// decodePrefixTexts adds.
+func (v *values) decodedSize(data []byte, encoding format.Encoding, n int) int64 {
 	switch encoding {
 	//lint:ignore SA1019 writers of version 1 of the format say so
 	case format.Plain, format.PlainDictionary, format.RLEDictionary:
@@ -82,11 +84,12 @@ func (v *values) decodes(data []byte, encoding format.Encoding, n int) int64 {
 	case format.ByteStreamSplit:
 		return int64(len(data))
 	}
-	return int64(n)*int64(sizeOf(v.leaf.kind)) + int64(len(data)) // packed differences
+	const lengths = 8 // two of 32 bits for each text, or a packed number of 32 bits
+	return int64(n)*int64(sizeOf(v.leaf.kind)+lengths) + int64(len(data))
 }
 
-// split reads numbers whose bytes stand apart: all first bytes, all second ones.
-func (v *values) split(data []byte) error {
+// joinBytes decodes numbers as BYTE_STREAM_SPLIT: all first bytes, then all second ones, and so on.
+func (v *values) joinBytes(data []byte) error {
 	width := v.width()
 	if width == 0 || len(data)%width != 0 {
 		return errValues
@@ -102,7 +105,7 @@ func (v *values) split(data []byte) error {
 	return nil
 }
 
-// width returns the bytes of a value that stands plainly, 0 where they differ.
+// width returns the bytes of a plain value, 0 where they vary.
 func (v *values) width() int {
 	switch v.leaf.physical {
 	case format.Int32, format.Float:
@@ -113,68 +116,7 @@ func (v *values) width() int {
 	return 0
 }
 
-// checkDelta bounds what packed differences say that they are, before anyone believes it: the values of the page, which
-// are known, in blocks that take some bytes each.
-func checkDelta(data []byte, n int) error {
-	block, a := binary.Uvarint(data)
-	if a <= 0 {
-		return errValues
-	}
-	minis, b := binary.Uvarint(data[a:])
-	if b <= 0 {
-		return errValues
-	}
-	total, c := binary.Uvarint(data[a+b:])
-	if c <= 0 || block == 0 || block > 1<<16 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 ||
-		total > uint64(n) || total > 1+uint64(len(data))*block/(minis+1) {
-		return errValues
-	}
-	return nil
-}
-
-func (v *values) deltas(data []byte, n int) error {
-	if err := checkDelta(data, n); err != nil {
-		return err
-	}
-	v.source = fromDecoded
-	switch v.leaf.physical {
-	case format.Int64:
-		list, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, data)
-		v.decoded.ints = list
-		return err
-	case format.Int32:
-		list, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, data)
-		for _, x := range list {
-			v.decoded.ints = append(v.decoded.ints, v.widen(uint32(x)))
-		}
-		return err
-	}
-	return errValues
-}
-
-func (v *values) deltaTexts(data []byte, encoding format.Encoding, n int) (err error) {
-	if err := checkDelta(data, n); err != nil {
-		return err
-	}
-	var bytes []byte
-	var offsets []uint32
-	if encoding == format.DeltaByteArray { // what it unpacks to is not bounded by what it is: prefixes are repeated
-		return &UnsupportedError{fmt.Sprintf("encoding %v", encoding), tryEncoding}
-	}
-	bytes, offsets, err = new(delta.LengthByteArrayEncoding).DecodeByteArray(nil, data, nil)
-	if err != nil {
-		return err
-	}
-	v.source = fromDecoded
-	for k := 1; k < len(offsets); k++ {
-		if offsets[k] < offsets[k-1] || int(offsets[k]) > len(bytes) {
-			return errValues
-		}
-		v.decoded.texts = append(v.decoded.texts, v.intern(bytes[offsets[k-1]:offsets[k]]))
-	}
-	return nil
-}
-
+// widen extends a number of 32 bits, by its sign unless the column is unsigned.
 func (v *values) widen(x uint32) int64 {
 	if v.leaf.unsigned {
 		return int64(x)
@@ -182,16 +124,19 @@ func (v *values) widen(x uint32) int64 {
 	return int64(int32(x))
 }
 
-// maxInterned bounds the texts of a column that are kept to be used again.
-const maxInterned = 1 << 12
+// maxInterned bounds the texts that a column keeps, and maxInternedText the length of each in bytes.
+const (
+	maxInterned     = 1 << 12
+	maxInternedText = 64
+)
 
-// intern makes a string, the same for the same bytes.
+// intern returns the bytes as a string. Short texts that come again share their memory.
 func (v *values) intern(b []byte) string {
 	if s, ok := v.interned[string(b)]; ok {
 		return s
 	}
 	s := string(b)
-	if len(b) <= 64 && len(v.interned) < maxInterned {
+	if len(b) <= maxInternedText && len(v.interned) < maxInterned {
 		if v.interned == nil {
 			v.interned = map[string]string{}
 		}
@@ -216,15 +161,15 @@ func (v *values) read(to *column.Column, n int) error {
 		to.Texts = grow(to.Texts, n)
 		return v.readTexts(to.Texts[at:])
 	case column.None:
-		return errors.New("a value in a column that can hold none")
+		return errors.New("a value in a column of type null")
 	}
 	return nil
 }
 
-// isText reports whether values of a kind are isText.
+// isText reports whether values of a kind are texts.
 func isText(k column.Kind) bool { return k == column.Text || k == column.JSON }
 
-// appendZero appends what stands in the place of a null.
+// appendZero appends the zero that stands for a null.
 func appendZero(to *column.Column) {
 	switch to.Kind {
 	case column.Int, column.Uint:
@@ -247,10 +192,14 @@ func grow[T any](s []T, n int) []T {
 func (v *values) readInts(to []int64) error {
 	switch v.source {
 	case fromDictionary:
-		return readIndexed(v, to, v.dict.ints, unpackInts)
+		return readIndexed(v, to, v.dict.ints, unpackIndexedInts)
 	case fromDecoded:
-		return take(v, to, v.decoded.ints)
+		return copyDecoded(v, to, v.decoded.ints)
 	}
+	return v.readPlainInts(to)
+}
+
+func (v *values) readPlainInts(to []int64) error {
 	if v.leaf.physical == format.Int64 {
 		if len(v.data) < 8*len(to) {
 			return errValues
@@ -268,7 +217,7 @@ func (v *values) readInts(to []int64) error {
 	return nil
 }
 
-// copyInts reads numbers of 64 bits and returns what stands behind them.
+// copyInts reads numbers of 64 bits, four at a time, and returns the bytes behind them.
 func copyInts(to []int64, b []byte) []byte {
 	for len(to) >= 4 && len(b) >= 32 {
 		t, from := to[:4:4], b[:32:32]
@@ -311,7 +260,7 @@ func (v *values) readTexts(to []string) error {
 	case fromDictionary:
 		return readIndexed(v, to, v.dict.texts, unpackIndexed)
 	case fromDecoded:
-		return take(v, to, v.decoded.texts)
+		return copyDecoded(v, to, v.decoded.texts)
 	}
 	for k := range to {
 		if len(v.data) < 4 {
@@ -327,77 +276,13 @@ func (v *values) readTexts(to []string) error {
 	return nil
 }
 
-// take copies the next values of a page that was decoded as a whole.
-func take[T any](v *values, to, list []T) error {
+// copyDecoded copies the next values of a page that was decoded as a whole.
+func copyDecoded[T any](v *values, to, list []T) error {
 	if len(list)-v.at < len(to) {
 		return errValues
 	}
 	v.at += copy(to, list[v.at:])
 	return nil
-}
-
-// readIndexed reads values by their index in a dictionary.
-func readIndexed[T any](v *values, to, dict []T, packed func(h *hybrid, to, dict []T) bool) error {
-	h := &v.indices
-	for len(to) > 0 {
-		if err := h.nextRun(); err != nil {
-			return err
-		}
-		n := min(len(to), h.left)
-		if !h.packed {
-			if int(h.value) >= len(dict) {
-				return errValues
-			}
-			x := dict[h.value]
-			for k := range to[:n] {
-				to[k] = x
-			}
-			h.left -= n
-		} else if !packed(h, to[:n], dict) {
-			return errValues
-		}
-		to = to[n:]
-	}
-	return nil
-}
-
-// unpackInts is lookPacked for numbers, two of them a word: most of the time goes here.
-func unpackInts(h *hybrid, to, dict []int64) bool {
-	if h.width > 28 {
-		return unpackIndexed(h, to, dict)
-	}
-	p := h.bits[: len(h.bits)+padding : len(h.bits)+padding]
-	bit, width, mask := uint(h.at*h.width), uint(h.width), uint64(1)<<h.width-1
-	k := 0
-	for ; k+1 < len(to); k += 2 {
-		w := binary.LittleEndian.Uint64(p[bit>>3:]) >> (bit & 7)
-		i, j := w&mask, w>>(width&63)&mask
-		if i >= uint64(len(dict)) || j >= uint64(len(dict)) {
-			return false
-		}
-		to[k], to[k+1] = dict[i], dict[j]
-		bit += 2 * width
-	}
-	h.at += k
-	h.left -= k
-	return unpackIndexed(h, to[k:], dict)
-}
-
-// unpackIndexed reads values by their packed indices.
-func unpackIndexed[T any](h *hybrid, to, dict []T) bool {
-	p := h.bits[: len(h.bits)+padding : len(h.bits)+padding]
-	bit, width, mask := uint(h.at*h.width), uint(h.width), uint64(1)<<h.width-1
-	for k := range to {
-		i := binary.LittleEndian.Uint64(p[bit>>3:]) >> (bit & 7) & mask
-		if i >= uint64(len(dict)) {
-			return false
-		}
-		to[k] = dict[i]
-		bit += width
-	}
-	h.at += len(to)
-	h.left -= len(to)
-	return true
 }
 
 // holds reports whether the page has exactly n values.
@@ -412,34 +297,11 @@ func (v *values) holds(n int) bool {
 		return len(v.data) == n*width
 	}
 	at := v.data
-	for range n { // texts, each behind its length
+	for range n { // each text follows its length
 		if len(at) < 4 || uint64(binary.LittleEndian.Uint32(at)) > uint64(len(at)-4) {
 			return false
 		}
 		at = at[4+binary.LittleEndian.Uint32(at):]
 	}
 	return len(at) == 0
-}
-
-// readDictionary reads a dictionary of n values, which stand plainly.
-func readDictionary(leaf *leaf, data []byte, n int) (*dictionary, error) {
-	v := values{leaf: leaf, data: data}
-	width := max(v.width(), 1)
-	if isText(leaf.kind) {
-		width = 4
-	}
-	if n > len(data)/width {
-		return nil, errValues
-	}
-	c := column.Column{Kind: leaf.kind}
-	if err := v.read(&c, n); err != nil && leaf.kind != column.None {
-		return nil, err
-	}
-	if leaf.kind <= column.None || leaf.kind == column.Other {
-		return &dictionary{}, nil
-	}
-	if len(v.data) != 0 {
-		return nil, errValues
-	}
-	return &dictionary{c.Ints, c.Floats, c.Texts}, nil
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+)
+
+// TestSpecificationNamesEveryVerbAndFlag compares doc/spec/cli.md with the commands: each has what the other has.
+func TestSpecificationNamesEveryVerbAndFlag(t *testing.T) {
+	text := specification(t, "cli.md")
+	flags, verbs := map[string]bool{"help": true}, map[string]bool{}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		if cmd.HasParent() && cmd.Name() != "help" {
+			verbs[cmd.Name()] = true
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+		cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	walk(newRoot())
+	named := map[string]bool{"help": true}
+	for _, m := range regexp.MustCompile(`--([a-z][a-z-]*[a-z])`).FindAllStringSubmatch(text, -1) {
+		named[m[1]] = true
+	}
+	assert.Equal(t, flags, named)
+	for verb := range verbs {
+		assert.Regexp(t, "`(agentx (cache )?)?"+verb+"[ `]", text)
+	}
+}
+
+// TestSpecificationNamesEveryOption compares the options that --set takes with the tables that describe them.
+func TestSpecificationNamesEveryOption(t *testing.T) {
+	_, table, _ := strings.Cut(specification(t, "reconstruction.md"), "\n## 11. ")
+	for _, name := range append(weka.RuleNames(), "backend") {
+		assert.Contains(t, table, "`"+name+"`")
+	}
+	_, table, _ = strings.Cut(specification(t, "replay.md"), "\n### 0.3 ")
+	table, _, _ = strings.Cut(table, "\n### ")
+	for name := range settings {
+		assert.Contains(t, table, "`"+name+"`")
+	}
+}
+
+// specification reads a document of doc/spec.
+func specification(t *testing.T, name string) string {
+	text, err := os.ReadFile("../../doc/spec/" + name)
+	require.NoError(t, err)
+	return string(text)
+}

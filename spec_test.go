@@ -23,7 +23,7 @@ import (
 )
 
 // catalogues has the document that declares the ids of each kind. An id is declared by a table row that begins with it,
-// such as "| T-14 | ...". A row that ends with "checked by `make TARGET` |" needs no Go test.
+// such as "| T-14 | ...".
 var catalogues = map[string]string{
 	"T-":   "doc/spec/replay.md",         // tests, 10
 	"INV-": "doc/spec/replay.md",         // invariants, 1.6
@@ -50,70 +50,43 @@ func compareIDs(a, b specID) int {
 // ids that it holds in the last line of its doc comment: "Covers T-14." or "Covers F18, T-16.". With -v the test prints
 // every id with its tests.
 func TestSpecificationIsCovered(t *testing.T) {
-	declared := map[specID]string{} // the make target that checks it, "" for a Go test
+	declared := map[specID]bool{}
 	for kind, document := range catalogues {
-		maps.Copy(declared, declarations(t, kind, document))
+		declare(t, declared, kind, document)
 	}
 	covered := coverage(t)
 	for _, id := range slices.SortedFunc(maps.Keys(covered), compareIDs) {
-		if _, ok := declared[id]; !ok && exists(catalogues[id.kind]) {
+		if !declared[id] {
 			t.Errorf("%s covers %s: %s declares no such id", covered[id][0], id, cmp.Or(catalogues[id.kind], "no document"))
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(declared), compareIDs) {
-		tests := covered[id]
-		if target := declared[id]; target != "" {
-			tests = append(tests, "make "+target)
-		}
-		t.Logf("%-5s %s", id, strings.Join(tests, ", "))
+		t.Logf("%-6s %s", id, strings.Join(covered[id], ", "))
 	}
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// declarations reads the ids of a kind that a document declares.
-func declarations(t *testing.T, kind, document string) map[specID]string {
-	declared := map[specID]string{}
-	if !exists(document) {
-		return declared
-	}
+// declare adds the ids of a kind that a document declares.
+func declare(t *testing.T, declared map[specID]bool, kind, document string) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
-	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(kind) + `([0-9]+) \|(.*)$`)
-	target := regexp.MustCompile("checked by `make ([a-z-]+)` \\|$")
-	makefile, err := os.ReadFile("Makefile")
-	require.NoError(t, err)
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		number, _ := strconv.Atoi(m[1])
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(kind) + `([0-9]+) \|`)
+	found := row.FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, found, "%s declares no %s", document, kind)
+	for _, m := range found {
+		number, _ := strconv.Atoi(m[1]) // digits
 		id := specID{kind, number}
-		assert.NotContains(t, declared, id, "%s declares %s twice", document, id)
-		declared[id] = ""
-		if made := target.FindStringSubmatch(m[2]); made != nil {
-			declared[id] = made[1]
-			assert.Contains(t, string(makefile), "\n"+made[1]+":", "%s: %s names a make target", document, id)
-		}
+		assert.False(t, declared[id], "%s declares %s twice", document, id)
+		declared[id] = true
 	}
-	return declared
 }
 
 // coverage reads which tests name which ids, as FOLDER.TEST.
 func coverage(t *testing.T) map[specID][]string {
 	covered := map[specID][]string{}
-	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		claims := 0 // comments of the file that begin with Covers
-		for _, group := range file.Comments {
-			claims += len(regexp.MustCompile(`(?m)^// Covers [A-Z]`).FindAllString(source(group), -1))
-		}
+	eachFile(t, "_test.go", func(path, text string) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
+		require.NoError(t, err)
+		claims := len(regexp.MustCompile(`(?m)^// Covers [A-Z]`).FindAllString(text, -1))
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || f.Recv != nil || !testName.MatchString(f.Name.Name) {
@@ -129,8 +102,7 @@ func coverage(t *testing.T) map[specID][]string {
 			}
 		}
 		assert.Zero(t, claims, "%s has Covers lines that are not the last of a test's doc comment", path)
-		return nil
-	}))
+	})
 	return covered
 }
 
@@ -159,15 +131,6 @@ func idsOf(doc *ast.CommentGroup) (ids []specID, err error) {
 		ids = append(ids, specID{strings.TrimSuffix(text, digits), number})
 	}
 	return ids, nil
-}
-
-// source returns a comment as it stands in the file.
-func source(group *ast.CommentGroup) string {
-	var lines []string
-	for _, c := range group.List {
-		lines = append(lines, c.Text)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // TestCitationsOfTheSpecification looks up every "doc/spec/NAME.md 4.9" in the sources: the document and its section exist.
@@ -234,11 +197,16 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	})
 }
 
-// eachFile reads every file of the tree whose name ends so.
+// eachFile reads every file of the tree whose name ends so. Hidden directories hold caches.
 func eachFile(t *testing.T, suffix string, use func(path, text string)) {
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, suffix) {
+		switch {
+		case err != nil:
 			return err
+		case entry.IsDir() && path != "." && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, suffix):
+			return nil
 		}
 		text, err := os.ReadFile(path)
 		use(path, string(text))

@@ -77,18 +77,18 @@ func TestPublishStopsWithItsContext(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	before := snapshotOf(t, root)
-	m, err := readManifest(root, DatasetKind, key, "")
+	m, err := realDisk().readManifest(root, DatasetKind, key, "")
 	require.NoError(t, err)
-	part, err := readManifest(root, StructureKind, m.Parts[StructureKind].Key, "")
+	part, err := realDisk().readManifest(root, StructureKind, m.Parts[StructureKind].Key, "")
 	require.NoError(t, err)
 	b, err := NewBuilder(withoutSync(t), root, StructureKind, part.PreImage)
 	require.NoError(t, err)
 	require.Equal(t, part.Key, b.Key())
 	for _, f := range part.Files {
-		require.NoError(t, b.file(f.Name, func(w io.Writer) error {
+		require.NoError(t, b.writeFile(file{f.Name, func(w io.Writer) error {
 			_, err := io.WriteString(w, before[filepath.Join(root, StructureKind, part.Key, f.Name)])
 			return err
-		}))
+		}}))
 	}
 	b.manifest.Facts = part.Facts
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 	b, err := NewBuilder(withoutSync(t), t.TempDir(), PlacementKind, "k")
 	require.NoError(t, err)
 	defer b.Discard()
-	err = b.file("a", func(io.Writer) error { return full })
+	err = b.writeFile(file{"a", func(io.Writer) error { return full }})
 	assert.ErrorIs(t, err, full)
 	assert.ErrorContains(t, err, b.dir.Path("a"))
 }

@@ -66,20 +66,20 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 			structure := y.buildStructure(t, root, "")
 			starts := y.part(t, root, PlacementKind, "", func(b *Builder) error { return y.writeStarts(t, b) })
 			arenas := y.part(t, root, ArenasKind, "", func(b *Builder) error {
-				for file, write := range map[string]func(io.Writer) error{
+				for name, write := range map[string]func(io.Writer) error{
 					"tokens.u32": words(kindTokens, y.corpus...), textOffsetsFile: words(kindTextOffsets, 0, 1, 2, 3),
 					"text.json":   func(w io.Writer) error { return writeFlat(w, kindText, []byte("aaa")) },
 					"ids.txt":     func(w io.Writer) error { return writeFlat(w, kindIDs, []byte("0,0,0,")) },
 					idOffsetsFile: words(kindIDOffsets, 0, 2, 4, 6), splitsFile: words(kindSplits), illFormedFile: words(kindIllFormed),
 				} {
-					if file == spoil.file {
+					if name == spoil.file {
 						write = spoil.write
 					}
-					if err := b.file(file, write); err != nil {
+					if err := b.writeFile(file{name, write}); err != nil {
 						return err
 					}
 				}
-				return b.facts(ArenaFacts{Tokens: 3})
+				return b.setFacts(ArenaFacts{Tokens: 3})
 			})
 			key := y.part(t, root, DatasetKind, "", func(b *Builder) error {
 				b.AddPart(structure)
@@ -153,7 +153,7 @@ func publish(t *testing.T, root, kind string, image any, files map[string]string
 	require.NoError(t, err)
 	defer b.Discard()
 	for name, text := range files {
-		require.NoError(t, b.file(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
+		require.NoError(t, b.writeFile(file{name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }}))
 	}
 	for _, p := range parts {
 		b.AddPart(p)

@@ -122,12 +122,6 @@ func (t *RenderedTrace) digest(model string) (d Digest, err error) {
 	return d, nil
 }
 
-// AppendText appends the content of message k as plain UTF-8, unescaped. The trace's encoding is Text.
-func (p *Prompt) AppendText(dst []byte, k int) []byte {
-	dst, _ = appendUnescaped(dst, p.AppendContent(nil, k))
-	return dst
-}
-
 // messageSums are the fields of messages by their last segment, which decides a message: most are sent by many turns.
 type messageSums struct {
 	known [][]string
@@ -143,7 +137,7 @@ func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	s.text = p.AppendContent(s.text[:0], k)
 	content, ok := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.tree.cache.partPath(ArenasKind), "text.json"), manifest.ErrDamaged, k, p.tree.Trace.ID)
+		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.partPath(ArenasKind), "text.json"), manifest.ErrDamaged, k, p.trace.Trace.ID)
 	}
 	sum := sha256.Sum256(content)
 	fields := []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}

@@ -1,30 +1,31 @@
-// Package mmapcache is the cache on disk: what its files look like, how they are written, mapped, checked, listed and
-// removed, and how the prompt of a turn is put together from them.
+package mmapcache
+
+// This file describes the files of a cache. It is normative: a program that follows it reads and writes the same bytes.
 //
 // # A cache root
 //
-//	ROOT/structure/KEY/   sessions, turns, segments, blocks of a corpus: no seed, no tokenizer
-//	ROOT/starts/KEY/      where in the prompt corpus every block and filler begins: one seed, one corpus length
+//	ROOT/structure/KEY/   sessions, turns, segments, blocks of a set of traces: no seed, no tokenizer
+//	ROOT/starts/KEY/      the placement: where in the prompt corpus every block and filler begins; one seed, one corpus length
 //	ROOT/arenas/KEY/      the prompt corpus in three renderings: one text, one tokenizer
-//	ROOT/dataset/KEY/     nothing but a manifest that names one of each
+//	ROOT/dataset/KEY/     a manifest that names one of each
 //	ROOT/.staging/        what is being built, or what a crash left of it
 //
-// Every directory is immutable, named by the hash of everything that could change a byte of it, and described by its
-// manifest.json (package manifest), whose pre-image names the Format. It has the files below and provenance.json, and no
-// others. Parts are published before the dataset that names them.
+// Every directory is immutable and named by the hash of everything that could change a byte of it. Its manifest.json
+// (package manifest) describes it; the pre-image there names the Format. It has the files below and provenance.json, and
+// no others. Parts are published before the dataset that names them.
 //
 // # Tables
 //
-// The files of a structure, traces.arrow, sessions.arrow, turns.arrow, segments.arrow, blocks.arrow (runs of block ids) and
-// tools.arrow (messages that answer a tool call, where results are shaped so), are Arrow IPC files with one record batch,
-// readable by any Arrow reader. Columns are listed in tables.go; the rows they make up are the types of structure.go, where
-// every field is explained. Strings are a column of words and a column of indices into it. Times are
-// seconds; a time that was not recorded is null, above a NaN. Indices are within the trace; the first_* columns of
-// traces.arrow say where a trace begins in the other tables.
+// The files of a structure are traces.arrow, sessions.arrow, turns.arrow, segments.arrow, blocks.arrow (runs of block
+// ids) and tools.arrow (messages that answer a tool call, where results are shaped so). They are Arrow IPC files with one
+// record batch, readable by any Arrow reader. The columns stand in tables.go; their rows are the types of structure.go,
+// which explain every field. A column of few different strings holds indices into a list of words, which is JSON in the
+// metadata of the field. Times are seconds; a time that was not recorded is null, above a NaN. Indices count within the
+// trace; the first_* columns of traces.arrow say where a trace begins in the other tables.
 //
 // # Flat files
 //
-// All numbers are little-endian. A header of 64 bytes, then the elements, and nothing after them:
+// All numbers are little-endian. A header of 64 bytes is followed by the elements and nothing else:
 //
 //	 0  8  magic "agentxF1"
 //	 8  4  kind, see below
@@ -34,18 +35,18 @@
 //	64     n elements
 //
 //	file            kind  element  content
-//	starts.bin      STRT  3 bytes  token start of every block of every trace, then of the filler of every turn; 4 bytes
+//	starts.bin      STRT  3 bytes  first token of every block of every trace, then of the filler of every turn; 4 bytes
 //	                               where the corpus has more than 2^24 tokens
 //	tokens.u32      TOKS  u32      the prompt corpus as token ids; N of them
 //	text.json       TEXT  u8       its bytes, with ", \ and control characters escaped as in a JSON string
 //	text.off.u32    TOFF  u32      N+1 byte offsets into text.json: token i is [i, i+1)
 //	ids.txt         IDEC  u8       its token ids in decimal, each followed by a comma
 //	ids.off.u32     IOFF  u32      N+1 byte offsets into ids.txt
-//	splits.u32      SPLT  u32      token boundaries that lie inside a character, ascending
-//	illformed.u32   ILLF  u32      tokens that hold bytes which are no UTF-8 where they stand, ascending
+//	splits.u32      SPLT  u32      token boundaries inside a character, ascending
+//	illformed.u32   ILLF  u32      tokens with bytes that are no UTF-8 where they stand, ascending
 //
-// A window (start, length) means tokens start, start+1, ..., taken modulo N. As an example, starts.bin of one block
-// that begins at token 5 and a turn without filler:
+// A window (start, length) means tokens start, start+1, ..., taken modulo N. For example, starts.bin of one block that
+// begins at token 5 and a turn without filler:
 //
 //	61 67 65 6e 74 78 46 31  53 54 52 54 03 00 00 00  02 00 00 00 00 00 00 00  (40 zeros)
 //	05 00 00 00 00 00
@@ -55,9 +56,8 @@
 // The order of fields in provenance.json, and anything below .staging.
 //
 // History: Format 1, Recipe 1: the first.
-package mmapcache
 
-// Format says whether a program can read a cache: it changes when the layout of a file does.
+// Format is the version of the layout. A program reads only its own: the number changes when a file's layout does.
 const Format = 1
 
 // Names of the four kinds of directory, in the order in which they are published.

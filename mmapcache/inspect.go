@@ -119,8 +119,8 @@ func (p *Prompt) describe(k int) string {
 	var parts []string
 	tokens := 0
 	for _, id := range p.path[p.Messages[k].path[0]:p.Messages[k].path[1]] {
-		s := &p.tree.Segments[id]
-		tokens += p.tree.tokens(s)
+		s := &p.trace.Segments[id]
+		tokens += p.trace.tokens(s)
 		switch {
 		case s.Part&Filler != 0:
 			parts = append(parts, fmt.Sprintf("filler %d", s.Count))

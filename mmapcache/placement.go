@@ -1,15 +1,21 @@
 package mmapcache
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/agentx/agentx/manifest"
 )
 
+// placementFile holds the starts: where in the prompt corpus every block and filler begins.
 const placementFile = "starts.bin"
 
-// startWidth is the size of a start in bytes. Three hold a place in any corpus of up to 16 M tokens, and starts are more
+// startWidth is the size of a start in bytes. Three hold a place in any corpus of up to 2^24 tokens, and starts are more
 // than half of a cache.
 func startWidth(corpusTokens int) int {
 	if corpusTokens <= 1<<24 {
@@ -18,20 +24,69 @@ func startWidth(corpusTokens int) int {
 	return 4
 }
 
+// Placement is a table of starts that is being written, in any order and from several goroutines.
+type Placement struct {
+	b     *Builder
+	f     *os.File
+	n     int
+	width int // bytes of a start
+}
+
+// NewPlacement begins the table of n starts, of blocks and then of fillers, in a corpus of the given length.
+func (b *Builder) NewPlacement(n, corpusTokens int) (*Placement, error) {
+	f, err := b.dir.Create(placementFile)
+	if err != nil {
+		return nil, err
+	}
+	p := &Placement{b, f, n, startWidth(corpusTokens)}
+	if _, err := f.WriteAt(flatHeader(kindPlacement, p.width, n), 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return p, nil
+}
+
+// Put stores the starts from index first on.
+func (p *Placement) Put(first int, starts []uint32) error {
+	packed := make([]byte, 0, 4*len(starts))
+	for _, v := range starts {
+		packed = binary.LittleEndian.AppendUint32(packed, v)[:len(packed)+p.width]
+	}
+	_, err := p.f.WriteAt(packed, int64(headerSize+p.width*first))
+	return err
+}
+
+// Abort gives up a table that cannot be finished.
+func (p *Placement) Abort() { _ = p.f.Close() } // its directory will be discarded
+
+// Close ends the table after every start has been put. It reads the file back for its digest.
+func (p *Placement) Close(ctx context.Context) error {
+	size := int64(headerSize + p.width*p.n)
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(p.f, 0, size))
+	if err == nil && n != size {
+		err = fmt.Errorf("%d of %d bytes written", n, size)
+	}
+	if err := errors.Join(err, p.f.Close(), ctx.Err()); err != nil {
+		return fmt.Errorf("write %s: %w", p.b.dir.Path(placementFile), err)
+	}
+	p.b.addFile(placementFile, size, sum.Sum(nil))
+	return nil
+}
+
 // placementTable is the mapped table of starts.
 type placementTable struct {
 	packed []byte
-	width  int
+	width  int // bytes of a start
 }
 
-// readPlacement finds the table in a mapped file. Errors wrap manifest.ErrDamaged.
+// readPlacement finds the table in a mapped file. Errors wrap ErrDamaged.
 func readPlacement(data []byte) (t placementTable, err error) {
 	if len(data) < headerSize {
-		return t, fmt.Errorf("%w: no header", manifest.ErrDamaged)
+		return t, fmt.Errorf("%w: %d bytes, the header has %d", manifest.ErrDamaged, len(data), headerSize)
 	}
 	t.width = int(binary.LittleEndian.Uint32(data[12:]))
 	if t.width != 3 && t.width != 4 {
-		return t, fmt.Errorf("%w: starts of %d bytes", manifest.ErrDamaged, t.width)
+		return t, fmt.Errorf("%w: starts of %d bytes, want 3 or 4", manifest.ErrDamaged, t.width)
 	}
 	t.packed, err = flatBody(data, kindPlacement, t.width)
 	return t, err

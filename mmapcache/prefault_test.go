@@ -23,7 +23,7 @@ func wide(t *testing.T) (root, key, tokens string) {
 	}
 	root = t.TempDir()
 	key = y.build(t, root, "")
-	m, err := readManifest(root, DatasetKind, key, "")
+	m, err := realDisk().readManifest(root, DatasetKind, key, "")
 	require.NoError(t, err)
 	return root, key, filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, "tokens.u32")
 }

@@ -6,7 +6,7 @@ func (c *Cache) Sample(encoding Encoding, most int) (piece []byte, tokens int, e
 	err = c.Guard(func() error {
 		for n := min(most, c.CorpusTokens()-1); n > 0; n-- {
 			size, ok := c.renderings[encoding].window(0, uint32(n))
-			if !ok || encoding == Text && c.edges.any && (size == 0 || c.edges.rough(0, uint32(n), c.CorpusTokens())) {
+			if !ok || encoding == Text && c.splits.notEmpty && (size == 0 || c.splits.needsDecode(0, uint32(n), c.CorpusTokens())) {
 				continue
 			}
 			piece, tokens = append(piece, c.renderings[encoding].data[:size]...), n

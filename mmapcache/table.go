@@ -55,6 +55,15 @@ func (t *Table[R]) Range(dst []R, first, n uint32) []R {
 	return dst
 }
 
+// append adds rows, and returns the number of the first and how many they are.
+func (t *Table[R]) append(rows []R) (first, n uint32) {
+	first = uint32(t.Len())
+	for _, row := range rows {
+		t.push(row)
+	}
+	return first, uint32(len(rows))
+}
+
 func (t *Table[R]) push(row R) {
 	for _, c := range t.columns {
 		c.push(&row)

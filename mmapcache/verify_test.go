@@ -129,7 +129,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 func TestVerifyFindsAnotherManifest(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
-	m, err := readManifest(root, DatasetKind, key, "")
+	m, err := realDisk().readManifest(root, DatasetKind, key, "")
 	require.NoError(t, err)
 	path := filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, manifest.FileName)
 	part, err := manifest.Read(filepath.Dir(path))
@@ -214,7 +214,7 @@ func TestThingsInThePlaceOfDirectories(t *testing.T) {
 	for _, kind := range PartKinds() {
 		y, root := plainToy(40), t.TempDir()
 		key := y.build(t, root, "")
-		m, err := readManifest(root, DatasetKind, key, "")
+		m, err := realDisk().readManifest(root, DatasetKind, key, "")
 		require.NoError(t, err)
 		for _, dir := range []string{filepath.Join(root, kind, m.Parts[kind].Key), filepath.Join(root, kind)} {
 			require.NoError(t, os.RemoveAll(dir))
@@ -306,7 +306,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		spoiled, err := NewBuilder(withoutSync(t), root, ArenasKind, "spoiled")
 		require.NoError(t, err)
 		for name, data := range files {
-			require.NoError(t, spoiled.file(name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }))
+			require.NoError(t, spoiled.writeFile(file{name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }}))
 		}
 		spoiled.manifest.Facts = arenas.Manifest.Facts
 		m, err := spoiled.Publish(t.Context(), Provenance{})
@@ -483,7 +483,7 @@ func BenchmarkVerify(b *testing.B) {
 			require.NoError(b, open(b, root, key).Close())
 		}
 	})
-	m, err := readManifest(root, DatasetKind, key, "")
+	m, err := realDisk().readManifest(root, DatasetKind, key, "")
 	require.NoError(b, err)
 	path := filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, "text.json")
 	data, err := os.ReadFile(path)

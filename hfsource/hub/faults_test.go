@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// The faults of doc/spec/hub.md 13.
+// The switches of the protocol's section 13, by number.
 
 var (
 	onHead = fakehub.Match{Listener: "hub", Method: "HEAD", Path: "/resolve/"}
@@ -29,7 +29,7 @@ var (
 	onInfo = fakehub.Match{Listener: "hub", Path: "/revision/"}
 )
 
-// Covers S1.
+// Fault 1 of doc/spec/hub.md 13.
 func TestRenamedRepositoryIsFollowed(t *testing.T) {
 	bubble(t, func(w *world) {
 		const old = "semianalysisai/old-name"
@@ -109,7 +109,7 @@ func TestUnreadableRedirectIsRefused(t *testing.T) {
 	}
 }
 
-// Covers S2.
+// Fault 2 of doc/spec/hub.md 13.
 func TestRedirectToCDN(t *testing.T) {
 	bubble(t, func(w *world) { // the redirect has a body and a length of its own, in every test
 		s := w.good(ref)
@@ -135,7 +135,7 @@ func TestRedirectToCDN(t *testing.T) {
 	})
 }
 
-// Covers S3.
+// Fault 3 of doc/spec/hub.md 13.
 func TestETagForms(t *testing.T) {
 	for name, form := range map[string]func(string) string{
 		"weak":   func(d string) string { return `W/"` + d + `"` },
@@ -174,7 +174,7 @@ func TestETagForms(t *testing.T) {
 	}
 }
 
-// Covers S4.
+// Fault 4 of doc/spec/hub.md 13.
 func TestCommitHeaderIsChecked(t *testing.T) {
 	other := strings.Repeat("a", 40)
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
@@ -209,7 +209,7 @@ func TestCommitHeaderIsChecked(t *testing.T) {
 	})
 }
 
-// Covers S5.
+// Fault 5 of doc/spec/hub.md 13.
 func TestRangeReplies(t *testing.T) {
 	for name, s := range map[string]fakehub.Fault{
 		"honoured":       nil,
@@ -257,7 +257,7 @@ func TestRangeReplies(t *testing.T) {
 
 // Another host knows nothing of a validator.
 //
-// Covers S5.
+// Fault 5 of doc/spec/hub.md 13.
 func TestIfRangeGoesToItsHostOnly(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, w.hub.ExpireBytes(100_000)))
@@ -289,7 +289,7 @@ func ranges(w *world) (list []string) {
 	return list
 }
 
-// Covers S6.
+// Fault 6 of doc/spec/hub.md 13.
 func TestCutBodyIsResumed(t *testing.T) {
 	const size = 300_000
 	for _, k := range []int64{0, 1, 64 << 10, size - 1} {
@@ -329,7 +329,7 @@ func TestCutBodyIsResumed(t *testing.T) {
 	})
 }
 
-// Covers S7.
+// Fault 7 of doc/spec/hub.md 13.
 func TestWrongContentLength(t *testing.T) {
 	for _, by := range []int64{-1000, -1, 0, 1, 1000} {
 		bubble(t, func(w *world) {
@@ -347,7 +347,7 @@ func TestWrongContentLength(t *testing.T) {
 	})
 }
 
-// Covers S8.
+// Fault 8 of doc/spec/hub.md 13.
 func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(150_000)))
@@ -386,7 +386,7 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	})
 }
 
-// Covers S9.
+// Fault 9 of doc/spec/hub.md 13.
 func TestExpiredURLIsRenewed(t *testing.T) {
 	bubble(t, func(w *world) { // after bytes
 		w.hub.On(onFile, w.hub.ExpireBytes(130_000))
@@ -416,7 +416,7 @@ func TestExpiredURLIsRenewed(t *testing.T) {
 	})
 }
 
-// Covers S10.
+// Fault 10 of doc/spec/hub.md 13.
 func TestRateLimitWaits(t *testing.T) {
 	limited := func(headers ...string) fakehub.Fault {
 		return fakehub.Times(1, fakehub.Status(http.StatusTooManyRequests, headers...))
@@ -459,7 +459,7 @@ func TestRateLimitWaits(t *testing.T) {
 	})
 }
 
-// Covers S11.
+// Fault 11 of doc/spec/hub.md 13.
 func TestServerErrorsAreRetried(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504, 408} {
 		for name, m := range map[string]fakehub.Match{"info": onInfo, "tree": onTree, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}, "head": onHead, "get": onFile} {
@@ -480,7 +480,7 @@ func TestServerErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// Covers S12.
+// Fault 12 of doc/spec/hub.md 13.
 func TestAccessErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status        int
@@ -533,7 +533,7 @@ func TestAccessErrors(t *testing.T) {
 	})
 }
 
-// Covers S13.
+// Fault 13 of doc/spec/hub.md 13.
 func TestBranchMovesDuringFetch(t *testing.T) {
 	for _, m := range []fakehub.Match{onInfo, onTree, {Path: "/README.md"}, onHead} {
 		bubble(t, func(w *world) {
@@ -558,7 +558,7 @@ func TestBranchMovesDuringFetch(t *testing.T) {
 	}
 }
 
-// Covers S14.
+// Fault 14 of doc/spec/hub.md 13.
 func TestListingPages(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
@@ -609,7 +609,7 @@ func TestEndlessListingIsRefused(t *testing.T) {
 	})
 }
 
-// Covers S15.
+// Fault 15 of doc/spec/hub.md 13.
 func TestSlowBodyIsCut(t *testing.T) {
 	bubble(t, func(w *world) { // a byte a second is a cut after 30, and silence is one
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))
@@ -678,7 +678,7 @@ func silent(http.HandlerFunc) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 }
 
-// Covers S16.
+// Fault 16 of doc/spec/hub.md 13.
 func TestTokenStaysOnHub(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["HF_TOKEN"] = "hf_abc"
@@ -721,7 +721,7 @@ func TestTokenStaysOnHub(t *testing.T) {
 	})
 }
 
-// Covers S17.
+// Fault 17 of doc/spec/hub.md 13.
 func TestOversizedBody(t *testing.T) {
 	for _, more := range []int64{1, 1000, -1} {
 		bubble(t, func(w *world) {
@@ -750,7 +750,7 @@ func TestOversizedBody(t *testing.T) {
 	})
 }
 
-// Covers S18.
+// Fault 18 of doc/spec/hub.md 13.
 func TestUnrequestedGzipIsRefused(t *testing.T) {
 	for name, m := range map[string]fakehub.Match{"data": onFile, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}} {
 		bubble(t, func(w *world) {
@@ -771,7 +771,7 @@ func TestUnrequestedGzipIsRefused(t *testing.T) {
 	})
 }
 
-// Covers S19.
+// Fault 19 of doc/spec/hub.md 13.
 func TestFileNames(t *testing.T) {
 	long := strings.Repeat("l", 249) + ".jsonl"
 	for _, name := range []string{"a b.jsonl", "100%.jsonl", "100%25.jsonl", "é.jsonl", "日本/日本.jsonl", "a+b&c=d:e@f$g.jsonl", "a?b#c.jsonl", "{x}.jsonl", "..a.jsonl", "a/b/c.jsonl", long, "'\".jsonl", "a;b,c.jsonl"} {
@@ -821,7 +821,7 @@ func TestFileNames(t *testing.T) {
 	})
 }
 
-// Covers S20.
+// Fault 20 of doc/spec/hub.md 13.
 func TestSymlinkSwap(t *testing.T) {
 	outside := func(w *world) string {
 		path := filepath.Join(w.root, "outside")

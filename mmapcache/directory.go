@@ -1,0 +1,164 @@
+package mmapcache
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/manifest"
+)
+
+// Kinds lists the kinds of directory, parts first.
+func Kinds() []string { return append(PartKinds(), DatasetKind) }
+
+// PartKinds lists the kinds of a dataset's parts.
+func PartKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
+
+// DatasetPath returns the directory of a dataset.
+func DatasetPath(root, key string) string { return filepath.Join(root, DatasetKind, key) }
+
+// contents lists the files of a directory of each kind, without its manifest and provenance.
+var contents = map[string][]string{
+	StructureKind: {"blocks.arrow", "segments.arrow", "sessions.arrow", "tools.arrow", "traces.arrow", "turns.arrow"},
+	PlacementKind: {placementFile},
+	ArenasKind:    {idOffsetsFile, idsFile, illFormedFile, splitsFile, textFile, textOffsetsFile, tokensFile},
+	DatasetKind:   {},
+}
+
+// CheckContents checks that a manifest lists the files and parts that a directory of its kind has, and no others. Errors
+// wrap ErrDamaged.
+func CheckContents(root string, m *manifest.Manifest) error {
+	dir := filepath.Join(root, m.Kind, m.Key)
+	wanted := contents[m.Kind]
+	for _, f := range m.Files {
+		if !slices.Contains(wanted, f.Name) {
+			return fmt.Errorf("%s: %w: a %s has no such file", filepath.Join(dir, f.Name), manifest.ErrDamaged, m.Kind)
+		}
+	}
+	for _, name := range wanted {
+		if _, ok := m.File(name); !ok {
+			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+		}
+	}
+	var parts []string
+	if m.Kind == DatasetKind {
+		parts = PartKinds()
+	}
+	for _, kind := range parts {
+		if _, ok := m.Parts[kind]; !ok {
+			return fmt.Errorf("%s: %w: names no %s", dir, manifest.ErrDamaged, kind)
+		}
+	}
+	if len(m.Parts) != len(parts) {
+		return fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), len(parts))
+	}
+	return checkParts(dir, m)
+}
+
+// checkParts checks that a dataset names the parts that its key is made of. Errors wrap ErrDamaged.
+func checkParts(dir string, m *manifest.Manifest) error {
+	if m.Kind != DatasetKind {
+		return nil
+	}
+	var image map[string]any
+	if json.Unmarshal(m.PreImage, &image) != nil {
+		return nil // of another format, which has other rules
+	}
+	for kind, part := range m.Parts {
+		if key, ok := image[kind]; ok && key != part.Key {
+			return fmt.Errorf("%s: %w: names %s %s, but its key is made of %v", dir, manifest.ErrDamaged, kind, part.Key, key)
+		}
+	}
+	return nil
+}
+
+// disk reads the directories of a cache, in the format that this program reads.
+type disk struct{ cachedir.Disk }
+
+func realDisk() disk { return disk{cachedir.Real()} }
+
+// readManifest reads the manifest of a directory. It checks kind and key against the directory's name, the format, and
+// the digest unless that is "". A missing manifest gives an error that matches fs.ErrNotExist.
+func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
+	m, err := d.ReadManifest(root, kind, key, digest)
+	if err == nil {
+		err = CheckFormat(filepath.Join(root, kind, key), m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// CheckFormat refuses the directory of another format, which is not damage. It accepts a pre-image that names none.
+func CheckFormat(dir string, m *manifest.Manifest) error {
+	if f := formatOf(m.PreImage); f != "" && f != strconv.Itoa(Format) {
+		return fmt.Errorf("%s: made in cache format %s: this agentx reads format %d: convert again, or use the agentx that made it", dir, f, Format)
+	}
+	return nil
+}
+
+// formatOf returns the member "format" of a pre-image as it is written, "" where there is none. It reads no further,
+// because a long list of inputs may follow.
+func formatOf(preImage []byte) string {
+	d := json.NewDecoder(bytes.NewReader(preImage))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			return ""
+		}
+		if name == "format" {
+			return string(value)
+		}
+	}
+	return ""
+}
+
+// Lookup returns the manifest of a directory whose files exist in full size, nil where there is no such directory. It
+// does not read the files. An error about damage wraps ErrDamaged.
+func Lookup(root, kind, key string) (*manifest.Manifest, error) {
+	return realDisk().lookup(root, kind, key)
+}
+
+func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
+	dir := filepath.Join(root, kind, key)
+	m, err := d.readManifest(root, kind, key, "")
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && d.Listed(dir):
+		return nil, fmt.Errorf("%s: %w: no manifest", dir, manifest.ErrDamaged)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%s: %w: no directory", dir, manifest.ErrDamaged)
+	case err != nil:
+		return nil, err
+	}
+	if err := checkParts(dir, m); err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files {
+		path := filepath.Join(dir, f.Name)
+		var info fs.FileInfo
+		err := cachedir.RetryStale(func() (err error) { info, err = d.Stat(path); return err })
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !d.Listed(dir): // removed since
+			return nil, nil
+		case err != nil && !cachedir.IsDamage(err):
+			return nil, err
+		case err != nil || !info.Mode().IsRegular() || info.Size() != f.Size:
+			return nil, fmt.Errorf("%s: %w: missing, or not of %d bytes", path, manifest.ErrDamaged, f.Size)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,106 @@
+package mmapcache
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/agentx/agentx/manifest"
+)
+
+// StructureFacts is what the manifest of a structure says about it.
+type StructureFacts struct {
+	Traces        int               `json:"traces"`
+	Sessions      int               `json:"sessions"`
+	Turns         int               `json:"turns"`
+	Blocks        int               `json:"blocks"` // distinct ids of each trace, summed
+	PromptTokens  int64             `json:"prompt_tokens"`
+	OutputTokens  int64             `json:"output_tokens"`
+	Skipped       []Skipped         `json:"skipped"`                // invalid traces, in order: the first MaxListed
+	SkippedMore   int               `json:"skipped_more,omitempty"` // invalid traces beyond those
+	Unknown       map[string]int    `json:"unknown"`                // how often each unknown key or type occurs, by name; at most MaxListed names
+	UnknownMore   int               `json:"unknown_more,omitempty"` // how often all other names occur
+	UnknownIn     map[string]string `json:"unknown_in"`             // id of the first trace that has it, by name
+	Oddities      []Oddity          `json:"oddities,omitempty"`     // one of each kind
+	Dropped       int               `json:"dropped"`                // subagents that stand before any request
+	Ambiguous     int               `json:"ambiguous"`              // markers whose clock was guessed
+	MaxBlockSize  int               `json:"max_block_size"`
+	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
+	Seams         int               `json:"seams"`
+	Unclassified  int               `json:"unclassified"` // requests without ids among side chains
+	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it first occurs
+	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
+	Rules         TimeRules         `json:"rules"`
+
+	// FilesWithoutChecksum are the numbers, from 1, of input files that gave traces of which some has no checksum in
+	// the file itself.
+	FilesWithoutChecksum []int `json:"unsummed,omitempty"`
+}
+
+// MaxListed bounds the lists of a manifest.
+const MaxListed = 1000
+
+// AllSkipped returns how many traces were left out.
+func (f StructureFacts) AllSkipped() int { return len(f.Skipped) + f.SkippedMore }
+
+// Oddity is a value that was taken as it stands, though it is rarely intended.
+type Oddity struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+	Trace string `json:"trace"` // id of the first trace that has it
+	First string `json:"first"` // where in that trace, and the value
+}
+
+// Skipped is an invalid trace that was left out.
+type Skipped struct {
+	File   int    `json:"file"`            // number of the input file, from 1
+	Line   int    `json:"line"`            // from 1; 0 where the file is one value
+	Where  string `json:"where,omitempty"` // path and line in this run; never in a manifest
+	Reason string `json:"why"`
+}
+
+// ArenaFacts is what the manifest of arenas says about them.
+type ArenaFacts struct {
+	Tokens    int          `json:"tokens"`
+	TextBytes int          `json:"text_bytes"` // escaped
+	Splits    int          `json:"splits"`
+	IllFormed int          `json:"ill_formed"`
+	Marker    MarkerPieces `json:"marker"`
+}
+
+// StructureFactsOf returns what the manifest of a structure says about it. Errors wrap ErrDamaged.
+func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
+	if err = decodeFacts(m, &f); err != nil {
+		return f, err
+	}
+	counts := []int{f.SkippedMore, f.UnknownMore, f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
+	for _, s := range f.Skipped {
+		counts = append(counts, s.File-1, s.Line)
+	}
+	for _, n := range f.FilesWithoutChecksum {
+		counts = append(counts, n-1)
+	}
+	for _, o := range f.Oddities {
+		counts = append(counts, o.Count-1)
+	}
+	if slices.Min(counts) < 0 {
+		return f, fmt.Errorf("%s %s: %w: facts: a count or number is too small", m.Kind, m.Key, manifest.ErrDamaged)
+	}
+	return f, nil
+}
+
+// ArenaFactsOf returns what the manifest of arenas says about them. Errors wrap ErrDamaged.
+func ArenaFactsOf(m *manifest.Manifest) (f ArenaFacts, err error) {
+	err = decodeFacts(m, &f)
+	return f, err
+}
+
+func decodeFacts(m *manifest.Manifest, to any) error {
+	if string(m.Facts) == "null" {
+		return fmt.Errorf("%s %s: %w: no facts", m.Kind, m.Key, manifest.ErrDamaged)
+	}
+	if err := json.Unmarshal(m.Facts, to); err != nil {
+		return fmt.Errorf("%s %s: %w: facts: %v", m.Kind, m.Key, manifest.ErrDamaged, err)
+	}
+	return nil
+}

@@ -3,31 +3,52 @@ package cachestore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Claim returns a lease to make the directory of a kind and key, or its manifest when it is there in full size: before,
-// or made by another process that this one has waited for. With again it is to be made although it is there. One that is
-// damaged is to be made again.
-//
-// What is made under the lease, which goes into the options of NewBuilder, cannot be published once the lease is lost.
-func Claim(ctx context.Context, root, kind, key string, again bool, w durable.Waiting, opts durable.Options) (*durable.Lease, *manifest.Manifest, error) {
-	var there *manifest.Manifest
-	lease, err := durable.Acquire(durable.WithOptions(ctx, opts), root, kind+"-"+key, func() (_ bool, err error) {
-		if again {
+// ClaimOptions say how to claim a directory. The zero value waits for as long as another process makes it.
+type ClaimOptions struct {
+	Rebuild bool          // make the directory although it exists
+	Wait    time.Duration // for another process that makes the same; 0: as long as it takes; below 0: not at all
+
+	// OnWait is called several times a heartbeat while Claim waits, with who holds the lease. It may be nil.
+	OnWait func(holder string, waited time.Duration)
+}
+
+// Validate reports which option is out of range. Every value is allowed today.
+func (o ClaimOptions) Validate() error { return nil }
+
+// Lease is the right of this process to make one directory of a root.
+type Lease struct{ lease *durable.Lease }
+
+// Context ends when the context given to Claim does, or when another process has taken the lease over: its cause then
+// wraps ErrLost. A mmapcache.NewBuilder under this context can publish only while the lease is held.
+func (l *Lease) Context() context.Context { return l.lease.Context() }
+
+// Release ends the lease and removes what was left under it. After an error others wait until the lease expires.
+func (l *Lease) Release() error { return l.lease.Release() }
+
+// Claim returns a lease to make the directory of a kind and key, or the manifest of that directory where it exists in
+// full size: another process may have made it while this one waited. A damaged directory is to be made again.
+func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
+	var found *manifest.Manifest
+	lease, err := durable.Acquire(ctx, root, kind+"-"+key, func() (_ bool, err error) {
+		if o.Rebuild {
 			return false, nil
 		}
-		there, err = mmapcache.Lookup(root, kind, key)
+		found, err = mmapcache.Lookup(root, kind, key)
 		if errors.Is(err, manifest.ErrDamaged) {
 			return false, nil
 		}
-		return there != nil, err
-	}, w)
-	if lease != nil {
-		dropReadme(root)
+		return found != nil, err
+	}, durable.Waiting{Limit: o.Wait, Report: o.OnWait})
+	if lease == nil {
+		return nil, found, err
 	}
-	return lease, there, err
+	writeReadme(root)
+	return &Lease{lease}, nil, err
 }

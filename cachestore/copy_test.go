@@ -74,19 +74,21 @@ func noStaging(t *testing.T, root string) {
 }
 
 // copyAll copies and checks that the copy is the source, byte by byte.
-func copyAll(t *testing.T, from, to, key string, o CopyOptions) *Copied {
+func copyAll(t *testing.T, from, to, key string, o CopyOptions) *CopyResult {
 	t.Helper()
-	if o.Durable.Sync == nil {
-		o.Durable.Sync = unsynced.Sync
-	}
-	c, err := Copy(t.Context(), from, to, key, o)
+	return copyAllUnder(withoutSync(t), t, from, to, key, o)
+}
+
+func copyAllUnder(ctx context.Context, t *testing.T, from, to, key string, o CopyOptions) *CopyResult {
+	t.Helper()
+	c, err := Copy(ctx, from, to, key, o)
 	require.NoError(t, err)
 	require.Equal(t, publishedIn(t, from), publishedIn(t, to))
 	noStaging(t, to)
 	return c
 }
 
-func hitsOf(c *Copied) (kinds []string) {
+func hitsOf(c *CopyResult) (kinds []string) {
 	for _, kind := range mmapcache.Kinds() {
 		if c.Directories[kind].Hit {
 			kinds = append(kinds, kind)
@@ -100,7 +102,7 @@ func TestCopy(t *testing.T) {
 	key := plainToy(40).build(t, from, "")
 	before := publishedIn(t, from)
 	var last, most, all int64
-	c := copyAll(t, from, to, key, CopyOptions{Durable: durable.Options{Sync: (*os.File).Sync}, Progress: func(done, total int64) {
+	c := copyAllUnder(t.Context(), t, from, to, key, CopyOptions{Progress: func(done, total int64) {
 		assert.GreaterOrEqual(t, done, last)
 		last, most = done, total
 	}})
@@ -133,7 +135,7 @@ func TestCopy(t *testing.T) {
 func TestCopyOfWhatIsThere(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	first, second := twins(t, from)
-	_, err := Copy(t.Context(), from, to, first, CopyOptions{Durable: unsynced})
+	_, err := Copy(withoutSync(t), from, to, first, CopyOptions{})
 	require.NoError(t, err)
 	c := copyAll(t, from, to, second, CopyOptions{})
 	assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.ArenasKind}, hitsOf(c), "parts that they share")
@@ -143,9 +145,9 @@ func TestCopyOfWhatIsThere(t *testing.T) {
 	require.NoError(t, os.WriteFile(stamp, []byte(`{"host":"first"}`), 0o666))
 	before := publishedIn(t, to)
 	for _, key := range []string{first, second} {
-		c, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{Step: func(name, path string) error {
+		c, err := Copy(withSteps(t, func(name, path string) error {
 			return fmt.Errorf("%s of %s", name, path)
-		}}})
+		}), from, to, key, CopyOptions{})
 		require.NoError(t, err)
 		assert.True(t, c.Hit())
 		assert.Zero(t, c.Bytes)
@@ -160,10 +162,10 @@ func TestCopyToItself(t *testing.T) {
 	require.NoError(t, os.Symlink(root, link))
 	t.Chdir(root)
 	for _, to := range []string{root, root + "/", ".", link, filepath.Join(root, "starts", "..")} {
-		_, err := Copy(t.Context(), root, to, key, CopyOptions{Durable: unsynced})
+		_, err := Copy(withoutSync(t), root, to, key, CopyOptions{})
 		assert.ErrorIs(t, err, ErrSameRoot, to)
 	}
-	_, err := Copy(t.Context(), root, filepath.Join(root, "starts"), key, CopyOptions{Durable: unsynced})
+	_, err := Copy(withoutSync(t), root, filepath.Join(root, "starts"), key, CopyOptions{})
 	assert.ErrorContains(t, err, "lies inside the cache")
 }
 
@@ -229,7 +231,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 			to = t.TempDir()
 			require.NoError(t, os.Remove(path))
 			spoil(t, path, good)
-			_, err = hasty(sourceDisk()).copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+			_, err = hasty(sourceDisk()).copy(withoutSync(t), from, to, key, CopyOptions{})
 			require.ErrorIs(t, err, manifest.ErrDamaged, "%s of %s", name, path)
 			require.ErrorContains(t, err, path, name)
 			require.NotContains(t, err.Error(), durable.StagingDir, "%s of %s: it is not the copy that is damaged", name, path)
@@ -259,7 +261,7 @@ func TestCopyOfAnotherPart(t *testing.T) {
 		good, err := os.ReadFile(filepath.Join(dir, manifest.FileName))
 		require.NoError(t, err)
 		makeOther(t, dir)
-		_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+		_, err = Copy(withoutSync(t), from, to, key, CopyOptions{})
 		require.ErrorIs(t, err, manifest.ErrDamaged)
 		assert.ErrorContains(t, err, filepath.Join(dir, manifest.FileName))
 		assert.Empty(t, publishedIn(t, to))
@@ -274,7 +276,7 @@ func TestCopyOfAFileThatGrows(t *testing.T) {
 	files := filesOf(t, from, key)
 	size, err := Size(from, key)
 	require.NoError(t, err)
-	_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced, Progress: func(done, _ int64) {
+	_, err = Copy(withoutSync(t), from, to, key, CopyOptions{Progress: func(done, _ int64) {
 		require.Less(t, done, size)
 		for _, path := range files {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -312,7 +314,7 @@ func TestCopyOfWhatIsStale(t *testing.T) {
 				return faultdisk.StaleFile{File: f, Stale: s}, size, err
 			}
 			to := begun(t, from)
-			_, err := d.copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+			_, err := d.copy(withoutSync(t), from, to, key, CopyOptions{})
 			if forGood && err == nil {
 				continue // but for a provenance it is an error
 			} else if forGood {
@@ -341,7 +343,7 @@ func TestCopyOfProvenance(t *testing.T) {
 	require.NoError(t, err)
 	copied := func(name string) string {
 		to := t.TempDir()
-		_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+		_, err := Copy(withoutSync(t), from, to, key, CopyOptions{})
 		require.NoError(t, err, name)
 		noStaging(t, to)
 		v, err := mmapcache.Verify(t.Context(), to, key)
@@ -381,7 +383,7 @@ func TestCopyVerifiesOnArrival(t *testing.T) {
 	for n := 1; ; n++ {
 		to, files, bad := t.TempDir(), 0, ""
 		seen := map[string]bool{}
-		_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{Sync: func(f *os.File) error {
+		_, err := Copy(durable.WithOptions(t.Context(), durable.Options{Sync: func(f *os.File) error {
 			if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || seen[f.Name()] {
 				return err
 			}
@@ -394,7 +396,7 @@ func TestCopyVerifiesOnArrival(t *testing.T) {
 			require.NoError(t, err)
 			data[len(data)/2] ^= 4
 			return os.WriteFile(bad, data, 0)
-		}}})
+		}}), from, to, key, CopyOptions{})
 		if files < n {
 			require.NoError(t, err)
 			assert.Len(t, whole, files, "every file")
@@ -441,7 +443,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{
+			_, err := Copy(durable.WithOptions(t.Context(), durable.Options{
 				Step: func(name, path string) error {
 					if name == "beat" || name == "release" { // which cost no more than a warning
 						return nil
@@ -449,7 +451,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 					return step()
 				},
 				Sync: func(*os.File) error { return step() },
-			}})
+			}), from, to, key, CopyOptions{})
 			if steps < fail {
 				require.NoError(t, err)
 				require.Greater(t, fail, 40)
@@ -475,24 +477,22 @@ func TestCopyStopsWithItsContext(t *testing.T) {
 	key := plainToy(40).build(t, from, "")
 	whole := publishedIn(t, from)
 	for stop := 1; ; stop++ {
-		to, steps := begun(t, from), 0
+		to, done := begun(t, from), 0
 		ctx, cancel := context.WithCancel(t.Context())
 		step := func() {
-			if steps++; steps == stop {
+			if done++; done == stop {
 				cancel()
 			}
 		}
-		_, err := Copy(ctx, from, to, key, CopyOptions{
-			Durable:  durable.Options{Step: func(string, string) error { step(); return nil }, Sync: unsynced.Sync},
-			Progress: func(_, _ int64) { step() },
-		})
+		steps := durable.Options{Step: func(string, string) error { step(); return nil }, Sync: unsynced.Sync}
+		_, err := Copy(durable.WithOptions(ctx, steps), from, to, key, CopyOptions{Progress: func(_, _ int64) { step() }})
 		cancel()
 		if err == nil {
 			require.Equal(t, whole, publishedIn(t, to))
 		} else {
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		if steps < stop {
+		if done < stop {
 			require.NoError(t, err)
 			require.Greater(t, stop, 30)
 			break
@@ -513,7 +513,7 @@ func TestCopyStopsBetweenChunks(t *testing.T) {
 	key := plainToy(chunk).build(t, from, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	last, stopped := int64(0), false
-	_, err := Copy(ctx, from, to, key, CopyOptions{Durable: unsynced, Progress: func(done, _ int64) {
+	_, err := Copy(durable.WithOptions(ctx, unsynced), from, to, key, CopyOptions{Progress: func(done, _ int64) {
 		require.False(t, stopped, "it reads on")
 		if stopped = done-last == chunk; stopped {
 			cancel()
@@ -533,25 +533,23 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 		key := plainToy(40).build(t, from, "")
 		waiting := make(chan struct{})
 		var others sync.Once
-		o := CopyOptions{
-			Waiting: durable.Waiting{Report: func(holder string, _ time.Duration) {
-				if strings.Contains(holder, fmt.Sprint("process ", os.Getpid())) { // it may not have said yet
-					others.Do(func() { close(waiting) })
-				}
-			}},
-			Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
-				if name == "rename" && strings.HasPrefix(path, filepath.Join(to, mmapcache.StructureKind)) {
-					<-waiting // it ends nothing before another one waits for it
-				}
-				return nil
-			}},
-		}
-		var all []*Copied
+		o := CopyOptions{OnWait: func(holder string, _ time.Duration) {
+			if strings.Contains(holder, fmt.Sprint("process ", os.Getpid())) { // it may not have said yet
+				others.Do(func() { close(waiting) })
+			}
+		}}
+		ctx := withSteps(t, func(name, path string) error {
+			if name == "rename" && strings.HasPrefix(path, filepath.Join(to, mmapcache.StructureKind)) {
+				<-waiting // it ends nothing before another one waits for it
+			}
+			return nil
+		})
+		var all []*CopyResult
 		var mu sync.Mutex
 		var done sync.WaitGroup
 		for range 5 {
 			done.Go(func() {
-				c, err := Copy(t.Context(), from, to, key, o)
+				c, err := Copy(ctx, from, to, key, o)
 				assert.NoError(t, err)
 				mu.Lock()
 				all = append(all, c)
@@ -581,11 +579,11 @@ func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
 func TestCopyThatMayNotWait(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
-	lease, there, err := Claim(t.Context(), to, mmapcache.DatasetKind, key, false, durable.Waiting{}, unsynced)
+	lease, existing, err := Claim(withoutSync(t), to, mmapcache.DatasetKind, key, ClaimOptions{})
 	require.NoError(t, err)
-	require.Nil(t, there)
-	_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced, Waiting: durable.Waiting{Limit: -1}})
-	require.ErrorIs(t, err, durable.ErrBusy)
+	require.Nil(t, existing)
+	_, err = Copy(withoutSync(t), from, to, key, CopyOptions{Wait: -1})
+	require.ErrorIs(t, err, ErrBusy)
 	assert.ErrorContains(t, err, fmt.Sprint("process ", os.Getpid()))
 	require.NoError(t, lease.Release())
 	assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
@@ -630,9 +628,9 @@ func TestCopyIsTakenOver(t *testing.T) {
 				}
 				var done sync.WaitGroup
 				done.Go(func() {
-					c, err := Copy(t.Context(), from, to, key, CopyOptions{
-						Warn:    func(format string, a ...any) { warnings = append(warnings, fmt.Sprintf(format, a...)) },
-						Durable: durable.Options{Step: step, Sync: func(f *os.File) error { return step("written", f.Name()) }},
+					ctx := durable.WithOptions(t.Context(), durable.Options{Step: step, Sync: func(f *os.File) error { return step("written", f.Name()) }})
+					c, err := Copy(ctx, from, to, key, CopyOptions{
+						Warn: func(format string, a ...any) { warnings = append(warnings, fmt.Sprintf(format, a...)) },
 					})
 					if assert.NoError(t, err) {
 						assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, hitsOf(c))
@@ -644,7 +642,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 				close(ended)
 				done.Wait()
 				require.Len(t, warnings, 1)
-				assert.Contains(t, warnings[0], durable.ErrLost.Error())
+				assert.Contains(t, warnings[0], ErrLost.Error())
 				assert.Equal(t, publishedIn(t, from), publishedIn(t, to))
 				noStaging(t, to)
 			})
@@ -668,7 +666,7 @@ func TestCopyKeepsOtherContent(t *testing.T) {
 		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(from, kind, of))))
 		makeOther(t, dir)
 		before := publishedIn(t, to)
-		_, err = Copy(t.Context(), from, to, key, CopyOptions{Durable: unsynced})
+		_, err = Copy(withoutSync(t), from, to, key, CopyOptions{})
 		require.ErrorContains(t, err, dir+": holds another content", kind)
 		assert.ErrorContains(t, err, "cache rm")
 		assert.Equal(t, before, publishedIn(t, to), "nothing is copied for what cannot be")
@@ -693,7 +691,7 @@ func TestCopyMeetsWhatIsPublishedMeanwhile(t *testing.T) {
 		} {
 			meet := func(change func(dir string)) (string, error) {
 				to, met := t.TempDir(), false
-				_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, at string) error {
+				_, err := Copy(withSteps(t, func(name, at string) error {
 					if name == step && at == filepath.Join(to, path) && !met {
 						met = true
 						dir := filepath.Join(to, kind, of)
@@ -701,7 +699,7 @@ func TestCopyMeetsWhatIsPublishedMeanwhile(t *testing.T) {
 						change(dir)
 					}
 					return nil
-				}}})
+				}), from, to, key, CopyOptions{})
 				require.True(t, met)
 				noStaging(t, to)
 				return to, err
@@ -765,13 +763,13 @@ func TestCopyWhosePartsAreRemovedMeanwhile(t *testing.T) {
 	for kind, part := range m.Parts {
 		to := t.TempDir()
 		dir := filepath.Join(to, kind, part.Key)
-		_, err := Copy(t.Context(), from, to, key, CopyOptions{Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
+		_, err := Copy(withSteps(t, func(name, path string) error {
 			if name == "claim" && strings.Contains(path, mmapcache.DatasetKind+"-") {
 				require.DirExists(t, dir)
 				require.NoError(t, os.RemoveAll(dir))
 			}
 			return nil
-		}}})
+		}), from, to, key, CopyOptions{})
 		require.ErrorContains(t, err, dir+": it was removed or replaced meanwhile")
 		assert.NoDirExists(t, mmapcache.DatasetPath(to, key))
 		noStaging(t, to)
@@ -787,7 +785,7 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 	seen := 0
 	copyAll(t, from, to, key, CopyOptions{Progress: func(_, _ int64) {
 		for _, root := range []string{from, to} {
-			users, _, err := durable.InUse(usesIn(root), time.Now())
+			users, _, err := durable.InUse(useDirOf(root), time.Now())
 			require.NoError(t, err)
 			kinds := map[string]bool{}
 			for name := range users {
@@ -800,10 +798,10 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 	}})
 	assert.Positive(t, seen)
 	for _, root := range []string{from, to} {
-		users, _, err := durable.InUse(usesIn(root), time.Now())
+		users, _, err := durable.InUse(useDirOf(root), time.Now())
 		require.NoError(t, err)
 		assert.Empty(t, users)
-		assert.NotNil(t, usedAt(root, key))
+		assert.NotNil(t, lastUse(root, key))
 	}
 }
 
@@ -832,7 +830,7 @@ func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		key := dataset(salt, change)
-		_, err := Copy(t.Context(), from, filepath.Join(dir, "to"), key, CopyOptions{Durable: unsynced})
+		_, err := Copy(withoutSync(t), from, filepath.Join(dir, "to"), key, CopyOptions{})
 		require.ErrorIs(t, err, manifest.ErrDamaged, salt)
 		assert.Empty(t, snapshotOf(t, dir), salt)
 	}
@@ -844,12 +842,12 @@ func TestCopyIsAsOpenAsItsTarget(t *testing.T) {
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.Chmod(to, 0o770|fs.ModeSetgid))
 	require.NoError(t, umasked(t, 0o077, func() error {
-		copyAll(t, from, to, key, CopyOptions{Durable: durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
+		copyAllUnder(withSteps(t, func(name, path string) error {
 			if name == "rename" { // what waiting processes of the group read and write
 				checkOpenToGroup(t, to)
 			}
 			return nil
-		}}})
+		}), t, from, to, key, CopyOptions{})
 		return nil
 	}))
 	checkOpenToGroup(t, to)

@@ -27,15 +27,19 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// gc frees with options that say nothing but what is said, at a time that is given.
+// gc runs GC at a given time.
 func gc(t require.TestingT, root string, now time.Time, o GCOptions) *GCReport {
-	o.Now = now
-	r, err := GC(contextOf(t), root, o)
+	return gcUnder(contextOf(t), t, root, now, o)
+}
+
+func gcUnder(ctx context.Context, t require.TestingT, root string, now time.Time, o GCOptions) *GCReport {
+	o.now = now
+	r, err := GC(ctx, root, o)
 	require.NoError(t, err)
 	return r
 }
 
-func forever() GCOptions { return GCOptions{MaxBytes: -1} }
+func forever() GCOptions { return GCOptions{} }
 
 // ageDirectory dates a directory of a cache.
 func ageDirectory(t require.TestingT, root, kind, key string, at time.Time) {
@@ -74,15 +78,15 @@ func TestF18GCBoundsWhatACacheTakes(t *testing.T) {
 		day = day.Add(24 * time.Hour)
 		dateUse(t, root, key, day)
 		dateUse(t, root, first, day) // which is used every day
-		r := gc(t, root, day.Add(time.Second), GCOptions{MaxBytes: limit})
+		r := gc(t, root, day.Add(time.Second), GCOptions{MaxBytes: &limit})
 		assert.Equal(t, totalOf(t, root), r.BytesAfter)
 		require.LessOrEqual(t, totalOf(t, root), limit)
-		assert.Empty(t, gc(t, root, day, GCOptions{MaxBytes: r.BytesAfter}).Removed, "what is no larger may stay")
+		assert.Empty(t, gc(t, root, day, GCOptions{MaxBytes: &r.BytesAfter}).Removed, "what is no larger may stay")
 		whole(t, root, key)
 		whole(t, root, first)
 	}
 	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 3, mmapcache.StructureKind: 3, mmapcache.PlacementKind: 3, mmapcache.ArenasKind: 3}, keysOf(t, root))
-	notes, err := os.ReadDir(usesIn(root))
+	notes, err := os.ReadDir(useDirOf(root))
 	require.NoError(t, err)
 	assert.Len(t, notes, 3, "nothing is left of what was removed")
 }
@@ -94,10 +98,10 @@ func TestF18GCByAge(t *testing.T) {
 	now := time.Now()
 	dateUse(t, root, first, now.Add(-8*24*time.Hour))
 	dateUse(t, root, second, now.Add(-6*24*time.Hour))
-	r := gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 9 * 24 * time.Hour})
+	r := gc(t, root, now, GCOptions{MaxAge: 9 * 24 * time.Hour})
 	assert.Empty(t, r.Removed)
 	assert.Empty(t, r.Kept)
-	r = gc(t, root, now, GCOptions{MaxBytes: -1, MaxAge: 7 * 24 * time.Hour})
+	r = gc(t, root, now, GCOptions{MaxAge: 7 * 24 * time.Hour})
 	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.PlacementKind}, kindsOf(r.Removed), "the dataset, then what nothing else needs")
 	assert.Equal(t, "not used for 8d", r.Removed[0].Why)
 	whole(t, root, second)
@@ -106,7 +110,7 @@ func TestF18GCByAge(t *testing.T) {
 func TestGCOfNothing(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "nothing")
 	for range 2 {
-		r := gc(t, root, time.Time{}, GCOptions{})
+		r := gc(t, root, time.Time{}, GCOptions{MaxBytes: new(int64(0))})
 		assert.Equal(t, newReport(false), r)
 		entries, _ := os.ReadDir(root)
 		assert.Empty(t, entries, "what is no cache is not touched")
@@ -120,10 +124,10 @@ func TestGCWhereNothingCanBeWritten(t *testing.T) {
 	plainToy(40).build(t, root, "")
 	require.NoError(t, os.Remove(filepath.Join(root, durable.StagingDir)))
 	require.NoError(t, os.WriteFile(filepath.Join(root, durable.StagingDir), nil, 0o666)) // the superuser may write anywhere, but make no directory over a file
-	r, err := GC(t.Context(), root, GCOptions{})
+	r, err := GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0))})
 	assert.ErrorContains(t, err, root)
 	assert.Nil(t, r)
-	r, _ = GC(t.Context(), root, GCOptions{DryRun: true})
+	r, _ = GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0)), DryRun: true})
 	require.NotNil(t, r)
 	assert.Len(t, r.Removed, 4)
 	assert.Len(t, keysOf(t, root), 4)
@@ -135,7 +139,7 @@ func TestGCReport(t *testing.T) {
 	first, second := twins(t, root)
 	require.NoError(t, Pin(contextOf(t), root, second, "me"))
 	size := totalOf(t, root)
-	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: 0, DryRun: true})
+	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: new(int64(0)), DryRun: true})
 	data, err := json.Marshal(r)
 	require.NoError(t, err)
 	var got map[string]any
@@ -161,18 +165,18 @@ func TestGCKeepsWhatWasUsedRecentlyInASharedRoot(t *testing.T) {
 	now := time.Now()
 	dateUse(t, root, key, now.Add(-6*24*time.Hour))
 	require.True(t, cachedir.IsLocal(root), "this test wants a local file system for temporary files")
-	assert.Zero(t, defaultKeep(root))
-	require.NoError(t, os.WriteFile(filepath.Join(root, SharedName), nil, 0o666))
-	assert.Equal(t, 7*24*time.Hour, defaultKeep(root))
-	assert.Equal(t, sharedKeep, defaultKeep("/proc"), "a file system that is not known to be local")
+	assert.False(t, isShared(root))
+	MarkShared(root)
+	assert.True(t, isShared(root))
+	assert.True(t, isShared("/proc"), "a file system that is not known to be local")
 	assert.False(t, cachedir.IsLocal(filepath.Join(root, "nothing")), "nor is one that cannot be told")
-	for _, o := range []GCOptions{{MaxBytes: 0}, {MaxBytes: -1, MaxAge: time.Hour}} {
+	for _, o := range []GCOptions{{MaxBytes: new(int64(0))}, {MaxAge: time.Hour}} {
 		r := gc(t, root, now, o)
 		assert.Empty(t, r.Removed)
 		require.Len(t, r.Kept, 1)
 		assert.Equal(t, "used 6d ago, less than 7d", r.Kept[0].Why)
 	}
-	o := GCOptions{MaxBytes: 0, Keep: new(time.Duration)}
+	o := GCOptions{MaxBytes: new(int64(0)), Keep: new(time.Duration)}
 	*o.Keep = 7 * 24 * time.Hour
 	assert.Empty(t, gc(t, root, now, o).Removed)
 	o.DryRun, *o.Keep = true, 0
@@ -204,7 +208,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	assert.Empty(t, r.Removed)
 	assert.Empty(t, r.Kept)
 	assert.Empty(t, r.Swept)
-	assert.Len(t, gc(t, root, time.Now(), GCOptions{MaxBytes: 0}).Removed, 4, "nor do they keep anything from going")
+	assert.Len(t, gc(t, root, time.Now(), GCOptions{MaxBytes: new(int64(0))}).Removed, 4, "nor do they keep anything from going")
 	left := snapshotOf(t, root)
 	delete(left, filepath.Join(root, readmeName))
 	assert.Len(t, left, len(strangers))
@@ -226,13 +230,13 @@ func TestGCLeavesLinksAlone(t *testing.T) {
 		require.NoError(t, os.Symlink(filepath.Join(disk, filepath.Base(name)), filepath.Join(root, name)))
 	}
 	whole(t, root, first)
-	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0})
+	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: new(int64(0))})
 	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.PlacementKind}, kindsOf(r.Removed))
 	assert.False(t, exists(root, mmapcache.DatasetKind, second))
 	whole(t, root, first)
 	unmounted := filepath.Join(disk, "unmounted")
 	require.NoError(t, os.Rename(filepath.Join(disk, first), unmounted))
-	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0}).Removed, "while nobody can say what it names, all stays")
+	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: new(int64(0))}).Removed, "while nobody can say what it names, all stays")
 	require.NoError(t, os.Rename(unmounted, filepath.Join(disk, first)))
 	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err, "by name it goes, with what it names")
@@ -258,7 +262,7 @@ func TestGCLeavesTheFutureAlone(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	newer(t, mmapcache.DatasetPath(root, first))
-	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: 0, MaxAge: time.Hour})
+	r := gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: new(int64(0)), MaxAge: time.Hour})
 	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
 	assert.Equal(t, second, r.Removed[0].Key)
 	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.StructureKind: 1, mmapcache.PlacementKind: 2, mmapcache.ArenasKind: 1}, keysOf(t, root))
@@ -292,7 +296,7 @@ func TestGCOfAnotherFormat(t *testing.T) {
 	require.NoError(t, err)
 	later := time.Now().Add(100 * time.Hour)
 	assert.Empty(t, gc(t, root, later, forever()).Removed, "what it names stays")
-	r := gc(t, root, later, GCOptions{MaxBytes: -1, MaxAge: 10 * time.Hour})
+	r := gc(t, root, later, GCOptions{MaxAge: 10 * time.Hour})
 	assert.Len(t, r.Removed, 6)
 	assert.Empty(t, keysOf(t, root))
 }
@@ -306,7 +310,7 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(mmapcache.DatasetPath(root, second), manifest.FileName)))
 	ageDirectory(t, root, mmapcache.DatasetKind, first, now.Add(-59*time.Minute))
 	ageDirectory(t, root, mmapcache.DatasetKind, second, now.Add(-59*time.Minute))
-	r := gc(t, root, now, GCOptions{MaxBytes: 0})
+	r := gc(t, root, now, GCOptions{MaxBytes: new(int64(0))})
 	assert.Empty(t, r.Removed)
 	require.NoError(t, Pin(contextOf(t), root, first, "me"))
 	r = gc(t, root, now.Add(2*time.Minute), forever())
@@ -326,12 +330,12 @@ func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 	root, y, now := t.TempDir(), plainToy(40), time.Now()
 	key := y.buildStructure(t, root, "").Key
 	ageDirectory(t, root, mmapcache.StructureKind, key, now.Add(-59*time.Minute))
-	r := gc(t, root, now, GCOptions{MaxBytes: 0})
+	r := gc(t, root, now, GCOptions{MaxBytes: new(int64(0))})
 	assert.Empty(t, r.Removed)
 	assert.Len(t, r.Kept, 1)
 	ageDirectory(t, root, mmapcache.StructureKind, key, now.Add(-61*time.Minute))
 	u := NoteUse(contextOf(t), root, mmapcache.StructureKind+"/"+key)
-	r = gc(t, root, now, GCOptions{MaxBytes: 0})
+	r = gc(t, root, now, GCOptions{MaxBytes: new(int64(0))})
 	assert.Empty(t, r.Removed)
 	require.Len(t, r.Kept, 1)
 	assert.Contains(t, r.Kept[0].Why, "in use by process")
@@ -341,7 +345,7 @@ func TestGCLeavesYoungAndNotedPartsAlone(t *testing.T) {
 
 // justNote leaves a note of use, and does not look for markers yet.
 func justNote(t *testing.T, root string, names ...string) {
-	t.Cleanup(durable.NoteUse(root, usesIn(root), names).Close)
+	t.Cleanup(durable.NoteUse(root, useDirOf(root), names).Close)
 }
 
 // What comes into use, or is pinned, when it is marked already stays, and is in its place all the time.
@@ -352,25 +356,23 @@ func TestGCLeavesWhatIsNeededMeanwhile(t *testing.T) {
 		"pinned": func(t *testing.T, root, first string) {
 			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666))
 		},
-		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-sharedKeep+1)) },
+		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-DefaultSharedKeep+1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			first, second := twins(t, root)
 			dateUse(t, root, second, now.Add(-1000*time.Hour))
-			h := &house{root: root, now: now, keep: sharedKeep, report: newReport(false)}
-			h.meanwhile = func() {
+			ctx := onceMarked(t, func() {
 				assert.True(t, marked(t, root, mmapcache.DatasetKind, first))
-				h.meanwhile = nil
 				meanwhile(t, root, first)
 				whole(t, root, first)
-			}
+			})
 			dateUse(t, root, first, now.Add(-5000*time.Hour))
-			require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1, MaxAge: 0}))
+			r := gcUnder(ctx, t, root, now, GCOptions{MaxBytes: new(totalOf(t, root) - 1), Keep: new(DefaultSharedKeep)})
 			whole(t, root, first)
 			assert.Empty(t, stagingOf(t, root))
-			require.Len(t, h.report.Kept, 1)
-			assert.Equal(t, mmapcache.DatasetPath(root, first), h.report.Kept[0].Path)
+			require.Len(t, r.Kept, 1)
+			assert.Equal(t, mmapcache.DatasetPath(root, first), r.Kept[0].Path)
 		})
 	}
 }
@@ -401,24 +403,22 @@ func TestReadersWaitForAMarker(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					root := t.TempDir()
 					key := plainToy(40).build(t, root, "")
-					h := &house{root: root, now: time.Now(), report: newReport(false)}
 					done := make(chan error, 1)
 					begin := func() {
 						go func() { done <- c.begin(t.Context(), root, key) }()
 						synctest.Wait() // it has left its note, or pin, and waits for the marker
 						assert.Empty(t, done)
 					}
+					ctx := onceMarked(t, begin)
 					if late { // after the notes were read
-						h.opts.Step = func(step, path string) error {
+						ctx = withSteps(t, func(step, path string) error {
 							if step == "remove" && path == mmapcache.DatasetPath(root, key) {
 								begin()
 							}
 							return nil
-						}
-					} else {
-						h.meanwhile = func() { h.meanwhile = nil; begin() }
+						})
 					}
-					require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
+					gcUnder(ctx, t, root, time.Now(), GCOptions{MaxBytes: new(int64(0))})
 					err := <-done
 					if late {
 						assert.ErrorIs(t, err, mmapcache.ErrNoCache)
@@ -440,11 +440,10 @@ func TestAMarkerGoesWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		key := plainToy(40).build(t, root, "")
-		h := &house{root: root, now: time.Now(), report: newReport(false)}
 		begin := time.Now()
 		var stopped atomic.Bool
 		stopped.Store(true)
-		h.opts.Step = func(step, path string) error {
+		ctx := withSteps(t, func(step, path string) error {
 			switch {
 			case step == "beat" && stopped.Load():
 				return syscall.EIO // so it does not beat
@@ -456,9 +455,10 @@ func TestAMarkerGoesWithTheLease(t *testing.T) {
 				assert.Less(t, time.Since(begin), 4*durable.DefaultHeartbeat)
 			}
 			return nil
-		}
-		assert.ErrorIs(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}), durable.ErrLost)
-		assert.Empty(t, h.report.Removed)
+		})
+		r, err := GC(ctx, root, GCOptions{MaxBytes: new(int64(0)), now: time.Now()})
+		assert.ErrorIs(t, err, ErrLost)
+		assert.Empty(t, r.Removed)
 		whole(t, root, key)
 		assert.Empty(t, stagingOf(t, root))
 	})
@@ -470,24 +470,22 @@ func TestMarkersOfOthersKeepNobodyWaiting(t *testing.T) {
 		root := t.TempDir()
 		first, second := twins(t, root)
 		dateUse(t, root, first, time.Now().Add(-time.Hour))
-		h := &house{root: root, now: time.Now(), report: newReport(false)}
-		h.meanwhile = func() {
-			h.meanwhile = nil
+		ctx := onceMarked(t, func() {
 			begin := time.Now()
 			c, err := Open(t.Context(), root, second)
 			require.NoError(t, err)
 			assert.NoError(t, c.Close())
 			notes := filepath.Join(t.TempDir(), "notes")
-			require.NoError(t, os.Rename(usesIn(root), notes))
-			require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // as on a read-only file system
+			require.NoError(t, os.Rename(useDirOf(root), notes))
+			require.NoError(t, os.WriteFile(useDirOf(root), nil, 0o666)) // as on a read-only file system
 			c, err = Open(t.Context(), root, first)
 			require.NoError(t, err)
 			assert.NoError(t, c.Close())
-			require.NoError(t, os.Remove(usesIn(root)))
-			require.NoError(t, os.Rename(notes, usesIn(root)))
+			require.NoError(t, os.Remove(useDirOf(root)))
+			require.NoError(t, os.Rename(notes, useDirOf(root)))
 			assert.Zero(t, time.Since(begin))
-		}
-		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: totalOf(t, root) - 1}))
+		})
+		gcUnder(ctx, t, root, time.Now(), GCOptions{MaxBytes: new(totalOf(t, root) - 1)})
 		assert.False(t, exists(root, mmapcache.DatasetKind, first))
 		whole(t, root, second)
 	})
@@ -508,10 +506,10 @@ func TestGCRemovesWhatIsInTheWay(t *testing.T) {
 				path := filepath.Join(root, kind, key)
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
 				require.NoError(t, put(path))
-				r, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Now: time.Now()})
+				r, err := GC(t.Context(), root, GCOptions{now: time.Now()})
 				require.NoError(t, err)
 				assert.Empty(t, r.Removed, "it is young")
-				r, err = GC(t.Context(), root, GCOptions{MaxBytes: -1, Now: time.Now().Add(2 * time.Hour)})
+				r, err = GC(t.Context(), root, GCOptions{now: time.Now().Add(2 * time.Hour)})
 				require.NoError(t, err)
 				if what == "link" {
 					assert.Empty(t, r.Removed)
@@ -540,10 +538,8 @@ func TestGCLeavesWhatIsWholeAgain(t *testing.T) {
 	for _, key := range []string{first, second} {
 		require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName), 9))
 	}
-	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
 	healed := ""
-	h.meanwhile = func() {
-		h.meanwhile = nil
+	ctx := onceMarked(t, func() {
 		for _, key := range []string{first, second} {
 			if exists(root, mmapcache.DatasetKind, key) {
 				healed = key
@@ -551,10 +547,10 @@ func TestGCLeavesWhatIsWholeAgain(t *testing.T) {
 				require.NoError(t, os.CopyFS(mmapcache.DatasetPath(root, key), os.DirFS(mmapcache.DatasetPath(origin, key))))
 			}
 		}
-	}
-	require.NoError(t, h.gc(t.Context(), forever()))
-	require.NotEmpty(t, h.report.Kept)
-	assert.Equal(t, "it is whole again", h.report.Kept[0].Why)
+	})
+	r := gcUnder(ctx, t, root, time.Now().Add(1000*time.Hour), forever())
+	require.NotEmpty(t, r.Kept)
+	assert.Equal(t, "it is whole again", r.Kept[0].Why)
 	whole(t, root, healed)
 }
 
@@ -564,12 +560,11 @@ func TestGCLeavesAPartThatIsNamedMeanwhile(t *testing.T) {
 	first, _ := twins(t, root)
 	away := filepath.Join(t.TempDir(), first)
 	require.NoError(t, os.Rename(mmapcache.DatasetPath(root, first), away))
-	h := &house{root: root, now: time.Now().Add(1000 * time.Hour), report: newReport(false)}
-	h.meanwhile = func() { require.NoError(t, os.Rename(away, mmapcache.DatasetPath(root, first))) }
-	require.NoError(t, h.gc(t.Context(), forever()))
-	assert.Empty(t, h.report.Removed)
-	require.Len(t, h.report.Kept, 1)
-	assert.Equal(t, "a dataset names it", h.report.Kept[0].Why)
+	ctx := onceMarked(t, func() { require.NoError(t, os.Rename(away, mmapcache.DatasetPath(root, first))) })
+	r := gcUnder(ctx, t, root, time.Now().Add(1000*time.Hour), forever())
+	assert.Empty(t, r.Removed)
+	require.Len(t, r.Kept, 1)
+	assert.Equal(t, "a dataset names it", r.Kept[0].Why)
 	whole(t, root, first)
 }
 
@@ -579,17 +574,18 @@ func TestGCLeavesWhatWasUsedMeanwhile(t *testing.T) {
 	first, _ := twins(t, root)
 	now := time.Now()
 	dateUse(t, root, first, now.Add(-5*time.Hour))
-	h := &house{root: root, now: now, report: newReport(false)}
-	h.meanwhile = func() { dateUse(t, root, first, now.Add(-4*time.Hour)) }
-	require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: -1, MaxAge: 3 * time.Hour}))
-	assert.Empty(t, h.report.Removed)
-	require.Len(t, h.report.Kept, 1)
-	assert.Equal(t, "used meanwhile", h.report.Kept[0].Why)
+	ctx := onceMarked(t, func() { dateUse(t, root, first, now.Add(-4*time.Hour)) })
+	r := gcUnder(ctx, t, root, now, GCOptions{MaxAge: 3 * time.Hour})
+	assert.Empty(t, r.Removed)
+	require.Len(t, r.Kept, 1)
+	assert.Equal(t, "used meanwhile", r.Kept[0].Why)
 	whole(t, root, first)
 	it := &item{kind: mmapcache.DatasetKind, key: first, used: now.Add(-5 * time.Hour)}
-	require.Error(t, h.needed(it))
-	h.named = true
-	require.NoError(t, h.needed(it))
+	c := newCollector(root, false)
+	c.now = now
+	require.Error(t, c.checkUnneeded(it))
+	c.requested = true
+	require.NoError(t, c.checkUnneeded(it))
 }
 
 // While one process removes something nobody else does.
@@ -601,23 +597,21 @@ func TestOneRemovesAtATime(t *testing.T) {
 		ageDirectory(t, root, e[0], e[1], now.Add(-2*time.Hour))
 	}
 	dateUse(t, root, first, now.Add(-3*time.Hour))
-	h := &house{root: root, now: now, report: newReport(false)}
-	h.meanwhile = func() {
-		h.meanwhile = nil
+	ctx := onceMarked(t, func() {
 		justNote(t, root, mmapcache.DatasetKind+"/"+first)
-		for _, w := range []durable.Waiting{{Limit: -1}, {Limit: time.Millisecond}} {
-			_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, Waiting: w})
-			assert.ErrorIs(t, err, ErrTidying)
-			if w.Limit > 0 {
+		for _, wait := range []time.Duration{-1, time.Millisecond} {
+			_, err := GC(t.Context(), root, GCOptions{Wait: wait})
+			assert.ErrorIs(t, err, ErrRemoving)
+			if wait > 0 {
 				assert.ErrorContains(t, err, fmt.Sprintf("process %d on ", os.Getpid()))
 			}
-			_, err = Remove(t.Context(), root, second, RemoveOptions{Force: true, Waiting: w})
-			assert.ErrorIs(t, err, ErrTidying)
+			_, err = Remove(t.Context(), root, second, RemoveOptions{Force: true, Wait: wait})
+			assert.ErrorIs(t, err, ErrRemoving)
 		}
-		_, err := GC(t.Context(), root, GCOptions{MaxBytes: -1, DryRun: true})
+		_, err := GC(t.Context(), root, GCOptions{DryRun: true})
 		assert.NoError(t, err, "who only looks may")
-	}
-	require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: -1, MaxAge: time.Hour}))
+	})
+	gcUnder(ctx, t, root, now, GCOptions{MaxAge: time.Hour})
 	whole(t, root, first)
 	assert.Empty(t, stagingOf(t, root))
 }
@@ -636,14 +630,12 @@ func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
 	dateUse(t, root, first, time.Now().Add(-time.Hour))
-	h := &house{root: root, now: time.Now(), report: newReport(false)}
-	h.meanwhile = func() {
-		h.meanwhile = nil
+	ctx := onceMarked(t, func() {
 		require.NoError(t, os.RemoveAll(filepath.Join(root, durable.StagingDir, "gc.000001")))
-	}
-	err := h.gc(t.Context(), GCOptions{MaxBytes: 0})
-	assert.ErrorIs(t, err, durable.ErrLost)
-	assert.Empty(t, h.report.Removed)
+	})
+	r, err := GC(ctx, root, GCOptions{MaxBytes: new(int64(0)), now: time.Now()})
+	assert.ErrorIs(t, err, ErrLost)
+	assert.Empty(t, r.Removed)
 	whole(t, root, first)
 	whole(t, root, second)
 	assert.Empty(t, stagingOf(t, root))
@@ -655,14 +647,14 @@ func TestF18GCOnAFullDisk(t *testing.T) {
 		root := t.TempDir()
 		twins(t, root)
 		refused := 0
-		h := &house{root: root, now: time.Now(), report: newReport(false), opts: durable.Options{Step: func(name, path string) error {
+		ctx := withSteps(t, func(name, path string) error {
 			if filepath.Dir(path) == filepath.Join(root, durable.StagingDir) && (name == "claim" || name == "mkdir") {
 				refused++
 				return full
 			}
 			return nil
-		}}}
-		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
+		})
+		gcUnder(ctx, t, root, time.Now(), GCOptions{MaxBytes: new(int64(0))})
 		assert.Equal(t, 1, refused, "the lease")
 		assert.Empty(t, keysOf(t, root))
 		assert.Empty(t, stagingOf(t, root))
@@ -674,21 +666,20 @@ func TestF18GCOnAFullDiskPutsBack(t *testing.T) {
 	for _, refused := range []string{"claim", "mark"} {
 		root := t.TempDir()
 		key := plainToy(40).build(t, root, "")
-		h := &house{root: root, now: time.Now(), report: newReport(false), opts: durable.Options{Step: func(name, _ string) error {
+		noted := false
+		ctx := withSteps(t, func(name, _ string) error {
 			if name == refused {
 				return syscall.ENOSPC
 			}
-			return nil
-		}}}
-		h.meanwhile = func() {
-			if !exists(root, mmapcache.DatasetKind, key) {
-				h.meanwhile = nil
+			if name == "check" && !noted && !exists(root, mmapcache.DatasetKind, key) {
+				noted = true
 				justNote(t, root, mmapcache.DatasetKind+"/"+key)
 			}
-		}
-		require.NoError(t, h.gc(t.Context(), GCOptions{MaxBytes: 0}))
-		require.Nil(t, h.meanwhile)
-		assert.Empty(t, h.report.Removed)
+			return nil
+		})
+		r := gcUnder(ctx, t, root, time.Now(), GCOptions{MaxBytes: new(int64(0))})
+		require.True(t, noted)
+		assert.Empty(t, r.Removed)
 		whole(t, root, key)
 		assert.Empty(t, stagingOf(t, root))
 	}
@@ -715,7 +706,7 @@ func TestGCLeavesOtherFoldersAlone(t *testing.T) {
 		require.NoError(t, os.Chtimes(filepath.Join(root, name), long, long))
 	}
 	before := times()
-	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: 0})
+	r := gc(t, root, time.Time{}, GCOptions{MaxBytes: new(int64(0))})
 	assert.Equal(t, newReport(false), r)
 	assert.Equal(t, before, times())
 
@@ -739,7 +730,7 @@ func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	}
 	_, err := Unpin(root, key)
 	require.NoError(t, err)
-	u := Use(contextOf(t), root, key)
+	u := use(t, root, key)
 	_, err = Remove(t.Context(), root, key, RemoveOptions{})
 	assert.ErrorIs(t, err, ErrInUse)
 	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d on ", os.Getpid()))
@@ -753,7 +744,7 @@ func TestRemoveRefusesWhatIsPinnedOrInUse(t *testing.T) {
 	r = gc(t, root, time.Now().Add(2*time.Hour), forever())
 	assert.Len(t, r.Removed, 3)
 	assert.Empty(t, keysOf(t, root))
-	entries, err := os.ReadDir(usesIn(root))
+	entries, err := os.ReadDir(useDirOf(root))
 	require.NoError(t, err)
 	assert.Empty(t, entries)
 }
@@ -780,13 +771,13 @@ func TestGCCanBeStoppedAnywhere(t *testing.T) {
 		root := filepath.Join(t.TempDir(), "root")
 		require.NoError(t, os.CopyFS(root, os.DirFS(origin)))
 		now := time.Now().Add(1000 * time.Hour)
-		_, err := GC(&countdown{t.Context(), n}, root, GCOptions{MaxBytes: 0, Now: now})
-		keys, listErr := keysIn(root, mmapcache.DatasetKind)
+		_, err := GC(&countdown{t.Context(), n}, root, GCOptions{MaxBytes: new(int64(0)), now: now})
+		keys, listErr := realDisk().keysOf(root, mmapcache.DatasetKind)
 		require.NoError(t, listErr)
 		for _, key := range keys {
 			whole(t, root, key)
 		}
-		assert.Empty(t, gc(t, root, now, GCOptions{MaxBytes: 0}).Kept)
+		assert.Empty(t, gc(t, root, now, GCOptions{MaxBytes: new(int64(0))}).Kept)
 		assert.Empty(t, keysOf(t, root))
 		if err == nil {
 			require.Greater(t, n, 10, "steps")
@@ -800,9 +791,9 @@ func TestGCCanBeStoppedAnywhere(t *testing.T) {
 func TestGCGoesOnBesideAStrangePin(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
-	require.NoError(t, os.Mkdir(usesIn(root), 0o777))
+	require.NoError(t, os.Mkdir(useDirOf(root), 0o777))
 	require.NoError(t, os.Mkdir(usePath(root, first, pinSuffix), 0o777))
-	r, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
+	r, err := GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0))})
 	require.NoError(t, err)
 	assert.Equal(t, second, r.Removed[0].Key)
 	whole(t, root, first)
@@ -824,7 +815,7 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 					return
 				default:
 				}
-				_, err := GC(t.Context(), root, GCOptions{MaxBytes: 0, Keep: new(time.Duration), Now: time.Now().Add(50 * time.Minute)})
+				_, err := GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0)), Keep: new(time.Duration), now: time.Now().Add(50 * time.Minute)})
 				assert.NoError(t, err)
 			}
 		})
@@ -919,8 +910,8 @@ type holding struct {
 
 // leaveNote writes a note of use of somebody else.
 func (e *estate) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
-	path := filepath.Join(usesIn(e.root), owner+".use")
-	require.NoError(t, os.MkdirAll(usesIn(e.root), 0o777))
+	path := filepath.Join(useDirOf(e.root), owner+".use")
+	require.NoError(t, os.MkdirAll(useDirOf(e.root), 0o777))
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o666))
 	require.NoError(t, os.Chtimes(path, e.now.Add(-age), e.now.Add(-age)))
 }
@@ -931,7 +922,7 @@ func killed(t require.TestingT) string {
 	require.NoError(t, err)
 	defer os.RemoveAll(root)
 	u := NoteUse(contextOf(t), root)
-	entries, err := os.ReadDir(usesIn(root))
+	entries, err := os.ReadDir(useDirOf(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	u.Close()
@@ -1045,8 +1036,8 @@ func (e *estate) drawLeftovers(t *rapid.T) {
 	old := e.now.Add(-2 * time.Hour)
 	for _, name := range []string{gone + ".used", gone + ".pin", "." + gone + ".pin.123"} {
 		if rapid.IntRange(0, 3).Draw(t, name) == 0 {
-			path := filepath.Join(usesIn(e.root), name)
-			require.NoError(t, os.MkdirAll(usesIn(e.root), 0o777))
+			path := filepath.Join(useDirOf(e.root), name)
+			require.NoError(t, os.MkdirAll(useDirOf(e.root), 0o777))
 			require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
 			if rapid.Bool().Draw(t, "old") {
 				require.NoError(t, os.Chtimes(path, old, old))
@@ -1114,9 +1105,9 @@ func TestGCKeepsItsPromises(t *testing.T) {
 		hour := func(label string, list ...float64) time.Duration {
 			return time.Duration(rapid.SampledFrom(list).Draw(t, label) * float64(time.Hour))
 		}
-		o := GCOptions{MaxBytes: -1, MaxAge: hour("max age", 0, 0, 1, 10, 100), Now: e.now}
+		o := GCOptions{MaxAge: hour("max age", 0, 0, 1, 10, 100), now: e.now}
 		if rapid.Bool().Draw(t, "limited") {
-			o.MaxBytes = rapid.Int64Range(0, before).Draw(t, "max bytes")
+			o.MaxBytes = new(rapid.Int64Range(0, before).Draw(t, "max bytes"))
 		}
 		keep := hour("keep", 0, 0, 1, 10, 1000)
 		if keep > 0 || rapid.Bool().Draw(t, "keep given") {
@@ -1166,7 +1157,7 @@ func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
 			require.False(t, there, "nobody can open it")
 		case o.MaxAge > 0 && e.now.Sub(d.used) > o.MaxAge:
 			require.False(t, there, "too old")
-		case o.MaxBytes < 0:
+		case o.MaxBytes == nil:
 			require.True(t, there, "nobody asked for its removal")
 		}
 		if there && d.state == "whole" {
@@ -1195,7 +1186,7 @@ func (e *estate) checkParts(t *rapid.T, r *GCReport) {
 		}
 	}
 	for _, kind := range mmapcache.PartKinds() {
-		keys, err := keysIn(e.root, kind)
+		keys, err := realDisk().keysOf(e.root, kind)
 		require.NoError(t, err)
 		for _, key := range keys {
 			name := kind + "/" + key
@@ -1209,17 +1200,17 @@ func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCRep
 	for k, m := range r.Removed {
 		if strings.HasPrefix(m.Why, "least recently used") {
 			last, freed = e.datasets[m.Key].used, 0
-			require.GreaterOrEqual(t, o.MaxBytes, int64(0))
+			require.NotNil(t, o.MaxBytes)
 		}
 		if freed += m.Bytes; k == len(r.Removed)-1 && !last.IsZero() {
-			require.Greater(t, r.BytesAfter+freed, o.MaxBytes, "the last one need not have gone")
+			require.Greater(t, r.BytesAfter+freed, *o.MaxBytes, "the last one need not have gone")
 		}
 	}
 	for key := range e.datasets {
 		if !exists(e.root, mmapcache.DatasetKind, key) || e.held(key, keep) != "" {
 			continue
 		}
-		require.True(t, o.MaxBytes < 0 || r.BytesAfter <= o.MaxBytes, "%s could go", key)
+		require.True(t, o.MaxBytes == nil || r.BytesAfter <= *o.MaxBytes, "%s could go", key)
 		require.False(t, e.datasets[key].used.Before(last), "it was used before one that went")
 	}
 }
@@ -1236,7 +1227,7 @@ func TestGCRemovesNothingBehindALink(t *testing.T) {
 		require.NoError(t, os.Chtimes(precious, old, old))
 		require.NoError(t, os.RemoveAll(filepath.Join(root, name)))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(root, name)))
-		_, err := GC(t.Context(), root, GCOptions{MaxBytes: 0})
+		_, err := GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0))})
 		require.ErrorContains(t, err, "a symbolic link", name)
 		if name != mmapcache.DatasetKind {
 			_, err = Remove(t.Context(), root, key, RemoveOptions{Force: true})
@@ -1250,16 +1241,16 @@ func TestGCRemovesNothingBehindALink(t *testing.T) {
 func TestPinsThatAreNoFiles(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.MkdirAll(usesIn(root), 0o777))
+	require.NoError(t, os.MkdirAll(useDirOf(root), 0o777))
 	path := usePath(root, key, pinSuffix)
 	require.NoError(t, mkfifo(t, path))
-	pin, err := pinOf(root, key)
+	pin, err := readPin(root, key)
 	require.NoError(t, err)
 	assert.Equal(t, "somebody", pin.Who)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
 	require.NoError(t, os.Truncate(path, 20<<30)) // a hole
-	pin, err = pinOf(root, key)
+	pin, err = readPin(root, key)
 	require.NoError(t, err)
 	assert.Equal(t, "somebody", pin.Who)
 }

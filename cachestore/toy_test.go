@@ -22,6 +22,23 @@ func withoutSync(t require.TestingT) context.Context {
 	return durable.WithOptions(contextOf(t), unsynced)
 }
 
+// withSteps is withoutSync with a function that is called before every step on disk.
+func withSteps(t require.TestingT, step func(name, path string) error) context.Context {
+	return durable.WithOptions(contextOf(t), durable.Options{Sync: unsynced.Sync, Step: step})
+}
+
+// onceMarked is a context under which f is called once, when a directory is marked and about to be checked.
+func onceMarked(t require.TestingT, f func()) context.Context {
+	return withSteps(t, func(name, _ string) error {
+		if name == "check" && f != nil {
+			once := f
+			f = nil
+			once()
+		}
+		return nil
+	})
+}
+
 // toy is what a small dataset is made of: one trace over a corpus of plain tokens.
 type toy struct {
 	corpus []uint32
@@ -92,7 +109,7 @@ func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*mmapc
 	b, err := mmapcache.NewBuilder(withoutSync(t), root, kind, map[string]string{"kind": kind, "salt": salt})
 	require.NoError(t, err)
 	defer b.Discard()
-	dropReadme(root)
+	writeReadme(root)
 	require.NoError(t, fill(b))
 	m, err := b.Publish(contextOf(t), mmapcache.Provenance{Created: time.Unix(0, 0).UTC(), Host: "host", Agentx: "test",
 		Sources: []mmapcache.Source{{Path: "in", Size: 1, SHA256: "00"}}})
@@ -152,4 +169,15 @@ func rewrite(t require.TestingT, root, kind, key string, change func(*manifest.M
 	data, err := m.Encode()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
+}
+
+// readManifest reads a manifest with the real disk.
+func readManifest(root, kind, key, digest string) (*manifest.Manifest, error) {
+	return realDisk().readManifest(root, kind, key, digest)
+}
+
+// use notes and records the use of a dataset, as Open does.
+func use(t require.TestingT, root, key string) *Use {
+	Touch(root, key)
+	return NoteDataset(contextOf(t), root, key)
 }

@@ -170,7 +170,7 @@ func (c *conversion) stage(name string, f func() error) error {
 }
 
 // noteUse says that all parts are in use, so that nobody removes one before the dataset names it.
-func (c *conversion) noteUse(ctx context.Context) *durable.Use {
+func (c *conversion) noteUse(ctx context.Context) *cachestore.Use {
 	var names []string
 	for kind, m := range c.wanted {
 		names = append(names, kind+"/"+m.Key)
@@ -225,7 +225,7 @@ func (c *conversion) part(ctx context.Context, kind string, again bool, fill fun
 		}
 	}
 	for {
-		lease, there, err := cachestore.Claim(ctx, c.o.Root, kind, key, again, c.waiting(kind), c.o.disk)
+		lease, there, err := cachestore.Claim(durable.WithOptions(ctx, c.o.disk), c.o.Root, kind, key, c.claimOptions(kind, again))
 		if err == nil && there != nil {
 			err = c.checkPart(there)
 		}
@@ -280,13 +280,13 @@ func (c *conversion) checkPart(m *manifest.Manifest) error {
 	return nil
 }
 
-// waiting says how to wait for another builder, and counts it as a stage.
-func (c *conversion) waiting(kind string) durable.Waiting {
+// claimOptions say how to claim a part. Waiting for another process that builds it counts as a stage.
+func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOptions {
 	last, limit := time.Duration(0), c.o.Wait
 	if limit > 0 { // for all parts together
 		limit = max(1, limit-c.result.Stages["wait"])
 	}
-	return durable.Waiting{Limit: limit, Report: func(holder string, waited time.Duration) {
+	return cachestore.ClaimOptions{Rebuild: rebuild, Wait: limit, OnWait: func(holder string, waited time.Duration) {
 		c.result.Stages["wait"] += waited - last
 		last = waited
 		if c.o.OnWait != nil {
@@ -321,7 +321,7 @@ func (c *conversion) note(m *manifest.Manifest, hit bool) *manifest.Manifest {
 }
 
 // build makes one directory and publishes it, with replace also over another content.
-func (c *conversion) build(lease *durable.Lease, kind string, replace bool, fill func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
+func (c *conversion) build(lease *cachestore.Lease, kind string, replace bool, fill func(context.Context, *mmapcache.Builder) error) (m *manifest.Manifest, err error) {
 	ctx := lease.Context()
 	defer func() {
 		if cause := context.Cause(ctx); err != nil && errors.Is(cause, durable.ErrLost) {

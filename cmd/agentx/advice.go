@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/internal/durable"
 )
 
 // adviseConvert adds what to try to an error of a conversion.
@@ -31,7 +31,7 @@ func adviseConvert(err error) error {
 	if errors.As(err, &differs) {
 		return tryError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
 	}
-	if errors.Is(err, durable.ErrBusy) {
+	if errors.Is(err, cachestore.ErrBusy) {
 		return tryError{err, "again without --no-wait, or with a longer --wait"}
 	}
 	return adviseHub(err)

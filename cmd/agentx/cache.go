@@ -85,11 +85,11 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 		if e.Damaged != "" {
 			source = "damaged: " + e.Damaged
 		}
-		size := e.Whole
+		size := e.TotalBytes
 		if parts {
 			size = e.Bytes
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.Used), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func newCacheInfo() *cobra.Command {
 			if info.Pin != nil {
 				pin = "by " + info.Pin.String()
 			}
-			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.Used), pin, cmp.Or(info.InUse, "-"))
+			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
 			for _, d := range info.Directories {
 				size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
 				if d.Manifest.Kind == mmapcache.DatasetKind { // which has none of its own

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -29,18 +28,17 @@ func (f *waitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process is making the same")
 }
 
-// waiting resolves the flags; report is called while it waits and may be nil. Errors are usage errors.
-func (f *waitFlags) waiting(report func(holder string, waited time.Duration)) (durable.Waiting, error) {
-	w := durable.Waiting{Limit: f.wait, Report: report}
+// limit returns how long to wait: 0 for as long as it takes, below 0 for not at all. Errors are usage errors.
+func (f *waitFlags) limit() (time.Duration, error) {
 	switch {
 	case f.wait < 0:
-		return w, usageError{fmt.Errorf("--wait %s: want no negative value", f.wait)}
+		return 0, usageError{fmt.Errorf("--wait %s: want no negative value", f.wait)}
 	case f.noWait && f.wait > 0:
-		return w, usageError{errors.New("--wait, --no-wait: choose one")}
+		return 0, usageError{errors.New("--wait, --no-wait: choose one")}
 	case f.noWait:
-		w.Limit = -1
+		return -1, nil
 	}
-	return w, nil
+	return f.wait, nil
 }
 
 func newCachePull() *cobra.Command {
@@ -117,7 +115,7 @@ group, whatever the umask. The last line printed is the path.`,
 			if err != nil {
 				return err
 			}
-			_ = durable.WriteSmall(to, filepath.Join(to, cachestore.SharedName), nil, 0) // best effort, like all that is noted there
+			cachestore.MarkShared(to)
 			hint := fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s", s.key, to, s.path)
 			return s.print(cmd.OutOrStdout(), time.Since(begin), asJSON, hint)
 		},
@@ -195,13 +193,14 @@ func prepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
 func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared, error) {
 	p := newProgress(cmd)
 	defer p.close()
-	w, err := wait.waiting(func(holder string, waited time.Duration) { p.waiting("cache", holder, waited) })
+	limit, err := wait.limit()
 	if err != nil {
 		return nil, err
 	}
 	last := int64(0)
 	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
-		Waiting: w,
+		Wait:   limit,
+		OnWait: func(holder string, waited time.Duration) { p.waiting("cache", holder, waited) },
 		Progress: func(done, total int64) {
 			if done > last {
 				p.update("copy", done-last, total)

@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 func newCacheGC() *cobra.Command {
-	o := cachestore.GCOptions{MaxBytes: -1}
+	var o cachestore.GCOptions
 	var keep time.Duration
+	maxBytes := int64(-1)
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc",
@@ -51,7 +51,10 @@ from the same root, on whatever machine, it waits for a minute and then says who
 			if cmd.Flags().Changed("keep") {
 				o.Keep = &keep
 			}
-			o.Waiting = tidying(cmd)
+			if maxBytes >= 0 {
+				o.MaxBytes = &maxBytes
+			}
+			o.OnWait = reportRemovalWait(cmd)
 			r, err := cachestore.GC(cmd.Context(), root, o)
 			if r == nil {
 				return err
@@ -59,13 +62,13 @@ from the same root, on whatever machine, it waits for a minute and then says who
 			if asJSON {
 				err = errors.Join(printJSON(cmd.OutOrStdout(), r), err)
 			} else {
-				printGC(cmd.OutOrStdout(), r, o.MaxBytes)
+				printGC(cmd.OutOrStdout(), r, maxBytes)
 			}
 			return err
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(size{&o.MaxBytes}, "max-bytes", "free least recently used datasets until all take no more, such as 20G or 500Mi")
+	flags.Var(size{&maxBytes}, "max-bytes", "free least recently used datasets until all take no more, such as 20G or 500Mi")
 	ageVar(flags, &o.MaxAge, "max-age", "free datasets that were not used for longer, such as 30d or 12h")
 	ageVar(flags, &keep, "keep", "never free what was used within this time (default: 7d in a root that other machines may read, else 0)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
@@ -73,15 +76,15 @@ from the same root, on whatever machine, it waits for a minute and then says who
 	return cmd
 }
 
-// tidying waits for a minute for another process that removes things, and says so after a moment.
-func tidying(cmd *cobra.Command) durable.Waiting {
+// reportRemovalWait returns a function that says once, after two seconds, which process gc or rm waits for.
+func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Duration) {
 	quiet, _ := cmd.Flags().GetBool("quiet")
-	return durable.Waiting{Limit: time.Minute, Report: func(holder string, waited time.Duration) {
+	return func(holder string, waited time.Duration) {
 		if waited > 2*time.Second && !quiet {
 			quiet = true
 			complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
 		}
-	}}
+	}
 }
 
 // printGC prints a report: a line for each thing, then the sum.
@@ -185,9 +188,9 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 				return err
 			}
 			freed := int64(0)
-			keys, kept := []string{}, []cachestore.Kept{}
+			keys, kept := []string{}, []cachestore.KeptDirectory{}
 			for _, c := range caches {
-				r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, Waiting: tidying(cmd)})
+				r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
 				freed += r.Freed
 				kept = append(kept, r.Kept...)
 				if err != nil {

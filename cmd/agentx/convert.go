@@ -16,7 +16,6 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -94,11 +93,9 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if f.workers < 0 || f.workers > 1024 {
 		return o, usageError{fmt.Errorf("--workers %d: want 0 to 1024", f.workers)}
 	}
-	w, err := f.waiting(nil)
-	if err != nil {
+	if o.Wait, err = f.limit(); err != nil {
 		return o, err
 	}
-	o.Wait = w.Limit
 	o.Root, err = cacheRoot(cmd)
 	return o, err
 }
@@ -147,8 +144,7 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 	p := newProgress(cmd)
 	defer p.close()
 	o.Progress, o.OnWait = p.update, p.waiting
-	w := durable.Waiting{Limit: o.Wait, Report: func(holder string, waited time.Duration) { p.waiting("download", holder, waited) }}
-	o.Source.Hub = hubOptions(p, o.Root, w)
+	o.Source.Hub = hubOptions(p, o.Root, o.Wait)
 	o.Warn = func(format string, args ...any) {
 		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/internal/durable"
 )
 
 func newFetch() *cobra.Command {
@@ -49,7 +48,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			p := newProgress(cmd)
 			defer p.close()
 			p.quiet = p.quiet || hub.LookupEnv(os.LookupEnv).ProgressDisabled()
-			w, err := wait.waiting(func(holder string, waited time.Duration) { p.waiting("download", holder, waited) })
+			limit, err := wait.limit()
 			if err != nil {
 				return err
 			}
@@ -61,7 +60,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			if err != nil {
 				root = "" // the hub's own cache may do
 			}
-			o := hubOptions(p, root, w)
+			o := hubOptions(p, root, limit)
 			o.ExportDir = dest
 			s, err := hub.Fetch(cmd.Context(), ref, o)
 			if err != nil {
@@ -86,9 +85,10 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 
 // hubOptions is how datasets of the hub are fetched: with a report of what is used, progress and warnings. The cache root
 // may be "".
-func hubOptions(p *progress, root string, w durable.Waiting) hub.Options {
+func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	return hub.Options{
-		CacheRoot: root, Version: version, Wait: w.Limit, OnWait: w.Report,
+		CacheRoot: root, Version: version, Wait: wait,
+		OnWait:     func(holder string, waited time.Duration) { p.waiting("download", holder, waited) },
 		Progress:   func(n, total int64) { p.update("download", n, total) },
 		OnResolved: func(s *hub.Snapshot) { p.println(s.Summary()) },
 		Logf:       func(format string, args ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, args...)) },

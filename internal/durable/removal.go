@@ -33,8 +33,12 @@ func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + 
 // disk, where no marker can be made, the directory is renamed away, inUse is asked once more, and it is put back if it is
 // in use. A sweep on another machine may in that moment take it for left behind.
 func (o Options) Remove(root, name string, inUse func() error) error {
-	if inUse == nil {
-		inUse = func() error { return nil }
+	path := filepath.Join(root, filepath.FromSlash(name))
+	check := func() error {
+		if err := o.step("check", path); err != nil || inUse == nil {
+			return err
+		}
+		return inUse()
 	}
 	into, mark, err := o.mark(root, name)
 	if err != nil {
@@ -43,10 +47,10 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 	if mark != "" {
 		defer os.Remove(mark) // with the lease, if not now
 	}
-	if err := inUse(); err != nil {
+	if err := check(); err != nil {
 		return err
 	}
-	path, removed := filepath.Join(root, filepath.FromSlash(name)), filepath.Join(into, newOwner().String())
+	removed := filepath.Join(into, newOwner().String())
 	if err := o.step("remove", path); err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 	}
 	if mark != "" {
 		_ = os.Remove(mark) // nobody need wait for the rest
-	} else if err := inUse(); err != nil {
+	} else if err := check(); err != nil {
 		return putBack(removed, path, err)
 	}
 	if err := o.sync(filepath.Dir(path)); err != nil { // not on disk yet: nothing is removed for good

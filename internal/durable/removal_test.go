@@ -54,7 +54,7 @@ func TestRemoverKilledAtAnyStep(t *testing.T) {
 			roots = append(roots, copied)
 		}
 		o := Options{Lease: l, Step: func(string, string) error { kill(); return nil }}
-		require.NoError(t, o.Remove(root, "kind/name", func() error { kill(); return nil }))
+		require.NoError(t, o.Remove(root, "kind/name", nil))
 		kill()
 		l.revive()
 		require.NoError(t, l.Release())

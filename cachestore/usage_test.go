@@ -22,7 +22,7 @@ import (
 
 // usersOf reads the notes of use of a root.
 func usersOf(t require.TestingT, root string) map[string]string {
-	users, _, err := durable.InUse(usesIn(root), time.Now())
+	users, _, err := durable.InUse(useDirOf(root), time.Now())
 	require.NoError(t, err)
 	return users
 }
@@ -55,7 +55,7 @@ func partKey(t require.TestingT, root, dataset, kind string) string {
 func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	u := Use(contextOf(t), root, key)
+	u := use(t, root, key)
 	users := usersOf(t, root)
 	assert.Len(t, users, 4)
 	for _, kind := range mmapcache.PartKinds() {
@@ -67,13 +67,13 @@ func TestUseNotesADatasetAndItsParts(t *testing.T) {
 	info, err := Describe(root, key)
 	require.NoError(t, err)
 	assert.Equal(t, users[mmapcache.DatasetKind+"/"+key], info.InUse)
-	assert.NotNil(t, info.Used)
+	assert.NotNil(t, info.LastUse)
 	u.Close()
 	assert.Empty(t, usersOf(t, root))
 	assert.Empty(t, entryOf(t, root, mmapcache.DatasetKind, key).InUse)
 
 	require.NoError(t, os.RemoveAll(mmapcache.DatasetPath(root, key)))
-	u = Use(contextOf(t), root, key)
+	u = use(t, root, key)
 	assert.Len(t, usersOf(t, root), 1, "of what cannot be read only the dataset is known")
 	u.Close()
 }
@@ -85,7 +85,7 @@ func TestNoteDatasetRecordsNoUse(t *testing.T) {
 	u := NoteDataset(contextOf(t), root, key)
 	defer u.Close()
 	assert.Len(t, usersOf(t, root), 4)
-	assert.Nil(t, usedAt(root, key))
+	assert.Nil(t, lastUse(root, key))
 }
 
 // A dataset that is being replaced is waited for, and noted with its parts.
@@ -157,7 +157,7 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 				}
 				return manifest.Open(path)
 			}
-			c, err := d.openInUse(contextOf(t), root, key, d.opener)
+			c, err := d.openDataset(contextOf(t), root, key, d.opener)
 			require.NoError(t, err, missed)
 			assert.Len(t, usersOf(t, root), 4, missed)
 			require.NoError(t, c.Close())
@@ -169,7 +169,7 @@ func TestOpenInUseNotesWhatItOpens(t *testing.T) {
 func TestTouch(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).Used)
+	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).LastUse)
 	now := time.Now()
 	for _, c := range []struct {
 		ago     time.Duration
@@ -179,9 +179,9 @@ func TestTouch(t *testing.T) {
 		dateUse(t, root, key, before)
 		Touch(root, key)
 		e := entryOf(t, root, mmapcache.DatasetKind, key)
-		require.NotNil(t, e.Used)
-		assert.Equal(t, c.written, !e.Used.Equal(before), c.ago)
-		assert.False(t, c.written && e.Used.Before(now.Add(-time.Minute)), c.ago)
+		require.NotNil(t, e.LastUse)
+		assert.Equal(t, c.written, !e.LastUse.Equal(before), c.ago)
+		assert.False(t, c.written && e.LastUse.Before(now.Add(-time.Minute)), c.ago)
 	}
 }
 
@@ -189,13 +189,13 @@ func TestTouch(t *testing.T) {
 func TestUseWhereNothingCanBeWritten(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.WriteFile(usesIn(root), nil, 0o666)) // root may write anywhere, but no directory over a file
+	require.NoError(t, os.WriteFile(useDirOf(root), nil, 0o666)) // root may write anywhere, but no directory over a file
 	before := snapshotOf(t, root)
-	u := Use(contextOf(t), root, key)
-	dropReadme(filepath.Join(root, readmeName))
+	u := use(t, root, key)
+	writeReadme(filepath.Join(root, readmeName))
 	_, err := List(root)
 	assert.NoError(t, err)
-	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).Used)
+	assert.Nil(t, entryOf(t, root, mmapcache.DatasetKind, key).LastUse)
 	u.Close()
 	assert.Equal(t, before, snapshotOf(t, root))
 	assert.Error(t, Pin(contextOf(t), root, key, "me"))
@@ -241,11 +241,11 @@ func TestF19NotesAreAsOpenAsTheRoot(t *testing.T) {
 	require.NoError(t, os.Chmod(root, 0o770|os.ModeSetgid))
 	key := plainToy(40).build(t, root, "")
 	require.NoError(t, Pin(contextOf(t), root, key, "me"))
-	defer Use(contextOf(t), root, key).Close()
-	entries, err := os.ReadDir(usesIn(root))
+	defer use(t, root, key).Close()
+	entries, err := os.ReadDir(useDirOf(root))
 	require.NoError(t, err)
 	require.Len(t, entries, 3)
-	info, err := os.Stat(usesIn(root))
+	info, err := os.Stat(useDirOf(root))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o770), info.Mode().Perm())
 	for _, e := range entries {

@@ -26,14 +26,14 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 	const again = 3
 	for name, read := range map[string]func(d disk, root, key string) error{
 		"open": func(d disk, root, key string) error {
-			c, err := d.openInUse(contextOf(t), root, key, d.opener)
+			c, err := d.openDataset(contextOf(t), root, key, d.opener)
 			if err == nil {
 				err = c.Close()
 			}
 			return err
 		},
 		"copy": func(d disk, root, key string) error {
-			_, err := d.copy(t.Context(), root, filepath.Join(t.TempDir(), "to"), key, CopyOptions{Durable: unsynced})
+			_, err := d.copy(withoutSync(t), root, filepath.Join(t.TempDir(), "to"), key, CopyOptions{})
 			return err
 		},
 	} {
@@ -89,7 +89,7 @@ func TestFindSeesWhatWasRememberedAsMissing(t *testing.T) {
 			for _, path := range missing {
 				c.Missing[path] = true
 			}
-			_, found, err := disk{c.Disk()}.findNamed(root, name)
+			_, found, err := disk{c.Disk()}.findDataset(root, name)
 			require.NoError(t, err, "%s", missing)
 			require.Equal(t, key, found)
 		}

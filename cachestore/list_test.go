@@ -44,7 +44,7 @@ func keysOf(t *testing.T, root string) map[string]int {
 	return n
 }
 
-func kindsOf(list []Removed) (kinds []string) {
+func kindsOf(list []RemovedDirectory) (kinds []string) {
 	for _, r := range list {
 		kinds = append(kinds, r.Kind)
 	}
@@ -231,9 +231,9 @@ func TestPartsByThemselves(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, whole, list[0].Whole)
+	assert.Equal(t, whole, list[0].TotalBytes)
 	for _, e := range list[1:] {
-		assert.Equal(t, e.Bytes, e.Whole)
+		assert.Equal(t, e.Bytes, e.TotalBytes)
 		v, err := mmapcache.VerifyPart(t.Context(), root, e.Kind, e.Key)
 		require.NoError(t, err)
 		assert.Empty(t, v.Damages)
@@ -265,21 +265,21 @@ func TestWhatCannotBeReachedIsNotMissing(t *testing.T) {
 		fault := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: cause} }
 		d.Stat = func(path string) (fs.FileInfo, error) { return nil, fault(path) }
 		d.Open = func(path string) (fs.File, int64, error) { return nil, 0, fault(path) }
-		entries, err := d.listAll(root)
+		entries, err := d.listRoot(root)
 		require.NoError(t, err)
 		require.Len(t, entries, 4)
 		for _, e := range entries {
 			assert.Empty(t, e.Damaged, cause)
 			assert.Contains(t, e.Unreadable, cause.Error())
 		}
-		_, _, err = d.findNamed(root, mmapcache.DatasetPath(root, key))
+		_, _, err = d.findDataset(root, mmapcache.DatasetPath(root, key))
 		assert.ErrorIs(t, err, cause)
 		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
 		d.ReadDir = func(path string) ([]fs.DirEntry, error) { return nil, fault(path) }
-		_, _, err = d.findNamed(root, key)
+		_, _, err = d.findDataset(root, key)
 		assert.ErrorIs(t, err, cause)
 		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
-		_, err = d.listAll(root)
+		_, err = d.listRoot(root)
 		assert.ErrorIs(t, err, cause)
 	}
 }

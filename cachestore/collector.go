@@ -1,0 +1,264 @@
+package cachestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// collector removes directories of one root: one run of GC or Remove.
+type collector struct {
+	root      string
+	now       time.Time     // by the clock of the file system
+	keep      time.Duration // after the last use
+	force     bool          // also datasets in use
+	requested bool          // by name: the last use does not count
+	dryRun    bool
+	opts      durable.Options // with the lease, nil in a dry run and on a full disk
+
+	items  []*item
+	names  map[string][]string // the parts, each "kind/key", of datasets that could be read, by key of the dataset
+	total  int64               // bytes of the items that are left
+	report *GCReport
+	errors []error
+}
+
+// item is one directory.
+type item struct {
+	kind, key string
+	bytes     int64
+	made      time.Time // by the clock of the file system
+	used      time.Time // of a dataset: last use
+	damaged   bool      // of a dataset: it cannot be opened
+	link      bool      // a symbolic link: a person made it, perhaps to a disk that is not mounted
+	freed     bool
+	kept      bool // and reported as such
+}
+
+func (it *item) name() string { return it.kind + "/" + it.key }
+
+func newCollector(root string, dryRun bool) *collector {
+	return &collector{root: root, dryRun: dryRun, names: map[string][]string{}, report: newReport(dryRun)}
+}
+
+// setNow takes the time from the file system, and from this machine where the disk is full or, in a dry run, cannot be
+// written.
+func (c *collector) setNow() (err error) {
+	if !c.now.IsZero() {
+		return nil
+	}
+	c.now, err = durable.FilesystemTime(c.root)
+	switch {
+	case err == nil:
+	case c.dryRun || durable.IsDiskFull(err):
+		c.now = time.Now()
+	default:
+		return fmt.Errorf("cache root %s: %w", c.root, err)
+	}
+	return nil
+}
+
+// claim makes this process the only one that removes from the root, until release. On a full disk, which has no room for a
+// lease, it goes on without.
+func (c *collector) claim(ctx context.Context, wait time.Duration, onWait func(string, time.Duration)) error {
+	if c.dryRun {
+		return nil
+	}
+	c.opts = durable.OptionsOf(ctx)
+	if wait == 0 {
+		wait = DefaultRemovalWait
+	}
+	holder := ""
+	lease, err := durable.Acquire(ctx, c.root, removalLease, func() (bool, error) { return false, nil }, durable.Waiting{
+		Limit: wait,
+		Report: func(who string, waited time.Duration) {
+			if holder = ": " + who; onWait != nil {
+				onWait(who, waited)
+			}
+		},
+	})
+	switch {
+	case errors.Is(err, durable.ErrBusy):
+		return fmt.Errorf("cache root %s: %w%s", c.root, ErrRemoving, holder)
+	case durable.IsDiskFull(err):
+		return nil
+	}
+	c.opts.Lease = lease
+	return err
+}
+
+func (c *collector) release() {
+	if c.opts.Lease != nil {
+		c.addError(c.opts.Lease.Release())
+	}
+}
+
+// stopped returns why nothing more may be removed: the context has ended, or the lease is lost.
+func (c *collector) stopped(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || c.opts.Lease == nil {
+		return err
+	}
+	return context.Cause(c.opts.Lease.Context())
+}
+
+func (c *collector) addError(err error) {
+	if err != nil {
+		c.errors = append(c.errors, err)
+	}
+}
+
+func (c *collector) addRemoved(it *item, why string) {
+	it.freed = true
+	c.total -= it.bytes
+	c.report.Removed = append(c.report.Removed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
+}
+
+func (c *collector) path(it *item) string { return filepath.Join(c.root, it.kind, it.key) }
+
+// keepItem reports once that a directory stays.
+func (c *collector) keepItem(it *item, why string) {
+	if !it.kept {
+		it.kept = true
+		c.report.Kept = append(c.report.Kept, KeptDirectory{c.path(it), why})
+	}
+}
+
+// scan lists the directories of the root.
+func (c *collector) scan() error {
+	for _, kind := range mmapcache.Kinds() {
+		keys, err := realDisk().keysOf(c.root, kind)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			info, err := os.Lstat(filepath.Join(c.root, kind, key))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // removed since it was listed
+			}
+			if err != nil {
+				return err
+			}
+			c.addItem(kind, key, info)
+		}
+	}
+	c.report.BytesBefore = c.total
+	return nil
+}
+
+func (c *collector) addItem(kind, key string, info fs.FileInfo) {
+	it := &item{kind: kind, key: key, bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
+	it.used = it.made
+	if kind == mmapcache.DatasetKind {
+		if used := lastUse(c.root, key); used != nil {
+			it.used = *used
+		}
+		_, err := c.partsOf(key)
+		it.damaged = err != nil && cachedir.IsDamage(err)
+	}
+	c.items = append(c.items, it)
+	c.total += it.bytes
+}
+
+func (c *collector) datasets() []*item {
+	return slices.DeleteFunc(slices.Clone(c.items), func(it *item) bool { return it.kind != mmapcache.DatasetKind })
+}
+
+func (c *collector) parts() []*item {
+	return slices.DeleteFunc(slices.Clone(c.items), func(it *item) bool { return it.kind == mmapcache.DatasetKind })
+}
+
+// datasetsByUse returns the datasets, the least recently used first.
+func (c *collector) datasetsByUse() []*item {
+	list := c.datasets()
+	slices.SortStableFunc(list, func(a, b *item) int { return a.used.Compare(b.used) })
+	return list
+}
+
+// namedParts returns the parts that datasets named when they were scanned, by name: for those namedBy need not look again.
+func (c *collector) namedParts() map[string]bool {
+	named := map[string]bool{}
+	for _, names := range c.names {
+		for _, name := range names {
+			named[name] = true
+		}
+	}
+	return named
+}
+
+// free removes a directory unless something needs it, and reports which of the two.
+func (c *collector) free(it *item, why string) error {
+	err := c.remove(it)
+	if stays, ok := err.(neededError); ok {
+		c.keepItem(it, stays.why)
+		return nil
+	}
+	var stays neededError
+	switch {
+	case errors.As(err, &stays): // and something went wrong besides
+		c.keepItem(it, err.Error())
+		return fmt.Errorf("%s: %w", c.path(it), err)
+	case err != nil:
+		c.keepItem(it, "it cannot be removed: "+err.Error())
+		return err
+	}
+	c.addRemoved(it, why)
+	return nil
+}
+
+// freeWithParts frees a dataset, and then those of its parts that nothing else needs.
+func (c *collector) freeWithParts(it *item, why string) error {
+	if err := c.free(it, why); err != nil || !it.freed {
+		return err
+	}
+	return c.freeParts(it)
+}
+
+// freeParts frees those parts of a removed dataset that nothing else needs.
+func (c *collector) freeParts(dataset *item) error {
+	for _, part := range c.parts() {
+		if part.freed || part.link || !slices.Contains(c.names[dataset.key], part.name()) {
+			continue
+		}
+		named, maybe, err := c.namedBy(part)
+		switch {
+		case err != nil:
+			return err
+		case named:
+		case maybe != "":
+			c.keepItem(part, maybe)
+		default:
+			c.addError(c.free(part, "no dataset names it any more"))
+		}
+	}
+	return nil
+}
+
+// remove removes a directory. It looks for a reason not to before it marks the directory, so that no process waits for
+// nothing, and once more after that, when a process that begins to use the directory waits.
+func (c *collector) remove(it *item) error {
+	if err := c.checkUnneeded(it); err != nil || c.dryRun {
+		return err
+	}
+	err := c.opts.Remove(c.root, it.name(), func() error { return c.checkUnneeded(it) })
+	var stays neededError
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another process was faster
+		if _, err = os.Lstat(c.path(it)); err == nil {
+			return neededError{why: "another process has made it again"}
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err == nil && it.kind == mmapcache.DatasetKind {
+		_ = os.Remove(usePath(c.root, it.key, usedSuffix)) // a later sweep removes it if this cannot
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package cachestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+)
+
+// copyFiles copies the files of a directory into the staging directory: those that the manifest lists, the provenance, the
+// manifest. It returns the bytes written.
+func (c *copier) copyFiles(ctx context.Context, d *durable.Dir, m *manifest.Manifest) (written int64, err error) {
+	dir := filepath.Join(c.from, m.Kind, m.Key)
+	for _, f := range m.Files {
+		if err := c.copyFile(ctx, d, dir, f); err != nil {
+			return 0, err
+		}
+		written += f.Size
+	}
+	data, err := m.Encode() // the bytes it was read from: manifest.Decode accepts no others
+	if err != nil {
+		return 0, err
+	}
+	for _, small := range []struct {
+		name string
+		data []byte
+	}{{manifest.ProvenanceName, c.provenance(dir)}, {manifest.FileName, data}} {
+		if small.data == nil {
+			continue // a cache can be read without its provenance, and so can its copy
+		}
+		f := manifest.File{Name: small.name, Size: int64(len(small.data)), SHA256: manifest.Sum(small.data)}
+		if err := c.write(ctx, d, filepath.Join(dir, f.Name), bytes.NewReader(small.data), f); err != nil {
+			return 0, err
+		}
+		written += f.Size
+	}
+	return written, nil
+}
+
+// provenance returns the bytes of the provenance of a directory, nil where they cannot be read whole.
+func (c *copier) provenance(dir string) []byte {
+	data, size, err := c.ReadProvenance(dir)
+	if err != nil || size > int64(len(data)) {
+		return nil
+	}
+	return data
+}
+
+// copyFile copies one file of the source.
+func (c *copier) copyFile(ctx context.Context, d *durable.Dir, dir string, f manifest.File) error {
+	in, err := c.openSource(filepath.Join(dir, f.Name), f.Size)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return c.write(ctx, d, in.path, cachedir.ReaderFunc(func(p []byte) (int, error) {
+		n, err := in.Read(p)
+		c.done += int64(n)
+		if c.o.Progress != nil {
+			c.o.Progress(c.done, c.total)
+		}
+		return n, err
+	}), f)
+}
+
+// sourceFile is an open file of the source. Once it opens the file again: after ESTALE the same name may lead to a file
+// that another host has put there since.
+type sourceFile struct {
+	c        *copier
+	path     string
+	size     int64
+	f        fs.File
+	read     int64
+	reopened bool
+}
+
+func (c *copier) openSource(path string, size int64) (*sourceFile, error) {
+	f, err := c.openAt(path, size, 0)
+	return &sourceFile{c: c, path: path, size: size, f: f}, err
+}
+
+func (s *sourceFile) Read(p []byte) (int, error) {
+	n, err := s.f.Read(p)
+	s.read += int64(n)
+	if errors.Is(err, syscall.ESTALE) && !s.reopened {
+		s.reopened = true
+		var f fs.File
+		if f, err = s.c.openAt(s.path, s.size, s.read); err == nil {
+			_ = s.f.Close()
+			s.f = f
+		}
+	}
+	return n, err
+}
+
+func (s *sourceFile) Close() { _ = s.f.Close() }
+
+// openAt opens a file of the source, which must have size bytes, and skips the first of them.
+func (c *copier) openAt(path string, size, skip int64) (in fs.File, err error) {
+	err = c.Reopen(path, func() error {
+		f, n, err := c.Open(path)
+		if err != nil {
+			return err
+		}
+		if n != size {
+			err = fmt.Errorf("%s: %w: %d bytes, the manifest says %d", path, manifest.ErrDamaged, n, size)
+		} else {
+			_, err = io.CopyN(io.Discard, f, skip)
+		}
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		in = f
+		return nil
+	})
+	return in, missingIsDamage(path, err)
+}
+
+// write writes a file of known size and digest into the staging directory. Path is where it comes from.
+//
+// It takes the digest twice. First of what it reads, for the source may be damaged, and then the error names the source.
+// And, once the file is synced, of what lies in the target, which is another disk and often another machine, and is what
+// others are going to read. The second is as good as the system is honest: it may answer from memory.
+func (c *copier) write(ctx context.Context, d *durable.Dir, path string, in io.Reader, f manifest.File) error {
+	out, err := d.Create(f.Name)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	in = io.LimitReader(in, f.Size+1) // a file that grows meanwhile fills no disk
+	_, err = io.CopyBuffer(io.MultiWriter(out, sum), cachedir.ReaderFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return in.Read(p)
+	}), c.buffer)
+	if err == nil {
+		err = syncFile(ctx, out)
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("copy %s to %s: %w", path, out.Name(), err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%s: %w: content does not match its digest", path, manifest.ErrDamaged)
+	}
+	_, written, err := cachedir.HashFile(ctx, out.Name())
+	if err == nil && written != f.SHA256 {
+		err = fmt.Errorf("%w: it does not hold what was written", manifest.ErrDamaged)
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s to %s: %w", path, out.Name(), err)
+	}
+	return nil
+}
+
+func syncFile(ctx context.Context, f *os.File) error {
+	if sync := durable.OptionsOf(ctx).Sync; sync != nil {
+		return sync(f)
+	}
+	return f.Sync()
+}
+
+// openPlain opens a regular file and refuses a symbolic link: a link could lead to any file of the user who copies, who
+// would hand it on.
+func openPlain(path string) (fs.File, int64, error) {
+	f, size, err := manifest.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	opened, err := f.Stat()
+	if err == nil {
+		var named fs.FileInfo
+		if named, err = os.Lstat(path); err == nil && !os.SameFile(named, opened) {
+			err = fmt.Errorf("%s: %w: leads to another file", path, manifest.ErrDamaged)
+		}
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, size, nil
+}

@@ -1,0 +1,128 @@
+package cachestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// neededError says why a directory is not removed.
+type neededError struct {
+	why string
+	is  error // ErrPinned, ErrInUse or nil
+}
+
+func (e neededError) Error() string { return e.why }
+func (e neededError) Unwrap() error { return e.is }
+
+// checkUnneeded returns a neededError if a directory must not be removed now, or why that cannot be told.
+func (c *collector) checkUnneeded(it *item) error {
+	if it.kind != mmapcache.DatasetKind {
+		return c.checkPart(it)
+	}
+	if err := c.checkPin(it); err != nil {
+		return err
+	}
+	parts, err := c.partsOf(it.key)
+	if err != nil && !cachedir.IsDamage(err) {
+		return neededError{why: fmt.Sprintf("what it names cannot be read: %v", err)}
+	}
+	if it.damaged && parts != nil {
+		return neededError{why: "it is whole again"}
+	}
+	if err := c.checkUsers(it); err != nil || it.damaged || c.requested {
+		return err
+	}
+	return c.checkAge(it)
+}
+
+func (c *collector) checkPin(dataset *item) error {
+	pin, err := readPin(c.root, dataset.key)
+	if err == nil && pin != nil {
+		err = neededError{fmt.Sprintf("%v by %v", ErrPinned, pin), ErrPinned}
+	}
+	return err
+}
+
+func (c *collector) checkUsers(it *item) error {
+	users, _, err := durable.InUse(useDirOf(c.root), c.now)
+	if err != nil {
+		return err
+	}
+	forced := c.force && it.kind == mmapcache.DatasetKind
+	if who, used := users[it.name()]; used && !forced {
+		return neededError{fmt.Sprintf("%v by %s", ErrInUse, who), ErrInUse}
+	}
+	return nil
+}
+
+// checkAge refuses a dataset that was used within the time to keep, or since it was scanned.
+func (c *collector) checkAge(dataset *item) error {
+	if ago := c.now.Sub(dataset.used); c.keep > 0 && ago < c.keep {
+		return neededError{why: fmt.Sprintf("used %s ago, less than %s", ageText(ago), ageText(c.keep))}
+	}
+	if now := lastUse(c.root, dataset.key); now != nil && now.After(dataset.used) {
+		return neededError{why: "used meanwhile"}
+	}
+	return nil
+}
+
+func (c *collector) checkPart(part *item) error {
+	if err := c.checkUsers(part); err != nil {
+		return err
+	}
+	named, maybe, err := c.namedBy(part)
+	switch {
+	case named:
+		return neededError{why: "a dataset names it"}
+	case maybe != "":
+		return neededError{why: maybe}
+	}
+	return err
+}
+
+// namedBy reports whether a dataset names a part, or why one may that cannot be read. It looks at the datasets that exist
+// now, for others may be published at any time. A dry run leaves out the datasets that it would have removed.
+func (c *collector) namedBy(part *item) (named bool, maybe string, err error) {
+	keys, err := realDisk().keysOf(c.root, mmapcache.DatasetKind)
+	if err != nil {
+		return false, "", err
+	}
+	for _, key := range keys {
+		if c.dryRun && slices.ContainsFunc(c.datasets(), func(it *item) bool { return it.freed && it.key == key }) {
+			continue
+		}
+		names, err := c.partsOf(key)
+		if err != nil {
+			maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", key)
+		} else if slices.Contains(names, part.name()) {
+			return true, "", nil
+		}
+	}
+	return false, maybe, nil
+}
+
+// partsOf returns the parts that a dataset names, nil for a dataset that does not exist any more. A key means content, so
+// partsOf reads each manifest once.
+func (c *collector) partsOf(key string) ([]string, error) {
+	if names, ok := c.names[key]; ok {
+		return names, nil
+	}
+	m, err := realDisk().ReadManifest(c.root, mmapcache.DatasetKind, key, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(mmapcache.DatasetPath(c.root, key)); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.names[key] = partNames(m)
+	return c.names[key], nil
+}

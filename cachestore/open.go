@@ -1,0 +1,50 @@
+package cachestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// Dataset is an open dataset that is noted as in use until Close.
+type Dataset struct {
+	*mmapcache.Cache
+	use *Use
+}
+
+// Close closes the dataset and takes the note away.
+func (d *Dataset) Close() error {
+	defer d.use.Close()
+	return d.Cache.Close()
+}
+
+// Open opens a dataset, notes it as in use until Close, and records the use. It waits for a dataset that another process
+// is replacing. An error about a dataset that does not exist wraps mmapcache.ErrNoCache.
+func Open(ctx context.Context, root, key string) (*Dataset, error) {
+	return realDisk().openDataset(ctx, root, key, mmapcache.Open)
+}
+
+// openDataset opens a dataset with open. A dataset that was replaced between the note and the opening is noted once more,
+// with its parts.
+func (d disk) openDataset(ctx context.Context, root, key string, open func(root, key string) (*mmapcache.Cache, error)) (dataset *Dataset, err error) {
+	Touch(root, key)
+	path := mmapcache.DatasetPath(root, key)
+	err = d.Steady(ctx, path, func() error {
+		use, noted := d.noteDataset(ctx, root, key)
+		cache, err := open(root, key)
+		if err == nil && slices.Equal(noted, namesOf(cache.Manifest)) {
+			dataset = &Dataset{cache, use}
+			return nil
+		}
+		if err == nil {
+			err = errors.Join(fmt.Errorf("%s: %w: not there when it was noted as in use", path, cachedir.ErrMissing), cache.Close())
+		}
+		use.Close()
+		return err
+	})
+	return dataset, err
+}

@@ -1,0 +1,34 @@
+package cachestore
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// readmeName is the file that tells a person who comes across a cache root what it is.
+const readmeName = "README.txt"
+
+const readme = `This folder is a cache of agentx, which prepares recorded AI-agent traces once and replays them
+against inference servers.
+
+Nothing in it is an original: whatever is removed is made again from the traces when it is wanted.
+Every directory below structure/, starts/, arenas/ and dataset/ is named by the hash of what it was
+made from and never changes. A dataset names the three parts that belong to it. Please edit nothing.
+
+  agentx cache ls                         what is here, how large, how old, when last used
+  agentx cache gc --max-bytes 20G         free what was not used for longest
+  agentx cache gc --max-age 30d           free what was not used for a month
+  agentx cache rm KEY                     free one dataset, and what nothing else needs
+  agentx cache pin KEY                    keep a dataset from both
+
+Say which folder with --cache DIR or AGENTX_CACHE. .use holds pins and notes of what is in use,
+.staging what is being built or removed. The whole folder may be deleted at any time when nothing
+runs that uses it.
+`
+
+// writeReadme writes the file into a root that has none. It is best effort.
+func writeReadme(root string) {
+	_ = durable.WriteSmall(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
+}

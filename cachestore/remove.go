@@ -1,0 +1,69 @@
+package cachestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// RemoveOptions say how to remove a dataset. The zero value refuses a dataset that is in use.
+type RemoveOptions struct {
+	Force bool // remove it although it is in use
+
+	Wait   time.Duration                             // for another process that removes from the root; 0: DefaultRemovalWait; below 0: not at all
+	OnWait func(holder string, waited time.Duration) // called several times a second while Remove waits; may be nil
+}
+
+// Validate reports the option that is out of range. Every value is allowed today.
+func (o RemoveOptions) Validate() error { return nil }
+
+// Remove removes a dataset, and then those of its parts that no other dataset names and no process uses. It refuses a
+// pinned dataset with an error that wraps ErrPinned, and, unless forced, one in use with an error that wraps ErrInUse.
+func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, error) {
+	c := newCollector(root, false)
+	c.force, c.requested = o.Force, true
+	if err := o.Validate(); err != nil {
+		return c.report, err
+	}
+	if err := checkExists(root, key); err != nil {
+		return c.report, err
+	}
+	if err := checkNoLinks(root); err != nil {
+		return c.report, err
+	}
+	if err := c.setNow(); err != nil {
+		return c.report, err
+	}
+	if err := c.claim(ctx, o.Wait, o.OnWait); err != nil {
+		return c.report, err
+	}
+	err := c.removeDataset(key)
+	c.release()
+	c.report.sum()
+	return c.report, errors.Join(append([]error{err}, c.errors...)...)
+}
+
+// removeDataset removes a dataset and its parts.
+func (c *collector) removeDataset(key string) error {
+	if err := c.scan(); err != nil {
+		return err
+	}
+	if _, err := c.partsOf(key); err != nil && !cachedir.IsDamage(err) {
+		return err
+	}
+	for _, it := range c.datasets() {
+		if it.key != key {
+			continue
+		}
+		if err := c.remove(it); err != nil {
+			return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
+		}
+		c.addRemoved(it, "asked for")
+		c.addError(c.freeParts(it))
+	}
+	return nil
+}

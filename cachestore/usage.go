@@ -1,0 +1,120 @@
+package cachestore
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// Directories of a cache never change. What changes about them lies beside them, in ROOT/.use:
+//
+//	KEY.used    a byte; its modification time is the last use of dataset KEY, written at most hourly
+//	KEY.pin     dataset KEY is kept: who asked for it, on which host and when
+//	OWNER.use   the directories that a process uses, a line "kind/key" each (internal/durable)
+//
+// KEY.used and OWNER.use are best effort: a process that may only read the root writes neither.
+
+// useDir is the directory of a cache root that holds these files.
+const useDir = ".use"
+
+func useDirOf(root string) string { return filepath.Join(root, useDir) }
+
+const (
+	usedSuffix = ".used"
+	pinSuffix  = ".pin"
+)
+
+func usePath(root, key, suffix string) string { return filepath.Join(useDirOf(root), key+suffix) }
+
+// Use is a note that this process uses directories of a root. GC and Remove leave them alone until Close.
+type Use struct{ note *durable.Use }
+
+// Close takes the note away.
+func (u *Use) Close() { u.note.Close() }
+
+// NoteUse notes that this process uses directories, each "kind/key", and waits while another process is about to remove
+// one of them. Callers note a directory before they look whether it exists: what exists then stays until the note is
+// closed. NoteUse is best effort: where it cannot write a note it waits for no other process.
+func NoteUse(ctx context.Context, root string, names ...string) *Use {
+	note := durable.NoteUse(root, useDirOf(root), names)
+	if note.Written() {
+		_ = awaitRemoval(ctx, root, names...)
+	}
+	return &Use{note}
+}
+
+// NoteDataset is NoteUse for a dataset and the parts that it names. Callers note a dataset before they open it. One whose
+// manifest cannot be read is noted without parts.
+func NoteDataset(ctx context.Context, root, key string) *Use {
+	use, _ := realDisk().noteDataset(ctx, root, key)
+	return use
+}
+
+// noteDataset also returns the names that it has noted.
+func (d disk) noteDataset(ctx context.Context, root, key string) (*Use, []string) {
+	m, err := d.readManifest(root, mmapcache.DatasetKind, key, "")
+	if err != nil {
+		m = &manifest.Manifest{Key: key}
+	}
+	names := namesOf(m)
+	return NoteUse(ctx, root, names...), names
+}
+
+// namesOf lists a dataset and its parts, each "kind/key".
+func namesOf(dataset *manifest.Manifest) []string {
+	return append([]string{mmapcache.DatasetKind + "/" + dataset.Key}, partNames(dataset)...)
+}
+
+// partNames lists the parts that a dataset names, each "kind/key".
+func partNames(dataset *manifest.Manifest) []string {
+	names := []string{}
+	for _, kind := range mmapcache.PartKinds() {
+		if part, ok := dataset.Parts[kind]; ok {
+			names = append(names, kind+"/"+part.Key)
+		}
+	}
+	return names
+}
+
+// removalLease is the lease of the one process that may remove directories of a root.
+const removalLease = "gc"
+
+// awaitRemoval waits while another process is about to remove one of some directories, each "kind/key".
+func awaitRemoval(ctx context.Context, root string, names ...string) error {
+	return durable.AwaitRemoval(ctx, root, removalLease, names)
+}
+
+// touchInterval is how old the record of the last use must be before Touch writes a new one.
+const touchInterval = time.Hour
+
+// Touch records that a dataset is used now, at most hourly, and not at all where it cannot write. It writes a byte, so
+// that the clock of the file system dates the record, and not the clock of this machine.
+func Touch(root, key string) {
+	path := usePath(root, key, usedSuffix)
+	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()).Abs() < touchInterval {
+		return
+	}
+	_ = durable.WriteSmall(root, path, []byte("\n"), 0)
+}
+
+// lastUse returns when a dataset was last recorded as used, nil without a record.
+func lastUse(root, key string) *time.Time {
+	info, err := os.Lstat(usePath(root, key, usedSuffix))
+	if err != nil {
+		return nil
+	}
+	t := info.ModTime()
+	return &t
+}
+
+// users returns who uses the directories of a root, by "kind/key". It is for people: notes that cannot be read are left
+// out.
+func users(root string) map[string]string {
+	byName, _, _ := durable.InUse(useDirOf(root), time.Now())
+	return byName
+}

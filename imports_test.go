@@ -64,7 +64,7 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
-		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/durable", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},

@@ -59,8 +59,6 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 		"no.jsonl.gz":       {[]byte("{}\n"), `PATH: it cannot be read: `, "fetch or copy the file again"},
 		"cut.parquet":       {whole[:len(whole)/2], `PATH: it cannot be read: not Parquet, or cut off: `, "fetch or copy the file again"},
 		"encrypted.parquet": {[]byte("PARExxxxxxxx\x04\x00\x00\x00PARE"), `PATH: it cannot be read: it is encrypted: not read`, "without encryption"},
-		"brotli.parquet":    {table(t, 100, &parquet.Brotli), `PATH: it cannot be read: column id: compression BROTLI: not read`, "snappy or zstd"},
-		"lz4.parquet":       {table(t, 100, &parquet.Lz4Raw), `PATH: it cannot be read: column id: compression LZ4_RAW: not read`, "snappy or zstd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)

@@ -62,6 +62,7 @@ func TestSpecificationIsCovered(t *testing.T) {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(declared), compareIDs) {
 		t.Logf("%-6s %s", id, strings.Join(covered[id], ", "))
+		assert.NotEmpty(t, covered[id], "%s: no test names %s: a comment \"// Covers %s.\" is the last line of its doc comment", catalogues[id.kind], id, id)
 	}
 }
 

@@ -24,6 +24,7 @@ func demoLines() []string {
 	return strings.Split(strings.TrimSpace(string(demo.JSONL())), "\n")
 }
 
+// Covers P10, P11.
 func TestWorkersChangeNoByte(t *testing.T) {
 	o := options(t, "@demo", lines(t, trace("a"), trace("b")))
 	o.Workers = 1

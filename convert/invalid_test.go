@@ -29,6 +29,7 @@ func zst(t testing.TB, text []byte) []byte {
 	return w.EncodeAll(text, nil)
 }
 
+// Covers D11.
 func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 	good := trace("a")
 	replace := func(old, new string) string {

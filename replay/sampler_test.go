@@ -129,6 +129,8 @@ func TestNothingGrowsWithTheNumberOfTrees(t *testing.T) {
 }
 
 // TestMarkerLedger plays the vectors about trees that come and go.
+//
+// Covers T-4, T-5, M-3, M-4, M-5, M-6, M-7, INV-5, INV-6.
 func TestMarkerLedger(t *testing.T) {
 	type vector struct {
 		Name, Profile string

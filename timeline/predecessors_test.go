@@ -62,6 +62,7 @@ func plainLatest(list []Interval, instant float64) (at int, ok bool) {
 	return at, ok
 }
 
+// Covers P18.
 func TestPredecessorsAreThoseOfTheComparisonOfAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(label string) float64 {

@@ -83,6 +83,7 @@ func TestDelayVectors(t *testing.T) {
 	}
 }
 
+// Covers D5, D18, P16.
 func TestTimingVectors(t *testing.T) {
 	list, err := fixtures.Weka("timing")
 	require.NoError(t, err)
@@ -174,6 +175,7 @@ func TestSpawnOffsetVectors(t *testing.T) {
 	}
 }
 
+// Covers P16.
 func TestDurationsThatCannotBeUsedHaveWidthZero(t *testing.T) {
 	for _, api := range []float64{Missing, -1, 0, math.Inf(1), math.Inf(-1)} {
 		assert.Zero(t, Duration(api), "%g", api)

@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
+// Covers P15.
 func TestWarpMapVectors(t *testing.T) {
 	type in struct {
 		Starts []float64
@@ -33,6 +34,7 @@ func TestWarpMapVectors(t *testing.T) {
 	})
 }
 
+// Covers P15.
 func TestWarpTimingVectors(t *testing.T) {
 	type in struct {
 		Requests []struct {
@@ -58,6 +60,7 @@ func TestWarpTimingVectors(t *testing.T) {
 	})
 }
 
+// Covers P18.
 func TestPredecessorVectors(t *testing.T) {
 	type ref struct {
 		Session string

@@ -91,8 +91,11 @@ func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
 	assert.Equal(t, len(flagHeads), seen, "a flag that is no more")
 }
 
-// F17: the entry was lost with its container. Where caches lie is what the user says, else what the system says.
-func TestF17WhereTheCacheLies(t *testing.T) {
+// The cache root is what the user names, else the user cache directory of the system. Elsewhere the entry was lost with
+// its container.
+//
+// Covers F17.
+func TestCacheRoot(t *testing.T) {
 	root := func(args ...string) string {
 		var out, errs strings.Builder
 		require.Zero(t, run(append([]string{"cache", "ls"}, args...), nil, &out, &errs), errs.String())

@@ -72,6 +72,8 @@ func TestChains(t *testing.T) {
 }
 
 // A request without ids, or of the same instant as another, that comes after a seam: sorted by time, or where the seam put it.
+//
+// Covers P12.
 func TestOrderOfSplicedChains(t *testing.T) {
 	request := func(t float64, model, ids string) string {
 		return fmt.Sprintf(`{"t":%g,"type":"n","model":%q,"in":8,"out":9,"hash_ids":[%s]}`, t, model, ids)
@@ -99,6 +101,7 @@ func TestOrderOfSplicedChains(t *testing.T) {
 	}
 }
 
+// Covers P13.
 func TestClassification(t *testing.T) {
 	type in struct {
 		Requests []struct {
@@ -176,6 +179,7 @@ func TestWorkerGroups(t *testing.T) {
 	})
 }
 
+// Covers P17.
 func TestInheritance(t *testing.T) {
 	type in struct {
 		BlockSize    int   `json:"block_size"`

@@ -166,6 +166,7 @@ func drawConversation(t *rapid.T, blockSize int) (turns []recorded) {
 	return turns
 }
 
+// Covers P1, P4, P5, P6, P7.
 func TestPromptsAreTheSpecificationsTokenByToken(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,6 +215,8 @@ func requireOwnFiller(t require.TestingT, plan *mmapcache.Plan, turn int) {
 }
 
 // Where every list covers its prompt exactly, the published rule and the repaired one are the same.
+//
+// Covers P10.
 func TestLengthRulesAgreeOnSoundLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blockSize := rapid.SampledFrom([]int{1, 4}).Draw(t, "block size")
@@ -296,6 +299,7 @@ type asked struct {
 	row                int
 }
 
+// Covers P2, P14.
 func TestTracesWithSubagents(t *testing.T) {
 	dropped, joined, blocksShared := 0, 0, 0
 	root := t.TempDir()
@@ -495,6 +499,7 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 	require.NoError(t, c.Close())
 }
 
+// Covers P17.
 func TestAgentTwiceIsRefusedUnlessDropped(t *testing.T) {
 	marker := func() Entry { return Entry{Marker: &Marker{AgentID: "a"}} }
 	request := Entry{Request: Request{T: 1, In: 1}}

@@ -186,6 +186,7 @@ func (c content) session(turn int) (id string, k int) {
 	return "", 0
 }
 
+// Covers D13.
 func TestEndToEnd(t *testing.T) {
 	type want struct {
 		Conversations []conversation
@@ -375,6 +376,7 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 	})
 }
 
+// Covers D19, D20, D21.
 func TestRefusalsOfAIPerf(t *testing.T) {
 	type in struct {
 		Trace   json.RawMessage
@@ -423,6 +425,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 	})
 }
 
+// Covers P12, P13.
 func TestSubagentPlans(t *testing.T) {
 	type in struct {
 		TraceID   string `json:"trace_id"`
@@ -483,6 +486,7 @@ func TestRequestFilter(t *testing.T) {
 	})
 }
 
+// Covers D17.
 func TestCausalCache(t *testing.T) {
 	type in struct {
 		Requests []struct {
@@ -511,6 +515,8 @@ func TestCausalCache(t *testing.T) {
 }
 
 // Traces of global scope share one cache; others do not.
+//
+// Covers D3.
 func TestCacheScopes(t *testing.T) {
 	type in struct {
 		Requests []struct {
@@ -538,6 +544,7 @@ func TestCacheScopes(t *testing.T) {
 	})
 }
 
+// Covers D12.
 func TestReplayScopes(t *testing.T) {
 	type in struct {
 		TraceID   string  `json:"trace_id"`
@@ -638,6 +645,8 @@ func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
 }
 
 // Tool results are shaped as messages of their own role, which their call names.
+//
+// Covers P9.
 func TestToolShape(t *testing.T) {
 	type in struct {
 		BlockSize    int    `json:"block_size"`

@@ -300,6 +300,7 @@ func TestWholeTraces(t *testing.T) {
 	fixtures.EachWeka(t, "end_to_end_release", check)
 }
 
+// Covers P14.
 func TestBranches(t *testing.T) {
 	type want struct {
 		Error         string
@@ -491,6 +492,7 @@ func TestPublicTraces(t *testing.T) {
 	})
 }
 
+// Covers D19, D20, D21.
 func TestRefusals(t *testing.T) {
 	type want struct {
 		OK            bool

@@ -35,6 +35,7 @@ func expand(runs [][2]int) []int {
 	return tokens
 }
 
+// Covers D7, D8, D9, D15.
 func TestValidation(t *testing.T) {
 	type in struct {
 		Mode    string
@@ -73,6 +74,7 @@ func TestValidation(t *testing.T) {
 	})
 }
 
+// Covers D1.
 func TestEffectiveBlockSize(t *testing.T) {
 	type in struct {
 		Profile  string
@@ -95,6 +97,7 @@ func TestEffectiveBlockSize(t *testing.T) {
 	})
 }
 
+// Covers D4, P16.
 func TestMarkerTimes(t *testing.T) {
 	type in struct {
 		Marker struct {
@@ -158,6 +161,7 @@ func TestLargestSeed(t *testing.T) {
 	}
 }
 
+// Covers D14.
 func TestSeeds(t *testing.T) {
 	type seed struct{ Seed string }
 	type in struct {
@@ -205,6 +209,7 @@ func placer(backend, base string, corpus int) *Placer {
 	return &Placer{n: uint64(corpus), draws: Placement{Backend: backend}, base: []byte(base)}
 }
 
+// Covers D16.
 func TestStarts(t *testing.T) {
 	type in struct {
 		Backend   string
@@ -247,6 +252,8 @@ func TestStarts(t *testing.T) {
 }
 
 // Starts of consecutive ids are those of each alone, in any order.
+//
+// Covers P11.
 func TestStartsTogetherAndAlone(t *testing.T) {
 	for _, backend := range []string{XXH3, SHA256MT} {
 		w := NewPlacer(Placement{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
@@ -260,6 +267,7 @@ func TestStartsTogetherAndAlone(t *testing.T) {
 	}
 }
 
+// Covers D3.
 func TestScopeNames(t *testing.T) {
 	type in struct {
 		Scope     *string `json:"hash_id_scope"`
@@ -280,6 +288,7 @@ func TestScopeNames(t *testing.T) {
 	})
 }
 
+// Covers D10.
 func TestFillerVectors(t *testing.T) {
 	type in struct {
 		CorpusLen int `json:"corpus_len"`
@@ -340,6 +349,7 @@ func TestGeometry(t *testing.T) {
 	})
 }
 
+// Covers D6.
 func TestMaxTokens(t *testing.T) {
 	type in struct {
 		Out      int32
@@ -358,6 +368,7 @@ func TestMaxTokens(t *testing.T) {
 	})
 }
 
+// Covers P8.
 func TestCaps(t *testing.T) {
 	type in struct {
 		BlockSize int `json:"block_size"`
@@ -513,6 +524,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
+// Covers D2, P3.
 func TestConversations(t *testing.T) {
 	type in struct {
 		BlockSize    int    `json:"block_size"`

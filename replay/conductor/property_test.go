@@ -480,7 +480,7 @@ func (s *scene) refusedIn(w *truth) (list []TurnRef) {
 //
 // AGENTX_LONG=1 plays 10,000 forests, which takes some seconds.
 //
-// Covers T-38.
+// Covers T-38, INV-1, INV-2, INV-3, INV-4, INV-7, INV-8, INV-9, INV-11, INV-13, INV-14, INV-16, INV-17, INV-18, INV-19, INV-20.
 func TestRandomReplays(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
 		require.NoError(t, checks.Value.Set("10000"))

@@ -77,6 +77,7 @@ func TestConversions(t *testing.T) {
 	require.Equal(t, 0.25, Seconds(1250*time.Millisecond, time.Second))
 }
 
+// Covers T-39.
 func TestVectorsRequestArithmetic(t *testing.T) {
 	type in struct {
 		TTFT    float64 `json:"ttft_ms"`
@@ -102,6 +103,7 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 	})
 }
 
+// Covers T-54.
 func TestITLDivisor(t *testing.T) {
 	for _, c := range []struct {
 		output, reasoning, first int64
@@ -125,6 +127,7 @@ func TestITLDivisor(t *testing.T) {
 	require.False(t, ok, "no token came")
 }
 
+// Covers T-39.
 func TestVectorsBucket(t *testing.T) {
 	type in struct {
 		Deadline  int64 `json:"deadline_ns"`

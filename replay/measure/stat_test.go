@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
+// Covers T-39.
 func TestVectorsPercentile(t *testing.T) {
 	type in struct {
 		Values []float64

@@ -28,6 +28,7 @@ func bad(bucket Bucket, category wire.Category) *Record {
 	return &Record{Lane: 7, Tree: 9, Due: 0.25, Sent: 0.25, End: 50, BytesSent: 10, Bucket: bucket, Error: &Error{Category: category}, FirstToken: 3, LastToken: 4}
 }
 
+// Covers T-56.
 func TestSummary(t *testing.T) {
 	a := NewAggregate()
 	// Sent at 1 and 2; first tokens after 0.5 and 0.25 s; last ones after 2.5 and 1.25 s, at 3.5 and 3.25.
@@ -99,6 +100,8 @@ func TestSummaryKeys(t *testing.T) {
 }
 
 // TestSummaryAddsUp: every request is in one bucket, and ends in one way.
+//
+// Covers INV-15.
 func TestSummaryAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAggregate()
@@ -133,6 +136,7 @@ func TestSummaryAddsUp(t *testing.T) {
 	})
 }
 
+// Covers T-55.
 func TestThroughputWindow(t *testing.T) {
 	type in struct {
 		First int64  `json:"first_start_ns"`

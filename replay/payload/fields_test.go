@@ -9,6 +9,8 @@ import (
 )
 
 // TestFieldsOfABody: what follows the prompt, and which members of the extra body give way.
+//
+// Covers T-40.
 func TestFieldsOfABody(t *testing.T) {
 	const stream, usage = `,"stream":true`, `,"stream_options":{"include_usage":true}`
 	for name, c := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
+// Covers T-35, M-1, M-2.
 func TestMarkers(t *testing.T) {
 	type vector struct {
 		Name, Profile string
@@ -42,6 +43,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
+// Covers T-35, M-10.
 func TestMarkerIDsAreThoseOfItsPieces(t *testing.T) {
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
@@ -112,6 +114,7 @@ func inject(messages []message, marker string, target MarkerTarget) []message {
 	return out
 }
 
+// Covers T-35, M-9.
 func TestInjection(t *testing.T) {
 	type vector struct {
 		Name, Profile string

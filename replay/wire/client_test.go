@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Covers T-40.
 func TestHeadOnTheWire(t *testing.T) {
 	heads := make(chan string, 3)
 	var bodies []string
@@ -390,6 +391,7 @@ func TestBrokenWrite(t *testing.T) {
 	require.Zero(t, res.Status)
 }
 
+// Covers T-56.
 func TestRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -456,6 +458,7 @@ func TestCancelStorm(t *testing.T) {
 	}
 }
 
+// Covers T-56.
 func TestTimeout(t *testing.T) {
 	for name, body := range map[string]Body{"while reading": textBody("{}"), "while writing": zeros(256 << 20)} {
 		t.Run(name, func(t *testing.T) {

@@ -58,6 +58,7 @@ func facts(res Result) Result {
 	return r
 }
 
+// Covers T-40.
 func TestResponseSplitAnywhere(t *testing.T) {
 	good := newResult(0)
 	good.Status, good.Chunks, good.FinishReason = 200, 2, "length"

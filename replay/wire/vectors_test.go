@@ -45,6 +45,7 @@ func messages(pieces ...[]byte) []wantMessage {
 	return got
 }
 
+// Covers T-40.
 func TestVectorsSSE(t *testing.T) {
 	type in struct{ Text, Hex string }
 	type want struct{ Messages []wantMessage }
@@ -64,6 +65,7 @@ func TestVectorsSSE(t *testing.T) {
 	})
 }
 
+// Covers T-39.
 func TestVectorsUsage(t *testing.T) {
 	type in struct{ Usage json.RawMessage }
 	type want struct {
@@ -158,6 +160,8 @@ func (e *requestEvent) kind() string {
 
 // TestVectorsRequest feeds the events of the group to the decoder; the metrics made of the instants are
 // replay/measure's. What the transport reports (connection, timeout, cancelled, a status) is tested with sockets.
+//
+// Covers T-39, T-54.
 func TestVectorsRequest(t *testing.T) {
 	type in struct {
 		Start       int64 `json:"start_ns"`

@@ -31,7 +31,7 @@ var catalogues = map[string]string{
 	"F":    "doc/spec/cache.md",          // failures, 2
 	"D":    "doc/spec/reconstruction.md", // decisions, 0.4
 	"P":    "doc/spec/reconstruction.md", // properties, 13.1
-	"S":    "doc/spec/hub.md",            // switches of the fake hub, 13
+	"S":    "doc/spec/hub.md",            // faults of the fake hub, 13
 }
 
 // specID is an id of the specification, such as T-14 or F3.

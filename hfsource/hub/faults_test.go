@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// The switches of the protocol's section 13, by number.
+// The faults of doc/spec/hub.md 13.
 
 var (
 	onHead = fakehub.Match{Listener: "hub", Method: "HEAD", Path: "/resolve/"}
@@ -29,7 +29,7 @@ var (
 	onInfo = fakehub.Match{Listener: "hub", Path: "/revision/"}
 )
 
-// Fault 1 of doc/spec/hub.md 13.
+// Covers S1.
 func TestRenamedRepositoryIsFollowed(t *testing.T) {
 	bubble(t, func(w *world) {
 		const old = "semianalysisai/old-name"
@@ -109,7 +109,7 @@ func TestUnreadableRedirectIsRefused(t *testing.T) {
 	}
 }
 
-// Fault 2 of doc/spec/hub.md 13.
+// Covers S2.
 func TestRedirectToCDN(t *testing.T) {
 	bubble(t, func(w *world) { // the redirect has a body and a length of its own, in every test
 		s := w.good(ref)
@@ -135,7 +135,7 @@ func TestRedirectToCDN(t *testing.T) {
 	})
 }
 
-// Fault 3 of doc/spec/hub.md 13.
+// Covers S3.
 func TestETagForms(t *testing.T) {
 	for name, form := range map[string]func(string) string{
 		"weak":   func(d string) string { return `W/"` + d + `"` },
@@ -174,7 +174,7 @@ func TestETagForms(t *testing.T) {
 	}
 }
 
-// Fault 4 of doc/spec/hub.md 13.
+// Covers S4.
 func TestCommitHeaderIsChecked(t *testing.T) {
 	other := strings.Repeat("a", 40)
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
@@ -209,7 +209,7 @@ func TestCommitHeaderIsChecked(t *testing.T) {
 	})
 }
 
-// Fault 5 of doc/spec/hub.md 13.
+// Covers S5.
 func TestRangeReplies(t *testing.T) {
 	for name, s := range map[string]fakehub.Fault{
 		"honoured":       nil,
@@ -257,7 +257,7 @@ func TestRangeReplies(t *testing.T) {
 
 // Another host knows nothing of a validator.
 //
-// Fault 5 of doc/spec/hub.md 13.
+// Covers S5.
 func TestIfRangeGoesToItsHostOnly(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, w.hub.ExpireBytes(100_000)))
@@ -289,7 +289,7 @@ func ranges(w *world) (list []string) {
 	return list
 }
 
-// Fault 6 of doc/spec/hub.md 13.
+// Covers S6.
 func TestCutBodyIsResumed(t *testing.T) {
 	const size = 300_000
 	for _, k := range []int64{0, 1, 64 << 10, size - 1} {
@@ -329,7 +329,7 @@ func TestCutBodyIsResumed(t *testing.T) {
 	})
 }
 
-// Fault 7 of doc/spec/hub.md 13.
+// Covers S7.
 func TestWrongContentLength(t *testing.T) {
 	for _, by := range []int64{-1000, -1, 0, 1, 1000} {
 		bubble(t, func(w *world) {
@@ -347,7 +347,7 @@ func TestWrongContentLength(t *testing.T) {
 	})
 }
 
-// Fault 8 of doc/spec/hub.md 13.
+// Covers S8.
 func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(150_000)))
@@ -386,7 +386,7 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	})
 }
 
-// Fault 9 of doc/spec/hub.md 13.
+// Covers S9.
 func TestExpiredURLIsRenewed(t *testing.T) {
 	bubble(t, func(w *world) { // after bytes
 		w.hub.On(onFile, w.hub.ExpireBytes(130_000))
@@ -416,7 +416,7 @@ func TestExpiredURLIsRenewed(t *testing.T) {
 	})
 }
 
-// Fault 10 of doc/spec/hub.md 13.
+// Covers S10.
 func TestRateLimitWaits(t *testing.T) {
 	limited := func(headers ...string) fakehub.Fault {
 		return fakehub.Times(1, fakehub.Status(http.StatusTooManyRequests, headers...))
@@ -459,7 +459,7 @@ func TestRateLimitWaits(t *testing.T) {
 	})
 }
 
-// Fault 11 of doc/spec/hub.md 13.
+// Covers S11.
 func TestServerErrorsAreRetried(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504, 408} {
 		for name, m := range map[string]fakehub.Match{"info": onInfo, "tree": onTree, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}, "head": onHead, "get": onFile} {
@@ -480,7 +480,7 @@ func TestServerErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// Fault 12 of doc/spec/hub.md 13.
+// Covers S12.
 func TestAccessErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status        int
@@ -533,7 +533,7 @@ func TestAccessErrors(t *testing.T) {
 	})
 }
 
-// Fault 13 of doc/spec/hub.md 13.
+// Covers S13.
 func TestBranchMovesDuringFetch(t *testing.T) {
 	for _, m := range []fakehub.Match{onInfo, onTree, {Path: "/README.md"}, onHead} {
 		bubble(t, func(w *world) {
@@ -558,7 +558,7 @@ func TestBranchMovesDuringFetch(t *testing.T) {
 	}
 }
 
-// Fault 14 of doc/spec/hub.md 13.
+// Covers S14.
 func TestListingPages(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
@@ -609,7 +609,7 @@ func TestEndlessListingIsRefused(t *testing.T) {
 	})
 }
 
-// Fault 15 of doc/spec/hub.md 13.
+// Covers S15.
 func TestSlowBodyIsCut(t *testing.T) {
 	bubble(t, func(w *world) { // a byte a second is a cut after 30, and silence is one
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))
@@ -678,7 +678,7 @@ func silent(http.HandlerFunc) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 }
 
-// Fault 16 of doc/spec/hub.md 13.
+// Covers S16.
 func TestTokenStaysOnHub(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["HF_TOKEN"] = "hf_abc"
@@ -721,7 +721,7 @@ func TestTokenStaysOnHub(t *testing.T) {
 	})
 }
 
-// Fault 17 of doc/spec/hub.md 13.
+// Covers S17.
 func TestOversizedBody(t *testing.T) {
 	for _, more := range []int64{1, 1000, -1} {
 		bubble(t, func(w *world) {
@@ -750,7 +750,7 @@ func TestOversizedBody(t *testing.T) {
 	})
 }
 
-// Fault 18 of doc/spec/hub.md 13.
+// Covers S18.
 func TestUnrequestedGzipIsRefused(t *testing.T) {
 	for name, m := range map[string]fakehub.Match{"data": onFile, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}} {
 		bubble(t, func(w *world) {
@@ -771,7 +771,7 @@ func TestUnrequestedGzipIsRefused(t *testing.T) {
 	})
 }
 
-// Fault 19 of doc/spec/hub.md 13.
+// Covers S19.
 func TestFileNames(t *testing.T) {
 	long := strings.Repeat("l", 249) + ".jsonl"
 	for _, name := range []string{"a b.jsonl", "100%.jsonl", "100%25.jsonl", "é.jsonl", "日本/日本.jsonl", "a+b&c=d:e@f$g.jsonl", "a?b#c.jsonl", "{x}.jsonl", "..a.jsonl", "a/b/c.jsonl", long, "'\".jsonl", "a;b,c.jsonl"} {
@@ -821,7 +821,7 @@ func TestFileNames(t *testing.T) {
 	})
 }
 
-// Fault 20 of doc/spec/hub.md 13.
+// Covers S20.
 func TestSymlinkSwap(t *testing.T) {
 	outside := func(w *world) string {
 		path := filepath.Join(w.root, "outside")

@@ -82,7 +82,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 	for _, offline := range []bool{false, true} {
 		for _, listing := range []bool{false, true} {
 			bubble(t, func(w *world) {
-				w.python(true, listing, card, data)
+				w.python(true, listing, cardName, data)
 				w.share(data)
 				if offline {
 					w.env["HF_HUB_OFFLINE"] = "1"
@@ -100,7 +100,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 		}
 	}
 	bubble(t, func(w *world) { // another repository has no part in it when the shared one is wrong
-		w.python(true, true, card, data)
+		w.python(true, true, cardName, data)
 		store := w.share(data)
 		wrong := content(300_000, 77)
 		require.NoError(t, os.Chmod(store, 0o666))
@@ -116,7 +116,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 		assert.True(t, bytes.Equal(wrong, got), "it is not ours to mend")
 	})
 	bubble(t, func(w *world) { // the directory that is shared is a link that leads out
-		w.python(true, true, card, data)
+		w.python(true, true, cardName, data)
 		dir := filepath.Dir(w.share(data))
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Rename(dir, elsewhere))
@@ -129,7 +129,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 
 func TestAdoptsFilesOfPythonClient(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.python(true, false, card, data)
+		w.python(true, false, cardName, data)
 		s := w.good(ref)
 		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
@@ -138,13 +138,13 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 		w.calls(1, 0, 0)
 	})
 	bubble(t, func(w *world) {
-		w.python(true, true, card, data)
+		w.python(true, true, cardName, data)
 		assert.Equal(t, FromOtherProgram, w.good(ref).Files[0].Source)
 		w.calls(1, 0, 0)
 	})
 	for _, listing := range []bool{true, false} { // copies: only the listing says what they should be
 		bubble(t, func(w *world) {
-			w.python(false, listing, card, data)
+			w.python(false, listing, cardName, data)
 			s := w.good(ref)
 			assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 			assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].LocalPath)
@@ -153,14 +153,14 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 			w.good(ref)
 		})
 		bubble(t, func(w *world) { // without the network
-			w.python(false, listing, card, data)
+			w.python(false, listing, cardName, data)
 			w.env["HF_HUB_OFFLINE"] = "1"
 			w.transport = forbidden{t}
 			_, err := w.try(ref)
 			assert.Equal(t, listing, err == nil, "%v", err)
 		})
 		bubble(t, func(w *world) {
-			w.python(true, listing, card, data)
+			w.python(true, listing, cardName, data)
 			w.env["HF_HUB_OFFLINE"] = "1"
 			w.transport = forbidden{t}
 			s, err := w.try(ref)
@@ -169,7 +169,7 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 		})
 	}
 	bubble(t, func(w *world) { // a copy that was changed since
-		w.python(false, true, card, data)
+		w.python(false, true, cardName, data)
 		require.NoError(t, os.WriteFile(w.place("snapshots", w.commit, data), content(300_000, 77), 0o666))
 		s := w.good(ref)
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
@@ -177,7 +177,7 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 		w.good(ref)
 	})
 	bubble(t, func(w *world) { // only a part of it is there
-		w.python(true, true, card)
+		w.python(true, true, cardName)
 		s := w.good(ref)
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		w.calls(1, 1, 1)
@@ -210,7 +210,7 @@ func TestTrustCachedOpensNoBlob(t *testing.T) {
 		lazy := func() *Snapshot {
 			o := w.options()
 			o.TrustCached = true
-			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			s, err := Fetch(w.context(), Ref{Repo: repoName}, o)
 			require.NoError(t, err)
 			return s
 		}
@@ -259,7 +259,7 @@ func TestLatestRefWins(t *testing.T) {
 }
 
 func TestFileSizes(t *testing.T) {
-	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk} {
+	for _, size := range []int{0, 1, readSize - 1, readSize, readSize + 1, 2 * readSize} {
 		for _, lfs := range []bool{true, false} {
 			bubble(t, func(w *world) {
 				w.files = map[string]fakehub.File{data: {Data: content(size, 4), LFS: lfs}}
@@ -295,19 +295,19 @@ func TestDiskFull(t *testing.T) {
 			return nil
 		}
 		e := w.bad(ref, ClassLocalDisk, "no space in "+filepath.Join(w.home, "hub"), data)
-		assert.Contains(t, e.Hint, "goes on from there")
+		assert.Contains(t, e.Hint, "continues from there")
 		full = false
 		s := w.good(ref)
 		assert.Less(t, s.BytesNetwork, int64(300_000), "what was there was used")
 	})
 	bubble(t, func(w *world) { // seen beforehand
-		d := &download{s: openStore(w.home, repoName, durable.Options{}), want: entry{Size: 1 << 60}}
-		defer d.s.close()
-		err := d.space()
+		d := &download{store: openStore(w.home, repoName, durable.Options{}), fileJob: &fileJob{want: entry{Size: 1 << 60}}}
+		defer d.store.close()
+		err := d.checkSpace()
 		assert.Equal(t, ClassLocalDisk, classOf(err))
 		assert.ErrorContains(t, err, "no space in "+w.home)
 		d.want.Size = 1000
-		assert.NoError(t, d.space())
+		assert.NoError(t, d.checkSpace())
 	})
 }
 
@@ -330,7 +330,7 @@ func TestReadOnlyCache(t *testing.T) {
 		assert.NoDirExists(t, filepath.Join(w.root, "hub"), "nothing is left to be noted")
 	})
 	bubble(t, func(w *world) { // present, but for the listing, which is kept elsewhere
-		w.python(true, false, card, data)
+		w.python(true, false, cardName, data)
 		readOnly(w)
 		assert.Equal(t, FromOtherProgram, w.good(ref).Files[0].Source)
 		w.calls(2, 0, 0)
@@ -440,7 +440,7 @@ func TestRemovedPartialFile(t *testing.T) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.CutAndCall(200_000, func() {
 				synctest.Wait()
 				removed++
-				assert.NoError(t, os.Remove(w.blob()+incomplete))
+				assert.NoError(t, os.Remove(w.blob()+partialSuffix))
 				if all {
 					assert.NoError(t, os.RemoveAll(w.place()))
 				}
@@ -458,9 +458,9 @@ func TestTakenOverHolderChangesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(290_000))) // its bytes are wrong ones
 		stopped, goOn := make(chan bool), make(chan bool)
-		o := w.options()
+		faulty := w.durable
 		n := 0
-		o.durable.Step = func(name, path string) error {
+		faulty.Step = func(name, path string) error {
 			if name == "beat" {
 				return errors.New("this process is stopped")
 			}
@@ -474,7 +474,7 @@ func TestTakenOverHolderChangesNothing(t *testing.T) {
 		}
 		var slow sync.WaitGroup
 		slow.Go(func() {
-			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			s, err := Fetch(durable.WithOptions(w.t.Context(), faulty), Ref{Repo: repoName}, w.options())
 			if assert.NoError(t, err, "it goes on with what the other one has made") {
 				assert.NoError(t, s.Close())
 			}
@@ -501,8 +501,8 @@ func (w *world) good2(input string) *Snapshot {
 func TestSweep(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.good(ref)
-		old := w.place("blobs", strings.Repeat("a", 64)+incomplete)
-		young := w.place("blobs", strings.Repeat("b", 64)+incomplete)
+		old := w.place("blobs", strings.Repeat("a", 64)+partialSuffix)
+		young := w.place("blobs", strings.Repeat("b", 64)+partialSuffix)
 		foreign := w.place("blobs", strings.Repeat("c", 64)+".12345678.incomplete")
 		for _, path := range []string{old, young, foreign} {
 			require.NoError(t, os.WriteFile(path, []byte("x"), 0o666))
@@ -695,7 +695,7 @@ func TestExportDirIsChecked(t *testing.T) {
 			require.NoError(t, err)
 			o := w.options()
 			o.ExportDir = dest
-			_, err = Fetch(w.t.Context(), r, o)
+			_, err = Fetch(w.context(), r, o)
 			assert.Equal(t, ClassLocalDisk, classOf(err))
 			assert.ErrorContains(t, err, strings.ReplaceAll(strings.TrimSuffix(want, ", too"), "DEST", dest))
 			assert.Contains(t, Hint(err), "another --dest")
@@ -711,7 +711,7 @@ func TestExportDirIsChecked(t *testing.T) {
 		for _, dest := range []string{dest, filepath.Join(dest, "link"), filepath.Join(dest, "new")} {
 			o := w.options()
 			o.ExportDir = dest
-			s, err := Fetch(w.t.Context(), r, o)
+			s, err := Fetch(w.context(), r, o)
 			require.NoError(t, err)
 			_, err = s.Export(w.t.Context(), dest, nil)
 			require.NoError(t, err)
@@ -760,19 +760,19 @@ func TestSettings(t *testing.T) {
 	s, err := get()
 	require.NoError(t, err)
 	assert.Equal(t, "https://huggingface.co", s.endpoint.String())
-	assert.Equal(t, filepath.Join(home, ".cache/huggingface/hub"), s.cache)
+	assert.Equal(t, filepath.Join(home, ".cache/huggingface/hub"), s.cacheDir)
 	assert.Equal(t, "from-file", s.token)
-	assert.Equal(t, [2]time.Duration{10 * time.Second, 30 * time.Second}, [2]time.Duration{s.headers, s.idle})
+	assert.Equal(t, [2]time.Duration{10 * time.Second, 30 * time.Second}, [2]time.Duration{s.headerTimeout, s.idleTimeout})
 	for _, c := range []struct {
 		env  []string
 		want string
 		got  func(settings) string
 	}{
-		{[]string{"HF_HOME", "/x"}, "/x/hub", func(s settings) string { return s.cache }},
-		{[]string{"HF_HOME", "~/x"}, home + "/x/hub", func(s settings) string { return s.cache }},
-		{[]string{"XDG_CACHE_HOME", "/c"}, "/c/huggingface/hub", func(s settings) string { return s.cache }},
-		{[]string{"HF_HOME", "/x", "HUGGINGFACE_HUB_CACHE", "/old"}, "/old", func(s settings) string { return s.cache }},
-		{[]string{"HF_HUB_CACHE", "/new", "HUGGINGFACE_HUB_CACHE", "/old"}, "/new", func(s settings) string { return s.cache }},
+		{[]string{"HF_HOME", "/x"}, "/x/hub", func(s settings) string { return s.cacheDir }},
+		{[]string{"HF_HOME", "~/x"}, home + "/x/hub", func(s settings) string { return s.cacheDir }},
+		{[]string{"XDG_CACHE_HOME", "/c"}, "/c/huggingface/hub", func(s settings) string { return s.cacheDir }},
+		{[]string{"HF_HOME", "/x", "HUGGINGFACE_HUB_CACHE", "/old"}, "/old", func(s settings) string { return s.cacheDir }},
+		{[]string{"HF_HUB_CACHE", "/new", "HUGGINGFACE_HUB_CACHE", "/old"}, "/new", func(s settings) string { return s.cacheDir }},
 		{[]string{"HF_TOKEN", " a\n", "HUGGING_FACE_HUB_TOKEN", "b"}, "a", func(s settings) string { return s.token }},
 		{[]string{"HUGGING_FACE_HUB_TOKEN", "b"}, "b", func(s settings) string { return s.token }},
 		{[]string{"HF_TOKEN_PATH", home + "/t2"}, "from-path", func(s settings) string { return s.token }},
@@ -785,9 +785,9 @@ func TestSettings(t *testing.T) {
 		{[]string{"HF_HUB_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
 		{[]string{"HF_HUB_OFFLINE", "1", "HF_DATASETS_OFFLINE", "0"}, "", func(s settings) string { return s.offline }},
 		{[]string{"HF_DATASETS_OFFLINE", "true"}, "HF_DATASETS_OFFLINE", func(s settings) string { return s.offline }},
-		{[]string{"HF_HUB_ETAG_TIMEOUT", "3"}, "3s", func(s settings) string { return s.headers.String() }},
-		{[]string{"HF_HUB_ETAG_TIMEOUT", "0.01"}, "10ms", func(s settings) string { return s.headers.String() }},
-		{[]string{"HF_HUB_DOWNLOAD_TIMEOUT", "0.5"}, "500ms", func(s settings) string { return s.idle.String() }},
+		{[]string{"HF_HUB_ETAG_TIMEOUT", "3"}, "3s", func(s settings) string { return s.headerTimeout.String() }},
+		{[]string{"HF_HUB_ETAG_TIMEOUT", "0.01"}, "10ms", func(s settings) string { return s.headerTimeout.String() }},
+		{[]string{"HF_HUB_DOWNLOAD_TIMEOUT", "0.5"}, "500ms", func(s settings) string { return s.idleTimeout.String() }},
 	} {
 		s, err := get(c.env...)
 		require.NoError(t, err, c.env)
@@ -814,13 +814,13 @@ func TestMirror(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
 		w.hub.On(onTree, fakehub.EditHeaders(func(status int, h http.Header) int {
-			h.Set("Link", strings.Replace(h.Get("Link"), w.hub.HubURL, official, 1))
+			h.Set("Link", strings.Replace(h.Get("Link"), w.hub.HubURL, DefaultEndpoint, 1))
 			return status
 		}))
 		w.hub.On(onInfo, func(next http.HandlerFunc) http.HandlerFunc {
 			return func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("again") == "" {
-					fakehub.Redirect(official+r.URL.EscapedPath()+"?again=1")(nil)(rw, r)
+					fakehub.Redirect(DefaultEndpoint+r.URL.EscapedPath()+"?again=1")(nil)(rw, r)
 					return
 				}
 				next(rw, r)
@@ -879,15 +879,15 @@ func TestFallsBackToLocalCopy(t *testing.T) {
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			got := w.good(ref)
 			assert.Equal(t, ResolvedByLocalRef, got.Resolution)
-			assert.Contains(t, w.noticed(), "the commit that it was at last is used")
+			assert.Contains(t, w.noticed(), "using the last known commit")
 		})
 		bubble(t, func(w *world) { // no listing: single files are still known by their links
-			w.python(true, false, card, data)
+			w.python(true, false, cardName, data)
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			w.good(ref)
 		})
 		bubble(t, func(w *world) {
-			w.python(true, false, card)
+			w.python(true, false, cardName)
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			_, err := w.try(ref)
 			require.Error(t, err)
@@ -900,7 +900,7 @@ func TestFallsBackToLocalCopy(t *testing.T) {
 
 // F3: the dataset moved on the hub, and old bytes were served, or two nodes differed.
 //
-// Covers F03.
+// Covers F3.
 func TestMovedDatasetHasNewCommit(t *testing.T) {
 	bubble(t, func(w *world) {
 		first, old := w.good(ref), w.commit
@@ -1016,7 +1016,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		`parse "https://h/p?a=secret&b=secret"`: `parse "https://h/p?..."`,
 		`nothing here`:                          `nothing here`,
 	} {
-		assert.Equal(t, want, scrub(in))
+		assert.Equal(t, want, redact(in))
 	}
 	for _, token := range []string{"mysecrettoken", "hf_secret"} { // a peer may send the token back
 		for _, m := range []fakehub.Match{onInfo, onTree, onHead} {
@@ -1053,7 +1053,7 @@ func TestWaitsForAnotherProcess(t *testing.T) {
 		require.NoError(t, err)
 		o := w.options()
 		o.Wait = -1
-		_, err = Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+		_, err = Fetch(w.context(), Ref{Repo: repoName}, o)
 		require.Error(t, err)
 		assert.ErrorIs(t, err, durable.ErrBusy)
 		assert.ErrorContains(t, err, data)
@@ -1063,7 +1063,7 @@ func TestWaitsForAnotherProcess(t *testing.T) {
 		done.Go(func() {
 			o := w.options()
 			o.OnWait = func(string, time.Duration) { reports++ }
-			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+			s, err := Fetch(w.context(), Ref{Repo: repoName}, o)
 			if assert.NoError(t, err) {
 				assert.Equal(t, FromNetwork, s.Files[0].Source)
 				assert.NoError(t, s.Close())
@@ -1095,7 +1095,7 @@ func TestManyFiles(t *testing.T) {
 			defer mu.Unlock()
 			done, total = done+n, of
 		}
-		s, err := Fetch(w.t.Context(), r, o)
+		s, err := Fetch(w.context(), r, o)
 		require.NoError(t, err)
 		w.check(s)
 		for k, f := range s.Files {
@@ -1136,7 +1136,7 @@ func TestWaitersSeeProgress(t *testing.T) {
 		}
 		for range 2 {
 			done.Go(func() {
-				s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, o)
+				s, err := Fetch(w.context(), Ref{Repo: repoName}, o)
 				if assert.NoError(t, err) {
 					assert.NoError(t, s.Close())
 				}
@@ -1177,17 +1177,17 @@ func TestRestyStopsAtRedirects(t *testing.T) {
 		s.token = "hf_abc"
 		c := newClient(s, w.options())
 		at := c.address("/datasets/" + repoName + "/resolve/main/" + data)
-		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, class: "resolvers"})
+		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, budget: resolveBudget})
 		require.NoError(t, err)
 		assert.Equal(t, 302, r.status)
 		assert.NotEmpty(t, r.header[locationKey])
-		r.drop()
-		r, err = c.once(w.t.Context(), request{method: "GET", url: at, class: "resolvers"})
+		r.discard()
+		r, err = c.once(w.t.Context(), request{method: "GET", url: at, budget: resolveBudget})
 		require.NoError(t, err)
 		text, err := io.ReadAll(r.body)
 		require.NoError(t, err)
 		assert.Contains(t, string(text), "Redirecting", "the body can be read")
-		r.drop()
+		r.discard()
 		assert.Len(t, w.hub.Log(), 2, "one request each")
 		assert.Panics(t, func() {
 			_, _ = c.once(w.t.Context(), request{method: "GET", url: mustParse(w.hub.OtherURL)})
@@ -1222,7 +1222,7 @@ func TestOfflineDamageSaysWhatToDo(t *testing.T) {
 		w.env["HF_HUB_OFFLINE"] = "1"
 		_, err := w.try(ref)
 		assert.Equal(t, ClassNotCached, classOf(err))
-		assert.ErrorContains(t, err, data+": offline, and what the cache has of it is damaged: it is not what the hub names: commit "+w.commit)
+		assert.ErrorContains(t, err, data+": offline, and the copy in the cache is damaged: its digest is not the one that the hub names: commit "+w.commit)
 		assert.Equal(t, "once without HF_HUB_OFFLINE: that downloads it", Hint(err))
 	})
 }

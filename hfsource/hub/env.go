@@ -14,24 +14,57 @@ import (
 	"time"
 )
 
-// official is the origin of the hub itself.
-const official = "https://huggingface.co"
+// Defaults of the settings that the environment can change.
+const (
+	DefaultEndpoint      = "https://huggingface.co" // HF_ENDPOINT
+	DefaultHeaderTimeout = 10 * time.Second         // HF_HUB_ETAG_TIMEOUT: from a request to the headers of its reply
+	DefaultIdleTimeout   = 30 * time.Second         // HF_HUB_DOWNLOAD_TIMEOUT: in which a body must deliver 64 KiB
+)
 
-// LookupEnv finds a variable of the environment, as os.LookupEnv does.
+// LookupEnv looks up an environment variable, as os.LookupEnv does.
 type LookupEnv func(name string) (value string, found bool)
 
-// settings is what the environment says, under the names that the Python tools use.
+// ProgressDisabled reports whether HF_HUB_DISABLE_PROGRESS_BARS is set.
+func (env LookupEnv) ProgressDisabled() bool { return env.isOn("HF_HUB_DISABLE_PROGRESS_BARS") }
+
+// settings are the values of the environment variables, which have the names and meanings of the Python tools.
 type settings struct {
-	endpoint  *url.URL
-	token     string
-	tokenless bool          // HF_HUB_DISABLE_IMPLICIT_TOKEN says that none is to be sent
-	cache     string        // the hub's cache; "": there is no home to have it in
-	headers   time.Duration // from request to headers
-	idle      time.Duration // a body that gives less than minFlow in it is cut
-	offline   string        // the variable that says so; "": not
+	endpoint      *url.URL
+	token         string // "": requests have none
+	tokenDisabled bool   // HF_HUB_DISABLE_IMPLICIT_TOKEN
+	cacheDir      string // the hub's cache; "": there is no home directory for it
+	headerTimeout time.Duration
+	idleTimeout   time.Duration
+	offline       string // the variable that forbids the network; "": it is allowed
 }
 
-// get returns a variable, or the first of several that is set, without space around it.
+func (env LookupEnv) settings() (s settings, err error) {
+	if s.endpoint, err = env.endpoint(); err != nil {
+		return s, err
+	}
+	home := env.home()
+	if s.cacheDir = env.dir("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"); s.cacheDir == "" && home != "" {
+		s.cacheDir = filepath.Join(home, "hub")
+	}
+	if s.cacheDir != "" {
+		if s.cacheDir, err = filepath.Abs(s.cacheDir); err != nil {
+			return s, diskError("the cache of the hub", err)
+		}
+	}
+	s.offline = env.offline()
+	if s.headerTimeout, err = env.seconds("HF_HUB_ETAG_TIMEOUT", DefaultHeaderTimeout); err != nil {
+		return s, err
+	}
+	if s.idleTimeout, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", DefaultIdleTimeout); err != nil {
+		return s, err
+	}
+	if s.tokenDisabled = env.isOn("HF_HUB_DISABLE_IMPLICIT_TOKEN"); !s.tokenDisabled {
+		s.token, err = env.token(home)
+	}
+	return s, err
+}
+
+// get returns the first of several variables that is not blank, without the space around it.
 func (env LookupEnv) get(names ...string) string {
 	for _, name := range names {
 		if v, _ := env(name); strings.TrimSpace(v) != "" {
@@ -41,8 +74,8 @@ func (env LookupEnv) get(names ...string) string {
 	return ""
 }
 
-// on reports whether a variable is one of the words for yes.
-func (env LookupEnv) on(name string) bool {
+// isOn reports whether a variable is one of the words for yes.
+func (env LookupEnv) isOn(name string) bool {
 	switch strings.ToUpper(env.get(name)) {
 	case "1", "ON", "YES", "TRUE":
 		return true
@@ -50,59 +83,7 @@ func (env LookupEnv) on(name string) bool {
 	return false
 }
 
-// ProgressDisabled reports whether HF_HUB_DISABLE_PROGRESS_BARS asks for silence.
-func (env LookupEnv) ProgressDisabled() bool { return env.on("HF_HUB_DISABLE_PROGRESS_BARS") }
-
-func (env LookupEnv) settings() (s settings, err error) {
-	endpoint := strings.TrimRight(env.get("HF_ENDPOINT"), "/")
-	if endpoint == "" {
-		endpoint = official
-	}
-	s.endpoint, err = url.Parse(endpoint)
-	if err != nil || s.endpoint.Host == "" || s.endpoint.Scheme != "https" && s.endpoint.Scheme != "http" || s.endpoint.User != nil || s.endpoint.RawQuery != "" || strings.Contains(endpoint, "#") {
-		if k := strings.LastIndexByte(endpoint, '@'); k >= 0 { // before it stands a password
-			endpoint = "...@" + endpoint[k+1:]
-		}
-		return s, &Error{Class: ClassInvalid, Text: fmt.Sprintf("HF_ENDPOINT %s is no address of a hub", scrub(endpoint)), Hint: "HF_ENDPOINT=" + official}
-	}
-	home := env.dir("HF_HOME")
-	if home == "" {
-		if base := env.dir("XDG_CACHE_HOME"); base != "" {
-			home = filepath.Join(base, "huggingface")
-		} else if user := env.get("HOME"); user != "" {
-			home = filepath.Join(user, ".cache", "huggingface")
-		}
-	}
-	if s.cache = env.dir("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"); s.cache == "" && home != "" {
-		s.cache = filepath.Join(home, "hub")
-	}
-	if s.cache != "" {
-		if s.cache, err = filepath.Abs(s.cache); err != nil {
-			return s, local("the cache of the hub", err)
-		}
-	}
-	// A switch of its own for datasets, as the Python library has it: what keeps models from the network need not keep these.
-	s.offline = ""
-	if v, found := env("HF_DATASETS_OFFLINE"); found && strings.TrimSpace(v) != "" {
-		if env.on("HF_DATASETS_OFFLINE") {
-			s.offline = "HF_DATASETS_OFFLINE"
-		}
-	} else if env.on("HF_HUB_OFFLINE") {
-		s.offline = "HF_HUB_OFFLINE"
-	}
-	if s.headers, err = env.seconds("HF_HUB_ETAG_TIMEOUT", 10*time.Second); err != nil {
-		return s, err
-	}
-	if s.idle, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", 30*time.Second); err != nil {
-		return s, err
-	}
-	if s.tokenless = env.on("HF_HUB_DISABLE_IMPLICIT_TOKEN"); !s.tokenless {
-		s.token, err = env.token(home)
-	}
-	return s, err
-}
-
-// dir returns a variable that names a directory, with ~ for the home of the user.
+// dir returns the first of several variables that is not blank, with ~ expanded to the home directory.
 func (env LookupEnv) dir(names ...string) string {
 	v := env.get(names...)
 	if rest, ok := strings.CutPrefix(v, "~"); ok && (rest == "" || rest[0] == '/') {
@@ -113,7 +94,49 @@ func (env LookupEnv) dir(names ...string) string {
 	return v
 }
 
-// Timeouts, in seconds: in less no hub on earth answers, and more is no timeout.
+func (env LookupEnv) endpoint() (*url.URL, error) {
+	text := strings.TrimRight(env.get("HF_ENDPOINT"), "/")
+	if text == "" {
+		text = DefaultEndpoint
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || strings.Contains(text, "#") {
+		if k := strings.LastIndexByte(text, '@'); k >= 0 { // a password stands before it
+			text = "...@" + text[k+1:]
+		}
+		return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("HF_ENDPOINT %s: want http(s)://HOST[:PORT][/PATH] without user and query", redact(text)), Hint: "HF_ENDPOINT=" + DefaultEndpoint}
+	}
+	return u, nil
+}
+
+// home returns the directory of the Python tools, "" without a home directory.
+func (env LookupEnv) home() string {
+	if home := env.dir("HF_HOME"); home != "" {
+		return home
+	}
+	if base := env.dir("XDG_CACHE_HOME"); base != "" {
+		return filepath.Join(base, "huggingface")
+	}
+	if user := env.get("HOME"); user != "" {
+		return filepath.Join(user, ".cache", "huggingface")
+	}
+	return ""
+}
+
+// offline returns the variable that forbids the network. HF_DATASETS_OFFLINE, if it is set, overrides HF_HUB_OFFLINE: a
+// machine that must not download models may still download datasets.
+func (env LookupEnv) offline() string {
+	name := "HF_HUB_OFFLINE"
+	if env.get("HF_DATASETS_OFFLINE") != "" {
+		name = "HF_DATASETS_OFFLINE"
+	}
+	if env.isOn(name) {
+		return name
+	}
+	return ""
+}
+
+// Limits of a timeout, in seconds. The lower one is below any round trip.
 const (
 	minSeconds = 0.01
 	maxSeconds = 1e6
@@ -131,22 +154,8 @@ func (env LookupEnv) seconds(name string, value time.Duration) (time.Duration, e
 	return time.Duration(v * float64(time.Second)), nil
 }
 
-// maxToken bounds a file that holds a token, in bytes.
-const maxToken = 64 << 10
-
-func readToken(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fs.ErrInvalid)
-	}
-	return io.ReadAll(io.LimitReader(f, maxToken))
-}
-
-// token finds the token: a variable, or the file that "hf auth login" writes. None is needed for public datasets.
+// token returns the token of a variable, or of the file that "hf auth login" writes; "" if there is none, or the file
+// cannot be read: public datasets need no token.
 func (env LookupEnv) token(home string) (string, error) {
 	from := "HF_TOKEN"
 	token := env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
@@ -160,14 +169,29 @@ func (env LookupEnv) token(home string) (string, error) {
 		}
 		data, err := readToken(path)
 		if err != nil {
-			return "", nil // as without one: the hub will say if it needs it
+			return "", nil
 		}
 		token, from = strings.TrimSpace(string(data)), path
 	}
 	for k := range len(token) {
 		if token[k] <= ' ' || token[k] >= 0x7f {
-			return "", &Error{Class: ClassCredentials, Text: "the token of " + from + " holds a character that no token has"}
+			return "", &Error{Class: ClassCredentials, Text: "the token of " + from + " contains a character that no token has"}
 		}
 	}
 	return token, nil
+}
+
+// maxToken limits a file with a token, in bytes.
+const maxToken = 64 << 10
+
+func readToken(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: it may be a pipe
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(f, maxToken))
 }

@@ -5,36 +5,49 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/agentx/agentx/internal/durable"
 )
 
-// Class says what kind of failure an error is, and with it what may still be done.
+// ErrBusy is wrapped by the error of Fetch when another process downloads the same file and Options.Wait is used up.
+var ErrBusy = durable.ErrBusy
+
+// Errors that stay inside the package, as causes of an *Error.
+var (
+	errHeaderTimeout = errors.New("no answer in time")
+	errIdleTimeout   = errors.New("the body came too slowly")
+	errTruncated     = errors.New("truncated")
+	errLongListing   = fmt.Errorf("the listing of the commit is too long: more than %d files, %d pages or %d MiB", maxFiles, maxPages, maxListing>>20)
+)
+
+// Class is the kind of a failure. It decides about retries and about the use of local copies: doc/spec/hub.md 4.
 type Class int
 
-// The classes. Only ClassNotHub and ClassUnavailable leave a verified local copy of the same commit to be used.
+// The classes. After ClassNotHub and ClassUnavailable, Fetch uses a verified local copy of the same commit if there is one.
 const (
-	ClassNotHub      Class = iota + 1 // what answers is no hub: a proxy's page, a captive portal
+	ClassNotHub      Class = iota + 1 // the server is not a Hugging Face hub: a proxy's page, a captive portal
 	ClassNotFound                     // no such repository, revision or file; or a private one
 	ClassGated                        // the terms of the repository must be accepted first
-	ClassDisabled                     // the hub has closed the repository
-	ClassCredentials                  // the token is refused
+	ClassDisabled                     // the hub has disabled the repository
+	ClassCredentials                  // the hub refuses the token
 	ClassUnavailable                  // rate limits, 5xx, timeouts, connections: after all attempts
-	ClassMismatch                     // bytes that are not those that were announced
-	ClassInvalid                      // a name, an address or a selection that is not followed
-	ClassNotCached                    // offline, and it is not here
-	ClassLocalDisk                    // the disk of this machine
+	ClassMismatch                     // content that differs from the digest or size that the hub names
+	ClassInvalid                      // a name, an address, a card or an option that this package refuses
+	ClassNotCached                    // offline, and not in the cache
+	ClassLocalDisk                    // an error of this machine's disk
 )
 
-// Error is a failure with what a person needs to act on it.
+// Error is a failure of Parse or Fetch.
 type Error struct {
 	Class                Class
-	Repo, Revision, File string // as far as they are known
+	Repo, Revision, File string // what it is about, as far as that is known
 	Text                 string // what is wrong
 	Status               int    // of the last reply; 0: there was none
 	RequestID            string // of the last reply, for the hub's support
-	Hint                 string // what to do; may be empty
-	Err                  error  // what it comes from; may be nil
+	Hint                 string // what the user can do; may be empty
+	Err                  error  // the cause; may be nil
 
-	secret string // the token, which a peer may send back
+	secret string // the token, which a server may repeat in a message
 }
 
 func (e *Error) Error() string {
@@ -51,7 +64,7 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(e.Text)
 	if e.Err != nil {
-		b.WriteString(": " + scrub(e.Err.Error()))
+		b.WriteString(": " + redact(e.Err.Error()))
 	}
 	switch {
 	case e.Status != 0 && e.RequestID != "":
@@ -61,12 +74,12 @@ func (e *Error) Error() string {
 	case e.RequestID != "":
 		fmt.Fprintf(&b, " (request id %s)", e.RequestID)
 	}
-	return hide(b.String(), e.secret)
+	return redactToken(b.String(), e.secret)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint returns what to do about an error of this package; "" where there is nothing to say.
+// Hint returns what the user can do about an error of this package, "" if there is nothing to say.
 func Hint(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -75,7 +88,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// classOf returns the class of an error, 0 for one that is not of this package.
+// classOf returns the class of an error, 0 if it is not an *Error.
 func classOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -84,16 +97,26 @@ func classOf(err error) Class {
 	return 0
 }
 
-// local is an error of the disk.
-func local(text string, err error) error {
+// hubFailed reports whether an error leaves a local copy of the same commit to be used.
+func hubFailed(err error) bool {
+	class := classOf(err)
+	return class == ClassUnavailable || class == ClassNotHub
+}
+
+// InputNotFound returns the error for an input that is not a file, with the reference that the user may have meant.
+func InputNotFound(input string) error {
+	return &Error{Class: ClassInvalid, Text: fmt.Sprintf("input %s: there is no such file or directory", input), Hint: Suggest(input)}
+}
+
+func diskError(text string, err error) error {
 	return &Error{Class: ClassLocalDisk, Text: text, Err: err}
 }
 
-// secrets matches the query of an address, which for a signed one is a secret, user:password, and tokens.
+// secrets matches queries of addresses (signed ones are secret), user:password, and tokens.
 var secrets = regexp.MustCompile(`\?[^\s"'<>]*|//[^\s"<>]*@|(?i:bearer)\s+[^\s"<>]+|hf_[A-Za-z0-9_]+`)
 
-// scrub takes the queries of addresses out of a text, and what looks like a secret.
-func scrub(text string) string {
+// redact removes from a text what secrets matches.
+func redact(text string) string {
 	return secrets.ReplaceAllStringFunc(text, func(s string) string {
 		switch s[0] {
 		case '?':
@@ -107,10 +130,24 @@ func scrub(text string) string {
 	})
 }
 
-// hide takes the token out of a text, in which a peer may have sent it back.
-func hide(text, token string) string {
+// redactToken removes the token from a text.
+func redactToken(text, token string) string {
 	if len(token) < 4 {
 		return text
 	}
 	return strings.ReplaceAll(text, token, "***")
+}
+
+// sanitize makes a text of a server printable on one line: without control characters and secrets, at most limit bytes.
+func sanitize(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if text = redact(strings.TrimSpace(text)); len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "..."
+	}
+	return text
 }

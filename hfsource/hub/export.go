@@ -3,8 +3,6 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,11 +15,11 @@ import (
 	"time"
 )
 
-// Export puts copies of the files of the snapshot into a directory, under their paths in the repository, and returns where
-// they lie, in order. A copy is never another name of the blob: who edits it does not change the cache. What was there
-// under these names is left if it has the content, and else replaced; a link in the directory that leads out of it is
-// refused.
-// progress is called with bytes that are in place, and those of all files; it may be nil.
+// Export copies the files of the snapshot to a directory, under their paths in the repository, and returns the paths of
+// the copies in order. Copies are files of their own: editing them does not change the cache. An existing file with the
+// same content stays, one with other content is replaced. Links in the directory that lead out of it are refused.
+//
+// progress is called with the number of bytes that are in place since the last call, and the size of all files; may be nil.
 func (s *Snapshot) Export(ctx context.Context, dir string, progress func(n, total int64)) (list []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -35,14 +33,14 @@ func (s *Snapshot) Export(ctx context.Context, dir string, progress func(n, tota
 	for k := range s.Files {
 		total += s.Files[k].Size
 	}
-	l := exporter{ctx, root, func(n int64) {
+	e := exporter{ctx, root, func(n int64) {
 		if progress != nil {
 			progress(n, total)
 		}
 	}, map[string]bool{}}
 	for k := range s.Files {
 		f := &s.Files[k]
-		if err := l.put(f); err != nil {
+		if err := e.export(f); err != nil {
 			return nil, fmt.Errorf("%s in %s: %w", f.Path, dir, err)
 		}
 		list = append(list, filepath.Join(dir, filepath.FromSlash(f.Path)))
@@ -50,7 +48,7 @@ func (s *Snapshot) Export(ctx context.Context, dir string, progress func(n, tota
 	return list, nil
 }
 
-// exporter is one call of LayOut.
+// exporter is one call of Export.
 type exporter struct {
 	ctx      context.Context
 	root     *os.Root
@@ -58,8 +56,8 @@ type exporter struct {
 	swept    map[string]bool // directories
 }
 
-func (l *exporter) put(f *File) error {
-	if err := l.ctx.Err(); err != nil {
+func (e *exporter) export(f *File) error {
+	if err := e.ctx.Err(); err != nil {
 		return err
 	}
 	from := f.kept
@@ -72,65 +70,58 @@ func (l *exporter) put(f *File) error {
 		from = own
 	}
 	above := path.Dir(f.Path)
-	if err := l.root.MkdirAll(above, 0o777); err != nil {
+	if err := e.root.MkdirAll(above, 0o777); err != nil {
 		return err
 	}
-	l.sweep(above)
-	if l.has(f, from) {
-		l.progress(f.Size)
-		return l.ctx.Err()
+	e.sweep(above)
+	if e.exists(f, from) {
+		e.progress(f.Size)
+		return e.ctx.Err()
 	}
 	temp := path.Join(above, tempPrefix+rand.Text())
-	if err := l.copy(f, from, temp); err != nil {
-		return errors.Join(err, l.root.Remove(temp))
+	err := e.copy(f, from, temp)
+	if err == nil {
+		err = e.root.Rename(temp, f.Path)
 	}
-	if err := l.root.Rename(temp, f.Path); err != nil {
-		return errors.Join(err, l.root.Remove(temp))
+	if err != nil {
+		return errors.Join(err, e.root.Remove(temp))
 	}
 	return nil
 }
 
-// has reports whether the file is there, as a file of its own. What cannot be looked at is not.
-func (l *exporter) has(f *File, from *os.File) bool {
-	if info, err := l.root.Lstat(f.Path); err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
+// exists reports whether the directory has the file with the same content, and not as a link to the blob.
+func (e *exporter) exists(f *File, from *os.File) bool {
+	if info, err := e.root.Lstat(f.Path); err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
 		return false
 	}
-	is, err := l.root.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := e.root.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}
-	defer is.Close()
-	info, err := is.Stat()
+	defer file.Close()
+	info, err := file.Stat()
 	blob, blobErr := from.Stat()
 	if errors.Join(err, blobErr) != nil || !info.Mode().IsRegular() || os.SameFile(info, blob) {
 		return false
 	}
-	sum := sha256.New()
-	_, err = io.Copy(sum, ended{l.ctx, is})
-	return err == nil && f.SHA256 == hex.EncodeToString(sum.Sum(nil))
+	sums := newDigests(entry{SHA256: f.SHA256})
+	_, err = io.Copy(sums, contextReader{e.ctx, file})
+	return err == nil && f.SHA256 == sums.sha256Hex()
 }
 
-// counting reports what is written.
-type counting func(int64)
-
-func (c counting) Write(p []byte) (int, error) {
-	c(int64(len(p)))
-	return len(p), nil
-}
-
-// copy writes the content of a file to another, and holds it against the digest on the way.
-func (l *exporter) copy(f *File, from *os.File, to string) error {
-	out, err := l.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// copy writes the content of a file to a new one, checks its digest on the way, and syncs it.
+func (e *exporter) copy(f *File, from *os.File, to string) error {
+	out, err := e.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	sums := newSums(entry{SHA256: f.SHA256})
-	_, err = io.Copy(io.MultiWriter(out, sums, counting(l.progress)), ended{l.ctx, io.NewSectionReader(from, 0, f.Size)})
-	if err == nil && sums.content() != f.SHA256 {
-		err = fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.content(), f.SHA256)
+	sums := newDigests(entry{SHA256: f.SHA256})
+	_, err = io.Copy(io.MultiWriter(out, sums, writeFunc(e.progress)), contextReader{e.ctx, io.NewSectionReader(from, 0, f.Size)})
+	if err == nil && sums.sha256Hex() != f.SHA256 {
+		err = fmt.Errorf("hash mismatch: its digest is %s, the hub names %s", sums.sha256Hex(), f.SHA256)
 	}
 	if err == nil {
-		err = l.ctx.Err()
+		err = e.ctx.Err()
 	}
 	if err == nil {
 		err = out.Sync()
@@ -138,60 +129,72 @@ func (l *exporter) copy(f *File, from *os.File, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Copies that are being written have names of their own. One that a killed run has left is nobody's after a day.
+// Copies are written to temporary names. What a killed run left is removed after a day.
 const (
 	tempPrefix = ".agentx-"
-	tempStale  = 24 * time.Hour
+	tempMaxAge = 24 * time.Hour
 )
 
 var tempForm = regexp.MustCompile(`^\.agentx-[A-Z2-7]{26}$`)
 
-// sweep removes what killed runs have left in a directory. It is best effort.
-func (l *exporter) sweep(dir string) {
-	if l.swept[dir] {
+// sweep removes what killed runs left in a directory. It is best effort.
+func (e *exporter) sweep(dir string) {
+	if e.swept[dir] {
 		return
 	}
-	l.swept[dir] = true
-	entries, _ := fs.ReadDir(l.root.FS(), dir)
-	for _, e := range entries {
-		if !tempForm.MatchString(e.Name()) {
+	e.swept[dir] = true
+	entries, _ := fs.ReadDir(e.root.FS(), dir)
+	for _, entry := range entries {
+		if !tempForm.MatchString(entry.Name()) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= tempStale {
-			_ = l.root.Remove(path.Join(dir, e.Name()))
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= tempMaxAge {
+			_ = e.root.Remove(path.Join(dir, entry.Name()))
 		}
 	}
 }
 
-// checkExportDir refuses a directory in which the paths could not be laid out, as far as that is seen without writing there.
+// checkExportDir refuses a directory that cannot take files of these paths, as far as that shows without writing. It
+// accepts "" and a directory that does not exist.
 func checkExportDir(dir string, paths []string) error {
-	refuse := func(try, format string, args ...any) error {
-		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf(format, args...), Hint: try}
+	fail := func(text string, err error) error {
+		return &Error{Class: ClassLocalDisk, Text: text, Err: err, Hint: "another --dest"}
 	}
 	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil // it is made
+	case dir == "" || errors.Is(err, fs.ErrNotExist):
+		return nil
 	case err != nil:
-		return &Error{Class: ClassLocalDisk, Text: "the directory to copy to", Err: err, Hint: "another --dest"}
+		return fail("the directory to copy to", err)
 	case !info.IsDir():
-		return refuse("another --dest: a directory, or one that is to be made", "%s, the directory to copy to, is a file", dir)
+		return &Error{Class: ClassLocalDisk, Text: dir + ", the directory to copy to, is a file", Hint: "another --dest: a directory, or one that is to be made"}
 	}
-	if err := writable(dir); err != nil {
-		return &Error{Class: ClassLocalDisk, Text: "in " + dir + " nothing can be written", Err: err, Hint: "another --dest"}
+	if err := checkWritable(dir); err != nil {
+		return fail("in "+dir+" nothing can be written", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &Error{Class: ClassLocalDisk, Text: "the directory to copy to", Err: err, Hint: "another --dest"}
+		return fail("the directory to copy to", err)
 	}
 	defer root.Close()
 	for _, p := range paths {
-		if info, err := root.Lstat(p); err == nil && info.IsDir() {
-			return refuse("another --dest, or remove that directory", "%s is a directory, and in the way of the file %s", filepath.Join(dir, p), p)
+		if err := checkExportPath(root, dir, p); err != nil {
+			return err
 		}
-		for above := path.Dir(p); above != "."; above = path.Dir(above) {
-			if info, err := root.Stat(above); err == nil && !info.IsDir() {
-				return refuse("another --dest, or remove that file", "%s is a file, and in the way of the directory of %s", filepath.Join(dir, above), p)
-			}
+	}
+	return nil
+}
+
+// checkExportPath refuses a path that is a directory, or that has a file for a directory.
+func checkExportPath(root *os.Root, dir, p string) error {
+	refuse := func(what, path, text string) error {
+		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("%s is a %s, and in the way of %s", filepath.Join(dir, path), what, text), Hint: "another --dest, or remove that " + what}
+	}
+	if info, err := root.Lstat(p); err == nil && info.IsDir() {
+		return refuse("directory", p, "the file "+p)
+	}
+	for above := path.Dir(p); above != "."; above = path.Dir(above) {
+		if info, err := root.Stat(above); err == nil && !info.IsDir() {
+			return refuse("file", above, "the directory of "+p)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func TestRenamedRepositoryIsFollowed(t *testing.T) {
 		w.hub.On(fakehub.Match{}, fakehub.Rename(old, repoName))
 		r, err := Parse("hf://datasets/" + old)
 		require.NoError(t, err)
-		s, err := Fetch(w.t.Context(), r, w.options())
+		s, err := Fetch(w.context(), r, w.options())
 		require.NoError(t, err)
 		w.check(s)
 		assert.Equal(t, old, s.Repo)
@@ -49,7 +49,7 @@ func TestRenamedRepositoryIsFollowed(t *testing.T) {
 		require.NoError(t, s.Close())
 		w.calls(3, 2, 1) // the first call is asked twice; then the new name is used
 
-		s, err = Fetch(w.t.Context(), Ref{Repo: old, Revision: s.Commit}, w.options())
+		s, err = Fetch(w.context(), Ref{Repo: old, Revision: s.Commit}, w.options())
 		require.NoError(t, err)
 		w.check(s)
 		require.NoError(t, s.Close())
@@ -84,8 +84,8 @@ func TestRenamedRepositoryIsFollowed(t *testing.T) {
 // An answer whose redirect cannot be followed is an answer: it is named as what it is, and not asked for again.
 func TestUnreadableRedirectIsRefused(t *testing.T) {
 	for to, text := range map[string]string{
-		"http://[::1/x?secret":     `names an address that cannot be read: "http://[::1/x?..."`,
-		"%zz":                      `names an address that cannot be read: "%zz"`,
+		"http://[::1/x?secret":     `names an address that cannot be parsed: "http://[::1/x?..."`,
+		"%zz":                      `names an address that cannot be parsed: "%zz"`,
 		"":                         "names no address",
 		"/api/%2e%2e/x":            "whose .. is not followed",
 		"/api/..%2fx":              "whose .. is not followed",
@@ -168,7 +168,7 @@ func TestETagForms(t *testing.T) {
 			entries, err := os.ReadDir(w.place("blobs"))
 			require.NoError(t, err)
 			for _, e := range entries { // of the card, which is verified by the listing; and partial ones
-				assert.True(t, e.Name() == w.files[card].ETag() || strings.HasSuffix(e.Name(), incomplete), e.Name())
+				assert.True(t, e.Name() == w.files[cardName].ETag() || strings.HasSuffix(e.Name(), partialSuffix), e.Name())
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestCommitHeaderIsChecked(t *testing.T) {
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
 		bubble(t, func(w *world) {
 			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", ""))
-			w.bad(ref, ClassNotHub, "is no hub")
+			w.bad(ref, ClassNotHub, "is not a hub")
 			w.hub.Off()
 			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", other))
 			w.bad(ref, ClassNotHub, "revision mismatch", other, w.commit)
@@ -203,7 +203,7 @@ func TestCommitHeaderIsChecked(t *testing.T) {
 		w.hub.On(fakehub.Match{Listener: "hub"}, func(http.HandlerFunc) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "<html>Sign in</html>") }
 		})
-		e := w.bad(ref, ClassNotHub, "is no hub")
+		e := w.bad(ref, ClassNotHub, "is not a hub")
 		assert.Contains(t, e.Hint, "proxy")
 		w.calls(1, 0, 0)
 	})
@@ -297,8 +297,8 @@ func TestCutBodyIsResumed(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.hub.On(onFile, fakehub.Times(cuts, fakehub.Cut(k)))
 				s := w.good(ref)
-				assert.LessOrEqual(t, s.BytesNetwork, int64(size+cuts*chunk))
-				assert.LessOrEqual(t, w.sent("cdn"), int64(size+cuts*chunk))
+				assert.LessOrEqual(t, s.BytesNetwork, int64(size+cuts*readSize))
+				assert.LessOrEqual(t, w.sent("cdn"), int64(size+cuts*readSize))
 			})
 		}
 	}
@@ -309,11 +309,11 @@ func TestCutBodyIsResumed(t *testing.T) {
 	bubble(t, func(w *world) { // for ever, without progress
 		w.hub.On(onFile, fakehub.Cut(1000))
 		e := w.bad(ref, ClassUnavailable, data, "8 attempts")
-		assert.Contains(t, e.Hint, "goes on from there")
+		assert.Contains(t, e.Hint, "continues from there")
 		_, _, cdn := w.hub.Calls()
 		assert.Equal(t, 8, cdn)
 
-		w.hub.Off() // and the next run goes on from there
+		w.hub.Off() // and the next run continues from there
 		w.hub.ResetLog()
 		s := w.good(ref)
 		assert.EqualValues(t, size-8000, s.BytesNetwork)
@@ -370,13 +370,13 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 	})
 	bubble(t, func(w *world) { // and so has the card
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/README.md"}, fakehub.Corrupt(60))
-		w.bad(ref, ClassMismatch, card)
+		w.bad(ref, ClassMismatch, cardName)
 	})
 	bubble(t, func(w *world) { // a partial file that is damaged on disk is found out in the end
 		w.hub.On(onFile, fakehub.Cut(10_000))
 		w.bad(ref, ClassUnavailable)
 		w.hub.Off()
-		part := w.blob() + incomplete
+		part := w.blob() + partialSuffix
 		b, err := os.ReadFile(part)
 		require.NoError(t, err)
 		b[77] ^= 1
@@ -568,7 +568,7 @@ func TestListingPages(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.Page = 2
 		w.hub.On(onTree, fakehub.After(1, fakehub.SetHeader("Link", "<"+w.hub.HubURL+"/api/datasets/"+repoName+"/tree/"+w.commit+`?recursive=true&expand=false>; rel="next"`)))
-		w.bad(ref, ClassNotHub, "circle")
+		w.bad(ref, ClassNotHub, "form a loop")
 	})
 	for _, to := range []string{"https://hub.test:8444", "https://cdn.test:8443", "http://hub.test", "//hub.test:8444", "https://sub.hub.test"} {
 		bubble(t, func(w *world) {
@@ -706,7 +706,7 @@ func TestTokenStaysOnHub(t *testing.T) {
 			w.hub.On(onHead, fakehub.SetHeader("Location", to+"/x"))
 			r, err := Parse(ref)
 			require.NoError(t, err)
-			_, err = Fetch(w.t.Context(), r, w.options())
+			_, err = Fetch(w.context(), r, w.options())
 			require.Error(t, err)
 			for _, r := range w.hub.Log() {
 				if r.Listener != "hub" {
@@ -868,12 +868,12 @@ func TestSymlinkSwap(t *testing.T) {
 		w.durable.Step = func(name, path string) error {
 			if name == "rename" && filepath.Base(path) == "blob" && strings.Contains(path, w.files[data].ETag()) {
 				swaps++
-				require.NoError(t, os.Remove(w.blob()+incomplete))
-				require.NoError(t, os.WriteFile(w.blob()+incomplete, content(300_000, 66), 0o666))
+				require.NoError(t, os.Remove(w.blob()+partialSuffix))
+				require.NoError(t, os.WriteFile(w.blob()+partialSuffix, content(300_000, 66), 0o666))
 			}
 			return nil
 		}
-		w.bad(ref, ClassLocalDisk, "replaced by another one")
+		w.bad(ref, ClassLocalDisk, "another file took the place")
 		assert.Equal(t, 1, swaps)
 		w.durable.Step = nil
 		w.good(ref)
@@ -886,10 +886,10 @@ func TestSymlinkSwap(t *testing.T) {
 		require.NoError(t, os.WriteFile(w.blob(), other, 0o666))
 		r, err := s.Files[0].Open()
 		require.NoError(t, err)
-		sum := newSums(entry{SHA256: "x"})
+		sum := newDigests(entry{SHA256: "x"})
 		_, err = copyAll(sum, r)
 		require.NoError(t, err)
-		assert.Equal(t, s.Files[0].SHA256, sum.content())
+		assert.Equal(t, s.Files[0].SHA256, sum.sha256Hex())
 		s = w.good(ref) // and the next run finds it out
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.noticed(), "hash mismatch")
@@ -931,7 +931,7 @@ func TestConcurrentCallersCauseOneDownload(t *testing.T) {
 			var network, sources atomic.Int64
 			for range n {
 				done.Go(func() {
-					s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, w.options())
+					s, err := Fetch(w.context(), Ref{Repo: repoName}, w.options())
 					if assert.NoError(t, err) {
 						w.check2(s)
 						network.Add(s.BytesNetwork)
@@ -964,7 +964,7 @@ func (w *world) check2(s *Snapshot) {
 func TestCancelledDownloadIsTakenOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)))
-		ctx, cancel := context.WithCancel(w.t.Context())
+		ctx, cancel := context.WithCancel(w.context())
 		var done sync.WaitGroup
 		done.Go(func() {
 			_, err := Fetch(ctx, Ref{Repo: repoName}, w.options())
@@ -972,7 +972,7 @@ func TestCancelledDownloadIsTakenOver(t *testing.T) {
 		})
 		synctest.Wait()
 		done.Go(func() {
-			s, err := Fetch(w.t.Context(), Ref{Repo: repoName}, w.options())
+			s, err := Fetch(w.context(), Ref{Repo: repoName}, w.options())
 			if assert.NoError(t, err) {
 				w.check2(s)
 				assert.NoError(t, s.Close())

@@ -95,9 +95,12 @@ func clone(files map[string]fakehub.File) map[string]fakehub.File {
 	return c
 }
 
+// context returns the context of the test, with the faults of the disk.
+func (w *world) context() context.Context { return durable.WithOptions(w.t.Context(), w.durable) }
+
 func (w *world) options() Options {
 	return Options{
-		CacheRoot: w.root, Version: "test", Transport: w.transport, durable: w.durable,
+		CacheRoot: w.root, Version: "test", Transport: w.transport,
 		Env:  func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		rand: func() float64 { return 1 },
 		Logf: func(format string, args ...any) {
@@ -119,7 +122,7 @@ func (w *world) try(input string) (*Snapshot, error) {
 	w.t.Helper()
 	r, err := Parse(input)
 	require.NoError(w.t, err)
-	s, err := Fetch(w.t.Context(), r, w.options())
+	s, err := Fetch(w.context(), r, w.options())
 	if err == nil {
 		w.t.Cleanup(func() { _ = s.Close() })
 	}
@@ -201,7 +204,7 @@ func (w *world) nothing() {
 	for _, dir := range []string{filepath.Join(w.home, "hub"), filepath.Join(w.root, "hub")} {
 		place := filepath.Join(dir, "datasets--"+strings.ReplaceAll(repoName, "/", "--"))
 		for path, f := range w.files {
-			if path != card {
+			if path != cardName {
 				assert.NoFileExists(w.t, filepath.Join(place, "blobs", f.ETag()))
 				assert.NoFileExists(w.t, filepath.Join(place, "snapshots", w.commit, path))
 			}
@@ -290,9 +293,9 @@ func TestCacheLayoutMatchesPythonClient(t *testing.T) {
 		text, err := os.Readlink(w.place("snapshots", w.commit, data))
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
-		text, err = os.Readlink(w.place("snapshots", w.commit, card))
+		text, err = os.Readlink(w.place("snapshots", w.commit, cardName))
 		require.NoError(t, err)
-		assert.Equal(t, "../../blobs/"+w.files[card].ETag(), text)
+		assert.Equal(t, "../../blobs/"+w.files[cardName].ETag(), text)
 		got, err := os.ReadFile(w.place("refs", "main"))
 		require.NoError(t, err)
 		assert.Equal(t, w.commit, string(got))

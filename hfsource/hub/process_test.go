@@ -131,7 +131,7 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 			w.hub.On(c.at, fakehub.Times(1, c.s(func() {
 				<-started
 				for name == "middle" { // what was sent need not have arrived
-					if info, err := os.Stat(w.blob() + incomplete); err == nil && info.Size() == 1_500_000 {
+					if info, err := os.Stat(w.blob() + partialSuffix); err == nil && info.Size() == 1_500_000 {
 						break
 					}
 					time.Sleep(time.Millisecond)
@@ -300,13 +300,13 @@ func TestReferenceClient(t *testing.T) {
 		args := names(w)
 		w.hub.On(onFile, fakehub.Times(1, fakehub.CutAndCall(1_500_000, func() {
 			for { // what was sent need not have arrived
-				if info, err := os.Stat(w.blob() + incomplete); err == nil && info.Size() == 1_500_000 {
+				if info, err := os.Stat(w.blob() + partialSuffix); err == nil && info.Size() == 1_500_000 {
 					break
 				}
 				time.Sleep(time.Millisecond)
 			}
 			run(w, true, append([]string{"prune"}, args...)...)
-			assert.NoFileExists(t, w.blob()+incomplete)
+			assert.NoFileExists(t, w.blob()+partialSuffix)
 		})))
 		s := w.good(ref)
 		assert.EqualValues(t, 3_000_000, s.BytesNetwork)

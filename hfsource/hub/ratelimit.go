@@ -8,50 +8,46 @@ import (
 	"time"
 )
 
-// maxServerWait is the longest wait that a server is granted.
-const maxServerWait = 10 * time.Minute
-
-// itemOf finds the item of a class in a header like "api";r=0;t=55 or "fixed window";"api";q=500;w=300, or the only one.
-func itemOf(h http.Header, name, class string) string {
-	items := strings.Split(strings.Join(h.Values(name), ","), ",")
-	for _, item := range items {
-		for part := range strings.SplitSeq(item, ";") {
-			if strings.Trim(part, ` "`) == class {
-				return item
-			}
-		}
-	}
-	if len(items) == 1 {
-		return items[0]
-	}
-	return ""
+// rateLimiter spreads requests over the time until a budget is reset, before the hub answers 429. doc/spec/hub.md 6.
+type rateLimiter struct {
+	mu   sync.Mutex
+	next map[budget]time.Time // when the next request is due
 }
 
-// number reads a parameter of an item.
-func number(item, name string) (n int, ok bool) {
-	for part := range strings.SplitSeq(item, ";") {
-		if text, found := strings.CutPrefix(strings.TrimSpace(part), name+"="); found {
-			n, err := strconv.Atoi(text)
-			return min(n, 1e6), err == nil && n >= 0
-		}
+// note reads what is left of a budget. Below 5 % of it, the requests that are left are spread over the time that is left.
+func (l *rateLimiter) note(h http.Header, b budget, now time.Time) {
+	left, reset, ok := remaining(h, b)
+	if !ok {
+		return
 	}
-	return 0, false
+	quota, _ := parameter(itemOf(h, "RateLimit-Policy", b), "q")
+	reset = min(reset, maxWait)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case left == 0:
+		l.next[b] = now.Add(reset + time.Second)
+	case left*20 < quota:
+		l.next[b] = now.Add(reset / time.Duration(left))
+	default:
+		delete(l.next, b)
+	}
 }
 
-// limitOf reads how many calls of a class are left, and when that is set back.
-func limitOf(h http.Header, class string) (left int, reset time.Duration, ok bool) {
-	item := itemOf(h, "RateLimit", class)
-	left, ok = number(item, "r")
-	seconds, also := number(item, "t")
-	return left, time.Duration(seconds) * time.Second, ok && also
+// wait returns how long to wait before a request; 0 or less is not at all.
+func (l *rateLimiter) wait(b budget, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next[b].Sub(now)
 }
 
-// serverWait is how long a reply that says "later" asks to wait; 0 where it does not say, or names what is past.
-func serverWait(r *reply, class string) time.Duration {
+// serverWait returns how long a reply with a retryable status asks to wait, 0 if it does not say or names a time in the
+// past.
+func serverWait(r *reply, b budget) time.Duration {
 	if r.status != http.StatusTooManyRequests && r.status != http.StatusServiceUnavailable {
 		return 0
 	}
-	if left, reset, ok := limitOf(r.header, class); ok && left == 0 && r.status == http.StatusTooManyRequests {
+	if left, reset, ok := remaining(r.header, b); ok && left == 0 && r.status == http.StatusTooManyRequests {
 		return reset + time.Second
 	}
 	text := strings.TrimSpace(r.header.Get("Retry-After"))
@@ -64,35 +60,38 @@ func serverWait(r *reply, class string) time.Duration {
 	return 0
 }
 
-// rateLimiter spreads calls over the time until a budget is set back, before the hub has to say no.
-type rateLimiter struct {
-	mu   sync.Mutex
-	next map[string]time.Time // by class: when the next call is due
+// remaining reads from the header RateLimit how many requests of a budget are left, and when it is reset.
+func remaining(h http.Header, b budget) (left int, reset time.Duration, ok bool) {
+	item := itemOf(h, "RateLimit", b)
+	left, ok = parameter(item, "r")
+	seconds, okReset := parameter(item, "t")
+	return left, time.Duration(seconds) * time.Second, ok && okReset
 }
 
-// note reads the budget that is left. Below a twentieth of it, what is left is spread over the time that is left.
-func (p *rateLimiter) note(h http.Header, class string, now time.Time) {
-	left, reset, ok := limitOf(h, class)
-	if !ok {
-		return
+// itemOf returns the item of a budget in a header like "api";r=0;t=55 or "fixed window";"api";q=500;w=300. If the header
+// has one item, it is that.
+func itemOf(h http.Header, name string, b budget) string {
+	items := strings.Split(strings.Join(h.Values(name), ","), ",")
+	for _, item := range items {
+		for part := range strings.SplitSeq(item, ";") {
+			if strings.Trim(part, ` "`) == string(b) {
+				return item
+			}
+		}
 	}
-	quota, _ := number(itemOf(h, "RateLimit-Policy", class), "q")
-	reset = min(reset, maxServerWait)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case left == 0:
-		p.next[class] = now.Add(reset + time.Second)
-	case left*20 < quota:
-		p.next[class] = now.Add(reset / time.Duration(left))
-	default:
-		delete(p.next, class)
+	if len(items) == 1 {
+		return items[0]
 	}
+	return ""
 }
 
-// wait is how long to wait before a call.
-func (p *rateLimiter) wait(class string, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.next[class].Sub(now)
+// parameter returns the number name=NUMBER of an item, at most 1e6.
+func parameter(item, name string) (n int, ok bool) {
+	for part := range strings.SplitSeq(item, ";") {
+		if text, found := strings.CutPrefix(strings.TrimSpace(part), name+"="); found {
+			n, err := strconv.Atoi(text)
+			return min(n, 1e6), err == nil && n >= 0
+		}
+	}
+	return 0, false
 }

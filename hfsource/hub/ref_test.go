@@ -72,7 +72,7 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 	bubble(t, func(w *world) {
 		for _, revision := range []string{"refs/convert/parquet", "feature/x", "a&b=c:d@e+f$g", "v1 é", "100%"} {
 			w.files = clone(w.files)
-			delete(w.files, card)
+			delete(w.files, cardName)
 			w.commit = w.hub.Commit(repoName, revision, w.files)
 			r := Ref{Repo: repoName, Revision: revision, Path: data}
 			again, err := Parse(r.String())

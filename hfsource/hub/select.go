@@ -1,121 +1,80 @@
 package hub
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// card is the file that says what a dataset is.
-const card = "README.md"
-
-// maxCard bounds it, in bytes.
-const maxCard = 8 << 20
-
-// kinds lists the files that are data where no card says which are: the first kind that is there.
-var kinds = [][]string{
+// dataSuffixes lists the suffixes of data files, for repositories whose card names none. The first group that some file has
+// is taken.
+var dataSuffixes = [][]string{
 	{".jsonl", ".jsonl.zst", ".jsonl.gz"},
 	{".parquet"},
 	{".json", ".json.zst", ".json.gz"},
 }
 
-// split is the part of a dataset that is taken.
+// split is the split of a dataset that is taken.
 const split = "train"
+
+const nameFileHint = "name the file: hf://datasets/OWNER/NAME/PATH"
 
 // contents is what is known of the files of a commit.
 type contents interface {
-	// complete lists all files; ok is false where only single ones can be asked for.
+	// complete returns all files; ok is false where only single ones can be asked for.
 	complete() (t *tree, ok bool)
-	// has reports whether there is a file; without a complete list it means: here, on this disk.
+	// has reports whether a file exists; without a complete list, whether it is in the cache.
 	has(path string) bool
-	// card returns README.md; ok is false if there is none.
+	// card returns the text of README.md; ok is false if there is none.
 	card() (text []byte, ok bool, err error)
 }
 
-// choose decides which files are the data, by the first rule that applies: the path that was asked for; the layout of the
-// Parquet revision; the card; the first kind of file that is there.
-func choose(ctx context.Context, r Ref, c contents) ([]string, error) {
-	refuse := func(try, format string, args ...any) ([]string, error) {
-		return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf(format, args...), Hint: try}
+// selectFiles returns the paths of the data files, by the first rule that applies: the path of the reference; the layout
+// of the Parquet branch; the card; the first group of dataSuffixes. doc/spec/hub.md 7a.
+func selectFiles(ctx context.Context, r Ref, c contents) (list []string, err error) {
+	switch {
+	case r.Path != "":
+		list, err = selectPath(r, c)
+	case r.Revision == parquetRevision:
+		list, err = selectParquet(c)
+	default:
+		list, err = selectByCard(ctx, c)
 	}
-	t, complete := c.complete()
-	if r.Path != "" {
-		if c.has(r.Path) {
-			return []string{r.Path}, checkWanted([]string{r.Path})
-		}
-		if !complete {
-			return nil, &Error{Class: ClassNotCached, File: r.Path, Text: notHere}
-		}
-		for path := range t.Files {
-			if strings.HasPrefix(path, r.Path+"/") {
-				return refuse("name one file of it, or leave the path out for the data files", "%s is a directory", r.Path)
-			}
-		}
-		try := "leave the path out for the data files"
-		if meant := Suggest(r.String()); meant != r.String() && meant != "" { // the tail of an address
-			try = meant
-		}
-		return nil, &Error{Class: ClassNotFound, File: r.Path, Text: "there is no such file", Hint: try}
-	}
-	if r.Revision == parquetRevision {
-		if !complete {
-			return nil, noListing()
-		}
-		list, err := chooseParquet(t)
-		if err != nil {
-			return nil, err
-		}
-		return list, checkWanted(list)
-	}
-	text, ok, err := c.card()
 	if err != nil {
 		return nil, err
 	}
-	if !ok && !complete {
-		return nil, noListing()
-	}
-	if ok {
-		patterns, found, err := readCard(text)
-		if err != nil {
-			return refuse("name the file: hf://datasets/OWNER/NAME/PATH", "the front matter of %s: %v", card, err)
-		}
-		if found {
-			list, err := expand(ctx, patterns, c)
-			if err != nil {
-				return nil, err
-			}
-			return list, checkWanted(list)
-		}
-	}
-	if !complete {
-		return nil, noListing()
-	}
-	for _, suffixes := range kinds {
-		var list []string
-		for _, path := range t.paths() {
-			if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(path, s) }) {
-				list = append(list, path)
-			}
-		}
-		if len(list) > 0 {
-			return list, checkWanted(list)
-		}
-	}
-	return refuse("name the file: hf://datasets/OWNER/NAME/PATH", "no card names its data files, and none of its %d files is JSON lines, Parquet or JSON", len(t.Files))
+	return list, checkSelected(list)
 }
 
-func noListing() error {
-	return &Error{Class: ClassNotCached, Text: "the listing of this commit is not in the cache, and what lies in a snapshot directory need not be all"}
+// selectPath returns the file that a reference names.
+func selectPath(r Ref, c contents) ([]string, error) {
+	if c.has(r.Path) {
+		return []string{r.Path}, nil
+	}
+	t, ok := c.complete()
+	if !ok {
+		return nil, &Error{Class: ClassNotCached, File: r.Path, Text: notCached}
+	}
+	for path := range t.Files {
+		if strings.HasPrefix(path, r.Path+"/") {
+			return nil, &Error{Class: ClassInvalid, Text: r.Path + " is a directory", Hint: "name one file of it, or leave the path out for the data files"}
+		}
+	}
+	hint := "leave the path out for the data files"
+	if s := Suggest(r.String()); s != r.String() && s != "" { // the path is the end of a web address
+		hint = s
+	}
+	return nil, &Error{Class: ClassNotFound, File: r.Path, Text: "there is no such file", Hint: hint}
 }
 
-// chooseParquet takes CONFIG/train/*.parquet, of the config default or the only one.
-func chooseParquet(t *tree) ([]string, error) {
+// selectParquet returns CONFIG/train/*.parquet, of the config default or the only one.
+func selectParquet(c contents) ([]string, error) {
+	t, ok := c.complete()
+	if !ok {
+		return nil, noListing()
+	}
 	configs := map[string][]string{}
 	partial := false
 	for _, path := range t.paths() {
@@ -133,7 +92,7 @@ func chooseParquet(t *tree) ([]string, error) {
 	}
 	name, err := pickConfig(configs)
 	if err != nil {
-		return nil, &Error{Class: ClassInvalid, Text: err.Error(), Hint: "name a file of the one you want"}
+		return nil, &Error{Class: ClassInvalid, Text: err.Error(), Hint: "name a file of the config you want"}
 	}
 	if list := configs[name]; len(list) > 0 {
 		return list, nil
@@ -144,7 +103,7 @@ func chooseParquet(t *tree) ([]string, error) {
 	return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("no file matches %s/%s/*.parquet", name, split), Hint: "name the file"}
 }
 
-// pickConfig chooses the config default, or the only one.
+// pickConfig returns the config default, or the only one.
 func pickConfig[T any](configs map[string]T) (string, error) {
 	var names []string
 	for name := range configs {
@@ -160,177 +119,81 @@ func pickConfig[T any](configs map[string]T) (string, error) {
 	case 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("it has several configs and none is called default: %s", printable(strings.Join(names, ", "), 500))
+	return "", fmt.Errorf("it has several configs and none is called default: %s", sanitize(strings.Join(names, ", "), 500))
 }
 
-// readCard returns the patterns that the front matter of a card names for the split, in order. Found is false where it
-// has no configs.
-func readCard(text []byte) (patterns []string, found bool, err error) {
-	matter, ok := frontMatter(text)
-	if !ok {
-		return nil, false, nil
-	}
-	var meta struct {
-		Configs []struct {
-			Name  string    `yaml:"config_name"`
-			Dir   string    `yaml:"data_dir"`
-			Files yaml.Node `yaml:"data_files"`
-		} `yaml:"configs"`
-	}
-	if err := yaml.Unmarshal(matter, &meta); err != nil {
-		return nil, false, fmt.Errorf("it cannot be read: %s", printable(yamlText(err), 300))
-	}
-	if len(meta.Configs) == 0 {
-		return nil, false, nil
-	}
-	numbers := map[string]int{}
-	for k, c := range meta.Configs {
-		if c.Name == "" {
-			c.Name = "default" // as the Python library reads it
-		}
-		if _, twice := numbers[c.Name]; twice {
-			return nil, false, fmt.Errorf("two configs are called %q", printable(c.Name, 100))
-		}
-		numbers[c.Name] = k
-	}
-	name, err := pickConfig(numbers)
+// selectByCard returns the files that the card names. Without a card, or if it names none, it goes by suffix.
+func selectByCard(ctx context.Context, c contents) ([]string, error) {
+	text, ok, err := c.card()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	config := meta.Configs[numbers[name]]
-	if config.Dir != "" {
-		return nil, false, fmt.Errorf("config %s has a data_dir, which agentx does not read", name)
-	}
-	if patterns, err = dataFiles(&config.Files); err != nil {
-		return nil, false, fmt.Errorf("config %s: %w", name, err)
-	}
-	for _, p := range patterns {
-		if err := checkPath(p); err != nil {
-			return nil, false, fmt.Errorf("config %s names %q: %w", name, printable(p, 300), err)
+	if ok {
+		patterns, found, err := parseCard(text)
+		if err != nil {
+			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("the front matter of %s: %v", cardName, err), Hint: nameFileHint}
+		}
+		if found {
+			return expand(ctx, patterns, c)
 		}
 	}
-	return patterns, true, nil
+	return selectBySuffix(c)
 }
 
-// yamlText is what an error of YAML says, without the types of this program.
-func yamlText(err error) string {
-	var typed *yaml.TypeError
-	if !errors.As(err, &typed) {
-		return strings.TrimPrefix(err.Error(), "yaml: ")
+func selectBySuffix(c contents) ([]string, error) {
+	t, ok := c.complete()
+	if !ok {
+		return nil, noListing()
 	}
-	text := typed.Errors[0]
-	if k := strings.LastIndex(text, " into "); k >= 0 {
-		where, what, _ := strings.Cut(text[:k], ": cannot unmarshal ")
-		return where + ": " + what + ", where configs is a list of maps, and config_name and data_dir are texts"
+	for _, suffixes := range dataSuffixes {
+		var list []string
+		for _, path := range t.paths() {
+			if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(path, s) }) {
+				list = append(list, path)
+			}
+		}
+		if len(list) > 0 {
+			return list, nil
+		}
 	}
-	return text
+	return nil, &Error{Class: ClassInvalid, Hint: nameFileHint,
+		Text: fmt.Sprintf("no card names its data files, and none of its %d files is JSON lines, Parquet or JSON", len(t.Files))}
 }
 
-// frontMatter is the YAML from the first line, ---, to the next such line.
-func frontMatter(text []byte) ([]byte, bool) {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
-	if !bytes.HasPrefix(text, []byte("---\n")) {
-		return nil, false
-	}
-	end := bytes.Index(text[3:], []byte("\n---"))
-	return text[:max(0, end)+3], end >= 0
+// noListing is the error where the list of all files would be needed. The files of a snapshot directory may be a part.
+func noListing() error {
+	return &Error{Class: ClassNotCached, Text: "the listing of this commit is not in the cache, and what lies in a snapshot directory need not be all"}
 }
 
-// dataFiles reads data_files: a string, a list of strings, or a list of splits with their paths.
-func dataFiles(n *yaml.Node) ([]string, error) {
-	if list, ok := stringsOf(n); ok {
-		return list, nil // without a split all is train
-	}
-	if n.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("data_files is neither a path nor a list of paths or splits")
-	}
-	var list, splits []string
-	for _, item := range n.Content {
-		var part struct {
-			Split string    `yaml:"split"`
-			Path  yaml.Node `yaml:"path"`
-		}
-		if item.Kind != yaml.MappingNode || item.Decode(&part) != nil {
-			return nil, fmt.Errorf("data_files is neither a path nor a list of paths or splits")
-		}
-		paths, ok := stringsOf(&part.Path)
-		if !ok {
-			return nil, fmt.Errorf("data_files has a split without a path")
-		}
-		if part.Split == "" {
-			part.Split = split
-		}
-		splits = append(splits, part.Split)
-		if part.Split == split {
-			list = append(list, paths...)
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("it has no split %s: only %s", split, printable(strings.Join(splits, ", "), 300))
-	}
-	return list, nil
-}
-
-// stringsOf reads a string, or a list of them.
-func stringsOf(n *yaml.Node) ([]string, bool) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind == yaml.ScalarNode && n.Value != "" {
-		return []string{n.Value}, true
-	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return nil, false
-	}
-	var list []string
-	for _, item := range n.Content {
-		if item.Kind != yaml.ScalarNode {
-			return nil, false
-		}
-		list = append(list, item.Value)
-	}
-	return list, true
-}
-
-// maxGlobs bounds the patterns that are held against every file.
+// maxGlobs limits the patterns that are compared with every file.
 const maxGlobs = 1000
 
-// expand finds the files of patterns: in the order of the patterns, within one by name, each once.
+// expand returns the files of patterns: in the order of the patterns, within one by name, each file once.
 func expand(ctx context.Context, patterns []string, c contents) (list []string, err error) {
 	t, complete := c.complete()
-	var paths []string
+	var sorted []string
 	globs, taken := 0, map[string]bool{}
 	for _, p := range patterns {
 		var matches []string
-		switch {
-		case !strings.ContainsAny(p, "*?"):
-			if c.has(p) {
-				matches = []string{p}
-			} else if !complete {
-				return nil, &Error{Class: ClassNotCached, File: p, Text: notHere}
-			}
-		case !complete:
+		switch isGlob := strings.ContainsAny(p, "*?"); {
+		case isGlob && !complete:
 			return nil, noListing()
-		default:
-			if globs++; globs > maxGlobs {
-				return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names more than %d patterns with * or ?", card, maxGlobs), Hint: "name the file: hf://datasets/OWNER/NAME/PATH"}
+		case isGlob && globs == maxGlobs:
+			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names more than %d patterns with * or ?", cardName, maxGlobs), Hint: nameFileHint}
+		case isGlob:
+			if globs++; globs == 1 {
+				sorted = t.paths()
 			}
-			if paths == nil {
-				paths = t.paths()
+			if matches, err = matchGlob(ctx, p, sorted); err != nil {
+				return nil, err
 			}
-			form := glob(p)
-			for _, path := range paths {
-				if ctx.Err() != nil {
-					return nil, context.Cause(ctx)
-				}
-				if form.MatchString(path) {
-					matches = append(matches, path)
-				}
-			}
+		case c.has(p):
+			matches = []string{p}
+		case !complete:
+			return nil, &Error{Class: ClassNotCached, File: p, Text: notCached}
 		}
 		if len(matches) == 0 {
-			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names %q as data, and no file matches", card, p), Hint: "name the file: hf://datasets/OWNER/NAME/PATH"}
+			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s names %q as data, and no file matches", cardName, p), Hint: nameFileHint}
 		}
 		for _, path := range matches {
 			if !taken[path] {
@@ -342,8 +205,21 @@ func expand(ctx context.Context, patterns []string, c contents) (list []string, 
 	return list, nil
 }
 
-// glob turns a pattern into an expression: * and ? stand for what is within one part of a path, ** for several.
-func glob(pattern string) *regexp.Regexp {
+func matchGlob(ctx context.Context, pattern string, paths []string) (matches []string, err error) {
+	form := compileGlob(pattern)
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if form.MatchString(path) {
+			matches = append(matches, path)
+		}
+	}
+	return matches, nil
+}
+
+// compileGlob turns a pattern into a regular expression: * and ? match within one part of a path, ** across parts.
+func compileGlob(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for k := 0; k < len(pattern); {

@@ -42,7 +42,7 @@ func (s some) complete() (*tree, bool) {
 func (s some) has(path string) bool { _, ok := s.files[path]; return ok }
 
 func (s some) card() ([]byte, bool, error) {
-	text, ok := s.files[card]
+	text, ok := s.files[cardName]
 	return []byte(text), ok, nil
 }
 
@@ -70,7 +70,7 @@ func TestChoose(t *testing.T) {
 		"list of strings":    {files: "x.jsonl a.jsonl", card: matter("configs:\n- config_name: default\n  data_files: [x.jsonl, a.jsonl]"), want: "x.jsonl a.jsonl"},
 		"splits":             {files: "x.jsonl a.jsonl t.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - split: test\n    path: t.jsonl\n  - split: train\n    path: [x.jsonl, a.jsonl]"), want: "x.jsonl a.jsonl"},
 		"no split is train":  {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - path: x.jsonl"), want: "x.jsonl"},
-		"no train":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - split: test\n    path: x.jsonl"), text: "no split train: only test"},
+		"no train":           {files: "x.jsonl", card: matter("configs:\n- config_name: default\n  data_files:\n  - split: test\n    path: x.jsonl"), text: "no split train, only test"},
 		"config default":     {files: "x.jsonl a.jsonl", card: matter("configs:\n- config_name: b\n  data_files: x.jsonl\n- config_name: default\n  data_files: a.jsonl"), want: "a.jsonl"},
 		"the only config":    {files: "x.jsonl", card: matter("configs:\n- config_name: b\n  data_files: x.jsonl"), want: "x.jsonl"},
 		"several configs":    {files: "x.jsonl", card: matter("configs:\n- config_name: c\n  data_files: x.jsonl\n- config_name: b\n  data_files: x.jsonl"), text: "b, c"},
@@ -114,9 +114,9 @@ func TestChoose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := some{files: files(strings.Fields(c.files)...)}
 			if c.card != "" {
-				s.files[card] = c.card
+				s.files[cardName] = c.card
 			}
-			got, err := choose(t.Context(), c.ref, s)
+			got, err := selectFiles(t.Context(), c.ref, s)
 			if c.want != "" {
 				require.NoError(t, err)
 				assert.Equal(t, strings.Fields(c.want), got)
@@ -131,13 +131,13 @@ func TestChoose(t *testing.T) {
 
 func TestChoosingIsInterrupted(t *testing.T) {
 	s := some{files: files("x.jsonl", "y.txt")}
-	s.files[card] = strings.Replace(cardText, data, "'*.jsonl'", 1)
+	s.files[cardName] = strings.Replace(cardText, data, "'*.jsonl'", 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err := choose(ctx, Ref{}, s)
+	got, err := selectFiles(ctx, Ref{}, s)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"x.jsonl"}, got)
 	cancel()
-	_, err = choose(ctx, Ref{}, s)
+	_, err = selectFiles(ctx, Ref{}, s)
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
@@ -152,14 +152,14 @@ func TestChooseWithoutAListing(t *testing.T) {
 	}{
 		"path":               {Ref{Path: "x.jsonl"}, map[string]string{"x.jsonl": ""}, true},
 		"path absent":        {Ref{Path: "y.jsonl"}, map[string]string{"x.jsonl": ""}, false},
-		"card with a path":   {Ref{}, map[string]string{"x.jsonl": "", card: plain}, true},
-		"its file absent":    {Ref{}, map[string]string{card: plain}, false},
-		"card with a glob":   {Ref{}, map[string]string{"x.jsonl": "", card: globbed}, false},
-		"card without":       {Ref{}, map[string]string{"x.jsonl": "", card: "# x"}, false},
+		"card with a path":   {Ref{}, map[string]string{"x.jsonl": "", cardName: plain}, true},
+		"its file absent":    {Ref{}, map[string]string{cardName: plain}, false},
+		"card with a glob":   {Ref{}, map[string]string{"x.jsonl": "", cardName: globbed}, false},
+		"card without":       {Ref{}, map[string]string{"x.jsonl": "", cardName: "# x"}, false},
 		"no card":            {Ref{}, map[string]string{"x.jsonl": ""}, false},
 		"the parquet branch": {Ref{Revision: parquetRevision}, map[string]string{"default/train/0.parquet": ""}, false},
 	} {
-		got, err := choose(t.Context(), c.ref, some{c.files, true})
+		got, err := selectFiles(t.Context(), c.ref, some{c.files, true})
 		if c.fine {
 			require.NoError(t, err, name)
 			assert.Equal(t, []string{"x.jsonl"}, got)
@@ -174,13 +174,13 @@ func FuzzCard(f *testing.F) {
 	f.Add([]byte(cardText))
 	f.Add([]byte("---\nconfigs: &a [*a]\n---\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		patterns, _, err := readCard(text)
+		patterns, _, err := parseCard(text)
 		if err != nil {
 			return
 		}
 		for _, p := range patterns {
 			require.NoError(t, checkPath(p))
-			glob(p).MatchString("a/b")
+			compileGlob(p).MatchString("a/b")
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -11,16 +10,15 @@ import (
 	"github.com/agentx/agentx/internal/meant"
 )
 
-// What stands before OWNER/NAME where it was copied from: an address in a browser, which is escaped; or a scheme, hf:// with
-// or without datasets/.
+// The beginnings of copied references: an address of a web page, which is percent-encoded; hf://, with or without
+// datasets/.
 var (
 	addressForm = regexp.MustCompile(`^(?i:https?://[^/]+|(?:www\.)?huggingface\.co|hf\.co)/(?:api/)?datasets/([^?#]+)`)
 	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
 )
 
-// Suggest guesses the reference that the user of an input that is neither file nor reference intended, and says how to write it: the address of
-// a dataset, or of a page or file of it; hf:// in capitals or without datasets/; OWNER/NAME as the Python tools take it; a
-// short name that does not exist. It is "" where the input looks like none of these.
+// Suggest returns the reference that an invalid input may stand for, as a text for a hint; "" if it resembles none. It
+// recognizes addresses of web pages, hf:// in capitals or without datasets/, OWNER/NAME, and misspelled short names.
 func Suggest(input string) string {
 	if m := addressForm.FindStringSubmatch(input); m != nil {
 		return fromPage(m[1], true)
@@ -28,33 +26,41 @@ func Suggest(input string) string {
 	if m := schemeForm.FindStringSubmatch(input); m != nil {
 		return fromPage(m[1], false)
 	}
-	if short, _, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.ContainsAny(input, "./") { // else it is a file
+	if short, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.ContainsAny(input, "./") { // else it names a file
 		return "agentx fetch --list has all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
 	}
-	files := []string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}
-	if r, err := parse(prefix + input); err == nil && r.Path == "" && input[0] != '.' && !slices.Contains(files, strings.ToLower(path.Ext(input))) {
-		if slices.ContainsFunc(NamedDatasets(), func(n NamedDataset) bool { return n.Repo == r.Repo }) {
-			return r.String()
-		}
-		return r.String() + ", if a dataset of the hub is meant"
-	}
-	return ""
+	return fromRepo(input)
 }
 
-// fromPage reads OWNER/NAME and what follows it: a page with a revision and perhaps a file; else what a reference has, or in
-// an address nothing that counts.
+// fileSuffixes are endings of a local file's name, which OWNER/NAME does not have.
+var fileSuffixes = []string{".json", ".jsonl", ".zst", ".gz", ".parquet", ".txt", ".csv"}
+
+// fromRepo reads OWNER/NAME without a scheme, as the Python tools accept it.
+func fromRepo(input string) string {
+	r, err := parse(prefix + input)
+	if err != nil || r.Path != "" || input[0] == '.' || slices.Contains(fileSuffixes, strings.ToLower(path.Ext(input))) {
+		return ""
+	}
+	if slices.ContainsFunc(NamedDatasets(), func(n NamedDataset) bool { return n.Repo == r.Repo }) {
+		return r.String()
+	}
+	return r.String() + ", if a dataset of the hub is meant"
+}
+
+// fromPage reads OWNER/NAME and what follows it: the page of a revision, perhaps with a file. escaped says that it comes
+// from a web address, where other pages are cut off.
 func fromPage(rest string, escaped bool) string {
 	rest = strings.TrimSuffix(rest, "/")
 	parts := strings.SplitN(rest, "/", 4)
 	switch {
-	case slices.Contains([]string{"models", "spaces", "buckets"}, strings.ToLower(parts[0])): // no owner
+	case slices.Contains([]string{"models", "spaces", "buckets"}, strings.ToLower(parts[0])): // not an owner
 		return ""
 	case len(parts) == 4 && slices.Contains([]string{"tree", "blob", "resolve", "raw", "revision"}, parts[2]) && !strings.Contains(parts[1], "@"):
 		revision, file := cutRevision(parts[3])
 		if escaped {
-			file, _ = url.PathUnescape(file) // what cannot be read is left out
+			file, _ = url.PathUnescape(file) // left out if it cannot be decoded
 		}
-		if parts[2] == "tree" { // a directory, which is no reference
+		if parts[2] == "tree" { // a directory, which no reference names
 			file = ""
 		}
 		rest = parts[0] + "/" + parts[1] + "@" + revision + file
@@ -68,16 +74,11 @@ func fromPage(rest string, escaped bool) string {
 	return r.String()
 }
 
-// nearest lists the n short names that are most like another.
+// nearest lists the n short names that resemble another one most.
 func nearest(short string, n int) (list []string) {
 	for _, named := range NamedDatasets() {
 		list = append(list, named.Name)
 	}
-	slices.Reverse(list) // the latest first, where they are equally near
+	slices.Reverse(list) // of equally near ones the latest first
 	return meant.Nearest(short, list)[:n]
-}
-
-// InputNotFound is the error about an input that is no file, with what was meant, as far as that can be guessed.
-func InputNotFound(input string) error {
-	return &Error{Class: ClassInvalid, Text: fmt.Sprintf("input %s: there is no such file or directory", input), Hint: Suggest(input)}
 }

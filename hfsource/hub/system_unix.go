@@ -4,13 +4,13 @@ package hub
 
 import "syscall"
 
-// noWay are the errors of connections that cannot be made at all.
-var noWay = []error{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH}
+// unreachableErrors are errors of a network that does not lead to a host.
+var unreachableErrors = []error{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH}
 
-// writable returns why nothing can be written in a directory, as far as its permissions tell.
-func writable(dir string) error { return syscall.Access(dir, 2) }
+// checkWritable returns why nothing can be written in a directory, as far as its permissions tell.
+func checkWritable(dir string) error { return syscall.Access(dir, 2) }
 
-// freeBytes returns the bytes that can be written to the disk of a directory; ok is false where nobody knows.
+// freeBytes returns the free space of the disk of a directory, in bytes; ok is false if it is unknown.
 func freeBytes(dir string) (n int64, ok bool) {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil || stat.Bsize <= 0 {

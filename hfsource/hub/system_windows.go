@@ -2,13 +2,13 @@ package hub
 
 import "golang.org/x/sys/windows"
 
-// noWay are the errors of connections that cannot be made at all.
-var noWay = []error{windows.WSAECONNREFUSED, windows.WSAENETUNREACH, windows.WSAEHOSTUNREACH}
+// unreachableErrors are errors of a network that does not lead to a host.
+var unreachableErrors = []error{windows.WSAECONNREFUSED, windows.WSAENETUNREACH, windows.WSAEHOSTUNREACH}
 
-// writable returns nil: what may be written only trying tells.
-func writable(string) error { return nil }
+// checkWritable returns nil: on Windows only a write tells.
+func checkWritable(string) error { return nil }
 
-// freeBytes returns the bytes that can be written to the disk of a directory; ok is false where nobody knows.
+// freeBytes returns the free space of the disk of a directory, in bytes; ok is false if it is unknown.
 func freeBytes(dir string) (n int64, ok bool) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -1,0 +1,162 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+const (
+	attempts   = 6                // for one request
+	maxBackoff = time.Minute      // between two attempts, where the server names no time
+	longWait   = 5 * time.Second  // from which a wait is logged
+	maxWait    = 10 * time.Minute // that a server is granted
+)
+
+// exchange sends a request until the reply is one to keep, at most attempts times. Its errors are of ClassUnavailable, or
+// those of the context.
+func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
+	for attempt := 1; ; attempt++ {
+		if err := c.pace(ctx, rq); err != nil {
+			return nil, err
+		}
+		r, err := c.once(ctx, rq)
+		if ctx.Err() != nil {
+			if err == nil {
+				r.discard()
+			}
+			return nil, context.Cause(ctx)
+		}
+		if err == nil && !rq.cdn {
+			c.readHeaders(r, rq.budget)
+		}
+		if err == nil && !isRetryable(r.status) {
+			return r, nil
+		}
+		failure, wait := failureOf(rq, r, err)
+		if isPermanent(err) {
+			return nil, failure
+		}
+		if attempt == attempts {
+			return nil, c.exhausted(failure)
+		}
+		if err := c.waitToRetry(ctx, rq, failure, wait, attempt); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// failureOf describes a failed attempt, by its reply or its error. wait is how long the server asks to wait, 0 if it does
+// not say.
+func failureOf(rq request, r *reply, err error) (failure *Error, wait time.Duration) {
+	if err != nil {
+		return &Error{Class: ClassUnavailable, Text: "no connection to " + redactURL(rq.url), Err: err, Hint: networkHint(err)}, 0
+	}
+	defer r.discard()
+	failure = &Error{Class: ClassUnavailable, Status: r.status, RequestID: r.requestID(), Text: rq.url.Host + " answers " + statusText(r.status)}
+	return failure, serverWait(r, rq.budget)
+}
+
+// exhausted completes the failure of the last attempt.
+func (c *client) exhausted(failure *Error) error {
+	failure.Text += fmt.Sprintf(", %d times in a row", attempts)
+	failure.Hint = cmp.Or(failure.Hint, "again later")
+	if failure.Status == http.StatusTooManyRequests && c.token == "" {
+		failure.Hint = "again later, or set HF_TOKEN: the limits of an account are higher than those of an address"
+	}
+	return failure
+}
+
+// waitToRetry waits as long as the server asks, at most maxWait, or else for the backoff of so many failures.
+func (c *client) waitToRetry(ctx context.Context, rq request, failure *Error, wait time.Duration, failures int) error {
+	asked := wait > 0
+	if wait = min(wait, maxWait); !asked {
+		wait = c.backoff(failures)
+	}
+	if asked || wait >= longWait {
+		why := fmt.Sprintf("status %d", failure.Status)
+		if failure.Err != nil {
+			why = redact(failure.Err.Error())
+		}
+		if failure.Status == http.StatusTooManyRequests && !rq.cdn {
+			why += ", the budget of " + string(rq.budget) + " calls is used up"
+		}
+		c.logf("waiting %s for %s: %s", wait.Round(time.Second), rq.url.Host, why)
+	}
+	return durable.Sleep(ctx, wait)
+}
+
+// backoff returns how long to wait after so many failures in a row: 1 s, doubled with each up to maxBackoff, times a random
+// number in [0, 1).
+func (c *client) backoff(failures int) time.Duration {
+	limit := min(time.Second<<min(failures-1, 10), maxBackoff)
+	return time.Duration(c.rand() * float64(limit))
+}
+
+// pace delays a request whose budget is nearly used up.
+func (c *client) pace(ctx context.Context, rq request) error {
+	wait := c.limits.wait(rq.budget, time.Now())
+	if rq.cdn || wait <= 0 {
+		return nil
+	}
+	if wait >= longWait {
+		c.logf("waiting %s: the hub has few %s calls left for this address", wait.Round(time.Second), rq.budget)
+	}
+	return durable.Sleep(ctx, wait)
+}
+
+// readHeaders takes rate limits and warnings from a reply of the hub. It logs each warning once, at most 20.
+func (c *client) readHeaders(r *reply, b budget) {
+	c.limits.note(r.header, b, time.Now())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, text := range r.header.Values("X-HF-Warning") {
+		if text = sanitize(text, 500); !c.warned[text] && len(c.warned) < 20 {
+			c.warned[text] = true
+			c.logf("the hub says: %s", text)
+		}
+	}
+}
+
+// isRetryable reports whether a status asks to try later.
+func isRetryable(status int) bool {
+	switch status {
+	case 408, 429, 500, 502, 503, 504:
+		return true
+	}
+	return false
+}
+
+// isPermanent reports whether the error of a connection would come again: the certificate is wrong.
+func isPermanent(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate)
+}
+
+// networkHint says what to do where the hub cannot be reached, "" for other errors.
+func networkHint(err error) string {
+	var name *net.DNSError
+	unreachable := errors.As(err, &name)
+	for _, e := range unreachableErrors {
+		unreachable = unreachable || errors.Is(err, e)
+	}
+	if !unreachable {
+		return ""
+	}
+	return "check the network; or without it: HF_ENDPOINT=URL of a mirror, HF_HUB_OFFLINE=1 for what the cache has, or the path of a local copy"
+}
+
+func statusText(status int) string {
+	if text := http.StatusText(status); text != "" {
+		return strings.ToLower(text)
+	}
+	return fmt.Sprintf("with the unknown status %d", status)
+}

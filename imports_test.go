@@ -24,7 +24,7 @@ const module = "github.com/agentx/agentx"
 // agree to; a line that nobody needs any more fails as well.
 var imports = map[string][]string{
 	"internal/durable":            {},
-	"internal/meant":              {},
+	"internal/suggest":            {},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
 	"internal/mock":               {"github.com/zeebo/xxh3"},
@@ -41,7 +41,7 @@ var imports = map[string][]string{
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
-		"internal/durable", "internal/meant",
+		"internal/durable", "internal/suggest",
 		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
@@ -64,7 +64,7 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
-		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/meant", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/suggest", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},

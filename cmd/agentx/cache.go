@@ -23,7 +23,7 @@ func newCache() *cobra.Command {
 A cache is a dataset and the three parts it names: structure, starts and arenas. CACHE is the
 path that convert printed, or 8 characters or more of its key.`,
 		Example: "  agentx cache ls\n  agentx cache verify $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 20G",
-		Args:    verbs,
+		Args:    refuseArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCacheList(), newCacheInfo(), newCachePath(), newCacheExplain(), newCacheVerify(), newCacheWarm(), newCachePull(), newCacheGC(), newCachePin(), newCacheUnpin(), newCacheRemove())
@@ -41,7 +41,7 @@ part that two datasets name is in the size of both; the last line counts it once
 
 --parts lists the parts, too, each with the size of its own files.`,
 		Example: "  agentx convert demo\n  agentx cache ls",
-		Args:    arguments(cobra.NoArgs),
+		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := cacheRoot(cmd)
 			if err != nil {
@@ -75,7 +75,7 @@ const keyShown = 12
 
 // printEntries prints a table of directories, and how much all take. With parts every size is that of a directory alone.
 func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) error {
-	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
 	for _, e := range entries {
 		source := e.Source
@@ -89,7 +89,7 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 		if parts {
 			size = e.Bytes
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), visible(cmp.Or(source, "-")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), sanitize(cmp.Or(source, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -119,7 +119,7 @@ func newCacheInfo() *cobra.Command {
 		Use:     "info CACHE",
 		Short:   "Say all about a cache: last use, pin, users, what it was made from, its files",
 		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, key, err := findCache(cmd, args[0])
 			if err != nil {
@@ -133,7 +133,7 @@ func newCacheInfo() *cobra.Command {
 			if asJSON {
 				return printJSON(w, info)
 			}
-			w = lines{w}
+			w = sanitizer{w}
 			pin := "-"
 			if info.Pin != nil {
 				pin = "by " + info.Pin.String()
@@ -157,7 +157,7 @@ func newCacheInfo() *cobra.Command {
 							fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
 							break
 						}
-						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", visible(s.Path), bytesText(s.Size), s.SHA256)
+						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytesText(s.Size), s.SHA256)
 					}
 				}
 				fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
@@ -178,7 +178,7 @@ func newCachePath() *cobra.Command {
 		Use:     "path CACHE",
 		Short:   "Print the directory of a cache",
 		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, key, err := findCache(cmd, args[0])
 			if err != nil {

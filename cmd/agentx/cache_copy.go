@@ -54,7 +54,7 @@ CACHE is a path in that root, or 8 characters or more of a key in it. What is he
 copied. Of many jobs on a node that pull the same, one copies and the others wait for it. Every
 file is verified on arrival, and appears whole or not at all. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from == "" {
 				return usageError{errors.New("--from: say which cache root to copy from")}
@@ -98,7 +98,7 @@ place. Either way all of it is verified there before the command says that it is
 convert takes. In a directory that its owner has opened for a group, what is made is open for the
 group, whatever the umask. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache warm traces/ --seed 7 --to /shared/agentx",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd, args)
 			if err != nil {
@@ -171,7 +171,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	}
 	if n := len(v.Damages); n > 0 {
 		err := fmt.Errorf("warm: %s: %w: %s (%d findings)", v.Damages[0].File, manifest.ErrDamaged, v.Damages[0].Reason, n)
-		return nil, tryError{verdictError{err}, "again with --force, which builds damaged parts again"}
+		return nil, hintError{verdictError{err}, "again with --force, which builds damaged parts again"}
 	}
 	return s, nil
 }
@@ -213,9 +213,9 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared,
 	case errors.Is(err, cachestore.ErrSameRoot):
 		return nil, usageError{err}
 	case errors.Is(err, manifest.ErrDamaged):
-		return nil, tryError{err, "agentx cache verify " + mmapcache.DatasetPath(from, key)}
+		return nil, hintError{err, "agentx cache verify " + mmapcache.DatasetPath(from, key)}
 	case err != nil:
-		return nil, adviseConvert(err)
+		return nil, hintConvert(err)
 	}
 	bytes, err := cachestore.Size(to, key)
 	if err != nil {

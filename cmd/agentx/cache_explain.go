@@ -22,7 +22,7 @@ that could change a byte: the content of each input file in order, rules, seed, 
 tokenizer, and what this program makes of a small probe corpus. Names and places of files,
 times and the number of workers are no part of it.`,
 		Example: "  agentx cache explain demo --seed 7\n  agentx cache explain traces/ --profile aiperf --json",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd, args)
 			if err != nil {
@@ -49,7 +49,7 @@ times and the number of workers are no part of it.`,
 }
 
 func printExplanation(w io.Writer, e *convert.Explanation) {
-	w = lines{w}
+	w = sanitizer{w}
 	for _, p := range e.Parts {
 		what := "miss"
 		if p.Hit {

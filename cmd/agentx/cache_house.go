@@ -39,7 +39,7 @@ not write there leaves no trace: --keep says otherwise.
 It may run at any time, beside conversions and replays. While another process removes things
 from the same root, on whatever machine, it waits for a minute and then says who that is.`,
 		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # all that is neither pinned nor in use",
-		Args:    arguments(cobra.NoArgs),
+		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := cacheRoot(cmd)
 			if err != nil {
@@ -82,7 +82,7 @@ func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Durat
 	return func(holder string, waited time.Duration) {
 		if waited > 2*time.Second && !quiet {
 			quiet = true
-			complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
+			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	if r.DryRun {
 		removed, swept, freed = "would remove", "would sweep", "would free"
 	}
-	w = lines{w}
+	w = sanitizer{w}
 	for _, l := range r.Swept {
 		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytesText(l.Bytes), l.Owner)
 	}
@@ -134,7 +134,7 @@ func newCacheUnpin() *cobra.Command {
 // newPinning completes the verb that does something to each cache, and prints the keys under a word for that.
 func newPinning(cmd *cobra.Command, word string, do func(root, key string) (bool, error)) *cobra.Command {
 	var asJSON bool
-	cmd.Args = arguments(cobra.MinimumNArgs(1))
+	cmd.Args = checkArgs(cobra.MinimumNArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		caches, err := findCaches(cmd, args)
 		if err != nil {
@@ -181,7 +181,7 @@ A cache that a replay or conversion is using is refused, with who that is; --for
 the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the environment means
 --force here too. A pinned cache is refused until it is unpinned.`,
 		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			caches, err := findCaches(cmd, args)
 			if err != nil {
@@ -194,7 +194,7 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 				freed += r.Freed
 				kept = append(kept, r.Kept...)
 				if err != nil {
-					return adviseRemove(err, c.key)
+					return hintRemove(err, c.key)
 				}
 				keys = append(keys, c.key)
 			}
@@ -203,7 +203,7 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
 			}
 			for _, k := range kept {
-				fmt.Fprintf(lines{w}, "kept %s: %s\n", k.Path, k.Why)
+				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", k.Path, k.Why)
 			}
 			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytesText(freed))
 			return nil
@@ -214,13 +214,13 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 	return cmd
 }
 
-// adviseRemove adds what to try to an error of rm.
-func adviseRemove(err error, key string) error {
+// hintRemove adds what to try to an error of rm.
+func hintRemove(err error, key string) error {
 	switch {
 	case errors.Is(err, cachestore.ErrPinned):
-		return tryError{err, "agentx cache unpin " + key}
+		return hintError{err, "agentx cache unpin " + key}
 	case errors.Is(err, cachestore.ErrInUse):
-		return tryError{err, "again when that has ended, or --force"}
+		return hintError{err, "again when that has ended, or --force"}
 	}
 	return err
 }

@@ -29,7 +29,7 @@ makes something else than it did. That a cache is verified does not count as a u
 What is missing is looked for again, for a minute on a network file system, whose clients remember
 for so long what another machine has removed or made since.`,
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			caches, err := findDirectories(cmd, args)
 			if err != nil {
@@ -51,7 +51,7 @@ for so long what another machine has removed or made since.`,
 					return err
 				}
 			} else {
-				w = lines{w}
+				w = sanitizer{w}
 				for _, d := range all.Damages {
 					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
 				}
@@ -68,7 +68,7 @@ for so long what another machine has removed or made since.`,
 			}
 			if n := len(all.Damages); n > 0 {
 				err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Reason, n)}
-				return tryError{errors.Join(err, unseen), "agentx convert INPUT --force, which builds damaged parts again"}
+				return hintError{errors.Join(err, unseen), "agentx convert INPUT --force, which builds damaged parts again"}
 			}
 			return unseen
 		},

@@ -62,12 +62,12 @@ var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs
 
 func choice(values ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return begin(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// complete gives a command and those below it their completions.
-func complete(cmd *cobra.Command) {
+// registerCompletions gives a command and those below it their completions.
+func registerCompletions(cmd *cobra.Command) {
 	arguments, ok := completedArguments[cmd.CommandPath()]
 	if !ok {
 		arguments = cobra.NoFileCompletions
@@ -86,7 +86,7 @@ func complete(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(give)
 	cmd.PersistentFlags().VisitAll(give)
 	for _, sub := range cmd.Commands() {
-		complete(sub)
+		registerCompletions(sub)
 	}
 }
 
@@ -100,8 +100,8 @@ func once(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// begin keeps the values that begin so.
-func begin(values []string, begun string) []string {
+// withPrefix keeps the values that withPrefix so.
+func withPrefix(values []string, begun string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, begun) })
 }
 
@@ -116,7 +116,7 @@ func verbNames(cmd *cobra.Command, args []string, begun string) (names []string,
 			names = append(names, c.Name()+"\t"+c.Short)
 		}
 	}
-	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp
 }
 
 func inputs(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -124,7 +124,7 @@ func inputs(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCo
 	for _, n := range hub.NamedDatasets() {
 		values = append(values, n.Name+"\t"+n.Description)
 	}
-	return begin(values, begun), cobra.ShellCompDirectiveDefault // or a file
+	return withPrefix(values, begun), cobra.ShellCompDirectiveDefault // or a file
 }
 
 func datasetNames(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -170,7 +170,7 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	entries, _ := cachestore.List(root) // what cannot be read completes nothing
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
-			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+visible(strings.TrimSpace(e.Kind+" "+e.Source)))
+			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
 		}
 	}
 	return values
@@ -208,7 +208,7 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer c.Close()
-	_ = c.Guard(func() error { ids = begin(read(c.Structure), begun); return nil }) // what is damaged completes nothing
+	_ = c.Guard(func() error { ids = withPrefix(read(c.Structure), begun); return nil }) // what is damaged completes nothing
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -222,7 +222,7 @@ func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellC
 	for k := range names {
 		names[k] += "="
 	}
-	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // faults completes the kinds of faults for --fault.
@@ -235,7 +235,7 @@ func faults(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCo
 		}
 		values = append(values, name+"\t"+k.Doc)
 	}
-	return begin(values, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return withPrefix(values, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // variables completes names of environment variables.
@@ -244,5 +244,5 @@ func variables(_ *cobra.Command, _ []string, begun string) (names []string, _ co
 		name, _, _ := strings.Cut(e, "=")
 		names = append(names, name)
 	}
-	return begin(names, begun), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp
 }

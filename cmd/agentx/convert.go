@@ -63,7 +63,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
 		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
-		return o, tryError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
+		return o, hintError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
 	}
 	switch f.profile {
 	case "default":
@@ -120,7 +120,7 @@ a name of "agentx fetch --list", or "demo" for the corpus inside agentx.
 The same content gives the same cache, whatever the files are called, wherever they lie and
 however many workers convert them. The last line printed is the path of the cache.`,
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd, args)
 			if err != nil {
@@ -166,7 +166,7 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 	}
 	r, err := convert.Convert(cmd.Context(), o)
 	if err != nil {
-		return nil, adviseConvert(err)
+		return nil, hintConvert(err)
 	}
 	if len(r.PassedOver) > 0 {
 		o.Warn("%s", hfsource.DescribeSkipped(r.PassedOver))
@@ -231,9 +231,9 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 		}
 	}
 	fmt.Fprintf(w, "%s\n", what)
-	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", group(f.Traces), group(f.Sessions), group(f.Turns), group(int(f.PromptTokens)), group(f.Blocks))
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", groupDigits(f.Traces), groupDigits(f.Sessions), groupDigits(f.Turns), groupDigits(int(f.PromptTokens)), groupDigits(f.Blocks))
 	if n := f.AllSkipped(); n > 0 {
-		fmt.Fprintf(w, ", %s skipped", group(n))
+		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
 	}
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytesText(r.InputBytes), bytesText(r.Bytes))
 	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytesText(u.PeakRSS))
@@ -249,8 +249,8 @@ func secondsText(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// group writes a number with commas.
-func group(n int) string {
+// groupDigits writes a number with commas.
+func groupDigits(n int) string {
 	s := strconv.Itoa(n)
 	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
 		s = s[:k] + "," + s[k:]

@@ -20,7 +20,7 @@ func newDemo() *cobra.Command {
 		Short: "Convert the embedded corpus and replay it against the built-in mock server",
 		Long: `Convert the embedded corpus, serve the mock on a free loopback port, and replay at
 concurrency 8 for a few seconds. It shows the commands that do the same by hand.`,
-		Args: arguments(cobra.NoArgs),
+		Args: checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd, duration)
 		},

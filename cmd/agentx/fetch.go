@@ -34,9 +34,9 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return arguments(cobra.NoArgs)(cmd, args)
+				return checkArgs(cobra.NoArgs)(cmd, args)
 			}
-			return arguments(cobra.ExactArgs(1))(cmd, args)
+			return checkArgs(cobra.ExactArgs(1))(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -54,7 +54,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			}
 			ref, err := hub.Parse(args[0])
 			if err != nil {
-				return adviseHub(err)
+				return hintHub(err)
 			}
 			root, err := cacheRoot(cmd)
 			if err != nil {
@@ -64,7 +64,7 @@ HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
 			o.ExportDir = dest
 			s, err := hub.Fetch(cmd.Context(), ref, o)
 			if err != nil {
-				return adviseHub(err)
+				return hintHub(err)
 			}
 			defer s.Close()
 			var laid []string
@@ -95,10 +95,10 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	}
 }
 
-// adviseHub adds what to do about an error of the hub.
-func adviseHub(err error) error {
+// hintHub adds what to do about an error of the hub.
+func hintHub(err error) error {
 	if try := hub.Hint(err); try != "" {
-		return tryError{err, try}
+		return hintError{err, try}
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 		return printJSON(w, out)
 	}
 	for _, f := range s.Files {
-		fmt.Fprintf(lines{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
+		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
 		if laid != nil {

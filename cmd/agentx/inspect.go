@@ -78,7 +78,7 @@ is sent, turn by turn, in a stable text form; long texts are cut unless a single
 
 doc/tables.md describes the tables of a cache, for any program that reads Arrow files.`,
 		Example: "  agentx inspect demo\n  agentx inspect demo --trace demo-01-append\n  agentx inspect CACHE --trace ID --session SESSION --turn 0",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -242,7 +242,7 @@ func lengthsText(s measure.Stat) string {
 	if s.N == 0 {
 		return "-"
 	}
-	whole := func(n measure.Number) string { return group(int(math.Round(float64(n)))) }
+	whole := func(n measure.Number) string { return groupDigits(int(math.Round(float64(n)))) }
 	return fmt.Sprintf("mean %s  p50 %s  p75 %s  p90 %s  p95 %s  p99 %s  max %s",
 		whole(s.Mean), whole(s.P50), whole(s.P75), whole(s.P90), whole(s.P95), whole(s.P99), whole(s.Max))
 }
@@ -255,38 +255,38 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, st)
 	}
-	row := func(name, value string) { fmt.Fprintf(w, "%-24s %s\n", visible(name), value) }
-	row("traces", group(st.Traces))
+	row := func(name, value string) { fmt.Fprintf(w, "%-24s %s\n", sanitize(name), value) }
+	row("traces", groupDigits(st.Traces))
 	for _, kind := range sortedKeys(st.Scopes) {
-		row("  scope "+kind, group(st.Scopes[kind]))
+		row("  scope "+kind, groupDigits(st.Scopes[kind]))
 	}
 	for _, name := range sortedKeys(st.Generations) {
-		row("  generation "+name, group(st.Generations[name]))
+		row("  generation "+name, groupDigits(st.Generations[name]))
 	}
 	for _, kind := range sortedKeys(st.Sessions) {
-		row("sessions "+kind, group(st.Sessions[kind]))
+		row("sessions "+kind, groupDigits(st.Sessions[kind]))
 	}
-	row("joined, background", group(st.Joined)+", "+group(st.Background))
-	row("seams", group(st.Seams))
-	row("dropped subagents", group(st.Dropped))
-	row("guessed clocks", group(st.Ambiguous))
-	row("turns", group(st.Turns))
-	row("prompt tokens", group(int(st.PromptTokens)))
-	row("unique tokens", group(int(st.UniqueTokens)))
-	row("output tokens", group(int(st.OutputTokens)))
-	row("largest prompt", group(int(st.LargestPrompt)))
-	row("hash ids", group(int(st.HashIDs)))
-	row("distinct blocks", group(st.Blocks))
-	row("runs of blocks", group(st.BlockRuns))
-	row("chain breaks", group(st.ChainBreaks))
-	row("segments", group(st.Segments))
+	row("joined, background", groupDigits(st.Joined)+", "+groupDigits(st.Background))
+	row("seams", groupDigits(st.Seams))
+	row("dropped subagents", groupDigits(st.Dropped))
+	row("guessed clocks", groupDigits(st.Ambiguous))
+	row("turns", groupDigits(st.Turns))
+	row("prompt tokens", groupDigits(int(st.PromptTokens)))
+	row("unique tokens", groupDigits(int(st.UniqueTokens)))
+	row("output tokens", groupDigits(int(st.OutputTokens)))
+	row("largest prompt", groupDigits(int(st.LargestPrompt)))
+	row("hash ids", groupDigits(int(st.HashIDs)))
+	row("distinct blocks", groupDigits(st.Blocks))
+	row("runs of blocks", groupDigits(st.BlockRuns))
+	row("chain breaks", groupDigits(st.ChainBreaks))
+	row("segments", groupDigits(st.Segments))
 	row("theoretical hits, blocks", fmt.Sprintf("%.4f", st.BlockHits))
 	row("theoretical hits, tokens", fmt.Sprintf("%.4f", st.TokenHits))
-	row("prompt corpus", group(st.CorpusTokens)+" tokens")
+	row("prompt corpus", groupDigits(st.CorpusTokens)+" tokens")
 	row("ISL, tokens", lengthsText(st.ISL))
 	row("OSL, tokens", lengthsText(st.OSL))
 	for _, o := range st.Oddities {
-		row("odd: "+o.Kind, group(o.Count))
+		row("odd: "+o.Kind, groupDigits(o.Count))
 	}
 	return nil
 }

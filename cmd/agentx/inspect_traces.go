@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/agentx/agentx/internal/meant"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -59,10 +59,10 @@ func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, map[string]any{"traces": list})
 	}
-	t := tabwriter.NewWriter(lines{w}, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TRACE\tSESSIONS\tTURNS\tPROMPT TOKENS\tSPAN")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", visible(r.ID), group(r.Sessions), group(r.Turns), group(int(r.PromptTokens)), spanText(r.Span))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", sanitize(r.ID), groupDigits(r.Sessions), groupDigits(r.Turns), groupDigits(int(r.PromptTokens)), spanText(r.Span))
 	}
 	return t.Flush()
 }
@@ -96,20 +96,20 @@ func checkSelection(c *mmapcache.Cache, cache string, sel mmapcache.Selection) e
 			}
 		}
 		if sel.Trace != "" && !slices.Contains(traces, sel.Trace) {
-			return absent("trace", sel.Trace, traces, "agentx inspect "+cache+" lists them")
+			return unknownName("trace", sel.Trace, traces, "agentx inspect "+cache+" lists them")
 		}
 		if sel.Session != "" && !slices.Contains(sessions, sel.Session) {
-			return absent("session", sel.Session, sessions, "agentx inspect "+cache+" --all | grep ^session")
+			return unknownName("session", sel.Session, sessions, "agentx inspect "+cache+" --all | grep ^session")
 		}
 		return nil
 	})
 }
 
-// absent is the error about something that a cache does not have, with what is most like it, or else how to look.
-func absent(what, name string, names []string, look string) error {
+// unknownName is the error about something that a cache does not have, with what is most like it, or else how to look.
+func unknownName(what, name string, names []string, look string) error {
 	err := fmt.Errorf("no %s %q in this cache", what, name)
-	if near := meant.Name(name, names); near != "" {
-		return tryError{err, fmt.Sprintf("--%s %s", what, near)}
+	if near := suggest.Closest(name, names); near != "" {
+		return hintError{err, fmt.Sprintf("--%s %s", what, near)}
 	}
-	return tryError{err, look}
+	return hintError{err, look}
 }

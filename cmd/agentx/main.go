@@ -3,7 +3,7 @@
 // One file per verb; this one holds the rules of output. Results go to standard output, everything else to standard
 // error. An error is one line "agentx: what: where: why", then "try: ..." where there is something to try. Exit status:
 // 0 done, 1 failed, 2 wrong command line, 3 the verdict is no, 130 interrupted. Names that others have chosen are shown by
-// visible (visible.go); --json and the paths on last lines have them as they are.
+// sanitize (sanitize.go); --json and the paths on last lines have them as they are.
 package main
 
 import (
@@ -35,15 +35,15 @@ type usageError struct{ error }
 // verdictError is a command that ran to its end and whose answer is no.
 type verdictError struct{ error }
 
-// tryError carries advice.
-type tryError struct {
+// hintError carries what to try.
+type hintError struct {
 	error
-	try string
+	hint string
 }
 
 func (e usageError) Unwrap() error   { return e.error }
 func (e verdictError) Unwrap() error { return e.error }
-func (e tryError) Unwrap() error     { return e.error }
+func (e hintError) Unwrap() error    { return e.error }
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -56,24 +56,24 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	out := &results{w: stdout}
+	out := &resultWriter{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = adviseRoot(cmd, err)
+	err = hintRoot(cmd, err)
 	if err == nil && out.err != nil { // a result that nobody gets is a failure
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
-	return report(ctx, stderr, err)
+	return reportError(ctx, stderr, err)
 }
 
-// results is standard output, which remembers that it could not be written.
-type results struct {
+// resultWriter is standard output, which remembers that it could not be written.
+type resultWriter struct {
 	w   io.Writer
 	err error
 }
 
-func (r *results) Write(p []byte) (int, error) {
+func (r *resultWriter) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
 	if r.err == nil {
 		r.err = err
@@ -90,7 +90,7 @@ func interruptible() (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	go hear(signals, time.Now, cancel, func() { os.Exit(exitInterrupted) })
+	go watchSignals(signals, time.Now, cancel, func() { os.Exit(exitInterrupted) })
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
@@ -102,8 +102,8 @@ func interruptible() (context.Context, func()) {
 // then to the whole group of processes, and a terminal that goes away may send two.
 const sameSignal = 500 * time.Millisecond
 
-// hear calls cancel at the first signal and leave at the next that is not the same, until there are no more.
-func hear(signals <-chan os.Signal, now func() time.Time, cancel, leave func()) {
+// watchSignals calls cancel at the first signal and leave at the next that is not the same, until there are no more.
+func watchSignals(signals <-chan os.Signal, now func() time.Time, cancel, leave func()) {
 	if _, ok := <-signals; !ok {
 		return
 	}
@@ -117,9 +117,9 @@ func hear(signals <-chan os.Signal, now func() time.Time, cancel, leave func()) 
 	}
 }
 
-// report prints an error and returns the exit status that it means.
-func report(ctx context.Context, stderr io.Writer, err error) int {
-	var try tryError
+// reportError prints an error and returns the exit status that it means.
+func reportError(ctx context.Context, stderr io.Writer, err error) int {
+	var try hintError
 	var usage usageError
 	var verdict verdictError
 	switch {
@@ -127,14 +127,14 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 		return 0
 	case ctx.Err() != nil:
 		if !errors.Is(err, context.Canceled) { // what could not be written, say
-			complain(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+			printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		fmt.Fprintln(stderr, "agentx: interrupted")
 		return exitInterrupted
 	}
-	complain(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.As(err, &try) {
-		complain(stderr, "try: "+try.try)
+		printError(stderr, "try: "+try.hint)
 	}
 	switch {
 	case errors.As(err, &usage):
@@ -163,7 +163,7 @@ The three commonest commands:
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          verbs,
+		Args:          refuseArgs,
 		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return fromEnvironment(cmd.Flags())
@@ -182,7 +182,7 @@ The three commonest commands:
 	root.PersistentFlags().Bool("quiet", false, "no progress")
 	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
 	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newReport(), newMock(), newDemo(), newVersion())
-	complete(root)
+	registerCompletions(root)
 	return root
 }
 
@@ -195,7 +195,7 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 		name := "AGENTX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil && f.Name != "version" {
 			if setErr := flags.Set(f.Name, v); setErr != nil {
-				err = usageError{fmt.Errorf("%s=%s: %w", name, v, wanted(setErr))}
+				err = usageError{fmt.Errorf("%s=%s: %w", name, v, explainValue(setErr))}
 				return
 			}
 			_ = flags.SetAnnotation(f.Name, inEnvironment, nil) // the flag exists
@@ -204,11 +204,11 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// arguments is cobra's check of the number of arguments as a usage error.
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+// checkArgs is cobra's check of the number of checkArgs as a usage error.
+func checkArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return tryError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
+			return hintError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
 		}
 		return nil
 	}

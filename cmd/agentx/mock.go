@@ -73,7 +73,7 @@ Faults, for --fault KIND:RATE with a rate from 0 to 1:
 
 ` + kinds.String(),
 		Example: "  agentx mock --listen 127.0.0.1:8000 --ttft 200ms --itl 10ms\n  agentx mock --fault status=503:0.1 --fault stall:0.01",
-		Args:    arguments(cobra.NoArgs),
+		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := f.config()
 			if err != nil {

@@ -85,10 +85,10 @@ func (p *progress) waiting(part, holder string, waited time.Duration) {
 // println prints a line beside the bars.
 func (p *progress) println(line string) {
 	if p.bars != nil {
-		complain(p.bars, line)
+		printError(p.bars, line)
 		return
 	}
-	complain(p.w, line)
+	printError(p.w, line)
 }
 
 // finish ends the bar of the stage that is over.

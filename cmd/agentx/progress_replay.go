@@ -26,7 +26,7 @@ func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.
 		case p.bars != nil && p.bar == nil:
 			p.bar = p.bars.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
 				now := *p.now.Load()
-				_, err := io.WriteString(w, replayLine(now, share(o, length, now), s.AvailableWidth))
+				_, err := io.WriteString(w, replayLine(now, fractionDone(o, length, now), s.AvailableWidth))
 				return err
 			}), mpb.BarFillerTrim())
 		case p.bars == nil && now.After(p.next):
@@ -37,8 +37,8 @@ func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.
 	}
 }
 
-// share is how far a run is, from 0 to 1: by the bound that is nearest. 0 says nothing.
-func share(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
+// fractionDone is how far a run is, from 0 to 1: by the bound that is nearest. 0 says nothing.
+func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
 	for _, b := range [][2]float64{
 		{float64(r.Elapsed), float64(o.Duration)}, {float64(r.Elapsed), float64(length)},
 		{float64(r.Requests), float64(o.Requests)}, {float64(r.TreesDrained), float64(o.Trees)},

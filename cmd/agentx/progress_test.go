@@ -29,9 +29,9 @@ func TestReplayLine(t *testing.T) {
 // TestShare: the bound that is nearest says how far a run is.
 func TestShare(t *testing.T) {
 	r := replay.Progress{Elapsed: 30 * time.Second, Requests: 40, TreesDrained: 1}
-	require.Zero(t, share(replay.Options{}, 0, r))
-	require.Equal(t, 0.25, share(replay.Options{}, 2*time.Minute, r))
-	require.Equal(t, 0.5, share(replay.Options{Duration: time.Minute, Requests: 100, Trees: 4}, 0, r))
-	require.Equal(t, 0.8, share(replay.Options{Duration: time.Minute, Requests: 50}, 0, r))
-	require.Equal(t, 1.0, share(replay.Options{Requests: 30}, 0, r))
+	require.Zero(t, fractionDone(replay.Options{}, 0, r))
+	require.Equal(t, 0.25, fractionDone(replay.Options{}, 2*time.Minute, r))
+	require.Equal(t, 0.5, fractionDone(replay.Options{Duration: time.Minute, Requests: 100, Trees: 4}, 0, r))
+	require.Equal(t, 0.8, fractionDone(replay.Options{Duration: time.Minute, Requests: 50}, 0, r))
+	require.Equal(t, 1.0, fractionDone(replay.Options{Requests: 30}, 0, r))
 }

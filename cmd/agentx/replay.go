@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/internal/meant"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -86,7 +86,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	u, err := url.Parse(f.url)
 	switch {
 	case f.url == "":
-		return o, tryError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
+		return o, hintError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return o, usageError{fmt.Errorf("--url: want http://HOST:PORT or https://HOST")} // it is not printed, for it may hold a password
 	case f.model == "":
@@ -98,7 +98,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
 		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0) || math.IsInf(f.speed, 1):
-		return o, tryError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
+		return o, hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
 	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
 		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
 	case f.start != "zero" && f.start != "sampled":
@@ -144,19 +144,19 @@ func (f *replayFlags) options() (replay.Options, error) {
 	if o.Out == "" {
 		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
 	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
-		return o, adviseReplay(err)
+		return o, hintReplay(err)
 	}
 	return o, nil
 }
 
-// adviseReplay adds what to try to an error of a replay.
-func adviseReplay(err error) error {
+// hintReplay adds what to try to an error of a replay.
+func hintReplay(err error) error {
 	var refused *replay.PreflightError
 	switch {
 	case errors.As(err, &refused):
-		return tryError{err, refused.Hint}
+		return hintError{err, refused.Hint}
 	case errors.Is(err, replay.ErrResultsExist):
-		return tryError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
 	}
 	return err
 }
@@ -177,14 +177,14 @@ interrupt ends the sending and writes the results; the second leaves at once.
 
 --set takes these besides the rules of the reconstruction:` + settingsHelp(),
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options()
 			if err != nil {
 				return err
 			}
 			set := c.set
-			if c.set, err = settle(&o, set); err != nil {
+			if c.set, err = applySettings(&o, set); err != nil {
 				return err
 			}
 			o.Seed = c.seed
@@ -238,7 +238,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	}
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !hub.IsRef(name) {
 		err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-		return nil, tryError{err, cmp.Or(hub.Suggest(name), meant.Name(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
+		return nil, hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
 	}
 	r, err := runConvert(cmd, o)
 	if err != nil {
@@ -255,7 +255,7 @@ func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	o.Marker = o.Marker.Resolve(o.Cache)
 	f.marker = o.Marker.String() // for what the run says of itself
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
-		complain(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", group(o.Cache.SharedTraces())))
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
 	}
 }
 
@@ -273,7 +273,7 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 // runReplay plays with progress on standard error and prints the summary.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
-	length, err := howLong(cmd, o, p)
+	length, err := plannedLength(cmd, o, p)
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 		err = errors.Join(err, printReplayed(cmd, s, asJSON))
 	}
 	if err != nil {
-		return adviseReplay(err)
+		return hintReplay(err)
 	}
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
@@ -298,13 +298,13 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", int(s.DeadlockedTrees))}
 	}
 	if s.Completed == 0 {
-		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, commonest(s))
+		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, commonestErrors(s))
 	}
 	return nil
 }
 
-// commonest names the commonest message of the failed requests, "" where there is none.
-func commonest(s *measure.Summary) string {
+// commonestErrors names the commonestErrors message of the failed requests, "" where there is none.
+func commonestErrors(s *measure.Summary) string {
 	best, of := measure.ErrorSample{}, wire.Category("")
 	for _, category := range slices.Sorted(maps.Keys(s.ErrorSamples)) {
 		for _, m := range s.ErrorSamples[category] {
@@ -319,8 +319,8 @@ func commonest(s *measure.Summary) string {
 	return fmt.Sprintf(": %s: %s", of, best.Message)
 }
 
-// howLong says of a run without a bound how long it may last, and returns it; 0 for others.
-func howLong(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, error) {
+// plannedLength says of a run without a bound how long it may last, and returns it; 0 for others.
+func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, error) {
 	if p.quiet || o.Duration > 0 || o.Requests > 0 || o.Trees > 0 {
 		return 0, nil
 	}

@@ -68,7 +68,7 @@ func profileOf(rules json.RawMessage) (profile string, changed json.RawMessage) 
 			own = weka.AIPerf()
 		}
 		text, _ := json.Marshal(own) // names and numbers always marshal
-		if others := different(rules, text); best < 0 || len(others) < best {
+		if others := changedFields(rules, text); best < 0 || len(others) < best {
 			best, profile, changed = len(others), name, nil
 			if best > 0 {
 				changed, _ = json.Marshal(others)
@@ -78,8 +78,8 @@ func profileOf(rules json.RawMessage) (profile string, changed json.RawMessage) 
 	return profile, changed
 }
 
-// different returns the fields of a JSON object that another does not have so.
-func different(object, other json.RawMessage) map[string]any {
+// changedFields returns the fields of a JSON object that another does not have so.
+func changedFields(object, other json.RawMessage) map[string]any {
 	var a, b map[string]any
 	_, _ = json.Unmarshal(object, &a), json.Unmarshal(other, &b) // what is no object has no fields
 	maps.DeleteFunc(a, func(name string, v any) bool { w, ok := b[name]; return ok && v == w })

@@ -36,9 +36,9 @@ var settings = map[string]struct {
 	"RequestTimeout":         {"--timeout", func(o *replay.Options) any { return &o.Timeout }},
 }
 
-// settle applies those of the --set values that name an option of a replay, and returns the others, which are rules of
+// applySettings applies those of the --set values that name an option of a replay, and returns the others, which are rules of
 // the reconstruction.
-func settle(o *replay.Options, list []string) (others []string, err error) {
+func applySettings(o *replay.Options, list []string) (others []string, err error) {
 	for _, s := range list {
 		name, value, ok := strings.Cut(s, "=")
 		setting, known := settings[name]

@@ -15,12 +15,12 @@ func newReport() *cobra.Command {
 end is the same, byte for byte. A run that was killed has none: then its summary is what its
 records say, and what only its end would have told is null.`,
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n  agentx report results",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			for _, dir := range dirs {
 				s, about, err := replay.RebuildSummary(dir)
 				for _, text := range about {
-					complain(cmd.ErrOrStderr(), "agentx: warning: "+text)
+					printError(cmd.ErrOrStderr(), "agentx: warning: "+text)
 				}
 				if s != nil {
 					if err := printReplayed(cmd, s, asJSON); err != nil {

@@ -22,16 +22,16 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return "", tryError{fmt.Errorf("cache root: no user cache directory: %w", err), "--cache DIR"}
+			return "", hintError{fmt.Errorf("cache root: no user cache directory: %w", err), "--cache DIR"}
 		}
 		dir = filepath.Join(user, "agentx")
 	}
 	return filepath.Abs(dir)
 }
 
-// adviseRoot adds what to try to an error about a cache root that is not for this user to write in.
-func adviseRoot(cmd *cobra.Command, err error) error {
-	var try tryError
+// hintRoot adds what to try to an error about a cache root that is not for this user to write in.
+func hintRoot(cmd *cobra.Command, err error) error {
+	var try hintError
 	var at *fs.PathError
 	if errors.As(err, &try) || !errors.As(err, &at) || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
@@ -44,7 +44,7 @@ func adviseRoot(cmd *cobra.Command, err error) error {
 	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // it, or what it would be made in
 		return err
 	}
-	return tryError{err, "--cache DIR, a directory that you may write in"}
+	return hintError{err, "--cache DIR, a directory that you may write in"}
 }
 
 // findCache resolves the CACHE argument of a command. A path needs no cache root.
@@ -66,7 +66,7 @@ func printJSON(w io.Writer, v any) error {
 
 // columns is the width of a terminal, 0 for what is none.
 func columns(w io.Writer) int {
-	if r, ok := w.(*results); ok {
+	if r, ok := w.(*resultWriter); ok {
 		w = r.w
 	}
 	f, ok := w.(*os.File)

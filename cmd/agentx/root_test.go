@@ -35,14 +35,14 @@ func TestAdviseRoot(t *testing.T) {
 		"beside the root":    {denied(root+"-old", fs.ErrPermission), false},
 		"an input":           {denied(filepath.Join(home, "x.jsonl"), fs.ErrPermission), false},
 		"another error":      {denied(root, fs.ErrExist), false},
-		"advice of its own":  {tryError{denied(root, fs.ErrPermission), "sleep"}, false},
+		"advice of its own":  {hintError{denied(root, fs.ErrPermission), "sleep"}, false},
 		"no path in it":      {fs.ErrPermission, false},
 		"nothing went wrong": {nil, false},
 	} {
-		got := adviseRoot(cmd, c.err)
-		var try tryError
+		got := hintRoot(cmd, c.err)
+		var try hintError
 		if c.advised && assert.ErrorAs(t, got, &try, name) {
-			assert.Equal(t, "--cache DIR, a directory that you may write in", try.try, name)
+			assert.Equal(t, "--cache DIR, a directory that you may write in", try.hint, name)
 			assert.True(t, errors.Is(got, c.err), name)
 		} else {
 			assert.Equal(t, c.err, got, name)

@@ -30,7 +30,7 @@ func TestHear(t *testing.T) {
 			}
 			close(signals)
 			now := func() time.Time { heard++; return time.Unix(1e9, 0).Add(c.at[heard-1]) }
-			hear(signals, now, func() { cancelled++ }, func() { left = heard })
+			watchSignals(signals, now, func() { cancelled++ }, func() { left = heard })
 			require.Equal(t, min(1, len(c.at)), cancelled)
 			require.Equal(t, c.leave, left)
 		})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/internal/meant"
+	"github.com/agentx/agentx/internal/suggest"
 )
 
 // The beginnings of copied references: an address of a web page, which is percent-encoded; hf://, with or without
@@ -80,5 +80,5 @@ func nearest(short string, n int) (list []string) {
 		list = append(list, named.Name)
 	}
 	slices.Reverse(list) // of equally near ones the latest first
-	return meant.Nearest(short, list)[:n]
+	return suggest.Nearest(short, list)[:n]
 }

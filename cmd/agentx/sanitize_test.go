@@ -29,11 +29,11 @@ func TestVisible(t *testing.T) {
 		"a\U000e0041b":                    `a\U000e0041b`,
 		"a\xffb":                          `a\xffb`,
 	} {
-		assert.Equal(t, want, visible(text))
-		assert.Equal(t, want, visible(want), "what is visible stays")
+		assert.Equal(t, want, sanitize(text))
+		assert.Equal(t, want, sanitize(want), "what is visible stays")
 	}
 	var out strings.Builder
-	n, err := lines{&out}.Write([]byte("a\u202e\nb\n"))
+	n, err := sanitizer{&out}.Write([]byte("a\u202e\nb\n"))
 	require.NoError(t, err)
 	assert.Equal(t, len("a\u202e\nb\n"), n)
 	assert.Equal(t, "a\\u202e\nb\n", out.String())

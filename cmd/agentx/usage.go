@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/internal/meant"
+	"github.com/agentx/agentx/internal/suggest"
 )
 
-// verbs refuses arguments of a command that has verbs of its own: they name none of these.
-func verbs(cmd *cobra.Command, args []string) error {
+// refuseArgs refuses arguments of a command that has refuseArgs of its own: they name none of these.
+func refuseArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -28,8 +28,8 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	}
 	help := "agentx help" + strings.TrimPrefix(cmd.CommandPath(), "agentx")
 	err := usageError{fmt.Errorf("unknown verb %q: see %s", name, help)}
-	if verb := meant.Name(name, names); verb != "" {
-		return tryError{err, cmd.CommandPath() + " " + verb}
+	if verb := suggest.Closest(name, names); verb != "" {
+		return hintError{err, cmd.CommandPath() + " " + verb}
 	}
 	return err
 }
@@ -40,19 +40,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if name := meant.Name(unknown.GetSpecifiedName(), names); name != "" {
-			return tryError{usageError{err}, "--" + name}
+		if name := suggest.Closest(unknown.GetSpecifiedName(), names); name != "" {
+			return hintError{usageError{err}, "--" + name}
 		}
 	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		err = fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), wanted(err))
+		err = fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), explainValue(err))
 	}
 	return usageError{err}
 }
 
-// wanted says what a flag takes, from the error of its value.
-func wanted(err error) error {
+// explainValue says what a flag takes, from the error of its value.
+func explainValue(err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		err = value.Unwrap()

@@ -9,30 +9,30 @@ import (
 	"github.com/agentx/agentx/hfsource"
 )
 
-// adviseConvert adds what to try to an error of a conversion.
-func adviseConvert(err error) error {
+// hintConvert adds what to try to an error of a conversion.
+func hintConvert(err error) error {
 	var fault *weka.Error
 	if errors.As(err, &fault) && fault.Hint != "" {
-		return tryError{err, fault.Hint}
+		return hintError{err, fault.Hint}
 	}
 	var invalid *convert.InvalidTraceError
 	if errors.As(err, &invalid) {
-		return tryError{err, "--skip-invalid leaves such traces out and lists them"}
+		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
 	}
 	var unreadable *hfsource.UnreadableError
 	if errors.As(err, &unreadable) {
-		return tryError{err, unreadable.Hint()}
+		return hintError{err, unreadable.Hint()}
 	}
 	var memory *hfsource.MemoryLimitError
 	if errors.As(err, &memory) {
-		return tryError{err, memory.Hint}
+		return hintError{err, memory.Hint}
 	}
 	var differs *convert.RebuildMismatchError
 	if errors.As(err, &differs) {
-		return tryError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
+		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
 	}
 	if errors.Is(err, cachestore.ErrBusy) {
-		return tryError{err, "again without --no-wait, or with a longer --wait"}
+		return hintError{err, "again without --no-wait, or with a longer --wait"}
 	}
-	return adviseHub(err)
+	return hintHub(err)
 }

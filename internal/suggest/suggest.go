@@ -1,5 +1,5 @@
 // Package meant guesses which of the names that exist was meant by one that does not.
-package meant
+package suggest
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Name returns the name most like word: one that holds it, that it holds, or that differs in a third of its letters at
+// Closest returns the name most like word: one that holds it, that it holds, or that differs in a third of its letters at
 // most. Without such a name it is "".
-func Name(word string, names []string) string {
+func Closest(word string, names []string) string {
 	for _, name := range Nearest(word, names) {
 		if alike(strings.ToLower(word), strings.ToLower(name)) {
 			return name

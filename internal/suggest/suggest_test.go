@@ -1,4 +1,4 @@
-package meant
+package suggest
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestName(t *testing.T) {
+func TestClosest(t *testing.T) {
 	for _, c := range []struct {
 		word, want string
 		names      []string
@@ -21,7 +21,7 @@ func TestName(t *testing.T) {
 		{"", "", []string{"a", "ab"}},
 		{"a", "", nil},
 	} {
-		assert.Equal(t, c.want, Name(c.word, c.names), c.word)
+		assert.Equal(t, c.want, Closest(c.word, c.names), c.word)
 	}
 }
 

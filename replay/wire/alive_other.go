@@ -2,5 +2,6 @@
 
 package wire
 
-// alive cannot look without reading here: a dead connection is found out by using it.
+// alive always reports true: this system offers no look at a socket without reading from it. A closed connection is
+// noticed by the request that uses it, which is then sent again.
 func (cn *conn) alive() bool { return true }

@@ -4,17 +4,17 @@ package wire
 
 import "syscall"
 
-// alive reports whether the peer has neither closed the kept connection nor sent something that nobody asked for.
+// alive reports whether a kept connection is open and silent: the peer has neither closed it nor sent unrequested bytes.
 func (cn *conn) alive() bool {
 	raw, err := cn.tcp.SyscallConn()
 	if err != nil {
 		return false
 	}
-	quiet := false
+	silent := false
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		silent = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
 	})
-	return err == nil && quiet
+	return err == nil && silent
 }

@@ -225,7 +225,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
 				res = newResult(0)
-				d.reset(response{res: &res, events: true})
+				d.reset(responseState{res: &res, events: true})
 				for p := data; len(p) > 0; p = p[min(len(p), maxBuffer):] {
 					if err := d.feed(p[:min(len(p), maxBuffer)], 1); err != nil {
 						b.Fatal(err)

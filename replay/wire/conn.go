@@ -3,18 +3,14 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 )
 
-// conn is one connection with everything a request on it needs, so that a kept connection serves the next request
-// without allocating.
+// conn is one connection with all that a request on it needs, so that the next request on it allocates nothing.
 type conn struct {
 	net.Conn
 	tcp  *net.TCPConn // the connection below TLS, or the same
@@ -22,11 +18,12 @@ type conn struct {
 	out  sender
 	head []byte // of the request, rebuilt for each
 	dec  decoder
-	idle time.Duration // when it was put back
+	idle time.Duration // when it was put into the pool
 	stop func()        // abort, as a value made once
 }
 
-// dial makes a connection. The context ends it early; the deadline, when there is one, as well.
+// dial makes a connection to the first address that takes one. It ends with ctx, at the deadline (zero: none) or after the
+// dial timeout, whichever is first.
 func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 	limit := time.Now().Add(c.dialTimeout)
 	if !deadline.IsZero() && deadline.Before(limit) {
@@ -48,7 +45,7 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 	return nil, err
 }
 
-// newConn wraps a TCP connection, which has NODELAY set as all of Go's do.
+// newConn wraps a TCP connection, which has NODELAY set like all of Go's, and makes the TLS handshake of an https target.
 func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
 	cn := &conn{Conn: tcp, tcp: tcp}
 	if c.target.tls {
@@ -65,7 +62,7 @@ func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
 	return cn, nil
 }
 
-// handshakeError says that it is about TLS, once.
+// handshakeError prefixes an error with "tls: " unless it has the prefix.
 func handshakeError(err error) error {
 	if strings.HasPrefix(err.Error(), "tls: ") {
 		return err
@@ -73,101 +70,10 @@ func handshakeError(err error) error {
 	return fmt.Errorf("tls: %w", err)
 }
 
-// abort makes every read and write of the connection fail at once. It may be called at any time by anyone.
+// abort makes every read and write of the connection fail at once. Any goroutine may call it at any time.
 func (cn *conn) abort() {
 	cn.tcp.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // a closed connection needs no deadline
 }
 
-// Close drops the connection at once. The farewell of TLS is left out: it may block on a peer that does not read.
+// Close closes the TCP connection at once, without the closing alert of TLS: that write may block on a peer that does not read.
 func (cn *conn) Close() error { return cn.tcp.Close() }
-
-// send writes head and body. Errors of the connection come back as they are, everything else as a *bodyError.
-func (cn *conn) send(head []byte, b Body) error {
-	s := &cn.out
-	s.head, s.left, s.err = head, b.Size(), nil
-	err := s.copy(b)
-	var own *bodyError
-	switch {
-	case errors.As(err, &own):
-		return own
-	case s.err != nil:
-		return s.err
-	case err != nil:
-		return &bodyError{fmt.Errorf("request body: %w", err)}
-	case s.left > 0:
-		return &bodyError{fmt.Errorf("request body ended %d bytes early", s.left)}
-	case len(s.head) > 0: // an empty body never called Write
-		_, err = s.Write(nil)
-	}
-	return err
-}
-
-// bodyError is a request body that could not be read; the server has no part in it.
-type bodyError struct{ error }
-
-func (e *bodyError) Unwrap() error { return e.error }
-
-// sender is the sending side of a connection: the writer that a Body writes itself to.
-type sender struct {
-	conn  net.Conn
-	head  []byte // not sent yet; goes out with the first piece of the body
-	left  int64  // bytes of the body still to come
-	sent  int64  // since the connection was made
-	err   error  // first error of the connection
-	pair  [2][]byte
-	queue net.Buffers
-}
-
-// copy lets the body write itself. Faults on mapped memory are turned into an error: the file may have been cut.
-func (s *sender) copy(b Body) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = &bodyError{panicError(p)}
-		}
-	}()
-	_, err = b.WriteTo(s)
-	return err
-}
-
-func panicError(p any) error {
-	var fault interface {
-		runtime.Error
-		Addr() uintptr
-	}
-	if err, ok := p.(error); ok && errors.As(err, &fault) {
-		return fmt.Errorf("request body: memory fault at %#x: was a mapped file cut?", fault.Addr())
-	}
-	return fmt.Errorf("request body: panic: %v", p)
-}
-
-// Write sends a piece of the body; the first one takes the head with it in one system call.
-func (s *sender) Write(p []byte) (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	if int64(len(p)) > s.left {
-		return 0, &bodyError{errors.New("request body is longer than it announced")}
-	}
-	n, err := s.write(p)
-	s.left -= int64(n)
-	if err != nil {
-		s.err = err
-	}
-	return n, err
-}
-
-func (s *sender) write(p []byte) (int, error) {
-	if len(s.head) == 0 {
-		n, err := s.conn.Write(p)
-		s.sent += int64(n)
-		return n, err
-	}
-	s.pair = [2][]byte{s.head, p}
-	s.queue = s.pair[:]
-	n, err := s.queue.WriteTo(s.conn)
-	s.sent += n
-	n = max(0, n-int64(len(s.head)))
-	s.head, s.pair = nil, [2][]byte{}
-	return int(n), err
-}

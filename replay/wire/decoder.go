@@ -2,118 +2,115 @@ package wire
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 )
 
-// maxEvent bounds one message of a stream, and a whole body that is no stream.
-const maxEvent = 8 << 20
+// maxMessageSize bounds one message of a stream and a body that is no stream, bytes.
+const maxMessageSize = 8 << 20
 
-var errTooLong = fmt.Errorf("response has a message of more than %d bytes", maxEvent)
-
-// decoder turns the body of a 200 response, piece by piece as it arrives, into facts of a Result. It has no clock:
-// every message bears the arrival of the piece that completed it.
+// decoder decodes the body of a 2xx response into a Result, piece by piece as it arrives. It has no clock: the instant of a
+// message is the arrival of the piece that completed it.
 type decoder struct {
-	stream splitter // of server-sent events; of a plain body, it only gathers the bytes
-	usage  []byte   // the last usage object, still JSON
-	shape  shape    // of the last message with content
+	splitter splitter // of a body that is no stream, its pending bytes alone are used
+	usage    []byte   // the last usage object, still JSON
+	template template // of the last message with content
 
-	response
+	responseState
 }
 
-// response is the part of a decoder that starts afresh with every response.
-type response struct {
+// responseState is the part of a decoder that is reset with every response.
+type responseState struct {
 	res      *Result
 	notify   func(time.Duration) // Request.OnFirstToken
-	lenient  bool
-	perChunk bool // Request.PerChunkUsage
-	events   bool // server-sent events; else one JSON body
+	perChunk bool                // Request.PerChunkUsage
+	events   bool                // the body is a stream of server-sent events, else one JSON object
 
-	at      time.Duration // arrival of the last piece
-	done    bool          // [DONE] came: what follows says nothing
-	failure Category      // of the stream, empty when there was none
-	text    string        // what the failing message said
+	arrived     time.Duration // arrival of the last piece
+	done        bool          // [DONE] has come: later messages are ignored
+	failure     Category      // of the stream; empty: none
+	failureText string        // text of the message that failed
 }
 
-// reset makes the decoder ready for another response; its buffers are kept unless they have grown large.
-func (d *decoder) reset(r response) {
+// reset prepares the decoder for another response. It keeps its buffers unless they have grown large.
+func (d *decoder) reset(r responseState) {
 	const keep = 64 << 10
-	if cap(d.stream.pending) > keep {
-		d.stream.pending = nil
+	if cap(d.splitter.pending) > keep {
+		d.splitter.pending = nil
 	}
-	if d.stream.each == nil {
-		d.stream.each = d.message
+	if d.splitter.emit == nil {
+		d.splitter.emit = d.onMessage
 	}
-	d.stream.pending, d.usage, d.response = d.stream.pending[:0], d.usage[:0], r
+	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
 }
 
-// feed takes the next piece of the body. It does not keep p.
-func (d *decoder) feed(p []byte, at time.Duration) error {
-	d.at = at
+// feed adds the next piece of the body, which it does not keep.
+func (d *decoder) feed(p []byte, arrived time.Duration) error {
+	d.arrived = arrived
 	if d.events {
-		d.stream.feed(p)
+		d.splitter.feed(p)
 	} else {
-		d.stream.pending = append(d.stream.pending, p...)
+		d.splitter.pending = append(d.splitter.pending, p...)
 	}
-	if len(d.stream.pending) > maxEvent {
-		return errTooLong
+	if len(d.splitter.pending) > maxMessageSize {
+		return errMessageTooLong
 	}
 	return nil
 }
 
-// message handles one message of a stream. Nearly all are one data line, which is read where it lies.
-func (d *decoder) message(raw []byte) {
+// onMessage decodes one message of a stream. Nearly all messages are one data line, which is read in place.
+func (d *decoder) onMessage(raw []byte) {
 	if d.done || len(raw) == 0 {
 		return
 	}
-	if d.shape.fits(raw) {
-		d.event(&d.shape.event, nil)
+	if d.template.matches(raw) {
+		d.onEvent(&d.template.event, nil)
 		return
 	}
 	if payload, ok := bytes.CutPrefix(raw, []byte("data:")); ok {
 		payload = trim(payload)
 		if string(payload) == "[DONE]" {
-			d.end()
+			d.onDone()
 			return
 		}
 		if e, sure := skimEvent(payload); sure {
-			d.shape.learn(raw, bytes.IndexByte(raw, '{'), &e)
-			d.event(&e, payload)
+			d.template.learn(raw, bytes.IndexByte(raw, '{'), &e)
+			d.onEvent(&e, payload)
 			return
 		}
 	}
-	d.slowMessage(raw)
+	d.parseMessage(raw)
 }
 
-func (d *decoder) slowMessage(raw []byte) {
+// parseMessage decodes a message by the full rules.
+func (d *decoder) parseMessage(raw []byte) {
 	m := parseMessage(raw)
 	if len(m.fields) == 0 {
 		return
 	}
 	data := m.data()
 	if m.isError() {
-		d.res.LastMessage = d.at
+		d.res.LastMessage = d.arrived
 		d.fail(StreamEvent, m.errorText())
 		return
 	}
 	if data == "[DONE]" {
-		d.end()
+		d.onDone()
 		return
 	}
 	e := decodeEvent([]byte(data))
-	d.event(&e, []byte(data))
+	d.onEvent(&e, []byte(data))
 }
 
-// end is the [DONE] of a stream.
-func (d *decoder) end() {
+// onDone ends the stream.
+func (d *decoder) onDone() {
 	d.done = true
-	d.res.LastMessage = d.at
+	d.res.LastMessage = d.arrived
 }
 
-// event books one payload.
-func (d *decoder) event(e *event, payload []byte) {
+// onEvent records the event of one payload in the result.
+func (d *decoder) onEvent(e *event, payload []byte) {
 	res := d.res
-	res.LastMessage = d.at
+	res.LastMessage = d.arrived
 	if e.failed {
 		d.fail(StreamPayload, string(trim(payload)))
 		return
@@ -125,50 +122,49 @@ func (d *decoder) event(e *event, payload []byte) {
 		d.usage = append(d.usage[:0], e.usage...)
 	}
 	if e.hasData() {
-		d.content(e)
+		d.onContent(e)
 	}
 }
 
-func (d *decoder) content(e *event) {
+// onContent records an event with content, reasoning or a tool call.
+func (d *decoder) onContent(e *event) {
 	res := d.res
 	res.Chunks++
-	res.LastToken = d.at
+	res.LastToken = d.arrived
 	if res.FirstOutput == Never && (e.content || e.toolCall) {
-		res.FirstOutput = d.at
+		res.FirstOutput = d.arrived
 	}
 	switch res.Chunks {
 	case 1:
-		res.FirstToken = d.at
+		res.FirstToken = d.arrived
 		if e.usage != nil && d.perChunk {
 			res.FirstChunkTokens = parseUsage(e.usage).Completion
 		}
 		if d.notify != nil {
-			d.notify(d.at)
+			d.notify(d.arrived)
 		}
 	case 2:
-		res.SecondToken = d.at
+		res.SecondToken = d.arrived
 	}
 }
 
-// fail notes the first failure of the stream.
+// fail records the first failure of the stream.
 func (d *decoder) fail(category Category, text string) {
 	if d.failure == "" {
-		d.failure, d.text = category, text
+		d.failure, d.failureText = category, text
 	}
 }
 
-// over says that the stream has ended or failed, and the rest of it changes nothing.
-func (d *decoder) over() bool {
-	return d.done || d.failure != "" && !d.lenient
-}
+// finished reports whether the rest of the stream changes nothing: it has ended or failed.
+func (d *decoder) finished() bool { return d.done || d.failure != "" }
 
-// finish ends the body: what is pending is the last message. It returns the verdict on a response that ended
-// cleanly, an empty category when it was good.
+// finish ends the body: the pending bytes are its last message. It returns why the response failed, an empty category when
+// it did not.
 func (d *decoder) finish() (category Category, text string) {
 	if d.events {
-		d.stream.finish()
+		d.splitter.finish()
 	} else {
-		d.whole(trim(d.stream.pending))
+		d.decodeSingleBody(trim(d.splitter.pending))
 	}
 	if len(d.usage) > 0 {
 		d.res.Usage = parseUsage(d.usage)
@@ -176,8 +172,8 @@ func (d *decoder) finish() (category Category, text string) {
 	return d.verdict()
 }
 
-// whole handles a body that is no stream.
-func (d *decoder) whole(payload []byte) {
+// decodeSingleBody decodes a body that is no stream.
+func (d *decoder) decodeSingleBody(payload []byte) {
 	if len(payload) == 0 {
 		return
 	}
@@ -185,20 +181,20 @@ func (d *decoder) whole(payload []byte) {
 	if !sure {
 		e = decodeEvent(payload)
 	}
-	d.event(&e, payload)
+	d.onEvent(&e, payload)
 }
 
+// verdict returns why a response failed whose body has ended, an empty category when it did not.
 func (d *decoder) verdict() (Category, string) {
-	forgiven := d.lenient && d.res.Chunks > 0
 	switch {
-	case d.failure == StreamEvent, d.failure != "" && !forgiven:
-		return d.failure, d.text
-	case d.events && !d.done && d.res.FinishReason == "" && !forgiven:
+	case d.failure != "":
+		return d.failure, d.failureText
+	case d.events && !d.done && d.res.FinishReason == "":
 		return StreamTruncated, "the stream ended with neither a finish reason nor [DONE]"
 	case d.res.Chunks == 0 && d.events:
 		return NoContent, "the stream had no content"
 	case d.res.Chunks == 0:
-		return NoContent, "the response had no content: " + string(trim(d.stream.pending))
+		return NoContent, "the response had no content: " + string(trim(d.splitter.pending))
 	}
 	return "", ""
 }

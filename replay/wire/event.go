@@ -5,24 +5,25 @@ import (
 	"math"
 )
 
-// event is what one payload of a response says, as far as a replay cares. A choice carries its text under delta
-// (a chat chunk), message (a whole chat answer) or text (a completion); the name under "object" is not looked at.
+// event is what a replay needs of one payload of a response. A choice has its text under delta (a chunk of a chat), message
+// (a complete chat answer) or text (a completion). The member "object" is ignored.
 type event struct {
-	json      bool   // the payload is a JSON object; everything else is ignored
-	failed    bool   // its top-level error is set
+	json      bool   // the payload is a JSON object; any other payload is ignored
+	failed    bool   // its member error is set
 	content   bool   // choice 0 has text
 	reasoning bool   // choice 0 has reasoning
 	toolCall  bool   // choice 0 has the name or arguments of a tool call
 	finish    string // finish reason of choice 0
-	usage     []byte // the usage object as it lies in the payload, nil when absent, null or empty
+	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
 
-	// Known when skimmed: how many strings the data is made of, and where the last one lies, quotes included.
-	texts, from, to int
+	// Set by skimEvent alone: how many strings the content consists of, and where the last one lies, quotes included.
+	textCount, textStart, textEnd int
 }
 
 func (e *event) hasData() bool { return e.content || e.reasoning || e.toolCall }
 
-// decodeEvent is the truth about payloads: encoding/json, member by member. The last of several equal names counts.
+// decodeEvent decodes a payload with encoding/json. It defines what a payload means: skimEvent must agree with it wherever it
+// is sure. The last of several equal names counts.
 func decodeEvent(payload []byte) event {
 	top, ok := object(payload)
 	if !ok {
@@ -52,7 +53,7 @@ func decodeEvent(payload []byte) event {
 	return e
 }
 
-// message reads the content of a message: a string, or a list of strings and of parts with a text or a thought.
+// message reads the content of a message: a string, or a list of strings and of parts with a text or a thinking.
 func (e *event) message(raw []byte) {
 	e.content = e.content || text(raw) != ""
 	for _, raw := range array(raw) {
@@ -62,7 +63,7 @@ func (e *event) message(raw []byte) {
 	}
 }
 
-// isSet reports whether an error member means an error: null, false, zero and empty values do not.
+// isSet reports whether a member has a value other than null, false, zero and empty.
 func isSet(raw json.RawMessage) bool {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -83,7 +84,7 @@ func isSet(raw json.RawMessage) bool {
 	return false
 }
 
-// decodeUsage reads a usage object by the same slow rules; counts that are no whole numbers are unknown.
+// decodeUsage decodes a usage object with encoding/json. A count that is no whole number is Unknown.
 func decodeUsage(raw []byte) Usage {
 	u := NoUsage
 	top, _ := object(raw)

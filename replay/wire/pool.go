@@ -6,19 +6,15 @@ import (
 	"time"
 )
 
-// DefaultKeepAlive is how long an unused connection is kept. Servers close theirs without a word, many after 5 s.
-const DefaultKeepAlive = 4 * time.Second
-
-// pool keeps idle connections. The newest is taken first, so that as few as possible stay in use.
+// pool keeps idle connections. It gives out the newest first, so that surplus connections age and are closed.
 type pool struct {
 	mu     sync.Mutex
-	idle   []*conn // by the time they were put back
-	max    int     // 0: no limit
-	keep   time.Duration
+	idle   []*conn       // oldest first
+	keep   time.Duration // how long a connection is kept; not positive: not at all
 	closed bool
 }
 
-// get returns a connection that seems to be alive, or nil.
+// get returns an idle connection that is open as far as can be seen, nil when there is none.
 func (p *pool) get(now time.Duration) *conn {
 	for {
 		cn := p.pop()
@@ -45,7 +41,7 @@ func (p *pool) pop() *conn {
 	return cn
 }
 
-// put keeps a connection, and closes those that were unused for too long.
+// put adds a connection and closes those that were idle for too long.
 func (p *pool) put(cn *conn, now time.Duration) {
 	cn.idle = now
 	p.mu.Lock()
@@ -55,7 +51,7 @@ func (p *pool) put(cn *conn, now time.Duration) {
 		old++
 	}
 	p.idle = slices.Delete(p.idle, 0, old)
-	keep := !p.closed && p.keep > 0 && (p.max <= 0 || len(p.idle) < p.max)
+	keep := !p.closed && p.keep > 0
 	if keep {
 		p.idle = append(p.idle, cn)
 	}
@@ -65,6 +61,7 @@ func (p *pool) put(cn *conn, now time.Duration) {
 	}
 }
 
+// close closes all idle connections. Later ones are closed by put.
 func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle

@@ -3,36 +3,33 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
 )
 
-// Sizes of a connection's read buffer: thousands of connections wait at once, so it starts small, and it grows
-// only where the server fills it.
+// Sizes of a connection's read buffer, bytes. Thousands of connections wait at once, so it starts small and grows only
+// where the server fills it.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 32 << 10
 )
 
-var errLongLine = fmt.Errorf("response has a line of more than %d bytes", maxBuffer)
-
-// reader is the receiving side of a connection: a buffer that knows when its newest bytes arrived.
+// reader is the receiving side of a connection: a buffer with the arrival of its newest bytes.
 type reader struct {
 	conn net.Conn
 	now  func() time.Duration
 
 	buf        []byte
-	start, end int           // what was received and not used yet
+	start, end int           // of the bytes received and not taken yet
 	full       bool          // the last read filled the buffer
-	at         time.Duration // when the newest bytes arrived
-	received   int64         // since the connection was made
+	arrived    time.Duration // when the newest bytes arrived
+	received   int64         // bytes since the connection was made
 }
 
 func (r *reader) buffered() []byte { return r.buf[r.start:r.end] }
 
-// fill reads once, behind what is buffered.
+// fill makes one read and appends it to the buffered bytes.
 func (r *reader) fill() error {
 	if r.start == r.end {
 		r.start, r.end = 0, 0
@@ -46,7 +43,7 @@ func (r *reader) fill() error {
 	r.end += n
 	r.full = r.end == len(r.buf)
 	if n > 0 {
-		r.at = r.now()
+		r.arrived = r.now()
 		r.received += int64(n)
 		return nil
 	}
@@ -56,6 +53,7 @@ func (r *reader) fill() error {
 	return err
 }
 
+// makeRoom doubles the buffer up to maxBuffer, then moves the buffered bytes to its front.
 func (r *reader) makeRoom() error {
 	r.full = false
 	if len(r.buf) < maxBuffer {
@@ -69,12 +67,12 @@ func (r *reader) makeRoom() error {
 		r.start = 0
 	}
 	if r.end == len(r.buf) {
-		return errLongLine
+		return errLineTooLong
 	}
 	return nil
 }
 
-// line returns the next line without its end, LF or CRLF. It is valid until the next call of any method.
+// line returns the next line without its LF or CRLF. It is valid until the next call of any method.
 func (r *reader) line() ([]byte, error) {
 	for seen := 0; ; {
 		b := r.buffered()
@@ -85,12 +83,12 @@ func (r *reader) line() ([]byte, error) {
 		}
 		seen = len(b)
 		if err := r.fill(); err != nil {
-			return nil, cut(err)
+			return nil, unexpectedEOF(err)
 		}
 	}
 }
 
-// take returns up to n bytes, at least one; it is valid until the next call of any method.
+// take returns at least one byte and at most n. They are valid until the next call of any method.
 func (r *reader) take(n int64) ([]byte, error) {
 	if r.start == r.end {
 		if err := r.fill(); err != nil {
@@ -105,12 +103,10 @@ func (r *reader) take(n int64) ([]byte, error) {
 	return b, nil
 }
 
-// cut turns an end of file where there must be more into an error that says so.
-func cut(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // the second is that of TLS
-		return errCut
+// unexpectedEOF replaces an end of file by an error that says who closed the connection.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // TLS returns the second
+		return errUnexpectedEOF
 	}
 	return err
 }
-
-var errCut = errors.New("the server closed the connection before its answer ended")

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// redirect says where an answer points to, and sets next where that is followed: once, to the same origin, where the
-// method stays. The origin is all that is told of another one: its path may have a secret in it.
-func (x *call) redirect(h *head) string {
+// followRedirect sets x.redirect when an answer redirects to the same origin with a status that keeps the method, the first
+// time. Otherwise it returns what the failure says of the redirect. Of another origin it names no path, which may contain a
+// secret.
+func (x *call) followRedirect(h *responseHead) (text string) {
 	if h.location == "" {
 		return ""
 	}
@@ -20,34 +21,34 @@ func (x *call) redirect(h *head) string {
 		return fmt.Sprintf("redirected to %s://%s, which is not followed: name it in the URL: ", to.Scheme, clip(to.Host, 256))
 	case h.status != 307 && h.status != 308:
 		return fmt.Sprintf("redirected to %s, which is not followed: only 307 and 308 keep the method: ", clip(to.EscapedPath(), 256))
-	case x.moved != "":
+	case x.redirectedTo != "":
 		return fmt.Sprintf("redirected again, to %s, which is not followed: ", clip(to.EscapedPath(), 256))
 	}
 	if path := to.RequestURI(); badPathByte(path) < 0 {
-		x.next = path
+		x.redirect = path
 	}
 	return ""
 }
 
-// locate resolves the location that an answer names.
+// locate resolves the Location of an answer against the URL of the request.
 func (x *call) locate(location string) (*url.URL, error) {
 	scheme := "http://"
 	if x.target.tls {
 		scheme = "https://"
 	}
-	path := x.moved
+	path := x.redirectedTo
 	if path == "" {
 		path = string(x.target.appendPath(nil, x.request.Path))
 	}
-	from, err := url.Parse(scheme + x.target.header + path)
+	from, err := url.Parse(scheme + x.target.hostHeader + path)
 	if err != nil {
 		return nil, err
 	}
 	return from.Parse(location)
 }
 
-// isOrigin reports whether a URL is of the target's scheme, host and port.
+// isOrigin reports whether a URL has the scheme, host and port of the target.
 func (t *target) isOrigin(u *url.URL) bool {
-	there, err := parseTarget((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
-	return err == nil && there.tls == t.tls && there.port == t.port && strings.EqualFold(there.host, t.host)
+	other, err := parseTarget((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	return err == nil && other.tls == t.tls && other.port == t.port && strings.EqualFold(other.host, t.host)
 }

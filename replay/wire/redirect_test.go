@@ -35,7 +35,7 @@ func TestRedirect(t *testing.T) {
 	require.True(t, res.Redirected)
 	require.Equal(t, []seen{{"POST /v1/chat/completions HTTP/1.1", "7", "{}"}, {"POST /there/chat?k=v HTTP/1.1", "7", "{}"}}, got)
 
-	x := &call{Client: c, request: r, moved: "/a/b"}
+	x := &call{Client: c, request: r, redirectedTo: "/a/b"}
 	for location, want := range map[string]string{
 		"c": "/a/c", "/d?e": "/d?e", url + "/f#g": "/f", "?h": "/a/b?h", strings.Replace(url, "http:", "HTTP:", 1): "/",
 	} {

@@ -1,44 +1,42 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
-// Body is a request body of known size that writes itself. It may be asked to write itself a second time, on a
-// fresh connection, so WriteTo must start from the beginning at every call.
+// Body is a request body of known size that writes itself. WriteTo starts from the beginning at every call: a request that
+// is sent again on a new connection calls it a second time.
 //
 // Each Write of WriteTo becomes one system call: pieces of 32 KiB and more are cheap, pieces of a few hundred bytes
-// are not. A memory fault inside WriteTo (a mapped file that was cut) is caught and reported as [Internal].
+// are not. A memory fault inside WriteTo (a mapped file that was truncated) is caught and reported as [Internal].
 type Body interface {
-	// Size is the number of bytes that WriteTo will write; it is announced as Content-Length.
+	// Size returns the number of bytes that WriteTo writes. It is announced as Content-Length.
 	Size() int64
 	io.WriterTo
 }
 
-// HeaderField is one header field.
-type HeaderField struct{ Name, Value string }
-
 // Request is one POST. Its fields are read only while Do runs.
 type Request struct {
-	Path   string        // starts with a slash; appended to the path of the target
-	Header []HeaderField // beside, and before, those of Options.Header; usually the request and correlation ids
-	Accept string        // empty: text/event-stream when Stream is set, else application/json
+	Path   string        // starts with a slash; appended to the path of the client's URL
+	Header []HeaderField // replace fields of Options.Header with the same name; usually the request and correlation ids
 	Body   Body
-	Stream bool // a stream of events was asked for: how to read a 200 that names no content type
+	Stream bool // asks for server-sent events; decides how an answer without a content type is read
 
-	// PerChunkUsage says that usage was asked for in every message, so that the first one tells its tokens.
+	// PerChunkUsage says that usage was asked for in every message: Result.FirstChunkTokens is then read.
 	PerChunkUsage bool
 
-	// OnFirstToken, when set, is called once, from Do, at the first message with content (time since the epoch).
+	// OnFirstToken, when set, is called once, from Do, with the instant of the first message with content.
 	OnFirstToken func(at time.Duration)
 }
 
-// Validate reports the first thing about the request that cannot be put on the wire.
+// Validate returns an error that names the first field that cannot be sent.
 func (r *Request) Validate() error {
 	if r.Body == nil {
-		return fmt.Errorf("request has no body")
+		return errors.New("request has no body")
 	}
 	if r.Body.Size() < 0 {
 		return fmt.Errorf("request body has size %d", r.Body.Size())
@@ -47,10 +45,7 @@ func (r *Request) Validate() error {
 		return fmt.Errorf("request path %q does not start with a slash", r.Path)
 	}
 	if i := badPathByte(r.Path); i >= 0 {
-		return fmt.Errorf("request path %q has byte %#x in it", r.Path, r.Path[i])
-	}
-	if i := badValueByte(r.Accept); i >= 0 {
-		return fmt.Errorf("accept value has byte %#x in it", r.Accept[i])
+		return fmt.Errorf("request path %q has byte %#x at %d", r.Path, r.Path[i], i)
 	}
 	for i := range r.Header {
 		if err := r.Header[i].Validate(); err != nil {
@@ -60,59 +55,27 @@ func (r *Request) Validate() error {
 	return nil
 }
 
-// Validate refuses names that are no HTTP token, names that the client writes itself (Content-Length, ...) and values
-// with control characters. The error names the field but never its value, which may be a secret.
-func (f *HeaderField) Validate() error {
-	if f.Name == "" {
-		return fmt.Errorf("header field without a name")
+// appendHead appends the request line and the header of a POST.
+func (x *call) appendHead(b []byte) []byte {
+	r := x.request
+	b = append(b, "POST "...)
+	if x.redirectedTo != "" {
+		b = append(b, x.redirectedTo...)
+	} else {
+		b = x.target.appendPath(b, r.Path)
 	}
-	for i := range len(f.Name) {
-		if !isToken[f.Name[i]] {
-			return fmt.Errorf("header name %q has byte %#x in it", f.Name, f.Name[i])
-		}
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, x.target.hostHeader...)
+	b = append(b, "\r\n"...)
+	b = x.appendCommon(b, r.Header)
+	b = appendFields(b, r.Header)
+	b = append(b, "Accept: "...)
+	if r.Stream {
+		b = append(b, "text/event-stream"...)
+	} else {
+		b = append(b, "application/json"...)
 	}
-	for _, own := range ownFields {
-		if equalFold(f.Name, own) {
-			return fmt.Errorf("header %s is set by the client itself", own)
-		}
-	}
-	if i := badValueByte(f.Value); i >= 0 {
-		return fmt.Errorf("value of header %s has byte %#x in it", f.Name, f.Value[i])
-	}
-	return nil
-}
-
-// ownFields are written by the client or left out by it: a caller that set the ones about framing could make two
-// requests of one, and a compressed answer could not be read.
-var ownFields = [...]string{
-	"Host", "Accept", "Accept-Encoding", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection",
-	"Expect", "Trailer", "Upgrade",
-}
-
-var isToken = func() (t [256]bool) {
-	const tokens = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	for i := range len(tokens) {
-		t[tokens[i]] = true
-	}
-	return t
-}()
-
-// badPathByte is the position of the first byte that cannot be in a path, or -1.
-func badPathByte(p string) int {
-	for i := range len(p) {
-		if p[i] <= ' ' || p[i] >= 0x7f {
-			return i
-		}
-	}
-	return -1
-}
-
-// badValueByte is the position of the first control character other than a tab, or -1.
-func badValueByte(v string) int {
-	for i := range len(v) {
-		if (v[i] < ' ' && v[i] != '\t') || v[i] == 0x7f {
-			return i
-		}
-	}
-	return -1
+	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, r.Body.Size(), 10)
+	return append(b, "\r\n\r\n"...)
 }

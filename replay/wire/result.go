@@ -2,32 +2,32 @@ package wire
 
 import "time"
 
-// Never is the instant of something that did not happen.
+// Never is the instant of an event that did not happen.
 const Never time.Duration = -1
 
-// Result is what became of one request. Instants are durations since the client's epoch on the monotonic clock;
-// Sent and End are always set, the others are [Never] when they did not happen. Facts stand even beside an error:
-// a stream that broke after ten tokens has a first token.
+// Result is the outcome of one request. Instants are durations since Options.Epoch on the monotonic clock; Sent and End are
+// always set, the others are [Never] when the event did not happen. What was measured stands beside a failure: a stream that
+// broke after ten tokens has a first token.
 type Result struct {
-	Sent        time.Duration // immediately before a connection was taken or dialled; the first one, if resent
+	Sent        time.Duration // immediately before a connection was taken or dialled; of the first attempt, if resent
 	FirstToken  time.Duration // the first message with content, reasoning or a tool call
 	SecondToken time.Duration // the second such message
-	FirstOutput time.Duration // the first message with content or a tool call: not reasoning alone
+	FirstOutput time.Duration // the first message with content or a tool call, not with reasoning alone
 	LastToken   time.Duration // the last message with content, reasoning or a tool call
 	LastMessage time.Duration // the last message of any kind, usage and [DONE] included
-	End         time.Duration // the request was over for the client, whatever happened
+	End         time.Duration // the client was done with the request, whatever happened
 
 	Status           int    // HTTP status, 0 when no answer came
 	Chunks           int    // messages with content, reasoning or a tool call
 	Usage            Usage  // of the last usage object that was not empty
-	FirstChunkTokens int64  // completion tokens of the usage object in the first content message; -1 when it had none, or was not asked for
+	FirstChunkTokens int64  // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for
 	FinishReason     string // finish reason of choice 0
 
-	BytesSent     int64 // handed to connections, headers included, a resend counted again
+	BytesSent     int64 // written to connections, headers included; of both attempts, if resent
 	BytesReceived int64 // read from connections, headers and framing included
 	Reused        bool  // the connection had served a request before
-	Resent        bool  // a kept connection broke before any byte of an answer came, and the request went out again on a new one
-	Redirected    bool  // the answer came from where a redirect had pointed to
+	Resent        bool  // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
+	Redirected    bool  // the answer came from the location of a redirect
 	SingleBody    bool  // the answer was one body, not a stream of events
 
 	Err *Failure // nil when the request ended well
@@ -44,7 +44,7 @@ func newResult(now time.Duration) Result {
 // Unknown is a token count that the server did not report, which is not the same as 0.
 const Unknown int64 = -1
 
-// Usage is the token accounting of one response as the server reported it; every count may be [Unknown].
+// Usage has the token counts of one response as the server reported them. Every count may be [Unknown].
 type Usage struct {
 	Prompt     int64 // prompt_tokens
 	Completion int64 // completion_tokens, reasoning included
@@ -54,10 +54,10 @@ type Usage struct {
 	CacheMiss  int64 // prompt_cache_miss_tokens
 }
 
-// NoUsage is the usage of a response that reported none.
+// NoUsage is the usage of a response without counts.
 var NoUsage = Usage{Unknown, Unknown, Unknown, Unknown, Unknown, Unknown}
 
-// Output is the number of output tokens without reasoning: never negative, [Unknown] without completion tokens.
+// Output returns the number of output tokens without reasoning: never negative, [Unknown] without completion tokens.
 func (u Usage) Output() int64 {
 	if u.Completion < 0 {
 		return Unknown
@@ -65,7 +65,7 @@ func (u Usage) Output() int64 {
 	return max(0, u.Completion-max(0, u.Reasoning))
 }
 
-// OSL is the output sequence length: output plus reasoning tokens, [Unknown] without completion tokens.
+// OSL returns the output sequence length: output and reasoning tokens, [Unknown] without completion tokens.
 func (u Usage) OSL() int64 {
 	if u.Completion < 0 {
 		return Unknown

@@ -89,7 +89,7 @@ func TestDecodeEventOdd(t *testing.T) {
 
 // saying is what an event says, without the places that only the skimmer knows.
 func saying(e event) event {
-	e.texts, e.from, e.to = 0, 0, 0
+	e.textCount, e.textStart, e.textEnd = 0, 0, 0
 	return e
 }
 
@@ -242,24 +242,24 @@ func TestShapeAgrees(t *testing.T) {
 		c := rapid.SampledFrom(commonEvents).Draw(t, "event")
 		raw := []byte("data:  " + c.payload + " ")
 		e, _ := skimEvent([]byte(c.payload))
-		var s shape
+		var s template
 		s.learn(raw, 7, &e)
-		if len(s.before) == 0 {
+		if len(s.prefix) == 0 {
 			return
 		}
-		require.True(t, s.fits(raw))
+		require.True(t, s.matches(raw))
 		hole := rapid.OneOf(
 			rapid.StringOfN(rapid.SampledFrom([]rune("ab\"\\nu0{},:\n")), 0, 12, -1), rapid.String(),
 			rapid.Just(`","x":"`), rapid.Just(`\u00e9`),
 		).Draw(t, "hole")
-		changed := string(s.before) + hole + string(s.after)
-		if s.fits([]byte(changed)) {
+		changed := string(s.prefix) + hole + string(s.suffix)
+		if s.matches([]byte(changed)) {
 			fitted++
 			require.Equal(t, saying(e), decodeEvent([]byte(changed[7:len(changed)-1])), changed)
 		}
 		b := []byte(changed)
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
-		if s.fits(b) {
+		if s.matches(b) {
 			require.Equal(t, saying(e), decodeEvent(b[7:len(b)-1]), "%q", b)
 		}
 	})

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// splitMessage cuts the first message off a run of server-sent events: the bytes before the earliest \n\n or
-// \r\n\r\n, and how many bytes message and separator take; used is 0 when no separator is complete yet. The first
-// from bytes are known to start no separator.
+// splitMessage returns the first message of a stream of server-sent events: the bytes before the first \n\n or \r\n\r\n.
+// Used counts the bytes of message and separator; it is 0 when no separator is complete. No separator starts in the first
+// from bytes.
 func splitMessage(b []byte, from int) (message []byte, used int) {
 	for i := from; ; i++ {
 		j := bytes.IndexByte(b[i:], '\n')
@@ -24,16 +24,16 @@ func splitMessage(b []byte, from int) (message []byte, used int) {
 	}
 }
 
-// separatorTail is how many bytes at the end of an incomplete message may be the beginning of a separator.
+// separatorTail is how many bytes at the end of an incomplete message may begin a separator.
 const separatorTail = 3
 
-// splitter cuts a stream that arrives piece by piece into messages, the same ones however it was cut before.
+// splitter splits a stream that arrives in pieces into messages. The messages do not depend on where the pieces end.
 type splitter struct {
-	each    func(message []byte) // called for every complete message; it must not keep it
-	pending []byte               // the beginning of a message that is not complete yet
+	emit    func(message []byte) // called with every complete message, which it must not keep
+	pending []byte               // the start of a message that is not complete yet
 }
 
-// feed takes the next piece. Messages that lie in it as a whole are not copied.
+// feed adds the next piece of the stream. Messages that lie in it completely are not copied.
 func (s *splitter) feed(p []byte) {
 	if len(s.pending) == 0 {
 		s.pending = append(s.pending, p[s.split(p, 0):]...)
@@ -45,34 +45,34 @@ func (s *splitter) feed(p []byte) {
 	s.pending = s.pending[:copy(s.pending, s.pending[used:])]
 }
 
-// split hands out the complete messages at the start of b and returns how many bytes they took.
+// split emits the complete messages at the start of b and returns how many bytes they take.
 func (s *splitter) split(b []byte, from int) (used int) {
 	for {
 		message, n := splitMessage(b[used:], from)
 		if n == 0 {
 			return used
 		}
-		s.each(message)
+		s.emit(message)
 		used += n
 		from = 0
 	}
 }
 
-// finish hands out what is pending: the last message needs no separator.
-func (s *splitter) finish() { s.each(s.pending) }
+// finish emits the pending bytes: the last message needs no separator.
+func (s *splitter) finish() { s.emit(s.pending) }
 
-// sseMessage is one message of an event stream, field by field.
+// sseMessage is one message of an event stream, split into fields.
 type sseMessage struct{ fields []sseField }
 
-// sseField is one line: its name ("comment" for a comment) and its value, which a line without a colon has not.
+// sseField is one line of a message. The name of a comment is "comment"; a line without a colon has no value.
 type sseField struct {
 	name, value string
 	hasValue    bool
 }
 
-// parseMessage reads a message by the full rules: lines end at LF, CRLF or CR; values are trimmed; bytes that are
-// no UTF-8 are replaced; and a line that follows an open JSON object and is no data line is part of that object,
-// a newline that the server forgot to escape.
+// parseMessage parses a message by the full rules: lines end at LF, CRLF or CR; values are trimmed; bytes that are no UTF-8
+// are replaced. A line that follows an open JSON object and is no data line belongs to that object: some servers do not
+// escape the newlines of a text.
 func parseMessage(raw []byte) sseMessage {
 	var m sseMessage
 	for line := range lines(string([]rune(string(raw)))) {
@@ -90,12 +90,12 @@ func parseMessage(raw []byte) sseMessage {
 	return m
 }
 
-// continues reports whether line belongs to the JSON object that value begins.
+// continues reports whether a line belongs to the JSON object that a value begins.
 func continues(value, line string) bool {
 	return strings.HasPrefix(value, "{") && !strings.HasSuffix(value, "}") && !strings.HasPrefix(line, "data:")
 }
 
-// lines yields the lines of s that are not blank.
+// lines yields the lines of a text that are not blank.
 func lines(s string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -106,7 +106,7 @@ func lines(s string) func(yield func(string) bool) {
 	}
 }
 
-// data joins the values of the data lines with a newline.
+// data returns the values of the data lines, joined with newlines.
 func (m *sseMessage) data() string { return m.join("data") }
 
 // isError reports whether the message is an event named error.
@@ -119,7 +119,7 @@ func (m *sseMessage) isError() bool {
 	return false
 }
 
-// errorText is what an error event says: its comments, else its data.
+// errorText returns the text of an error event: its comments, then its data.
 func (m *sseMessage) errorText() string {
 	return strings.TrimSpace(m.join("comment") + "\n" + m.data())
 }

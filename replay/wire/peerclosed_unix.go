@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// peerEnded reports whether an error says that the peer has ended the connection.
-func peerEnded(err error) bool {
+// peerClosed reports whether a write failed because the peer had closed or reset the connection.
+func peerClosed(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }

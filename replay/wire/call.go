@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// call is one request in flight, from Do to its result.
+type call struct {
+	*Client
+	ctx          context.Context
+	deadline     time.Time // zero: none
+	request      *Request
+	res          *Result
+	redirectedTo string // path and query of the redirect that is being followed; empty: none
+	redirect     string // path and query of the redirect in the answer just read, if it is to be followed
+}
+
+// run sends the request, and once more where a redirect says so.
+func (x *call) run() *Failure {
+	if err := x.request.Validate(); err != nil {
+		return x.newFailure(Internal, 0, err.Error())
+	}
+	if x.ctx.Err() != nil {
+		return x.failureOf(x.ctx.Err())
+	}
+	x.deadline = x.Client.deadline(x.ctx, x.res.Sent)
+	failure := x.deliver()
+	if x.redirect != "" {
+		x.redirectedTo, x.redirect = x.redirect, ""
+		x.res.Redirected = true
+		failure = x.deliver()
+	}
+	return failure
+}
+
+// deliver sends the request on a kept connection if there is one; without one, or when that was stale, on a new one.
+func (x *call) deliver() *Failure {
+	x.res.Reused = false
+	if cn := x.idle.get(x.now()); cn != nil {
+		x.res.Reused = true
+		failure, stale := x.attempt(cn)
+		if !stale {
+			return failure
+		}
+		x.res.Reused, x.res.Resent = false, true
+	}
+	cn, err := x.dial(x.ctx, x.deadline)
+	if err != nil {
+		x.res.Resent = false
+		return x.failureOf(err)
+	}
+	failure, _ := x.attempt(cn)
+	return failure
+}
+
+// attempt runs one exchange on a connection, then keeps or closes the connection. The connection was stale when it broke
+// before the first byte of an answer: the server had closed it while the request was on its way.
+func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
+	sent, received := cn.out.sent, cn.in.received
+	// The deadline is set before AfterFunc: the abort of a context that has ended must not be overwritten.
+	cn.SetDeadline(x.deadline) //nolint:errcheck // the first read or write fails as well
+	release := func() bool { return true }
+	if x.ctx.Done() != nil {
+		release = context.AfterFunc(x.ctx, cn.stop)
+	}
+	f, clean := x.exchange(cn)
+	x.res.BytesSent += cn.out.sent - sent
+	x.res.BytesReceived += cn.in.received - received
+	if release() && clean {
+		x.idle.put(cn, x.now())
+	} else {
+		cn.Close()
+	}
+	return f, f != nil && f.Category == Connection && cn.in.received == received
+}
+
+// exchange writes the request and reads the answer. It reports clean when the connection can serve another request.
+func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
+	cn.head = x.appendHead(cn.head[:0])
+	sendErr := cn.send(cn.head, x.request.Body)
+	if sendErr != nil && !peerClosed(sendErr) {
+		return x.failureOf(sendErr), false
+	}
+	// The peer may have answered before it closed the connection: what it sent can still be read after a broken write.
+	h, err := readHead(&cn.in)
+	if err != nil {
+		if sendErr != nil {
+			err = sendErr
+		}
+		return x.failureOf(unexpectedEOF(err)), false
+	}
+	x.res.Status = h.status
+	b := h.body(&cn.in)
+	if h.status < 200 || h.status > 299 {
+		f = x.receiveError(cn, &h, &b)
+	} else {
+		f = x.receiveAnswer(cn, &h, &b)
+	}
+	return f, sendErr == nil && h.keepAlive && b.ended && len(cn.in.buffered()) == 0
+}
+
+// receiveAnswer reads the body of an answer with a status of 200 to 299.
+func (x *call) receiveAnswer(cn *conn, h *responseHead, b *responseBody) *Failure {
+	if text := h.unreadable(); text != "" {
+		x.drain(cn, h, b)
+		return x.newFailure(NoContent, h.status, text)
+	}
+	d := &cn.dec
+	d.reset(responseState{
+		res: x.res, notify: x.request.OnFirstToken, perChunk: x.request.PerChunkUsage,
+		events: h.media == mediaEvents || (h.media == mediaUnnamed && x.request.Stream),
+	})
+	err := x.decode(cn, b)
+	category, text := d.finish()
+	x.res.SingleBody = !d.events
+	d.responseState = responseState{} // drops the references to the caller's values
+	switch {
+	case category == StreamEvent:
+		x.drain(cn, h, b)
+		return x.newFailure(category, 502, text)
+	case err != nil && err != io.EOF && category != StreamPayload:
+		f := x.failureOf(err)
+		f.Code = h.status
+		return f
+	}
+	x.drain(cn, h, b)
+	switch {
+	case category == "":
+		return nil
+	case x.dynamoOverflow && isDynamoOverflow(category, x.res, text):
+		category = ContextOverflow
+	}
+	return x.newFailure(category, h.status, text)
+}
+
+// decode feeds the body to the decoder until the decoder has finished or the body has ended, with io.EOF.
+func (x *call) decode(cn *conn, b *responseBody) error {
+	for d := &cn.dec; !d.finished(); {
+		p, err := b.next()
+		if err == nil {
+			err = d.feed(p, cn.in.arrived)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What drain reads after the last message of an answer, bytes, and how long it waits: not as long after a server has once
+// left an answer open.
+const (
+	maxRest       = 64 << 10
+	restWait      = 100 * time.Millisecond
+	shortRestWait = 2 * time.Millisecond
+)
+
+// drain reads the end of a body whose last message has come, so that the connection can serve another request. It gives up
+// after maxRest or restWait. The result's End is then the instant before drain.
+func (x *call) drain(cn *conn, h *responseHead, b *responseBody) {
+	if b.ended || b.untilClose || !h.keepAlive {
+		return
+	}
+	over, wait := cn.in.arrived, restWait
+	if x.endsLate.Load() {
+		wait = shortRestWait
+	}
+	x.limitRead(cn, wait)
+	for n := 0; n < maxRest; {
+		p, err := b.next()
+		if err != nil {
+			break
+		}
+		n += len(p)
+	}
+	if !b.ended {
+		x.res.End = over
+	}
+	if x.endsLate.Load() == b.ended { // no write where nothing changes: all requests share the flag
+		x.endsLate.Store(!b.ended)
+	}
+}
+
+// limitRead sets a deadline for the rest of an answer. It keeps an abort that has come before or comes meanwhile.
+func (x *call) limitRead(cn *conn, within time.Duration) {
+	if due := time.Now().Add(within); x.deadline.IsZero() || due.Before(x.deadline) {
+		cn.SetReadDeadline(due) //nolint:errcheck // the first read fails as well
+	}
+	if x.ctx.Err() != nil {
+		cn.stop()
+	}
+}
+
+// failureOf returns the failure behind an error of the connection or of the request body.
+func (x *call) failureOf(err error) *Failure {
+	var own *bodyError
+	switch {
+	case errors.As(err, &own), errors.Is(err, syscall.EFAULT):
+		return x.newFailure(Internal, 0, err.Error())
+	case errors.Is(x.ctx.Err(), context.Canceled):
+		return x.newFailure(Cancelled, 0, context.Cause(x.ctx).Error())
+	case x.ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), !x.deadline.IsZero() && !time.Now().Before(x.deadline):
+		return x.newFailure(Timeout, 0, "no complete response in time")
+	}
+	return x.newFailure(Connection, 0, err.Error())
+}

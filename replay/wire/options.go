@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// What the zero values of Options mean.
+const (
+	DefaultTimeout     = 6 * time.Hour
+	DefaultDialTimeout = 30 * time.Second
+	DefaultKeepAlive   = 4 * time.Second // many servers close an idle connection after 5 s
+)
+
+// UserAgent is the User-Agent of requests, unless Options.Header has one.
+const UserAgent = "agentx"
+
+// DefaultOverflowPatterns are the texts by which vLLM, SGLang, llama.cpp and hosted APIs report a context overflow.
+var DefaultOverflowPatterns = []string{
+	"context length", "maximum context", "context_length_exceeded", "prompt is too long",
+	"exceeds the available context size", "exceed_context_size_error", // llama.cpp
+	"exceed context limit", "exceeds the context window", // Anthropic, OpenAI
+}
+
+// Options of a Client. The zero value works: each field says what 0 means.
+type Options struct {
+	Epoch       time.Time     // instant 0 of all results, with a monotonic reading; zero: when New is called
+	Timeout     time.Duration // of a request, from Sent to End; 0: DefaultTimeout; negative: none
+	DialTimeout time.Duration // of a connection, TLS included; 0: DefaultDialTimeout
+	KeepAlive   time.Duration // how long an idle connection is kept; 0: DefaultKeepAlive; negative: a connection per request
+
+	Header []HeaderField // sent with every request; a field of the request with the same name replaces it
+	APIKey string        // sent as a bearer token, unless Header has Authorization; never printed
+	TLS    *tls.Config   // of https targets; nil: the system's roots
+
+	// OverflowPatterns are texts that mark a failure as a context overflow, in any letter case. Nil means
+	// DefaultOverflowPatterns and the one text of Dynamo; an empty list means that no text does. OverflowRegexps do the
+	// same and are matched as they are written.
+	OverflowPatterns []string
+	OverflowRegexps  []*regexp.Regexp
+}
+
+// Validate returns an error that names the first field whose value cannot be used. The error never contains a secret.
+func (o *Options) Validate() error {
+	if !o.Epoch.IsZero() && o.Epoch == o.Epoch.Round(0) { // Round strips the monotonic reading
+		return fmt.Errorf("epoch %v has no monotonic reading: want a value of time.Now", o.Epoch)
+	}
+	if o.DialTimeout < 0 {
+		return fmt.Errorf("dial timeout %v: want more than 0, or 0 for %v", o.DialTimeout, DefaultDialTimeout)
+	}
+	for i, r := range o.OverflowRegexps {
+		if r == nil {
+			return fmt.Errorf("overflow regexp %d is nil", i)
+		}
+	}
+	if badValueByte(o.APIKey) >= 0 {
+		return errors.New("the API key has a control character in it")
+	}
+	for i := range o.Header {
+		if err := o.Header[i].Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withDefaults returns the options with the default in place of every zero.
+func (o Options) withDefaults() Options {
+	if o.Epoch.IsZero() {
+		o.Epoch = time.Now()
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = DefaultDialTimeout
+	}
+	if o.KeepAlive == 0 {
+		o.KeepAlive = DefaultKeepAlive
+	}
+	return o
+}

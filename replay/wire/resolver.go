@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// resolver caches the addresses of a host, so that a thousand lanes that start at once send one query to the name server.
+type resolver struct {
+	host   string
+	token  chan struct{} // has one value: its holder may use the fields below
+	addrs  []netip.Addr
+	expiry time.Time
+}
+
+// addressLife is how long an answer of the name server is used.
+const addressLife = 300 * time.Second
+
+func newResolver(host string) *resolver {
+	r := &resolver{host: host, token: make(chan struct{}, 1)}
+	r.token <- struct{}{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		r.addrs, r.expiry = []netip.Addr{a}, time.Unix(1<<40, 0)
+	}
+	return r
+}
+
+// addresses returns the addresses of the host, IPv4 first. It waits for a lookup that another goroutine makes.
+func (r *resolver) addresses(ctx context.Context) ([]netip.Addr, error) {
+	select {
+	case <-r.token:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { r.token <- struct{}{} }()
+	if time.Now().Before(r.expiry) {
+		return r.addrs, nil
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.host)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	r.addrs, r.expiry = addrs, time.Now().Add(addressLife)
+	return addrs, nil
+}

@@ -7,133 +7,110 @@ import (
 	"time"
 )
 
-// barrier keeps the recorded order between the sessions of a tree: a turn that is due is retained until the turns of other
-// sessions that had been over when it began are over again. How those ended does not matter.
+// barrier keeps the recorded order between the sessions of a tree (doc/spec/replay.md 4.7): a turn that is due is retained
+// until its recorded predecessors, turns of other sessions, are done. How they ended does not matter.
 type barrier struct {
-	over  []int                   // by session: how many of its turns are over
-	ended []ending                // by session: the last of them
-	watch map[int]*heap[*session] // by a session: those that are retained for a turn of it, by that turn
-	held  map[*session]struct{}   // retained
-	pause bool                    // nothing is let go
-	work  *int                    // entries read or written, for INV-17
-	edges *int                    // predecessors that were found to be over
+	turnsDone []int                   // by session: how many of its turns are done
+	lastDone  []completion            // by session: when the last of them became done
+	waiters   map[int]*heap[*session] // by session: those retained for a turn of it, by that turn
+	work      *workCounts
 }
 
-// ending is when turns of a session were over: one when it returned, and all that are left when the session ended.
-type ending struct {
+// completion is when turns of a session became done: one turn when it returned, all the rest when the session ended.
+type completion struct {
 	at   time.Duration
-	from int // the first of them
+	from int // the first of the turns
 }
 
-// pass reports whether a session's turn may go. If not, it is retained until release returns it.
+// pass reports whether the predecessors of a session's turn are done. If not, the session waits until complete returns it.
 func (b *barrier) pass(s *session) bool {
-	after := s.next().After
-	for s.after < len(after) && b.isOver(after[s.after]) {
-		if r := after[s.after]; r.Turn >= b.ended[r.Session].from { // else it was over long since
-			s.free = max(s.free, b.ended[r.Session].at)
+	after := s.nextTurn().After
+	for s.predecessorsDone < len(after) && b.isDone(after[s.predecessorsDone]) {
+		if r := after[s.predecessorsDone]; r.Turn >= b.lastDone[r.Session].from { // an earlier turn was done long before
+			s.unblockedAt = max(s.unblockedAt, b.lastDone[r.Session].at)
 		}
-		s.after++
-		*b.edges++
+		s.predecessorsDone++
+		b.work.edges++
 	}
-	if s.after == len(after) && !b.pause {
-		delete(b.held, s)
+	if s.predecessorsDone == len(after) {
 		return true
 	}
-	if b.held == nil {
-		b.held = map[*session]struct{}{}
-	}
-	b.held[s] = struct{}{}
-	if s.after < len(after) {
-		b.wait(s, after[s.after])
-	}
+	b.wait(s, after[s.predecessorsDone])
 	return false
 }
 
-func (b *barrier) isOver(r TurnRef) bool {
-	*b.work++
-	return r.Turn < b.over[r.Session]
+func (b *barrier) isDone(r TurnRef) bool {
+	b.work.entries++
+	return r.Turn < b.turnsDone[r.Session]
 }
 
+// wait adds a session to those that wait for a turn.
 func (b *barrier) wait(s *session, r TurnRef) {
-	if b.watch == nil {
-		b.watch = map[int]*heap[*session]{}
+	if b.waiters == nil {
+		b.waiters = map[int]*heap[*session]{}
 	}
-	h := b.watch[r.Session]
+	h := b.waiters[r.Session]
 	if h == nil {
 		h = &heap[*session]{
-			less:  func(x, y *session) bool { return x.awaited().Turn < y.awaited().Turn },
-			place: func(x *session, at int) { x.watch = at },
-			work:  b.work,
+			less:     func(x, y *session) bool { return x.awaited().Turn < y.awaited().Turn },
+			setIndex: func(x *session, at int) { x.watchIndex = at },
+			work:     &b.work.entries,
 		}
-		b.watch[r.Session] = h
+		b.waiters[r.Session] = h
 	}
 	h.push(s)
 }
 
-// awaited is the turn that a retained session waits for.
-func (s *session) awaited() TurnRef { return s.next().After[s.after] }
+// awaited returns the turn that a retained session waits for.
+func (s *session) awaited() TurnRef { return s.nextTurn().After[s.predecessorsDone] }
 
-// complete books that so many turns of a session are over since an instant, and returns whom that lets go, in the order of
-// names and turns.
-func (b *barrier) complete(session, turns int, at time.Duration) (free []*session) {
-	*b.work++
-	if turns <= b.over[session] {
+// complete records that the first turns of a session are done since an instant. It returns the sessions that wait no longer,
+// by name and turn.
+func (b *barrier) complete(session, turns int, at time.Duration) (released []*session) {
+	b.work.entries++
+	if turns <= b.turnsDone[session] {
 		return nil
 	}
-	b.ended[session] = ending{max(b.ended[session].at, at), b.over[session]}
-	b.over[session] = turns
-	h := b.watch[session]
+	b.lastDone[session] = completion{max(b.lastDone[session].at, at), b.turnsDone[session]}
+	b.turnsDone[session] = turns
+	h := b.waiters[session]
 	for h != nil && h.len() > 0 && h.items[0].awaited().Turn < turns {
 		s := h.remove(0)
 		if b.pass(s) {
-			free = append(free, s)
+			released = append(released, s)
 		}
 	}
 	if h != nil && h.len() == 0 {
-		delete(b.watch, session)
+		delete(b.waiters, session)
 	}
-	slices.SortFunc(free, byKey)
-	return free
+	slices.SortFunc(released, byNameAndTurn)
+	return released
 }
 
-// byKey orders by name of the session, then by turn.
-func byKey(x, y *session) int {
+// byNameAndTurn orders sessions by name, then by turn.
+func byNameAndTurn(x, y *session) int {
 	return cmp.Or(cmp.Compare(x.plan().Rank, y.plan().Rank), cmp.Compare(x.turn, y.turn))
 }
 
-// seed books turns that were over before anything was sent.
-func (b *barrier) seed(session, turns int) error {
-	if len(b.held) > 0 {
-		return fmt.Errorf("conductor: session %d has history after a turn was retained", session)
+// seed records turns of a session that were done before the tree was opened. It panics after a turn was retained, which
+// might wait for one of them.
+func (b *barrier) seed(session, turns int) {
+	if len(b.waiters) > 0 {
+		panic(fmt.Sprintf("conductor: session %d has history after a turn was retained", session))
 	}
-	*b.work++
-	b.over[session] = turns
-	return nil
+	b.work.entries++
+	b.turnsDone[session] = turns
 }
 
-// drop forgets a retained session, if it is one.
+// drop removes a session that is retained.
 func (b *barrier) drop(s *session) {
-	if _, ok := b.held[s]; !ok {
-		return
-	}
-	delete(b.held, s)
-	if s.watch < 0 {
+	if s.watchIndex < 0 {
 		return
 	}
 	r := s.awaited()
-	h := b.watch[r.Session]
-	h.remove(s.watch)
+	h := b.waiters[r.Session]
+	h.remove(s.watchIndex)
 	if h.len() == 0 {
-		delete(b.watch, r.Session)
+		delete(b.waiters, r.Session)
 	}
-}
-
-// retained lists whom it holds, in the order of names and turns.
-func (b *barrier) retained() []*session {
-	list := make([]*session, 0, len(b.held))
-	for s := range b.held {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, byKey)
-	return list
 }

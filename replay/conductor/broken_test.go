@@ -22,9 +22,9 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 		act        func(b broken)
 	}{
 		{"a request beside another of its session", "INV-1:", func(b broken) {
-			delete(b.c.flying, b.s[1].id)
+			delete(b.c.inFlight, b.s[1].id)
 			b.s[1].state = queued
-			b.c.slots.wait(b.s[1])
+			b.c.prefill.enqueue(b.s[1])
 			b.c.Wake(b.now)
 		}},
 		{"a turn is left out", "INV-2:", func(b broken) {
@@ -43,11 +43,11 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 		}},
 		{"a branch has lost count", "INV-3:", func(b broken) { b.tree.branches[3].left++ }},
 		{"a turn that is due has no timer", "INV-4:", func(b broken) { b.c.timers.stop(b.s[2]) }},
-		{"a turn has two owners", "INV-4:", func(b broken) { b.c.slots.wait(b.s[2]) }},
-		{"a retained turn that nothing will release", "INV-4:", func(b broken) { b.tree.barrier.watch[1].remove(0) }},
-		{"a slot is never given back", "INV-7:", func(b broken) { b.c.slots.taken++ }},
+		{"a turn has two owners", "INV-4:", func(b broken) { b.c.prefill.enqueue(b.s[2]) }},
+		{"a retained turn that nothing will release", "INV-4:", func(b broken) { b.tree.barrier.waiters[1].remove(0) }},
+		{"a slot is never given back", "INV-7:", func(b broken) { b.c.prefill.inUse++ }},
 		{"a tree is counted twice", "INV-7:", func(b broken) { b.c.counts.TreesOpened++ }},
-		{"a lane takes a second tree", "INV-8:", func(b broken) { b.c.open(0, b.now, 0) }},
+		{"a lane takes a second tree", "INV-8:", func(b broken) { b.c.openTree(0, b.now, 0) }},
 		{"a lane takes a tree after the end", "INV-8: lane 0 takes tree 1 after the end", func(b broken) {
 			b.c.Stop(b.now)
 			b.c.stopped = false
@@ -57,7 +57,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 				b.c.stopped = e.Kind == TreeOpened
 				b.check.event(e)
 			}
-			b.c.open(0, b.now, 0)
+			b.c.openTree(0, b.now, 0)
 		}},
 		{"a tree drains while a session is left", "INV-8: tree 0 is over", func(b broken) {
 			b.c.drained = append(b.c.drained, b.tree)
@@ -68,13 +68,13 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.c.Wake(12 * time.Second)
 		}},
 		{"a request returns that was not sent", "INV-9:", func(b broken) {
-			b.c.flying[7] = b.s[2]
+			b.c.inFlight[7] = b.s[2]
 			b.s[2].state = inFlight
 			b.c.timers.stop(b.s[2])
 			_ = b.c.Returned(7, b.now, b.now, OK)
 		}},
 		{"a counter is below 0", "INV-9: ChildrenDelayed", func(b broken) { b.c.counts.ChildrenDelayed = -1 }},
-		{"a request is forgotten", "INV-9:", func(b broken) { delete(b.c.flying, b.s[1].id) }},
+		{"a request is forgotten", "INV-9:", func(b broken) { delete(b.c.inFlight, b.s[1].id) }},
 		{"a session in flight is closed", "INV-9:", func(b broken) {
 			b.s[1].state = deciding
 			b.c.close(b.s[1], b.now, Truncated)
@@ -84,15 +84,15 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 				b.c.timers.stop(s)
 			}
 			b.s[1].state = due
-			b.tree.flying = 0
+			b.tree.inFlight = 0
 		}},
 		{"a tree is called wedged and is not", "INV-11: tree 0 is called wedged", func(b broken) {
 			for _, s := range []*session{b.s[0], b.s[2], b.s[4], b.s[5]} {
 				b.c.timers.stop(s)
 			}
-			b.tree.flying = 0
+			b.tree.inFlight = 0
 			b.c.touch(b.tree)
-			b.c.reportWedges(b.now)
+			b.c.closeDeadlocked(b.now)
 		}},
 		{"a gate is made a second time", "INV-13:", func(b broken) {
 			b.c.timers.stop(b.s[0])
@@ -111,23 +111,26 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 		}},
 		{"a child is spawned a second time", "INV-14:", func(b broken) {
 			b.tree.sessions[2] = nil
-			b.c.registerBranch(b.tree, 1, b.now, nil)
+			b.c.addBranch(b.tree, 1, b.now, nil)
 		}},
 		{"a branch that had begun is spawned", "INV-14:", func(b broken) {
 			delete(b.check.trees[0].sessions, 5)
 			b.tree.sessions[5] = nil
-			b.c.registerBranch(b.tree, 4, b.now, nil)
+			b.c.addBranch(b.tree, 4, b.now, nil)
 		}},
 		{"a session is closed twice", "INV-14:", func(b broken) {
 			b.c.close(b.s[2], b.now, Truncated)
-			b.c.tell(Event{Kind: SessionClosed, Session: 2, Reason: Truncated})
+			b.c.emit(Event{Kind: SessionClosed, Session: 2, Reason: Truncated})
 		}},
 		{"a session that was spawned is called never spawned", "INV-14:", func(b broken) { b.c.close(b.s[2], b.now, NeverSpawned) }},
 		{"a session is left in the table of its tree", "INV-16:", func(b broken) {
 			b.c.close(b.s[2], b.now, Truncated)
 			b.tree.sessions[2] = b.s[2]
 		}},
-		{"a retained turn is left in the barrier", "INV-16:", func(b broken) { b.tree.barrier.held[b.s[2]] = struct{}{} }},
+		{"a retained turn is left in the barrier", "INV-16:", func(b broken) {
+			h := b.tree.barrier.waiters[1]
+			h.items = append(h.items, b.s[3])
+		}},
 		{"a tree stays on its lane", "INV-16: tree 0 is on lane 0, and is not open", func(b broken) { delete(b.check.trees, 0) }},
 		{"an event leaves something behind", "INV-16:", func(b broken) { b.c.touch(b.tree) }},
 		{"a call reads every session", "INV-17:", func(b broken) {
@@ -135,7 +138,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 				b.tree.session(n % 6)
 			}
 		}},
-		{"an edge is looked at again", "INV-17: 8 edges were found done", func(b broken) { b.c.edges = 8 }},
+		{"an edge is looked at again", "INV-17: 8 edges were found done", func(b broken) { b.c.work.edges = 8 }},
 		{"the counters do not add up", "INV-18:", func(b broken) { b.c.counts.ChildrenSpawned++ }},
 		{"a child is live that is none", "INV-18:", func(b broken) {
 			b.c.counts.ChildrenSpawned++
@@ -143,10 +146,10 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 		}},
 		{"a timer is moved and the others are not", "INV-19:", func(b broken) { b.s[2].wakes-- }},
 		{"the clock of a tree is put forward while it works", "INV-19:", func(b broken) {
-			b.c.tell(Event{Kind: TreeIdleSkipped, Skipped: time.Second})
+			b.c.emit(Event{Kind: TreeIdleSkipped, Skipped: time.Second})
 		}},
 		{"all clocks are put forward while one works", "INV-19:", func(b broken) {
-			b.c.tell(Event{Kind: IdleSkipped, Skipped: time.Second})
+			b.c.emit(Event{Kind: IdleSkipped, Skipped: time.Second})
 		}},
 		{"a session of a start state is lost", "INV-20:", func(b broken) {
 			b.c.timers.stop(b.s[5])
@@ -155,15 +158,15 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 		{"a tree ends without a word about a session", "INV-20: tree 0 is over, nobody says what became of session 6", func(b broken) {
 			b.tree.branches[5].spawned = true
 			b.c.stop(b.now)
-			b.c.stopped, b.tree.ending = false, false
+			b.c.stopped, b.tree.closing = false, false
 			b.s[1].state = deciding
 			b.c.close(b.s[1], b.now, Truncated)
-			b.c.tell(Event{Kind: TreeDrained})
+			b.c.emit(Event{Kind: TreeDrained})
 		}},
 		{"a turn overtakes its predecessor", "4.7:", func(b broken) {
 			b.tree.barrier.drop(b.s[3])
 			b.s[3].move(retained, queued)
-			b.c.slots.wait(b.s[3])
+			b.c.prefill.enqueue(b.s[3])
 			b.c.Wake(b.now)
 		}},
 	} {

@@ -96,7 +96,7 @@ func (k *checker) must(err error) {
 
 // begin and end stand around one call of the conductor.
 func (k *checker) begin() {
-	k.work, k.units, k.found, k.steps = k.c.work+k.c.timers.work, 0, k.c.edges, k.c.steps
+	k.work, k.units, k.found, k.steps = k.c.work.entries, 0, k.c.work.edges, k.c.work.steps
 	k.known = k.c.counts.ChildrenLive + k.c.Counts().TreesOpen
 }
 
@@ -111,15 +111,15 @@ func (k *checker) begin() {
 func (k *checker) end() {
 	k.calls++
 	n := max(k.known, k.c.counts.ChildrenLive+k.c.Counts().TreesOpen)
-	k.units += k.c.edges - k.found + k.c.steps - k.steps
-	if work, most := k.c.work+k.c.timers.work-k.work, k.most(n); work > most {
+	k.units += k.c.work.edges - k.found + k.c.work.steps - k.steps
+	if work, most := k.c.work.entries-k.work, k.most(n); work > most {
 		k.fail("INV-17: %d entries for %d units of work among %d sessions: at most %d", work, k.units, n, most)
 	}
 	if n > sweepBelow {
-		k.worst = max(k.worst, (k.c.work+k.c.timers.work-k.work)/(1+k.units))
+		k.worst = max(k.worst, (k.c.work.entries-k.work)/(1+k.units))
 	}
-	if k.c.edges > k.edges {
-		k.fail("INV-17: %d edges were found done, the turns that came up have %d", k.c.edges, k.edges)
+	if k.c.work.edges > k.edges {
+		k.fail("INV-17: %d edges were found done, the turns that came up have %d", k.c.work.edges, k.edges)
 	}
 	c := k.c.Counts()
 	if c.ChildrenResumed+c.ChildrenSpawned != c.ChildrenCompleted+c.ChildrenErrored+c.ChildrenTruncated+c.ChildrenLive ||
@@ -127,8 +127,8 @@ func (k *checker) end() {
 		c.TreesOpened != c.TreesDrained+c.TreesReleased+c.TreesOpen {
 		k.fail("INV-18: %+v", c)
 	}
-	if c.Sent != k.sent || c.InFlight != k.sent-k.back || len(k.c.flying) != c.InFlight {
-		k.fail("INV-9: sent %d and %d, returned %d, in flight %d and %d", c.Sent, k.sent, k.back, c.InFlight, len(k.c.flying))
+	if c.Sent != k.sent || c.InFlight != k.sent-k.back || len(k.c.inFlight) != c.InFlight {
+		k.fail("INV-9: sent %d and %d, returned %d, in flight %d and %d", c.Sent, k.sent, k.back, c.InFlight, len(k.c.inFlight))
 	}
 	for v, f := reflect.ValueOf(c), 0; f < v.NumField(); f++ {
 		if v.Field(f).Int() < 0 {
@@ -241,7 +241,7 @@ func (k *checker) opened(e Event) {
 	}
 	for n, over := range t.start.TurnsDone {
 		k.units += min(1, over)
-		if t.tree.done(n, over) {
+		if t.tree.isDone(n, over) {
 			t.over[n] = true
 		}
 	}
@@ -360,32 +360,32 @@ func (k *checker) sweep() {
 		counted := map[state]int{}
 		for at, s := range t.alive {
 			counted[s.state]++
-			if s.place != at || t.sessions[s.index] != s {
+			if s.aliveIndex != at || t.sessions[s.index] != s {
 				k.fail("INV-16: lane %d: session %d is not where the table says", lane, s.index)
 			}
-			wantTimer := s.state == due || s.state == parked && s.timer >= 0
-			if (s.timer >= 0) != wantTimer || (s.queued >= 0) != (s.state == queued) || (s.watch >= 0) != (s.state == retained) {
-				k.fail("INV-4: lane %d: session %d is %s, with places %d, %d, %d", lane, s.index, s.state, s.timer, s.queued, s.watch)
+			wantTimer := s.state == due || s.state == parked && s.timerIndex >= 0
+			if (s.timerIndex >= 0) != wantTimer || (s.queueIndex >= 0) != (s.state == queued) || (s.watchIndex >= 0) != (s.state == retained) {
+				k.fail("INV-4: lane %d: session %d is %s, with places %d, %d, %d", lane, s.index, s.state, s.timerIndex, s.queueIndex, s.watchIndex)
 			}
 			all.children += min(1, s.index)
 			all.suspended += count(s.suspended)
-			all.slots += count(s.slot)
+			all.slots += count(s.holdsSlot)
 		}
 		entries := 0
 		for _, s := range t.sessions {
 			entries += count(s != nil)
 		}
 		watching := 0
-		for _, h := range t.barrier.watch {
+		for _, h := range t.barrier.waiters {
 			watching += h.len()
 		}
-		if entries != len(t.alive) || len(t.barrier.held) != counted[retained] || watching != counted[retained] ||
-			t.queue.len() != counted[queued] || t.oldest.len() != counted[queued] || t.flying != counted[inFlight] ||
+		if entries != len(t.alive) || watching != counted[retained] ||
+			t.waiting.len() != counted[queued] || t.waitingByDue.len() != counted[queued] || t.inFlight != counted[inFlight] ||
 			counted[deciding] > 0 || counted[closed] > 0 {
-			k.fail("INV-16: lane %d: %d entries for %d sessions, %d retained and %d watched, %d queued: %v",
-				lane, entries, len(t.alive), len(t.barrier.held), watching, t.queue.len(), counted)
+			k.fail("INV-16: lane %d: %d entries for %d sessions, %d watched, %d queued: %v",
+				lane, entries, len(t.alive), watching, t.waiting.len(), counted)
 		}
-		if len(t.alive) == 0 || t.flying == 0 && t.timers.len() == 0 && t.queue.len() == 0 {
+		if len(t.alive) == 0 || t.inFlight == 0 && t.timers.len() == 0 && t.waiting.len() == 0 {
 			k.fail("INV-11: lane %d is silently idle: %v", lane, counted)
 		}
 		left := make([]int, len(t.Branches))
@@ -399,22 +399,22 @@ func (k *checker) sweep() {
 				k.fail("INV-3: lane %d: branch %d has %d sessions left, the table says %d", lane, n, left[n], b.left)
 			}
 		}
-		all.flying += t.flying
+		all.flying += t.inFlight
 		all.timers += min(1, t.timers.len())
-		all.waiting += min(1, t.queue.len())
+		all.waiting += min(1, t.waiting.len())
 		k.sweepTree(t)
 	}
 	c := k.c
-	if all.trees != len(k.trees) || all.flying != c.counts.InFlight || all.timers != c.timers.trees.len() || all.waiting != c.slots.trees.len() ||
-		len(c.touched) != 0 || len(c.deciding) != 0 || len(c.drained) != 0 {
+	if all.trees != len(k.trees) || all.flying != c.counts.InFlight || all.timers != c.timers.trees.len() || all.waiting != c.prefill.trees.len() ||
+		len(c.touched) != 0 || len(c.undecided) != 0 || len(c.drained) != 0 {
 		k.fail("INV-16: %+v: %d in flight, %d trees with timers, %d in the queue; %d, %d, %d left over from the event",
-			all, c.counts.InFlight, c.timers.trees.len(), c.slots.trees.len(), len(c.touched), len(c.deciding), len(c.drained))
+			all, c.counts.InFlight, c.timers.trees.len(), c.prefill.trees.len(), len(c.touched), len(c.undecided), len(c.drained))
 	}
 	if all.children != c.counts.ChildrenLive || all.suspended != c.counts.ParentsParked {
 		k.fail("INV-18: %+v: %+v", all, c.counts)
 	}
-	if c.slots.taken != all.slots || c.limits.Prefill > 0 && all.slots > c.limits.Prefill {
-		k.fail("INV-7: %d slots are held, %d are taken, %d are allowed", all.slots, c.slots.taken, c.limits.Prefill)
+	if c.prefill.inUse != all.slots || c.limits.Prefill > 0 && all.slots > c.limits.Prefill {
+		k.fail("INV-7: %d slots are held, %d are taken, %d are allowed", all.slots, c.prefill.inUse, c.limits.Prefill)
 	}
 }
 
@@ -435,7 +435,7 @@ func (k *checker) sweepTree(t *tree) {
 	}
 	timers := make(map[int]seenTimer, len(seen.timers))
 	for _, s := range t.timers.items {
-		now := seenTimer{s.seq, k.c.timers.real(s) + seen.skipped + k.skipped}
+		now := seenTimer{s.seq, k.c.timers.realTime(s) + seen.skipped + k.skipped}
 		if old, ok := seen.timers[s.index]; ok && old.seq == now.seq && old.wake != now.wake {
 			k.fail("INV-19: tree %d: the timer of session %d was moved by %v, the others were not", t.ordinal, s.index, now.wake-old.wake)
 		}

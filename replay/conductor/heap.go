@@ -1,11 +1,11 @@
 package conductor
 
-// heap is a binary heap. What is in it may know where it stands, so that it can be taken out of the middle.
+// heap is a binary heap whose items know their index, so that one can be removed from the middle.
 type heap[T any] struct {
-	items []T
-	less  func(a, b T) bool
-	place func(item T, at int) // tells an item where it stands, -1 when it has left; may be nil
-	work  *int                 // counts the items that were read or written; may be nil
+	items    []T
+	less     func(a, b T) bool
+	setIndex func(item T, at int) // is told the index of an item, -1 when it is removed; may be nil
+	work     *int                 // counts the items read or written; may be nil
 }
 
 func (h *heap[T]) len() int { return len(h.items) }
@@ -16,55 +16,54 @@ func (h *heap[T]) count(n int) {
 	}
 }
 
-// put writes an item to a place.
+// put writes an item to an index.
 func (h *heap[T]) put(item T, at int) {
 	h.items[at] = item
-	if h.place != nil {
-		h.place(item, at)
+	if h.setIndex != nil {
+		h.setIndex(item, at)
 	}
 	h.count(1)
 }
 
 func (h *heap[T]) push(item T) {
 	h.items = append(h.items, item)
-	h.up(item, len(h.items)-1)
+	h.siftUp(item, len(h.items)-1)
 }
 
-// remove takes out the item at a place.
+// remove removes and returns the item at an index.
 func (h *heap[T]) remove(at int) T {
 	out, last := h.items[at], len(h.items)-1
 	moved := h.items[last]
 	var none T
-	h.items[last] = none // no reference to what has left
+	h.items[last] = none // drops the reference
 	h.items = h.items[:last]
 	if at < last {
-		h.settle(moved, at)
+		h.sift(moved, at)
 	}
-	if h.place != nil {
-		h.place(out, -1)
+	if h.setIndex != nil {
+		h.setIndex(out, -1)
 	}
 	h.count(2)
 	return out
 }
 
-// fix puts the item at a place where it belongs after its rank has changed.
-func (h *heap[T]) fix(at int) { h.settle(h.items[at], at) }
-
-// keep puts an item that stands at a place, or at -1, where it belongs, or takes it out.
-func (h *heap[T]) keep(item T, at int, in bool) {
+// update restores the order after the rank of an item has changed. The item is at an index, or at -1 when it is not in the
+// heap; in says whether it belongs there.
+func (h *heap[T]) update(item T, at int, in bool) {
 	switch {
 	case in && at < 0:
 		h.push(item)
 	case in:
-		h.fix(at)
+		h.sift(item, at)
 	case at >= 0:
 		h.remove(at)
 	}
 }
 
-func (h *heap[T]) settle(item T, at int) {
+// sift writes an item to an index or, where it has to go, above or below.
+func (h *heap[T]) sift(item T, at int) {
 	if at > 0 && h.less(item, h.items[(at-1)/2]) {
-		h.up(item, at)
+		h.siftUp(item, at)
 		return
 	}
 	for {
@@ -85,7 +84,8 @@ func (h *heap[T]) settle(item T, at int) {
 	h.put(item, at)
 }
 
-func (h *heap[T]) up(item T, at int) {
+// siftUp writes an item to an index or, where it has to go, above.
+func (h *heap[T]) siftUp(item T, at int) {
 	for at > 0 {
 		parent := (at - 1) / 2
 		h.count(1)

@@ -324,8 +324,8 @@ func TestTreesThatSendNothingEndTheirLane(t *testing.T) {
 	w := newWorld(1, again{tree}, Limits{})
 	w.start()
 	require.True(t, w.c.Done())
-	require.Equal(t, mostBarren, w.c.Counts().TreesDeadlocked)
-	require.ErrorIs(t, w.of(LaneFinished)[0].Err, errBarren)
+	require.Equal(t, maxEmptyTrees, w.c.Counts().TreesDeadlocked)
+	require.ErrorIs(t, w.of(LaneFinished)[0].Err, ErrEmptyTrees)
 	w.requireQuiet(t)
 
 	w = newWorld(1, again{root(0)}, Limits{})
@@ -390,24 +390,45 @@ func TestFourThousandLanes(t *testing.T) {
 }
 
 func TestTreesThatCannotBePlayed(t *testing.T) {
-	require.ErrorContains(t, (&Tree{}).Validate(), "its root session has no request")
-	require.ErrorContains(t, root(0).child(0, 0, false, 0).Validate(), "session 1 has no request")
-	broken := root(0).child(0, 0, false, 0)
-	broken.Sessions[1].Unplayable = true
-	require.NoError(t, broken.Validate())
-	require.ErrorContains(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Validate(), "it could never be sent")
+	require.EqualError(t, (&Tree{}).Validate(), "the root session has no request")
+	require.EqualError(t, root(0).child(0, 0, false, 0).Validate(), "session 1 has no request")
+	unplayable := root(0).child(0, 0, false, 0)
+	unplayable.Sessions[1].Unplayable = true
+	require.NoError(t, unplayable.Validate())
+	joins := "session 0, turn 1: it joins branch 0, which no turn before it spawns: it could never be sent"
+	require.EqualError(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Validate(), joins)
 	require.ErrorContains(t, root(0).child(0, 0, false, 0, 0).child(1, 0, false, 0, 0).join(0, 0, 2).Validate(), "it could never be sent")
-	require.ErrorContains(t, root(0).after(0, 0, 0, 0).Validate(), "which is none")
-	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Validate(), "which is none")
+	require.EqualError(t, root(0).after(0, 0, 0, 0).Validate(), "session 0, turn 0: it comes after turn 0 of session 0, which is no turn of another session")
+	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Validate(), "turn 0 of session 1, which is no turn of another session")
 	twice := root(0, 0).child(0, 0, false, 0, 0)
 	twice.Sessions[0].Turns[1].Spawns = []int{0}
-	require.ErrorContains(t, twice.Validate(), "does not hang there")
+	require.EqualError(t, twice.Validate(), "session 0, turn 1: it spawns branch 0, which names another turn")
 	twice.Sessions[0].Turns[1].Spawns = nil
 	twice.Sessions[0].Turns[0].Spawns = []int{0, 0}
-	require.ErrorContains(t, twice.Validate(), "spawned by 2 turns")
+	require.EqualError(t, twice.Validate(), "branch 0 is spawned by 2 turns, want 1")
 	lost := root(0)
 	lost.Sessions = append(lost.Sessions, Session{Turns: turns(0)})
-	require.ErrorContains(t, lost.Validate(), "no branch has session 1")
+	require.EqualError(t, lost.Validate(), "session 1 is in no branch")
+	for want, change := range map[string]func(*Branch){
+		"branch 0: parent session 7 out of range [0,2)":                   func(b *Branch) { b.Parent = 7 },
+		"branch 0: spawn turn 7 out of range [0,2) of session 0":          func(b *Branch) { b.Spawn = 7 },
+		"branch 0: session 2 out of range (0,2)":                          func(b *Branch) { b.Sessions = []int{2} },
+		"branch 0: session 1 is in it twice":                              func(b *Branch) { b.Sessions = []int{1, 1} },
+		"branch 0: session 1 counts from the issue, the branch does not":  func(b *Branch) { b.OnIssue = false },
+		"session 0, turn 0: it spawns branch 0, which names another turn": func(b *Branch) { b.Spawn = 1 },
+	} {
+		tree := root(0, 0).child(0, 0, true, 0, 0)
+		change(&tree.Branches[0])
+		require.EqualError(t, tree.Validate(), want)
+	}
+}
+
+func TestLimitsValidate(t *testing.T) {
+	require.NoError(t, Limits{}.Validate())
+	require.NoError(t, Limits{1, 1, 1, 1, 1}.Validate())
+	require.EqualError(t, Limits{Prefill: -1}.Validate(), "conductor: limit of prefill -1: want 0 (no limit) or more")
+	require.EqualError(t, Limits{TreeIdle: -time.Second}.Validate(), "conductor: limit of tree idle time -1s: want 0 (no limit) or more")
+	require.Panics(t, func() { New(1, anyLane(), Limits{Requests: -1}, nil, nil) })
 }
 
 // The report of a tree that wedges before it has sent anything claims no send.

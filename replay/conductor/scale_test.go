@@ -22,7 +22,7 @@ func TestNothingOutlivesItsTree(t *testing.T) {
 		w := newWorld(7, source, Limits{TreeIdle: 2 * time.Second, Prefill: 5}).play()
 		require.Equal(t, trees, w.c.Counts().TreesDrained)
 		require.Len(t, w.sends, 6*trees)
-		require.LessOrEqual(t, cap(w.c.timers.trees.items)+cap(w.c.slots.trees.items)+cap(w.c.touched)+cap(w.c.deciding), 64)
+		require.LessOrEqual(t, cap(w.c.timers.trees.items)+cap(w.c.prefill.trees.items)+cap(w.c.touched)+cap(w.c.undecided), 64)
 		w.requireQuiet(t)
 	})
 	t.Run("one tree with 40,000 live children", func(t *testing.T) {

@@ -2,38 +2,35 @@ package conductor
 
 import "time"
 
-// timers is the one queue of everything that will lead to a request: turns that wait for their time, children that sleep
-// until theirs, deadlines of parked parents. It is a heap of trees over one heap per tree.
+// timers is the one queue of all that will lead to a request: turns that are due later, children that begin later, deadlines
+// of parked sessions. It is a heap of trees over one heap per tree.
 //
-// Each tree has a clock of its own, and so has the whole domain. To let time that nobody uses go by faster, a clock is
-// put forward: that costs one entry for a tree and none for the domain, and never changes the order of two timers of a
-// tree.
+// Each tree has its own clock, and so has the system of all trees. A cap on idle time advances a clock: that moves one entry
+// for a tree and none for the system, and never changes the order of two timers of a tree.
 type timers struct {
-	trees heap[*tree]
-	fast  time.Duration // by how much the domain's clock is ahead of real time
-	seq   int
-	work  int // entries read or written, for INV-17
+	trees       heap[*tree]   // with a timer
+	clockOffset time.Duration // of the system's clock from real time
+	seq         int           // of the next timer
+	work        *int          // entries read or written
 }
 
-func newTimers() *timers {
-	q := &timers{}
-	q.trees = heap[*tree]{
+func newTimers(work *int) *timers {
+	return &timers{work: work, trees: heap[*tree]{
 		less: func(a, b *tree) bool {
-			x, y := a.nextOnDomain(), b.nextOnDomain()
+			x, y := a.wakesOnSystemClock(), b.wakesOnSystemClock()
 			if x != y {
 				return x < y
 			}
 			return a.ordinal < b.ordinal
 		},
-		place: func(t *tree, at int) { t.place = at },
-		work:  &q.work,
-	}
-	return q
+		setIndex: func(t *tree, at int) { t.timersIndex = at },
+		work:     work,
+	}}
 }
 
-// attach gives a tree its heap.
+// attach makes the heap of a tree.
 func (q *timers) attach(t *tree) {
-	t.place = -1
+	t.timersIndex = -1
 	t.timers = heap[*session]{
 		less: func(a, b *session) bool {
 			if a.wakes != b.wakes {
@@ -41,59 +38,61 @@ func (q *timers) attach(t *tree) {
 			}
 			return a.seq < b.seq
 		},
-		place: func(s *session, at int) { s.timer = at },
-		work:  &q.work,
+		setIndex: func(s *session, at int) { s.timerIndex = at },
+		work:     q.work,
 	}
 }
 
-// nextOnDomain is when the tree's earliest timer fires, on the clock of the domain.
-func (t *tree) nextOnDomain() time.Duration { return t.timers.items[0].wakes - t.fast }
+// wakesOnSystemClock returns when the tree's first timer fires, on the clock of the system.
+func (t *tree) wakesOnSystemClock() time.Duration { return t.timers.items[0].wakes - t.clockOffset }
 
-// real is when a timer of a tree fires in real time.
-func (q *timers) real(s *session) time.Duration { return s.wakes - s.tree.fast - q.fast }
+// realTime returns when the timer of a session fires, in real time.
+func (q *timers) realTime(s *session) time.Duration {
+	return s.wakes - s.tree.clockOffset - q.clockOffset
+}
 
-// set lets a session wait for an instant in real time.
+// set starts the timer of a session, which fires at an instant in real time.
 func (q *timers) set(s *session, at time.Duration) {
 	t := s.tree
-	s.wakes, s.seq = at+q.fast+t.fast, q.seq
+	s.wakes, s.seq = at+q.clockOffset+t.clockOffset, q.seq
 	q.seq++
 	t.timers.push(s)
-	q.placed(t)
+	q.reorder(t)
 }
 
-// stop takes a session's timer away, if it has one.
+// stop removes the timer of a session, if it has one.
 func (q *timers) stop(s *session) {
-	if s.timer < 0 {
+	if s.timerIndex < 0 {
 		return
 	}
-	s.tree.timers.remove(s.timer)
-	q.placed(s.tree)
+	s.tree.timers.remove(s.timerIndex)
+	q.reorder(s.tree)
 }
 
-// placed puts a tree where its earliest timer belongs.
-func (q *timers) placed(t *tree) { q.trees.keep(t, t.place, t.timers.len() > 0) }
+// reorder moves a tree to its place among trees after its timers have changed.
+func (q *timers) reorder(t *tree) { q.trees.update(t, t.timersIndex, t.timers.len() > 0) }
 
-// next returns the session whose timer fires first, nil when there is none.
-func (q *timers) next() *session {
+// first returns the session whose timer fires first, nil when there is none.
+func (q *timers) first() *session {
 	if q.trees.len() == 0 {
 		return nil
 	}
-	return q.trees.items[0].timers.items[0]
+	return q.trees.items[0].firstTimer()
 }
 
-// next returns the session of the tree whose timer fires first, nil when there is none.
-func (t *tree) next() *session {
+// firstTimer returns the session of the tree whose timer fires first, nil when there is none.
+func (t *tree) firstTimer() *session {
 	if t.timers.len() == 0 {
 		return nil
 	}
 	return t.timers.items[0]
 }
 
-// skip puts the clock of the domain forward.
-func (q *timers) skip(d time.Duration) { q.fast += d }
+// advanceClock advances the clock of the system: all timers fire earlier by d.
+func (q *timers) advanceClock(d time.Duration) { q.clockOffset += d }
 
-// skipTree puts the clock of one tree forward.
-func (q *timers) skipTree(t *tree, d time.Duration) {
-	t.fast += d
-	q.placed(t)
+// advanceTreeClock advances the clock of a tree: its timers fire earlier by d.
+func (q *timers) advanceTreeClock(t *tree, d time.Duration) {
+	t.clockOffset += d
+	q.reorder(t)
 }

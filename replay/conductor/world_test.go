@@ -306,19 +306,19 @@ func (w *world) requireQuiet(t require.TestingT) {
 	require.Zero(t, n.ParentsParked)
 	require.Equal(t, n.Sent, len(w.sends))
 	require.Equal(t, n.Sent, len(w.returns))
-	require.Empty(t, w.c.flying)
+	require.Empty(t, w.c.inFlight)
 	for _, left := range w.c.timers.trees.items[:cap(w.c.timers.trees.items)] {
 		require.Nil(t, left, "a tree that is over is still referred to")
 	}
 	for _, left := range w.c.lanes {
 		require.Nil(t, left)
 	}
-	for _, list := range [][]*tree{w.c.slots.trees.items, w.c.touched, w.c.drained} {
+	for _, list := range [][]*tree{w.c.prefill.trees.items, w.c.touched, w.c.drained} {
 		for _, left := range list[:cap(list)] {
 			require.Nil(t, left)
 		}
 	}
-	for _, left := range w.c.deciding[:cap(w.c.deciding)] {
+	for _, left := range w.c.undecided[:cap(w.c.undecided)] {
 		require.Nil(t, left)
 	}
 	require.Empty(t, w.check.trees)

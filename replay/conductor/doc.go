@@ -1,0 +1,44 @@
+// Package conductor decides which turn of which session is sent when. It is a state machine that is told the time: it has no
+// clock, starts no goroutine and makes no I/O.
+//
+// The caller makes a [Conductor] with [New], which takes a [Source] of trees and two functions: launch puts a turn on the
+// wire, observe is told of every [Event]. Then it drives the conductor, from one goroutine:
+//
+//	c.Start(now)                               // opens a tree on every lane
+//	c.FirstToken(id, now)                      // the answer to a request has begun
+//	c.Returned(id, at, now, conductor.OK)      // a request has ended
+//	at, ok := c.NextWake()                     // when to call Wake if nothing else happens
+//	c.Wake(now)                                // sends what has become due
+//	c.Stop(now)                                // ends the sending
+//	c.Done()                                   // nothing is in flight and nothing will be
+//
+// Every instant is a duration since the start of the phase. Every method returns at once and sends, by launch, what can be
+// sent at that instant. So no two decisions can race, and tests play whole replays on a virtual clock.
+//
+// # State machine
+//
+// A lane plays one tree at a time: a root session and the sessions that it spawns, which may spawn others. A session goes
+// from state to state:
+//
+//		fresh -> due -> retained -> queued -> in flight -> deciding -> closed
+//		                                                       |  \--> due, with its next turn
+//		                                                       \-----> parked -> retained or queued
+//
+//	  - fresh: its spawning turn has not returned
+//	  - due: its time has not come (timers.go)
+//	  - retained: turns of other sessions that precede it in the recording are not done (barrier.go)
+//	  - queued: it waits for a prefill slot (prefill.go)
+//	  - parked: it waits for the branches that its turn joins, and for the recorded time of that turn
+//
+// Every transition (transitions.go) checks the state that it leaves and panics on another one: a turn that is sent twice is
+// a defect of this package. All that will lead to a request has its timer in one queue, which is where the caps on idle time
+// act. When the last session of a tree is closed the tree has drained, and its lane takes the next (lanes.go).
+//
+// # Invariants
+//
+// A turn is sent at most once, in the order of its session, after the branches that it joins and its recorded
+// predecessors. A lane has at most one tree. No more requests are in flight without a first token than Limits.Prefill. A
+// tree in which nothing can happen any more is reported and closed. The work of an event does not grow with the number of
+// live sessions, but for a logarithm. A checker in the tests holds every event against these and the other invariants (INV) of
+// doc/spec/replay.md 1.6.
+package conductor

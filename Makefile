@@ -42,7 +42,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzScanner -fuzztime $(FUZZTIME) ./internal/mock
+	go test -run '^$$' -fuzz FuzzLexer -fuzztime $(FUZZTIME) ./internal/jsonlex
+	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
@@ -105,7 +106,7 @@ test-hub-reference:
 	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
 
 # What of the tests can run on Windows, in Wine 9 or later, or it skips: the rest needs links, pipes, permissions, signals.
-WINDOWS_TESTED := ./internal/suggest ./internal/pyrand ./timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
+WINDOWS_TESTED := ./internal/suggest ./internal/jsonlex ./internal/pyrand ./timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
 	./convert/corpus ./convert/demo ./hfsource/parquet ./replay/conductor ./replay/resume ./replay/measure
 test-windows:
 	@command -v wine >/dev/null || { echo "test-windows: skipped: there is no wine"; exit 0; }; \

@@ -27,7 +27,8 @@ var imports = map[string][]string{
 	"internal/suggest":            {},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
-	"internal/mock":               {"github.com/zeebo/xxh3"},
+	"internal/jsonlex":            {},
+	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
 	"manifest":                    {},
 	"timeline":                    {},
@@ -48,7 +49,7 @@ var imports = map[string][]string{
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {},
 	"convert/demo":         {},
-	"convert/weka":         {"hfsource/column", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
+	"convert/weka":         {"hfsource/column", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",

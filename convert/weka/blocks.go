@@ -5,11 +5,11 @@ import "github.com/agentx/agentx/mmapcache"
 // numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so
 // it looks them up a page at a time.
 type numbering struct {
-	scope string
-	pages map[int64]*page
-	at    int64 // page of the last id
-	page  *page
-	meter *meter
+	scope  string
+	pages  map[int64]*page
+	at     int64 // page of the last id
+	page   *page
+	budget *memoryBudget
 }
 
 // page has the block number plus 1 of ids side by side, 0 where one has none.
@@ -26,7 +26,7 @@ func (n *numbering) slot(id int64) *uint32 {
 	if at := id >> pageBits; n.page == nil || n.at != at {
 		n.at, n.page = at, n.pages[at]
 		if n.page == nil {
-			n.meter.needs(pageBytes)
+			n.budget.need(pageBytes)
 			n.page = new(page)
 			n.pages[at] = n.page
 		}
@@ -41,7 +41,7 @@ func (p *planner) numbering(scope string) *numbering {
 			p.numbers = map[string]*numbering{}
 		}
 		n = newNumbering(scope)
-		n.meter = p.meter
+		n.budget = p.budget
 		p.numbers[scope] = n
 	}
 	return n
@@ -62,12 +62,12 @@ func (p *planner) number(n *numbering, before []span, ids IDs, common int) []spa
 			skip -= r.N
 			continue
 		}
-		for k := skip; k < r.N && !p.meter.over(); k++ {
+		for k := skip; k < r.N && !p.budget.exceeded(); k++ {
 			b := p.block(n, r.First+int64(k), last)
 			if e := len(list) - 1; e >= 0 && list[e].first+list[e].n == b {
 				list[e].n++
 			} else {
-				p.meter.needs(spanBytes)
+				p.budget.need(spanBytes)
 				list = append(list, span{b, 1})
 			}
 			last = b + 1
@@ -98,7 +98,7 @@ func (p *planner) block(n *numbering, id int64, before uint32) uint32 {
 			return b
 		}
 	}
-	p.meter.needs(blockBytes)
+	p.budget.need(blockBytes)
 	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
 	return b
 }

@@ -6,25 +6,25 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Geometry is how a prompt of `in` tokens divides into blocks and filler: section 3.1.
-type Geometry struct {
+// promptShape is how a prompt divides into blocks and filler: doc/spec/reconstruction.md 3.1.
+type promptShape struct {
 	Full    int // whole blocks in the prompt
 	Covered int // of them, blocks that have a hash id
 	Filler  int // tokens that no hash id covers
 }
 
-// geometry divides a prompt of in tokens with n hash ids.
-func geometry(blockSize, n, in int) Geometry {
-	g := Geometry{Full: in / blockSize}
-	g.Covered = min(n, g.Full)
-	g.Filler = in - g.Covered*blockSize
-	return g
+// shapeOf divides a prompt of in tokens with n hash ids.
+func shapeOf(blockSize, n, in int) promptShape {
+	s := promptShape{Full: in / blockSize}
+	s.Covered = min(n, s.Full)
+	s.Filler = in - s.Covered*blockSize
+	return s
 }
 
 // span is a stretch of consecutive blocks of a trace.
 type span struct{ first, n uint32 }
 
-// cut returns the part of a list of spans from block index lo up to hi, appended to dst.
+// cut appends to dst the part of a list of spans from block index lo up to hi.
 func cut(dst, list []span, lo, hi int) []span {
 	at := 0
 	for _, s := range list {
@@ -37,8 +37,8 @@ func cut(dst, list []span, lo, hi int) []span {
 	return dst
 }
 
-// buffer is the message list that a conversation's current prompt consists of: section 4. Its segments live in the
-// plan as a tree; a cut leaves the old ones to the turns that used them and continues beside them.
+// buffer is the list of messages that a conversation's current prompt consists of: doc/spec/reconstruction.md 4. The plan
+// stores them as segments of a tree. A cut leaves old segments to the turns that used them and adds new ones beside them.
 type buffer struct {
 	blockSize int
 	repaired  bool
@@ -46,17 +46,17 @@ type buffer struct {
 	shaped    bool   // tool results are marked
 	turn      uint32 // in the conversation
 	emitted   int    // messages of the turn before
-	segments  []segment
+	messages  []message
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
-	meter     *meter
+	budget    *memoryBudget
 }
 
-// segment is one message of the prompt.
-type segment struct {
+// message is one message of the prompt.
+type message struct {
 	role   mmapcache.Role
 	start  int // first block
 	count  int // blocks
-	tokens int // count blocks and, in the last segment, filler
+	tokens int // count blocks and, in the last message, filler
 	node   int // index into path of its first part
 }
 
@@ -71,7 +71,7 @@ func (b *buffer) last() int32 {
 // blocks returns the number of blocks in the buffer.
 func (b *buffer) blocks() int {
 	n := 0
-	for _, s := range b.segments {
+	for _, s := range b.messages {
 		n += s.count
 	}
 	return n
@@ -85,7 +85,7 @@ type tail struct {
 
 // push appends a message of blocks and, behind them, n tokens of a tail.
 func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behind tail) {
-	s := segment{role: role, start: start, node: len(b.path)}
+	s := message{role: role, start: start, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
 	for _, sp := range blocks {
 		part.First, part.Count = sp.first, sp.n
@@ -99,21 +99,21 @@ func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behi
 		b.extend(part)
 	}
 	s.tokens = s.count*b.blockSize + n
-	b.segments = append(b.segments, s)
+	b.messages = append(b.messages, s)
 }
 
 // extend appends one part to the plan and to the path.
 func (b *buffer) extend(part mmapcache.Segment) {
-	b.meter.needs(segmentBytes)
+	b.budget.need(segmentBytes)
 	part.Parent = b.last()
 	b.path = append(b.path, int32(len(b.plan.Segments)))
 	b.plan.Segments = append(b.plan.Segments, part)
 }
 
 // init makes the prompt of turn 0: section 4.2. blocks are those of the list that are covered.
-func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, behind tail) error {
+func (b *buffer) init(g promptShape, ids int, blocks []span, declared declared, behind tail) *Error {
 	prefix := 0
-	if sum := tool + system; (tool > 0 || system > 0) && sum > 0 {
+	if sum := declared.tool + declared.system; (declared.tool > 0 || declared.system > 0) && sum > 0 {
 		prefix = int((sum + int64(b.blockSize) - 1) / int64(b.blockSize))
 		if prefix > ids {
 			return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", sum, prefix, ids)}
@@ -123,10 +123,10 @@ func (b *buffer) init(g Geometry, ids int, blocks []span, tool, system int64, be
 	if prefix > 0 {
 		b.push(mmapcache.System, 0, cut(nil, blocks, 0, prefix), 0, tail{})
 	}
-	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.segments) == 0 {
+	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
 		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
 	}
-	b.emitted = len(b.segments)
+	b.emitted = len(b.messages)
 	return nil
 }
 
@@ -140,7 +140,7 @@ type advanceStep struct {
 }
 
 // advance makes the prompt of the next turn: section 4.3. blocks are those of the list that are covered.
-func (b *buffer) advance(g Geometry, blocks []span, st advanceStep) {
+func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	shared := st.common
 	if b.repaired {
 		shared = min(shared, b.blocks(), g.Covered)
@@ -170,15 +170,15 @@ func (b *buffer) advance(g Geometry, blocks []span, st advanceStep) {
 	}
 	if fresh > assistant || g.Filler > 0 {
 		b.push(mmapcache.User, shared+assistant, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.behind)
-		if k := len(b.segments) - 1; b.shaped && st.tool && k > window && b.segments[k-1].role == mmapcache.Assistant {
-			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.segments[k].node], Turn: b.turn})
+		if k := len(b.messages) - 1; b.shaped && st.tool && k > window && b.messages[k-1].role == mmapcache.Assistant {
+			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}
 	}
-	b.emitted = len(b.segments)
+	b.emitted = len(b.messages)
 }
 
 func (b *buffer) hasUser() bool {
-	for _, s := range b.segments {
+	for _, s := range b.messages {
 		if s.role == mmapcache.User {
 			return true
 		}
@@ -190,24 +190,24 @@ func (b *buffer) hasUser() bool {
 // upstream rule has, changes nothing, not even the filler at the end. It reports whether it changed anything.
 func (b *buffer) truncate(target int) bool {
 	if target <= 0 {
-		changed := len(b.segments) > 0
-		b.segments, b.path = b.segments[:0], b.path[:0]
+		changed := len(b.messages) > 0
+		b.messages, b.path = b.messages[:0], b.path[:0]
 		return changed
 	}
 	before := 0
-	for i := range b.segments {
-		s := &b.segments[i]
+	for i := range b.messages {
+		s := &b.messages[i]
 		if before+s.count < target {
 			before += s.count
 			continue
 		}
 		keep := target - before
-		if keep == s.count && s.tokens == keep*b.blockSize && i+1 == len(b.segments) {
+		if keep == s.count && s.tokens == keep*b.blockSize && i+1 == len(b.messages) {
 			return false
 		}
 		s.count = keep
 		s.tokens = keep * b.blockSize
-		b.segments = b.segments[:i+1]
+		b.messages = b.messages[:i+1]
 		b.trim(s.node, keep)
 		return true
 	}
@@ -248,7 +248,7 @@ func (b *buffer) keepMark(old int32) {
 
 // assistantCaps bounds the assistant's part of each turn so that a later cut to a block boundary that adds nothing still
 // ends with the user: section 4.6. common[k] is the prefix that list k shares with list k-1.
-func assistantCaps(common []int, g []Geometry, repaired bool) []int {
+func assistantCaps(common []int, g []promptShape, repaired bool) []int {
 	type stretch struct{ turn, n int }
 	var tile []stretch // owners of the blocks in the buffer
 	total := 0

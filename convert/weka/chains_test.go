@@ -48,7 +48,7 @@ func TestChains(t *testing.T) {
 		override(&rules.SeamMaxGap, in.SeamMaxGap)
 		override(&rules.SeamMinOverlap, in.SeamMinOverlap)
 		_, list := turnsOf(t, in.Requests)
-		got := takeApart(list, true, rules)
+		got := splitAgents(list, true, rules)
 		if want.Preamble == nil {
 			assert.Equal(t, none, got.preamble)
 		} else {
@@ -95,8 +95,8 @@ func TestOrderOfSplicedChains(t *testing.T) {
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			_, list := turnsOf(t, json.RawMessage("["+strings.Join(c.requests, ",")+"]"))
-			assert.Equal(t, c.sorted, takeApart(list, c.top, Default()).main)
-			assert.Equal(t, c.joined, takeApart(list, c.top, AIPerf()).main)
+			assert.Equal(t, c.sorted, splitAgents(list, c.top, Default()).main)
+			assert.Equal(t, c.joined, splitAgents(list, c.top, AIPerf()).main)
 		})
 	}
 }
@@ -164,7 +164,7 @@ func TestWorkerGroups(t *testing.T) {
 		rules := Default()
 		rules.WorkerGroupMin = in.GroupMin
 		_, list := turnsOf(t, in.Requests)
-		got := takeApart(list, true, rules).workers
+		got := splitAgents(list, true, rules).workers
 		require.Len(t, got, len(want.Workers))
 		for k, w := range want.Workers {
 			assert.Equal(t, w.Requests, got[k].requests)
@@ -188,7 +188,7 @@ func TestInheritance(t *testing.T) {
 		Base, First  []int64
 	}
 	fixtures.EachWeka(t, "inheritance", func(t *testing.T, in in, want struct{ Counts [2]int64 }) {
-		tool, system := inherit(in.BlockSize, in.ToolTokens, in.SystemTokens, idsOf(in.Base), idsOf(in.First))
-		assert.Equal(t, want.Counts, [2]int64{tool, system})
+		got := declared{in.ToolTokens, in.SystemTokens}.inherit(in.BlockSize, idsOf(in.Base), idsOf(in.First))
+		assert.Equal(t, want.Counts, [2]int64{got.tool, got.system})
 	})
 }

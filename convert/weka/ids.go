@@ -68,6 +68,25 @@ func (r Run) idsWithin(n int) int {
 	return done
 }
 
+// textPrefix returns the ids that the first n bytes of the list's text hold, each with its comma.
+func (l IDs) textPrefix(n int) IDs {
+	var head IDs
+	for _, r := range l.Runs {
+		if n == 0 {
+			break
+		}
+		size := r.textLen()
+		if size > n {
+			r.N = r.idsWithin(n)
+			size = n
+		}
+		n -= size
+		head.Runs = append(head.Runs, r)
+		head.Len += r.N
+	}
+	return head
+}
+
 // equalWidth returns the decimal digits of id, which is >= 0, and how many of the n ids from it on have as many.
 func equalWidth(id int64, n int) (digits, equal int) {
 	digits, limit := 1, int64(10)

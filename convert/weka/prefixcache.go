@@ -128,7 +128,7 @@ func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
 
 // Count calls set with the row and the hits of every turn that was added.
 func (g *GlobalPrefixCache) Count(r Rules, set func(row, hits int)) {
-	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *CacheQuery, hits int) { set(q.Row, hits) })
+	countHits(g.queries, g.blocks, r.causalCache(), func(q *CacheQuery, hits int) { set(q.Row, hits) })
 }
 
 // leadingOnes returns how many bits from s.first on are set, at most s.n.

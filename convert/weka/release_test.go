@@ -2,7 +2,6 @@ package weka
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -15,8 +14,8 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// conversation is one session of a vector, with every output field.
-type conversation struct {
+// wantedConversation is one session of a vector, with every output field.
+type wantedConversation struct {
 	SessionID string  `json:"session_id"`
 	IsRoot    bool    `json:"is_root"`
 	Depth     int     `json:"agent_depth"`
@@ -189,7 +188,7 @@ func (c content) session(turn int) (id string, k int) {
 // Covers D13.
 func TestEndToEnd(t *testing.T) {
 	type want struct {
-		Conversations []conversation
+		Conversations []wantedConversation
 		Dropped       []string
 	}
 	check := func(t *testing.T, in endToEnd, want want) {
@@ -219,7 +218,7 @@ func TestEndToEnd(t *testing.T) {
 	fixtures.EachWeka(t, "end_to_end_release", check)
 }
 
-func checkConversation(t *testing.T, n int, w conversation, plan *mmapcache.Plan, times *mmapcache.Times, rules Rules, c content) {
+func checkConversation(t *testing.T, n int, w wantedConversation, plan *mmapcache.Plan, times *mmapcache.Times, rules Rules, c content) {
 	s := plan.Sessions[n]
 	assert.Equal(t, w.SessionID, s.ID)
 	assert.Equal(t, w.IsRoot, s.Parent == mmapcache.None)
@@ -479,7 +478,7 @@ func TestRequestFilter(t *testing.T) {
 		}
 		p := planner{tr: tr, rules: Rules{StartOffset: in.Start, EndOffset: in.End, MaxInput: in.MaxISL}}
 		got := []int{}
-		for _, u := range p.retained() {
+		for _, u := range p.keptRequests() {
 			got = append(got, u.outer)
 		}
 		assert.Equal(t, want.Retained, got)
@@ -560,52 +559,6 @@ func TestReplayScopes(t *testing.T) {
 		assert.Equal(t, want.Assigned, p.ReplayScope(0, false))
 		assert.Equal(t, want.Parsed, p.ReplayScope(0, true))
 	})
-}
-
-func TestModelMaps(t *testing.T) {
-	type in struct {
-		Configured []string
-		Elements   []struct {
-			Model *string
-			Inner []string
-		}
-	}
-	fixtures.EachWeka(t, "model_map", func(t *testing.T, in in, want struct{ Map map[string]string }) {
-		elements := []any{}
-		request := func(model string) map[string]any {
-			return map[string]any{"t": 0, "type": "n", "model": model, "in": 1, "out": 1}
-		}
-		for k, e := range in.Elements {
-			if e.Model != nil {
-				elements = append(elements, request(*e.Model))
-				continue
-			}
-			inner := []any{}
-			for _, m := range e.Inner {
-				inner = append(inner, request(m))
-			}
-			elements = append(elements, map[string]any{"t": 0, "type": "subagent", "agent_id": fmt.Sprint(k), "requests": inner})
-		}
-		text, err := json.Marshal(map[string]any{"id": "t", "models": []any{}, "block_size": 64, "requests": elements})
-		require.NoError(t, err)
-		tr, err := Scan(text, Default())
-		require.NoError(t, err)
-		assert.Equal(t, want.Map, tr.ModelMap(in.Configured))
-	})
-}
-
-// A subagent that is dropped counts: with two configured names, the third model of the trace goes to the first again.
-func TestModelMapCountsDroppedSubagents(t *testing.T) {
-	tr, err := Scan([]byte(`{"id":"t","models":[],"block_size":64,"hash_id_scope":"local","requests":[
-		{"t":0,"type":"subagent","agent_id":"early","subagent_type":"x","status":"completed","models":[],"requests":[
-			{"t":0,"type":"n","model":"haiku","in":64,"out":1,"hash_ids":[7]}]},
-		{"t":1,"type":"n","model":"opus","in":64,"out":1,"hash_ids":[1]},
-		{"t":2,"type":"n","model":"sonnet","in":64,"out":1,"hash_ids":[2]}]}`), AIPerf())
-	require.NoError(t, err)
-	_, notes, err := MakePlan(tr, AIPerf())
-	require.NoError(t, err)
-	require.Equal(t, []string{"early"}, notes.Dropped)
-	assert.Equal(t, map[string]string{"opus": "A", "haiku": "B", "sonnet": "A"}, tr.ModelMap([]string{"A", "B"}))
 }
 
 func TestTheoreticalCacheOfReplayVectors(t *testing.T) {

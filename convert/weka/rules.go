@@ -220,3 +220,5 @@ func (r Rules) TimeRules() mmapcache.TimeRules {
 }
 
 func (r Rules) strict() bool { return r.UnknownKeys == "reject" }
+
+func (r Rules) causalCache() bool { return r.CacheMetric == "causal" }

@@ -370,7 +370,7 @@ func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	} {
 		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), AIPerf())
 		require.EqualError(t, err, want)
-		assert.Equal(t, scope == "global", err.(*Error).Hint == tryDefault)
+		assert.Equal(t, scope == "global", err.(*Error).Hint == hintDefault)
 	}
 }
 
@@ -527,7 +527,7 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 			continue
 		}
 		require.Error(t, err, field)
-		assert.Equal(t, tryNull, err.(*Error).Hint, field)
+		assert.Equal(t, hintNull, err.(*Error).Hint, field)
 	}
 	for _, given := range []string{`"id":"tr\u0061ce"`, `"models":["m","n"]`, `"block_size":64`, `"model":"m"`, `"in":130`, `"agent_id":"a1"`} { // required
 		require.Contains(t, small, given)
@@ -541,8 +541,8 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 // What is wrong with more than this trace, as far as one can tell, comes with what to do about it.
 func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 	for data, want := range map[string]string{
-		"[]": tryLines, "[" + small + "]": tryLines, small + small: tryLines, "7": tryForm, `{"messages":[]}`: tryTraces, `{"id":"x","messages":[]}`: tryTraces,
-		`[{"id":"x","conversations":[]},7]`: tryTraces, `[{"requests":[],"messages":[]}]`: tryLines, `[{"messages":[]`: "",
+		"[]": hintLines, "[" + small + "]": hintLines, small + small: hintLines, "7": hintForm, `{"messages":[]}`: hintTraces, `{"id":"x","messages":[]}`: hintTraces,
+		`[{"id":"x","conversations":[]},7]`: hintTraces, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: "",
 		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
 		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",
@@ -555,10 +555,10 @@ func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
 	}
 	m := NewMooncake(0, Default())
 	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
-	assert.Equal(t, tryPlain, err.(*Error).Hint)
+	assert.Equal(t, hintPlain, err.(*Error).Hint)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
-		`{"messages":[{"role":"user"}]}`:                                      tryTraces,
+		`{"messages":[{"role":"user"}]}`:                                      hintTraces,
 	} {
 		row, err := column.FromJSON(ColumnPaths(), []byte(text))
 		require.NoError(t, err)

@@ -16,12 +16,9 @@ type Trace struct {
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
 
-	meter    *meter   // of the memory that it and its plan take; may be nil
-	Oddities oddities // found while it was read
+	budget   *memoryBudget // of the memory that it and its plan take; may be nil
+	Oddities oddities      // found while it was read
 }
-
-// SetReserve asks take for the memory that the plan of the trace takes, in bytes.
-func (t *Trace) SetReserve(take func(bytes int64) error) { t.meter = &meter{ask: take} }
 
 // Scope says what a hash id names: section 2.4 of the specification.
 type Scope uint8
@@ -62,12 +59,6 @@ type Request struct {
 	Stop      StopReason
 	APITime   Seconds
 	ThinkTime Seconds
-}
-
-// Seconds is a time that may be missing.
-type Seconds struct {
-	V  float64
-	OK bool
 }
 
 // InputTypes is what the list input_types says of a request's new input.
@@ -137,13 +128,13 @@ type Error struct {
 
 // What to do about input that is of another form than traces are, as a whole.
 const (
-	tryForm    = "another file: a trace has id, models, block_size and requests"
-	tryTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
-	tryLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
-	tryNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
-	tryDefault = "--profile default, which reads ids that traces share"
-	trySplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
-	tryPlain   = "a file of traces, or of Mooncake rows without additions"
+	hintForm    = "another file: a trace has id, models, block_size and requests"
+	hintTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
+	hintLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
+	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
+	hintDefault = "--profile default, which reads ids that traces share"
+	hintSplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
+	hintPlain   = "a file of traces, or of Mooncake rows without additions"
 )
 
 func (e *Error) Error() string {

@@ -196,13 +196,13 @@ func TestWholeTraces(t *testing.T) {
 		Inner     *int32   `json:"source_inner_idx"`
 		Kind      string   `json:"source_kind"`
 		Model     string
-		MaxTokens int       `json:"max_tokens"`
-		Hits      uint32    `json:"cache_hit_blocks"`
-		Total     uint32    `json:"cache_total_blocks"`
-		Input     *string   `json:"input_kind"`
-		Branches  []string  `json:"branch_ids"`
-		Reset     bool      `json:"reset_context"`
-		Messages  []message // compared apart
+		MaxTokens int           `json:"max_tokens"`
+		Hits      uint32        `json:"cache_hit_blocks"`
+		Total     uint32        `json:"cache_total_blocks"`
+		Input     *string       `json:"input_kind"`
+		Branches  []string      `json:"branch_ids"`
+		Reset     bool          `json:"reset_context"`
+		Messages  []sentMessage // compared apart
 		Joins     []struct {
 			Kind string
 			ID   string `json:"branch_id"`

@@ -131,15 +131,15 @@ func TestMarkerTimes(t *testing.T) {
 			}
 			m.Requests = append(m.Requests, r)
 		}
-		got := m.Clock(Rules{NestedBasis: in.Basis, MarkerTime: in.MarkerTime})
-		assert.Equal(t, want.Basis, got.Basis)
-		assert.Equal(t, want.MarkerTime, got.Reading)
-		assert.Equal(t, want.Ambiguous, got.Ambiguous)
-		assert.InDelta(t, want.Start, got.Start, 1e-9)
-		assert.InDelta(t, want.End, got.End, 1e-9)
-		assert.Len(t, got.Times, len(want.Times))
+		got := m.times(Rules{NestedBasis: in.Basis, MarkerTime: in.MarkerTime})
+		assert.Equal(t, want.Basis, got.basis)
+		assert.Equal(t, want.MarkerTime, got.meaning)
+		assert.Equal(t, want.Ambiguous, got.guessed)
+		assert.InDelta(t, want.Start, got.start, 1e-9)
+		assert.InDelta(t, want.End, got.end, 1e-9)
+		assert.Len(t, got.requests, len(want.Times))
 		for k := range want.Times {
-			assert.InDelta(t, want.Times[k], got.Times[k], 1e-9)
+			assert.InDelta(t, want.Times[k], got.requests[k], 1e-9)
 		}
 	})
 }
@@ -342,8 +342,8 @@ func TestGeometry(t *testing.T) {
 		BlockSize int `json:"block_size"`
 		IDs, In   int
 	}
-	fixtures.EachWeka(t, "geometry", func(t *testing.T, in in, want Geometry) {
-		assert.Equal(t, want, geometry(in.BlockSize, in.IDs, in.In))
+	fixtures.EachWeka(t, "geometry", func(t *testing.T, in in, want promptShape) {
+		assert.Equal(t, want, shapeOf(in.BlockSize, in.IDs, in.In))
 		row := mmapcache.Turn{In: uint32(in.In), HashIDs: uint32(in.IDs)}
 		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
 	})
@@ -383,9 +383,9 @@ func TestCaps(t *testing.T) {
 
 func capsOf(blockSize int, turns []recorded, repaired bool) (caps []*int) {
 	common := make([]int, len(turns))
-	g := make([]Geometry, len(turns))
+	g := make([]promptShape, len(turns))
 	for k, q := range turns {
-		g[k] = geometry(blockSize, len(q.HashIDs), q.In)
+		g[k] = shapeOf(blockSize, len(q.HashIDs), q.In)
 		if k > 0 {
 			common[k] = commonPrefix(idsOf(turns[k-1].HashIDs), idsOf(q.HashIDs))
 		}
@@ -416,8 +416,8 @@ type recorded struct {
 	Stop       string   `json:"stop"`
 }
 
-// message is a message of a vector: its role, and its tokens as runs.
-type message struct {
+// sentMessage is a message of a vector: its role, and its tokens as runs.
+type sentMessage struct {
 	Role   string
 	Start  int
 	Count  int
@@ -431,7 +431,7 @@ type plain struct {
 	Tokens []int
 }
 
-func plainMessages(list []message) []plain {
+func plainMessages(list []sentMessage) []plain {
 	out := []plain{}
 	for _, m := range list {
 		out = append(out, plain{m.Role, expand(m.Runs)})
@@ -538,8 +538,8 @@ func TestConversations(t *testing.T) {
 	type want struct {
 		Turns []struct {
 			Reset    bool
-			Messages []message
-			Segments []message
+			Messages []sentMessage
+			Segments []sentMessage
 			Cap      *int
 			Filler   *struct {
 				Seed string
@@ -609,7 +609,7 @@ func TestInit(t *testing.T) {
 		In           int
 	}
 	type want struct {
-		Segments     []message
+		Segments     []sentMessage
 		EndsWithUser bool `json:"ends_with_user"`
 		Error        string
 	}
@@ -654,17 +654,17 @@ func TestTruncate(t *testing.T) {
 			}
 			b.push(roles[s.Role], 0, blocks, s.Tokens-s.Count*in.BlockSize, tail{mmapcache.Filler, 0})
 		}
-		before := slices.Clone(b.segments)
+		before := slices.Clone(b.messages)
 		b.truncate(in.Target)
 		got := []shape{}
-		for _, s := range b.segments {
+		for _, s := range b.messages {
 			got = append(got, shape{s.role.String(), s.count, s.tokens})
 		}
 		assert.Equal(t, want.Segments, got)
 
 		var disturbed *int // the first segment that is no longer what it was
 		for k := range before {
-			if k >= len(b.segments) || b.segments[k] != before[k] {
+			if k >= len(b.messages) || b.messages[k] != before[k] {
 				disturbed = &k
 				break
 			}
@@ -681,7 +681,7 @@ func TestTruncate(t *testing.T) {
 			}
 		}
 		sum := 0
-		for _, s := range b.segments {
+		for _, s := range b.messages {
 			sum += s.tokens
 		}
 		assert.Equal(t, sum, tokens)

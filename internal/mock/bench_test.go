@@ -102,7 +102,7 @@ func BenchmarkScan(b *testing.B) {
 	var q request
 	for b.Loop() {
 		q.clear()
-		if err := q.parse(body, &chatForm); err != nil {
+		if err := q.parse(body, &chatEndpoint); err != nil {
 			b.Fatal(err)
 		}
 	}

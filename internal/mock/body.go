@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"slices"
+
+	"github.com/agentx/agentx/internal/jsonlex"
 )
 
 const (
@@ -25,8 +27,9 @@ type request struct {
 	includeUsage    bool
 	continuousUsage bool
 	ignoreEOS       bool
-	maxTokens       int // max_completion_tokens, else max_tokens, else 0
 	prompt          prompt
+
+	maxCompletionTokens, maxTokens int // 0 where absent; the first has precedence
 }
 
 // A prompt is what the prefix cache and the token count see. Of messages: each
@@ -35,7 +38,7 @@ type request struct {
 type prompt struct {
 	stream   []byte
 	contents []span // the places of texts in stream
-	ids      bool
+	isIDs    bool
 }
 
 type span struct{ from, to int }
@@ -63,159 +66,172 @@ func (q *request) clear() {
 	*q = request{prompt: prompt{stream: q.prompt.stream[:0], contents: q.prompt.contents[:0]}}
 }
 
-// parse reads body, a request of form f, into q, which must be clear. q.model
-// lies in body.
-func (q *request) parse(body []byte, f *form) error {
-	s := scanner{data: body}
-	var legacyMax uint64
-	var newMax uint64
-	err := s.object(func(key []byte) error {
-		var err error
-		switch string(key) {
-		case f.promptKey:
-			err = q.prompt.parse(&s, f)
-		case "model":
-			if !s.null() {
-				q.model, err = s.rawString()
-			}
-		case "stream":
-			q.stream, err = s.boolean()
-		case "ignore_eos":
-			q.ignoreEOS, err = s.boolean()
-		case "max_tokens":
-			legacyMax, err = s.outputLimit()
-		case "max_completion_tokens":
-			newMax, err = s.outputLimit()
-		case "stream_options":
-			err = q.parseStreamOptions(&s)
-		default:
-			return s.skip()
-		}
-		if err != nil {
+// parse reads body, a request to an endpoint, into q, which must be clear. q.model lies in body.
+func (q *request) parse(body []byte, e *endpoint) error {
+	l := jsonlex.New(body)
+	err := l.Object(func(key []byte) error {
+		if err := q.parseField(l, e, key); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.End()
 	}
-	if err := s.end(); err != nil {
-		return err
+	if err == nil && len(q.prompt.contents) == 0 {
+		err = fmt.Errorf("%s: missing or empty", e.promptKey)
 	}
-	if len(q.prompt.contents) == 0 {
-		return fmt.Errorf("%s: missing or empty", f.promptKey)
-	}
-	q.maxTokens = int(legacyMax)
-	if newMax != 0 {
-		q.maxTokens = int(newMax)
-	}
-	return nil
+	return err
 }
 
-// outputLimit consumes a number of tokens to generate, or null for 0.
-func (s *scanner) outputLimit() (uint64, error) {
-	if s.null() {
+// parseField reads the value of one key of a body.
+func (q *request) parseField(l *jsonlex.Lexer, e *endpoint, key []byte) (err error) {
+	switch string(key) {
+	case e.promptKey:
+		err = q.prompt.parse(l, e)
+	case "model":
+		if !l.Null() {
+			q.model, err = quotedString(l)
+		}
+	case "stream":
+		q.stream, err = boolean(l)
+	case "ignore_eos":
+		q.ignoreEOS, err = boolean(l)
+	case "max_tokens":
+		q.maxTokens, err = outputLimit(l)
+	case "max_completion_tokens":
+		q.maxCompletionTokens, err = outputLimit(l)
+	case "stream_options":
+		err = q.parseStreamOptions(l)
+	default:
+		err = l.Skip()
+	}
+	return err
+}
+
+// quotedString reads a string and returns it as the body has it, with its quotes.
+func quotedString(l *jsonlex.Lexer) ([]byte, error) {
+	raw, _, err := l.RawString()
+	return l.Data[max(0, l.Pos-len(raw)-2):l.Pos], err
+}
+
+// boolean reads true, false, or null for false.
+func boolean(l *jsonlex.Lexer) (bool, error) {
+	if l.Null() {
+		return false, nil
+	}
+	return l.Bool()
+}
+
+// outputLimit reads a number of tokens to generate, or null for 0.
+func outputLimit(l *jsonlex.Lexer) (int, error) {
+	if l.Null() {
 		return 0, nil
 	}
-	n, err := s.natural(maxOutput)
+	l.Peek()
+	mark := l.Mark()
+	n, err := l.Natural(maxOutput)
 	if err == nil && n == 0 {
-		err = s.fail("want at least 1")
+		l.Reset(mark)
+		err = l.Expected("at least 1")
 	}
-	return n, err
+	return int(n), err
 }
 
-func (q *request) parseStreamOptions(s *scanner) error {
-	if s.null() {
+func (q *request) parseStreamOptions(l *jsonlex.Lexer) error {
+	if l.Null() {
 		return nil
 	}
-	return s.object(func(key []byte) (err error) {
+	return l.Object(func(key []byte) (err error) {
 		switch string(key) {
 		case "include_usage":
-			q.includeUsage, err = s.boolean()
+			q.includeUsage, err = boolean(l)
 		case "continuous_usage_stats":
-			q.continuousUsage, err = s.boolean()
+			q.continuousUsage, err = boolean(l)
 		default:
-			err = s.skip()
+			err = l.Skip()
 		}
 		return err
 	})
 }
 
-func (p *prompt) parse(s *scanner, f *form) error {
-	if s.null() {
+func (p *prompt) parse(l *jsonlex.Lexer, e *endpoint) error {
+	if l.Null() {
 		return nil
 	}
-	if f == &chatForm {
-		return s.array(func() error { return p.parseMessage(s) })
+	if e == &chatEndpoint {
+		return l.Array(func() error { return p.parseMessage(l) })
 	}
-	if s.peek() == '[' {
-		return p.parseIDs(s)
+	if l.Kind() == jsonlex.Array {
+		return p.parseIDs(l)
 	}
-	return p.parseText(s)
+	return p.parseText(l)
 }
 
-// parseText takes the string at hand for the next text.
-func (p *prompt) parseText(s *scanner) (err error) {
+// parseText reads a string as the next text.
+func (p *prompt) parseText(l *jsonlex.Lexer) (err error) {
 	from := len(p.stream)
-	p.stream, err = s.string(p.stream)
+	p.stream, err = l.AppendString(p.stream)
 	p.contents = append(p.contents, span{from, len(p.stream)})
 	return err
 }
 
-// parseMessage takes one message. Whatever the order of its keys, the role comes
-// to stand before the content, so that equal messages make equal streams.
-func (p *prompt) parseMessage(s *scanner) error {
+// parseMessage reads one message. In the stream its role stands before its content whatever the order of its keys, so that
+// equal messages make equal streams.
+func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 	start := len(p.stream)
 	content := len(p.contents)
 	p.contents = append(p.contents, span{start, start})
-	return s.object(func(key []byte) error {
+	return l.Object(func(key []byte) error {
 		switch string(key) {
 		case "role":
-			role, err := s.hold()
+			role, err := l.ShortString()
 			p.stream = slices.Insert(p.stream, start, role...)
 			p.contents[content].from += len(role)
 			p.contents[content].to += len(role)
 			return err
 		case "content":
-			err := p.parseContent(s)
+			err := p.parseContent(l)
 			p.contents[content].to = len(p.stream)
 			return err
 		}
-		return s.skip()
+		return l.Skip()
 	})
 }
 
-// parseContent takes a string, the strings under "text" of an array of parts, or
-// null for nothing.
-func (p *prompt) parseContent(s *scanner) (err error) {
-	switch s.peek() {
-	case 'n':
-		return s.word("null")
-	case '[':
-		return s.array(func() error {
-			return s.object(func(key []byte) error {
-				if string(key) == "text" {
-					p.stream, err = s.string(p.stream)
-					return err
-				}
-				return s.skip()
-			})
-		})
+// parseContent reads a string, the strings under "text" of an array of parts, or null for nothing.
+func (p *prompt) parseContent(l *jsonlex.Lexer) (err error) {
+	if l.Null() {
+		return nil
 	}
-	p.stream, err = s.string(p.stream)
+	if l.Kind() == jsonlex.Array {
+		return l.Array(func() error { return p.parsePart(l) })
+	}
+	p.stream, err = l.AppendString(p.stream)
 	return err
 }
 
-// parseIDs takes an array of token ids for the whole prompt.
-func (p *prompt) parseIDs(s *scanner) error {
-	p.ids = true
-	from := len(p.stream)
-	err := s.array(func() error {
-		switch s.peek() {
-		case '"', '[':
-			return s.fail("want one prompt, a string or an array of token ids; a batch is not served")
+// parsePart reads one part of a content.
+func (p *prompt) parsePart(l *jsonlex.Lexer) error {
+	return l.Object(func(key []byte) (err error) {
+		if string(key) == "text" {
+			p.stream, err = l.AppendString(p.stream)
+			return err
 		}
-		id, err := s.natural(math.MaxUint32)
+		return l.Skip()
+	})
+}
+
+// parseIDs reads an array of token ids as the whole prompt.
+func (p *prompt) parseIDs(l *jsonlex.Lexer) error {
+	p.isIDs = true
+	from := len(p.stream)
+	err := l.Array(func() error {
+		switch l.Kind() {
+		case jsonlex.String, jsonlex.Array:
+			return l.Expected("one prompt, a string or an array of token ids; a batch is not served")
+		}
+		id, err := l.Natural(math.MaxUint32)
 		p.stream = binary.LittleEndian.AppendUint32(p.stream, uint32(id))
 		return err
 	})

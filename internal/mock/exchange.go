@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -14,10 +15,10 @@ const writeSize = 256 << 10
 // An exchange is one request to a completion endpoint and its answer. Exchanges
 // are used again for the sake of their buffers.
 type exchange struct {
-	server *Server
-	form   *form
-	number uint64 // 0 for the first request since New
-	fault  *plannedFault
+	server   *Server
+	endpoint *endpoint
+	number   uint64 // 0 for the first request since New
+	fault    *plannedFault
 
 	w   http.ResponseWriter
 	rc  *http.ResponseController
@@ -41,7 +42,7 @@ type exchange struct {
 }
 
 // infer serves one request to a completion endpoint.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request, f *form) {
+func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	s.counters.arrive(r, s.clock.Now().Sub(s.started))
 	s.counters.openRequests.Add(1)
 	defer s.counters.openRequests.Add(-1)
@@ -51,7 +52,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, f *form) {
 		x.w, x.rc, x.ctx = nil, nil, nil
 		s.exchanges.Put(x)
 	}()
-	x.form = f
+	x.endpoint = e
 	x.number = s.numbers.Add(1) - 1
 	x.fault = s.faults.of(x.number)
 	x.w, x.rc, x.ctx = w, http.NewResponseController(w), r.Context()
@@ -74,7 +75,7 @@ func (x *exchange) serve(r *http.Request) {
 	x.start = x.server.clock.Now()
 	x.now = x.start
 	x.request.clear()
-	if err := x.request.parse(x.body, x.form); err != nil {
+	if err := x.request.parse(x.body, x.endpoint); err != nil {
 		x.reject(http.StatusBadRequest, err)
 		return
 	}
@@ -126,7 +127,7 @@ func (x *exchange) answer(tokens int) {
 func (x *exchange) prefill() {
 	s, p := x.server, &x.request.prompt
 	x.promptTokens = p.tokens()
-	if count := s.config.CountTokens; count != nil && !p.ids {
+	if count := s.config.CountTokens; count != nil && !p.isIDs {
 		s.counters.estimatedTokens.Add(int64(x.promptTokens))
 		x.promptTokens = p.count(count)
 		s.counters.reencodedTokens.Add(int64(x.promptTokens))
@@ -192,12 +193,12 @@ func (x *exchange) flush() error {
 func (x *exchange) answerStream() {
 	x.w.Header().Set("Content-Type", "text/event-stream")
 	x.head = append(x.head[:0], "data: "...)
-	x.head = appendHead(x.head, x.form.id, x.number, x.form.chunkObject, x.start.Unix(), x.request.model)
+	x.head = appendHead(x.head, x.endpoint.id, x.number, x.endpoint.chunkObject, x.start.Unix(), x.request.model)
 	if x.waitUntil(x.due(0)) != nil {
 		return
 	}
-	if x.form.role != "" {
-		x.chunk(x.form.role, "", "", "null")
+	if x.endpoint.role != "" {
+		x.chunk(x.endpoint.role, "", "", "null")
 	}
 	for i := range x.outputTokens {
 		if x.waitUntil(x.due(i)) != nil {
@@ -209,12 +210,12 @@ func (x *exchange) answerStream() {
 		}
 		x.produced++
 		x.unsent++
-		x.chunk(x.form.open, word(i), x.form.shut, "null")
+		x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
 		if len(x.out) >= writeSize && x.send() != nil {
 			return
 		}
 	}
-	x.chunk(x.form.last, "", "", x.request.finishReason())
+	x.chunk(x.endpoint.last, "", "", x.request.finishReason())
 	if x.request.includeUsage {
 		x.out = append(x.out, x.head...)
 		x.out = append(x.out, ']')
@@ -248,13 +249,13 @@ func (x *exchange) answerWhole() {
 		x.play(hook)
 		return
 	}
-	x.out = appendHead(x.out, x.form.id, x.number, x.form.object, x.start.Unix(), x.request.model)
+	x.out = appendHead(x.out, x.endpoint.id, x.number, x.endpoint.object, x.start.Unix(), x.request.model)
 	x.out = append(x.out, `{"index":0,`...)
-	x.out = append(x.out, x.form.wholeOpen...)
+	x.out = append(x.out, x.endpoint.wholeOpen...)
 	for i := range x.outputTokens {
 		x.out = append(x.out, word(i)...)
 	}
-	x.out = append(x.out, x.form.wholeShut...)
+	x.out = append(x.out, x.endpoint.wholeShut...)
 	x.out = appendFinish(x.out, x.request.finishReason())
 	x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.outputTokens)
 	x.out = append(x.out, '}')
@@ -275,18 +276,15 @@ func (x *exchange) breakOff(hook func(*exchange)) {
 	}
 }
 
-// outputTokens is the number of tokens that q asks for.
-func (q *request) outputTokens() int {
-	if q.maxTokens == 0 {
-		return defaultOutput
-	}
-	return q.maxTokens
-}
+// limit returns the number of tokens that q asks for, 0 where it sets none.
+func (q *request) limit() int { return cmp.Or(q.maxCompletionTokens, q.maxTokens) }
 
-// finishReason is, as JSON, why the answer to q ends: for its length, unless it
-// was free to end where it liked.
+// outputTokens returns the number of tokens of the answer to q.
+func (q *request) outputTokens() int { return cmp.Or(q.limit(), defaultOutput) }
+
+// finishReason returns, as JSON, why the answer to q ends: its length, unless q sets none and lets the model stop.
 func (q *request) finishReason() string {
-	if q.maxTokens == 0 && !q.ignoreEOS {
+	if q.limit() == 0 && !q.ignoreEOS {
 		return `"stop"`
 	}
 	return `"length"`

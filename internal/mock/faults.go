@@ -208,7 +208,7 @@ func (x *exchange) answerPlainStatus() {
 
 func (x *exchange) answerOverflow() {
 	tokens := x.request.prompt.tokens()
-	param, code := x.form.promptKey, "context_length_exceeded"
+	param, code := x.endpoint.promptKey, "context_length_exceeded"
 	writeError(x.w, http.StatusBadRequest, apiError{
 		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has %d tokens.", max(0, tokens-1), tokens),
 		Type:    "invalid_request_error",

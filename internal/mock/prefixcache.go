@@ -177,7 +177,7 @@ func appendBlockNames(names []uint64, root uint64, stream []byte) []uint64 {
 // and neither do text and token ids.
 func cacheRoot(q *request) uint64 {
 	seed := uint64(0)
-	if q.prompt.ids {
+	if q.prompt.isIDs {
 		seed = 1
 	}
 	return xxh3.HashSeed(q.model, seed)

@@ -104,7 +104,7 @@ func TestModelsAndPromptFormsShareNothing(t *testing.T) {
 	roots := map[uint64]bool{}
 	for _, model := range []string{`"a"`, `"b"`} {
 		for _, ids := range []bool{false, true} {
-			roots[cacheRoot(&request{model: []byte(model), prompt: prompt{ids: ids}})] = true
+			roots[cacheRoot(&request{model: []byte(model), prompt: prompt{isIDs: ids}})] = true
 		}
 	}
 	require.Len(t, roots, 4)

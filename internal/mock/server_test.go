@@ -104,7 +104,7 @@ func TestFirstArrivalIsTheEarliest(t *testing.T) {
 func TestMalformedBodyGetsAnOpenAIError(t *testing.T) {
 	w := serve(New(Config{}), post("/v1/chat/completions", `{"messages":[}`))
 	require.Equal(t, 400, w.Code)
-	require.JSONEq(t, `{"error":{"message":"messages: byte 13: want '{'","type":"invalid_request_error","param":null,"code":null}}`, w.Body.String())
+	require.JSONEq(t, `{"error":{"message":"messages: byte 13: want '{', found '}'","type":"invalid_request_error","param":null,"code":null}}`, w.Body.String())
 }
 
 func TestBodyOverTheLimitGets413(t *testing.T) {

@@ -2,8 +2,8 @@ package mock
 
 import "strconv"
 
-// A form is how one of the two completion endpoints words its answers.
-type form struct {
+// An endpoint is one of the two completion endpoints: where its requests have the prompt, and how its answers are written.
+type endpoint struct {
 	promptKey   string // where a request has its prompt
 	id          string // what ids begin with
 	object      string // of an answer that is not streamed
@@ -15,7 +15,7 @@ type form struct {
 	wholeShut   string
 }
 
-var chatForm = form{
+var chatEndpoint = endpoint{
 	promptKey:   "messages",
 	id:          "chatcmpl-",
 	object:      "chat.completion",
@@ -28,7 +28,7 @@ var chatForm = form{
 	wholeShut:   `"}`,
 }
 
-var textForm = form{
+var textEndpoint = endpoint{
 	promptKey:   "prompt",
 	id:          "cmpl-",
 	object:      "text_completion",

@@ -70,7 +70,7 @@ func TestTracesThatTakeTooMuch(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, TooLarge, e.Kind)
 			require.Equal(t, errEmpty.Error(), e.Problem)
-			require.Equal(t, trySplit, e.Hint)
+			require.Equal(t, hintSplit, e.Hint)
 			require.Contains(t, e.Where, c.where)
 			require.Less(t, p.taken, c.limit+4<<20, "it went on")
 		})

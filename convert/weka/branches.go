@@ -1,0 +1,151 @@
+package weka
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
+)
+
+// declared are the sizes that a trace or marker declares for its prefix, in tokens.
+type declared struct{ tool, system int64 }
+
+// markers plans the sessions of all markers, in document order.
+func (p *planner) markers() *Error {
+	p.agents = map[string]bool{}
+	for k := range p.tr.Entries {
+		if m := p.tr.Entries[k].Marker; m != nil {
+			if err := p.marker(m, k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// marker plans the sessions of one marker: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
+func (p *planner) marker(m *Marker, outer int) *Error {
+	spawn := timeline.SpawnTurn(p.mainTurns, outer)
+	if spawn == none {
+		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
+		p.oddities.add(oddDropped, "%s: agent_id %q", spot{outer, none}, m.AgentID)
+		return nil
+	}
+	if p.agents[m.AgentID] {
+		return &Error{Kind: DuplicateID, Where: requestPath(outer), Problem: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
+	}
+	p.agents[m.AgentID] = true
+	times := m.times(p.rules)
+	if times.guessed {
+		p.notes.Ambiguous++
+	}
+	list := make([]turn, len(m.Requests))
+	for k := range m.Requests {
+		list[k] = turn{&m.Requests[k], times.requests[k], outer, k}
+	}
+	a := splitAgents(list, false, p.rules)
+	p.noteSplit(a)
+	join, err := p.joinTurn(outer, times.end, spawn)
+	if err != nil {
+		return err
+	}
+	s := mmapcache.Session{
+		ID: p.tr.ID + "::sa:" + m.AgentID, Agent: m.AgentID, Kind: mmapcache.Subagent, Outer: uint32(outer),
+		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: times.start, End: times.end,
+		Clock: times.basis + "/" + times.meaning,
+	}
+	return p.markerSessions(s, m, a, list)
+}
+
+// markerSessions plans the session of a marker's agent, s, and those of its side chains.
+func (p *planner) markerSessions(s mmapcache.Session, m *Marker, a agents, list []turn) *Error {
+	scope := p.tr.Scope.Namespace(p.tr.ID, m.AgentID, p.blockSize)
+	own := declared{m.ToolTokens, m.SystemTokens}
+	if err := p.child(s, scope, pick(list, a.main), own); err != nil {
+		return err
+	}
+	base := firstIDs(list, a.main, a.preamble)
+	for _, w := range a.workers {
+		worker := s
+		worker.ID += ":" + w.suffix
+		inherited := own.inherit(p.blockSize, base, firstIDs(list, w.requests, none))
+		if err := p.child(worker, scope, pick(list, w.requests), inherited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sideChains plans the sessions of the side chains of the trace's own list.
+func (p *planner) sideChains(a agents, top []turn, scope string) *Error {
+	base := firstIDs(top, a.main, a.preamble)
+	own := declared{p.tr.ToolTokens, p.tr.SystemTokens}
+	for _, w := range a.workers {
+		inherited := own.inherit(p.blockSize, base, top[w.requests[0]].IDs)
+		if err := p.sideChain(pick(top, w.requests), w.suffix, scope, inherited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *planner) sideChain(turns []turn, suffix, scope string, prefix declared) *Error {
+	outer := turns[0].outer
+	spawn := max(0, timeline.SpawnTurn(p.mainTurns, outer))
+	end := math.Inf(-1)
+	for _, t := range turns {
+		end = max(end, t.end(t.t))
+	}
+	join, err := p.joinTurn(outer, end, spawn)
+	if err != nil {
+		return err
+	}
+	s := mmapcache.Session{
+		ID: p.tr.ID + "::" + suffix, Kind: mmapcache.Flat, Outer: uint32(outer),
+		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: turns[0].t, End: end,
+	}
+	return p.child(s, scope, turns, prefix)
+}
+
+// child plans a session that a turn of the main conversation spawns.
+func (p *planner) child(s mmapcache.Session, scope string, turns []turn, prefix declared) *Error {
+	if len(turns) > 0 {
+		at := p.main[s.SpawnTurn]
+		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, at.APITime.orMissing(), turns[0].t)
+	}
+	return p.session(s, scope, turns, prefix)
+}
+
+// joinTurn returns the main turn that waits for a child, none where none does. The child stands at an outer index, ends at a
+// time, and is spawned by turn spawn.
+func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *Error) {
+	join, err := timeline.JoinTurn(p.mainTurns, outer, end, spawn, p.rules.Refusals == "error")
+	if err != nil {
+		return none, &Error{Kind: JoinBeforeSpawn, Where: requestPath(outer), Problem: err.Error()}
+	}
+	return join, nil
+}
+
+// inherit returns the declared sizes that a side chain has at its turn 0: those of the main chain where both begin with the
+// declared prefix, proven by their ids, else none. base and first are the first lists of the two.
+func (d declared) inherit(blockSize int, base, first IDs) declared {
+	size, sum := int64(blockSize), d.tool+d.system
+	blocks := (sum + size - 1) / size
+	if sum <= 0 || blocks > int64(base.Len) || blocks > int64(first.Len) || int64(commonPrefix(base, first)) < blocks {
+		return declared{}
+	}
+	return d
+}
+
+// firstIDs returns the first list of ids that is not empty among some positions, leaving out position but.
+func firstIDs(list []turn, positions []int, but int) IDs {
+	for _, at := range positions {
+		if at != but && list[at].IDs.Len > 0 {
+			return list[at].IDs
+		}
+	}
+	return IDs{}
+}
+
+func requestPath(outer int) string { return spot{outer, none}.String() }

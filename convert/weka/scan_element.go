@@ -1,0 +1,339 @@
+package weka
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// element is one entry of a list of requests. The key that tells its type may stand last, so whether its keys belong to it
+// is decided at the end.
+type element struct {
+	Entry
+	marker          Marker
+	kind            string // value of type
+	inLong, outLong int64
+	model           string
+	seen            keys
+	null            keys           // given as null, which counts as not given
+	bad             map[key]*Error // values that do not fit their key; nil while there is none
+	unknown         []string       // names that no schema has
+	before          *savedNames    // from before its own requests were read
+}
+
+// savedNames are the names that the requests read so far have added to the trace.
+type savedNames struct {
+	models  []string
+	unknown map[string]int
+}
+
+func saveNames(t *Trace) *savedNames { return &savedNames{t.Models, maps.Clone(t.Unknown)} }
+
+// dropRequests takes back the names that an element's own requests added: the requests do not count.
+func (s *scanner) dropRequests(e *element) {
+	if e.before != nil {
+		s.tr.Models, s.tr.Unknown = e.before.models, e.before.unknown
+	}
+}
+
+// readElement reads a request or a marker. nested: it stands in a marker, where no further marker is allowed.
+func (s *scanner) readElement(nested bool) (Entry, bool) {
+	if !s.want(jsonlex.Object) {
+		return Entry{}, false
+	}
+	e := s.newElement(nested)
+	s.object(func(name string) { s.readMember(e, name, nested) })
+	return s.finish(e, nested)
+}
+
+// newElement returns an empty element, valid until the next one of the same level.
+func (s *scanner) newElement(nested bool) *element {
+	e := &s.elementOf[0]
+	if nested {
+		e = &s.elementOf[1]
+	}
+	*e = element{}
+	return e
+}
+
+// readMember reads one member of an element. A value that does not fit its key is an error only if the key belongs to the
+// element, so the error is kept in bad. Invalid JSON ends the scan at once.
+func (s *scanner) readMember(e *element, name string, nested bool) {
+	mark, depth, prev := s.lex.Mark(), len(s.path), s.prev
+	k := keysByName[name]
+	if k == keyUnknown {
+		s.need(nameBytes + len(name))
+		e.unknown = append(e.unknown, name)
+	}
+	delete(e.bad, k) // the last value of a key counts
+	if k != keyUnknown && s.leftOut() {
+		e.leaveOut(k)
+		return
+	}
+	e.seen |= setOf(k)
+	s.assign(e, k, nested, s)
+	if s.err == nil || s.err.Kind == NotJSON || s.tr.budget.exceeded() {
+		return
+	}
+	e.keepError(k, s.err)
+	s.err, s.path, s.prev = nil, s.path[:depth], prev
+	s.lex.Reset(mark)
+	s.skip()
+}
+
+// keepError records that the value of a key does not fit it.
+func (e *element) keepError(k key, err *Error) {
+	if e.bad == nil {
+		e.bad = map[key]*Error{}
+	}
+	e.bad[k] = err
+}
+
+// leaveOut makes a key count as not given, whatever value it had before.
+func (e *element) leaveOut(k key) {
+	e.seen &^= setOf(k)
+	e.null |= setOf(k)
+	switch k {
+	case keyIDs:
+		e.IDs = IDs{}
+	case keyInputTypes:
+		e.Input = InputUnknown
+	case keyStop:
+		e.Stop = StopUnknown
+	case keyAPITime:
+		e.APITime = Seconds{}
+	case keyThinkTime:
+		e.ThinkTime = Seconds{}
+	case keyStatus:
+		e.marker.Completed = false
+	case keyDuration:
+		e.marker.HasDuration = false
+	case keyToolTokens:
+		e.marker.ToolTokens = 0
+	case keySystemTokens:
+		e.marker.SystemTokens = 0
+	}
+}
+
+// assign reads the value of a key of an element from a source.
+func (s *scanner) assign(e *element, k key, nested bool, from source) {
+	switch k {
+	case keyT:
+		e.T = from.time()
+	case keyType:
+		e.kind = from.text()
+	case keyModel:
+		e.model = from.text()
+	case keyIn:
+		e.In = from.whole()
+	case keyInLong:
+		e.inLong = from.whole()
+	case keyOut:
+		e.Out = from.whole()
+	case keyOutLong:
+		e.outLong = from.whole()
+	case keyIDs:
+		e.IDs = from.ids()
+	case keyInputTypes:
+		e.Input = inputOf(from.texts("tool_result"))
+	case keyStop:
+		e.Stop = stopOf(from.text())
+	case keyAPITime:
+		e.APITime = optionalTime(from)
+	case keyThinkTime:
+		e.ThinkTime = optionalTime(from)
+	case keyRequests:
+		s.assignRequests(e, nested, from)
+	default:
+		s.assignMarker(&e.marker, k, from)
+	}
+}
+
+// assignMarker reads the value of a key that only markers have, or that is checked and not kept.
+func (s *scanner) assignMarker(m *Marker, k key, from source) {
+	switch k {
+	case keyOutputTypes, keyModels:
+		from.texts("")
+	case keyTTFT:
+		optionalTime(from)
+	case keyAgentID:
+		m.AgentID = from.text()
+	case keySubagentType:
+		from.text()
+	case keyStatus:
+		m.Completed = from.text() == "completed"
+	case keyDuration:
+		if m.HasDuration = !from.null(); m.HasDuration {
+			m.DurationMS = from.whole()
+		}
+	case keyTotalTokens, keyToolUseCount:
+		if !from.null() {
+			from.whole()
+		}
+	case keyToolTokens:
+		m.ToolTokens = s.declared(from)
+	case keySystemTokens:
+		m.SystemTokens = s.declared(from)
+	default:
+		from.skip()
+	}
+}
+
+// assignRequests reads the requests of a marker. Ids of a marker seldom continue those of the trace around it, so afterwards
+// the list to compare with is again the one from before.
+func (s *scanner) assignRequests(e *element, nested bool, from source) {
+	s.dropRequests(e)
+	e.before = saveNames(s.tr)
+	e.marker.Requests = e.marker.Requests[:0]
+	if nested { // finish refuses it, or counts it as an unknown key
+		from.skip()
+		return
+	}
+	prev := s.prev
+	from.elements(true, func(inner Entry) { e.marker.Requests = append(e.marker.Requests, inner.Request) })
+	s.prev = prev
+}
+
+// inputOf returns what an input_types list of n words says. tool: one of them is tool_result.
+func inputOf(n int, tool bool) InputTypes {
+	switch {
+	case tool:
+		return InputTool
+	case n > 0:
+		return InputUser
+	}
+	return InputUnknown
+}
+
+func stopOf(word string) StopReason {
+	switch word {
+	case "":
+		return StopUnknown
+	case "tool_use":
+		return StopTool
+	}
+	return StopOther
+}
+
+// finish checks an element, all of whose members are read, against the schema of its type.
+func (s *scanner) finish(e *element, nested bool) (Entry, bool) {
+	switch {
+	case s.err != nil:
+	case !e.seen.has(keyType):
+		s.absent(e, keyType)
+	case e.bad[keyType] != nil:
+		s.err = e.bad[keyType]
+	case e.kind == "subagent" && nested:
+		s.fail(NestedMarker, "a subagent inside a subagent: only one level is recorded")
+	case e.kind == "subagent":
+		s.finishMarker(e)
+	default:
+		s.finishRequest(e)
+	}
+	return e.Entry, s.err == nil
+}
+
+// applySchema refuses or counts what of an element does not fit a schema.
+func (s *scanner) applySchema(e *element, known, required keys) {
+	for k := keyT; int(k) < len(keyNames); k++ {
+		switch {
+		case s.err != nil:
+			return
+		case !e.seen.has(k) && required.has(k):
+			s.absent(e, k)
+		case e.seen.has(k) && !known.has(k):
+			s.unknown(keyNames[k])
+		case e.bad[k] != nil:
+			s.err = e.bad[k]
+		}
+	}
+	for _, name := range e.unknown {
+		s.unknown(name)
+	}
+}
+
+// absent refuses an element that lacks a key.
+func (s *scanner) absent(e *element, k key) {
+	if e.null.has(k) {
+		s.fail(MissingField, "required field %q is null", keyNames[k])
+		return
+	}
+	s.missing(keyNames[k])
+}
+
+func (s *scanner) finishMarker(e *element) {
+	required := markerRequires
+	if s.strict {
+		required = markerRequiresStrict
+	}
+	s.applySchema(e, markerKeys, required)
+	s.need(markerBytes)
+	m := e.marker
+	m.T = e.T
+	e.Entry = Entry{Marker: &m}
+}
+
+func (s *scanner) finishRequest(e *element) {
+	s.dropRequests(e)
+	s.need(requestBytes)
+	known := requestKeys
+	switch e.kind {
+	case "n":
+		e.Type = 'n'
+	case "s":
+		e.Type = 's'
+		known = streamedKeys
+	default:
+		if s.strict {
+			s.fail(BadType, "request type %q: want \"n\", \"s\" or \"subagent\"", clip([]byte(e.kind)))
+			return
+		}
+		e.Type = '?'
+		s.countUnknown("type " + strconv.Quote(clip([]byte(e.kind))))
+	}
+	s.applySchema(e, known, requestRequires)
+	e.In = s.either(e, keyIn, keyInLong, e.In, e.inLong)
+	e.Out = s.either(e, keyOut, keyOutLong, e.Out, e.outLong)
+	s.checkLengths("in", "out", e.In, e.Out)
+	e.Model = s.model(e.model)
+}
+
+// checkLengths refuses lengths of a prompt and a completion, in tokens, that cannot be. Their fields are named for errors.
+func (s *scanner) checkLengths(inName, outName string, in, out int64) {
+	switch {
+	case s.err != nil:
+	case in < 0:
+		s.fail(NegativeIn, "%s = %d: a prompt cannot have a negative length", inName, in)
+	case in > MaxTokens || out > MaxTokens || out < -MaxTokens:
+		s.fail(TooLarge, "%s = %d, %s = %d: larger than %d tokens", inName, in, outName, out, int64(MaxTokens))
+	}
+}
+
+// either returns the value that is given under one of two names (D15).
+func (s *scanner) either(e *element, short, long key, a, b int64) int64 {
+	switch both := e.seen & setOf(short, long); {
+	case s.err != nil:
+	case both == 0 && e.null.has(long):
+		s.absent(e, long)
+	case both == 0:
+		s.absent(e, short)
+	case both == setOf(long):
+		return b
+	case both == setOf(short, long) && (s.strict || a != b):
+		s.fail(Conflict, "both %q and %q are given: %d and %d", keyNames[short], keyNames[long], a, b)
+	}
+	return a
+}
+
+// model returns the index of a model's name in Trace.Models.
+func (s *scanner) model(name string) int {
+	for k, m := range s.tr.Models {
+		if m == name {
+			return k
+		}
+	}
+	s.need(nameBytes + len(name))
+	s.tr.Models = append(s.tr.Models, name)
+	return len(s.tr.Models) - 1
+}

@@ -1,0 +1,145 @@
+package weka
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// idList is a hash_ids list that a later one may repeat.
+type idList struct {
+	text []byte // between the brackets; nil where it is not canonical: plain digits and single commas
+	ids  IDs
+}
+
+// ids reads a hash_ids list. Canonical lists never reach the lexer: readRepeated compares them with the list before, and
+// readCanonical reads the digits of the rest. Everything else goes to readAnyIDs.
+func (s *scanner) ids() IDs {
+	if !s.want(jsonlex.Array) {
+		return IDs{}
+	}
+	s.lex.Pos++
+	start := s.lex.Pos
+	s.room = 0
+	ids := s.readRepeated()
+	s.reserve(&ids)
+	canonical := true
+	if s.lex.Pos == start || s.lex.Data[s.lex.Pos-1] != ']' {
+		canonical = s.readCanonical(&ids)
+	}
+	s.prev = idList{ids: ids}
+	if canonical && s.err == nil {
+		s.prev.text = s.lex.Data[start : s.lex.Pos-1]
+	}
+	return ids
+}
+
+// push appends an id, and reserves memory for it.
+func (s *scanner) push(ids *IDs, id int64) {
+	if ids.push(id); len(ids.Runs) > s.room {
+		s.reserve(ids)
+	}
+}
+
+// reserve reserves memory for twice the runs of a list.
+func (s *scanner) reserve(ids *IDs) {
+	room := 2 * len(ids.Runs)
+	s.need((room - s.room) * runBytes)
+	s.room = room
+}
+
+// readRepeated reads the ids at the head of a list that are, byte for byte, those of the list before: up to the bracket
+// that closes the list, or to the first id that differs.
+func (s *scanner) readRepeated() IDs {
+	rest, prev := s.lex.Data[s.lex.Pos:], s.prev.text
+	n := sameBytes(rest, prev)
+	if n == len(prev) && n > 0 && n < len(rest) {
+		switch rest[n] {
+		case ']':
+			s.lex.Pos += n + 1
+			return IDs{append([]Run(nil), s.prev.ids.Runs...), s.prev.ids.Len}
+		case ',':
+			s.lex.Pos += n + 1
+			return IDs{append(make([]Run, 0, len(s.prev.ids.Runs)+4), s.prev.ids.Runs...), s.prev.ids.Len}
+		}
+	}
+	n = 1 + bytes.LastIndexByte(prev[:min(n, len(prev))], ',')
+	s.lex.Pos += n
+	return s.prev.ids.textPrefix(n)
+}
+
+// readCanonical reads the rest of a list. It reports whether all of it is canonical.
+func (s *scanner) readCanonical(ids *IDs) bool {
+	i, b := s.lex.Pos, s.lex.Data
+	if ids.Len == 0 && i < len(b) && b[i] == ']' {
+		s.lex.Pos++
+		return true
+	}
+	for {
+		from := i
+		var v uint64
+		for i < len(b) && b[i]-'0' <= 9 {
+			v = v*10 + uint64(b[i]-'0')
+			i++
+		}
+		n := i - from
+		if n == 0 || n > 18 || i >= len(b) || b[from] == '0' && n > 1 || b[i] != ',' && b[i] != ']' {
+			s.lex.Pos = from
+			s.readAnyIDs(ids)
+			return false
+		}
+		s.push(ids, int64(v))
+		i++
+		if b[i-1] == ']' {
+			s.lex.Pos = i
+			return true
+		}
+		if s.err != nil {
+			return false
+		}
+	}
+}
+
+// readAnyIDs reads the rest of a list with white space, signs, exponents such as 1e3, or an error.
+func (s *scanner) readAnyIDs(ids *IDs) {
+	if s.lex.Peek() == ']' && ids.Len == 0 {
+		s.lex.Pos++
+		return
+	}
+	for s.err == nil {
+		_ = s.inside(step{index: ids.Len}, func() {
+			if v := s.whole(); s.err == nil {
+				s.push(ids, v)
+			}
+		})
+		if s.err != nil {
+			return
+		}
+		switch s.lex.Peek() {
+		case ',':
+			s.lex.Pos++
+		case ']':
+			s.lex.Pos++
+			return
+		default:
+			s.checkSyntax(s.lex.Expected("',' or ']'"))
+		}
+	}
+}
+
+// sameBytes returns the length of the longest common prefix of a and b.
+func sameBytes(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,191 @@
+package weka
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// Keys of a trace, and those of them that no rules let a writer leave out: doc/spec/reconstruction.md 1.1.
+var (
+	traceKeys     = []string{"id", "models", "block_size", "hash_id_scope", "tool_tokens", "system_tokens", "totals", "requests"}
+	traceRequires = []string{"id", "models", "block_size", "requests"}
+)
+
+// readTrace reads the whole text as a trace.
+func (s *scanner) readTrace() {
+	if s.lex.AtEnd() {
+		s.fail(NotJSON, "not JSON: it is empty")
+		s.err.Hint = "fetch or copy the file again"
+		return
+	}
+	if s.lex.Kind() == jsonlex.Array {
+		s.refuseOtherRows(keysOfFirst(s.lex.Data[s.lex.Pos:]))
+	}
+	if !s.want(jsonlex.Object) {
+		return
+	}
+	given := map[string]bool{}
+	var unknown []string
+	s.object(func(name string) {
+		if slices.Contains(traceKeys, name) {
+			given[name] = true
+			s.assignTrace(name, s)
+			return
+		}
+		s.skip()
+		s.need(nameBytes + len(name))
+		unknown = append(unknown, name)
+	})
+	s.end()
+	s.finishTrace(given, unknown)
+}
+
+// finishTrace checks the keys of a trace: those that are given, and those that the schema does not have.
+func (s *scanner) finishTrace(given map[string]bool, unknown []string) {
+	if !given["requests"] && !given["block_size"] {
+		s.refuseOtherRows(unknown)
+	}
+	for _, name := range unknown {
+		s.unknown(name)
+	}
+	s.requireTraceKeys(given)
+}
+
+// assignTrace reads the value of a key of the trace itself from a source.
+func (s *scanner) assignTrace(name string, from source) {
+	switch name {
+	case "id":
+		s.tr.ID = from.text()
+	case "models":
+		from.texts("")
+	case "block_size":
+		s.setBlockSize(from.whole())
+	case "hash_id_scope":
+		s.assignScope(from)
+	case "tool_tokens":
+		s.tr.ToolTokens = s.declared(from)
+	case "system_tokens":
+		s.tr.SystemTokens = s.declared(from)
+	case "requests":
+		s.tr.Entries, s.tr.Models, s.tr.Unknown = s.tr.Entries[:0], nil, nil
+		from.elements(false, func(e Entry) { s.tr.Entries = append(s.tr.Entries, e) })
+	case "totals":
+		if s.tr.HasTotals = !from.null(); s.tr.HasTotals {
+			from.skipObject()
+		}
+	}
+}
+
+// refuseOtherRows refuses a row that is no trace but something else that its keys tell.
+func (s *scanner) refuseOtherRows(keys []string) {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(names, key) })
+	}
+	problem := ""
+	switch {
+	case has("hash_ids"):
+		return
+	case has("input_length", "input_tokens") && has("output_length", "output_tokens"):
+		problem = "this is a Mooncake row without hash_ids: its lengths do not say which prompts share what"
+	case has("messages", "conversations"):
+		problem = "this is a row of a chat dataset, with messages and without hash_ids, and no recorded trace"
+	}
+	if problem != "" && s.err == nil {
+		s.fail(MissingField, "%s", problem)
+		s.err.Hint = hintTraces
+	}
+}
+
+// maxFirst bounds the bytes of a list in which keysOfFirst looks for its first element.
+const maxFirst = 1 << 20
+
+// keysOfFirst returns the keys of the first element of a list, none where that is no object, or a trace.
+func keysOfFirst(list []byte) []string {
+	d := json.NewDecoder(bytes.NewReader(list[:min(len(list), maxFirst)]))
+	var first map[string]json.RawMessage
+	if _, err := d.Token(); err != nil || d.Decode(&first) != nil || first["requests"] != nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(first))
+}
+
+// requireTraceKeys refuses a trace that lacks a required key.
+func (s *scanner) requireTraceKeys(given map[string]bool) {
+	if s.err != nil {
+		return
+	}
+	switch {
+	case !given["id"]:
+		s.missing("id")
+	case !given["models"]:
+		s.missing("models")
+	case !given["block_size"]:
+		s.missing("block_size")
+	case !given["hash_id_scope"] && s.strict:
+		s.missing("hash_id_scope")
+	case !given["requests"]:
+		s.missing("requests")
+	}
+	if (!given["id"] || !given["models"]) && !given["block_size"] && !given["requests"] {
+		s.err.Hint = hintForm
+	}
+}
+
+func (s *scanner) setBlockSize(v int64) {
+	if s.tr.BlockSize = v; s.err == nil && (v <= 0 || v > MaxBlockSize) {
+		s.fail(BadBlockSize, "block size %d: want 1 to %d tokens", v, MaxBlockSize)
+	}
+}
+
+// end fails unless the text ends here.
+func (s *scanner) end() {
+	if s.err == nil && !s.lex.AtEnd() {
+		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.lex.Pos)
+		s.err.Hint = hintLines
+	}
+}
+
+// declared reads a declared count of tokens, 0 where it is left out. It may be negative; one beyond MaxTokens is refused,
+// so that sums do not overflow.
+func (s *scanner) declared(from source) int64 {
+	if !s.strict && from.null() {
+		return 0
+	}
+	v := from.whole()
+	if s.err == nil && (v > MaxTokens || v < -MaxTokens) {
+		s.fail(TooLarge, "%d tokens: larger than %d", v, int64(MaxTokens))
+	}
+	return v
+}
+
+// assignScope reads hash_id_scope.
+func (s *scanner) assignScope(from source) {
+	s.tr.Scope = ScopeAbsent
+	if !from.null() {
+		s.setScope(from.text())
+	} else if s.strict {
+		s.fail(BadScope, "hash_id_scope null: want \"local\"")
+		s.err.Hint = hintNull
+	}
+}
+
+func (s *scanner) setScope(name string) {
+	switch {
+	case s.err != nil:
+	case name == "local":
+		s.tr.Scope = ScopeLocal
+	case name == "global" && !s.strict:
+		s.tr.Scope = ScopeGlobal
+	case name == "global":
+		s.fail(BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
+		s.err.Hint = hintDefault
+	case s.strict:
+		s.fail(BadScope, "hash_id_scope %q: want \"local\"", clip([]byte(name)))
+	default:
+		s.fail(BadScope, "hash_id_scope %q: want \"local\" or \"global\"", clip([]byte(name)))
+	}
+}

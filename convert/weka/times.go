@@ -1,0 +1,267 @@
+package weka
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/agentx/agentx/timeline"
+)
+
+// This file is the one place that interprets recorded times: their units and limits, the clock of nested requests, and the
+// starts of Mooncake rows. Outside of it times are seconds on the clock of the trace.
+
+// MaxSeconds bounds recorded times, in seconds: far above any clock, far below what milliseconds as float64 hold.
+const MaxSeconds = 1e15
+
+// eps is the tolerance of comparisons between recorded times, seconds.
+const eps = 1e-6
+
+// Seconds is a time that may be missing.
+type Seconds struct {
+	V  float64
+	OK bool
+}
+
+// orMissing returns the time as package timeline has it.
+func (s Seconds) orMissing() float64 {
+	if !s.OK {
+		return timeline.Missing
+	}
+	return s.V
+}
+
+// end returns when a request that starts at t is over. An unknown or negative duration counts as 0.
+func (r *Request) end(t float64) float64 {
+	if r.APITime.OK && r.APITime.V > 0 && !math.IsInf(r.APITime.V, 0) {
+		return t + r.APITime.V
+	}
+	return t
+}
+
+// optionalTime reads a time, or null.
+func optionalTime(from source) Seconds {
+	if from.null() {
+		return Seconds{}
+	}
+	return Seconds{from.time(), true}
+}
+
+func (s *scanner) time() float64 {
+	text, ok := s.number()
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		v = math.Inf(1)
+	}
+	if !(math.Abs(v) <= MaxSeconds) {
+		s.refuseTime(v, clip(text))
+	}
+	return v
+}
+
+// givenTime reads a time, or a null that counts as a field left out.
+func (s *scanner) givenTime() Seconds {
+	if s.leftOut() {
+		return Seconds{}
+	}
+	return Seconds{s.time(), true}
+}
+
+// refuseTime says what is wrong with a time beyond MaxSeconds, or with NaN. shown is the time as the trace writes it.
+func (s *scanner) refuseTime(v float64, shown string) {
+	want := "seconds"
+	if s.milliseconds {
+		want = "milliseconds"
+	}
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		s.fail(NotFinite, "%s is no finite number", shown)
+	} else if unit := sinceEpoch(v); unit != "" {
+		s.fail(TooLarge, "%s looks like %s since 1970: want %s", shown, unit, want)
+	} else {
+		s.fail(TooLarge, "%s %s: beyond %g", shown, want, MaxSeconds)
+	}
+}
+
+// sinceEpoch names the unit in which a number is a date between 2001 and 2100, counted from 1970: milliseconds or smaller.
+// It returns "" for any other number.
+func sinceEpoch(v float64) string {
+	const from, to = 1e9, 4.1e9
+	for _, u := range []struct {
+		name string
+		per  float64
+	}{{"milliseconds", 1e3}, {"microseconds", 1e6}, {"nanoseconds", 1e9}} {
+		if s := v / u.per; s >= from && s < to {
+			return u.name
+		}
+	}
+	return ""
+}
+
+// start returns when a Mooncake row starts, in seconds. before is the request before it in its session, nil for the first. A
+// delay counts from the start of that request: nothing else is known of it. A row older than that request starts with it;
+// backward says so.
+func (row *mooncakeRow) start(before *Request) (t float64, backward bool, err *Error) {
+	switch {
+	case row.delay.OK && row.delay.V < 0:
+		return 0, false, &Error{Kind: TooLarge, Where: "delay", Problem: fmt.Sprintf("%g ms: want no negative delay", row.delay.V)}
+	case before == nil && row.delay.OK && row.delay.V > 0:
+		return 0, false, &Error{Kind: Conflict, Where: "delay", Problem: "the first turn of a session has no turn to wait for"}
+	case before == nil && !row.timestamp.OK:
+		return 0, false, &Error{Kind: MissingField, Problem: `required field "timestamp" is missing: only later turns of a session may leave it out`}
+	case before == nil:
+		return row.timestamp.V / 1000, false, nil
+	case row.delay.OK:
+		return before.T + row.delay.V/1000, false, nil
+	case row.timestamp.OK:
+		t = row.timestamp.V / 1000
+		return max(t, before.T), t < before.T, nil
+	}
+	return before.T, false, nil
+}
+
+// thinkTime returns the think time of a Mooncake row: its delay, unless it is the first of its session.
+func (row *mooncakeRow) thinkTime(before *Request) Seconds {
+	if before == nil || !row.delay.OK {
+		return Seconds{}
+	}
+	return Seconds{row.delay.V / 1000, true}
+}
+
+// inWindow reports whether the filter on start times keeps a request that starts at t: doc/spec/reconstruction.md 5.1.
+func (r Rules) inWindow(t float64) bool {
+	ms := t * 1000
+	return !(r.StartOffset != nil && ms < float64(*r.StartOffset) || r.EndOffset != nil && ms > float64(*r.EndOffset))
+}
+
+// markerTimes is a marker on the clock of its trace: doc/spec/reconstruction.md 1.7. Times are seconds.
+type markerTimes struct {
+	basis      string // clock of the nested times: "absolute", "relative" or "per-request"
+	guessed    bool   // the basis was guessed
+	meaning    string // of the marker's t: "start" or "end"
+	start, end float64
+	requests   []float64 // starts of the nested requests, in document order
+}
+
+// times decides on which clock a marker's nested times run, and whether its t is its start or its completion.
+func (m *Marker) times(r Rules) markerTimes {
+	if r.NestedBasis == "per-request" {
+		return m.perRequestTimes()
+	}
+	c := markerTimes{basis: r.NestedBasis, meaning: r.MarkerTime}
+	if c.basis == "auto" {
+		c.basis, c.guessed = m.guessBasis()
+	}
+	if c.meaning == "auto" {
+		c.meaning = m.guessMeaning(c.basis)
+	}
+	c.start = m.startBy(c)
+	for k := range m.Requests {
+		t := m.Requests[k].T
+		if c.basis == "relative" {
+			t += c.start
+		}
+		c.requests = append(c.requests, t)
+	}
+	c.end = m.endBy(c)
+	return c
+}
+
+// perRequestTimes is AIPerf's rule: each nested request decides for itself whether its time is relative, and t is the start.
+func (m *Marker) perRequestTimes() markerTimes {
+	c := markerTimes{basis: "per-request", meaning: "start", start: m.T}
+	for k := range m.Requests {
+		t := m.Requests[k].T
+		if t+eps < m.T {
+			t = m.T + t
+		}
+		c.requests = append(c.requests, t)
+	}
+	c.end = m.endBy(c)
+	return c
+}
+
+// guessBasis guesses the clock of the nested times from the first of them in document order and the earliest of all.
+// guessed is false where nothing else is possible.
+func (m *Marker) guessBasis() (basis string, guessed bool) {
+	switch {
+	case len(m.Requests) == 0:
+		return "absolute", false
+	case m.beginsAtZero():
+		return "relative", false
+	case math.Abs(m.Requests[0].T-m.T) <= eps:
+		return "absolute", false
+	case m.earliest()+eps < m.T:
+		return "relative", true
+	}
+	return "absolute", true
+}
+
+// guessMeaning guesses whether the marker's t is its start or its end.
+func (m *Marker) guessMeaning(basis string) string {
+	duration, known := m.duration()
+	if basis == "relative" && m.beginsAtZero() && m.Completed && known && m.T-duration >= -eps {
+		return "end"
+	}
+	return "start"
+}
+
+// beginsAtZero reports whether the first nested request starts at 0 and the marker later.
+func (m *Marker) beginsAtZero() bool {
+	return len(m.Requests) > 0 && math.Abs(m.Requests[0].T) <= eps && m.T > eps
+}
+
+// earliest returns the smallest time of the nested requests, +Inf where there are none.
+func (m *Marker) earliest() float64 {
+	first := math.Inf(1)
+	for k := range m.Requests {
+		first = min(first, m.Requests[k].T)
+	}
+	return first
+}
+
+// latestEnd returns the latest end of the nested requests, whose starts are given; fallback where there are none.
+func (m *Marker) latestEnd(starts func(k int) float64, fallback float64) float64 {
+	end := fallback
+	for k := range m.Requests {
+		if e := m.Requests[k].end(starts(k)); k == 0 || e > end {
+			end = e
+		}
+	}
+	return end
+}
+
+// duration returns duration_ms in seconds and whether it can be used.
+func (m *Marker) duration() (seconds float64, known bool) {
+	return float64(m.DurationMS) / 1000, m.HasDuration && m.DurationMS >= 0
+}
+
+// startBy returns the start of the marker once the basis of its nested times and the meaning of its t are known.
+func (m *Marker) startBy(c markerTimes) float64 {
+	duration, known := m.duration()
+	switch {
+	case c.meaning != "end":
+		return m.T
+	case known:
+		return m.T - duration
+	case c.basis == "relative":
+		return m.T - m.latestEnd(func(k int) float64 { return m.Requests[k].T }, 0)
+	}
+	return min(m.T, m.earliest())
+}
+
+// endBy returns the end of the marker once its start and the starts of its nested requests are known.
+func (m *Marker) endBy(c markerTimes) float64 {
+	duration, known := m.duration()
+	switch {
+	case c.meaning == "end":
+		return m.T
+	case !m.HasDuration:
+		return m.latestEnd(func(k int) float64 { return c.requests[k] }, c.start)
+	case !known:
+		duration = 0
+	}
+	return c.start + duration
+}

@@ -1,0 +1,41 @@
+package jsonlex
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What Whole reports about a number that is valid JSON.
+var (
+	// ErrNotWhole is about a number with a fraction, such as 1.5 or 1e-3.
+	ErrNotWhole = errors.New("not a whole number")
+	// ErrOutOfRange is about a whole number that does not fit into 64 bits with a sign.
+	ErrOutOfRange = errors.New("outside the signed 64-bit range")
+)
+
+// SyntaxError is about a text that is not JSON, or is not what the caller expects.
+type SyntaxError struct {
+	Offset  int    // of the byte at which it was noticed
+	CutOff  bool   // the text ends there, too early
+	Problem string // such as "want a value, found 'x'"
+}
+
+func (e *SyntaxError) Error() string {
+	if e.CutOff {
+		return fmt.Sprintf("cut off after %d bytes, %s", e.Offset, e.Problem)
+	}
+	return fmt.Sprintf("byte %d: %s", e.Offset, e.Problem)
+}
+
+// Expected returns the error that something else should stand at the lexer's place. what completes "want ...".
+func (l *Lexer) Expected(what string) error {
+	if l.Pos >= len(l.Data) {
+		return &SyntaxError{Offset: len(l.Data), CutOff: true, Problem: "want " + what}
+	}
+	return l.problem("want %s, found %q", what, l.Data[l.Pos])
+}
+
+// problem returns an error at the lexer's place.
+func (l *Lexer) problem(format string, args ...any) error {
+	return &SyntaxError{Offset: l.Pos, Problem: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,215 @@
+package jsonlex
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// RawString reads a string and returns what stands between its quotes, a slice of the text. escaped reports that it
+// contains escapes; otherwise raw is what the string means.
+func (l *Lexer) RawString() (raw []byte, escaped bool, err error) {
+	if l.Peek() != '"' {
+		return nil, false, l.Expected("a string")
+	}
+	l.Pos++
+	start := l.Pos
+	for {
+		l.Pos += plainLen(l.Data[l.Pos:])
+		switch {
+		case l.at('"'):
+			raw = l.Data[start:l.Pos]
+			l.Pos++
+			return raw, escaped, l.checkUTF8(raw, start)
+		case l.at('\\'):
+			escaped = true
+			if _, err := l.escape(); err != nil {
+				return nil, false, err
+			}
+		default:
+			return nil, false, l.unfinished()
+		}
+	}
+}
+
+// Text reads a string and returns what it means.
+func (l *Lexer) Text() (string, error) {
+	mark := l.Mark()
+	raw, escaped, err := l.RawString()
+	if err != nil || !escaped {
+		return string(raw), err
+	}
+	l.Reset(mark)
+	text, err := l.AppendString(nil)
+	return string(text), err
+}
+
+// AppendString reads a string and appends what it means to dst.
+func (l *Lexer) AppendString(dst []byte) ([]byte, error) {
+	if l.Peek() != '"' {
+		return dst, l.Expected("a string")
+	}
+	l.Pos++
+	start := l.Pos
+	for {
+		dst = l.copyText(dst)
+		switch {
+		case l.at('\\'):
+			r, err := l.escape()
+			if err != nil {
+				return dst, err
+			}
+			dst = utf8.AppendRune(dst, r)
+		case l.at('"'):
+			l.Pos++
+			return dst, l.checkUTF8(l.Data[start:l.Pos-1], start)
+		default:
+			return dst, l.unfinished()
+		}
+	}
+}
+
+// checkUTF8 refuses a string of a strict text that is not UTF-8. start is the offset of its first byte.
+func (l *Lexer) checkUTF8(raw []byte, start int) error {
+	if l.Strict && !utf8.Valid(raw) {
+		return &SyntaxError{Offset: start, Problem: "the string is not UTF-8"}
+	}
+	return nil
+}
+
+func (l *Lexer) unfinished() error {
+	if l.Pos == len(l.Data) {
+		return l.Expected("the end of a string")
+	}
+	return l.Expected("no control character in a string")
+}
+
+// copyText appends to dst the text before the next quote, control character or \u escape, and reads it. Source code has an
+// escape every few dozen bytes, so it copies eight bytes at a time and takes back those that were too many.
+func (l *Lexer) copyText(dst []byte) []byte {
+	data, n := l.Data[l.Pos:], len(dst)
+	for len(data) >= 9 {
+		if cap(dst)-n < 8 {
+			dst = slices.Grow(dst[:n], 8)
+		}
+		x := binary.LittleEndian.Uint64(data)
+		binary.LittleEndian.PutUint64(dst[n:n+8], x)
+		m := marks(x)
+		if m == 0 {
+			data = data[8:]
+			n += 8
+			continue
+		}
+		run := bits.TrailingZeros64(m) / 8
+		data = data[run:]
+		n += run
+		c := unescaped[data[1]]
+		if data[0] != '\\' || c == 0 {
+			l.Pos = len(l.Data) - len(data)
+			return dst[:n]
+		}
+		dst = dst[:n+1]
+		dst[n] = c
+		data = data[2:]
+		n++
+	}
+	length := plainLen(data)
+	l.Pos = len(l.Data) - len(data) + length
+	return append(dst[:n], data[:length]...)
+}
+
+// unescaped maps the letter of a short escape to what the escape means; 0 is no escape.
+var unescaped = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// escape reads an escape and returns the character that it means. Half a surrogate pair means U+FFFD, unless the text is
+// strict.
+func (l *Lexer) escape() (rune, error) {
+	if l.Pos+1 < len(l.Data) {
+		if c := unescaped[l.Data[l.Pos+1]]; c != 0 {
+			l.Pos += 2
+			return rune(c), nil
+		}
+	}
+	r, ok := l.hexEscape(l.Pos)
+	if !ok {
+		return 0, l.badEscape()
+	}
+	if !utf16.IsSurrogate(r) {
+		l.Pos += 6
+		return r, nil
+	}
+	if low, ok := l.hexEscape(l.Pos + 6); ok {
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			l.Pos += 12
+			return pair, nil
+		}
+	}
+	if l.Strict {
+		return 0, l.badEscape()
+	}
+	l.Pos += 6
+	return utf8.RuneError, nil
+}
+
+func (l *Lexer) badEscape() error {
+	if l.Strict {
+		return l.Expected(`an escape such as \n or \u0041, surrogates in pairs`)
+	}
+	return l.Expected(`an escape such as \n or \u0041`)
+}
+
+// hexEscape returns the value of the \uXXXX at an offset, without reading it.
+func (l *Lexer) hexEscape(at int) (rune, bool) {
+	if len(l.Data)-at < 6 || l.Data[at] != '\\' || l.Data[at+1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range l.Data[at+2 : at+6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// marks returns the high bit of each byte of x that is a quote, a backslash or a control character: a byte that is zero
+// after the exclusive or, or below 0x20, borrows from its high bit. A borrow can run on into higher bytes, never into lower
+// ones, so only the lowest mark is reliable.
+func marks(x uint64) uint64 {
+	quote := x ^ ones*'"'
+	slash := x ^ ones*'\\'
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x) & highs
+}
+
+// plainLen returns how many bytes of b stand before the first quote, backslash or control character.
+func plainLen(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		if m := marks(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
+}

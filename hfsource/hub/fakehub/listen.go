@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// memory is a listener without a network.
-type memory struct {
+// pipeListener is a listener inside the process.
+type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func (m *memory) Accept() (net.Conn, error) {
+func (m *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-m.conns:
 		return c, nil
@@ -26,14 +26,14 @@ func (m *memory) Accept() (net.Conn, error) {
 	}
 }
 
-func (m *memory) Close() error {
+func (m *pipeListener) Close() error {
 	m.once.Do(func() { close(m.done) })
 	return nil
 }
 
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
+func (m *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipeListener", Net: "pipe"} }
 
-func (m *memory) dial(ctx context.Context) (net.Conn, error) {
+func (m *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case m.conns <- theirs:
@@ -45,16 +45,16 @@ func (m *memory) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// ListenInMemory makes the hub reachable inside this process alone, and returns the way there. It is called inside the bubble
-// whose clock the hub is to have. Its addresses are https, though nothing is encrypted.
+// ListenInMemory makes the hub reachable inside this process, and returns the transport that leads there. Inside a
+// synctest bubble the hub uses its clock. The addresses are https, but nothing is encrypted.
 func (h *Hub) ListenInMemory() *http.Transport {
 	h.HubURL, h.CDNURL, h.OtherURL = "https://hub.test", "https://cdn.test:8443", "https://hub.test:8444"
-	listeners := map[string]*memory{}
+	listeners := map[string]*pipeListener{}
 	for _, l := range []struct {
 		addr, name string
 		serve      http.HandlerFunc
 	}{{"hub.test:443", "hub", h.serveHub}, {"cdn.test:8443", "cdn", h.serveCDN}, {"cdn2.test:8443", "cdn", h.serveCDN}, {"hub.test:8444", "other", h.serveHub}} {
-		m := &memory{conns: make(chan net.Conn), done: make(chan struct{})}
+		m := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 		listeners[l.addr] = m
 		h.serve(m, l.name, l.serve)
 	}
@@ -62,14 +62,14 @@ func (h *Hub) ListenInMemory() *http.Transport {
 		if m := listeners[addr]; m != nil {
 			return m.dial(ctx)
 		}
-		return nil, fmt.Errorf("there is no %s here", addr)
+		return nil, fmt.Errorf("the fake hub has no address %s", addr)
 	}
 	t := &http.Transport{DialContext: dial, DialTLSContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
 	h.close = append(h.close, t.CloseIdleConnections)
 	return t
 }
 
-// Listen makes the hub reachable over the loopback interface: the hub as 127.0.0.1, the CDN as localhost.
+// Listen makes the hub reachable on the loopback interface: the hub as 127.0.0.1, the CDN as localhost.
 func (h *Hub) Listen() error {
 	for _, l := range []struct {
 		host, name string
@@ -89,10 +89,10 @@ func (h *Hub) Listen() error {
 func (h *Hub) serve(l net.Listener, name string, serve http.HandlerFunc) {
 	s := &http.Server{Handler: h.handler(name, serve), ErrorLog: log.New(io.Discard, "", 0)}
 	h.servers = append(h.servers, s)
-	h.serving.Go(func() { _ = s.Serve(l) }) // until Close
+	h.serving.Go(func() { _ = s.Serve(l) }) // it returns after Close
 }
 
-// Close ends all connections.
+// Close stops the listeners and closes all connections.
 func (h *Hub) Close() {
 	for _, f := range h.close {
 		f()

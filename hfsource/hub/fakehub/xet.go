@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Xet is the storage from which the Python client takes files whose Xet hash the hub names, in chunks. This fake keeps
-// each file as one xorb of uncompressed chunks, on the listener of the CDN.
+// Xet is the storage from which the Python client downloads files, in chunks, if the hub names their Xet hash. This fake
+// keeps each file as one xorb of uncompressed chunks, on the listener of the CDN.
 
-// xetChunk is how many bytes a chunk has, but for the last.
+// xetChunk is the size of all chunks but the last, in bytes.
 const xetChunk = 64 << 10
 
-// XetHash is what Xet calls a content. The client takes the hub's word for it.
+// XetHash returns an invented Xet hash of the content. The client does not check it.
 func (f File) XetHash() string { return Digest(append([]byte("xet "), f.Data...)) }
 
-// nameXet adds to the answer about a file what its Xet hash is, and where a token for it is to be had.
+// nameXet adds the headers with the Xet hash of a file, and with the address for a token.
 func (h *Hub) nameXet(w http.ResponseWriter, name, commit string, f File) {
 	if f.Xet {
 		w.Header().Set("X-Xet-Hash", f.XetHash())
@@ -25,7 +25,7 @@ func (h *Hub) nameXet(w http.ResponseWriter, name, commit string, f File) {
 	}
 }
 
-// serveXetToken sends the client to the storage.
+// serveXetToken serves the address of the storage, and a token for it.
 func (h *Hub) serveXetToken(w http.ResponseWriter) {
 	w.Header().Set("X-Xet-Cas-Url", h.CDNURL)
 	w.Header().Set("X-Xet-Access-Token", "xet-token")
@@ -33,7 +33,7 @@ func (h *Hub) serveXetToken(w http.ResponseWriter) {
 	reply(w, map[string]any{"casUrl": h.CDNURL, "accessToken": "xet-token", "exp": 4102444800})
 }
 
-// serveXet answers as the storage: what a file is made of, or bytes of that. It reports whether it was asked.
+// serveXet is the handler of the storage: the chunks of a file, and their bytes. It returns false for other requests.
 func (h *Hub) serveXet(w http.ResponseWriter, r *http.Request) bool {
 	dir, hash := path.Split(r.URL.Path)
 	f, ok := h.find(func(f File) bool { return f.Xet && f.XetHash() == hash })
@@ -42,7 +42,7 @@ func (h *Hub) serveXet(w http.ResponseWriter, r *http.Request) bool {
 		h.reconstruct(w, r, hash, len(f.Data))
 	case dir == "/xorbs/" && ok:
 		serveBytes(w, r, `"`+hash+`"`, xorb(f.Data))
-	case strings.HasSuffix(dir, "/reconstructions/"): // of a version that this fake does not speak
+	case strings.HasSuffix(dir, "/reconstructions/"): // a version that this fake does not have
 		w.WriteHeader(http.StatusNotFound)
 	default:
 		return false
@@ -50,7 +50,7 @@ func (h *Hub) serveXet(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// reconstruct lists the chunks that hold the bytes of a file that are asked for, all by default.
+// reconstruct serves the list of the chunks that hold the requested bytes of a file.
 func (h *Hub) reconstruct(w http.ResponseWriter, r *http.Request, hash string, size int) {
 	first, last := 0, size-1
 	if from, to, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok {
@@ -75,7 +75,8 @@ func (h *Hub) reconstruct(w http.ResponseWriter, r *http.Request, hash string, s
 	})
 }
 
-// xorb is a content in chunks: of each the version, its length as it lies, how it is compressed, its length, and the bytes.
+// xorb returns a content in chunks. Each has a header of 8 bytes, version, stored length, compression and length, and the
+// bytes.
 func xorb(data []byte) (b []byte) {
 	for len(data) > 0 {
 		n := min(xetChunk, len(data))

@@ -132,7 +132,7 @@ func TestCopy(t *testing.T) {
 }
 
 // What is there is left alone, and nothing is written for it.
-func TestCopyOfWhatIsThere(t *testing.T) {
+func TestCopyFindsExistingDirectories(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	first, second := twins(t, from)
 	_, err := Copy(withoutSync(t), from, to, first, CopyOptions{})
@@ -170,7 +170,7 @@ func TestCopyToItself(t *testing.T) {
 }
 
 // Who asks for what is not there changes nothing.
-func TestCopyOfNothing(t *testing.T) {
+func TestCopyOfAMissingDataset(t *testing.T) {
 	dir := t.TempDir()
 	key := plainToy(40).build(t, filepath.Join(dir, "from"), "")
 	before := snapshotOf(t, dir)
@@ -251,7 +251,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 }
 
 // A part that is sound by itself, but not the one that the dataset names, is damage.
-func TestCopyOfAnotherPart(t *testing.T) {
+func TestCopyRefusesPartsThatTheDatasetDoesNotName(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
@@ -292,7 +292,7 @@ func TestCopyOfAFileThatGrows(t *testing.T) {
 }
 
 // On NFS a name may lead to what another host has replaced: every call to the source in turn says so, once or for good.
-func TestCopyOfWhatIsStale(t *testing.T) {
+func TestCopyRetriesStaleFiles(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	whole := publishedIn(t, from)
@@ -527,7 +527,7 @@ func TestCopyStopsBetweenChunks(t *testing.T) {
 }
 
 // Of several who copy the same to one place one copies, and the others wait for it and use it.
-func TestCopiesAtTheSameTimeAreOneCopy(t *testing.T) {
+func TestConcurrentCopiesCopyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := t.TempDir(), t.TempDir()
 		key := plainToy(40).build(t, from, "")
@@ -674,7 +674,7 @@ func TestCopyKeepsOtherContent(t *testing.T) {
 }
 
 // Somebody who knows of no leases may publish while a copy is under way: before it has the lease, or after.
-func TestCopyMeetsWhatIsPublishedMeanwhile(t *testing.T) {
+func TestCopyFindsDirectoriesPublishedMeanwhile(t *testing.T) {
 	from, source := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.CopyFS(source, os.DirFS(from)))
@@ -755,7 +755,7 @@ func TestCopyRepairsItsTarget(t *testing.T) {
 }
 
 // A dataset is published only if the parts that it names still are there.
-func TestCopyWhosePartsAreRemovedMeanwhile(t *testing.T) {
+func TestCopyPublishesNoDatasetOfRemovedParts(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
@@ -806,7 +806,7 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 }
 
 // No name in a manifest leads out of its directory.
-func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
+func TestCopyRefusesPathsOutOfADirectory(t *testing.T) {
 	y, from := plainToy(40), t.TempDir()
 	m, err := readManifest(from, mmapcache.DatasetKind, y.build(t, from, ""), "")
 	require.NoError(t, err)
@@ -837,7 +837,7 @@ func TestCopyOfNamesThatLeadElsewhere(t *testing.T) {
 }
 
 // What is copied into a directory that a group shares is the group's, whatever the umask.
-func TestCopyIsAsOpenAsItsTarget(t *testing.T) {
+func TestCopyKeepsThePermissionsOfItsTarget(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.Chmod(to, 0o770|fs.ModeSetgid))

@@ -1,18 +1,21 @@
 package cachestore
 
 import (
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/internal/cachedir/faultdisk"
+	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -22,7 +25,7 @@ const startsFile = "starts.bin"
 
 // A dataset that another process removes, and perhaps makes again, while it is opened or copied is not damaged: it is
 // whole, or gone, or comes and goes.
-func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
+func TestDatasetsRemovedWhileReadAreNotDamaged(t *testing.T) {
 	const again = 3
 	for name, read := range map[string]func(d disk, root, key string) error{
 		"open": func(d disk, root, key string) error {
@@ -75,30 +78,79 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 	}
 }
 
-// A dataset that another host has published a moment ago is found, although this one remembers that it was missing.
-func TestFindSeesWhatWasRememberedAsMissing(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "a", "root")
-	key := plainToy(40).build(t, root, "")
-	var ways []string
-	for path := mmapcache.DatasetPath(root, key); path != filepath.Dir(filepath.Dir(root)); path = filepath.Dir(path) {
-		ways = append(ways, path)
-	}
-	for _, missing := range append([][]string{ways}, singles(ways)...) {
-		for _, name := range []string{key, key[:minPrefix], mmapcache.DatasetPath(root, key)} {
-			c := &faultdisk.Client{Missing: map[string]bool{}}
-			for _, path := range missing {
-				c.Missing[path] = true
-			}
-			_, found, err := disk{c.Disk()}.findDataset(root, name)
-			require.NoError(t, err, "%s", missing)
-			require.Equal(t, key, found)
+// A dataset that is being replaced is waited for, and noted with its parts.
+func TestOpenWaitsForReplacedDatasets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
+		key := plainToy(40).build(t, root, "")
+		for _, name := range []string{mmapcache.DatasetKind + "/" + key, mmapcache.PlacementKind + "/" + partKey(t, root, key, mmapcache.PlacementKind)} {
+			require.NoError(t, os.Rename(filepath.Join(root, name), away))
+			back := time.AfterFunc(200*time.Millisecond, func() { assert.NoError(t, os.Rename(away, filepath.Join(root, name))) })
+			c, err := Open(contextOf(t), root, key)
+			require.NoError(t, err)
+			assert.Len(t, usersOf(t, root), 4)
+			require.NoError(t, c.Close())
+			assert.Empty(t, usersOf(t, root))
+			back.Stop()
 		}
-	}
+		begin := time.Now()
+		_, err := Open(contextOf(t), root, strings.Repeat("0", 64))
+		assert.ErrorIs(t, err, mmapcache.ErrNoCache)
+		assert.Less(t, time.Since(begin), 2*time.Second)
+		assert.Empty(t, usersOf(t, root))
+
+		begin = time.Now()
+		require.NoError(t, os.Truncate(filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName), 5))
+		_, err = Open(contextOf(t), root, key)
+		assert.ErrorIs(t, err, manifest.ErrDamaged)
+		assert.Zero(t, time.Since(begin), "what is damaged is not waited for")
+	})
 }
 
-func singles(list []string) (sets [][]string) {
-	for _, s := range list {
-		sets = append(sets, []string{s})
+// opener opens a dataset once the disk has shown the manifest and the table of its starts.
+func (d disk) opener(root, key string) (*mmapcache.Cache, error) {
+	dataset, err := d.readManifest(root, mmapcache.DatasetKind, key, "")
+	if err != nil {
+		return nil, err
 	}
-	return sets
+	m, err := d.readManifest(root, mmapcache.PlacementKind, dataset.Parts[mmapcache.PlacementKind].Key, "")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, m.Kind, m.Key, startsFile)
+	f, _, err := d.Disk.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, cachedir.ErrMissing)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return mmapcache.Open(root, key)
+}
+
+// A dataset that came back between the note and the opening is noted once more, with its parts; so is one of which a file
+// was missed at that moment.
+func TestOpenNotesWhatItOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		key := plainToy(40).build(t, root, "")
+		for missed, times := range map[string]int{
+			filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName):                                              2, // it is listed, so it is read twice
+			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), startsFile):        1,
+			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), manifest.FileName): 2,
+		} {
+			d, misses := realDisk(), 0
+			d.Disk.Open = func(path string) (fs.File, int64, error) {
+				if path == missed && misses < times {
+					misses++
+					return nil, 0, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+				}
+				return manifest.Open(path)
+			}
+			c, err := d.openDataset(contextOf(t), root, key, d.opener)
+			require.NoError(t, err, missed)
+			assert.Len(t, usersOf(t, root), 4, missed)
+			require.NoError(t, c.Close())
+		}
+	})
 }

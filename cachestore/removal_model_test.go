@@ -267,7 +267,7 @@ func (e *explorer) removerSteps(w world, k int) (list []world) {
 
 // The remover writes a marker, then reads the notes; a reader writes its note, then reads the markers. So one of them
 // sees the other.
-func TestNothingOpenedIsRemovedInAnyOrder(t *testing.T) {
+func TestRemovalProtocolKeepsOpenedDirectories(t *testing.T) {
 	for _, readOnly := range []bool{false, true} { // who can write no note misses nothing for a moment either
 		e := explore(protocol{readOnly: readOnly})
 		assert.Empty(t, e.faults)
@@ -283,7 +283,7 @@ func TestNothingOpenedIsRemovedInAnyOrder(t *testing.T) {
 }
 
 // What the marker replaces, and every protocol that lacks a part of it, fails: so the model sees what it is to see.
-func TestOtherWaysToRemoveFail(t *testing.T) {
+func TestWeakerRemovalProtocolsFail(t *testing.T) {
 	const removed, momentarily, lost, blocked = "removed although opened", "missing for a moment", "lost by a kill although opened", "blocked for good"
 	for name, c := range map[string]struct {
 		protocol

@@ -181,3 +181,77 @@ func use(t require.TestingT, root, key string) *Use {
 	Touch(root, key)
 	return NoteDataset(contextOf(t), root, key)
 }
+
+// twins builds two datasets that share a structure and arenas, and returns their keys.
+func twins(t *testing.T, root string) (first, second string) {
+	y := plainToy(40)
+	first = y.build(t, root, "first")
+	m, err := readManifest(root, mmapcache.DatasetKind, first, "")
+	require.NoError(t, err)
+	starts := y.part(t, root, mmapcache.PlacementKind, "second", func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+	second = y.part(t, root, mmapcache.DatasetKind, "second", func(b *mmapcache.Builder) error {
+		for kind, part := range m.Parts {
+			b.AddPart(&manifest.Manifest{Kind: kind, Key: part.Key, Digest: part.Digest})
+		}
+		b.AddPart(starts)
+		return nil
+	}).Key
+	return first, second
+}
+
+// keysOf lists the directories of a root by kind.
+func keysOf(t *testing.T, root string) map[string]int {
+	list, err := List(root)
+	require.NoError(t, err)
+	n := map[string]int{}
+	for _, e := range list {
+		n[e.Kind]++
+	}
+	return n
+}
+
+func kindsOf(list []RemovedDirectory) (kinds []string) {
+	for _, r := range list {
+		kinds = append(kinds, r.Kind)
+	}
+	return kinds
+}
+
+func bytesOf(t *testing.T, dir string) (n int64) {
+	for _, data := range snapshotOf(t, dir) {
+		n += int64(len(data))
+	}
+	return n
+}
+
+// usersOf reads the notes of use of a root.
+func usersOf(t require.TestingT, root string) map[string]string {
+	users, _, err := durable.InUse(useDirOf(root), time.Now())
+	require.NoError(t, err)
+	return users
+}
+
+// dateUse makes the record of the last use of a dataset say a time.
+func dateUse(t require.TestingT, root, key string, at time.Time) {
+	Touch(root, key)
+	require.NoError(t, os.Chtimes(usePath(root, key, usedSuffix), at, at))
+}
+
+// entryOf is what List says of a directory.
+func entryOf(t require.TestingT, root, kind, key string) Entry {
+	list, err := List(root)
+	require.NoError(t, err)
+	for _, e := range list {
+		if e.Kind == kind && e.Key == key {
+			return e
+		}
+	}
+	require.Fail(t, "not listed", "%s/%s", kind, key)
+	return Entry{}
+}
+
+func partKey(t require.TestingT, root, dataset, kind string) string {
+	m, err := readManifest(root, mmapcache.DatasetKind, dataset, "")
+	require.NoError(t, err)
+	return m.Parts[kind].Key
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// TestVerifyOfSeveral: what is found of one cache is said although another one cannot be looked at, and damage decides.
-func TestVerifyOfSeveral(t *testing.T) {
+// TestVerifyOfSeveralCaches: what is found of one cache is said although another one cannot be looked at, and damage decides.
+func TestVerifyOfSeveralCaches(t *testing.T) {
 	root := t.TempDir()
 	caches := map[string]string{}
 	for _, name := range []string{"whole", "damaged", "newer"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKeyThatIsNoHeader: a key with a line end in it, as files have one, is refused as the command line is, and not shown.
-func TestKeyThatIsNoHeader(t *testing.T) {
+// TestAPIKeyMustFitInAHeader: a key with a line end in it, as files have one, is refused as the command line is, and not shown.
+func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	t.Setenv("KEY", "hunter2\n")
 	f := replayFlags{
 		url: "http://127.0.0.1:1", model: "m", payload: "chat", start: "zero", concurrency: 1, speed: 1, timeout: time.Second,

@@ -13,7 +13,7 @@ import (
 )
 
 // An error of a cache root that the user may not write in advises --cache; other errors do not.
-func TestAdviseRoot(t *testing.T) {
+func TestHintRoot(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", home)
 	t.Setenv("LocalAppData", home) // Windows

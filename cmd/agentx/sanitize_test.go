@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 )
 
-func TestVisible(t *testing.T) {
+func TestSanitize(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "",
 		"traces/päth 中 é e\u0301 👩.jsonl": "traces/päth 中 é e\u0301 👩.jsonl",
@@ -40,7 +40,7 @@ func TestVisible(t *testing.T) {
 }
 
 // Names of files reach a terminal as they can be seen, be it in a message or in a table; who reads JSON has them as they are.
-func TestNamesAreShownAsTheyCanBeSeen(t *testing.T) {
+func TestForeignNamesAreSanitized(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	good, bad := filepath.Join(dir, "a\u202elnosj.jsonl"), filepath.Join(dir, "b\x1b[2J.json")
 	require.NoError(t, os.WriteFile(good, demo.JSONL(), 0o666))

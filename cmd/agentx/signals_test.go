@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHear: signals within half a second of the first are the same, however many; a later one leaves.
-func TestHear(t *testing.T) {
+// TestWatchSignals: signals within half a second of the first are the same, however many; a later one leaves.
+func TestWatchSignals(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for name, c := range map[string]struct {
 		at    []time.Duration

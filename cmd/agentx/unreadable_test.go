@@ -84,7 +84,7 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 }
 
 // What is wrong with every trace of a file is not answered with leaving them out.
-func TestFilesOfAnotherFormGetFittingAdvice(t *testing.T) {
+func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 	type timed struct {
 		ID        string   `parquet:"id"`
 		Models    []string `parquet:"models,list"`

@@ -1,0 +1,387 @@
+package cachestore
+
+import (
+	flags "flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// quarry is a root from which estates are put together: parts by number, and a dataset for every way to join them.
+type quarry struct {
+	root     string
+	parts    map[string][]string // keys by kind
+	datasets map[[3]int]string   // key by structure, starts and arenas
+}
+
+func newQuarry(t *testing.T) *quarry {
+	y := plainToy(40)
+	q := &quarry{t.TempDir(), map[string][]string{}, map[[3]int]string{}}
+	manifests := map[string][]*manifest.Manifest{}
+	for k := range 2 {
+		m := y.buildStructure(t, q.root, fmt.Sprint(k))
+		manifests[mmapcache.StructureKind] = append(manifests[mmapcache.StructureKind], m)
+		manifests[mmapcache.ArenasKind] = append(manifests[mmapcache.ArenasKind], y.buildArenas(t, q.root, fmt.Sprint(k)))
+	}
+	for k := range 3 {
+		manifests[mmapcache.PlacementKind] = append(manifests[mmapcache.PlacementKind], y.part(t, q.root, mmapcache.PlacementKind, fmt.Sprint(k), func(b *mmapcache.Builder) error { return y.writeStarts(t, b) }))
+	}
+	for kind, list := range manifests {
+		for _, m := range list {
+			q.parts[kind] = append(q.parts[kind], m.Key)
+		}
+	}
+	for i, s := range manifests[mmapcache.StructureKind] {
+		for j, r := range manifests[mmapcache.PlacementKind] {
+			for k, a := range manifests[mmapcache.ArenasKind] {
+				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, mmapcache.DatasetKind, fmt.Sprint(i, j, k), func(b *mmapcache.Builder) error {
+					for _, m := range []*manifest.Manifest{s, r, a} {
+						b.AddPart(m)
+					}
+					return nil
+				}).Key
+			}
+		}
+	}
+	return q
+}
+
+// estate is a root in which anything may be the case, and what is known of it.
+type estate struct {
+	root     string
+	now      time.Time
+	datasets map[string]*holding // by key
+	noted    map[string]bool     // "kind/key" in use by somebody who lives, or may
+	young    map[string]bool     // parts made within the hour
+	notes    int
+	left     int // things that killed processes and removed datasets have left
+	close    func()
+}
+
+// holding is a dataset of an estate.
+type holding struct {
+	parts   []string
+	used    time.Time
+	pinned  bool
+	state   string // "whole", "cut", "empty" or "newer"
+	isYoung bool
+}
+
+// leaveNote writes a note of use of somebody else.
+func (e *estate) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
+	path := filepath.Join(useDirOf(e.root), owner+".use")
+	require.NoError(t, os.MkdirAll(useDirOf(e.root), 0o777))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o666))
+	require.NoError(t, os.Chtimes(path, e.now.Add(-age), e.now.Add(-age)))
+}
+
+// killed is an owner like this process, but for its number, which no process has.
+func killed(t require.TestingT) string {
+	root, err := os.MkdirTemp("", "")
+	require.NoError(t, err)
+	defer os.RemoveAll(root)
+	u := NoteUse(contextOf(t), root)
+	entries, err := os.ReadDir(useDirOf(root))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	u.Close()
+	fields := strings.Split(strings.TrimSuffix(entries[0].Name(), ".use"), "_")
+	fields[3] = "536870912"
+	return strings.Join(fields, "_")
+}
+
+func (e *estate) drawNote(t *rapid.T, names []string) {
+	e.notes++
+	name := fmt.Sprint(e.notes)
+	switch rapid.SampledFrom([]string{"", "", "", "live", "dead", "foreign", "silent"}).Draw(t, "note") {
+	case "live":
+		u := NoteUse(contextOf(t), e.root, names...)
+		before := e.close
+		e.close = func() { before(); u.Close() }
+	case "foreign":
+		e.leaveNote(t, "elsewhere_boot_4_12_"+name, 80*time.Minute, names)
+	case "dead":
+		e.leaveNote(t, killed(t)+name, 0, names)
+		e.left++
+		return
+	case "silent":
+		e.leaveNote(t, "elsewhere_boot_4_12_"+name, 100*time.Minute, names)
+		e.left++
+		return
+	default:
+		return
+	}
+	for _, n := range names {
+		e.noted[n] = true
+	}
+}
+
+func (e *estate) copy(t require.TestingT, q *quarry, name string) {
+	if _, err := os.Stat(filepath.Join(e.root, name)); err != nil {
+		require.NoError(t, os.CopyFS(filepath.Join(e.root, name), os.DirFS(filepath.Join(q.root, name))))
+	}
+}
+
+func drawEstate(t *rapid.T, q *quarry) *estate {
+	root, err := os.MkdirTemp("", "estate")
+	require.NoError(t, err)
+	e := &estate{root: root, now: time.Now().Truncate(time.Second), datasets: map[string]*holding{}, noted: map[string]bool{}, young: map[string]bool{}}
+	e.close = func() { require.NoError(t, os.RemoveAll(root)) }
+	hours := func(label string) time.Time {
+		return e.now.Add(-time.Duration(rapid.SampledFrom([]float64{0, 0.5, 2, 5, 40, 300}).Draw(t, label) * float64(time.Hour)))
+	}
+	parts := map[string]bool{}
+	for range rapid.IntRange(0, 6).Draw(t, "datasets") {
+		at := [3]int{rapid.IntRange(0, 1).Draw(t, "structure"), rapid.IntRange(0, 2).Draw(t, "starts"), rapid.IntRange(0, 1).Draw(t, "arenas")}
+		key := q.datasets[at]
+		if e.datasets[key] != nil {
+			continue
+		}
+		d := &holding{parts: []string{mmapcache.StructureKind + "/" + q.parts[mmapcache.StructureKind][at[0]], mmapcache.PlacementKind + "/" + q.parts[mmapcache.PlacementKind][at[1]], mmapcache.ArenasKind + "/" + q.parts[mmapcache.ArenasKind][at[2]]}}
+		e.datasets[key] = d
+		e.copy(t, q, mmapcache.DatasetKind+"/"+key)
+		for _, part := range d.parts {
+			e.copy(t, q, part)
+			parts[part] = true
+		}
+		dir := mmapcache.DatasetPath(root, key)
+		d.state = rapid.SampledFrom([]string{"whole", "whole", "whole", "whole", "whole", "cut", "empty", "newer"}).Draw(t, "state")
+		switch d.state {
+		case "cut":
+			require.NoError(t, os.Truncate(filepath.Join(dir, manifest.FileName), 70))
+		case "empty":
+			require.NoError(t, os.Remove(filepath.Join(dir, manifest.FileName)))
+		case "newer":
+			newer(t, dir)
+		}
+		d.used = hours("made")
+		d.isYoung = e.now.Sub(d.used) < time.Hour
+		require.NoError(t, os.Chtimes(dir, d.used, d.used))
+		if rapid.Bool().Draw(t, "recorded") {
+			d.used = hours("used")
+			dateUse(t, root, key, d.used)
+		}
+		if d.pinned = rapid.IntRange(0, 4).Draw(t, "pinned") == 0; d.pinned {
+			require.NoError(t, Pin(contextOf(t), root, key, "me"))
+		}
+		names := []string{mmapcache.DatasetKind + "/" + key}
+		if rapid.Bool().Draw(t, "with parts") {
+			names = append(names, d.parts...)
+		}
+		e.drawNote(t, names)
+	}
+	for _, kind := range mmapcache.PartKinds() {
+		for _, key := range q.parts[kind] {
+			name := kind + "/" + key
+			if rapid.IntRange(0, 3).Draw(t, "alone") == 0 {
+				e.copy(t, q, name)
+				parts[name] = true
+				e.drawNote(t, []string{name})
+			}
+			if parts[name] {
+				at := hours("part made")
+				e.young[name] = e.now.Sub(at) < time.Hour
+				ageDirectory(t, root, kind, key, at)
+			}
+		}
+	}
+	e.drawLeftovers(t)
+	return e
+}
+
+// drawLeftovers leaves what nobody needs any more.
+func (e *estate) drawLeftovers(t *rapid.T) {
+	gone := strings.Repeat("a", 64)
+	old := e.now.Add(-2 * time.Hour)
+	for _, name := range []string{gone + ".used", gone + ".pin", "." + gone + ".pin.123"} {
+		if rapid.IntRange(0, 3).Draw(t, name) == 0 {
+			path := filepath.Join(useDirOf(e.root), name)
+			require.NoError(t, os.MkdirAll(useDirOf(e.root), 0o777))
+			require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
+			if rapid.Bool().Draw(t, "old") {
+				require.NoError(t, os.Chtimes(path, old, old))
+				e.left++
+			}
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "staging") == 0 {
+		dir := filepath.Join(e.root, durable.StagingDir, killed(t))
+		require.NoError(t, os.MkdirAll(dir, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("12345"), 0o666))
+		e.left++
+	}
+}
+
+// held says in plain words what keeps a dataset, "" if nothing does.
+func (e *estate) held(key string, keep time.Duration) string {
+	d := e.datasets[key]
+	switch {
+	case d.pinned:
+		return "pinned"
+	case e.noted[mmapcache.DatasetKind+"/"+key]:
+		return "in use"
+	case d.state == "newer":
+		return "newer"
+	case d.state != "whole" && d.isYoung:
+		return "young"
+	case d.state == "whole" && e.now.Sub(d.used) < keep:
+		return "used"
+	}
+	return ""
+}
+
+// opaque reports whether a dataset is left that might name any part.
+func (e *estate) opaque() bool {
+	for key, d := range e.datasets {
+		if d.state != "whole" && exists(e.root, mmapcache.DatasetKind, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *estate) named(part string) bool {
+	for key, d := range e.datasets {
+		if d.state == "whole" && exists(e.root, mmapcache.DatasetKind, key) && slices.Contains(d.parts, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// GC never removes what is pinned, used or named; what is left is small enough or held; what is left is whole; and a dry
+// run says exactly what a run does. In any estate, under any options.
+func TestGCAgreesWithItsModel(t *testing.T) {
+	q := newQuarry(t)
+	if checks := flags.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") == "" && checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("30"))
+		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEstate(t, q)
+		defer func() { e.close() }()
+		before := totalOf(t, e.root)
+		hour := func(label string, list ...float64) time.Duration {
+			return time.Duration(rapid.SampledFrom(list).Draw(t, label) * float64(time.Hour))
+		}
+		o := GCOptions{MaxAge: hour("max age", 0, 0, 1, 10, 100), now: e.now}
+		if rapid.Bool().Draw(t, "limited") {
+			o.MaxBytes = new(rapid.Int64Range(0, before).Draw(t, "max bytes"))
+		}
+		keep := hour("keep", 0, 0, 1, 10, 1000)
+		if keep > 0 || rapid.Bool().Draw(t, "keep given") {
+			o.Keep = &keep
+		}
+
+		o.DryRun = true
+		was := names(t, e.root)
+		said := gc(t, e.root, e.now, o)
+		delete(was, durable.StagingDir) // in which the time is looked up
+		require.Equal(t, was, func() map[string]bool { n := names(t, e.root); delete(n, durable.StagingDir); return n }(), "a dry run changes nothing")
+		o.DryRun = false
+		r := gc(t, e.root, e.now, o)
+		said.DryRun = false
+		require.Equal(t, said, r)
+
+		require.Len(t, r.Swept, e.left)
+		require.Equal(t, totalOf(t, e.root), r.BytesAfter)
+		require.Equal(t, r.BytesBefore-r.BytesAfter, r.Freed)
+		e.checkDatasets(t, o, keep)
+		e.checkParts(t, r)
+		e.checkSize(t, o, keep, r)
+
+		again := gc(t, e.root, e.now, o)
+		require.Empty(t, again.Removed)
+		require.Empty(t, again.Swept)
+	})
+}
+
+// names lists all below a directory.
+func names(t require.TestingT, dir string) map[string]bool {
+	list := map[string]bool{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, _ fs.DirEntry, err error) error {
+		list[path] = true
+		return err
+	}))
+	return list
+}
+
+func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
+	for key, d := range e.datasets {
+		there, held := exists(e.root, mmapcache.DatasetKind, key), e.held(key, keep)
+		switch {
+		case held != "":
+			require.True(t, there, "held: %s", held)
+		case d.state != "whole":
+			require.False(t, there, "nobody can open it")
+		case o.MaxAge > 0 && e.now.Sub(d.used) > o.MaxAge:
+			require.False(t, there, "too old")
+		case o.MaxBytes == nil:
+			require.True(t, there, "nobody asked for its removal")
+		}
+		if there && d.state == "whole" {
+			whole(t, e.root, key)
+		}
+	}
+}
+
+func (e *estate) checkParts(t *rapid.T, r *GCReport) {
+	gone := map[string]bool{}
+	for _, m := range r.Removed {
+		name := m.Kind + "/" + m.Key
+		gone[name] = true
+		require.False(t, exists(e.root, m.Kind, m.Key))
+		require.False(t, e.noted[name], "in use")
+		require.NotEmpty(t, m.Why)
+		if m.Kind == mmapcache.DatasetKind {
+			continue
+		}
+		require.False(t, e.named(name))
+		require.False(t, e.opaque(), "it might be named")
+		for key, d := range e.datasets { // a dataset before its parts
+			if d.state == "whole" && slices.Contains(d.parts, name) {
+				require.True(t, gone[mmapcache.DatasetKind+"/"+key])
+			}
+		}
+	}
+	for _, kind := range mmapcache.PartKinds() {
+		keys, err := realDisk().keysOf(e.root, kind)
+		require.NoError(t, err)
+		for _, key := range keys {
+			name := kind + "/" + key
+			require.True(t, e.named(name) || e.noted[name] || e.young[name] || e.opaque(), "nothing needs %s", name)
+		}
+	}
+}
+
+func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCReport) {
+	last, freed := time.Time{}, int64(0)
+	for k, m := range r.Removed {
+		if strings.HasPrefix(m.Why, "least recently used") {
+			last, freed = e.datasets[m.Key].used, 0
+			require.NotNil(t, o.MaxBytes)
+		}
+		if freed += m.Bytes; k == len(r.Removed)-1 && !last.IsZero() {
+			require.Greater(t, r.BytesAfter+freed, *o.MaxBytes, "the last one need not have gone")
+		}
+	}
+	for key := range e.datasets {
+		if !exists(e.root, mmapcache.DatasetKind, key) || e.held(key, keep) != "" {
+			continue
+		}
+		require.True(t, o.MaxBytes == nil || r.BytesAfter <= *o.MaxBytes, "%s could go", key)
+		require.False(t, e.datasets[key].used.Before(last), "it was used before one that went")
+	}
+}

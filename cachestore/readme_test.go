@@ -1,0 +1,25 @@
+package cachestore
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever finds the folder finds words in it. They are written once: somebody may have added to them.
+func TestReadme(t *testing.T) {
+	root := t.TempDir()
+	plainToy(40).build(t, root, "")
+	path := filepath.Join(root, readmeName)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, readme, string(data))
+	require.NoError(t, os.WriteFile(path, []byte("ours"), 0o666))
+	plainToy(40).build(t, root, "other")
+	data, err = os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "ours", string(data))
+}

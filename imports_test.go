@@ -24,6 +24,7 @@ const module = "github.com/agentx/agentx"
 // agree to; a line that nobody needs any more fails as well.
 var imports = map[string][]string{
 	"internal/durable":            {},
+	"internal/bytefmt":            {},
 	"internal/suggest":            {},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
@@ -59,13 +60,13 @@ var imports = map[string][]string{
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand"},
 	"replay/wire":        {},
-	"replay/measure":     {"replay/wire"}, // for the categories of failures
+	"replay/measure":     {"internal/bytefmt", "replay/wire"}, // wire for the categories of failures
 	"replay": {
 		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
-		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/suggest", "internal/mock", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -89,7 +90,7 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 		if parts {
 			size = e.Bytes
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytesText(size), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), sanitize(cmp.Or(source, "-")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), sanitize(cmp.Or(source, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -101,7 +102,7 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 			datasets++
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d datasets, %d parts, %s\n", datasets, len(all)-datasets, bytesText(total))
+	_, err := fmt.Fprintf(w, "%d datasets, %d parts, %s\n", datasets, len(all)-datasets, bytefmt.Format(total))
 	return err
 }
 
@@ -149,7 +150,7 @@ func newCacheInfo() *cobra.Command {
 						}
 					}
 				}
-				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytesText(size), files, whose)
+				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
 				if p := d.Provenance; p != nil {
 					fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
 					for k, s := range p.Sources {
@@ -157,12 +158,12 @@ func newCacheInfo() *cobra.Command {
 							fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
 							break
 						}
-						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytesText(s.Size), s.SHA256)
+						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
 					}
 				}
 				fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
 				for _, f := range d.Manifest.Files {
-					fmt.Fprintf(w, "  %10s  %s\n", bytesText(f.Size), f.Name)
+					fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
 				}
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -250,7 +251,7 @@ func (s *shared) print(w io.Writer, wall time.Duration, asJSON bool, hint string
 	if len(found) > 0 {
 		what += " (found: " + strings.Join(found, ", ") + ")"
 	}
-	fmt.Fprintf(w, "%s\n%s on disk, %s copied\n%s\n", what, bytesText(s.bytes), bytesText(s.copied), secondsText(wall))
+	fmt.Fprintf(w, "%s\n%s on disk, %s copied\n%s\n", what, bytefmt.Format(s.bytes), bytefmt.Format(s.copied), secondsText(wall))
 	if hint != "" {
 		fmt.Fprintln(w, hint)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -95,17 +96,17 @@ func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	}
 	w = sanitizer{w}
 	for _, l := range r.Swept {
-		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytesText(l.Bytes), l.Owner)
+		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
 	}
 	for _, m := range r.Removed {
-		fmt.Fprintf(w, "%s  %-9s  %s  %9s  %s\n", removed, m.Kind, m.Key[:keyShown], bytesText(m.Bytes), m.Why)
+		fmt.Fprintf(w, "%s  %-9s  %s  %9s  %s\n", removed, m.Kind, m.Key[:keyShown], bytefmt.Format(m.Bytes), m.Why)
 	}
 	for _, k := range r.Kept {
 		fmt.Fprintf(w, "kept  %-9s  %s  %s\n", filepath.Base(filepath.Dir(k.Path)), filepath.Base(k.Path)[:keyShown], k.Why)
 	}
-	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytesText(r.Freed), bytesText(r.BytesAfter))
+	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
 	if maxBytes >= 0 && r.BytesAfter > maxBytes {
-		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing more may go\n", bytesText(maxBytes))
+		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing more may go\n", bytefmt.Format(maxBytes))
 	}
 }
 
@@ -205,7 +206,7 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 			for _, k := range kept {
 				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", k.Path, k.Why)
 			}
-			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytesText(freed))
+			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytefmt.Format(freed))
 			return nil
 		},
 	}

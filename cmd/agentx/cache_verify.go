@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -59,7 +60,7 @@ for so long what another machine has removed or made since.`,
 					fmt.Fprintf(w, "note: %s\n", n)
 				}
 				if len(all.Damages) == 0 && unseen == nil {
-					fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytesText(all.Bytes))
+					fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytefmt.Format(all.Bytes))
 					if rebuild {
 						fmt.Fprint(w, "; built once more, it is the same")
 					}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -235,8 +236,8 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	if n := f.AllSkipped(); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
 	}
-	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytesText(r.InputBytes), bytesText(r.Bytes))
-	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytesText(u.PeakRSS))
+	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
 	fmt.Fprintln(w, r.Path)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/bytefmt"
 )
 
 func newFetch() *cobra.Command {
@@ -142,7 +143,7 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 		return printJSON(w, out)
 	}
 	for _, f := range s.Files {
-		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytesText(f.Size), f.Source, f.SHA256)
+		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
 		if laid != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay"
 )
 
@@ -68,7 +69,7 @@ func (p *progress) update(stage string, n, total int64) {
 		elapsed := now.Sub(p.begun)
 		eta := time.Duration(float64(elapsed) * float64(total-p.done) / float64(max(p.done, 1)))
 		fmt.Fprintf(p.w, "agentx: %s %.0f %%, %s/s, ETA %s\n", stage, 100*float64(p.done)/float64(total),
-			bytesText(int64(float64(p.done)/elapsed.Seconds())), eta.Round(time.Second))
+			bytefmt.Format(int64(float64(p.done)/elapsed.Seconds())), eta.Round(time.Second))
 	}
 }
 

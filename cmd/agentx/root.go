@@ -80,18 +80,6 @@ func columns(w io.Writer) int {
 	return n
 }
 
-// bytesText writes a number of bytes for people.
-func bytesText(n int64) string {
-	v, units := float64(n), []string{"B", "kB", "MB", "GB", "TB"}
-	for v >= 1000 && len(units) > 1 {
-		v, units = v/1000, units[1:]
-	}
-	if units[0] == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[0])
-}
-
 // appendQuoted appends s as a JSON string.
 func appendQuoted(dst []byte, s string) []byte {
 	quoted, _ := json.Marshal(s) // a string always marshals

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -186,9 +187,9 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 func (s *Summary) client(b *strings.Builder) {
 	peak := "-"
 	if !s.Client.PeakRSS.IsMissing() {
-		peak = bytesText(int64(s.Client.PeakRSS))
+		peak = bytefmt.Format(int64(s.Client.PeakRSS))
 	}
-	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), peak, bytesText(s.Client.BytesSent), bytesText(s.Client.BytesReceived))
+	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), peak, bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
 	if s.Client.Bound {
 		row(b, "", "lateness p99 %s exceeds %s: the client was the bottleneck (or --set PrefillLimit)", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
 	}
@@ -256,20 +257,6 @@ func quantity(n Number) string {
 		return strconv.FormatInt(int64(v), 10)
 	}
 	return digits(v) + unit
-}
-
-func bytesText(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1023.5 {
-			break
-		}
-		v, unit = v/1024, u
-	}
-	if unit == "B" {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	return digits(v) + " " + unit
 }
 
 // digits writes three significant digits, or all those before the point.

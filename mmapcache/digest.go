@@ -14,8 +14,8 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// Digest is one trace in the form in which programs compare what they make of it: the SHA-256 of texts that write out
-// sessions, messages, times and cache counts.
+// Digest is what programs compare to find out whether they reconstruct a trace alike: the SHA-256, in hex, of texts that
+// write out its structure, messages, times and cache counts. doc/spec/digests.md defines the texts.
 type Digest struct {
 	ID            string `json:"id"`
 	Conversations int    `json:"n_conversations"`
@@ -29,16 +29,7 @@ type Digest struct {
 	WireMessages  int    `json:"n_wire_messages"`
 }
 
-// lines is a text being hashed: lines of fields separated by tabs.
-type lines struct{ hash.Hash }
-
-func (l lines) put(fields ...string) {
-	_, _ = l.Write([]byte(strings.Join(fields, "\t") + "\n")) // a hash never fails
-}
-
-func (l lines) sum() string { return hex.EncodeToString(l.Sum(nil)) }
-
-// Digest returns the digests of trace i. model is written as the model of every turn, "-" keeps the recorded names.
+// Digest returns the digests of trace i. model is written as the model of every turn; "-" keeps the recorded models.
 func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	err = c.Guard(func() error {
 		t, err := c.render(i, Text)
@@ -51,104 +42,148 @@ func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	return d, err
 }
 
-func (t *RenderedTrace) digest(model string) (d Digest, err error) {
-	d = Digest{ID: t.Trace.ID, Conversations: len(t.Sessions), Turns: len(t.Turns)}
-	structure, timing, cache, messages := lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}, lines{sha256.New()}
-	rules := t.cache.Facts.Rules
-	times, err := t.Times(rules, View{})
+func (t *RenderedTrace) digest(model string) (Digest, error) {
+	times, err := t.Times(t.cache.Facts.Rules, View{})
 	if err != nil {
-		return d, err
+		return Digest{}, err
 	}
-	branches := times.Branches
-	var prompt Prompt
-	sums := messageSums{known: make([][]string, len(t.Segments))}
+	g := &digester{
+		RenderedTrace: t, times: times, model: model,
+		structure: newLines(), timing: newLines(), cache: newLines(), messages: newLines(),
+		sums: messageSums{known: make([][]string, len(t.Segments))},
+		d:    Digest{ID: t.Trace.ID, Conversations: len(t.Sessions), Turns: len(t.Turns)},
+	}
 	for n, s := range t.Sessions {
-		parent, depth, root := "-", "1", "0"
-		if s.Parent == None {
-			depth, root = "0", "1"
-		} else {
-			parent = t.Sessions[s.Parent].ID
-		}
-		structure.put("C", s.ID, parent, root, depth, t.ReplayScope(n, rules.ParsedScope), strconv.Itoa(int(s.Turns)))
-		for _, l := range []lines{timing, cache, messages} {
-			l.put("C", s.ID)
-		}
-		if n == 0 {
-			for _, b := range branches {
-				structure.put("B", b.ID, "spawn", flag(b.Join == None), t.sessionIDs(b.Sessions))
-				timing.put("B", b.ID, timeText(b.Start))
-			}
-		}
-		for k := range s.Turns {
-			row := s.FirstTurn + k
-			u := t.Turns[row]
-			turn := strconv.Itoa(int(k))
-			name := u.Model
-			if model != "-" {
-				name = model
-			}
-			inner, kind := "-", "-"
-			if u.Inner != None {
-				inner = strconv.Itoa(int(u.Inner))
-			}
-			if u.Input != InputUnknown {
-				kind = u.Input.String()
-			}
-			spawns, joins := "-", "-"
-			if n == 0 {
-				spawns = branchIDs(branches, func(b Branch) bool { return b.Spawn == int32(k) })
-				joins = branchIDs(branches, func(b Branch) bool { return b.Join == int32(k) })
-			}
-			structure.put("T", turn, s.Kind.String(), strconv.Itoa(int(u.Outer)), inner, name, strconv.Itoa(rules.MaxTokens(s.Kind, u)), kind, spawns, joins, t.turnIDs(times.After[row]))
-			played := times.Turns[row]
-			timing.put("T", turn, timeText(played.Start), timeText(played.Delay), timeText(played.API))
-			cache.put("T", turn, strconv.Itoa(int(u.CacheHits)), strconv.Itoa(int(u.HashIDs)))
-			d.HitBlocks += int(u.CacheHits)
-			d.TotalBlocks += int(u.HashIDs)
-
-			t.Prompt(int(row), &prompt)
-			messages.put("W", turn, strconv.Itoa(len(prompt.Messages)))
-			d.WireMessages += len(prompt.Messages)
-			for m := range prompt.Messages {
-				fields, err := sums.of(&prompt, m)
-				if err != nil {
-					return d, err
-				}
-				messages.put(fields...)
+		g.session(n)
+		for k := range int(s.Turns) {
+			g.turn(n, k)
+			if err := g.prompt(n, k); err != nil {
+				return g.d, err
 			}
 		}
 	}
-	d.Structure, d.Timing, d.Cache, d.Messages = structure.sum(), timing.sum(), cache.sum(), messages.sum()
-	return d, nil
+	g.d.Structure, g.d.Timing, g.d.Cache, g.d.Messages = g.structure.sum(), g.timing.sum(), g.cache.sum(), g.messages.sum()
+	return g.d, nil
 }
 
-// messageSums are the fields of messages by their last segment, which decides a message: most are sent by many turns.
+// lines is a text that is hashed: lines of fields separated by tabs.
+type lines struct{ hash.Hash }
+
+func newLines() lines { return lines{sha256.New()} }
+
+func (l lines) put(fields ...string) {
+	_, _ = l.Write([]byte(strings.Join(fields, "\t") + "\n")) // a hash never fails
+}
+
+func (l lines) sum() string { return hex.EncodeToString(l.Sum(nil)) }
+
+// digester writes the texts of one trace.
+type digester struct {
+	*RenderedTrace
+	times *Times
+	model string
+
+	structure, timing, cache, messages lines
+
+	filled Prompt
+	sums   messageSums
+	d      Digest
+}
+
+// session writes the lines of session n, and before its turns those of the branches that the root spawns.
+func (g *digester) session(n int) {
+	s := &g.Sessions[n]
+	parent, depth, root := "-", "0", "1"
+	if s.Parent != None {
+		parent, depth, root = g.Sessions[s.Parent].ID, "1", "0"
+	}
+	g.structure.put("C", s.ID, parent, root, depth, g.ReplayScope(n, g.rules().ParsedScope), strconv.Itoa(int(s.Turns)))
+	for _, l := range []lines{g.timing, g.cache, g.messages} {
+		l.put("C", s.ID)
+	}
+	if n > 0 {
+		return
+	}
+	for _, b := range g.times.Branches {
+		g.structure.put("B", b.ID, "spawn", flag(b.Join == None), g.sessionIDs(b.Sessions))
+		g.timing.put("B", b.ID, timeText(b.Start))
+	}
+}
+
+func (g *digester) rules() TimeRules { return g.RenderedTrace.cache.Facts.Rules }
+
+// turn writes structure, times and cache counts of turn k of session n.
+func (g *digester) turn(n, k int) {
+	s := &g.Sessions[n]
+	row := int(s.FirstTurn) + k
+	u := &g.Turns[row]
+	model := u.Model
+	if g.model != "-" {
+		model = g.model
+	}
+	inner, kind := "-", "-"
+	if u.Inner != None {
+		inner = strconv.Itoa(int(u.Inner))
+	}
+	if u.Input != InputUnknown {
+		kind = u.Input.String()
+	}
+	spawns, joins := "-", "-"
+	if n == 0 {
+		spawns = branchIDs(g.times.Branches, func(b Branch) bool { return b.Spawn == int32(k) })
+		joins = branchIDs(g.times.Branches, func(b Branch) bool { return b.Join == int32(k) })
+	}
+	g.structure.put("T", strconv.Itoa(k), s.Kind.String(), strconv.Itoa(int(u.Outer)), inner, model,
+		strconv.Itoa(g.rules().MaxTokens(s.Kind, *u)), kind, spawns, joins, g.turnIDs(g.times.After[row]))
+	played := g.times.Turns[row]
+	g.timing.put("T", strconv.Itoa(k), timeText(played.Start), timeText(played.Delay), timeText(played.API))
+	g.cache.put("T", strconv.Itoa(k), strconv.Itoa(int(u.CacheHits)), strconv.Itoa(int(u.HashIDs)))
+	g.d.HitBlocks += int(u.CacheHits)
+	g.d.TotalBlocks += int(u.HashIDs)
+}
+
+// prompt writes the messages of turn k of session n.
+func (g *digester) prompt(n, k int) error {
+	g.Prompt(int(g.Sessions[n].FirstTurn)+k, &g.filled)
+	g.messages.put("W", strconv.Itoa(k), strconv.Itoa(len(g.filled.Messages)))
+	g.d.WireMessages += len(g.filled.Messages)
+	for m := range g.filled.Messages {
+		fields, err := g.sums.of(&g.filled, m)
+		if err != nil {
+			return err
+		}
+		g.messages.put(fields...)
+	}
+	return nil
+}
+
+// messageSums keeps the fields of messages by their last segment, which decides a message: most are sent by many turns.
 type messageSums struct {
 	known [][]string
 	text  []byte
 }
 
 func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
-	m := p.Messages[k]
+	m := &p.Messages[k]
 	last := p.path[m.path[1]-1]
 	if fields := s.known[last]; fields != nil && m.ToolTurn == None {
 		return fields, nil
 	}
 	s.text = p.AppendContent(s.text[:0], k)
-	content, ok := appendUnescaped(s.text[:0], s.text) // never longer, so it can be done in place
+	content, ok := appendUnescaped(s.text[:0], s.text) // in place: it never grows
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.partPath(ArenasKind), "text.json"), manifest.ErrDamaged, k, p.trace.Trace.ID)
+		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.partPath(ArenasKind), textFile), manifest.ErrDamaged, k, p.trace.Trace.ID)
 	}
 	sum := sha256.Sum256(content)
 	fields := []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}
 	switch {
-	case m.ToolTurn == None: // else the call belongs to the turn, not to the message
+	case m.ToolTurn == None: // otherwise the call belongs to the turn, not to the message
 		s.known[last] = fields
 	case m.Role == Assistant:
-		fields = append(fields, "call:"+CallID(m.ToolTurn))
+		fields = append(fields, "call:"+m.CallID())
 	default:
 		fields[1] = "tool"
-		fields = append(fields, "answers:"+CallID(m.ToolTurn))
+		fields = append(fields, "answers:"+m.CallID())
 	}
 	return fields, nil
 }
@@ -180,7 +215,7 @@ func (t *RenderedTrace) sessionIDs(list []int) string {
 	return strings.Join(ids, ",")
 }
 
-// turnIDs writes a list of turns as session#turn, sorted, "-" for none.
+// turnIDs writes a list of turns as session#turn, "-" for none.
 func (t *RenderedTrace) turnIDs(list []timeline.TurnRef) string {
 	if len(list) == 0 {
 		return "-"

@@ -10,16 +10,27 @@ import (
 	"strings"
 )
 
-// Selection says which turns to show: all, where Turn is None and the rest is empty.
+// Selection says which turns to visit. The zero value selects all.
 type Selection struct {
-	Trace   string
-	Session string
-	Turn    int // in its session; None for all
+	Trace   string // id; "": all
+	Session string // id; "": all
+	Turn    *int   // number within the session, from 0; nil: all
 }
 
-// EachTurn calls f for every selected turn: the rendered trace, the session's number, and the turn within the trace. It fails where
-// nothing is selected, and ends when ctx does.
-func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, f func(t *RenderedTrace, session int, turn int) error) error {
+// Validate returns an error about a turn below 0.
+func (sel Selection) Validate() error {
+	if sel.Turn != nil && *sel.Turn < 0 {
+		return fmt.Errorf("selection: turn %d: want 0 or more", *sel.Turn)
+	}
+	return nil
+}
+
+// EachTurn calls visit for every selected turn, with the rendered trace, the number of the session and that of the turn,
+// both within the trace. It fails where nothing is selected, and stops with the first error, that of ctx included.
+func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, visit func(t *RenderedTrace, session int, turn int) error) error {
+	if err := sel.Validate(); err != nil {
+		return err
+	}
 	found, longest := false, 0
 	for i := range c.Structure.Traces.Len() {
 		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
@@ -34,31 +45,37 @@ func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, 
 				continue
 			}
 			longest = max(longest, int(s.Turns))
-			for k := range int(s.Turns) {
-				if sel.Turn != None && k != sel.Turn {
-					continue
-				}
+			first, end := sel.turns(int(s.Turns))
+			for k := first; k < end; k++ {
 				found = true
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := c.Guard(func() error { return f(t, n, int(s.FirstTurn)+k) }); err != nil {
+				if err := c.Guard(func() error { return visit(t, n, int(s.FirstTurn)+k) }); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	if !found {
-		return sel.missing(longest)
+		return sel.notFound(longest)
 	}
 	return nil
 }
 
-// missing is the error about a selection without turns, where its longest session has so many.
-func (sel Selection) missing(longest int) error {
+// turns returns the selected turns [first, end) of a session of n turns.
+func (sel Selection) turns(n int) (first, end int) {
+	if sel.Turn == nil {
+		return 0, n
+	}
+	return *sel.Turn, min(*sel.Turn+1, n)
+}
+
+// notFound is the error about a selection without turns. longest is the number of turns of its longest session.
+func (sel Selection) notFound(longest int) error {
 	what := "no turn"
-	if sel.Turn != None {
-		what = fmt.Sprintf("no turn %d", sel.Turn)
+	if sel.Turn != nil {
+		what = fmt.Sprintf("no turn %d", *sel.Turn)
 	}
 	if sel.Session != "" {
 		what += fmt.Sprintf(" of a session %q", sel.Session)
@@ -73,7 +90,7 @@ func (sel Selection) missing(longest int) error {
 	return errors.New(what)
 }
 
-// WriteText writes the selected turns in the stable text form that goldens are written in:
+// WriteText writes the selected turns as stable text for people and golden files:
 //
 //	trace ID  scope local  block size 64
 //	session ID  weka_subagent  spawned by turn 0, return + 683 ms  joined by turn 1  marker 19.461 s to 27.3 s (absolute/end)
@@ -81,8 +98,9 @@ func (sel Selection) missing(longest int) error {
 //	  system 8448 tokens, blocks 0+132: "TEXT"
 //	  user 3203 tokens, blocks 132+50, filler 3: "TEXT"
 //
-// where blocks 0+132 are the 132 blocks from the trace's block 0 on, and - is a time that was not recorded. TEXT is
-// escaped as in JSON; without content it is cut. A name with a space or a character that does not print stands in quotes. The writer is expected to buffer.
+// Blocks 0+132 are the 132 blocks of the trace from block 0 on; - is a time that was not recorded. TEXT is escaped as in
+// JSON and, unless content is asked for, cut. A name with a space or an unprintable character stands in quotes. Buffer the
+// writer: it gets one short line at a time.
 func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, content bool) error {
 	var prompt Prompt
 	var text []byte
@@ -114,11 +132,11 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 	})
 }
 
-// describe tells what a message is made of.
+// describe says which blocks and fillers a message is made of.
 func (p *Prompt) describe(k int) string {
 	var parts []string
 	tokens := 0
-	for _, id := range p.path[p.Messages[k].path[0]:p.Messages[k].path[1]] {
+	for _, id := range p.segments(&p.Messages[k]) {
 		s := &p.trace.Segments[id]
 		tokens += p.trace.tokens(s)
 		switch {
@@ -133,6 +151,7 @@ func (p *Prompt) describe(k int) string {
 	return fmt.Sprintf("%d tokens, %s", tokens, strings.Join(parts, ", "))
 }
 
+// describe says what a session is, and when it starts and ends.
 func (s Session) describe() string {
 	if s.Parent == None {
 		return fmt.Sprintf("%s  %s", plain(s.ID), s.Kind)
@@ -145,7 +164,7 @@ func (s Session) describe() string {
 		plain(s.ID), s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
 }
 
-// plain returns a name of the input as it is, in quotes where it could be taken for something else.
+// plain returns a name, in quotes where it could be taken for something else.
 func plain(name string) string {
 	if quoted := strconv.Quote(name); name == "" || strings.Contains(name, " ") || len(quoted) != len(name)+2 {
 		return quoted
@@ -179,6 +198,6 @@ func clipEscaped(text []byte, n int) []byte {
 			}
 		}
 	}
-	cut = min(cut, len(text)) // of damaged text
+	cut = min(cut, len(text)) // in damaged text an escape may lack its end
 	return append(text[:cut:cut], "..."...)
 }

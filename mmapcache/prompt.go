@@ -47,10 +47,7 @@ func (m *Message) Kind() MessageKind {
 }
 
 // CallID names the tool call that the message makes or answers. A text message has none.
-func (m *Message) CallID() string { return CallID(m.ToolTurn) }
-
-// CallID names the tool call whose result a turn brings.
-func CallID(turn int32) string { return fmt.Sprintf("call_turn_%d", turn) }
+func (m *Message) CallID() string { return fmt.Sprintf("call_turn_%d", m.ToolTurn) }
 
 // Prompt fills p with the messages of a turn, counted within the trace.
 func (t *RenderedTrace) Prompt(turn int, p *Prompt) {

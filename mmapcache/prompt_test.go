@@ -220,7 +220,7 @@ func TestTextThatEndsInsideAnEscapeIsDamage(t *testing.T) {
 		_, err = c.Digest(0, "-")
 		require.ErrorIs(t, err, manifest.ErrDamaged)
 		require.ErrorContains(t, err, "text.json")
-		require.NoError(t, c.WriteText(t.Context(), io.Discard, Selection{Turn: None}, false), "what is there")
+		require.NoError(t, c.WriteText(t.Context(), io.Discard, Selection{}, false), "what is there")
 	}
 }
 

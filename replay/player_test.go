@@ -93,7 +93,7 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 
 // before returns the tokens that stand before the first user message of a root's first turn.
 func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
-	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session}, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, _, turn int) error {
+	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session, Turn: new(int)}, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		var p mmapcache.Prompt
 		tree.Prompt(turn, &p)
 		for k := 0; p.Messages[k].Role != mmapcache.User; k++ {

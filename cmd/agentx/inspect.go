@@ -19,6 +19,7 @@ import (
 // inspectFlags say what is shown of a cache, and how.
 type inspectFlags struct {
 	sel                                  mmapcache.Selection
+	turn                                 int // None: all
 	all, digest, messages, stats, asJSON bool
 	model                                string
 }
@@ -27,7 +28,7 @@ func (f *inspectFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.sel.Trace, "trace", "", "only this trace")
 	flags.StringVar(&f.sel.Session, "session", "", "only this session")
-	flags.IntVar(&f.sel.Turn, "turn", mmapcache.None, "only this turn of each session, from 0")
+	flags.IntVar(&f.turn, "turn", mmapcache.None, "only this turn of each session, from 0")
 	flags.BoolVar(&f.all, "all", false, "every turn of every trace")
 	flags.BoolVar(&f.digest, "digest", false, "one JSON line of digests per trace")
 	flags.StringVar(&f.model, "model", "-", "with --digest: model name of every turn; - keeps the recorded ones")
@@ -38,7 +39,7 @@ func (f *inspectFlags) register(cmd *cobra.Command) {
 
 // turns reports whether turns are shown, not tables.
 func (f *inspectFlags) turns() bool {
-	return f.all || f.sel.Trace != "" || f.sel.Session != "" || f.sel.Turn != mmapcache.None
+	return f.all || f.sel.Trace != "" || f.sel.Session != "" || f.turn != mmapcache.None
 }
 
 // check refuses flags that do not go together.
@@ -46,8 +47,8 @@ func (f *inspectFlags) check() error {
 	switch {
 	case f.messages && f.sel.Trace == "" && f.sel.Session == "":
 		return usageError{fmt.Errorf("--messages: say which trace with --trace ID")}
-	case f.sel.Turn < mmapcache.None:
-		return usageError{fmt.Errorf("--turn %d: want 0 or more", f.sel.Turn)}
+	case f.turn < mmapcache.None:
+		return usageError{fmt.Errorf("--turn %d: want 0 or more", f.turn)}
 	case f.model != "-" && !f.digest:
 		return usageError{fmt.Errorf("--model: goes with --digest")}
 	case f.digest && (f.messages || f.stats) || f.messages && f.stats:
@@ -88,6 +89,9 @@ doc/tables.md describes the tables of a cache, for any program that reads Arrow 
 				return err
 			}
 			defer dataset.Close()
+			if f.turn != mmapcache.None {
+				f.sel.Turn = &f.turn
+			}
 			if err := checkSelection(dataset.Cache, args[0], f.sel); err != nil {
 				return err
 			}
@@ -113,7 +117,7 @@ func (f *inspectFlags) write(ctx context.Context, out *bufio.Writer, c *mmapcach
 	case f.stats:
 		return writeStats(out, c, f.asJSON)
 	case f.turns():
-		return c.WriteText(ctx, out, f.sel, f.sel.Turn != mmapcache.None)
+		return c.WriteText(ctx, out, f.sel, f.turn != mmapcache.None)
 	}
 	return writeTraces(out, c, f.asJSON)
 }

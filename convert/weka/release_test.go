@@ -157,8 +157,8 @@ func (c content) prompt(turn int) []wired {
 			out = append(out, wired{Role: s.Role.String(), Tokens: []int{}})
 			for _, tool := range c.plan.Tools {
 				if tool.Segment == id {
-					out[len(out)-1].Role, out[len(out)-1].Answer = "tool", mmapcache.CallID(int32(tool.Turn))
-					out[len(out)-2].Call = mmapcache.CallID(int32(tool.Turn))
+					out[len(out)-1].Role, out[len(out)-1].Answer = "tool", callID(int(tool.Turn))
+					out[len(out)-2].Call = callID(int(tool.Turn))
 				}
 			}
 		}
@@ -636,7 +636,7 @@ func TestToolShape(t *testing.T) {
 					got = append(got, wired{Role: m.Role, Tokens: m.Tokens})
 				}
 				for at, tool := range toolsOf(plan, k) {
-					got[at].Role, got[at].Answer = "tool", mmapcache.CallID(int32(tool))
+					got[at].Role, got[at].Answer = "tool", callID(int(tool))
 					got[at-1].Call = got[at].Answer
 				}
 				assert.Equal(t, append([]wired{}, sent...), got, "turn %d", k)
@@ -669,3 +669,6 @@ func toolsOf(plan *mmapcache.Plan, turn int) map[int]uint32 {
 	}
 	return tools
 }
+
+// callID is the name of the tool call whose result a turn brings.
+func callID(turn int) string { return fmt.Sprintf("call_turn_%d", turn) }

@@ -57,7 +57,7 @@ func written(t *testing.T, b *Body) []byte {
 // eachTurn calls f for every turn of a cache, for some of every trace when the time is short.
 func eachTurn(t *testing.T, c *mmapcache.Cache, endpoint Endpoint, f func(tree *mmapcache.RenderedTrace, turn int)) {
 	t.Helper()
-	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Turn: mmapcache.None}, endpoint.Encoding(), func(tree *mmapcache.RenderedTrace, _, turn int) error {
+	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{}, endpoint.Encoding(), func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		if !testing.Short() || turn%4 == 0 {
 			f(tree, turn)
 		}

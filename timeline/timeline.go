@@ -29,6 +29,14 @@ type View struct {
 	BranchSpawns  bool    // spawn offsets count from the start of the child's branch, as AIPerf's do
 }
 
+// Validate returns an error about a cap that is negative or no number.
+func (v View) Validate() error {
+	if !(v.TurnCap >= 0) {
+		return fmt.Errorf("view: turn cap %g s: want 0 or more", v.TurnCap)
+	}
+	return nil
+}
+
 // Recorded are the times of one request as recorded, seconds.
 type Recorded struct{ Start, API, Think float64 }
 

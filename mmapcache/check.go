@@ -2,98 +2,188 @@ package mmapcache
 
 import "fmt"
 
-// check validates every index of the tables, so that no reader has to.
+// check validates every index of the tables, so that no reader has to. Every trace begins in each table where the one
+// before it ends.
 func (s *Structure) check() error {
-	var sessions, turns, segments, runs, tools, blocks uint64
+	var next Trace // where the next trace begins
+	var blocks uint64
 	var p Plan
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
-		if uint64(t.FirstSession) != sessions || uint64(t.FirstTurn) != turns || uint64(t.FirstSegment) != segments ||
-			uint64(t.FirstRun) != runs || uint64(t.FirstTool) != tools || uint64(t.FirstBlock) != blocks {
+		if t.FirstSession != next.FirstSession || t.FirstTurn != next.FirstTurn || t.FirstSegment != next.FirstSegment ||
+			t.FirstRun != next.FirstRun || t.FirstTool != next.FirstTool || uint64(t.FirstBlock) != blocks {
 			return fmt.Errorf("trace %d %q does not begin where the one before ends", i, t.ID)
 		}
-		sessions += uint64(t.Sessions)
-		turns += uint64(t.Turns)
-		segments += uint64(t.Segments)
-		runs += uint64(t.Runs)
-		tools += uint64(t.Tools)
-		blocks += uint64(t.Blocks)
-		if sessions > uint64(s.Sessions.Len()) || turns > uint64(s.Turns.Len()) || segments > uint64(s.Segments.Len()) ||
-			runs > uint64(s.Runs.Len()) || tools > uint64(s.Tools.Len()) || blocks > 1<<31 {
-			return fmt.Errorf("trace %d %q has more rows than there are", i, t.ID)
+		if blocks += uint64(t.Blocks); blocks > 1<<31 {
+			return fmt.Errorf("trace %d %q: more than %d blocks up to here", i, t.ID, 1<<31)
+		}
+		if err := s.advance(&next, &t); err != nil {
+			return fmt.Errorf("trace %d %q: %w", i, t.ID, err)
 		}
 		s.plan(i, &p)
 		if err := p.check(); err != nil {
 			return fmt.Errorf("trace %d %q: %w", i, t.ID, err)
 		}
 	}
-	if sessions != uint64(s.Sessions.Len()) || turns != uint64(s.Turns.Len()) || segments != uint64(s.Segments.Len()) ||
-		runs != uint64(s.Runs.Len()) || tools != uint64(s.Tools.Len()) {
-		return fmt.Errorf("tables hold rows of no trace")
+	for _, c := range s.ends(&next, &Trace{}) {
+		if int(*c.first) != c.rows {
+			return fmt.Errorf("%s: %d rows, the traces have %d", c.table, c.rows, *c.first)
+		}
 	}
 	s.blocks = blocks
 	return nil
 }
 
-// check validates the indices of one trace.
-func (p *Plan) check() error {
-	t := p.Trace
-	if t.BlockSize == 0 {
-		return fmt.Errorf("block size 0")
+// tableEnd is where the rows of a trace begin in a table, and how many the trace and the table have.
+type tableEnd struct {
+	table string
+	first *uint32
+	count uint32
+	rows  int
+}
+
+// ends lists the tables with next, where the rows of trace t begin.
+func (s *Structure) ends(next, t *Trace) [5]tableEnd {
+	return [...]tableEnd{
+		{s.Sessions.file, &next.FirstSession, t.Sessions, s.Sessions.Len()},
+		{s.Turns.file, &next.FirstTurn, t.Turns, s.Turns.Len()},
+		{s.Segments.file, &next.FirstSegment, t.Segments, s.Segments.Len()},
+		{s.Runs.file, &next.FirstRun, t.Runs, s.Runs.Len()},
+		{s.Tools.file, &next.FirstTool, t.Tools, s.Tools.Len()},
 	}
-	next := uint32(0)
-	for i, s := range p.Sessions {
-		root := i == 0
-		if s.FirstTurn != next || s.Turns > t.Turns-next || root != (s.Parent == None) || s.Kind > Flat || s.SpawnFrom > 1 ||
-			!root && (s.Parent < 0 || int(s.Parent) >= i || !validTurn(p, 0, s.SpawnTurn) || !validTurn(p, s.Parent, s.SpawnTurn)) ||
-			s.JoinTurn != None && (root || !validTurn(p, 0, s.JoinTurn) || !validTurn(p, s.Parent, s.JoinTurn)) || !(s.SpawnOffset >= 0) {
-			return fmt.Errorf("session %d %q: bad row", i, s.ID)
+}
+
+// advance moves next behind the rows of a trace.
+func (s *Structure) advance(next, t *Trace) error {
+	for _, c := range s.ends(next, t) {
+		if uint64(*c.first)+uint64(c.count) > uint64(c.rows) {
+			return fmt.Errorf("%s: %d rows from %d on, the table has %d", c.table, c.count, *c.first, c.rows)
 		}
-		next += s.Turns
-	}
-	if next != t.Turns || len(p.Sessions) == 0 {
-		return fmt.Errorf("%d turns in sessions, %d in the trace", next, t.Turns)
-	}
-	for i, s := range p.Segments {
-		bad := s.Parent < None || int(s.Parent) >= i || s.Role > Assistant
-		switch s.Part &^ Continues {
-		case Filler:
-			bad = bad || s.First >= t.Turns || s.Count != p.Turns[min(s.First, t.Turns-1)].FillerTokens(t.BlockSize)
-		case Head:
-			bad = bad || s.First >= t.Blocks || s.Count == 0 || s.Count >= t.BlockSize
-		case 0:
-			bad = bad || uint64(s.First)+uint64(s.Count) > uint64(t.Blocks)
-		default:
-			bad = true
-		}
-		if bad || s.Part&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role) {
-			return fmt.Errorf("segment %d: bad row %+v", i, s)
-		}
-	}
-	for i, u := range p.Turns {
-		if u.Last < None || int(u.Last) >= len(p.Segments) || u.Input > ToolResult {
-			return fmt.Errorf("turn %d: bad row", i)
-		}
-	}
-	for i, r := range p.Tools {
-		if r.Segment < 0 || int(r.Segment) >= len(p.Segments) || p.Segments[r.Segment].Part&Continues != 0 || p.Segments[r.Segment].Parent == None {
-			return fmt.Errorf("tool %d: bad row", i)
-		}
-	}
-	blocks := uint64(0)
-	for i, r := range p.Runs {
-		if uint64(r.First) != blocks || r.Count == 0 {
-			return fmt.Errorf("block run %d does not begin where the one before ends", i)
-		}
-		blocks += uint64(r.Count)
-	}
-	if blocks != uint64(t.Blocks) {
-		return fmt.Errorf("%d blocks in runs, %d in the trace", blocks, t.Blocks)
+		*c.first += c.count
 	}
 	return nil
 }
 
-// validTurn reports whether a turn number, counted in its session, exists.
-func validTurn(p *Plan, session, turn int32) bool {
-	return turn >= 0 && uint32(turn) < p.Sessions[session].Turns
+// check validates the indices of one trace.
+func (p *Plan) check() error {
+	if p.Trace.BlockSize == 0 {
+		return fmt.Errorf("block size 0")
+	}
+	if err := p.checkSessions(); err != nil {
+		return err
+	}
+	for i := range p.Segments {
+		if err := p.checkSegment(i); err != nil {
+			return fmt.Errorf("segment %d: %w", i, err)
+		}
+	}
+	for i, u := range p.Turns {
+		if u.Last < None || int(u.Last) >= len(p.Segments) {
+			return fmt.Errorf("turn %d: last segment %d out of range [-1,%d)", i, u.Last, len(p.Segments))
+		}
+		if u.Input > ToolResult {
+			return fmt.Errorf("turn %d: input kind %d out of range [0,%d]", i, u.Input, ToolResult)
+		}
+	}
+	for i, r := range p.Tools {
+		if r.Segment < 0 || int(r.Segment) >= len(p.Segments) {
+			return fmt.Errorf("tool result %d: segment %d out of range [0,%d)", i, r.Segment, len(p.Segments))
+		}
+		if s := p.Segments[r.Segment]; s.Part&Continues != 0 || s.Parent == None {
+			return fmt.Errorf("tool result %d: segment %d begins no message that follows another", i, r.Segment)
+		}
+	}
+	return p.checkRuns()
+}
+
+// checkSessions checks that the sessions tile the turns, and each session.
+func (p *Plan) checkSessions() error {
+	next := uint32(0)
+	for i, s := range p.Sessions {
+		err := p.checkSession(i)
+		if s.FirstTurn != next || s.Turns > p.Trace.Turns-next {
+			err = fmt.Errorf("turns [%d,%d+%d): the session before ends at %d, the trace at %d", s.FirstTurn, s.FirstTurn, s.Turns, next, p.Trace.Turns)
+		}
+		if err != nil {
+			return fmt.Errorf("session %d %q: %w", i, s.ID, err)
+		}
+		next += s.Turns
+	}
+	if next != p.Trace.Turns || len(p.Sessions) == 0 {
+		return fmt.Errorf("%d turns in %d sessions, the trace has %d", next, len(p.Sessions), p.Trace.Turns)
+	}
+	return nil
+}
+
+func (p *Plan) checkSession(i int) error {
+	s := &p.Sessions[i]
+	root := i == 0
+	switch {
+	case s.Kind > Flat:
+		return fmt.Errorf("kind %d out of range [0,%d]", s.Kind, Flat)
+	case s.SpawnFrom > 1:
+		return fmt.Errorf("spawn origin %d out of range [0,1]", uint8(s.SpawnFrom))
+	case !(s.SpawnOffset >= 0):
+		return fmt.Errorf("spawn offset %g ms: want 0 or more", s.SpawnOffset)
+	case root && s.Parent != None:
+		return fmt.Errorf("parent %d: the first session is the root, which has none", s.Parent)
+	case root && s.JoinTurn != None:
+		return fmt.Errorf("join turn %d: the root joins nothing", s.JoinTurn)
+	case root:
+		return nil
+	case s.Parent < 0 || int(s.Parent) >= i:
+		return fmt.Errorf("parent %d out of range [0,%d)", s.Parent, i)
+	}
+	turns := min(p.Sessions[0].Turns, p.Sessions[s.Parent].Turns)
+	if s.SpawnTurn < 0 || uint32(s.SpawnTurn) >= turns {
+		return fmt.Errorf("spawn turn %d out of range [0,%d)", s.SpawnTurn, turns)
+	}
+	if s.JoinTurn != None && (s.JoinTurn < 0 || uint32(s.JoinTurn) >= turns) {
+		return fmt.Errorf("join turn %d out of range [0,%d)", s.JoinTurn, turns)
+	}
+	return nil
+}
+
+func (p *Plan) checkSegment(i int) error {
+	s, t := &p.Segments[i], &p.Trace
+	switch {
+	case s.Parent < None || int(s.Parent) >= i:
+		return fmt.Errorf("parent %d out of range [-1,%d)", s.Parent, i)
+	case s.Role > Assistant:
+		return fmt.Errorf("role %d out of range [0,%d]", s.Role, Assistant)
+	case s.Part&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role):
+		return fmt.Errorf("continues segment %d, which is no message of role %s", s.Parent, s.Role)
+	}
+	switch part := s.Part &^ Continues; {
+	case part == Filler && s.First >= t.Turns:
+		return fmt.Errorf("filler of turn %d out of range [0,%d)", s.First, t.Turns)
+	case part == Filler && s.Count != p.Turns[s.First].FillerTokens(t.BlockSize):
+		return fmt.Errorf("filler of turn %d: %d tokens, want %d", s.First, s.Count, p.Turns[s.First].FillerTokens(t.BlockSize))
+	case part == Filler:
+	case part == Head && s.First >= t.Blocks:
+		return fmt.Errorf("head of block %d out of range [0,%d)", s.First, t.Blocks)
+	case part == Head && (s.Count == 0 || s.Count >= t.BlockSize):
+		return fmt.Errorf("head of block %d: %d tokens out of range [1,%d)", s.First, s.Count, t.BlockSize)
+	case part == Head:
+	case part != 0:
+		return fmt.Errorf("part %d: want a sum of %d and one of %d and %d", s.Part, Continues, Filler, Head)
+	case uint64(s.First)+uint64(s.Count) > uint64(t.Blocks):
+		return fmt.Errorf("%d blocks from %d on, the trace has %d", s.Count, s.First, t.Blocks)
+	}
+	return nil
+}
+
+// checkRuns checks that the block runs tile the blocks.
+func (p *Plan) checkRuns() error {
+	blocks := uint64(0)
+	for i, r := range p.Runs {
+		if uint64(r.First) != blocks || r.Count == 0 {
+			return fmt.Errorf("block run %d: %d blocks from %d on, want some from %d on", i, r.Count, r.First, blocks)
+		}
+		blocks += uint64(r.Count)
+	}
+	if blocks != uint64(p.Trace.Blocks) {
+		return fmt.Errorf("%d blocks in runs, the trace has %d", blocks, p.Trace.Blocks)
+	}
+	return nil
 }

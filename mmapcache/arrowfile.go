@@ -10,19 +10,19 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// This file reads the one form of Arrow IPC file that tables are written in: one record batch of flat columns, neither
-// compressed nor with dictionaries. The library would read them too, but it believes what the metadata says: one number
-// makes it ask for hundreds of gigabytes, or call itself until the stack ends. Here every position and length is held
-// against the bytes that are there, and nothing is allocated but for rows that are there.
+// This file reads the Arrow IPC files that table.go writes: one record batch of flat columns, without compression and
+// dictionaries. The library could read them, but it trusts the metadata: one damaged number makes it allocate hundreds of
+// gigabytes, or recurse until the stack ends. This reader checks every position and length against the size of the file,
+// and allocates for existing rows alone.
 
-// arrowColumn is one column of a file as it lies there.
+// arrowColumn is one column of a file.
 type arrowColumn struct {
 	name    string
 	kind    arrow.Type
-	words   []byte // the value of wordsKey, if it is there
+	words   []byte // the value of wordsKey; nil: none
 	rows    int
 	nulls   int64
-	buffers [][]byte // the first, of validity, is left out
+	buffers [][]byte // without the first, of validity
 }
 
 // Numbers of the format.
@@ -33,20 +33,20 @@ const (
 	arrowText         = 5
 	arrowRecordBatch  = 3
 	arrowContinuation = 0xffffffff
-	maxArrowName      = 64 // bytes that are looked at
+	maxArrowName      = 64 // bytes of a name that are read
 )
 
-var errArrow = errors.New("not an Arrow file of this form")
+var errArrow = errors.New("not an Arrow file of one plain record batch")
 
-// readArrow returns the columns of an Arrow IPC file, of which there must be so many. They are views of data.
+// readArrow returns the columns of an Arrow IPC file, which must have want of them. They are views of data.
 func readArrow(data []byte, want int) (columns []arrowColumn, err error) {
 	n := len(data) - len(arrowMagic) - 4
 	if n < 8 || !bytes.HasPrefix(data, []byte(arrowMagic)) || !bytes.HasSuffix(data, []byte(arrowMagic)) {
-		return nil, fmt.Errorf("%w: no magic", errArrow)
+		return nil, fmt.Errorf("%w: it does not begin and end with ARROW1", errArrow)
 	}
 	size := int64(binary.LittleEndian.Uint32(data[n:]))
 	if size > int64(n) {
-		return nil, fmt.Errorf("%w: a footer of %d bytes", errArrow, size)
+		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", errArrow, size, len(data))
 	}
 	f := &flatbuffer{data: data[int64(n)-size : n]}
 	footer := f.root()
@@ -125,7 +125,7 @@ func readBatch(head, body []byte, columns []arrowColumn) error {
 	for k := range columns {
 		c := &columns[k]
 		c.nulls = f.int64(nodes.at + 16*k + 8)
-		buffer() // of validity: below a null stands what stands for it
+		buffer() // of validity: below a null the file has the value that stands for it
 		c.buffers = append(c.buffers, buffer())
 		if c.kind == arrow.STRING {
 			c.buffers = append(c.buffers, buffer())
@@ -170,7 +170,7 @@ func (c *arrowColumn) texts() ([]string, error) {
 	return list, nil
 }
 
-// set returns the words of a column, of which there are no more than rows: each is in one.
+// set returns the words of a column. There are at most as many as rows, because each is in one.
 func (c *arrowColumn) set() (set []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(c.words))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
@@ -180,20 +180,20 @@ func (c *arrowColumn) set() (set []string, err error) {
 		t, err := d.Token()
 		word, ok := t.(string)
 		if err != nil || !ok || len(set) == c.rows {
-			return nil, fmt.Errorf("words: number %d is none, or is in no row", len(set))
+			return nil, fmt.Errorf("words: number %d is no string, or is in no row", len(set))
 		}
 		set = append(set, word)
 	}
 	return set, nil
 }
 
-// flatbuffer is the metadata of an Arrow file. What lies outside of it reads as 0, and makes it bad.
+// flatbuffer is the metadata of an Arrow file. A read outside of it returns 0 and sets bad.
 type flatbuffer struct {
 	data []byte
 	bad  bool
 }
 
-// bytes returns n bytes, nil where they are not.
+// bytes returns n bytes, nil outside of the data.
 func (f *flatbuffer) bytes(at, n int) []byte {
 	if at < 0 || n < 0 || at > len(f.data) || n > len(f.data)-at {
 		f.bad = true
@@ -212,7 +212,7 @@ func (f *flatbuffer) number(at, size int) (n uint64) {
 func (f *flatbuffer) uint32(at int) uint32 { return uint32(f.number(at, 4)) }
 func (f *flatbuffer) int64(at int) int64   { return int64(f.number(at, 8)) }
 
-// table returns the table that an offset leads to.
+// table returns the table that the offset at a position leads to.
 func (f *flatbuffer) table(offset int) fbTable {
 	at := offset + int(f.uint32(offset))
 	vtable := at - int(int32(f.uint32(at)))
@@ -221,13 +221,13 @@ func (f *flatbuffer) table(offset int) fbTable {
 
 func (f *flatbuffer) root() fbTable { return f.table(0) }
 
-// fbTable is a table of a flatbuffer: fields by number, each there or not.
+// fbTable is a table of a flatbuffer: numbered fields, each of which may be missing.
 type fbTable struct {
 	buf              *flatbuffer
 	at, vtable, size int
 }
 
-// field returns where a field stands, 0 where there is none.
+// field returns the position of field k, 0 where it is missing.
 func (t fbTable) field(k int) int {
 	if at := 4 + 2*k; at+2 <= t.size {
 		if offset := int(t.buf.number(t.vtable+at, 2)); offset > 0 {
@@ -239,7 +239,7 @@ func (t fbTable) field(k int) int {
 
 func (t fbTable) has(k int) bool { return t.field(k) != 0 }
 
-// number returns a number of so many bytes, 0 where it is left out.
+// number returns the number of size bytes in field k, 0 where it is missing.
 func (t fbTable) number(k, size int) uint64 {
 	if at := t.field(k); at != 0 {
 		return t.buf.number(at, size)
@@ -247,7 +247,7 @@ func (t fbTable) number(k, size int) uint64 {
 	return 0
 }
 
-// table returns a table. One that is missing makes the buffer bad.
+// table returns the table in field k. A missing one sets bad.
 func (t fbTable) table(k int) fbTable {
 	at := t.field(k)
 	if at == 0 {
@@ -257,13 +257,13 @@ func (t fbTable) table(k int) fbTable {
 	return t.buf.table(at)
 }
 
-// fbVector is a list of n elements of a size that its reader knows.
+// fbVector is a list of n elements. Its reader knows their size.
 type fbVector struct {
 	buf   *flatbuffer
 	at, n int
 }
 
-// vector returns a list of elements of so many bytes, an empty one where there is none.
+// vector returns the list in field k of elements of size bytes, an empty one where it is missing.
 func (t fbTable) vector(k, size int) fbVector {
 	at := t.field(k)
 	if at == 0 {
@@ -277,10 +277,10 @@ func (t fbTable) vector(k, size int) fbVector {
 	return fbVector{t.buf, at + 4, n}
 }
 
-// table returns element k of a list of tables.
+// table returns table k of the list.
 func (v fbVector) table(k int) fbTable { return v.buf.table(v.at + 4*k) }
 
-// bytes returns a string.
+// bytes returns the string in field k.
 func (t fbTable) bytes(k int) []byte {
 	v := t.vector(k, 1)
 	return t.buf.bytes(v.at, v.n)

@@ -350,7 +350,7 @@ func TestStaleOnce(t *testing.T) {
 			require.NoError(t, c.Close())
 		},
 		"verify": func(_, d disk) {
-			v, err := d.verify(t.Context(), root, key)
+			v, err := d.verifyDirectory(t.Context(), root, DatasetKind, key)
 			require.NoError(t, err)
 			require.Equal(t, whole, v)
 		},
@@ -413,7 +413,7 @@ func TestStaleForGood(t *testing.T) {
 	assert.ErrorIs(t, err, manifest.ErrDamaged)
 	assert.ErrorContains(t, err, path)
 	require.NoError(t, c.Close())
-	v, err := server.verify(t.Context(), root, key)
+	v, err := server.verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	require.Len(t, v.Damages, 1)
 	assert.Equal(t, path, v.Damages[0].File)

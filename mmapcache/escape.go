@@ -2,7 +2,7 @@ package mmapcache
 
 import "bytes"
 
-// appendEscaped appends b as part of a JSON string: quotes, backslashes and control characters escaped, all else as it is.
+// appendEscaped appends b as part of a JSON string: it escapes quotes, backslashes and control characters.
 func appendEscaped(dst, b []byte) []byte {
 	const hex = "0123456789abcdef"
 	for _, c := range b {
@@ -24,8 +24,8 @@ func appendEscaped(dst, b []byte) []byte {
 	return dst
 }
 
-// appendUnescaped appends what appendEscaped made text of. dst may be the beginning of text. It is not ok where text ends
-// inside an escape.
+// appendUnescaped appends text without the escapes of appendEscaped. dst may be the beginning of text. It is not ok where
+// text ends inside an escape.
 func appendUnescaped(dst, text []byte) (_ []byte, ok bool) {
 	for len(text) > 0 {
 		k := bytes.IndexByte(text, '\\')

@@ -22,7 +22,7 @@ type mapping struct {
 	data mmap.MMap
 }
 
-// openMapping maps a file of the size that its manifest gives.
+// openMapping maps a file, which must have the size that its manifest gives.
 func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error) {
 	path := filepath.Join(dir, want.Name)
 	err = d.with(path, want.Size, func(f fs.File) error { // the map outlives it
@@ -36,7 +36,7 @@ func (d disk) openMapping(dir string, want manifest.File) (m *mapping, err error
 	return m, err
 }
 
-// load reads a file of the size that its manifest gives. What is read stays as it is, whatever becomes of the file.
+// load reads a file, which must have the size that its manifest gives, into memory.
 func (d disk) load(dir string, want manifest.File) (data []byte, err error) {
 	path := filepath.Join(dir, want.Name)
 	err = d.with(path, want.Size, func(f fs.File) error {
@@ -50,7 +50,7 @@ func (d disk) load(dir string, want manifest.File) (data []byte, err error) {
 	return data, err
 }
 
-// with calls use with an open file of a size, which is not 0.
+// with calls use with an open file, which must have a size above 0.
 func (d disk) with(path string, size int64, use func(fs.File) error) error {
 	err := d.Reopen(path, func() error {
 		f, n, err := d.Open(path)
@@ -78,13 +78,13 @@ func (m *mapping) holds(addr uintptr) bool {
 	return addr >= start && addr-start < uintptr(len(m.data))
 }
 
-// cut is the error of a map that its file does not fill any more.
+// cut is the error of a map whose file has become shorter.
 func (m *mapping) cut() error {
 	return fmt.Errorf("%s: %w: the file was cut or became unreadable while it was in use", m.path, manifest.ErrDamaged)
 }
 
-// Guard runs f, which reads the cache, and turns a page fault into an error that names the file: it was cut, removed or
-// became unreadable under the map. Other panics go on.
+// Guard runs f, which reads the cache, and turns a page fault into an error that wraps ErrDamaged and names the file: it
+// was cut or became unreadable under the map. Other panics go on.
 func (c *Cache) Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -95,7 +95,7 @@ func (c *Cache) Guard(f func() error) (err error) {
 	return f()
 }
 
-// fault returns the error for a recovered page fault in one of the cache's maps and panics again with anything else.
+// fault returns the error for a recovered page fault in one of the maps, and panics again with anything else.
 func (c *Cache) fault(r any) error {
 	var at interface{ Addr() uintptr }
 	if e, ok := r.(error); ok && errors.As(e, &at) {

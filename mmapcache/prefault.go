@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// prefaultWindow is how much is asked for at once, in bytes: read from disk in large pieces, and soon told to stop.
+// prefaultWindow is how many bytes are populated at once: enough to read the disk in large pieces, few enough to stop
+// soon after the context ends.
 const prefaultWindow = 4 << 20
 
-// Prefault brings the whole cache into memory and into the page tables of this process, in the kernel, so that no
-// goroutine that sends is stopped by a page fault later. progress, which may be nil, is told the bytes done and in all
-// after every window of 4 MiB. What the kernel drops again for want of memory is read anew when it is touched.
+// Prefault brings the whole cache into memory and into the page tables of this process, so that no page fault stops a
+// goroutine that sends. After every 4 MiB it calls progress, which may be nil, with the bytes done and their total. When
+// memory is short the kernel may drop pages, and reads them from disk when they are touched.
 //
-// The error is that of ctx between two windows, or names a file that was cut or became unreadable, and then wraps
-// manifest.ErrDamaged.
+// The error is that of ctx, or wraps ErrDamaged and names a file that was cut or became unreadable.
 func (c *Cache) Prefault(ctx context.Context, progress func(done, total int64)) error {
 	return c.prefault(ctx, populate, progress)
 }
 
-// prefault is Prefault with the call that populates a window.
+// prefault is Prefault with another call that populates a window.
 func (c *Cache) prefault(ctx context.Context, populate func(window []byte) error, progress func(done, total int64)) error {
 	var done, total int64
 	for _, m := range c.maps {
@@ -45,7 +45,7 @@ func (c *Cache) prefault(ctx context.Context, populate func(window []byte) error
 	return nil
 }
 
-// fetch populates a window of a map, or touches its pages where the kernel knows no such call.
+// fetch populates a window of a map, or touches its pages where the kernel has no such call.
 func (c *Cache) fetch(m *mapping, window []byte, populate func([]byte) error) error {
 	switch err := populate(window); {
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS):

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// Reuse is how many blocks of all prompts an unlimited prefix cache would have held, in the recorded order.
+// Reuse counts the blocks of all prompts that an unlimited prefix cache would hold when they are sent in the recorded order.
 type Reuse struct {
 	Blocks         int64 // of all prompts
 	Hits           int64
-	HitsWithMarker int64 // hits that are left when every trace has a cache-bust marker
+	HitsWithMarker int64 // when every trace has a cache-bust marker
 }
 
-// LostToMarker returns the part of the hits that markers cost.
+// LostToMarker returns the share of the hits that markers cost.
 func (r Reuse) LostToMarker() float64 {
 	return float64(r.Hits-r.HitsWithMarker) / float64(max(1, r.Hits))
 }
 
-// Rate returns so many hits as a part of all blocks.
+// Rate returns hits as a share of all blocks.
 func (r Reuse) Rate(hits int64) float64 { return float64(hits) / float64(max(1, r.Blocks)) }
 
-// Reuse counts hits. A marker stands before the first user message, or, with system, before the system prompt: what follows
-// it no other trace has.
+// Reuse counts hits. A cache-bust marker stands before the first user message, or with system before the system prompt: no
+// other trace shares what follows it.
 func (c *Cache) Reuse(system bool) (r Reuse, err error) {
 	err = c.Guard(func() error {
-		numbers, distinct := c.Structure.number()
+		numbers, distinct := c.Structure.numberBlocks()
 		w := reuse{
 			segments: &c.Structure.Segments, numbers: numbers, system: system,
 			seen: make([]bool, distinct), shared: make([]bool, distinct), private: make([]bool, len(numbers)),
@@ -45,9 +45,9 @@ type reuse struct {
 	numbers  []uint32
 	system   bool
 	path     []Segment
-	seen     []bool // by number: held by a cache without markers
-	shared   []bool // by number: held in front of markers
-	private  []bool // by block of a trace: held behind its marker
+	seen     []bool // by number: held in a cache without markers
+	shared   []bool // by number: held where it precedes markers
+	private  []bool // by block of a trace: held where it follows the marker
 }
 
 // sentTurn is a turn among those of all traces.
@@ -57,7 +57,7 @@ type sentTurn struct {
 	at    [2]int // session and turn, within the trace
 }
 
-// recorded returns the turns of all traces in the order in which they were sent.
+// recorded returns the turns of all traces in the order of their recorded starts.
 func (s *Structure) recorded() (list []sentTurn) {
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
@@ -75,7 +75,7 @@ func (s *Structure) recorded() (list []sentTurn) {
 	return list
 }
 
-// turn counts the blocks of one prompt and takes them into the cache.
+// turn counts the blocks of one prompt and adds them to the cache.
 func (w *reuse) turn(t sentTurn) {
 	w.path = w.path[:0]
 	for s := t.Last; s != None; {
@@ -84,7 +84,7 @@ func (w *reuse) turn(t sentTurn) {
 		s = seg.Parent
 	}
 	slices.Reverse(w.path)
-	hit, left, marked := true, true, w.system
+	hit, markedHit, marked := true, true, w.system // a hit ends with the first block that is not held
 	for _, s := range w.path {
 		marked = marked || s.Role == User
 		n := s.Count
@@ -100,9 +100,9 @@ func (w *reuse) turn(t sentTurn) {
 			if marked {
 				held = &w.private[b]
 			}
-			hit, left = hit && w.seen[w.numbers[b]], left && *held
+			hit, markedHit = hit && w.seen[w.numbers[b]], markedHit && *held
 			w.Hits += count(hit)
-			w.HitsWithMarker += count(left)
+			w.HitsWithMarker += count(markedHit)
 			w.seen[w.numbers[b]], *held = true, true
 		}
 	}

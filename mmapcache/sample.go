@@ -1,7 +1,7 @@
 package mmapcache
 
-// Sample returns a piece of the prompt corpus from its beginning, as it stands in a message of the given encoding, and how
-// many tokens it has: at most so many, and fewer where a window may not end. There may be none.
+// Sample returns the beginning of the prompt corpus in an encoding, as a message has it, and how many tokens that is: at
+// most the given number, fewer where text cannot be cut there, and 0 where it cannot be cut at all.
 func (c *Cache) Sample(encoding Encoding, most int) (piece []byte, tokens int, err error) {
 	err = c.Guard(func() error {
 		for n := min(most, c.CorpusTokens()-1); n > 0; n-- {

@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// Sharing says what the traces of a corpus have in common. Equal hash ids of one scope are the same block, in whatever
-// trace they stand.
+// Sharing counts what traces do not have in common. Equal hash ids of one scope are the same block in every trace.
 type Sharing struct {
 	Blocks int   // distinct
-	Tokens int64 // distinct: of every block the longest part that a prompt holds, and every filler
+	Tokens int64 // of each distinct block the longest part that a prompt holds, and of every filler
 }
 
-// SharedTraces returns how many traces may hold blocks of others: those of global scope, where a second one has blocks of
-// that size.
+// SharedTraces returns how many traces may share blocks: those of global scope, where another has the same block size.
 func (c *Cache) SharedTraces() (n int) {
 	sizes := map[uint32]int{}
 	for i := range c.Structure.Traces.Len() {
@@ -29,10 +27,10 @@ func (c *Cache) SharedTraces() (n int) {
 	return n
 }
 
-// Sharing counts the blocks and tokens of a corpus without those that repeat.
+// Sharing counts the blocks and tokens of all prompts, each repeated one once.
 func (c *Cache) Sharing() (s Sharing, err error) {
 	err = c.Guard(func() error {
-		numbers, distinct := c.Structure.number()
+		numbers, distinct := c.Structure.numberBlocks()
 		held := make([]uint32, distinct) // tokens
 		p := new(Plan)
 		for i := range c.Structure.Traces.Len() {
@@ -48,7 +46,7 @@ func (c *Cache) Sharing() (s Sharing, err error) {
 	return s, err
 }
 
-// hold notes how much of its blocks the prompts of a trace hold, and returns the tokens of their fillers.
+// hold notes how many tokens of each block the prompts of a trace hold, and returns the tokens of their fillers.
 func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
 	filled := make([]bool, len(p.Turns))
 	for k, sent := range p.sent() {
@@ -71,7 +69,7 @@ func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
 	return fillers
 }
 
-// sent returns for every segment whether a prompt has it.
+// sent reports for every segment whether a prompt has it.
 func (p *Plan) sent() []bool {
 	sent := make([]bool, len(p.Segments))
 	for _, u := range p.Turns {
@@ -87,8 +85,8 @@ func (p *Plan) sent() []bool {
 	return sent
 }
 
-// HitRates returns what an unlimited prefix cache would have held: of the blocks of all prompts, and of their tokens, which
-// is what servers count.
+// HitRates returns the share of all prompts that an unlimited prefix cache would have held, by blocks and by tokens, which
+// are what servers count.
 func (c *Cache) HitRates() (blocks, tokens float64) {
 	var hits, ids, held, in int64
 	s := c.Structure
@@ -103,14 +101,14 @@ func (c *Cache) HitRates() (blocks, tokens float64) {
 	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in))
 }
 
-// place is a block of a trace among those of all traces.
+// place is where a block stands among the blocks of all traces.
 type place struct {
 	id int64
 	at uint32
 }
 
-// number returns for every block of every trace a number that equal blocks share, and how many numbers there are.
-func (s *Structure) number() (numbers []uint32, distinct int) {
+// numberBlocks numbers the blocks of all traces, equal blocks alike. It returns how many numbers it has given.
+func (s *Structure) numberBlocks() (numbers []uint32, distinct int) {
 	numbers = make([]uint32, s.Blocks())
 	shared := s.sharedScopes()
 	var runs []BlockRun

@@ -9,6 +9,7 @@ import (
 // Role is the chat role of a segment.
 type Role uint8
 
+// The roles.
 const (
 	System Role = iota
 	User
@@ -17,7 +18,7 @@ const (
 
 func (r Role) String() string { return nameOf("role", int(r), "system", "user", "assistant") }
 
-// nameOf is the name of one of a few things, also of one that a damaged table speaks of.
+// nameOf returns the name of value k, with a fallback for the values of a damaged table.
 func nameOf(what string, k int, names ...string) string {
 	if k < len(names) {
 		return names[k]
@@ -25,9 +26,10 @@ func nameOf(what string, k int, names ...string) string {
 	return fmt.Sprintf("%s %d", what, k)
 }
 
-// SessionKind is where a session comes from.
+// SessionKind says where a session comes from.
 type SessionKind uint8
 
+// The kinds of a session.
 const (
 	Main     SessionKind = iota // the trace's own list of requests
 	Subagent                    // the requests of a marker
@@ -38,9 +40,10 @@ func (k SessionKind) String() string {
 	return nameOf("kind", int(k), "weka_main", "weka_subagent", "weka_flat")
 }
 
-// InputKind is what the new input of a turn is.
+// InputKind says what the new input of a turn is.
 type InputKind uint8
 
+// The kinds of input.
 const (
 	InputUnknown InputKind = iota
 	UserInput
@@ -49,7 +52,7 @@ const (
 
 func (k InputKind) String() string { return nameOf("input", int(k), "", "user_input", "tool_result") }
 
-// None stands for an index that is not there.
+// None is the index of nothing.
 const None = -1
 
 // Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.
@@ -62,12 +65,12 @@ type Plan struct {
 	Tools    []Tool // only where tool results are shaped
 }
 
-// Trace is one row of traces.arrow. Where its rows lie in the other tables is filled in when a plan is appended.
+// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables.
 type Trace struct {
 	ID           string
 	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
 	BlockSize    uint32 // tokens
-	Blocks       uint32 // distinct ids per scope
+	Blocks       uint32 // distinct hash ids, per scope
 	FirstSession uint32
 	Sessions     uint32
 	FirstTurn    uint32
@@ -76,7 +79,7 @@ type Trace struct {
 	Segments     uint32
 	FirstRun     uint32 // rows of blocks.arrow
 	Runs         uint32
-	FirstBlock   uint32 // in the table of starts
+	FirstBlock   uint32 // in the placement
 	FirstTool    uint32
 	Tools        uint32
 }
@@ -86,16 +89,16 @@ type Session struct {
 	ID          string
 	Agent       string // agent_id of its marker, "" for the root
 	Kind        SessionKind
-	Parent      int32  // session within the trace, None for the root
+	Parent      int32  // session within the trace; None for the root
 	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
 	FirstTurn   uint32 // within the trace
 	Turns       uint32
-	SpawnTurn   int32           // turn of the root session that starts it, None for the root
-	JoinTurn    int32           // turn of the root session that waits for it, None: nobody does
+	SpawnTurn   int32           // turn of the root session that starts it; None for the root
+	JoinTurn    int32           // turn of the root session that waits for it; None: no turn does
 	SpawnFrom   timeline.Origin // from when SpawnOffset counts
 	SpawnOffset float64         // milliseconds; 0 for the root
 	Start, End  float64         // of its marker on the root clock, seconds; NaN for the root
-	Clock       string          // reading of its marker's times, "basis/reading"; "" for the root
+	Clock       string          // how its marker's times were read, "basis/reading"; "" for the root
 }
 
 // Turn is one row of turns.arrow: a request to send, with what was recorded of it.
@@ -107,9 +110,9 @@ type Turn struct {
 	Out       int32   // recorded completion, tokens
 	HashIDs   uint32  // length of hash_ids as recorded
 	CacheHits uint32  // of these, how many an unlimited prefix cache would have held
-	Last      int32   // last segment of the prompt, None for an empty prompt
-	Outer     uint32  // index in the trace's requests, of the marker for a subagent's turn
-	Inner     int32   // index in the marker's requests, None otherwise
+	Last      int32   // last segment of the prompt; None for an empty prompt
+	Outer     uint32  // index in the trace's requests; for a turn of a subagent, of its marker
+	Inner     int32   // index in the marker's requests; None outside a subagent
 	Model     string  // as recorded
 	Input     InputKind
 }
@@ -127,10 +130,11 @@ type Segment struct {
 // Part says what a segment is to its message.
 type Part uint8
 
+// The parts: Continues, or not, with at most one of the others.
 const (
-	Continues Part = 1 << iota // belongs to the message of its parent; else it begins one
-	Filler                     // the tokens of its turn that no hash id covers, all of them; else blocks
-	Head                       // the first tokens of one block, where the last id of a list covers less than a block
+	Continues Part = 1 << iota // belongs to the message of its parent; without it, it begins a message
+	Filler                     // all tokens of its turn that no hash id covers
+	Head                       // the first tokens of one block: the last id of a list covers less than a block
 )
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
@@ -141,17 +145,17 @@ type BlockRun struct {
 	Count uint32
 }
 
-// Tool is one row of tools.arrow: a message that answers a call of the assistant's message before it.
+// Tool is one row of tools.arrow: a message that answers a tool call of the assistant's message before it.
 type Tool struct {
 	Segment int32  // that begins the message, within the trace
-	Turn    uint32 // of the session, that brought the result: the call's name
+	Turn    uint32 // of the session, that brings the result: it names the call
 }
 
-// FillerTokens returns how many tokens of a turn's prompt no hash id covers: section 3.1 of the specification.
+// FillerTokens returns how many tokens of a turn's prompt no hash id covers: doc/spec/reconstruction.md 3.1.
 func (t Turn) FillerTokens(blockSize uint32) uint32 {
 	full := t.In / blockSize
 	return t.In - min(full, t.HashIDs)*blockSize
 }
 
-// MaxTokens is the completion length that was recorded, at least 1: servers refuse 0.
+// MaxTokens returns the recorded completion length, at least 1: servers refuse 0.
 func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }

@@ -16,14 +16,14 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Table is a list of rows R held as columns: one Arrow IPC file with one record batch. A builder appends rows; a
-// reader finds the columns in the bytes of the file, so reading copies nothing but strings.
+// Table is a list of rows R held as columns: one Arrow IPC file with one record batch. A builder appends rows. A reader's
+// columns are views of the bytes of the file: reading copies strings alone.
 type Table[R any] struct {
 	file    string
 	columns []column[R]
 }
 
-// column is one column of a table: its values, and the field of the row that they come from and go to.
+// column is one column of a table, for one field of the row.
 type column[R any] interface {
 	len() int
 	push(*R)
@@ -70,7 +70,7 @@ func (t *Table[R]) push(row R) {
 	}
 }
 
-// numbers is a column of numbers that are always there. Read, it is a view of the file's bytes.
+// numbers is a column of numbers, none of them null. When read, it is a view of the bytes of the file.
 type numbers[R any, T arrow.NumericType] struct {
 	name   string
 	of     func(*R) *T
@@ -107,7 +107,7 @@ func (c *numbers[R, T]) read(a *arrowColumn) (err error) {
 	return err
 }
 
-// times is a column of times in which NaN stands for null: in memory, and in the file below the null.
+// times is a column of times. NaN stands for null in memory, and in the file below the null.
 type times[R any] struct{ numbers[R, float64] }
 
 func optional[R any](name string, of func(*R) *float64) column[R] {
@@ -183,12 +183,12 @@ func (c *texts[R]) read(a *arrowColumn) (err error) {
 }
 
 // words is a column of strings from a small set: an index for every row, and the set as a JSON list in the metadata of
-// the field. (Not an Arrow dictionary: the library's mapped reader, v18.8.0, panics on those.)
+// the field. It is no Arrow dictionary because the library's mapped reader, v18.8.0, panics on those.
 type words[R any] struct {
 	numbers[R, uint32]
 	word  func(*R) *string
 	set   []string
-	index map[string]uint32 // builder only
+	index map[string]uint32 // of a word in set; in a builder only
 }
 
 // wordsKey is the key of the set in the metadata of the field.

@@ -6,7 +6,7 @@ import "unicode/utf8"
 const replacement = "\uFFFD"
 
 // illFormed returns the length of the maximal ill-formed subsequence that b begins with, 0 if b begins with a whole
-// character. It is what a decoder replaces by one U+FFFD: the longest start of a character, or one byte.
+// character. A decoder replaces such a subsequence, the longest start of a character or one byte, by one U+FFFD.
 func illFormed(b []byte) int {
 	if b[0] < utf8.RuneSelf {
 		return 0
@@ -41,8 +41,8 @@ func illFormed(b []byte) int {
 	return n
 }
 
-// appendValid appends raw to dst with one U+FFFD for every maximal ill-formed subsequence. Escapes of JSON are ASCII
-// and pass through, so escaping before or after this gives the same.
+// appendValid appends raw to dst with one U+FFFD for every maximal ill-formed subsequence. JSON escapes are ASCII and stay
+// as they are, so that escaping before or after gives the same.
 func appendValid(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		if n := illFormed(raw); n > 0 {
@@ -57,7 +57,7 @@ func appendValid(dst, raw []byte) []byte {
 	return dst
 }
 
-// validGrowth returns by how many bytes appendValid makes raw longer (less than 0: shorter).
+// validGrowth returns by how many bytes appendValid makes raw longer; below 0, shorter.
 func validGrowth(raw []byte) (more int) {
 	for len(raw) > 0 {
 		if n := illFormed(raw); n > 0 {

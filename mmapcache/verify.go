@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Damage is one thing that is wrong with a cache.
+// Damage is one damaged or missing file.
 type Damage struct {
 	File   string `json:"file"`
 	Reason string `json:"why"`
@@ -19,27 +19,22 @@ type Damage struct {
 
 // Verification is what Verify found.
 type Verification struct {
-	Files   int      `json:"files"` // looked at
-	Bytes   int64    `json:"bytes"`
+	Files   int      `json:"files"` // checked
+	Bytes   int64    `json:"bytes"` // hashed
 	Damages []Damage `json:"damages"`
-	Notes   []string `json:"notes"` // harmless: provenance that cannot be read, files nobody wrote
+	Notes   []string `json:"notes"` // harmless: provenance that cannot be read, files that no manifest lists
 }
 
-// Verify recomputes every digest of a dataset and its parts, and checks every index and span. The error is about what
-// kept it from looking, a file that cannot be read or a cache in another format; damage is in the result.
-//
-// A dataset that is not there, or is removed meanwhile, is an error that wraps ErrNoCache.
+// Verify recomputes every digest of a dataset and its parts, and checks every index, start and offset. It returns damage
+// in the result. The error is about a check that could not be made: a file that cannot be read, or a cache in another
+// format. It wraps ErrNoCache where the dataset does not exist or is removed meanwhile.
 func Verify(ctx context.Context, root, key string) (*Verification, error) {
-	return realDisk().verify(ctx, root, key)
+	return realDisk().verifyDirectory(ctx, root, DatasetKind, key)
 }
 
-// VerifyPart is Verify for one part: its digests, for spans and indices only a whole dataset has.
+// VerifyPart recomputes the digests of one part. Indices and offsets need a whole dataset to be checked.
 func VerifyPart(ctx context.Context, root, kind, key string) (*Verification, error) {
 	return realDisk().verifyDirectory(ctx, root, kind, key)
-}
-
-func (d disk) verify(ctx context.Context, root, key string) (*Verification, error) {
-	return d.verifyDirectory(ctx, root, DatasetKind, key)
 }
 
 func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
@@ -58,7 +53,7 @@ func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Ver
 		return err
 	})
 	switch {
-	case err == cachedir.ErrMissing: // for good
+	case err == cachedir.ErrMissing: // it stays missing: that is damage
 		err = nil
 	case err == nil && len(v.Damages) > 0 && !d.Listed(dir):
 		err = fmt.Errorf("cache %s: %w in %s: it has been removed", key, ErrNoCache, root)
@@ -69,7 +64,7 @@ func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Ver
 	return v.Verification, err
 }
 
-// dataset looks at a dataset and its parts.
+// dataset checks a dataset and its parts.
 func (v *verifier) dataset(ctx context.Context, key string) error {
 	dataset, err := v.part(ctx, DatasetKind, manifest.Part{Key: key})
 	if err != nil || dataset == nil {
@@ -87,21 +82,21 @@ func (v *verifier) dataset(ctx context.Context, key string) error {
 		parts = append(parts, m)
 	}
 	if len(v.Damages) == 0 {
-		return v.spans(ctx, dataset, parts)
+		return v.open(ctx, dataset, parts)
 	}
 	return nil
 }
 
-// verifier is a look at a dataset.
+// verifier checks the directories of a root.
 type verifier struct {
 	*Verification
 	disk
 	root    string
-	missing bool // some of the damage is that something is not there
+	missing bool // some of the damage is a missing file
 	cachedir.Hasher
 }
 
-// note notes an error that says a file is damaged, gone or no file, and returns any other.
+// note adds an error about damage to the result, and returns any other.
 func (v *verifier) note(file string, err error) error {
 	if err != nil && cachedir.IsDamage(err) {
 		v.Damages = append(v.Damages, Damage{file, err.Error()})
@@ -115,7 +110,7 @@ func (v *verifier) note(file string, err error) error {
 	return err
 }
 
-// part looks at the directory of a dataset or part. It returns its manifest, nil where that is damaged.
+// part checks the directory of a dataset or part. It returns the manifest, nil where that is damaged.
 func (v *verifier) part(ctx context.Context, kind string, p manifest.Part) (*manifest.Manifest, error) {
 	m, err := v.readManifest(v.root, kind, p.Key, p.Digest)
 	if err != nil {
@@ -124,12 +119,12 @@ func (v *verifier) part(ctx context.Context, kind string, p manifest.Part) (*man
 	return m, v.directory(ctx, m)
 }
 
-// directory is what the builder has of a verifier: a look at one directory.
+// directory checks one directory: the builder has no verifier.
 func (v *Verification) directory(ctx context.Context, root string, m *manifest.Manifest) error {
 	return (&verifier{Verification: v, disk: realDisk(), root: root}).directory(ctx, m)
 }
 
-// directory recomputes the digests of one directory.
+// directory checks contents and digests of one directory.
 func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 	dir := filepath.Join(v.root, m.Kind, m.Key)
 	v.Files++ // the manifest itself
@@ -137,21 +132,31 @@ func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 		return v.note(filepath.Join(dir, manifest.FileName), err)
 	}
 	for _, f := range m.Files {
-		path := filepath.Join(dir, f.Name)
-		v.Files++
-		n, sum, err := v.digest(ctx, path, f.Size)
-		v.Bytes += n
-		switch {
-		case err != nil:
-			if err := v.note(path, err); err != nil {
-				return err
-			}
-		case n != f.Size:
-			v.Damages = append(v.Damages, Damage{path, fmt.Sprintf("%d bytes, the manifest says %d", n, f.Size)})
-		case sum != f.SHA256:
-			v.Damages = append(v.Damages, Damage{path, "content does not match its digest"})
+		if err := v.file(ctx, filepath.Join(dir, f.Name), f); err != nil {
+			return err
 		}
 	}
+	return v.surplus(dir, m)
+}
+
+// file checks size and digest of one file.
+func (v *verifier) file(ctx context.Context, path string, want manifest.File) error {
+	v.Files++
+	n, sum, err := v.digest(ctx, path, want.Size)
+	v.Bytes += n
+	switch {
+	case err != nil:
+		return v.note(path, err)
+	case n != want.Size:
+		v.Damages = append(v.Damages, Damage{path, fmt.Sprintf("%d bytes, the manifest says %d", n, want.Size)})
+	case sum != want.SHA256:
+		v.Damages = append(v.Damages, Damage{path, "content does not match its digest"})
+	}
+	return nil
+}
+
+// surplus notes what a directory holds that harms nothing.
+func (v *verifier) surplus(dir string, m *manifest.Manifest) error {
 	if _, err := v.readProvenance(dir); err != nil {
 		v.Notes = append(v.Notes, "provenance cannot be read: "+err.Error())
 	}
@@ -168,7 +173,7 @@ func (v *verifier) directory(ctx context.Context, m *manifest.Manifest) error {
 	return nil
 }
 
-// digest returns size and digest of a file. One that is not of the size it should have is not read.
+// digest returns size and digest of a file. It does not read a file that is not of the size want.
 func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64, sum string, err error) {
 	err = v.Reopen(path, func() error {
 		f, size, err := v.Open(path)
@@ -185,32 +190,36 @@ func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64
 	return n, sum, err
 }
 
-// spans opens the dataset, which checks the tables, and walks over every start and offset.
-func (v *verifier) spans(ctx context.Context, dataset *manifest.Manifest, parts []*manifest.Manifest) error {
+// open opens the dataset, which checks the tables, and follows every start and offset.
+func (v *verifier) open(ctx context.Context, dataset *manifest.Manifest, parts []*manifest.Manifest) error {
 	c := newCache(v.root, v.disk)
 	defer c.Close()
 	return v.note(filepath.Join(v.root, DatasetKind, dataset.Key), c.Guard(func() error {
 		if err := c.openParts(dataset, parts); err != nil {
 			return err
 		}
-		for i := range c.Structure.Traces.Len() {
-			if err := ctx.Err(); err != nil {
+		return c.checkStarts(ctx)
+	}))
+}
+
+// checkStarts checks every start, by rendering every trace, and every offset.
+func (c *Cache) checkStarts(ctx context.Context) error {
+	for i := range c.Structure.Traces.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, encoding := range []Encoding{Text, IDs} {
+			if _, err := c.render(i, encoding); err != nil {
 				return err
 			}
-			for _, encoding := range []Encoding{Text, IDs} {
-				if _, err := c.render(i, encoding); err != nil {
-					return err
-				}
+		}
+	}
+	for encoding, r := range c.renderings {
+		for k := 1; k < len(r.offsets); k++ {
+			if r.offsets[k-1] > r.offsets[k] {
+				return fmt.Errorf("%s: %w: offset %d is %d, below %d before it", c.offsetsPath(Encoding(encoding)), manifest.ErrDamaged, k, r.offsets[k], r.offsets[k-1])
 			}
 		}
-		for f := range c.renderings {
-			offsets := c.renderings[f].offsets
-			for k := 1; k < len(offsets); k++ {
-				if offsets[k-1] > offsets[k] {
-					return fmt.Errorf("%s: %w: offset %d goes back", c.offsetsPath(Encoding(f)), manifest.ErrDamaged, k)
-				}
-			}
-		}
-		return nil
-	}))
+	}
+	return nil
 }

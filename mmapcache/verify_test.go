@@ -62,7 +62,7 @@ func damaged(v *Verification, path string) bool {
 // leaves to Verify.
 func checkDamage(t *testing.T, root, key, path string, spot int) {
 	t.Helper()
-	v, err := hasty(realDisk()).verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	require.True(t, damaged(v, path), "%s, byte %d: %+v", path, spot, v.Damages)
 	if spot%4 != 0 { // for speed
@@ -85,7 +85,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 	root := t.TempDir()
 	key := y.build(t, root, "")
 	files := filesOf(t, root, key)
-	v, err := hasty(realDisk()).verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	assert.Equal(t, &Verification{Files: len(files), Bytes: v.Bytes, Damages: []Damage{}, Notes: []string{}}, v)
 	for _, path := range files {
@@ -112,7 +112,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 			checkDamage(t, root, key, path, 0)
 		}
 		require.NoError(t, os.Remove(path))
-		v, err := hasty(realDisk()).verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 		require.NoError(t, err)
 		require.True(t, damaged(v, path), path)
 		c, err := Open(root, key)
@@ -120,7 +120,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 		require.ErrorContains(t, err, filepath.Dir(path))
 		require.NoError(t, os.WriteFile(path, good, 0o666))
 	}
-	v, err = hasty(realDisk()).verify(t.Context(), root, key)
+	v, err = hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 }
@@ -150,7 +150,7 @@ func TestVerifyNotesWhatIsHarmless(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "stray directory", "x"), 0o777))
 	require.NoError(t, mkfifo(t, filepath.Join(dir, "stray pipe")))
 	require.NoError(t, os.Symlink("nothing", filepath.Join(dir, ".stray link")))
-	v, err := hasty(realDisk()).verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 	require.Len(t, v.Notes, 5)
@@ -182,7 +182,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 			"an empty device":   link("/dev/null"),
 		} {
 			require.NoError(t, put(path))
-			v, err := hasty(realDisk()).verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 			require.NoError(t, err, what)
 			require.True(t, damaged(v, path), "%s in the place of %s: %+v", what, path, v.Damages)
 			c, err := Open(root, key)
@@ -194,7 +194,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path))
 		}
 		require.NoError(t, os.Symlink(aside, path))
-		v, err := hasty(realDisk()).verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 		require.NoError(t, err)
 		require.Empty(t, v.Damages, "a link to the content has the content")
 		require.NoError(t, open(t, root, key).Close())
@@ -203,7 +203,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 	origin := filepath.Join(DatasetPath(root, key), manifest.ProvenanceName)
 	require.NoError(t, os.Remove(origin))
 	require.NoError(t, mkfifo(t, origin))
-	v, err := hasty(realDisk()).verify(t.Context(), root, key)
+	v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damages)
 	require.Len(t, v.Notes, 1)
@@ -219,7 +219,7 @@ func TestThingsInThePlaceOfDirectories(t *testing.T) {
 		for _, dir := range []string{filepath.Join(root, kind, m.Parts[kind].Key), filepath.Join(root, kind)} {
 			require.NoError(t, os.RemoveAll(dir))
 			require.NoError(t, os.WriteFile(dir, nil, 0o666))
-			v, err := hasty(realDisk()).verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 			require.NoError(t, err)
 			assert.True(t, damaged(v, filepath.Join(root, kind, m.Parts[kind].Key, manifest.FileName)), "%+v", v.Damages)
 		}
@@ -238,7 +238,7 @@ func TestVerifySaysWhatItCouldNotLookAt(t *testing.T) {
 				}
 				return nil
 			}}
-			v, err := disk{s.Disk(true)}.verify(t.Context(), root, key)
+			v, err := disk{s.Disk(true)}.verifyDirectory(t.Context(), root, DatasetKind, key)
 			if s.Calls < fail {
 				require.NoError(t, err)
 				require.Greater(t, fail, 40)
@@ -280,7 +280,7 @@ func TestVerifySaysWhatIsWrong(t *testing.T) {
 			fmt.Sprintf("%d bytes, the manifest says %d", len(good)+1, len(good)): append(bytes.Clone(good), 0),
 		} {
 			require.NoError(t, os.WriteFile(path, bad, 0o666))
-			v, err := hasty(realDisk()).verify(t.Context(), root, key)
+			v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 			require.NoError(t, err)
 			require.Equal(t, []Damage{{path, why}}, v.Damages)
 		}
@@ -313,10 +313,10 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		require.NoError(t, err)
 		key := publish(t, root, DatasetKind, "spoiled", nil, list[1].Manifest, list[2].Manifest, m).Key
 		require.NoError(t, walk(open(t, root, key)))
-		v, err := hasty(realDisk()).verify(t.Context(), root, key)
+		v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
 		require.NoError(t, err)
 		require.Len(t, v.Damages, 1)
-		assert.Contains(t, v.Damages[0].Reason, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 goes back")
+		assert.Contains(t, v.Damages[0].Reason, filepath.Join(root, ArenasKind, m.Key, name)+": damaged: offset 30 is")
 	}
 }
 
@@ -351,7 +351,7 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 		}
 		return f, size, err
 	}
-	_, err := disk{cachedir.Disk{Open: open, Stat: d.Stat, ReadDir: d.ReadDir}}.verify(ctx, root, key)
+	_, err := disk{cachedir.Disk{Open: open, Stat: d.Stat, ReadDir: d.ReadDir}}.verifyDirectory(ctx, root, DatasetKind, key)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 4, reads)
 }
@@ -395,7 +395,7 @@ func TestVerifyLooksAgain(t *testing.T) {
 			}
 			return list(dir)
 		}
-		v, err := d.verify(t.Context(), root, key)
+		v, err := d.verifyDirectory(t.Context(), root, DatasetKind, key)
 		require.NoError(t, err)
 		if c.damaged {
 			require.Len(t, v.Damages, 1)
@@ -413,7 +413,7 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 	const again = 3
 	for name, read := range map[string]func(d disk, root, key string) error{
 		"verify": func(d disk, root, key string) error {
-			v, err := d.verify(t.Context(), root, key)
+			v, err := d.verifyDirectory(t.Context(), root, DatasetKind, key)
 			if err == nil && len(v.Damages) > 0 {
 				return fmt.Errorf("damaged: %+v", v.Damages)
 			}

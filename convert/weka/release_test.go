@@ -2,6 +2,7 @@ package weka
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"testing"

@@ -41,7 +41,7 @@ type Mooncake struct {
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
-	m := &Mooncake{rules: r, sessions: map[string]*Trace{}, first: math.Inf(1)}
+	m := &Mooncake{rules: r.WithDefaults(), sessions: map[string]*Trace{}, first: math.Inf(1)}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
@@ -99,7 +99,7 @@ func (t *Trace) addRow(row mooncakeRow) *Error {
 		return err
 	}
 	if backward {
-		t.Oddities.add(oddBackward, "%s: timestamp %g, after one of %g", spot{len(t.Entries), none}, row.timestamp.V, before.T*1000)
+		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", spot{len(t.Entries), none}, row.timestamp.V, before.T*1000)
 	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)

@@ -68,7 +68,7 @@ func (o *oddities) add(kind, format string, args ...any) {
 
 // oddities returns those of the trace as it stands in the file.
 func (t *Trace) oddities() oddities {
-	o := append(oddities(nil), t.Oddities...)
+	o := append(oddities(nil), t.rowOddities...)
 	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
 		o.add(oddBlockSize, "block_size %d", t.BlockSize)
 	}

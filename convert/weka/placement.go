@@ -1,111 +1,82 @@
 package weka
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"math/bits"
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"strconv"
-
-	"github.com/zeebo/xxh3"
-
-	"github.com/agentx/agentx/internal/pyrand"
 )
 
-// Placer places blocks and fillers in a corpus of N tokens: sections 2.2 and 3.2. It is not safe for concurrent use.
-type Placer struct {
-	n     uint64
-	draws Placement
-	buf   []byte
-	mt    pyrand.MT19937x4
-	base  []byte // base seed in decimal, for sha256-mt
+// Placement decides where in the corpus each block and filler begins: doc/spec/reconstruction.md 2.2 and 3.2. The key of the
+// placement contains it, that of the structure does not. The zero value is the back-end XXH3 with the seed 0.
+type Placement struct {
+	Backend string `json:"backend"` // XXH3 or SHA256MT; "" is XXH3 (D16)
+	Seed    int64  `json:"seed"`    // for SHA256MT the bits of an unsigned seed
+	Stream  string `json:"stream"`  // for SHA256MT the name of the corpus's stream of seeds, CodingStream or SonnetStream; else ""
 }
 
-// Streams of seeds, from which AIPerf cuts its corpora. They count for the back-end sha256-mt alone.
+// Back-ends, from a seed to places in the corpus.
+const (
+	XXH3     = "xxh3"      // hashes, uniform over the corpus
+	SHA256MT = "sha256-mt" // AIPerf's: SHA-256 and a Mersenne Twister
+)
+
+// Streams of seeds from which AIPerf cuts its corpora.
 const (
 	CodingStream = "dataset.coding_content.corpus"
 	SonnetStream = "dataset.prompt.corpus"
 )
 
-// NewPlacer returns a Placer for a corpus of n tokens.
-func NewPlacer(d Placement, n int) *Placer {
-	w := &Placer{n: uint64(n), draws: d}
-	if d.Backend == SHA256MT {
-		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(uint64(d.Seed), d.Stream)), 10)
-	}
-	return w
+// WithDefaults returns p with XXH3 for an empty back-end.
+func (p Placement) WithDefaults() Placement {
+	p.Backend = cmp.Or(p.Backend, XXH3)
+	return p
 }
 
-// Blocks writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
-func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
-	if w.draws.Backend == SHA256MT {
-		for k := 0; k < len(dst); k += 4 {
-			w.mtStarts(dst[k:min(k+4, len(dst))], scope, id+int64(k))
+// Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed.
+func (p Placement) Validate() error {
+	switch p.WithDefaults().Backend {
+	case XXH3:
+		if p.Stream != "" {
+			return fmt.Errorf("stream %q: want none with the back-end %s", p.Stream, XXH3)
 		}
-		return
+	case SHA256MT:
+		if p.Stream != "" && p.Stream != CodingStream && p.Stream != SonnetStream {
+			return fmt.Errorf("stream %q: want %s or %s", p.Stream, CodingStream, SonnetStream)
+		}
+	default:
+		return fmt.Errorf("backend %q: want %s or %s", p.Backend, XXH3, SHA256MT)
 	}
-	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
-	places := w.n - uint64(blockSize) + 1
-	for k := range dst {
-		binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
-		high, _ := bits.Mul64(xxh3.HashSeed(w.buf, uint64(w.draws.Seed)), places)
-		dst[k] = uint32(high)
-	}
+	return nil
 }
 
-// mtStarts is AIPerf's rule for up to four blocks: one draw of a Mersenne Twister seeded by a hash of base seed, scope
-// and id.
-func (w *Placer) mtStarts(dst []uint32, scope string, id int64) {
-	var seeds [4]uint64
-	for k := range dst {
-		seeds[k] = w.blockSeed(scope, id+int64(k))
+// MarshalJSON writes the placement as keys contain it: the seed of SHA256MT without a sign, and XXH3 for an empty back-end.
+func (p Placement) MarshalJSON() ([]byte, error) {
+	type plain Placement // without this method
+	p = p.WithDefaults()
+	if p.Backend != SHA256MT {
+		return json.Marshal(plain(p))
 	}
-	w.mt.Seed(&seeds)
-	for k := range dst {
-		dst[k] = w.mt.Below(k, uint32(w.n))
+	return json.Marshal(struct {
+		plain
+		Seed uint64 `json:"seed"`
+	}{plain(p), uint64(p.Seed)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Placement) UnmarshalJSON(data []byte) error {
+	type plain Placement
+	var both struct {
+		plain
+		Seed json.Number `json:"seed"`
 	}
-}
-
-func (w *Placer) blockSeed(scope string, id int64) uint64 {
-	w.buf = append(append(w.buf[:0], w.base...), ':')
-	w.buf = append(append(w.buf, scope...), ':')
-	w.buf = strconv.AppendInt(w.buf, id, 10)
-	return hash64(w.buf)
-}
-
-// Filler returns the start of the filler of turn k of a session, n tokens long. Where n exceeds the corpus, it starts
-// at 0.
-func (w *Placer) Filler(session string, k, n int) uint32 {
-	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
-	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
-	return w.filler(w.buf, n)
-}
-
-func (w *Placer) filler(seed []byte, n int) uint32 {
-	if uint64(n) > w.n {
-		return 0
+	if err := json.Unmarshal(data, &both); err != nil {
+		return err
 	}
-	if w.draws.Backend == SHA256MT {
-		return uint32(hash64(seed) % max(w.n-uint64(n), 1))
+	*p = Placement(both.plain)
+	unsigned, err := strconv.ParseUint(string(both.Seed), 10, 64)
+	if p.Seed = int64(unsigned); err != nil || p.Backend != SHA256MT {
+		p.Seed, err = strconv.ParseInt(string(both.Seed), 10, 64)
 	}
-	high, _ := bits.Mul64(xxh3.HashSeed(seed, uint64(w.draws.Seed)), w.n-uint64(n)+1)
-	return uint32(high)
-}
-
-// deriveSeed returns the child seed of a root seed for an identifier: section 2.1.
-func deriveSeed(root uint64, identifier string) uint64 {
-	return hash64([]byte(strconv.FormatUint(root, 10) + ":" + identifier))
-}
-
-// baseSeed replaces a child seed of 0 by a fixed draw (D14).
-func baseSeed(child uint64) uint64 {
-	if child == 0 {
-		return 7758176404715800194
-	}
-	return child
-}
-
-// hash64 returns the first 8 bytes of SHA-256 as a big-endian number.
-func hash64(message []byte) uint64 {
-	sum := sha256.Sum256(message)
-	return binary.BigEndian.Uint64(sum[:8])
+	return err
 }

@@ -25,6 +25,7 @@ type Notes struct {
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
 func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
+	r = r.WithDefaults()
 	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}, budget: tr.budget}
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize

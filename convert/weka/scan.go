@@ -51,7 +51,7 @@ type scanner struct {
 func newScanner(r Rules, reserve Reserve) scanner {
 	tr := &Trace{}
 	tr.SetReserve(reserve)
-	return scanner{strict: r.strict(), tr: tr}
+	return scanner{strict: r.WithDefaults().strict(), tr: tr}
 }
 
 // read sets the text to be read.

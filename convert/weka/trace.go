@@ -2,25 +2,25 @@ package weka
 
 import "fmt"
 
-// Trace is one recorded session as it stands in the file.
+// Trace is one recorded session, as its file has it.
 type Trace struct {
 	ID           string
 	BlockSize    int64 // tokens, as declared
 	Scope        Scope
-	ToolTokens   int64  // declared size of the tools prefix
-	SystemTokens int64  // declared size of the system prefix
-	HasTotals    bool   // the file sums up its own requests
-	TailIDs      bool   // the last id of a list may cover less than a block
-	format       string // generation, where it is known from elsewhere
+	ToolTokens   int64 // declared size of the tools prefix
+	SystemTokens int64 // declared size of the system prefix
+	HasTotals    bool  // the file sums up its own requests
+	TailIDs      bool  // the last id of a list may cover less than a block
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
 
-	budget   *memoryBudget // of the memory that it and its plan take; may be nil
-	Oddities oddities      // found while it was read
+	format      string        // FormatMooncake, or "" where Format decides
+	budget      *memoryBudget // of the memory that it and its plan take; may be nil
+	rowOddities oddities      // noticed while it was read
 }
 
-// Scope says what a hash id names: section 2.4 of the specification.
+// Scope says what a hash id names: doc/spec/reconstruction.md 2.4.
 type Scope uint8
 
 const (
@@ -31,7 +31,8 @@ const (
 
 func (s Scope) String() string { return [...]string{"absent", "local", "global"}[s] }
 
-// Namespace returns the string that salts the hash ids of a context: agent is that of the marker, "" for top-level requests.
+// Namespace returns the string that is hashed with the ids of a context, so that equal ids of other contexts mean other
+// blocks. agent is the id of the marker, "" for top-level requests.
 func (s Scope) Namespace(trace, agent string, blockSize int) string {
 	switch {
 	case s == ScopeGlobal:
@@ -42,7 +43,7 @@ func (s Scope) Namespace(trace, agent string, blockSize int) string {
 	return trace
 }
 
-// Entry is one element of a trace's requests: a request, or a marker with requests of its own.
+// Entry is one element of a trace's list: a request, or a marker with requests of its own.
 type Entry struct {
 	Request
 	Marker *Marker // nil for a request
@@ -61,7 +62,7 @@ type Request struct {
 	ThinkTime Seconds
 }
 
-// InputTypes is what the list input_types says of a request's new input.
+// InputTypes is what a request's list input_types says of its new input.
 type InputTypes uint8
 
 const (
@@ -81,7 +82,7 @@ const (
 
 // Marker is a subagent: an entry of type "subagent".
 type Marker struct {
-	T            float64 // seconds; start or completion, see Clock
+	T            float64 // seconds; start or completion, as Rules.MarkerTime decides
 	AgentID      string
 	Completed    bool // status is "completed"
 	HasDuration  bool // duration_ms is present
@@ -89,61 +90,4 @@ type Marker struct {
 	ToolTokens   int64
 	SystemTokens int64
 	Requests     []Request
-}
-
-// ErrorKind is a kind of invalid input.
-type ErrorKind string
-
-const (
-	NotJSON       ErrorKind = "not-json"
-	UnknownKey    ErrorKind = "unknown-key"
-	MissingField  ErrorKind = "missing-field"
-	WrongType     ErrorKind = "wrong-type"
-	NotFinite     ErrorKind = "not-finite"
-	NotInteger    ErrorKind = "not-integer"
-	NegativeIn    ErrorKind = "negative-in"
-	BadBlockSize  ErrorKind = "block-size"
-	BadScope      ErrorKind = "scope"
-	BadType       ErrorKind = "request-type"
-	NestedMarker  ErrorKind = "nested-marker"
-	IDRange       ErrorKind = "id-range"
-	Conflict      ErrorKind = "conflict"
-	TooLarge      ErrorKind = "too-large"
-	DuplicateID   ErrorKind = "duplicate-agent"
-	PrefixTooLong ErrorKind = "prefix"
-
-	JoinBeforeSpawn  ErrorKind = "join_before_spawn"
-	NegativeBranch   ErrorKind = "negative_branch_start"
-	DuplicateSession ErrorKind = "duplicate_session"
-)
-
-// Error says what is wrong with a trace and where in it.
-type Error struct {
-	Kind    ErrorKind
-	Trace   string // its id, "" where it is not known yet
-	Where   string // path of the field, such as requests[12].in
-	Problem string
-	Hint    string // what to do, where other traces of the file are likely to be like this one; may be empty
-}
-
-// What to do about input that is of another form than traces are, as a whole.
-const (
-	hintForm    = "another file: a trace has id, models, block_size and requests"
-	hintTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
-	hintLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
-	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
-	hintDefault = "--profile default, which reads ids that traces share"
-	hintSplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
-	hintPlain   = "a file of traces, or of Mooncake rows without additions"
-)
-
-func (e *Error) Error() string {
-	s := e.Problem
-	if e.Where != "" {
-		s = e.Where + ": " + s
-	}
-	if e.Trace != "" {
-		s = fmt.Sprintf("trace %q: %s", e.Trace, s)
-	}
-	return s
 }

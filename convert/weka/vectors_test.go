@@ -206,7 +206,7 @@ func TestBlockSeeds(t *testing.T) {
 
 // placer is that of a vector: its base seed is given, not derived.
 func placer(backend, base string, corpus int) *Placer {
-	return &Placer{n: uint64(corpus), draws: Placement{Backend: backend}, base: []byte(base)}
+	return &Placer{n: uint64(corpus), placement: Placement{Backend: backend}, base: []byte(base)}
 }
 
 // Covers D16.

@@ -1,0 +1,64 @@
+package weka
+
+import "fmt"
+
+// Error says what is wrong with a trace, and where in it. Scan, Mooncake.Add and MakePlan return no other type.
+type Error struct {
+	Kind    ErrorKind
+	Trace   string // its id, "" where that is not known yet
+	Where   string // path of the field, such as requests[12].in, or the session
+	Problem string
+	Hint    string // what to do, where the other traces of the file are likely to be like this one; may be empty
+}
+
+func (e *Error) Error() string {
+	s := e.Problem
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	if e.Trace != "" {
+		s = fmt.Sprintf("trace %q: %s", e.Trace, s)
+	}
+	return s
+}
+
+// ErrorKind is a kind of invalid input.
+type ErrorKind string
+
+// Kinds that Scan, ScanColumns and Mooncake.Add report.
+const (
+	NotJSON      ErrorKind = "not-json"      // the text is not JSON, or a string is not UTF-8
+	UnknownKey   ErrorKind = "unknown-key"   // a key that strict rules do not allow, or that tells another format
+	MissingField ErrorKind = "missing-field" // a required key is missing or null
+	WrongType    ErrorKind = "wrong-type"    // a string where a number belongs, and the like
+	NotFinite    ErrorKind = "not-finite"    // a time beyond float64
+	NotInteger   ErrorKind = "not-integer"   // a fraction where a whole number belongs
+	IDRange      ErrorKind = "id-range"      // a whole number beyond 64 bits
+	NegativeIn   ErrorKind = "negative-in"   // a prompt of negative length
+	BadBlockSize ErrorKind = "block-size"    // outside 1 to MaxBlockSize
+	BadScope     ErrorKind = "scope"         // a hash_id_scope that the rules do not have
+	BadType      ErrorKind = "request-type"  // a type that strict rules do not have
+	NestedMarker ErrorKind = "nested-marker" // a subagent inside a subagent
+	Conflict     ErrorKind = "conflict"      // two fields that contradict each other
+	TooLarge     ErrorKind = "too-large"     // beyond MaxTokens, MaxSeconds or the memory
+)
+
+// Kinds that MakePlan reports, beside TooLarge.
+const (
+	DuplicateID      ErrorKind = "duplicate-agent"       // two markers with one agent_id
+	PrefixTooLong    ErrorKind = "prefix"                // the declared prefix is longer than the first list
+	JoinBeforeSpawn  ErrorKind = "join_before_spawn"     // a child would be joined before it is spawned (Refusals: "error")
+	NegativeBranch   ErrorKind = "negative_branch_start" // a branch starts before time 0 (Refusals: "error")
+	DuplicateSession ErrorKind = "duplicate_session"     // two sessions with one name
+)
+
+// Hints: what to do about input that is wrong as a whole, rather than in one trace.
+const (
+	hintForm    = "another file: a trace has id, models, block_size and requests"
+	hintTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
+	hintLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
+	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
+	hintDefault = "--profile default, which reads ids that traces share"
+	hintSplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
+	hintPlain   = "a file of traces, or of Mooncake rows without additions"
+)

@@ -1,0 +1,106 @@
+package weka
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/agentx/agentx/internal/pyrand"
+)
+
+// Placer computes where blocks and fillers begin in a corpus: doc/spec/reconstruction.md 2.2 and 3.2. It is not safe for
+// concurrent use.
+type Placer struct {
+	n         uint64 // tokens of the corpus
+	placement Placement
+	buf       []byte
+	twisters  pyrand.MT19937x4
+	base      []byte // base seed in decimal, for SHA256MT
+}
+
+// NewPlacer returns a Placer for a corpus of n tokens.
+func NewPlacer(p Placement, n int) *Placer {
+	w := &Placer{n: uint64(n), placement: p}
+	if p.Backend == SHA256MT {
+		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(uint64(p.Seed), p.Stream)), 10)
+	}
+	return w
+}
+
+// Blocks writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
+func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
+	if w.placement.Backend == SHA256MT {
+		for k := 0; k < len(dst); k += 4 {
+			w.mtBlocks(dst[k:min(k+4, len(dst))], scope, id+int64(k))
+		}
+		return
+	}
+	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
+	places := w.n - uint64(blockSize) + 1
+	for k := range dst {
+		binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
+		high, _ := bits.Mul64(xxh3.HashSeed(w.buf, uint64(w.placement.Seed)), places)
+		dst[k] = uint32(high)
+	}
+}
+
+// mtBlocks is AIPerf's rule for up to four blocks: one draw of a Mersenne Twister seeded by a hash of base seed, scope
+// and id.
+func (w *Placer) mtBlocks(dst []uint32, scope string, id int64) {
+	var seeds [4]uint64
+	for k := range dst {
+		seeds[k] = w.blockSeed(scope, id+int64(k))
+	}
+	w.twisters.Seed(&seeds)
+	for k := range dst {
+		dst[k] = w.twisters.Below(k, uint32(w.n))
+	}
+}
+
+func (w *Placer) blockSeed(scope string, id int64) uint64 {
+	w.buf = append(append(w.buf[:0], w.base...), ':')
+	w.buf = append(append(w.buf, scope...), ':')
+	w.buf = strconv.AppendInt(w.buf, id, 10)
+	return hash64(w.buf)
+}
+
+// Filler returns the start of the filler of turn k of a session, n tokens long. Where n exceeds the corpus, it starts
+// at 0.
+func (w *Placer) Filler(session string, k, n int) uint32 {
+	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
+	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
+	return w.filler(w.buf, n)
+}
+
+func (w *Placer) filler(seed []byte, n int) uint32 {
+	if uint64(n) > w.n {
+		return 0
+	}
+	if w.placement.Backend == SHA256MT {
+		return uint32(hash64(seed) % max(w.n-uint64(n), 1))
+	}
+	high, _ := bits.Mul64(xxh3.HashSeed(seed, uint64(w.placement.Seed)), w.n-uint64(n)+1)
+	return uint32(high)
+}
+
+// deriveSeed returns the child seed of a root seed for an identifier: section 2.1.
+func deriveSeed(root uint64, identifier string) uint64 {
+	return hash64([]byte(strconv.FormatUint(root, 10) + ":" + identifier))
+}
+
+// baseSeed replaces a child seed of 0 by a fixed draw (D14).
+func baseSeed(child uint64) uint64 {
+	if child == 0 {
+		return 7758176404715800194
+	}
+	return child
+}
+
+// hash64 returns the first 8 bytes of SHA-256 as a big-endian number.
+func hash64(message []byte) uint64 {
+	sum := sha256.Sum256(message)
+	return binary.BigEndian.Uint64(sum[:8])
+}

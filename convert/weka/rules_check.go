@@ -1,0 +1,139 @@
+package weka
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// choices lists the values that a field with words for values may have.
+var choices = map[string][]string{
+	"length_rule":       {"repaired", "upstream"},
+	"unknown_keys":      {"count", "reject"},
+	"nested_basis":      {"auto", "absolute", "relative", "per-request"},
+	"marker_time":       {"auto", "start", "end"},
+	"think_time_rule":   {"min", "raw"},
+	"negative_api_time": {"zero", "subtract"},
+	"refusals":          {"repair", "error"},
+	"filler_overrun":    {"cyclic", "short"},
+	"predecessor_clock": {"recorded", "emitted"},
+	"replay_scope":      {"assigned", "parsed"},
+	"cache_metric":      {"legacy", "causal"},
+}
+
+// MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.
+const MaxBlockSize = 1 << 20
+
+// Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed. The zero
+// value of Rules is valid, a single empty word is not.
+func (r Rules) Validate() error {
+	v := reflect.ValueOf(r.WithDefaults())
+	for i := range v.NumField() {
+		name := ruleName(v.Type().Field(i))
+		if err := checkField(name, v.Field(i)); err != nil {
+			return fmt.Errorf("%s %s: %w", name, showField(v.Field(i)), err)
+		}
+	}
+	return nil
+}
+
+func ruleName(f reflect.StructField) string { return f.Tag.Get("json") }
+
+func showField(v reflect.Value) string {
+	if v.Kind() == reflect.String {
+		return strconv.Quote(v.String())
+	}
+	return fmt.Sprint(v)
+}
+
+// checkField says what is allowed where the value of a field is not.
+func checkField(name string, v reflect.Value) error {
+	allowed, isChoice := choices[name]
+	switch {
+	case isChoice && !slices.Contains(allowed, v.String()):
+		return errors.New("want one of " + strings.Join(allowed, ", "))
+	case name == "block_size" && (v.Int() < 0 || v.Int() > MaxBlockSize):
+		return fmt.Errorf("want 0 (as declared) to %d", MaxBlockSize)
+	case v.Kind() == reflect.Float64 && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
+		return errors.New("want a number")
+	}
+	return nil
+}
+
+// Set changes one field by its JSON name, as `--set NAME=VALUE` does. The value none makes an optional field nil.
+func (r *Rules) Set(name, value string) error {
+	changed := *r
+	v := reflect.ValueOf(&changed).Elem()
+	for i := range v.NumField() {
+		if ruleName(v.Type().Field(i)) != name {
+			continue
+		}
+		err := setField(v.Field(i), value)
+		if err == nil {
+			err = checkField(name, v.Field(i))
+		}
+		if err != nil {
+			return fmt.Errorf("--set %s=%s: %w", name, value, err)
+		}
+		*r = changed
+		return nil
+	}
+	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(RuleNames(), ", "))
+}
+
+func setField(f reflect.Value, value string) error {
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(value)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		f.SetBool(b)
+	case reflect.Float64:
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return errors.New("want a number")
+		}
+		f.SetFloat(x)
+	case reflect.Pointer:
+		return setOptional(f, value)
+	default:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number")
+		}
+		f.SetInt(n)
+	}
+	return nil
+}
+
+func setOptional(f reflect.Value, value string) error {
+	if value == "none" {
+		f.SetZero()
+		return nil
+	}
+	n := reflect.New(f.Type().Elem())
+	if err := setField(n.Elem(), value); err != nil {
+		return err
+	}
+	f.Set(n)
+	return nil
+}
+
+// RuleNames lists the names that Set takes, sorted.
+func RuleNames() []string {
+	var names []string
+	t := reflect.TypeFor[Rules]()
+	for i := range t.NumField() {
+		names = append(names, ruleName(t.Field(i)))
+	}
+	sort.Strings(names)
+	return names
+}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,93 +106,17 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 	return err
 }
 
-// dateText writes a time for people.
-func dateText(t *time.Time) string {
-	if t == nil {
+// heldText says in a word or two what keeps a directory.
+func heldText(pinned bool, inUse string) string {
+	var held []string
+	if pinned {
+		held = append(held, "pinned")
+	}
+	if inUse != "" {
+		held = append(held, "in use")
+	}
+	if len(held) == 0 {
 		return "-"
 	}
-	return t.Local().Format("2006-01-02 15:04")
-}
-
-func newCacheInfo() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "info CACHE",
-		Short:   "Say all about a cache: last use, pin, users, what it was made from, its files",
-		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
-		Args:    checkArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, key, err := findCache(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			info, err := cachestore.Describe(root, key)
-			if err != nil {
-				return err
-			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return printJSON(w, info)
-			}
-			w = sanitizer{w}
-			pin := "-"
-			if info.Pin != nil {
-				pin = "by " + info.Pin.String()
-			}
-			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
-			for _, d := range info.Directories {
-				size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
-				if d.Manifest.Kind == mmapcache.DatasetKind { // which has none of its own
-					whose = ", those of its parts"
-					for _, part := range info.Directories {
-						if part.Manifest.Kind != mmapcache.DatasetKind {
-							size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
-						}
-					}
-				}
-				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
-				if p := d.Provenance; p != nil {
-					fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
-					for k, s := range p.Sources {
-						if k == 3 {
-							fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
-							break
-						}
-						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
-					}
-				}
-				fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
-				for _, f := range d.Manifest.Files {
-					fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
-}
-
-func newCachePath() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "path CACHE",
-		Short:   "Print the directory of a cache",
-		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
-		Args:    checkArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, key, err := findCache(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			path := mmapcache.DatasetPath(root, key)
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]string{"path": path, "key": key})
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), path)
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
+	return strings.Join(held, ", ")
 }

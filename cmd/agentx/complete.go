@@ -100,7 +100,7 @@ func once(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// withPrefix keeps the values that withPrefix so.
+// withPrefix keeps the values that begin with what the user has typed.
 func withPrefix(values []string, begun string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, begun) })
 }

@@ -96,14 +96,6 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	}
 }
 
-// hintHub adds what to do about an error of the hub.
-func hintHub(err error) error {
-	if try := hub.Hint(err); try != "" {
-		return hintError{err, try}
-	}
-	return err
-}
-
 // printNames prints the datasets with short names.
 func printNames(w io.Writer, asJSON bool) error {
 	type name struct {

@@ -2,11 +2,21 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/replay"
 )
 
 // hintConvert adds what to try to an error of a conversion.
@@ -35,4 +45,53 @@ func hintConvert(err error) error {
 		return hintError{err, "again without --no-wait, or with a longer --wait"}
 	}
 	return hintHub(err)
+}
+
+// hintRoot adds what to try to an error about a cache root that is not for this user to write in.
+func hintRoot(cmd *cobra.Command, err error) error {
+	var try hintError
+	var at *fs.PathError
+	if errors.As(err, &try) || !errors.As(err, &at) || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	root, rootErr := cacheRoot(cmd)
+	within := func(dir, path string) bool {
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
+		return ok && (rest == "" || os.IsPathSeparator(rest[0]))
+	}
+	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // it, or what it would be made in
+		return err
+	}
+	return hintError{err, "--cache DIR, a directory that you may write in"}
+}
+
+// hintHub adds what to do about an error of the hub.
+func hintHub(err error) error {
+	if try := hub.Hint(err); try != "" {
+		return hintError{err, try}
+	}
+	return err
+}
+
+// hintReplay adds what to try to an error of a replay.
+func hintReplay(err error) error {
+	var refused *replay.PreflightError
+	switch {
+	case errors.As(err, &refused):
+		return hintError{err, refused.Hint}
+	case errors.Is(err, replay.ErrResultsExist):
+		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+	}
+	return err
+}
+
+// hintRemove adds what to try to an error of rm.
+func hintRemove(err error, key string) error {
+	switch {
+	case errors.Is(err, cachestore.ErrPinned):
+		return hintError{err, "agentx cache unpin " + key}
+	case errors.Is(err, cachestore.ErrInUse):
+		return hintError{err, "again when that has ended, or --force"}
+	}
+	return err
 }

@@ -72,3 +72,13 @@ func explainValue(err error) error {
 	}
 	return errors.New("want a whole number")
 }
+
+// checkArgs is cobra's check of the number of checkArgs as a usage error.
+func checkArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return hintError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
+		}
+		return nil
+	}
+}

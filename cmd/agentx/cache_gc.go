@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/bytefmt"
+)
+
+func newCacheGC() *cobra.Command {
+	var o cachestore.GCOptions
+	var keep time.Duration
+	maxBytes := int64(-1)
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Free what is of no use, and what was not used for longest",
+		Long: `Free what is of no use, and what was not used for longest.
+
+Without flags it removes what no process can use: what killed processes have left, damaged datasets,
+parts that no dataset names. With --max-age also datasets that were not used for longer, with
+--max-bytes the least recently used ones until the rest is small enough, each with the parts
+that nothing else needs.
+
+What is pinned or in use stays. So does, in a root that other machines may read (on a network
+file system, or with a file .shared in it), what was used within 7 days, for a reader who may
+not write there leaves no trace: --keep says otherwise.
+
+It may run at any time, beside conversions and replays. While another process removes things
+from the same root, on whatever machine, it waits for a minute and then says who that is.`,
+		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # all that is neither pinned nor in use",
+		Args:    checkArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := cacheRoot(cmd)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("max-age") {
+				o.MaxAge = max(o.MaxAge, 1) // 0: whatever its age
+			}
+			if cmd.Flags().Changed("keep") {
+				o.Keep = &keep
+			}
+			if maxBytes >= 0 {
+				o.MaxBytes = &maxBytes
+			}
+			o.OnWait = reportRemovalWait(cmd)
+			r, err := cachestore.GC(cmd.Context(), root, o)
+			if r == nil {
+				return err
+			}
+			if asJSON {
+				err = errors.Join(printJSON(cmd.OutOrStdout(), r), err)
+			} else {
+				printGC(cmd.OutOrStdout(), r, maxBytes)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(size{&maxBytes}, "max-bytes", "free least recently used datasets until all take no more, such as 20G or 500Mi")
+	ageVar(flags, &o.MaxAge, "max-age", "free datasets that were not used for longer, such as 30d or 12h")
+	ageVar(flags, &keep, "keep", "never free what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
+	flags.BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// reportRemovalWait returns a function that says once, after two seconds, which process gc or rm waits for.
+func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Duration) {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	return func(holder string, waited time.Duration) {
+		if waited > 2*time.Second && !quiet {
+			quiet = true
+			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
+		}
+	}
+}
+
+// printGC prints a report: a line for each thing, then the sum.
+func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
+	removed, swept, freed := "removed", "swept", "freed"
+	if r.DryRun {
+		removed, swept, freed = "would remove", "would sweep", "would free"
+	}
+	w = sanitizer{w}
+	for _, l := range r.Swept {
+		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
+	}
+	for _, m := range r.Removed {
+		fmt.Fprintf(w, "%s  %-9s  %s  %9s  %s\n", removed, m.Kind, m.Key[:keyShown], bytefmt.Format(m.Bytes), m.Why)
+	}
+	for _, k := range r.Kept {
+		fmt.Fprintf(w, "kept  %-9s  %s  %s\n", filepath.Base(filepath.Dir(k.Path)), filepath.Base(k.Path)[:keyShown], k.Why)
+	}
+	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
+	if maxBytes >= 0 && r.BytesAfter > maxBytes {
+		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing more may go\n", bytefmt.Format(maxBytes))
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+func newCachePull() *cobra.Command {
+	var from string
+	var wait waitFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "pull CACHE --from DIR",
+		Short: "Copy a cache from a shared root to this node, verified",
+		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
+
+CACHE is a path in that root, or 8 characters or more of a key in it. What is here already is not
+copied. Of many jobs on a node that pull the same, one copies and the others wait for it. Every
+file is verified on arrival, and appears whole or not at all. The last line printed is the path.`,
+		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
+		Args:    checkArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from == "" {
+				return usageError{errors.New("--from: say which cache root to copy from")}
+			}
+			to, err := cacheRoot(cmd)
+			if err != nil {
+				return err
+			}
+			root, key, err := cachestore.Find(from, args[0])
+			if err != nil {
+				return err
+			}
+			if !cachestore.SameDirectory(root, from) {
+				return usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
+			}
+			begin := time.Now()
+			s, err := runCopy(cmd, wait, from, to, key)
+			if err != nil {
+				return err
+			}
+			return s.print(cmd.OutOrStdout(), time.Since(begin), asJSON, "")
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "cache root to copy from, such as a shared mount; it may be read-only")
+	wait.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// shared is what warm or pull has done.
+type shared struct {
+	path, key     string
+	hit, built    bool
+	bytes, copied int64                                 // on disk, all parts; copied
+	parts         map[string]cachestore.CopiedDirectory // by kind
+}
+
+// runCopy copies with progress, waiting and warnings on standard error.
+func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared, error) {
+	p := newProgress(cmd)
+	defer p.close()
+	limit, err := wait.limit()
+	if err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
+		Wait:   limit,
+		OnWait: func(holder string, waited time.Duration) { p.waiting("cache", holder, waited) },
+		Progress: func(done, total int64) {
+			if done > last {
+				p.update("copy", done-last, total)
+				last = done
+			}
+		},
+		Warn: func(format string, a ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, a...)) },
+	})
+	switch {
+	case errors.Is(err, cachestore.ErrSameRoot):
+		return nil, usageError{err}
+	case errors.Is(err, manifest.ErrDamaged):
+		return nil, hintError{err, "agentx cache verify " + mmapcache.DatasetPath(from, key)}
+	case err != nil:
+		return nil, hintConvert(err)
+	}
+	bytes, err := cachestore.Size(to, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{path: c.Path, key: key, hit: c.Hit(), bytes: bytes, copied: c.Bytes, parts: c.Directories}
+	delete(s.parts, mmapcache.DatasetKind)
+	return s, nil
+}
+
+// print prints the result; the hint is for people.
+func (s *shared) print(w io.Writer, wall time.Duration, asJSON bool, hint string) error {
+	if asJSON {
+		return printJSON(w, map[string]any{
+			"path": s.path, "key": s.key, "hit": s.hit, "built": s.built, "bytes": s.bytes, "bytes_copied": s.copied,
+			"parts": s.parts, "wall": wall.Seconds(),
+		})
+	}
+	what := "copied and verified"
+	switch {
+	case s.hit:
+		what = "hit: there before, nothing copied"
+	case s.built:
+		what = "built and verified"
+	}
+	var found []string
+	for _, kind := range mmapcache.Kinds() {
+		if s.parts[kind].Hit && !s.hit {
+			found = append(found, kind)
+		}
+	}
+	if len(found) > 0 {
+		what += " (found: " + strings.Join(found, ", ") + ")"
+	}
+	fmt.Fprintf(w, "%s\n%s on disk, %s copied\n%s\n", what, bytefmt.Format(s.bytes), bytefmt.Format(s.copied), secondsText(wall))
+	if hint != "" {
+		fmt.Fprintln(w, hint)
+	}
+	fmt.Fprintln(w, s.path)
+	return nil
+}

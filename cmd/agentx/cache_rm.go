@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/bytefmt"
+)
+
+func newCacheRemove() *cobra.Command {
+	var asJSON, force bool
+	cmd := &cobra.Command{
+		Use:   "rm CACHE...",
+		Short: "Remove caches, and those of their parts that nothing else needs",
+		Long: `Remove caches, and those of their parts that no other cache names and no process uses.
+
+A cache that a replay or conversion is using is refused, with who that is; --force removes it all
+the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the environment means
+--force here too. A pinned cache is refused until it is unpinned.`,
+		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			caches, err := findCaches(cmd, args)
+			if err != nil {
+				return err
+			}
+			freed := int64(0)
+			keys, kept := []string{}, []cachestore.KeptDirectory{}
+			for _, c := range caches {
+				r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
+				freed += r.Freed
+				kept = append(kept, r.Kept...)
+				if err != nil {
+					return hintRemove(err, c.key)
+				}
+				keys = append(keys, c.key)
+			}
+			w := cmd.OutOrStdout()
+			if asJSON {
+				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
+			}
+			for _, k := range kept {
+				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", k.Path, k.Why)
+			}
+			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytefmt.Format(freed))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "although it is in use")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// withProgress runs f while progress, waiting and warnings of a conversion go to standard error.
+func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error {
+	p := newProgress(cmd)
+	defer p.close()
+	o.Progress, o.OnWait = p.update, p.waiting
+	o.Source.Hub = hubOptions(p, o.Root, o.Wait)
+	o.Warn = func(format string, args ...any) {
+		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
+	}
+	return f()
+}
+
+// runConvert converts with progress and warnings on standard error.
+func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
+	err = withProgress(cmd, &o, func() error {
+		r, err = warnedConvert(cmd, o)
+		return err
+	})
+	return r, err
+}
+
+func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+	if o.Placement.Backend == weka.SHA256MT && o.Corpus == "code" {
+		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
+	}
+	r, err := convert.Convert(cmd.Context(), o)
+	if err != nil {
+		return nil, hintConvert(err)
+	}
+	if len(r.PassedOver) > 0 {
+		o.Warn("%s", hfsource.DescribeSkipped(r.PassedOver))
+	}
+	for k, s := range r.Facts.Skipped {
+		if k == 10 {
+			o.Warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
+			break
+		}
+		o.Warn("skipped %s: %s", s.Where, s.Reason)
+	}
+	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
+		if k == 100 {
+			o.Warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
+			break
+		}
+		o.Warn("%s", convert.DescribeUnknownKey(r.Facts, name))
+	}
+	if n := r.Facts.UnknownMore; n > 0 {
+		o.Warn("other unknown keys, %d times", n)
+	}
+	for _, odd := range r.Facts.Oddities {
+		o.Warn("%s", convert.DescribeOddity(odd))
+	}
+	return r, nil
+}
+
+// printConverted prints the result of a conversion.
+func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON bool) error {
+	u := measure.ReadProcessUsage()
+	f := r.Facts
+	if asJSON {
+		stages := map[string]float64{}
+		for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
+			stages[name] = r.Stages[name].Seconds()
+		}
+		return printJSON(w, map[string]any{
+			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
+			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
+			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
+			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
+			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
+		})
+	}
+	what := "built"
+	if r.Hit {
+		what = "hit: prepared before, nothing built"
+	}
+	var parts []string
+	for _, kind := range mmapcache.Kinds() {
+		if p, ok := r.Parts[kind]; ok && p.Hit && !r.Hit {
+			parts = append(parts, kind)
+		}
+	}
+	if len(parts) > 0 {
+		what += " (found: " + strings.Join(parts, ", ") + ")"
+	}
+	var stages []string
+	for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
+		if d, ok := r.Stages[name]; ok {
+			stages = append(stages, name+" "+secondsText(d))
+		}
+	}
+	fmt.Fprintf(w, "%s\n", what)
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", groupDigits(f.Traces), groupDigits(f.Sessions), groupDigits(f.Turns), groupDigits(int(f.PromptTokens)), groupDigits(f.Blocks))
+	if n := f.AllSkipped(); n > 0 {
+		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
+	}
+	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
+	fmt.Fprintln(w, r.Path)
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// resultWriter is standard output, which remembers that it could not be written.
+type resultWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (r *resultWriter) Write(p []byte) (int, error) {
+	n, err := r.w.Write(p)
+	if r.err == nil {
+		r.err = err
+	}
+	return n, err
+}
+
+// printJSON prints one object on one line.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// columns is the width of a terminal, 0 for what is none.
+func columns(w io.Writer) int {
+	if r, ok := w.(*resultWriter); ok {
+		w = r.w
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	n, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// appendQuoted appends s as a JSON string.
+func appendQuoted(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always marshals
+	return append(dst, quoted...)
+}
+
+// secondsText writes a duration for people.
+func secondsText(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// groupDigits writes a number with commas.
+func groupDigits(n int) string {
+	s := strconv.Itoa(n)
+	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
+		s = s[:k] + "," + s[k:]
+	}
+	return s
+}
+
+// dateText writes a time for people.
+func dateText(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// replayFlags say what is played and how.
+type replayFlags struct {
+	url, model, payload, marker, apiKeyEnv, out string
+	start                                       string
+	concurrency, requests, trees                int
+	limitTraces, maxContext                     int
+	duration, grace, maxGap, timeout            time.Duration
+	speed, maxErrorRate                         float64
+	asap, once, prefault, noPreflight           bool
+	overwrite                                   bool
+	header                                      []string
+	wire                                        wireFlags
+}
+
+func (f *replayFlags) register(cmd *cobra.Command) {
+	f.wire.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000; also the root of its API, .../v1, or an endpoint, .../v1/chat/completions")
+	flags.StringVar(&f.model, "model", "", "model name to ask for")
+	flags.IntVar(&f.concurrency, "concurrency", 1, "lanes: trees of sessions played at a time")
+	durationVar(flags, &f.duration, "duration", 0, "send for this long; of several bounds the first that is reached ends the run")
+	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
+	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
+	flags.BoolVar(&f.once, "once", false, "play every trace once at most (the default without another bound)")
+	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
+	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
+	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
+	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
+	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
+	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
+	flags.BoolVar(&f.asap, "asap", false, "no gaps: every turn as soon as the one before is answered")
+	flags.StringVar(&f.marker, "marker", "", "cache-bust marker: off; first_turn_prefix, behind the system prompt; system_prefix, in front of it (default: first_turn_prefix, or off where traces share blocks)")
+	flags.StringVar(&f.payload, "payload", "chat", "chat: messages; ids: token ids to /v1/completions")
+	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
+	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
+	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
+	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
+	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens, the marker and the chat template of one message included")
+	flags.BoolVar(&f.noPreflight, "no-preflight", false, "begin without a look at the server: the list of its models, and one request for one token")
+	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number where that is taken)")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "remove the results that --out has already")
+}
+
+// maxLanes is more than one machine has ports to one server for.
+const maxLanes = 1 << 16
+
+// options resolves the flags; the cache is opened by the caller.
+func (f *replayFlags) options() (replay.Options, error) {
+	o := replay.Options{
+		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
+		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
+		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
+		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
+		Backoff: replay.Backoff{First: time.Second, Max: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
+	}
+	u, err := url.Parse(f.url)
+	switch {
+	case f.url == "":
+		return o, hintError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return o, usageError{fmt.Errorf("--url: want http://HOST:PORT or https://HOST")} // it is not printed, for it may hold a password
+	case f.model == "":
+		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
+	case f.concurrency < 1 || f.concurrency > maxLanes:
+		return o, usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
+	case f.timeout <= 0:
+		return o, usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
+		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
+	case !(f.speed > 0) || math.IsInf(f.speed, 1):
+		return o, hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
+	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
+		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
+	case f.start != "zero" && f.start != "sampled":
+		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
+	}
+	if _, err := wire.New(f.url, wire.Options{}); err != nil {
+		return o, usageError{fmt.Errorf("--url: %w", err)}
+	}
+	if o.Marker, err = payload.ParseMarkerTarget(f.marker); err != nil && f.marker != "" {
+		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
+	}
+	if err := f.wire.apply(&o); err != nil {
+		return o, err
+	}
+	o.URL = f.url
+	switch f.payload {
+	case "chat":
+		o.Endpoint = payload.ChatCompletions
+	case "ids":
+		o.Endpoint = payload.Completions
+	default:
+		return o, usageError{fmt.Errorf("--payload %s: want chat or ids", f.payload)}
+	}
+	for _, h := range f.header {
+		name, value, ok := strings.Cut(h, ":")
+		field := wire.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+		if !ok {
+			return o, usageError{fmt.Errorf("--header %s: want NAME:VALUE", name)}
+		}
+		if err := field.Validate(); err != nil {
+			return o, usageError{fmt.Errorf("--header: %w", err)}
+		}
+		o.Header = append(o.Header, field)
+	}
+	if f.apiKeyEnv != "" {
+		if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
+			return o, usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
+		}
+		if _, err := wire.New(f.url, wire.Options{APIKey: o.APIKey}); err != nil {
+			return o, usageError{fmt.Errorf("--api-key-env %s: %w", f.apiKeyEnv, err)}
+		}
+	}
+	if o.Out == "" {
+		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
+	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
+		return o, hintReplay(err)
+	}
+	return o, nil
+}
+
+// chooseMarker settles the marker of a run where none was asked for, and says so where that is none.
+func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
+	if f.marker != "" {
+		return
+	}
+	o.Marker = o.Marker.Resolve(o.Cache)
+	f.marker = o.Marker.String() // for what the run says of itself
+	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
+	}
+}

@@ -5,25 +5,26 @@ import (
 	"maps"
 )
 
-// Deviation counts requests that ended well and were answered otherwise than they were asked.
+// Deviation counts requests of one kind that ended well, but whose answer is not what the request asked for.
 type Deviation struct {
 	Requests int    `json:"requests"`
-	Example  string `json:"example,omitempty"` // of the first
+	Example  string `json:"example,omitempty"` // the first request, and how it deviates
 }
 
-// Limits of what is taken for an answer as it was asked for.
+// Tolerances: an answer within them is no deviation.
 const (
-	outputPercent = 1   // that an answer may be shorter or longer
-	promptPercent = 10  // that a server may count otherwise than recorded: another vocabulary
-	promptTokens  = 128 // and beside: its chat template, the marker
-	messageTokens = 16  // that a message of a stream may hold
+	outputPercent = 1   // by which an answer may be shorter or longer
+	promptPercent = 10  // by which the prompt count of a server may differ from the recorded one: another vocabulary
+	promptTokens  = 128 // and on top: its chat template, the marker
+	messageTokens = 16  // that one message of a stream may hold
 )
 
-// deviations are the kinds, in the order in which they are shown: whether a request is of a kind, and what it has of it.
+// deviations are the kinds of deviation, in the order in which they are shown.
 var deviations = []struct {
-	kind, says string
-	is         func(r *Record) bool
-	what       func(r *Record) string
+	kind     string // key in summary.json
+	label    string // in the table and in warnings
+	matches  func(r *Record) bool
+	describe func(r *Record) string // how a request deviates
 }{
 	{"short_output", "answers shorter than asked for", func(r *Record) bool {
 		n, ok := r.OSL()
@@ -65,7 +66,7 @@ func outputText(r *Record) string {
 	return fmt.Sprintf("%d tokens for %d", n, r.MaxTokens)
 }
 
-// deviationCounts are the deviations by kind.
+// deviationCounts are deviations by kind.
 type deviationCounts map[string]Deviation
 
 func newDeviations() deviationCounts {
@@ -76,23 +77,26 @@ func newDeviations() deviationCounts {
 	return c
 }
 
-// DeviationNotice is the first request of a kind of deviation.
-type DeviationNotice struct{ Kind, Message string }
+// DeviationNotice reports the first request of a kind of deviation.
+type DeviationNotice struct {
+	Kind    string // of Summary.Deviations
+	Message string // in one line
+}
 
-// add takes a request that ended well and returns the kinds that it is the first of.
-func (c deviationCounts) add(r *Record) (news []DeviationNotice) {
+// add counts a request that ended well. It returns the kinds that the request is the first of.
+func (c deviationCounts) add(r *Record) (notices []DeviationNotice) {
 	for _, d := range deviations {
-		if !d.is(r) {
+		if !d.matches(r) {
 			continue
 		}
 		n := c[d.kind]
 		if n.Requests++; n.Requests == 1 {
-			n.Example = fmt.Sprintf("trace %q, session %q, turn %d: %s", r.Trace, r.Session, r.Turn, d.what(r))
-			news = append(news, DeviationNotice{d.kind, fmt.Sprintf("%s: %s", d.says, n.Example)})
+			n.Example = fmt.Sprintf("trace %q, session %q, turn %d: %s", r.Trace, r.Session, r.Turn, d.describe(r))
+			notices = append(notices, DeviationNotice{d.kind, fmt.Sprintf("%s: %s", d.label, n.Example)})
 		}
 		c[d.kind] = n
 	}
-	return news
+	return notices
 }
 
 func (c deviationCounts) clone() map[string]Deviation { return maps.Clone(c) }

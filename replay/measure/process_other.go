@@ -2,5 +2,5 @@
 
 package measure
 
-// ReadProcessUsage returns zeros: this system does not tell.
+// ReadProcessUsage returns zeros: it is not implemented for this system.
 func ReadProcessUsage() ProcessUsage { return ProcessUsage{} }

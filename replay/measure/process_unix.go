@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ReadProcessUsage reads what this process has used so far.
+// ReadProcessUsage returns what this process has used so far.
 func ReadProcessUsage() ProcessUsage {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -19,7 +19,7 @@ func ReadProcessUsage() ProcessUsage {
 	}
 	p := ProcessUsage{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), PeakRSS: int64(u.Maxrss)}
 	if runtime.GOOS != "darwin" {
-		p.PeakRSS <<= 10 // in KiB everywhere else
+		p.PeakRSS <<= 10 // the others report KiB
 	}
 	if peak, ok := highWater(); ok {
 		p.PeakRSS = peak
@@ -27,8 +27,8 @@ func ReadProcessUsage() ProcessUsage {
 	return p
 }
 
-// highWater reads Linux's own peak: that of getrusage lives through exec, so a small program that was started by a
-// large one would report the other's.
+// highWater returns the peak of resident memory from /proc, bytes. The peak of getrusage survives exec: a small program that a
+// large one started would report the peak of the large one.
 func highWater() (int64, bool) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Rebuild adds the records of a file to the aggregate, as the run did that wrote it. A last line without its end is what a
-// killed run left of a record: it is left out, and torn says so.
+// Rebuild adds the records of a record file, in its order. It leaves out a last line without a line feed, the part of a record
+// that a killed run has written, and then reports torn. The error names the line.
 func (a *Aggregate) Rebuild(file io.Reader) (torn bool, err error) {
 	in := bufio.NewReaderSize(file, 1<<20)
 	for n := 1; ; n++ {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Number is a figure that may be missing: NaN, which JSON has as null.
+// Number is a figure that may be missing. A missing one is NaN, and null in JSON.
 type Number float64
 
-// Missing is a figure that there is none of.
+// Missing is the figure that is not known.
 var Missing = Number(math.NaN())
 
-// IsMissing reports whether there is no figure.
+// IsMissing reports whether the figure is not known: NaN or infinite.
 func (n Number) IsMissing() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
 
-// MarshalJSON writes the number, or null when it is missing.
+// MarshalJSON returns the number, or null when it is missing.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if n.IsMissing() {
 		return []byte("null"), nil
@@ -23,7 +23,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// UnmarshalJSON reads a number or null.
+// UnmarshalJSON reads a number, or null as Missing.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	*n = Missing
 	var f *float64
@@ -34,7 +34,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Stat is the distribution of one quantity over the requests that have it. Without any, every figure is missing.
+// Stat is the distribution of one quantity over the requests that have it. Without such requests every figure is Missing.
 type Stat struct {
 	Mean Number `json:"mean"`
 	P50  Number `json:"p50"`
@@ -47,7 +47,7 @@ type Stat struct {
 	N    int    `json:"n"`   // samples
 }
 
-// NewStat computes the distribution exactly, over all samples, which it sorts.
+// NewStat computes the exact distribution of samples, which it sorts in place.
 func NewStat(samples []float64) Stat {
 	n := len(samples)
 	if n == 0 {
@@ -59,8 +59,8 @@ func NewStat(samples []float64) Stat {
 	return Stat{Number(mean), at(50), at(75), at(90), at(95), at(99), Number(samples[n-1]), Number(std), n}
 }
 
-// Percentile is the q-th percentile of sorted samples, of which there must be one at least: position q/100*(n-1),
-// linear between neighbours, as lower + fraction*(upper-lower) in that order, on which the last bit depends.
+// Percentile returns the q-th percentile, 0 to 100, of at least one sorted sample: at position q/100*(n-1), linear between
+// neighbours. It computes lower + fraction*(upper-lower) in that order, on which the last bit depends.
 func Percentile(sorted []float64, q float64) float64 {
 	position := q / 100 * float64(len(sorted)-1)
 	i := int(position)
@@ -70,6 +70,7 @@ func Percentile(sorted []float64, q float64) float64 {
 	return sorted[i] + (position-float64(i))*(sorted[i+1]-sorted[i])
 }
 
+// meanAndStd returns the mean and the standard deviation of the population.
 func meanAndStd(samples []float64) (mean, std float64) {
 	for _, x := range samples {
 		mean += x

@@ -151,7 +151,7 @@ func TestThroughputWindow(t *testing.T) {
 		if want.Window != "benchmark" {
 			t.Skip("ThroughputWindow = phase is not built")
 		}
-		s := newSamples()
+		s := newObservations()
 		s.n, s.first = in.Count, float64(in.First)/1e9
 		if in.Last != nil {
 			s.last = float64(*in.Last) / 1e9
@@ -197,9 +197,9 @@ func TestClientBound(t *testing.T) {
 		if math.IsNaN(c.ttft) {
 			ttft = NewStat(nil)
 		}
-		require.Equal(t, c.bound, bound(NewStat([]float64{c.lateness}), ttft), "%+v", c)
+		require.Equal(t, c.bound, isClientBound(NewStat([]float64{c.lateness}), ttft), "%+v", c)
 	}
-	require.False(t, bound(NewStat(nil), NewStat(nil)))
+	require.False(t, isClientBound(NewStat(nil), NewStat(nil)))
 }
 
 func TestDeadlockedTreesAreAReason(t *testing.T) {

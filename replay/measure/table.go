@@ -5,15 +5,13 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// WriteTable writes the summary for people: plain text, a few aligned lines, no colour. No line is longer than so many
-// columns; 0 is any length.
+// WriteTable writes the summary as aligned lines of plain text. No line is longer than a number of columns; 0 is no limit.
 func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	if s.Preflight != nil && s.Preflight.Error != "" { // nothing was sent
@@ -29,13 +27,12 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 	return err
 }
 
-// labels is the width of the first column.
-const labels = 12
+// labelWidth is the width of the first column.
+const labelWidth = 12
 
-// fit breaks lines that are too long between words, and words that are too long anywhere. What is left of a line stands
-// below its beginning.
+// fit breaks lines that are too long, between words where it can. The rest of a line is indented to the second column.
 func fit(text string, columns int) string {
-	if columns <= 2*labels {
+	if columns <= 2*labelWidth {
 		return text
 	}
 	var b strings.Builder
@@ -46,26 +43,27 @@ func fit(text string, columns int) string {
 				break
 			}
 			at := columns
-			for k := columns; k > labels; k-- {
+			for k := columns; k > labelWidth; k-- {
 				if runes[k] == ' ' {
 					at = k
 					break
 				}
 			}
 			b.WriteString(strings.TrimRight(string(runes[:at]), " ") + "\n")
-			runes = []rune(strings.Repeat(" ", labels) + strings.TrimLeft(string(runes[at:]), " "))
+			runes = []rune(strings.Repeat(" ", labelWidth) + strings.TrimLeft(string(runes[at:]), " "))
 		}
 	}
 	return b.String()
 }
 
-// row writes a label and what belongs to it.
+// row writes one line: a label and a text.
 func row(b *strings.Builder, label, format string, args ...any) {
-	fmt.Fprintf(b, "%-*s", labels, label)
+	fmt.Fprintf(b, "%-*s", labelWidth, label)
 	fmt.Fprintf(b, format, args...)
 	b.WriteByte('\n')
 }
 
+// counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
 	parts := []string{plural(s.Completed, "completed", "completed")}
 	add := func(n int, what string) {
@@ -82,47 +80,53 @@ func (s *Summary) counts(b *strings.Builder) {
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
 	add(s.Buckets.ContextOverflow, "context overflow")
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
-	categories := slices.Sorted(maps.Keys(s.Errors))
-	slices.SortStableFunc(categories, func(x, y wire.Category) int { return s.Errors[y] - s.Errors[x] })
-	for i, c := range categories {
-		label := ""
-		if i == 0 {
-			label = "errors"
-		}
-		row(b, label, "%6d  %s", s.Errors[c], c)
-		s.messages(b, c)
-	}
-	if len(s.ErrorSamples[overflow]) > 0 {
-		row(b, "", "%6d  %s", s.Buckets.ContextOverflow, overflow)
-		s.messages(b, overflow)
-	}
+	s.failures(b)
 	if s.Resent > 0 {
 		row(b, "resent", "%s: the server had closed a kept connection", plural(s.Resent, "request", "requests"))
 	}
-	label := "deviations"
-	for _, d := range deviations {
-		if n := s.Deviations[d.kind]; n.Requests > 0 {
-			row(b, label, "%6d  %s", n.Requests, d.says)
-			row(b, "", "%6s    e.g. %s", "", n.Example)
-			label = ""
-		}
-	}
+	s.deviations(b)
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
 	row(b, "load", "%s in %s%s", plural(s.Trees, "tree", "trees"), plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
 }
 
-// overflow is the category whose requests have a bucket of their own.
-const overflow = wire.ContextOverflow
+// failures writes the categories of failures, the commonest first, with their messages, then the overflows.
+func (s *Summary) failures(b *strings.Builder) {
+	categories := slices.Sorted(maps.Keys(s.Errors))
+	slices.SortStableFunc(categories, func(x, y wire.Category) int { return s.Errors[y] - s.Errors[x] })
+	label := "errors"
+	for _, c := range categories {
+		row(b, label, "%6d  %s", s.Errors[c], c)
+		label = ""
+		s.messages(b, c)
+	}
+	if len(s.ErrorSamples[wire.ContextOverflow]) > 0 {
+		row(b, "", "%6d  %s", s.Buckets.ContextOverflow, wire.ContextOverflow)
+		s.messages(b, wire.ContextOverflow)
+	}
+}
 
-// messages writes the samples of a category.
+// messages writes the sample messages of a category.
 func (s *Summary) messages(b *strings.Builder, category wire.Category) {
 	for _, m := range s.ErrorSamples[category] {
 		row(b, "", "%6d    %s", m.N, m.Message)
 	}
 }
 
+// deviations writes the kinds of deviation with an example of each.
+func (s *Summary) deviations(b *strings.Builder) {
+	label := "deviations"
+	for _, d := range deviations {
+		if n := s.Deviations[d.kind]; n.Requests > 0 {
+			row(b, label, "%6d  %s", n.Requests, d.label)
+			row(b, "", "%6s    e.g. %s", "", n.Example)
+			label = ""
+		}
+	}
+}
+
+// laneStart returns how many lanes started and when, as the end of a line.
 func (s *Summary) laneStart() string {
 	of := ""
 	if s.Lanes.Started != s.Lanes.N {
@@ -135,6 +139,7 @@ func (s *Summary) laneStart() string {
 		duration(float64(s.Lanes.FirstRequest.First)), duration(float64(s.Lanes.FirstRequest.Last)))
 }
 
+// throughput writes the rates and the counts of tokens.
 func (s *Summary) throughput(b *strings.Builder) {
 	row(b, "throughput", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s",
 		quantity(s.RequestRate), quantity(s.PromptTokenRate), quantity(s.OutputTokenRate), seconds(s.Duration))
@@ -146,10 +151,10 @@ func (s *Summary) throughput(b *strings.Builder) {
 		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
 }
 
-// figures are the columns of the latencies; where there is no room, those with the highest ranks are left out.
+// figures are the columns of the latencies. Where there is no room, those with the highest ranks are left out.
 var figures = []struct {
 	name string
-	rank int
+	rank int // 0 is left out last
 	of   func(*Stat) Number
 }{
 	{"mean", 3, func(s *Stat) Number { return s.Mean }}, {"p50", 0, func(s *Stat) Number { return s.P50 }},
@@ -158,14 +163,15 @@ var figures = []struct {
 	{"max", 2, func(s *Stat) Number { return s.Max }},
 }
 
+// latencies writes a table of the distributions, with as many figures as fit.
 func (s *Summary) latencies(b *strings.Builder, columns int) {
 	cell, room := 10, len(figures)
-	if columns > 0 && labels+room*cell > columns {
+	if columns > 0 && labelWidth+room*cell > columns {
 		cell = 9 // "-5.00 ms" and a space
-		room = max(1, (columns-labels)/cell)
+		room = max(1, (columns-labelWidth)/cell)
 	}
 	write := func(label string, value func(k int) string) {
-		fmt.Fprintf(b, "%-*s", labels, label)
+		fmt.Fprintf(b, "%-*s", labelWidth, label)
 		for k, f := range figures {
 			if f.rank < room {
 				fmt.Fprintf(b, "%*s", cell, value(k))
@@ -184,6 +190,7 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	b.WriteByte('\n')
 }
 
+// client writes what the client used.
 func (s *Summary) client(b *strings.Builder) {
 	peak := "-"
 	if !s.Client.PeakRSS.IsMissing() {
@@ -195,6 +202,7 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 }
 
+// verdict writes deadlocks, whether the run is valid, and where the results are.
 func (s *Summary) verdict(b *strings.Builder) {
 	if s.DeadlockedTrees > 0 {
 		row(b, "wedged", "%s", plural(int(s.DeadlockedTrees), "tree", "trees"))
@@ -207,66 +215,5 @@ func (s *Summary) verdict(b *strings.Builder) {
 	}
 	if s.Out != "" {
 		row(b, "results", "%s", s.Out)
-	}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// seconds is a duration that may be missing.
-func seconds(n Number) string {
-	if n.IsMissing() {
-		return "-"
-	}
-	return duration(float64(n))
-}
-
-// duration writes seconds with three digits or four in the unit that fits.
-func duration(s float64) string {
-	switch a := max(s, -s); {
-	case a == 0:
-		return "0 s"
-	case a < 0.9995e-3:
-		return digits(s*1e6) + " us"
-	case a < 0.9995:
-		return digits(s*1e3) + " ms"
-	case a < 1000:
-		return digits(s) + " s"
-	default:
-		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
-	}
-}
-
-// quantity writes a count or a rate with three digits or four and k, M or G.
-func quantity(n Number) string {
-	if n.IsMissing() {
-		return "-"
-	}
-	v, unit := float64(n), ""
-	for _, u := range []string{"k", "M", "G"} {
-		if max(v, -v) < 9999.5 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	if unit == "" && v == float64(int64(v)) {
-		return strconv.FormatInt(int64(v), 10)
-	}
-	return digits(v) + unit
-}
-
-// digits writes three significant digits, or all those before the point.
-func digits(v float64) string {
-	switch a := max(v, -v); {
-	case a < 9.995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	case a < 99.95:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	default:
-		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 }

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,33 +8,30 @@ import (
 	"time"
 )
 
-// Writer appends records as JSON lines. Write only encodes into memory; a goroutine carries what has gathered to
-// the file, at the latest a quarter of a second after it was written.
+// Writer appends records to a file as JSON lines. Write encodes into memory; a goroutine flushes the buffer to the file when it
+// is long, or every quarter of a second. All methods may be called by many goroutines at once.
 type Writer struct {
-	out  io.Writer
-	file io.Closer // nil: nothing to close
+	file io.WriteCloser
 
 	mu     sync.Mutex
-	room   sync.Cond // buf has become shorter
-	buf    []byte    // encoded, not yet taken by the goroutine
-	err    error     // the first one
+	room   sync.Cond // signals that buf has become shorter
+	buf    []byte    // encoded records that the goroutine has not taken yet
+	err    error     // the first error
 	closed bool
-	limit  int // of buf: what is longer makes Write wait
+	limit  int // bytes of buf from which Write waits
 
-	wake chan struct{} // buf has grown long, or the writer is closed
-	done chan struct{} // the goroutine has ended
+	wake chan struct{} // tells the goroutine that buf is long or the writer closed
+	done chan struct{} // closed when the goroutine has ended
 }
 
 const (
-	flushSize  = 256 << 10
+	flushSize  = 256 << 10 // bytes
 	flushEvery = 250 * time.Millisecond
-	maxWaiting = 64 << 20 // a disk that falls this far behind makes Write wait
+	maxWaiting = 64 << 20 // bytes by which a slow disk may fall behind
 )
 
-// ErrClosed is returned by Write after Close.
-var ErrClosed = errors.New("record writer is closed")
-
-// Create returns a writer to a new file: one that is there is an error. The caller must call Close.
+// Create creates a file and returns a writer to it. A file that exists is an error that wraps fs.ErrExist. The caller must call
+// Close.
 func Create(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -44,18 +40,16 @@ func Create(path string) (*Writer, error) {
 	return NewWriter(f), nil
 }
 
-// NewWriter returns a writer to an open file, which it closes. The caller must call Close.
-func NewWriter(file io.WriteCloser) *Writer { return newWriter(file, file) }
-
-func newWriter(out io.Writer, file io.Closer) *Writer {
-	w := &Writer{out: out, file: file, wake: make(chan struct{}, 1), done: make(chan struct{}), limit: maxWaiting}
+// NewWriter returns a writer to an open file, which Close closes. The caller must call Close.
+func NewWriter(file io.WriteCloser) *Writer {
+	w := &Writer{file: file, wake: make(chan struct{}, 1), done: make(chan struct{}), limit: maxWaiting}
 	w.room.L = &w.mu
-	go w.carry()
+	go w.flushLoop()
 	return w
 }
 
-// Write adds a record. It does not wait for the disk, unless 64 MiB wait for it already. The error is the first
-// one that writing met, maybe of an earlier record; records after an error are dropped.
+// Write adds a record. It waits for the disk only when 64 MiB are not flushed yet. The error is the first error of the writer,
+// maybe of an earlier record; records after it are dropped.
 func (w *Writer) Write(r *Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,32 +64,32 @@ func (w *Writer) Write(r *Record) error {
 	}
 	w.buf = append(r.AppendJSON(w.buf), '\n')
 	if len(w.buf) >= flushSize {
-		w.nudge()
+		w.signal()
 	}
 	return nil
 }
 
-// Close writes what is left, closes a file of the writer's own, and returns the first error of the writer's life.
-// It may be called again.
+// Close flushes the buffer, closes the file and returns the first error of the writer. It may be called again.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
-	w.nudge()
+	w.signal()
 	w.room.Broadcast()
 	w.mu.Unlock()
 	<-w.done
-	return w.err // the goroutine has ended: nobody else writes it
+	return w.err // no lock: the goroutine, its last writer, has ended
 }
 
-func (w *Writer) nudge() {
+// signal wakes the goroutine.
+func (w *Writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// carry is the goroutine: it swaps the buffer for an empty one and writes it while the next one fills.
-func (w *Writer) carry() {
+// flushLoop is the goroutine: it swaps the buffer for an empty one and writes it while the other fills.
+func (w *Writer) flushLoop() {
 	defer close(w.done)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -111,16 +105,14 @@ func (w *Writer) carry() {
 		w.room.Broadcast()
 		w.mu.Unlock()
 		if len(full) > 0 {
-			_, err := w.out.Write(full)
+			_, err := w.file.Write(full)
 			w.fail(err)
 		}
 	}
-	if w.file != nil {
-		w.fail(w.file.Close())
-	}
+	w.fail(w.file.Close())
 }
 
-// fail notes the first error.
+// fail records the first error.
 func (w *Writer) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

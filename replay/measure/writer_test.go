@@ -20,7 +20,7 @@ func TestWriterKeepsEveryRecord(t *testing.T) {
 	w, err := Create(path)
 	require.NoError(t, err)
 	var all sync.WaitGroup
-	const writers, each = 4, 3000 // some MB, so that buffers change hands many times
+	const writers, each = 4, 3000 // some MB, so that the buffers are swapped many times
 	for lane := range writers {
 		all.Go(func() {
 			for turn := range each {
@@ -56,7 +56,7 @@ func TestWriterCannotCreate(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// gate is an output that holds every write until it is opened, and then fails it if told so.
+// gate is a file that blocks every write until it is opened, and then fails it if err is set.
 type gate struct {
 	open chan struct{}
 	err  error
@@ -71,9 +71,16 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.got.Write(b)
 }
 
+func (g *gate) Close() error { return nil }
+
+// discard is a file that keeps nothing.
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
 func TestWriteDoesNotWaitForTheDisk(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	w := newWriter(g, nil)
+	w := NewWriter(g)
 	r := example()
 	const n = 5000 // several buffers full
 	for range n {
@@ -84,10 +91,10 @@ func TestWriteDoesNotWaitForTheDisk(t *testing.T) {
 	require.Equal(t, n, bytes.Count(g.got.Bytes(), []byte("\n")))
 }
 
-// TestWriteIsBounded: behind a disk that takes nothing, Write waits once enough is waiting, and goes on after it.
+// Write waits for a disk that takes nothing once its limit is buffered, and goes on when the disk does.
 func TestWriteIsBounded(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	w := newWriter(g, nil)
+	w := NewWriter(g)
 	const limit, size, n = 1 << 20, 64 << 10, 100
 	w.limit = limit
 	r := example()
@@ -101,7 +108,7 @@ func TestWriteIsBounded(t *testing.T) {
 		}
 	})
 	waiting := 0
-	for waiting < limit { // the goroutine holds what it took first and is stuck with it
+	for waiting < limit { // the goroutine is blocked with the first buffer
 		runtime.Gosched()
 		w.mu.Lock()
 		waiting = len(w.buf)
@@ -117,10 +124,10 @@ func TestWriteIsBounded(t *testing.T) {
 func TestWriterReportsTheFirstError(t *testing.T) {
 	g := &gate{open: make(chan struct{}), err: io.ErrShortWrite}
 	close(g.open)
-	w := newWriter(g, nil)
+	w := NewWriter(g)
 	r := example()
 	var err error
-	for err == nil { // until the goroutine has met it
+	for err == nil { // until the goroutine has written
 		err = w.Write(&r)
 	}
 	require.ErrorIs(t, err, io.ErrShortWrite)
@@ -129,7 +136,7 @@ func TestWriterReportsTheFirstError(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	w := newWriter(io.Discard, nil)
+	w := NewWriter(discard{io.Discard})
 	r := example()
 	r.Error = nil
 	b.ReportAllocs()

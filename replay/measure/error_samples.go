@@ -9,29 +9,30 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// ErrorSamples are messages of failed requests, by category: overflows too, but nothing that we cancelled.
+// ErrorSamples are messages of failed requests, by category. Overflows are among them, cancellations are not.
 type ErrorSamples map[wire.Category][]ErrorSample
 
-// ErrorSample is a message and how many requests it was of, counted with those that differ in numbers alone: ports, ids, lengths.
+// ErrorSample is a message and how many requests had it. Messages that differ in numbers alone (ports, ids, lengths) count as
+// one.
 type ErrorSample struct {
-	Message string `json:"message"` // the first
+	Message string `json:"message"` // of the first request
 	N       int    `json:"n"`
 }
 
-// Bounds of the samples.
+// Bounds of the samples: more messages are not kept, longer ones are cut.
 const (
-	maxSamples = 3   // of a category; of further messages there is no sample
-	maxMessage = 300 // bytes of a message
+	maxSamples = 3   // of a category
+	maxMessage = 300 // bytes
 )
 
-// add takes the message of a failed request.
+// add adds the message of a failed request.
 func (s ErrorSamples) add(e *Error) {
 	list, message := s[e.Category], oneLine(e.Message)
 	if message == "" {
 		return
 	}
 	for k := range list {
-		if alike(list[k].Message, message) {
+		if differInNumbers(list[k].Message, message) {
 			list[k].N++
 			return
 		}
@@ -41,20 +42,20 @@ func (s ErrorSamples) add(e *Error) {
 	}
 }
 
-// alike reports whether texts differ at most in numbers, but for the one that they begin with: a status.
-func alike(a, b string) bool {
+// differInNumbers reports whether texts differ in nothing but numbers. The number that they begin with, a status, must be equal.
+func differInNumbers(a, b string) bool {
 	if a == b {
 		return true
 	}
-	status, a := number(a)
-	other, b := number(b)
-	if status != other {
+	statusA, a := cutNumber(a)
+	statusB, b := cutNumber(b)
+	if statusA != statusB {
 		return false
 	}
 	for a != "" && b != "" {
-		var in, is string
-		if in, a = number(a); in != "" {
-			if is, b = number(b); is != "" {
+		var x, y string
+		if x, a = cutNumber(a); x != "" {
+			if y, b = cutNumber(b); y != "" {
 				continue
 			}
 			return false
@@ -67,13 +68,13 @@ func alike(a, b string) bool {
 	return a == b
 }
 
-// number cuts the digits off that a text begins with.
-func number(text string) (digits, rest string) {
+// cutNumber returns the digits that a text begins with, and the rest of it.
+func cutNumber(text string) (digits, rest string) {
 	rest = strings.TrimLeft(text, "0123456789")
 	return text[:len(text)-len(rest)], rest
 }
 
-// oneLine makes a text short and free of all that acts on a terminal.
+// oneLine cuts a text to maxMessage and replaces all characters that a terminal does not print.
 func oneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -92,7 +93,7 @@ func oneLine(text string) string {
 	return text[:cut] + "..."
 }
 
-// clone returns a copy that further messages leave alone.
+// clone returns a copy that later messages do not change.
 func (s ErrorSamples) clone() ErrorSamples {
 	c := make(ErrorSamples, len(s))
 	for category, list := range s {

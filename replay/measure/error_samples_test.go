@@ -10,7 +10,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-func TestSamples(t *testing.T) {
+func TestErrorSamples(t *testing.T) {
 	a := NewAggregate()
 	add := func(bucket Bucket, category wire.Category, message string) {
 		a.Add(&Record{Bucket: bucket, Error: &Error{category, message}})
@@ -41,12 +41,12 @@ func TestSamples(t *testing.T) {
 	require.Equal(t, strings.Repeat("é", 150)+"...", oneLine(strings.Repeat("é", 500)))
 }
 
-func TestAlike(t *testing.T) {
+func TestMessagesThatDifferInNumbers(t *testing.T) {
 	for _, yes := range [][2]string{{"", ""}, {"x1y", "x22y"}, {"500 a 1", "500 a 2"}, {"a9", "a10"}} {
-		require.True(t, alike(yes[0], yes[1]), yes)
+		require.True(t, differInNumbers(yes[0], yes[1]), yes)
 	}
 	for _, no := range [][2]string{{"", "a"}, {"500 a", "503 a"}, {"a1", "a"}, {"a", "a1"}, {"a1b", "a1c"}, {"x1", "xx"}, {"1", "2"}, {"ab", "a"}} {
-		require.False(t, alike(no[0], no[1]), no)
-		require.False(t, alike(no[1], no[0]), no)
+		require.False(t, differInNumbers(no[0], no[1]), no)
+		require.False(t, differInNumbers(no[1], no[0]), no)
 	}
 }

@@ -1,0 +1,17 @@
+// Package measure records the requests of a replay and computes their statistics. It does not know how requests are chosen
+// or sent.
+//
+// A [Record] is one request, one line of records.jsonl. A [Writer] appends records to that file without waiting for the disk.
+// An [Aggregate] keeps of each record the numbers that exact percentiles need and computes the [Summary], which is
+// summary.json and the table that a run prints:
+//
+//	a := measure.NewAggregate()
+//	a.Add(&record)
+//	s := a.Summary(info)
+//	s.WriteTable(os.Stdout, 0)
+//
+// [Aggregate.Rebuild] computes the same from the file of a run that was killed. To add a metric, add what it needs to Record,
+// keep it in Aggregate.Add and publish it in Metrics; doc/spec/results.md names every key.
+//
+// Times are seconds since the start of the phase, sizes are bytes. A figure that is not known is [Missing], in JSON null.
+package measure

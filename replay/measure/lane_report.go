@@ -1,0 +1,26 @@
+package measure
+
+import "fmt"
+
+// LaneReport is what one lane did, one line of lanes.jsonl. Durations are seconds, instants seconds since the start of the
+// phase.
+type LaneReport struct {
+	Lane         int     `json:"lane"`
+	Trace        string  `json:"trace"`         // its first; empty: it had none
+	TStar        Number  `json:"t_star"`        // where in it the lane began, on the clock of the recording; null: at its first turn
+	StartSkipped float64 `json:"start_skipped"` // by how much its first request was sent earlier than drawn
+	Skipped      float64 `json:"skipped"`       // idle time of its trees that was skipped
+	FirstRequest Number  `json:"first_request"` // null: it sent nothing
+	Finished     Number  `json:"finished"`      // when no trace was left for it; null: it played to the end of the phase
+	Requests     int     `json:"requests"`
+	Trees        int     `json:"trees"` // opened
+}
+
+// DescribeSilence returns the warning about a lane that had a trace and sent nothing.
+func (l *LaneReport) DescribeSilence() string {
+	where := ""
+	if !l.TStar.IsMissing() {
+		where = fmt.Sprintf(" from t* = %.3f s", float64(l.TStar))
+	}
+	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s", l.Lane, l.Trace, where)
+}

@@ -1,0 +1,92 @@
+package measure
+
+import "math"
+
+// observations are what an Aggregate keeps of the successful requests of one bucket.
+type observations struct {
+	n                            int       // requests
+	ttft, itl, latency, lateness []float64 // seconds, of the requests that have them
+
+	first, last float64 // earliest Sent and latest LastToken
+
+	prompt, output, asked, cached, recorded tokenSum
+}
+
+func newObservations() observations { return observations{first: math.Inf(1), last: math.Inf(-1)} }
+
+func (o *observations) add(r *Record) {
+	o.n++
+	o.lateness = append(o.lateness, r.Lateness())
+	if v, ok := r.TTFT(); ok {
+		o.ttft = append(o.ttft, v)
+	}
+	if v, ok := r.ITL(); ok {
+		o.itl = append(o.itl, v)
+	}
+	o.first = min(o.first, r.Sent)
+	if v, ok := r.Latency(); ok {
+		o.latency = append(o.latency, v)
+		o.last = max(o.last, r.LastToken)
+	}
+	o.prompt.add(r.PromptTokens)
+	o.cached.add(r.CachedTokens)
+	if n, ok := r.OSL(); ok {
+		o.output.add(&n)
+		o.asked.add(&r.MaxTokens)
+	}
+	o.recorded.add(&r.RecordedISL)
+}
+
+// metrics returns the published numbers.
+func (o *observations) metrics() Metrics {
+	m := Metrics{
+		Measured: o.n, PromptTokens: o.prompt.over(o.n), OutputTokens: o.output.over(o.n), RequestedOutputTokens: o.asked.over(o.n),
+		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
+		TTFT: NewStat(o.ttft), ITL: NewStat(o.itl), RequestLatency: NewStat(o.latency), Lateness: NewStat(o.lateness),
+		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing, TokenHitRate: Missing,
+	}
+	if m.PromptTokens > 0 {
+		m.TokenHitRate = m.CachedTokens / m.PromptTokens
+	}
+	if window := o.last - o.first; window > 0 {
+		m.Duration = Number(window)
+		m.RequestRate = Number(o.n) / m.Duration
+		m.PromptTokenRate = m.PromptTokens / m.Duration
+		m.OutputTokenRate = m.OutputTokens / m.Duration
+	}
+	return m
+}
+
+// tokenSum adds up counts, some of which may be unknown.
+type tokenSum struct{ sum, known int64 }
+
+func (s *tokenSum) add(n *int64) {
+	if n != nil {
+		s.sum += *n
+		s.known++
+	}
+}
+
+// over returns the sum over n requests, Missing when none of them had a count.
+func (s *tokenSum) over(n int) Number {
+	if n > 0 && s.known == 0 {
+		return Missing
+	}
+	return Number(s.sum)
+}
+
+// ordinalSet is a set of small numbers that are not negative.
+type ordinalSet struct {
+	bits []uint64
+	n    int // numbers in it
+}
+
+func (o *ordinalSet) add(k int) {
+	for k/64 >= len(o.bits) {
+		o.bits = append(o.bits, 0)
+	}
+	if bit := uint64(1) << (k % 64); o.bits[k/64]&bit == 0 {
+		o.bits[k/64] |= bit
+		o.n++
+	}
+}

@@ -1,0 +1,145 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// AppendJSON appends the record as one JSON object and returns the extended buffer. The bytes are those of encoding/json.
+func (r *Record) AppendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = r.appendTurn(b)
+	b = r.appendTimes(b)
+	b = r.appendTokens(b)
+	b = r.appendAnswer(b)
+	return append(b, '}')
+}
+
+// appendTurn appends which turn of which trace the request was.
+func (r *Record) appendTurn(b []byte) []byte {
+	b = appendString(b, "phase", r.Phase)
+	b = appendInt(b, "lane", int64(r.Lane))
+	b = appendInt(b, "tree", int64(r.Tree))
+	b = appendInt(b, "pass", int64(r.Pass))
+	b = appendString(b, "trace", r.Trace)
+	b = appendString(b, "session", r.Session)
+	if r.Parent != "" {
+		b = appendString(b, "parent", r.Parent)
+	}
+	b = appendInt(b, "turn", int64(r.Turn))
+	b = appendInt(b, "source_outer", int64(r.SourceOuter))
+	if r.SourceInner != nil {
+		b = appendInt(b, "source_inner", int64(*r.SourceInner))
+	}
+	b = appendString(b, "source_kind", r.SourceKind)
+	b = appendString(b, "request_id", r.RequestID)
+	return appendString(b, "correlation_id", r.CorrelationID)
+}
+
+func (r *Record) appendTimes(b []byte) []byte {
+	b = appendFloat(b, "due", r.Due)
+	b = appendFloat(b, "admitted", r.Admitted)
+	b = appendFloat(b, "sent", r.Sent)
+	if r.FirstToken != 0 {
+		b = appendFloat(b, "first_token", r.FirstToken)
+	}
+	if r.LastToken != 0 {
+		b = appendFloat(b, "last_token", r.LastToken)
+	}
+	return appendFloat(b, "end", r.End)
+}
+
+// appendTokens appends the status, which stands before them, and the counts of tokens.
+func (r *Record) appendTokens(b []byte) []byte {
+	b = appendInt(b, "status", int64(r.Status))
+	b = appendInt(b, "recorded_in", r.RecordedISL)
+	b = appendInt(b, "max_tokens", r.MaxTokens)
+	if r.FirstChunkTokens != 0 {
+		b = appendInt(b, "first_tokens", r.FirstChunkTokens)
+	}
+	b = appendCount(b, "prompt_tokens", r.PromptTokens)
+	b = appendCount(b, "cached_tokens", r.CachedTokens)
+	b = appendCount(b, "output_tokens", r.OutputTokens)
+	return appendCount(b, "reasoning_tokens", r.ReasoningTokens)
+}
+
+// appendAnswer appends how the request was transported and how it ended.
+func (r *Record) appendAnswer(b []byte) []byte {
+	b = appendInt(b, "chunks", int64(r.Chunks))
+	b = appendInt(b, "bytes_sent", r.BytesSent)
+	b = appendInt(b, "bytes_received", r.BytesReceived)
+	b = strconv.AppendBool(appendKey(b, "reused"), r.Reused)
+	b = appendTrue(b, "resent", r.Resent)
+	b = appendTrue(b, "redirected", r.Redirected)
+	b = appendTrue(b, "whole", r.SingleBody)
+	if r.BackOff != 0 {
+		b = appendFloat(b, "back_off", r.BackOff)
+	}
+	b = appendString(b, "bucket", string(r.Bucket))
+	if r.Error != nil {
+		b = append(appendKey(b, "error"), '{')
+		b = appendString(b, "category", string(r.Error.Category))
+		b = appendString(b, "message", r.Error.Message)
+		b = append(b, '}')
+	}
+	return b
+}
+
+// appendTrue appends a member that is left out when it is false.
+func appendTrue(b []byte, key string, v bool) []byte {
+	if !v {
+		return b
+	}
+	return append(appendKey(b, key), "true"...)
+}
+
+func appendKey(b []byte, key string) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, '"')
+	b = append(b, key...)
+	return append(b, '"', ':')
+}
+
+func appendInt(b []byte, key string, n int64) []byte {
+	return strconv.AppendInt(appendKey(b, key), n, 10)
+}
+
+// appendCount appends a count that is left out when it is not known.
+func appendCount(b []byte, key string, n *int64) []byte {
+	if n == nil {
+		return b
+	}
+	return appendInt(b, key, *n)
+}
+
+// appendFloat appends the shortest form that reads back as the same number. It leaves numbers for which encoding/json would
+// choose an exponent to it: of times, those below a microsecond.
+func appendFloat(b []byte, key string, f float64) []byte {
+	if a := math.Abs(f); a == 0 || (a >= 1e-6 && a < 1e21) {
+		return strconv.AppendFloat(appendKey(b, key), f, 'f', -1, 64)
+	}
+	return appendAny(b, key, f)
+}
+
+// appendString appends plain ASCII as it is and leaves any other string to encoding/json.
+func appendString(b []byte, key, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return appendAny(b, key, s)
+		}
+	}
+	b = append(appendKey(b, key), '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+func appendAny(b []byte, key string, v any) []byte {
+	j, err := json.Marshal(v)
+	if err != nil { // NaN or infinity
+		j = []byte("null")
+	}
+	return append(appendKey(b, key), j...)
+}

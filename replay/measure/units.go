@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// plural formats a count with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// seconds formats a duration in seconds that may be missing.
+func seconds(n Number) string {
+	if n.IsMissing() {
+		return "-"
+	}
+	return duration(float64(n))
+}
+
+// duration formats seconds with three or four digits, in the unit that fits.
+func duration(s float64) string {
+	switch a := max(s, -s); {
+	case a == 0:
+		return "0 s"
+	case a < 0.9995e-3:
+		return digits(s*1e6) + " us"
+	case a < 0.9995:
+		return digits(s*1e3) + " ms"
+	case a < 1000:
+		return digits(s) + " s"
+	default:
+		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
+	}
+}
+
+// quantity formats a count or a rate with three or four digits and k, M or G.
+func quantity(n Number) string {
+	if n.IsMissing() {
+		return "-"
+	}
+	v, unit := float64(n), ""
+	for _, u := range []string{"k", "M", "G"} {
+		if max(v, -v) < 9999.5 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	if unit == "" && v == float64(int64(v)) {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return digits(v) + unit
+}
+
+// digits formats a number with three significant digits, or with all digits before the point.
+func digits(v float64) string {
+	switch a := max(v, -v); {
+	case a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+}

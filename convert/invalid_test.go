@@ -67,7 +67,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "it is empty"}},
 		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl: empty: fetch or copy it again"}},
 		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: nothing but blank lines"}},
-		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory holds no"}},
+		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory has no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
 		"no input":                {want: []string{"no trace in 0 files"}},
 	} {

@@ -20,7 +20,7 @@ func read(t *testing.T, name string, data []byte) (list []string, bad *Unreadabl
 		s = &Snapshot{}
 		require.NoError(t, s.addStdin(t.Context(), strings.NewReader(string(data))))
 		defer s.Close()
-		require.NoError(t, s.hash(t.Context(), Options{}))
+		require.NoError(t, s.hash(t.Context(), Options{}.withDefaults()))
 	}
 	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error {
 		defer r.Free()
@@ -50,7 +50,7 @@ func TestCutOffTextIsNoRow(t *testing.T) {
 			require.Equal(t, []string{first}, list)
 			require.Equal(t, 3, bad.From)
 			require.ErrorContains(t, bad, "from line 3 on it cannot be read: cut off")
-			require.Contains(t, bad.Hint(), "fetch or copy the file again; head -n 2 is")
+			require.Contains(t, bad.Hint(), "fetch or copy the file again; head -n 2 keeps")
 		}
 	}
 	for text, rows := range map[string]int{
@@ -99,25 +99,25 @@ func TestContentContradictsName(t *testing.T) {
 		{"in.json", gz(t, text), "its content is gzip, not what its name says", "rename it to in.json.gz"},
 		{"in.jsonl.gz", zst(t, text), "its content is zstd, not what its name says", "rename it to in.jsonl.zst"},
 		{"in.jsonl.zst", gz(t, text), "its content is gzip, not what its name says", "rename it to in.jsonl.gz"},
-		{"in.jsonl.gz", gz(t, zst(t, text)), "what is packed in it is zstd, not text", "unpack it once, to a name that ends in .zst"},
+		{"in.jsonl.gz", gz(t, zst(t, text)), "what is compressed in it is zstd, not text", "unpack it once, to a name that ends in .zst"},
 		{"in", zst(t, text), "its content is zstd, not what its name says", "rename it to in.jsonl.zst"},
 		{"in.bin", table, "its content is Parquet, not what its name says", "rename it to in.bin.parquet"},
 		{"-", zst(t, text), "its content is zstd, not what its name says", "unpack it before"},
 		{"-", table, "its content is Parquet, not what its name says", "a file whose name ends in .parquet"},
-		{"in.jsonl", utf16, "its content is text in UTF-16, or UTF-32, and not in UTF-8", "iconv"},
-		{"in.json", []byte("\xfe\xff\x00{\x00}"), "its content is text in UTF-16, and not in UTF-8", "iconv"},
-		{"in.jsonl.gz", gz(t, utf16), "its content is text in UTF-16, or UTF-32, and not in UTF-8", "iconv"},
+		{"in.jsonl", utf16, "its content is text in UTF-16, or UTF-32, not UTF-8", "iconv"},
+		{"in.json", []byte("\xfe\xff\x00{\x00}"), "its content is text in UTF-16, not UTF-8", "iconv"},
+		{"in.jsonl.gz", gz(t, utf16), "its content is text in UTF-16, or UTF-32, not UTF-8", "iconv"},
 		{"-", utf16, "its content is text in UTF-16", "iconv"},
 		{"in.jsonl", []byte("\ufeff{}\n{}\n"), "it begins with a byte-order mark", "tail -c +4"},
 		{"in.json.zst", zst(t, []byte("\ufeff{}")), "it begins with a byte-order mark", "tail -c +4"},
 		{"-", []byte("\ufeff{}\n{}\n"), "it begins with a byte-order mark", "tail -c +4"},
 
-		{"in.jsonl", []byte("{\n  \"id\": \"a\",\n  \"b\": [\n    1\n  ]\n}\n"), "it holds a JSON value over many lines, not one a line", "rename it to in.json;"},
-		{"in.jsonl.zst", zst(t, []byte("{\n}\n{\n}\n")), "it holds a JSON value over many lines", "rename it to in.json.zst; else write each on a line: jq -c ."},
-		{"in.jsonl", []byte("\n[\n{},\n{}\n]\n"), "it holds a JSON value over many lines", "jq -c '.[]'"},
-		{"in.jsonl", []byte("[{},\n{}]\n"), "it holds a JSON value over many lines", "jq -c '.[]'"},
-		{"in.jsonl", []byte("{\"a\":1,\r\n\r\n\"b\":2}\r\n"), "it holds a JSON value over many lines", "rename it"},
-		{"-", []byte("{\n  \"id\": \"a\"\n}\n"), "it holds a JSON value over many lines", "write each value on a line: jq -c ."},
+		{"in.jsonl", []byte("{\n  \"id\": \"a\",\n  \"b\": [\n    1\n  ]\n}\n"), "it has a JSON value on many lines, not one per line", "rename it to in.json;"},
+		{"in.jsonl.zst", zst(t, []byte("{\n}\n{\n}\n")), "it has a JSON value on many lines", "rename it to in.json.zst; else write each on a line: jq -c ."},
+		{"in.jsonl", []byte("\n[\n{},\n{}\n]\n"), "it has a JSON value on many lines", "jq -c '.[]'"},
+		{"in.jsonl", []byte("[{},\n{}]\n"), "it has a JSON value on many lines", "jq -c '.[]'"},
+		{"in.jsonl", []byte("{\"a\":1,\r\n\r\n\"b\":2}\r\n"), "it has a JSON value on many lines", "rename it"},
+		{"-", []byte("{\n  \"id\": \"a\"\n}\n"), "it has a JSON value on many lines", "write each value on a line: jq -c ."},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			list, bad := read(t, c.name, c.data)
@@ -126,7 +126,7 @@ func TestContentContradictsName(t *testing.T) {
 			assert.Zero(t, bad.From)
 			assert.Regexp(t, "(^|/)"+regexp.QuoteMeta(c.name)+": it cannot be read: "+c.want, bad.Error())
 			assert.Contains(t, bad.Hint(), c.try)
-			bad.published = true
+			bad.fromHub = true
 			assert.Regexp(t, "^agentx fetch with --dest DIR, and there .*"+regexp.QuoteMeta(c.try), bad.Hint())
 		})
 	}
@@ -141,7 +141,7 @@ func TestContentContradictsName(t *testing.T) {
 // What a file of the hub is, is asked of the file: a path on disk may be called as one of the hub.
 func TestFromHub(t *testing.T) {
 	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).FromHub())
-	assert.True(t, (&File{changedErr: &mismatch{}}).FromHub())
+	assert.True(t, (&File{changedErr: &mismatchError{}}).FromHub())
 }
 
 // What is no trace format is called what it is, whatever its name says, and so is what is packed in it.
@@ -201,5 +201,5 @@ func TestSkippedEntries(t *testing.T) {
 	}
 	assert.Equal(t, "skipped 12: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (not a trace format), and 2 more", DescribeSkipped(list))
 	assert.Equal(t, "skipped 3: 0 (not a trace format), e/pipe (not a file), e/f (a directory: name it as an input)",
-		DescribeSkipped([]SkippedEntry{list[0], {"e/f", notDescended}, {"e/pipe", notAFile}}))
+		DescribeSkipped([]SkippedEntry{list[0], {"e/f", aDirectory}, {"e/pipe", notAFile}}))
 }

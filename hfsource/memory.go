@@ -6,32 +6,34 @@ import (
 	"sync"
 )
 
-// Bounds of memory, in bytes. A file of some kilobytes can hold rows of gigabytes.
+// Limits of memory, in bytes. A file of some kilobytes can hold rows of gigabytes.
 const (
-	rowMemory  = 512 << 20 // of one row and what is made of it
-	sideMemory = 256 << 20 // of all rows in flight but the oldest
+	maxRowMemory   = 512 << 20 // for one row and what is built from it
+	maxOtherMemory = 256 << 20 // for all rows in flight but the oldest
 
-	// What stays of rows that are done may take this, and some bytes for each that the input has.
-	keptMemory  = 512 << 20
-	keptPerByte = 64
+	// Data that is retained after its row may take retainedBase, and retainedPerByte for each byte of input.
+	retainedBase    = 512 << 20
+	retainedPerByte = 64
 )
 
-// MemoryBudget is what rows in flight take, all workers together. Every row has a share, in the order of the rows. A share waits
-// until there is room for more. The oldest never waits, so there is always one that ends, and what a row may take at most
-// depends on nothing but the row.
+// MemoryBudget limits the memory of the rows in flight, over all workers. Every row has a Reservation, in the order of the
+// rows, which waits until there is room. The oldest one never waits, so that it always completes, and the memory that one
+// row can have depends on that row only.
 type MemoryBudget struct {
-	ctx             context.Context
-	row, side, stay int64 // bounds: of one share, of all but the oldest, of what is kept
-	mu              sync.Mutex
-	freed           *sync.Cond
-	used            int64          // by all shares
-	open            []*Reservation // in order; the first of them is not closed
-	kept            int64
+	ctx               context.Context
+	maxRow, maxOthers int64 // for one reservation; for all but the oldest
+	maxRetained       int64
+
+	mu       sync.Mutex
+	freed    *sync.Cond
+	used     int64          // by all reservations
+	open     []*Reservation // in order; the first is not released
+	retained int64
 }
 
-// NewMemoryBudget returns the memory of the rows of some bytes of input. Who waits for it stops with its context.
+// NewMemoryBudget returns the budget for the rows of so many bytes of input. Waiting for it ends with the context.
 func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
-	m := &MemoryBudget{ctx: ctx, row: rowMemory, side: sideMemory, stay: keptMemory + keptPerByte*min(input, 1<<50)}
+	m := &MemoryBudget{ctx: ctx, maxRow: maxRowMemory, maxOthers: maxOtherMemory, maxRetained: retainedBase + retainedPerByte*min(input, 1<<50)}
 	m.freed = sync.NewCond(&m.mu)
 	context.AfterFunc(ctx, func() {
 		m.mu.Lock()
@@ -41,94 +43,90 @@ func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
 	return m
 }
 
-// MemoryLimitError says that a row, or what stays of all, takes more memory than it may.
-type MemoryLimitError struct{ text, Hint string }
-
-func (e *MemoryLimitError) Error() string { return e.text }
-
-// Retain counts bytes that stay for good.
+// Retain counts n bytes that are kept after their row was released. Its error is a *MemoryLimitError.
 func (m *MemoryBudget) Retain(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept += n; m.kept > m.stay {
-		return &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d for any input and %d times this one",
-			m.stay>>20, keptMemory>>20, keptPerByte), "convert fewer files at a time; a small file that takes so much is damaged, or an attack on memory"}
+	if m.retained += n; m.retained > m.maxRetained {
+		return &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d MiB for any input and %d times this one",
+			m.maxRetained>>20, retainedBase>>20, retainedPerByte), "convert fewer files at a time; a small file that takes so much is damaged, or an attack on memory"}
 	}
 	return nil
 }
 
-// Reservation is what one row and what is made of it take. The nil Reservation takes nothing.
+// Reservation is the memory of one row and of what is built from it. All methods of a nil Reservation do nothing.
 type Reservation struct {
-	of     *MemoryBudget
-	taken  int64
-	closed bool
+	budget   *MemoryBudget
+	size     int64 // bytes
+	released bool
 }
 
-// Reserve opens the share of the next row.
+// Reserve opens the reservation of the next row, with no bytes.
 func (m *MemoryBudget) Reserve() *Reservation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &Reservation{of: m}
-	m.open = append(m.open, s)
-	return s
+	r := &Reservation{budget: m}
+	m.open = append(m.open, r)
+	return r
 }
 
-// Grow takes n bytes more, and waits for them. It fails where the row takes more than it may, or the context is done.
-func (s *Reservation) Grow(n int64) error {
-	if s == nil {
+// Grow adds n bytes, and waits until there is room for them. It fails with a *MemoryLimitError if the row takes too much,
+// or with the error of the context.
+func (r *Reservation) Grow(n int64) error {
+	if r == nil {
 		return nil
 	}
-	m := s.of
+	m := r.budget
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.taken+n > m.row {
-		return &MemoryLimitError{fmt.Sprintf("the row takes more than %d MiB of memory, and all rows in flight have %d MiB together", m.row>>20, (m.row+m.side)>>20),
+	if r.size+n > m.maxRow {
+		return &MemoryLimitError{fmt.Sprintf("the row takes more than %d MiB of memory, and all rows in flight have %d MiB together", m.maxRow>>20, (m.maxRow+m.maxOthers)>>20),
 			"split the trace into several of fewer requests"}
 	}
-	for m.open[0] != s && m.used+n > m.side {
+	for m.open[0] != r && m.used+n > m.maxOthers {
 		if m.ctx.Err() != nil {
 			return m.ctx.Err()
 		}
 		m.freed.Wait()
 	}
-	s.taken += n
+	r.size += n
 	m.used += n
 	return nil
 }
 
 // Shrink gives n bytes back.
-func (s *Reservation) Shrink(n int64) {
-	if s == nil {
+func (r *Reservation) Shrink(n int64) {
+	if r == nil {
 		return
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.taken -= n
-	s.of.used -= n
-	s.of.freed.Broadcast()
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	r.size -= n
+	r.budget.used -= n
+	r.budget.freed.Broadcast()
 }
 
-// Size returns how many bytes are taken.
-func (s *Reservation) Size() int64 {
-	if s == nil {
+// Size returns the bytes that are reserved.
+func (r *Reservation) Size() int64 {
+	if r == nil {
 		return 0
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	return s.taken
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	return r.size
 }
 
-// Release gives all of it back, once.
-func (s *Reservation) Release() {
-	if s == nil {
+// Release gives all bytes back, and makes the next row the oldest. It is called once, or again without effect.
+func (r *Reservation) Release() {
+	if r == nil {
 		return
 	}
-	m := s.of
+	m := r.budget
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used -= s.taken
-	s.taken, s.closed = 0, true
-	for len(m.open) > 0 && m.open[0].closed {
+	m.used -= r.size
+	r.size, r.released = 0, true
+	for len(m.open) > 0 && m.open[0].released {
 		m.open = m.open[1:]
 	}
 	m.freed.Broadcast()

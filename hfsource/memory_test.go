@@ -16,7 +16,7 @@ import (
 // narrow is memory of ten units a row, and of five for all but the oldest.
 func narrow(ctx context.Context) *MemoryBudget {
 	m := NewMemoryBudget(ctx, 0)
-	m.row, m.side = 10, 5
+	m.maxRow, m.maxOthers = 10, 5
 	return m
 }
 
@@ -71,7 +71,7 @@ func TestReservationsNeverDeadlock(t *testing.T) {
 					for _, n := range amounts[1:] {
 						assert.NoError(t, s.Grow(int64(n)))
 						m.mu.Lock()
-						assert.LessOrEqual(t, m.used, m.row+m.side)
+						assert.LessOrEqual(t, m.used, m.maxRow+m.maxOthers)
 						m.mu.Unlock()
 					}
 					s.Release()
@@ -88,7 +88,7 @@ func TestReservationsNeverDeadlock(t *testing.T) {
 func TestRetainedMemoryLimit(t *testing.T) {
 	m := NewMemoryBudget(t.Context(), 1<<20)
 	require.NoError(t, m.Retain(576<<20))
-	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 for any input and 64 times this one")
+	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 MiB for any input and 64 times this one")
 }
 
 // Rows are read as far as there is memory for them, and their shares go on when they are freed but kept.
@@ -104,7 +104,7 @@ func TestRowsWaitForMemory(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s.Memory = NewMemoryBudget(t.Context(), 0)
 			var rows []Row
-			s.Memory.side = c.side
+			s.Memory.maxOthers = c.side
 			go func() {
 				assert.NoError(t, s.Rows(t.Context(), []string{"n", "list[]"}, nil, func(r Row) error {
 					rows = append(rows, r)
@@ -140,7 +140,7 @@ func TestLongRowsAreBufferedOnce(t *testing.T) {
 	part := bytes.Repeat([]byte("x"), 1<<20)
 	for len(buf) < 80<<20 {
 		before := cap(buf)
-		if buf = append(enlarged(buf, len(part)), part...); cap(buf) != before && before >= 1<<20 {
+		if buf = append(grow(buf, len(part)), part...); cap(buf) != before && before >= 1<<20 {
 			grown += before
 		}
 	}

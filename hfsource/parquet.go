@@ -1,9 +1,7 @@
 package hfsource
 
 import (
-	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,73 +10,62 @@ import (
 	"github.com/agentx/agentx/hfsource/parquet"
 )
 
-// parquetRows is rows for a Parquet file, which is read out of order. So it is hashed apart from that, through the same
-// descriptor and after the last row: what changed while rows were read is noticed.
-func (f *File) parquetRows(ctx context.Context, number int, columns []string, memory *MemoryBudget, progress func(int64), yield func(Row) error) error {
-	raw, err := f.open()
-	if err != nil {
-		return fmt.Errorf("input %s: %w", f.Path, err)
-	}
-	defer raw.Close()
+// readParquet yields the rows of a Parquet file, which is read out of order. It is hashed afterwards, through the same
+// descriptor, so that a change while the rows were read is noticed.
+func (r *fileReader) readParquet(raw io.Reader) error {
 	at, ok := raw.(io.ReaderAt)
 	if !ok {
-		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", f.Path)
+		return fmt.Errorf("input %s: Parquet is read out of order, which this input does not allow: give the path of a file", r.Path)
 	}
 	reported := int64(0)
-	row := Row{File: f.Path, Number: number, share: memory.Reserve()}
-	defer func() { row.share.Release() }()
-	damage := f.parquetFile(ctx, at, columns, func(n int64) {
-		if n = min(n, f.Size-reported); progress != nil && n > 0 {
+	progress := func(n int64) {
+		if n = min(n, r.Size-reported); n > 0 {
 			reported += n
-			progress(n)
+			r.progress(n)
 		}
-	}, func(n int64) error {
-		row.own += n
-		return row.share.Grow(n)
-	}, func(c *column.Row, free func()) error {
-		row.Line++
-		r := row
-		r.Columns, r.free = c, free
-		row.share, row.own = memory.Reserve(), 0
-		return yield(r)
-	})
+	}
+	last, damage := r.parquetRows(at, progress)
 	var stop *parquet.YieldError
 	if errors.As(damage, &stop) {
 		return stop.Err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, meter{ctx, io.NewSectionReader(at, 0, 1<<62), nil}); err != nil {
-		return fmt.Errorf("input %s: %w", f.Path, err)
-	}
-	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 { // before damage: what changed under the reader is not damaged
-		return f.changedError()
-	}
-	if progress != nil {
-		progress(f.Size - reported)
-	}
-	if damage != nil {
-		return yield(f.unreadable(number, row.Line, "row", damage))
-	}
-	return nil
-}
-
-// parquetFile reads the rows. The error says what is wrong with the file.
-func (f *File) parquetFile(ctx context.Context, at io.ReaderAt, columns []string, progress func(int64), take func(int64) error, yield func(*column.Row, func()) error) error {
-	first := make([]byte, min(startBytes, f.Size))
-	if _, err := at.ReadAt(first, 0); err == nil && len(first) == 0 {
-		return errEmpty
-	} else if m := foreign(first, f.Path); m != nil {
-		return m
-	}
-	p, err := parquet.Open(at, f.Size)
-	if err != nil {
+	if err := r.readAll(progressReader{r.ctx, io.NewSectionReader(at, 0, 1<<62), func(int64) {}}, sum); err != nil {
 		return err
 	}
-	p.Progress, p.Reserve = progress, take
-	_, err = p.Rows(ctx, columns, yield)
-	f.LacksChecksums = p.LacksChecksums()
-	return err
+	progress(r.Size)
+	return r.finish(sum, damage, last, "row")
+}
+
+// parquetRows returns the number of rows that it yielded, and what is wrong with the file.
+func (r *fileReader) parquetRows(at io.ReaderAt, progress func(int64)) (last int, damage error) {
+	first := make([]byte, min(startBytes, r.Size))
+	if _, err := at.ReadAt(first, 0); err == nil && len(first) == 0 {
+		return 0, errEmpty
+	} else if m := detectForeign(first, r.Path); m != nil {
+		return 0, m
+	}
+	p, err := parquet.Open(at, r.Size)
+	if err != nil {
+		return 0, err
+	}
+	next := Row{File: r.Path, Number: r.number, reservation: r.memory.Reserve()}
+	defer func() { next.reservation.Release() }()
+	p.Progress = progress
+	p.Reserve = func(n int64) error {
+		next.own += n
+		return next.reservation.Grow(n)
+	}
+	_, err = p.Rows(r.ctx, r.columns, func(c *column.Row, free func()) error {
+		next.Line++
+		row := next
+		row.Columns, row.free = c, free
+		next.reservation, next.own = r.memory.Reserve(), 0
+		return r.yield(row)
+	})
+	r.LacksChecksums = p.LacksChecksums()
+	return next.Line, err
 }

@@ -276,7 +276,7 @@ func TestUnreadableFilesHaveHints(t *testing.T) {
 		if unreadable.From > 0 {
 			assert.Equal(t, n, unreadable.From, name)
 		}
-		unreadable.published = true
+		unreadable.fromHub = true
 		if strings.HasPrefix(c.try, "fetch") {
 			assert.Contains(t, unreadable.Hint(), "another revision", name)
 		}

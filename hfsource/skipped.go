@@ -10,19 +10,19 @@ import (
 // SkippedEntry is an entry of a directory that is not read.
 type SkippedEntry struct{ Path, Reason string }
 
-// Why entries are passed over.
+// Reasons to skip an entry.
 const (
-	notATrace    = "not a trace format"
-	notAFile     = "not a file"
-	notDescended = "a directory: name it as an input"
+	notATrace  = "not a trace format"
+	notAFile   = "not a file"
+	aDirectory = "a directory: name it as an input"
 )
 
-// skipReason says why an entry of a directory is passed over, "" where it is read. info is nil where it cannot be looked at.
-func skipReason(info os.FileInfo, known bool) string {
+// skipReason returns why an entry of a directory is not read, "" if it is. info is nil if the entry cannot be examined.
+func skipReason(info os.FileInfo, knownFormat bool) string {
 	switch {
 	case info != nil && info.IsDir():
-		return notDescended
-	case !known:
+		return aDirectory
+	case !knownFormat:
 		return notATrace
 	case info != nil && !info.Mode().IsRegular():
 		return notAFile
@@ -30,34 +30,34 @@ func skipReason(info os.FileInfo, known bool) string {
 	return ""
 }
 
-// shownNames is how many entries are named.
-const shownNames = 10
+// maxNamed is how many skipped entries are named.
+const maxNamed = 10
 
-// DescribeSkipped says in one line which entries were passed over, and why.
+// DescribeSkipped returns one line that names skipped entries, at most ten, by reason.
 func DescribeSkipped(list []SkippedEntry) string {
-	shown := list[:min(len(list), shownNames)]
+	named := list[:min(len(list), maxNamed)]
 	var groups []string
-	for _, why := range []string{notATrace, notAFile, notDescended} {
+	for _, reason := range []string{notATrace, notAFile, aDirectory} {
 		var names []string
-		for _, p := range shown {
-			if p.Reason == why {
-				names = append(names, p.name(list[0]))
+		for _, e := range named {
+			if e.Reason == reason {
+				names = append(names, e.name(list[0]))
 			}
 		}
 		if names != nil {
-			groups = append(groups, fmt.Sprintf("%s (%s)", strings.Join(names, ", "), why))
+			groups = append(groups, fmt.Sprintf("%s (%s)", strings.Join(names, ", "), reason))
 		}
 	}
-	if n := len(list) - len(shown); n > 0 {
+	if n := len(list) - len(named); n > 0 {
 		groups = append(groups, fmt.Sprintf("and %d more", n))
 	}
 	return fmt.Sprintf("skipped %d: %s", len(list), strings.Join(groups, ", "))
 }
 
-// name is the name of an entry, or its path where it lies elsewhere than the first.
-func (p SkippedEntry) name(first SkippedEntry) string {
-	if filepath.Dir(p.Path) == filepath.Dir(first.Path) {
-		return filepath.Base(p.Path)
+// name returns the name of an entry, or its path if it is not in the directory of the first.
+func (e SkippedEntry) name(first SkippedEntry) string {
+	if filepath.Dir(e.Path) == filepath.Dir(first.Path) {
+		return filepath.Base(e.Path)
 	}
-	return p.Path
+	return e.Path
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/hfsource/hub"
 )
 
 func TestFilesAreIdentifiedByContent(t *testing.T) {
@@ -89,7 +91,7 @@ func TestInputsThatAreRefused(t *testing.T) {
 	defer func() { require.NoError(t, os.Chmod(filepath.Dir(unread), 0o777)) }()
 	for in, want := range map[string]string{
 		"nowhere":                      "input nowhere: there is no such file or directory",
-		empty:                          empty + ": the directory holds no",
+		empty:                          empty + ": the directory has no",
 		"hf://datasets/a":              "hf://datasets/a: ",
 		"/dev/null":                    "neither a file nor a directory",
 		"-":                            "standard input is closed",
@@ -199,4 +201,16 @@ func TestResolveStopsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	_, err = Resolve(ctx, []string{dir, "-"}, Options{Stdin: strings.NewReader("a")})
 	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// Options that Resolve refuses are named, with their value.
+func TestOptionsAreValidated(t *testing.T) {
+	require.NoError(t, Options{}.Validate())
+	for want, o := range map[string]Options{
+		"option Workers: -1":     {Workers: -1},
+		`option Version "v\r\n"`: {Hub: hub.Options{Version: "v\r\n"}},
+	} {
+		_, err := Resolve(t.Context(), nil, o)
+		require.ErrorContains(t, err, want)
+	}
 }

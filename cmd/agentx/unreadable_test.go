@@ -50,11 +50,11 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 	}{
 		"cut.jsonl.gz":      {gz.Bytes()[:gz.Len()-gz.Len()/4], `PATH: from line [0-9]+ on it cannot be read: unexpected EOF`, "fetch or copy the file again"},
 		"cut.jsonl.zst":     {zst[:len(zst)/2], `PATH: (from line [0-9]+ on )?it cannot be read: unexpected EOF`, "fetch or copy the file again"},
-		"cut.jsonl":         {demo.JSONL()[:len(demo.JSONL())/2], `PATH: from line [0-9]+ on it cannot be read: cut off: the last line ends inside a JSON value`, "fetch or copy the file again; head -n [0-9]+ is what is whole of it"},
+		"cut.jsonl":         {demo.JSONL()[:len(demo.JSONL())/2], `PATH: from line [0-9]+ on it cannot be read: cut off: the last line ends inside a JSON value`, "fetch or copy the file again; head -n [0-9]+ keeps its whole lines"},
 		"zeros.jsonl":       {append(bytes.Clone(demo.JSONL()), make([]byte, 4096)...), `PATH: from line [0-9]+ on it cannot be read: cut off: it ends in bytes of zero`, "fetch or copy the file again"},
 		"table.jsonl":       {whole, `PATH: it cannot be read: its content is Parquet, not what its name says`, "rename it to table.parquet"},
 		"packed.jsonl":      {zst, `PATH: it cannot be read: its content is zstd, not what its name says`, "rename it to packed.jsonl.zst"},
-		"pretty.jsonl":      {[]byte("{\n  \"id\": \"a\",\n  \"models\": []\n}\n"), `PATH: it cannot be read: it holds a JSON value over many lines, not one a line`, "rename it to pretty.json"},
+		"pretty.jsonl":      {[]byte("{\n  \"id\": \"a\",\n  \"models\": []\n}\n"), `PATH: it cannot be read: it has a JSON value on many lines, not one per line`, "rename it to pretty.json"},
 		"mark.jsonl":        {append([]byte("\ufeff"), demo.JSONL()...), `PATH: it cannot be read: it begins with a byte-order mark`, "tail -c"},
 		"no.jsonl.gz":       {[]byte("{}\n"), `PATH: it cannot be read: `, "fetch or copy the file again"},
 		"cut.parquet":       {whole[:len(whole)/2], `PATH: it cannot be read: not Parquet, or cut off: `, "fetch or copy the file again"},

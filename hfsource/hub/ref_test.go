@@ -187,3 +187,24 @@ func TestSuggest(t *testing.T) {
 		assert.Equal(t, want, Suggest(input), input)
 	}
 }
+
+// References and options that no Parse has checked are checked by Fetch, before any request.
+func TestFetchValidates(t *testing.T) {
+	bubble(t, func(w *world) {
+		o := w.options()
+		o.Transport = forbidden{t}
+		for want, r := range map[string]Ref{
+			`"" is not OWNER/NAME`:      {},
+			`"o/../n" is not OWNER`:     {Repo: "o/../n"},
+			`revision "../x": it has a`: {Repo: repoName, Revision: "../x"},
+			`path "/x": it is absolute`: {Repo: repoName, Path: "/x"},
+		} {
+			_, err := Fetch(w.context(), r, o)
+			require.ErrorContains(t, err, want)
+			assert.Equal(t, ClassInvalid, classOf(err))
+		}
+		o.Version = "a\nb"
+		_, err := Fetch(w.context(), Ref{Repo: repoName}, o)
+		require.ErrorContains(t, err, `option Version "a\nb": want printable ASCII`)
+	})
+}

@@ -36,11 +36,11 @@ type GCOptions struct {
 func (o GCOptions) Validate() error {
 	switch {
 	case o.MaxBytes != nil && *o.MaxBytes < 0:
-		return fmt.Errorf("MaxBytes %d: want 0 or more", *o.MaxBytes)
+		return fmt.Errorf("max bytes %d: want 0 or more", *o.MaxBytes)
 	case o.MaxAge < 0:
-		return fmt.Errorf("MaxAge %s: want 0 or more", o.MaxAge)
+		return fmt.Errorf("max age %s: want 0 or more", o.MaxAge)
 	case o.Keep != nil && *o.Keep < 0:
-		return fmt.Errorf("Keep %s: want 0 or more", *o.Keep)
+		return fmt.Errorf("keep %s: want 0 or more", *o.Keep)
 	}
 	return nil
 }

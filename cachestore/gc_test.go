@@ -447,3 +447,15 @@ func TestGCFollowsNoLinkedKindDirectory(t *testing.T) {
 		assert.DirExists(t, precious, name)
 	}
 }
+
+func TestGCRefusesOptionsOutOfRange(t *testing.T) {
+	require.NoError(t, GCOptions{MaxBytes: new(int64(0)), Keep: new(time.Duration), Wait: -1}.Validate())
+	for want, o := range map[string]GCOptions{
+		"max bytes -1: want 0 or more": {MaxBytes: new(int64(-1))},
+		"max age -1ns: want 0 or more": {MaxAge: -1},
+		"keep -1h0m0s: want 0 or more": {Keep: new(-time.Hour)},
+	} {
+		_, err := GC(t.Context(), t.TempDir(), o)
+		assert.EqualError(t, err, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -41,37 +42,19 @@ for so long what another machine has removed or made since.`,
 					return usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.key)}
 				}
 			}
-			w := cmd.OutOrStdout()
 			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
-			var unseen error // what kept it from looking
+			var failed error // what could not be looked at
 			for _, c := range caches {
-				unseen = errors.Join(unseen, verify(cmd, c, rebuild, &all))
+				failed = errors.Join(failed, verify(cmd, c, rebuild, &all))
 			}
 			if asJSON {
-				if err := printJSON(w, all); err != nil {
+				if err := printJSON(cmd.OutOrStdout(), all); err != nil {
 					return err
 				}
 			} else {
-				w = sanitizer{w}
-				for _, d := range all.Damages {
-					fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
-				}
-				for _, n := range all.Notes {
-					fmt.Fprintf(w, "note: %s\n", n)
-				}
-				if len(all.Damages) == 0 && unseen == nil {
-					fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytefmt.Format(all.Bytes))
-					if rebuild {
-						fmt.Fprint(w, "; built once more, it is the same")
-					}
-					fmt.Fprintln(w)
-				}
+				printVerified(cmd.OutOrStdout(), &all, rebuild, failed == nil)
 			}
-			if n := len(all.Damages); n > 0 {
-				err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", all.Damages[0].File, manifest.ErrDamaged, all.Damages[0].Reason, n)}
-				return hintError{errors.Join(err, unseen), "agentx convert INPUT --force, which builds damaged parts again"}
-			}
-			return unseen
+			return verdict(&all, failed)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
@@ -79,7 +62,38 @@ for so long what another machine has removed or made since.`,
 	return cmd
 }
 
-// verify looks at one cache, and adds what it finds. Nobody is using the cache thereby, but it must not go meanwhile.
+// printVerified prints what was found: damage and notes, a line each, or that all is whole.
+func printVerified(w io.Writer, all *mmapcache.Verification, rebuilt, complete bool) {
+	w = sanitizer{w}
+	for _, d := range all.Damages {
+		fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
+	}
+	for _, n := range all.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	if len(all.Damages) > 0 || !complete {
+		return
+	}
+	fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytefmt.Format(all.Bytes))
+	if rebuilt {
+		fmt.Fprint(w, "; built once more, it is the same")
+	}
+	fmt.Fprintln(w)
+}
+
+// verdict returns the error of verify: damage if there is any, else what could not be looked at.
+func verdict(all *mmapcache.Verification, failed error) error {
+	n := len(all.Damages)
+	if n == 0 {
+		return failed
+	}
+	first := all.Damages[0]
+	err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", first.File, manifest.ErrDamaged, first.Reason, n)}
+	return hintError{errors.Join(err, failed), "agentx convert INPUT --force, which builds damaged parts again"}
+}
+
+// verify verifies one cache and adds what it finds. It notes the cache as in use, so that gc does not remove it meanwhile,
+// but does not record a use.
 func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verification) error {
 	look := mmapcache.Verify
 	if c.kind == mmapcache.DatasetKind {

@@ -14,15 +14,28 @@ import (
 	"github.com/agentx/agentx/internal/bytefmt"
 )
 
+// fetchFlags say what to fetch and where to copy it.
+type fetchFlags struct {
+	list, asJSON bool
+	dest         string
+	waitFlags
+}
+
+func (f *fetchFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.list, "list", false, "list the datasets with short names")
+	cmd.Flags().StringVar(&f.dest, "dest", "", "also copy the files below this directory, under their paths; another file of such a name there is replaced")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
+	f.waitFlags.register(cmd)
+}
+
 func newFetch() *cobra.Command {
-	var list, asJSON bool
-	var dest string
-	var wait waitFlags
+	var f fetchFlags
 	cmd := &cobra.Command{
 		Use:   "fetch hf://datasets/OWNER/NAME[@REVISION][/PATH]",
 		Short: "Download and verify a dataset of the Hugging Face hub, without converting it",
 		Long: `Download the data files of a dataset, pinned to a commit and verified by their digests, into the
-cache of the hub, where the Python tools find them too. What is there already is verified and used.
+cache of the hub, where the Python tools find them too. Files that it holds already are verified
+and used.
 
 A name of "agentx fetch --list" stands for hf://datasets/OWNER/NAME. REVISION is a branch, a tag or a
 commit; other slashes than those of refs/convert/NAME and refs/pr/N are written %2F in it. Without
@@ -30,62 +43,64 @@ PATH the card of the dataset says which files are its data.
 
 HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_ENDPOINT,
 HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean
-what they mean to the Python tools.
-HF_DATASETS_OFFLINE, where it is set, counts in place of HF_HUB_OFFLINE.`,
+what they mean to the Python tools. HF_DATASETS_OFFLINE, where it is set, counts in place of
+HF_HUB_OFFLINE.`,
 		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if list {
+			if f.list {
 				return checkArgs(cobra.NoArgs)(cmd, args)
 			}
 			return checkArgs(cobra.ExactArgs(1))(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if list {
-				return printNames(cmd.OutOrStdout(), asJSON)
+			if f.list {
+				return printNames(cmd.OutOrStdout(), f.asJSON)
 			}
-			if dest == "" && cmd.Flags().Changed("dest") {
-				return usageError{errors.New("--dest is empty: want a directory")}
-			}
-			p := newProgress(cmd)
-			defer p.close()
-			p.quiet = p.quiet || hub.LookupEnv(os.LookupEnv).ProgressDisabled()
-			limit, err := wait.limit()
-			if err != nil {
-				return err
-			}
-			ref, err := hub.Parse(args[0])
-			if err != nil {
-				return hintHub(err)
-			}
-			root, err := cacheRoot(cmd)
-			if err != nil {
-				root = "" // the hub's own cache may do
-			}
-			o := hubOptions(p, root, limit)
-			o.ExportDir = dest
-			s, err := hub.Fetch(cmd.Context(), ref, o)
-			if err != nil {
-				return hintHub(err)
-			}
-			defer s.Close()
-			var laid []string
-			if dest != "" {
-				if laid, err = s.Export(cmd.Context(), dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
-					return fmt.Errorf("--dest: %w", err)
-				}
-			}
-			return printFetched(cmd.OutOrStdout(), s, laid, asJSON)
+			return f.run(cmd, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "list the datasets with short names")
-	cmd.Flags().StringVar(&dest, "dest", "", "also copy the files below this directory, under their paths; another file of such a name there is replaced")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	wait.register(cmd)
+	f.register(cmd)
 	return cmd
 }
 
-// hubOptions is how datasets of the hub are fetched: with a report of what is used, progress and warnings. The cache root
-// may be "".
+// run fetches a dataset, copies it where --dest says so, and prints what was fetched.
+func (f *fetchFlags) run(cmd *cobra.Command, name string) error {
+	if f.dest == "" && cmd.Flags().Changed("dest") {
+		return usageError{errors.New("--dest is empty: want a directory")}
+	}
+	p := newProgress(cmd)
+	defer p.close()
+	p.quiet = p.quiet || hub.LookupEnv(os.LookupEnv).ProgressDisabled()
+	limit, err := f.limit()
+	if err != nil {
+		return err
+	}
+	ref, err := hub.Parse(name)
+	if err != nil {
+		return hintHub(err)
+	}
+	root, err := cacheRoot(cmd)
+	if err != nil {
+		root = "" // the hub's own cache may do
+	}
+	o := hubOptions(p, root, limit)
+	o.ExportDir = f.dest
+	s, err := hub.Fetch(cmd.Context(), ref, o)
+	if err != nil {
+		return hintHub(err)
+	}
+	defer s.Close()
+	var exported []string
+	if f.dest != "" {
+		if exported, err = s.Export(cmd.Context(), f.dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
+			return fmt.Errorf("--dest: %w", err)
+		}
+	}
+	return printFetched(cmd.OutOrStdout(), s, exported, f.asJSON)
+}
+
+// hubOptions returns how to fetch datasets of the hub: with progress, warnings and what a name was resolved to on standard
+// error. The cache root may be "".
 func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	return hub.Options{
 		CacheRoot: root, Version: version, Wait: wait,
@@ -117,14 +132,14 @@ func printNames(w io.Writer, asJSON bool) error {
 	return t.Flush()
 }
 
-// printFetched prints what was fetched: in the human form each file, and last where they lie, a line each.
-func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) error {
+// printFetched prints what was fetched. In the form for people that is a line for each file, then the path of each.
+func printFetched(w io.Writer, s *hub.Snapshot, exported []string, asJSON bool) error {
 	if asJSON {
 		files := []map[string]any{}
 		for k, f := range s.Files {
 			file := map[string]any{"path": f.Path, "file": f.LocalPath, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
-			if laid != nil {
-				file["dest"] = laid[k]
+			if exported != nil {
+				file["dest"] = exported[k]
 			}
 			files = append(files, file)
 		}
@@ -138,8 +153,8 @@ func printFetched(w io.Writer, s *hub.Snapshot, laid []string, asJSON bool) erro
 		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
-		if laid != nil {
-			fmt.Fprintln(w, laid[k])
+		if exported != nil {
+			fmt.Fprintln(w, exported[k])
 		} else {
 			fmt.Fprintln(w, f.LocalPath)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -41,7 +42,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
 	flags.BoolVar(&f.once, "once", false, "play every trace once at most (the default without another bound)")
 	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
-	durationVar(flags, &f.timeout, "timeout", 6*time.Hour, "longest time for one request")
+	durationVar(flags, &f.timeout, "timeout", wire.DefaultTimeout, "longest time for one request")
 	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
 	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
@@ -62,89 +63,118 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 // maxLanes is more than one machine has ports to one server for.
 const maxLanes = 1 << 16
 
-// options resolves the flags; the cache is opened by the caller.
+// options resolves the flags; the caller opens the cache. Errors are usage errors.
 func (f *replayFlags) options() (replay.Options, error) {
 	o := replay.Options{
-		Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
+		URL: f.url, Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
 		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
 		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
 		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
 		Backoff: replay.Backoff{First: time.Second, Max: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
 	}
+	for _, apply := range []func(*replay.Options) error{f.checkServer, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
+		if err := apply(&o); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// checkServer checks --url and --model. Messages leave the URL out: it may hold a password.
+func (f *replayFlags) checkServer(*replay.Options) error {
 	u, err := url.Parse(f.url)
 	switch {
 	case f.url == "":
-		return o, hintError{usageError{fmt.Errorf("--url: say which server to send to")}, "agentx mock serves one without a model"}
+		return hintError{usageError{errors.New("--url: say which server to send to")}, "agentx mock serves one without a model"}
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return o, usageError{fmt.Errorf("--url: want http://HOST:PORT or https://HOST")} // it is not printed, for it may hold a password
+		return usageError{errors.New("--url: want http://HOST:PORT or https://HOST")}
 	case f.model == "":
-		return o, usageError{fmt.Errorf("--model: say which model to ask for")}
-	case f.concurrency < 1 || f.concurrency > maxLanes:
-		return o, usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
-	case f.timeout <= 0:
-		return o, usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
-	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
-		return o, usageError{fmt.Errorf("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
-	case !(f.speed > 0) || math.IsInf(f.speed, 1):
-		return o, hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
-	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
-		return o, usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
-	case f.start != "zero" && f.start != "sampled":
-		return o, usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
+		return usageError{errors.New("--model: say which model to ask for")}
 	}
 	if _, err := wire.New(f.url, wire.Options{}); err != nil {
-		return o, usageError{fmt.Errorf("--url: %w", err)}
+		return usageError{fmt.Errorf("--url: %w", err)}
+	}
+	return nil
+}
+
+func (f *replayFlags) checkNumbers(*replay.Options) error {
+	switch {
+	case f.concurrency < 1 || f.concurrency > maxLanes:
+		return usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
+	case f.timeout <= 0:
+		return usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
+		return usageError{errors.New("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
+	case !(f.speed > 0) || math.IsInf(f.speed, 1):
+		return hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
+	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
+		return usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
+	}
+	return nil
+}
+
+// applyNames resolves the flags that take a name: --start, --marker, --payload.
+func (f *replayFlags) applyNames(o *replay.Options) (err error) {
+	if f.start != "zero" && f.start != "sampled" {
+		return usageError{fmt.Errorf("--start %s: want zero or sampled", f.start)}
 	}
 	if o.Marker, err = payload.ParseMarkerTarget(f.marker); err != nil && f.marker != "" {
-		return o, usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
+		return usageError{fmt.Errorf("--marker %s: %w", f.marker, err)}
 	}
-	if err := f.wire.apply(&o); err != nil {
-		return o, err
-	}
-	o.URL = f.url
 	switch f.payload {
 	case "chat":
 		o.Endpoint = payload.ChatCompletions
 	case "ids":
 		o.Endpoint = payload.Completions
 	default:
-		return o, usageError{fmt.Errorf("--payload %s: want chat or ids", f.payload)}
+		return usageError{fmt.Errorf("--payload %s: want chat or ids", f.payload)}
 	}
+	return nil
+}
+
+// applyHeader resolves --header and --api-key-env.
+func (f *replayFlags) applyHeader(o *replay.Options) error {
 	for _, h := range f.header {
 		name, value, ok := strings.Cut(h, ":")
 		field := wire.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !ok {
-			return o, usageError{fmt.Errorf("--header %s: want NAME:VALUE", name)}
+			return usageError{fmt.Errorf("--header %s: want NAME:VALUE", name)}
 		}
 		if err := field.Validate(); err != nil {
-			return o, usageError{fmt.Errorf("--header: %w", err)}
+			return usageError{fmt.Errorf("--header: %w", err)}
 		}
 		o.Header = append(o.Header, field)
 	}
-	if f.apiKeyEnv != "" {
-		if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
-			return o, usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
-		}
-		if _, err := wire.New(f.url, wire.Options{APIKey: o.APIKey}); err != nil {
-			return o, usageError{fmt.Errorf("--api-key-env %s: %w", f.apiKeyEnv, err)}
-		}
+	if f.apiKeyEnv == "" {
+		return nil
 	}
+	if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
+		return usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
+	}
+	if _, err := wire.New(f.url, wire.Options{APIKey: o.APIKey}); err != nil {
+		return usageError{fmt.Errorf("--api-key-env %s: %w", f.apiKeyEnv, err)}
+	}
+	return nil
+}
+
+// applyOut resolves --out: without it, a new directory that is called by the time.
+func (f *replayFlags) applyOut(o *replay.Options) error {
 	if o.Out == "" {
 		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
 	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
-		return o, hintReplay(err)
+		return hintReplay(err)
 	}
-	return o, nil
+	return nil
 }
 
-// chooseMarker settles the marker of a run where none was asked for, and says so where that is none.
+// chooseMarker chooses the marker of a run without --marker, and warns where that is none.
 func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	if f.marker != "" {
 		return
 	}
 	o.Marker = o.Marker.Resolve(o.Cache)
-	f.marker = o.Marker.String() // for what the run says of itself
+	f.marker = o.Marker.String() // for the options in the results
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
 	}

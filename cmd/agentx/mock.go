@@ -52,6 +52,9 @@ func (f *mockFlags) config() (mock.Config, error) {
 		}
 		c.CountTokens = func(text []byte) int { return len(t.Encode(string(text))) }
 	}
+	if err := c.Validate(); err != nil {
+		return c, usageError{err}
+	}
 	return c, nil
 }
 

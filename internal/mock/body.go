@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// defaultOutput is the number of tokens of an answer to a request that sets none.
+	// defaultOutput is the number of tokens of an answer to a request that does not limit them.
 	defaultOutput = 16
-	// maxOutput bounds what a request may ask for, and with it the memory of an
-	// answer that is not streamed.
+	// maxOutput bounds the tokens that a request may ask for, and with them the memory of an answer that is not streamed.
 	maxOutput = 1 << 20
 )
 
-// A request is what the server reads out of a body.
+// request is what the server reads of a body.
 type request struct {
-	model           []byte // as it stands in the body, with its quotes; nil when absent
+	model           []byte // as the body has it, with its quotes; nil when absent
 	stream          bool
 	includeUsage    bool
 	continuousUsage bool
@@ -32,9 +31,8 @@ type request struct {
 	maxCompletionTokens, maxTokens int // 0 where absent; the first has precedence
 }
 
-// A prompt is what the prefix cache and the token count see. Of messages: each
-// one's role and content, one after the other, nothing between. Of token ids:
-// each as four bytes, the lowest first.
+// prompt is what the prefix cache and the token count see. Its stream has, of messages, the role and content of each, one
+// after the other without a separator; of token ids, each as four bytes, little-endian.
 type prompt struct {
 	stream   []byte
 	contents []span // the places of texts in stream
@@ -43,7 +41,7 @@ type prompt struct {
 
 type span struct{ from, to int }
 
-// tokens estimates the tokens of a prompt, or counts them where they are ids.
+// tokens estimates the number of tokens of a prompt. Of token ids it is exact.
 func (p *prompt) tokens() int {
 	n := 0
 	for _, c := range p.contents {
@@ -52,7 +50,7 @@ func (p *prompt) tokens() int {
 	return (n + 2) / 4
 }
 
-// count asks for the tokens of each text.
+// count returns the sum of tokens over all texts.
 func (p *prompt) count(tokens func([]byte) int) int {
 	n := 0
 	for _, c := range p.contents {
@@ -61,7 +59,7 @@ func (p *prompt) count(tokens func([]byte) int) int {
 	return n
 }
 
-// clear forgets q but keeps its buffers.
+// clear resets q and keeps its buffers.
 func (q *request) clear() {
 	*q = request{prompt: prompt{stream: q.prompt.stream[:0], contents: q.prompt.contents[:0]}}
 }
@@ -243,9 +241,8 @@ func (p *prompt) parseIDs(l *jsonlex.Lexer) error {
 
 var errTooLong = errors.New("the body is longer than this server reads")
 
-// readBody reads the body of r into buf, which it grows to the Content-Length at
-// once where there is one, and returns it. The error is errTooLong when the body
-// is longer than limit bytes, which costs no allocation beyond limit.
+// readBody reads the body of r into buf and returns it. It grows buf at once to the Content-Length, where there is one. The
+// error is errTooLong where the body is longer than limit bytes; no more than limit is allocated.
 func readBody(buf []byte, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return buf[:0], errTooLong

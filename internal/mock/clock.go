@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Clock tells the time and spends it. It must be safe for concurrent use.
-type Clock interface {
+// clock tells the time and sleeps. It is safe for concurrent use.
+type clock interface {
 	Now() time.Time
-	// Sleep returns nil after d, or the reason of ctx as soon as ctx ends.
+	// Sleep returns nil after d, or the cause of ctx as soon as ctx ends.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -25,12 +25,4 @@ func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// tokenInterval is the time between two tokens of an answer.
-func tokenInterval(config Config) time.Duration {
-	if config.ITL == 0 && config.TokensPerSecond > 0 {
-		return time.Duration(float64(time.Second) / config.TokensPerSecond)
-	}
-	return config.ITL
 }

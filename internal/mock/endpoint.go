@@ -2,7 +2,7 @@ package mock
 
 import "strconv"
 
-// An endpoint is one of the two completion endpoints: where its requests have the prompt, and how its answers are written.
+// endpoint is one of the two completion endpoints: where its requests have the prompt, and how its answers are written.
 type endpoint struct {
 	promptKey   string // where a request has its prompt
 	id          string // what ids begin with
@@ -40,14 +40,13 @@ var textEndpoint = endpoint{
 	wholeShut:   `"`,
 }
 
-// words are the tokens of an answer, over and over: with their spaces one token
-// each in the usual vocabularies, and nothing that JSON would escape.
+// words are the tokens of an answer, repeated in this order. Each is one token of the usual vocabularies, and JSON escapes
+// nothing in them.
 var words = [...]string{" the", " of", " and", " to", " in", " is", " for", " that"}
 
 func word(i int) string { return words[i%len(words)] }
 
-// appendHead appends what all chunks of one stream, or an answer that is not
-// streamed, begin with, up to the list of choices.
+// appendHead appends the beginning of a chunk, or of an answer that is not streamed, up to the list of choices.
 func appendHead(b []byte, id string, number uint64, object string, created int64, model []byte) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, id...)
@@ -61,8 +60,7 @@ func appendHead(b []byte, id string, number uint64, object string, created int64
 	return append(b, `,"choices":[`...)
 }
 
-// appendFinish appends the end of a choice and of the list of choices. The reason
-// is JSON.
+// appendFinish appends the end of a choice and of the list of choices. reason is JSON.
 func appendFinish(b []byte, reason string) []byte {
 	b = append(b, `,"logprobs":null,"finish_reason":`...)
 	b = append(b, reason...)

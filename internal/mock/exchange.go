@@ -8,12 +8,10 @@ import (
 	"time"
 )
 
-// writeSize bounds the bytes of a stream that are held back to be written at
-// once: more than a thousand chunks.
+// writeSize bounds the bytes of a stream that are buffered for one write: more than a thousand chunks.
 const writeSize = 256 << 10
 
-// An exchange is one request to a completion endpoint and its answer. Exchanges
-// are used again for the sake of their buffers.
+// exchange is one request to a completion endpoint and its answer. Exchanges are pooled, to reuse their buffers.
 type exchange struct {
 	server   *Server
 	endpoint *endpoint
@@ -33,9 +31,9 @@ type exchange struct {
 	cachedTokens int
 	outputTokens int // of the whole answer
 
-	start    time.Time // the body has been read
-	now      time.Time // the clock when last read
-	out      []byte    // not written yet
+	start    time.Time // when the body had been read
+	now      time.Time // last reading of the clock
+	out      []byte    // buffered, not written yet
 	head     []byte    // what each chunk begins with
 	unsent   int       // tokens in out
 	produced int       // tokens so far
@@ -62,11 +60,11 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
 
 func (x *exchange) serve(r *http.Request) {
 	if hook := x.fault.kind.onArrival; hook != nil {
-		x.play(hook)
+		x.inject(hook)
 		return
 	}
 	var err error
-	x.body, err = readBody(x.body, r, x.server.config.MaxBody)
+	x.body, err = readBody(x.body, r, x.server.config.maxBody)
 	x.server.counters.bytesIn.Add(int64(len(x.body)))
 	if err != nil {
 		x.rejectBody(err)
@@ -80,17 +78,17 @@ func (x *exchange) serve(r *http.Request) {
 		return
 	}
 	if x.request.model == nil {
-		x.request.model = x.server.model
+		x.request.model = quotedModel
 	}
 	if hook := x.fault.kind.answer; hook != nil {
-		x.play(hook)
+		x.inject(hook)
 		return
 	}
 	x.answer(x.request.outputTokens())
 }
 
-// rejectBody answers a request whose body could not be read. Where the body
-// broke off there is nobody to answer.
+// rejectBody answers a request whose body could not be read. Where the body breaks off, the client has disconnected, and no
+// answer is sent.
 func (x *exchange) rejectBody(err error) {
 	if errors.Is(err, errTooLong) {
 		x.reject(http.StatusRequestEntityTooLarge, err)
@@ -102,16 +100,15 @@ func (x *exchange) reject(status int, err error) {
 	writeError(x.w, status, apiError{Message: err.Error(), Type: "invalid_request_error"})
 }
 
-// play lets the fault of x befall it.
-func (x *exchange) play(hook func(*exchange)) {
+// inject counts the fault of x and runs it.
+func (x *exchange) inject(hook func(*exchange)) {
 	if n := x.server.counters.faults[x.fault.name]; n != nil {
 		n.Add(1)
 	}
 	hook(x)
 }
 
-// answer puts the prompt through the prefix cache and sends an answer of so many
-// tokens.
+// answer looks the prompt up in the prefix cache and sends an answer of so many tokens.
 func (x *exchange) answer(tokens int) {
 	x.outputTokens = tokens
 	x.prefill()
@@ -122,8 +119,7 @@ func (x *exchange) answer(tokens int) {
 	}
 }
 
-// prefill counts the prompt and finds out how much of it was cached. A cached
-// byte of the stream is worth the same part of a token wherever it stands.
+// prefill counts the tokens of the prompt, and those of them that are cached: the share of its stream that is.
 func (x *exchange) prefill() {
 	s, p := x.server, &x.request.prompt
 	x.promptTokens = p.tokens()
@@ -144,17 +140,14 @@ func (x *exchange) prefill() {
 	s.counters.cachedTokens.Add(int64(x.cachedTokens))
 }
 
-// due is the instant of the answer's i-th token, from 0.
+// due returns the instant of the answer's i-th token, from 0.
 func (x *exchange) due(i int) time.Time {
-	c := &x.server.config
-	uncached := time.Duration(x.promptTokens - x.cachedTokens)
-	return x.start.Add(c.TTFT + uncached*c.TTFTPerToken + time.Duration(i)*x.server.itl)
+	return x.start.Add(x.server.config.TTFT + time.Duration(i)*x.server.itl)
 }
 
-// waitUntil returns at an instant, or with an error when the client goes away
-// before. If it must wait, what is held back goes out first. The clock is read
-// only where the last reading lies before the instant, so tokens that are due
-// together cost one reading, and a sleep that took too long is made up for.
+// waitUntil returns at an instant, or with an error when the client disconnects before. Before it sleeps it flushes what is
+// buffered. It reads the clock only where the last reading lies before the instant: tokens that are due together cost one
+// reading, and tokens that fell due during a sleep that took too long follow at once.
 func (x *exchange) waitUntil(due time.Time) error {
 	if !due.After(x.now) {
 		return nil
@@ -172,7 +165,7 @@ func (x *exchange) waitUntil(due time.Time) error {
 	return x.server.clock.Sleep(x.ctx, wait)
 }
 
-// send hands what is held back to the response, which may hold it back in turn.
+// send hands what is buffered to the response, which may buffer it in turn.
 func (x *exchange) send() error {
 	x.server.counters.outputTokens.Add(int64(x.unsent))
 	_, err := x.w.Write(x.out)
@@ -180,7 +173,7 @@ func (x *exchange) send() error {
 	return err
 }
 
-// flush puts what is held back, if only headers, on the wire.
+// flush writes what is buffered, headers included, to the connection.
 func (x *exchange) flush() error {
 	if err := x.send(); err != nil {
 		return err
@@ -188,8 +181,7 @@ func (x *exchange) flush() error {
 	return x.rc.Flush()
 }
 
-// answerStream sends the answer as server-sent events. An error on the way means
-// that the client has gone.
+// answerStream sends the answer as server-sent events. It ends early where the client has disconnected.
 func (x *exchange) answerStream() {
 	x.w.Header().Set("Content-Type", "text/event-stream")
 	x.head = append(x.head[:0], "data: "...)
@@ -226,7 +218,7 @@ func (x *exchange) answerStream() {
 	_ = x.send()
 }
 
-// chunk appends an event with one choice, whose text stands between open and shut.
+// chunk appends an event with one choice, with its text between open and shut.
 func (x *exchange) chunk(open, text, shut, reason string) {
 	x.out = append(x.out, x.head...)
 	x.out = append(x.out, `{"index":0,`...)
@@ -246,7 +238,7 @@ func (x *exchange) answerWhole() {
 		return
 	}
 	if hook := x.fault.kind.whole; hook != nil {
-		x.play(hook)
+		x.inject(hook)
 		return
 	}
 	x.out = appendHead(x.out, x.endpoint.id, x.number, x.endpoint.object, x.start.Unix(), x.request.model)
@@ -269,10 +261,10 @@ func (x *exchange) answerWhole() {
 	writeBody(x.w, http.StatusOK, "application/json", x.out)
 }
 
-// breakOff sends what there is of the answer and leaves the rest to a fault.
+// breakOff sends the part of the answer that is buffered and leaves the rest to a fault.
 func (x *exchange) breakOff(hook func(*exchange)) {
 	if x.flush() == nil {
-		x.play(hook)
+		x.inject(hook)
 	}
 }
 

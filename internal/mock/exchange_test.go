@@ -104,7 +104,7 @@ func TestChatStream(t *testing.T) {
 }
 
 func TestTextStreamOfTokenIDs(t *testing.T) {
-	w := serve(New(Config{Models: []string{"x"}}), post("/v1/completions", `{"prompt":[5,6,7],"stream":true,"max_tokens":2}`))
+	w := serve(New(Config{}), post("/v1/completions", `{"model":"x","prompt":[5,6,7],"stream":true,"max_tokens":2}`))
 	chunks := events(t, w.Body.String())
 	require.Len(t, chunks, 3) // two tokens, finish reason; no usage unless asked for
 	for i, want := range []string{" the", " of", ""} {
@@ -285,34 +285,28 @@ func TestTimeModel(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config Config
-		bodies []string
-		parts  []string // of the last body: when, and how many chunks
+		body   string
+		parts  []string // when, and how many chunks
 	}{
-		{"at once", Config{}, []string{`{"prompt":"x"` + stream}, []string{"0s: 4"}},
-		{"ttft", Config{TTFT: time.Second}, []string{`{"prompt":"x"` + stream}, []string{"1s: 4"}},
+		{"at once", Config{}, `{"prompt":"x"` + stream, []string{"0s: 4"}},
+		{"ttft", Config{TTFT: time.Second}, `{"prompt":"x"` + stream, []string{"1s: 4"}},
 		{"itl", Config{TTFT: time.Second, ITL: 10 * time.Millisecond, TokensPerSecond: 1},
-			[]string{`{"prompt":"x"` + stream}, []string{"1s: 1", "1.01s: 1", "1.02s: 2"}},
-		{"tokens per second", Config{TokensPerSecond: 4}, []string{`{"prompt":"x"` + stream}, []string{"0s: 1", "250ms: 1", "500ms: 2"}},
-		{"prompt", Config{TTFT: time.Second, TTFTPerToken: time.Millisecond}, []string{`{` + ids(100) + stream}, []string{"1.1s: 4"}},
-		{"cached prompt", Config{TTFT: time.Second, TTFTPerToken: time.Millisecond},
-			[]string{`{` + ids(64) + stream, `{` + ids(100) + stream}, []string{"1.036s: 4"}},
-		{"whole", Config{TTFT: time.Second, ITL: time.Millisecond}, []string{`{"prompt":"x","max_tokens":3}`}, []string{"1.002s: 1"}},
+			`{"prompt":"x"` + stream, []string{"1s: 1", "1.01s: 1", "1.02s: 2"}},
+		{"tokens per second", Config{TokensPerSecond: 4}, `{"prompt":"x"` + stream, []string{"0s: 1", "250ms: 1", "500ms: 2"}},
+		{"whole", Config{TTFT: time.Second, ITL: time.Millisecond}, `{"prompt":"x","max_tokens":3}`, []string{"1.002s: 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := New(c.config)
-				var w *timedWriter
-				for _, body := range c.bodies {
-					w = newTimedWriter()
-					s.ServeHTTP(w, post("/v1/completions", body))
-				}
+				w := newTimedWriter()
+				s.ServeHTTP(w, post("/v1/completions", c.body))
 				require.Equal(t, c.parts, w.parts)
 			})
 		})
 	}
 }
 
-// A lateClock sleeps too long by a constant, in no time.
+// lateClock sleeps too long by a constant, without real time.
 type lateClock struct {
 	now  time.Time
 	late time.Duration
@@ -329,7 +323,7 @@ func (c *lateClock) Sleep(_ context.Context, d time.Duration) error {
 // answer as a whole is late by no more than the last sleep.
 func TestLateSleepIsMadeUpFor(t *testing.T) {
 	clock := &lateClock{now: time.Unix(1000, 0), late: 25 * time.Millisecond}
-	s := New(Config{ITL: 10 * time.Millisecond, Clock: clock})
+	s := New(Config{ITL: 10 * time.Millisecond, clock: clock})
 	w := newTimedWriter()
 	s.ServeHTTP(w, post("/v1/completions", `{"prompt":"x","stream":true,"max_tokens":9}`))
 	// Token 0 goes out before the sleep to 10 ms; that ends at 35 ms with tokens

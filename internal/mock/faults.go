@@ -3,6 +3,7 @@ package mock
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -11,27 +12,25 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A Fault is a way to fail and how often.
+// Fault is a way to fail, and how often.
 type Fault struct {
-	Kind string  // a name of FaultKinds, its NNN replaced by a number
-	Rate float64 // the part of requests that it befalls, 0 to 1
+	Kind string  // a name of FaultKinds, with a number for NNN
+	Rate float64 // share of the requests that get it, 0 to 1
 }
 
-// A FaultKind is a way to fail.
+// FaultKind is a way to fail.
 type FaultKind struct {
 	Name string // as Fault.Kind has it; NNN stands for an HTTP status, 400 to 599
 	Doc  string // what the client gets, in one line
 
-	// One of the first three is set: what happens instead of reading the body,
-	// instead of looking at the prompt, or with half of the answer on the wire.
+	// One of these three is set: it replaces reading the body, or looking at the prompt, or the second half of the answer.
 	onArrival, answer, midway func(*exchange)
-	// whole, where it is set, takes midway's place, and that of the answer, for
-	// an answer that is not streamed.
+	// whole, where it is set, replaces an answer that is not streamed. midway does not run then.
 	whole func(*exchange)
 }
 
-// FaultKinds are the faults there are. "Midway" is behind half of the tokens of
-// a stream, or half of the bytes of an answer that is not streamed.
+// FaultKinds lists all faults. "Midway" is after half of the tokens of a stream, or half of the bytes of an answer that is not
+// streamed.
 var FaultKinds = []FaultKind{
 	{Name: "refuse", onArrival: (*exchange).refuse,
 		Doc: "the connection is closed at once, the body unread, nothing answered"},
@@ -71,17 +70,37 @@ func ParseFault(text string) (Fault, error) {
 	if !ok {
 		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE", text)
 	}
-	if _, _, err := findKind(kind); err != nil {
+	r, err := strconv.ParseFloat(rate, 64)
+	if err != nil {
+		r = math.NaN()
+	}
+	f := Fault{Kind: kind, Rate: r}
+	if err := f.check(rate); err != nil {
 		return Fault{}, fmt.Errorf("fault %q: %w", text, err)
 	}
-	r, err := strconv.ParseFloat(rate, 64)
-	if err != nil || !(0 <= r && r <= 1) {
-		return Fault{}, fmt.Errorf("fault %q: want a rate from 0 to 1, not %q", text, rate)
-	}
-	return Fault{Kind: kind, Rate: r}, nil
+	return f, nil
 }
 
-// findKind looks up what Fault.Kind names, and the status in it.
+// Validate reports a kind that does not exist, or a rate outside 0 to 1.
+func (f Fault) Validate() error {
+	if err := f.check(strconv.FormatFloat(f.Rate, 'g', -1, 64)); err != nil {
+		return fmt.Errorf("fault %q: %w", f.Kind, err)
+	}
+	return nil
+}
+
+// check is Validate without the name of the fault. rate is its rate as the caller wrote it.
+func (f Fault) check(rate string) error {
+	if _, _, err := findKind(f.Kind); err != nil {
+		return err
+	}
+	if !(0 <= f.Rate && f.Rate <= 1) {
+		return fmt.Errorf("want a rate from 0 to 1, not %q", rate)
+	}
+	return nil
+}
+
+// findKind returns the kind that Fault.Kind names, and the status in it, 0 where it has none.
 func findKind(kind string) (k *FaultKind, status int, err error) {
 	name, number, numbered := strings.Cut(kind, "=")
 	for i := range FaultKinds {
@@ -102,7 +121,7 @@ func findKind(kind string) (k *FaultKind, status int, err error) {
 	return nil, 0, fmt.Errorf("no fault is called %q", kind)
 }
 
-// A faultPlan decides which fault befalls which request.
+// faultPlan decides which request gets which fault.
 type faultPlan struct {
 	seed   uint64
 	faults []plannedFault
@@ -112,32 +131,24 @@ type plannedFault struct {
 	name   string
 	kind   *FaultKind
 	status int     // for status=NNN
-	upTo   float64 // requests draw from 0 to 1; the fault befalls those below
+	upTo   float64 // a request draws a number in [0, 1); the first fault with a larger upTo is its fault
 }
 
 var noFault = plannedFault{kind: &FaultKind{}}
 
-// planFaults makes a plan. A kind that does not exist is planned as an answer
-// that says so.
+// planFaults makes a plan of valid faults.
 func planFaults(faults []Fault, seed int64) faultPlan {
 	p := faultPlan{seed: uint64(seed)}
 	sum := 0.0
 	for _, f := range faults {
 		sum += f.Rate
-		planned := plannedFault{name: f.Kind, upTo: sum}
-		var err error
-		if planned.kind, planned.status, err = findKind(f.Kind); err != nil {
-			planned.kind = &FaultKind{answer: func(x *exchange) {
-				writeError(x.w, http.StatusInternalServerError, apiError{Message: "mock: " + err.Error(), Type: "server_error"})
-			}}
-		}
-		p.faults = append(p.faults, planned)
+		kind, status, _ := findKind(f.Kind)
+		p.faults = append(p.faults, plannedFault{f.Kind, kind, status, sum})
 	}
 	return p
 }
 
-// of returns the fault of the request with a number, which depends on the plan,
-// its seed and the number alone.
+// of returns the fault of a request by its number. It depends on the plan, its seed and the number alone.
 func (p *faultPlan) of(number uint64) *plannedFault {
 	if len(p.faults) == 0 {
 		return &noFault
@@ -155,8 +166,8 @@ func (p *faultPlan) of(number uint64) *plannedFault {
 
 const faultMessage = "this fault was asked for"
 
-// takeConn takes the connection away from the HTTP server.
-func (x *exchange) takeConn() net.Conn {
+// hijack takes the connection over from the HTTP server.
+func (x *exchange) hijack() net.Conn {
 	conn, _, err := x.rc.Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -165,11 +176,11 @@ func (x *exchange) takeConn() net.Conn {
 }
 
 func (x *exchange) refuse() {
-	_ = x.takeConn().Close()
+	_ = x.hijack().Close()
 }
 
 func (x *exchange) reset() {
-	conn := x.takeConn()
+	conn := x.hijack()
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // so that Close resets
 	}
@@ -177,7 +188,7 @@ func (x *exchange) reset() {
 }
 
 func (x *exchange) cutChunk() {
-	conn := x.takeConn()
+	conn := x.hijack()
 	_, _ = conn.Write([]byte("1000\r\ndata: {\"id\":\""))
 	_ = conn.Close()
 }

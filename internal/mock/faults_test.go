@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -205,10 +207,20 @@ func TestWithoutAConnectionToBreakTheHandlerAborts(t *testing.T) {
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { serve(s, post("/v1/chat/completions", whole)) })
 }
 
-func TestUnknownFaultSaysSo(t *testing.T) {
-	f := ask(t, start(t, New(Config{Faults: []Fault{{"nonsense", 1}}}))+"/v1/chat/completions", whole)
-	require.Equal(t, 500, f.status)
-	require.Contains(t, f.body, `no fault is called \"nonsense\"`)
+func TestValidateNamesTheFieldOfConfig(t *testing.T) {
+	require.NoError(t, Config{}.Validate())
+	for want, c := range map[string]Config{
+		`ttft -1s: want 0 or more`:                                 {TTFT: -time.Second},
+		`itl -1ms: want 0 or more`:                                 {ITL: -time.Millisecond},
+		`tokens per second NaN: want 0 (no limit) or more`:         {TokensPerSecond: math.NaN()},
+		`tokens per second -1: want 0 (no limit) or more`:          {TokensPerSecond: -1},
+		`fault "nonsense": no fault is called "nonsense"`:          {Faults: []Fault{{"cut", 1}, {"nonsense", 1}}},
+		`fault "cut": want a rate from 0 to 1, not "1.5"`:          {Faults: []Fault{{"cut", 1.5}}},
+		`fault "status=7": want a status from 400 to 599, not "7"`: {Faults: []Fault{{"status=7", 1}}},
+	} {
+		require.EqualError(t, c.Validate(), want)
+		require.PanicsWithValue(t, "mock: "+want, func() { New(c) })
+	}
 }
 
 func TestParseFault(t *testing.T) {

@@ -11,31 +11,26 @@ import (
 const (
 	// BlockTokens is the number of tokens in a block of the prefix cache.
 	BlockTokens = 64
-	// blockBytes is the same in bytes of a prompt's stream: a token id has four,
-	// and so, by the estimate, has a token of text.
+	// blockBytes is the same in bytes of a prompt's stream: a token id has four bytes, and a token of text has four by the
+	// estimate.
 	blockBytes = 4 * BlockTokens
-	// DefaultCacheBlocks is the bound of the prefix cache where Config has none:
-	// 67 million tokens, which take about 40 MB.
+	// DefaultCacheBlocks bounds the prefix cache where Config.CacheBlocks is 0: 67 million tokens, in about 40 MB.
 	DefaultCacheBlocks = 1 << 20
 )
 
-// A prefixCache remembers which prompt prefixes it has seen, as a set of blocks
-// of which each is named by a hash over itself and all before it. Of a prompt the
-// full blocks are remembered; bytes behind the last full block never are. When
-// the set is full the blocks that were not asked for the longest go, and of those
-// of one prompt the last before the first.
+// prefixCache is a set of prompt blocks. The name of a block is a hash of the block and all blocks before it. Only full blocks
+// are stored. When the set is full, the least recently used block is evicted, and of the blocks of one prompt the last before
+// the first.
 //
-// A prompt is remembered as it arrives, as if prefill took no time. Answers are
-// not remembered.
+// A prompt is stored when it arrives, as if prefill took no time. Answers are not stored.
 type prefixCache struct {
 	mu       sync.Mutex
 	capacity int
-	// blocks are a ring in order of use, its ends joined by blocks[0], which is
-	// no block: newest at blocks[0].older, oldest at blocks[0].newer.
+	// blocks are a ring in order of use, closed by blocks[0], which is no block: the newest is blocks[0].older, the oldest
+	// blocks[0].newer.
 	blocks []cachedBlock
-	// chains find a block by its name: those whose names have the same low bits
-	// are chained by their fields next, 0 ends a chain. With a map in this place
-	// a new block took 0.16 us, with chains 0.06.
+	// chains find a block by its name: blocks whose names have the same low bits are linked by next, and 0 ends a chain. A new
+	// block takes 0.06 us; with a map it took 0.16.
 	chains []int32 // as many as a power of two
 }
 
@@ -61,16 +56,15 @@ func (c *prefixCache) reset() {
 	c.chains = make([]int32, 1024)
 }
 
-// len is the number of blocks in the cache.
+// len returns the number of blocks in the cache.
 func (c *prefixCache) len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.blocks) - 1
 }
 
-// admit remembers a prompt by the names of its blocks and returns how many of
-// them, from the first on without a gap, were there already. It returns scratch,
-// grown, for the next call.
+// admit stores the blocks of a prompt, given by their names, and returns how many of them, from the first on without a gap,
+// were stored before. It returns scratch, possibly grown, for the next call.
 func (c *prefixCache) admit(names []uint64, scratch []int32) (hits int, _ []int32) {
 	names = names[:min(len(names), c.capacity)]
 	scratch = scratch[:0]
@@ -97,8 +91,7 @@ func (c *prefixCache) admit(names []uint64, scratch []int32) (hits int, _ []int3
 	return hits, scratch
 }
 
-// insert adds a block that is not there as the newest, in place of the oldest
-// where the cache is full.
+// insert adds a block as the newest, and evicts the oldest where the cache is full.
 func (c *prefixCache) insert(name uint64) {
 	slot := int32(len(c.blocks))
 	if len(c.blocks) <= c.capacity {
@@ -119,12 +112,12 @@ func (c *prefixCache) insert(name uint64) {
 	}
 }
 
-// chainOf is where the chain that name belongs to begins.
+// chainOf returns the beginning of the chain of a name.
 func (c *prefixCache) chainOf(name uint64) *int32 {
 	return &c.chains[name&uint64(len(c.chains)-1)]
 }
 
-// find returns the place of a block, 0 when it is absent.
+// find returns the slot of a block, 0 when it is absent.
 func (c *prefixCache) find(name uint64) int32 {
 	slot := *c.chainOf(name)
 	for slot != 0 && c.blocks[slot].name != name {
@@ -160,8 +153,8 @@ func (c *prefixCache) linkNewest(slot int32) {
 	c.blocks[0].older = slot
 }
 
-// appendBlockNames appends the names of the full blocks of stream. Streams share
-// names as far as they and their roots are equal.
+// appendBlockNames appends the names of the full blocks of a stream. Streams share names as far as they and their roots are
+// equal.
 func appendBlockNames(names []uint64, root uint64, stream []byte) []uint64 {
 	var link [16]byte
 	for name := root; len(stream) >= blockBytes; stream = stream[blockBytes:] {
@@ -173,8 +166,7 @@ func appendBlockNames(names []uint64, root uint64, stream []byte) []uint64 {
 	return names
 }
 
-// cacheRoot is where the names of a request's blocks begin: models share nothing,
-// and neither do text and token ids.
+// cacheRoot returns the root of a request's block names. Models share no blocks, and neither do text and token ids.
 func cacheRoot(q *request) uint64 {
 	seed := uint64(0)
 	if q.prompt.isIDs {

@@ -1,37 +1,7 @@
-// Package mock is an inference server without a model: it speaks the
-// OpenAI-compatible protocol, answers with words that mean nothing, and keeps to
-// a time model, a prefix cache and a list of faults that its caller chooses. It
-// is for tests and demonstrations of clients, so it must cost little beside
-// them: a request body is read once into a pooled buffer, scanned once by hand,
-// and answered in as few writes as the time model allows.
-//
-// # Endpoints
-//
-//	POST /v1/chat/completions   messages with string or text-part contents
-//	POST /v1/completions        prompt as a string or as an array of token ids
-//	GET  /v1/models             Config.Models
-//	GET  /health                200
-//	POST /reset_prefix_cache    200; the prefix cache is empty
-//	GET  /metrics               Prometheus text
-//	GET  /stats                 Stats as JSON
-//
-// # Tokens
-//
-// There is no tokenizer here. A prompt of token ids has as many tokens as ids. A
-// text prompt has a quarter of its contents' bytes, rounded, unless
-// Config.CountTokens says better. An answer has exactly max_completion_tokens
-// (else max_tokens, else 16) tokens, with or without ignore_eos, one per chunk
-// of a stream; each is a common English word behind a space.
-//
-// # What is not checked
-//
-// A body must be JSON and the fields that are read must have the right type. The
-// model's name, roles, sampling parameters, tools and all else pass unread. A key
-// that stands twice is read twice: of numbers, flags and names the last counts, of
-// messages and contents all do. Bytes that are not UTF-8 are kept as they are.
 package mock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,62 +13,20 @@ import (
 	"time"
 )
 
-// DefaultMaxBody is the request body limit, in bytes, where Config has none.
-const DefaultMaxBody = 64 << 20
+// maxBody bounds the body of a request, in bytes; a longer one gets a 413. Up to this much is allocated for a request on the
+// word of its Content-Length.
+const maxBody = 64 << 20
 
-// Config says how a Server behaves. The zero value is a server that answers at
-// once, caches DefaultCacheBlocks blocks and never fails.
-type Config struct {
-	// Models are the names that GET /v1/models lists; empty means "mock". A
-	// request may name any model, and gets it back.
-	Models []string
+// modelName is the name of the model that GET /v1/models lists. A request may name any model, and gets it back.
+const modelName = "mock"
 
-	// TTFT is the time from the end of a request's body to the first token of
-	// its answer. The headers of a stream go out with the first token.
-	TTFT time.Duration
-	// TTFTPerToken is added to TTFT for each prompt token that was not cached.
-	TTFTPerToken time.Duration
-	// ITL is the time from one token to the next. Tokens that are due at the
-	// same instant share a write: with 0 a whole answer does. Otherwise each
-	// token costs the server a timer, a write and a flush.
-	ITL time.Duration
-	// TokensPerSecond is the speed of one answer after its first token. It
-	// counts only where ITL is 0; 0 sets no limit.
-	TokensPerSecond float64
+var quotedModel = mustJSON(modelName)
 
-	// CacheBlocks bounds the prefix cache, in blocks of BlockTokens tokens and
-	// about 40 bytes of memory each. 0 is DefaultCacheBlocks; below 0 there is
-	// no cache.
-	CacheBlocks int
-
-	// CountTokens returns the number of tokens of one text: a message's content
-	// or a prompt. With it usage is exact instead of estimated, and Stats shows
-	// the drift. It costs a tokenization of every text prompt, must be safe for
-	// concurrent use, and must not keep its argument. nil estimates.
-	CountTokens func(text []byte) int
-
-	// Faults are played at their rates; see FaultKinds. At most one fault befalls
-	// a request, so rates that add up to more than 1 starve the last ones.
-	Faults []Fault
-	// Seed decides, with the number of a request, which fault befalls it.
-	Seed int64
-
-	// MaxBody is the longest request body, in bytes, that is read; a longer one
-	// gets a 413. 0 is DefaultMaxBody. Up to this much is allocated for a
-	// request on the word of its Content-Length.
-	MaxBody int64
-
-	// Clock tells and spends the time; nil is the machine's.
-	Clock Clock
-}
-
-// A Server is an http.Handler that plays an inference server. Make one with New.
-// It is safe for concurrent use.
+// Server is an http.Handler that behaves as an inference server. New makes one. It is safe for concurrent use.
 type Server struct {
 	config    Config
-	model     []byte // what a request without a model gets, as a JSON string
 	itl       time.Duration
-	clock     Clock
+	clock     clock
 	started   time.Time
 	mux       *http.ServeMux
 	cache     *prefixCache
@@ -108,22 +36,20 @@ type Server struct {
 	numbers   atomic.Uint64
 }
 
-// New returns a Server that behaves as config says. Its clock starts here.
+// New returns a Server that behaves as config says. Its clock starts here. It panics where config.Validate returns an error:
+// configurations that come from a user are to be validated before.
 func New(config Config) *Server {
-	if len(config.Models) == 0 {
-		config.Models = []string{"mock"}
+	if err := config.Validate(); err != nil {
+		panic("mock: " + err.Error())
 	}
-	if config.MaxBody == 0 {
-		config.MaxBody = DefaultMaxBody
-	}
-	if config.Clock == nil {
-		config.Clock = machineClock{}
+	config.maxBody = cmp.Or(config.maxBody, maxBody)
+	if config.clock == nil {
+		config.clock = machineClock{}
 	}
 	s := &Server{
 		config: config,
-		model:  mustJSON(config.Models[0]),
-		itl:    tokenInterval(config),
-		clock:  config.Clock,
+		itl:    config.tokenInterval(),
+		clock:  config.clock,
 		mux:    http.NewServeMux(),
 		cache:  newPrefixCache(config.CacheBlocks),
 		faults: planFaults(config.Faults, config.Seed),
@@ -145,20 +71,17 @@ func (s *Server) route() {
 	s.mux.HandleFunc("GET /stats", s.serveStats)
 }
 
-// ServeHTTP answers one request. The faults that break a connection need a
-// ResponseWriter that can be hijacked, as those of HTTP/1.1 can; without one
-// they panic with http.ErrAbortHandler.
+// ServeHTTP answers one request. Faults that break a connection need a ResponseWriter that can be hijacked, as those of
+// HTTP/1.1 can; with another one they panic with http.ErrAbortHandler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Serve answers on l until ctx ends, and then returns nil; or until l fails, and
-// then returns its error. In either case l and every connection are closed and
-// every request has ended when it returns. Only the connections of Serve count
-// in Stats.OpenConnections.
+// Serve answers on l until ctx ends, and then returns nil; or until l fails, and then returns its error. When it returns, l
+// and every connection are closed and every request has ended. Stats.OpenConnections counts the connections of Serve only.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	// Requests end when their connections are closed, before their context is:
-	// the other way round one could come to a clean end that it did not have.
+	// Serve closes connections first and ends the requests' context afterwards. In the other order a request could end
+	// cleanly on a connection that is still open.
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	var open sync.WaitGroup
@@ -166,8 +89,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Handler:     s,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ConnState: func(_ net.Conn, state http.ConnState) {
-			// The server reports a new connection before its Serve can return,
-			// so no Add meets the Wait below.
+			// The server reports a new connection before its Serve can return, so no Add runs beside the Wait below.
 			switch state {
 			case http.StateNew:
 				open.Add(1)
@@ -181,7 +103,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err := server.Serve(l)
-	_ = server.Close() // or waits for the other Close
+	_ = server.Close() // waits for the Close of ctx, if that is running
 	endRequests()
 	open.Wait()
 	if ctx.Err() != nil {
@@ -201,13 +123,11 @@ func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
 	}{Object: "list"}
-	for _, name := range s.config.Models {
-		list.Data = append(list.Data, model{name, "model", s.started.Unix(), "agentx"})
-	}
+	list.Data = []model{{modelName, "model", s.started.Unix(), "agentx"}}
 	writeJSON(w, http.StatusOK, list)
 }
 
-// An apiError is the object that OpenAI-compatible servers send under "error".
+// apiError is the object that OpenAI-compatible servers send under "error".
 type apiError struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -215,7 +135,7 @@ type apiError struct {
 	Code    *string `json:"code"`
 }
 
-// body is the JSON document that carries e.
+// body returns the JSON document that contains e.
 func (e apiError) body() []byte {
 	return mustJSON(map[string]apiError{"error": e})
 }
@@ -228,8 +148,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	writeBody(w, status, "application/json", mustJSON(v))
 }
 
-// writeBody sends a whole response. A failing write means that the client has
-// gone, which is nobody's error here.
+// writeBody sends a whole response. A write fails when the client has disconnected, which is no error of the server.
 func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -237,7 +156,7 @@ func writeBody(w http.ResponseWriter, status int, contentType string, body []byt
 	_, _ = w.Write(body)
 }
 
-// mustJSON encodes values whose types cannot fail to encode.
+// mustJSON encodes a value of a type that always encodes.
 func mustJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -11,33 +11,29 @@ import (
 	"time"
 )
 
-// Stats is what a Server has counted since New. A request counts from its
-// headers on, its prompt from the end of its body on, its output as it is sent.
-// Only POSTs to the two completion endpoints are requests here.
+// Stats are the counts of a Server since New. A request counts when its headers have arrived, its prompt when its body has,
+// its output when it is sent. Only POSTs to the two completion endpoints are requests here.
 type Stats struct {
 	Requests        int64 `json:"requests"`
-	OpenRequests    int64 `json:"open_requests"`    // under way now
+	OpenRequests    int64 `json:"open_requests"`    // in flight now
 	OpenConnections int64 `json:"open_connections"` // now; those of Serve only
-	Rejected        int64 `json:"rejected"`         // answered 400 or 413 without being asked to
+	Rejected        int64 `json:"rejected"`         // answered 400 or 413, faults left out
 	BytesIn         int64 `json:"bytes_in"`         // of request bodies
 	PromptTokens    int64 `json:"prompt_tokens"`
 	CachedTokens    int64 `json:"cached_tokens"` // the part of PromptTokens that the prefix cache had
 	OutputTokens    int64 `json:"output_tokens"`
 	CacheBlocks     int64 `json:"cache_blocks"` // in the prefix cache now
 
-	// ReencodedPrompts counts the text prompts that Config.CountTokens was asked
-	// about, ReencodedTokens what it said and EstimatedTokens what would have
-	// been estimated. All are 0 without it.
+	// ReencodedPrompts counts the text prompts that Config.CountTokens has counted, ReencodedTokens their tokens, and
+	// EstimatedTokens the tokens that the estimate gives. All are 0 without CountTokens.
 	ReencodedPrompts int64 `json:"reencoded_prompts"`
 	ReencodedTokens  int64 `json:"reencoded_tokens"`
 	EstimatedTokens  int64 `json:"estimated_tokens"`
 
-	// Faults counts the faults played, under the Kind of each configured Fault.
+	// Faults counts the injected faults, by the Kind of each configured Fault.
 	Faults map[string]int64 `json:"faults"`
-	// FirstArrival has for each session the seconds from New to the headers of
-	// its first request. A session is named by the header X-Session-ID, else
-	// X-Correlation-ID; a request with neither is in none. The map grows by an
-	// entry for each session ever seen.
+	// FirstArrival has, by session, the seconds from New to the headers of its first request. The header X-Session-ID, else
+	// X-Correlation-ID, names the session; a request with neither is in none. The map keeps an entry for every session.
 	FirstArrival map[string]float64 `json:"first_arrival"`
 }
 
@@ -60,7 +56,7 @@ func (c *counters) init(p faultPlan) {
 	}
 }
 
-// arrive notes that a request has arrived at an instant after New.
+// arrive counts a request that has arrived, at an instant after New.
 func (c *counters) arrive(r *http.Request, at time.Duration) {
 	c.requests.Add(1)
 	session := r.Header.Get("X-Session-Id")
@@ -77,8 +73,8 @@ func (c *counters) arrive(r *http.Request, at time.Duration) {
 	}
 }
 
-// Stats returns the counts. They are read one after the other: under load they
-// may disagree by the requests that came and went meanwhile.
+// Stats returns the counts. They are read one after the other, so that under load they may disagree by the requests of that
+// time.
 func (s *Server) Stats() Stats {
 	c := &s.counters
 	stats := Stats{
@@ -112,15 +108,15 @@ func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.Stats())
 }
 
-// serveMetrics writes what vLLM would under the names of vLLM, so that a client
-// that scrapes servers has something to scrape, and our own counts beside it.
+// serveMetrics writes the counts that vLLM has under vLLM's names, for clients that scrape servers, and the others under names
+// of its own.
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	stats := s.Stats()
 	var b bytes.Buffer
 	metric := func(kind, name, help string, value any) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %v\n", name, help, name, kind, name, value)
 	}
-	metric("gauge", "vllm:num_requests_running", "Requests under way.", stats.OpenRequests)
+	metric("gauge", "vllm:num_requests_running", "Requests in flight.", stats.OpenRequests)
 	metric("gauge", "vllm:kv_cache_usage_perc", "Filled part of the prefix cache, 1 is all.", s.cacheUsage(stats))
 	metric("counter", "vllm:prompt_tokens_total", "Prompt tokens.", stats.PromptTokens)
 	metric("counter", "vllm:generation_tokens_total", "Output tokens.", stats.OutputTokens)
@@ -131,7 +127,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	metric("gauge", "agentx_mock_open_connections", "Open connections.", stats.OpenConnections)
 	if len(stats.Faults) > 0 {
 		const name = "agentx_mock_faults_total"
-		fmt.Fprintf(&b, "# HELP %s Faults played.\n# TYPE %s counter\n", name, name)
+		fmt.Fprintf(&b, "# HELP %s Injected faults.\n# TYPE %s counter\n", name, name)
 		for _, kind := range slices.Sorted(maps.Keys(stats.Faults)) {
 			fmt.Fprintf(&b, "%s{kind=%q} %d\n", name, kind, stats.Faults[kind])
 		}

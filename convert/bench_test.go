@@ -78,7 +78,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkFill(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
-			o := options(b, benchInput(b))
+			o := options(b, benchInput(b)).withDefaults()
 			o.Placement.Backend = backend
 			r := o.convert(b)
 			c, err := mmapcache.OpenStructure(o.Root, r.Parts[mmapcache.StructureKind].Key)
@@ -89,7 +89,7 @@ func BenchmarkFill(b *testing.B) {
 				require.NoError(b, err)
 				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
 				require.NoError(b, err)
-				require.NoError(b, fill(b.Context(), c, table, 300, o))
+				require.NoError(b, placeTraces(b.Context(), c.Structure, table, 300, o))
 				table.Abort()
 				dir.Discard()
 			}
@@ -100,7 +100,7 @@ func BenchmarkFill(b *testing.B) {
 
 // From a path to the first bytes of the first request.
 func BenchmarkOpen(b *testing.B) {
-	o := options(b, benchInput(b))
+	o := options(b, benchInput(b)).withDefaults()
 	r := o.convert(b)
 	var p mmapcache.Prompt
 	var body []byte
@@ -117,7 +117,7 @@ func BenchmarkOpen(b *testing.B) {
 
 // What a lane takes before it plays a trace: every block gets its place.
 func BenchmarkTree(b *testing.B) {
-	o := options(b, benchInput(b))
+	o := options(b, benchInput(b)).withDefaults()
 	r := o.convert(b)
 	c := openResult(b, o, r)
 	for b.Loop() {
@@ -159,7 +159,7 @@ func scanAll(ctx context.Context, o Options) error {
 func BenchmarkBuild(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
-			base := options(b, benchInput(b))
+			base := options(b, benchInput(b)).withDefaults()
 			base.Placement.Backend = backend
 			base.Workers, base.disk = 2, durable.Options{}
 			base.convert(b)
@@ -225,7 +225,7 @@ func BenchmarkRows(b *testing.B) {
 func BenchmarkPlanStage(b *testing.B) {
 	for name, path := range benchForms(b) {
 		b.Run(name, func(b *testing.B) {
-			o := options(b, path)
+			o := options(b, path).withDefaults()
 			s, err := hfsource.Resolve(b.Context(), o.Inputs, o.Source)
 			require.NoError(b, err)
 			defer s.Close()

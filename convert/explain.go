@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,56 +15,45 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Explanation says why a conversion would hit or miss.
+// Explanation says why a conversion would find or build a dataset.
 type Explanation struct {
 	Key     string            `json:"key"` // of the dataset
 	Path    string            `json:"path"`
 	Hit     bool              `json:"hit"`     // nothing would be built
-	Refused string            `json:"refused"` // why the conversion would fail though the structure is there
-	Parts   []PartExplanation `json:"parts"`   // structure, starts, arenas, dataset
+	Refused string            `json:"refused"` // why the conversion would fail although the structure exists; else ""
+	Parts   []PartExplanation `json:"parts"`   // in the order of mmapcache.Kinds, the dataset last
 }
 
-// PartExplanation says it of one directory.
+// PartExplanation explains one part.
 type PartExplanation struct {
 	Kind    string        `json:"kind"`
 	Key     string        `json:"key"`
 	Hit     bool          `json:"hit"`
 	Why     string        `json:"why"`
-	Nearest []SimilarPart `json:"nearest"` // of a miss: what is most like it, nearest first
+	Nearest []SimilarPart `json:"nearest"` // of a miss: the most similar parts, nearest first
 }
 
-// SimilarPart is a directory of another key.
+// SimilarPart is an existing part of the same kind with another key.
 type SimilarPart struct {
 	Path        string                `json:"path"`
 	Key         string                `json:"key"`
-	Source      string                `json:"source"` // first input file, and how many more
+	Source      string                `json:"source"` // the first input file, and how many more
 	Differences []manifest.Difference `json:"differences"`
 }
 
-// shown is how many near directories an explanation has, at most.
-const shown = 3
+// maxNearest is how many similar parts are explained.
+const maxNearest = 3
 
-// Explain says why Convert with these options would hit or miss, field by field against what is most like it. It builds
-// and changes nothing.
+// Explain says whether Convert with these options would find each part, and otherwise in which fields the key differs from
+// those of the most similar parts. It changes nothing.
 func Explain(ctx context.Context, o Options) (*Explanation, error) {
-	c := newConversion(o)
-	e := &Explanation{Hit: true}
-	err := c.resolved(ctx, func() error {
-		list, err := cachestore.List(o.Root)
-		if err != nil {
-			return err
-		}
-		for _, kind := range mmapcache.Kinds() {
-			p, err := c.explain(kind, list)
-			if err != nil {
-				return err
-			}
-			e.Hit = e.Hit && p.Hit
-			e.Parts = append(e.Parts, p)
-		}
-		e.Key = c.wanted[mmapcache.DatasetKind].Key
-		e.Path = mmapcache.DatasetPath(o.Root, e.Key)
-		e.Refused, err = c.refused()
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := newConversion(o.withDefaults())
+	var e *Explanation
+	err := c.withInput(ctx, func(context.Context) (err error) {
+		e, err = c.explain()
 		return err
 	})
 	if err != nil {
@@ -72,95 +62,123 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 	return e, nil
 }
 
-// refused says why the flags refuse a structure that is there, "" where they do not.
-func (c *conversion) refused() (string, error) {
-	m, err := mmapcache.Lookup(c.o.Root, mmapcache.StructureKind, c.wanted[mmapcache.StructureKind].Key)
-	if err != nil || m == nil || c.checkPart(m) != nil {
-		return "", nil // what is damaged is built and judged again
+func (c *conversion) explain() (*Explanation, error) {
+	root, key := c.options.Root, c.wanted[mmapcache.DatasetKind].Key
+	e := &Explanation{Key: key, Path: mmapcache.DatasetPath(root, key), Hit: true}
+	existing, err := cachestore.List(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range mmapcache.Kinds() {
+		p, err := c.explainPart(kind, existing)
+		if err != nil {
+			return nil, err
+		}
+		e.Hit = e.Hit && p.Hit
+		e.Parts = append(e.Parts, p)
+	}
+	e.Refused, err = c.explainRefusal()
+	return e, err
+}
+
+// explainRefusal says why the flags refuse the existing structure, "" where they do not.
+func (c *conversion) explainRefusal() (string, error) {
+	m, err := c.lookup(mmapcache.StructureKind)
+	if err != nil || m == nil {
+		return "", nil // a damaged part is built and checked again
 	}
 	facts, err := mmapcache.StructureFactsOf(m)
 	if err != nil {
 		return "", err
 	}
-	c.locate(&facts)
+	c.locateSkipped(&facts)
 	if err := c.enforceFlags(facts); err != nil {
 		return err.Error(), nil
 	}
 	return "", nil
 }
 
-func (c *conversion) explain(kind string, list []cachestore.Entry) (PartExplanation, error) {
-	want := c.wanted[kind]
-	p := PartExplanation{Kind: kind, Key: want.Key, Why: "it is there", Nearest: []SimilarPart{}}
-	there, err := mmapcache.Lookup(c.o.Root, kind, want.Key)
-	if err == nil && there != nil {
-		err = c.checkPart(there)
-		c.parts[kind] = there
+func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (PartExplanation, error) {
+	p := PartExplanation{Kind: kind, Key: c.wanted[kind].Key, Nearest: []SimilarPart{}}
+	found, err := c.lookup(kind)
+	if found != nil {
+		c.parts[kind] = found
 	}
 	switch {
 	case errors.Is(err, manifest.ErrDamaged):
-		p.Why = err.Error()
-		return p, nil
+		p.Why, err = err.Error(), nil
 	case err != nil:
 		return p, err
-	case there != nil && c.o.Force:
+	case found != nil && c.options.Force:
 		p.Why = "it is there, and --force builds it again"
-		return p, nil
-	case there != nil:
-		p.Hit = true
-		return p, nil
+	case found != nil:
+		p.Why, p.Hit = "it is there", true
+	default:
+		p.Why = "there is no " + kind + " of this key"
+		if kind != mmapcache.DatasetKind { // its key is made of those of the parts, which are explained
+			p.Nearest, err = c.similarParts(kind, existing)
+		}
 	}
-	p.Why = "there is no " + kind + " of this key"
-	if kind == mmapcache.DatasetKind {
-		return p, nil // it is made of the keys of the others, which say why
-	}
+	return p, err
+}
+
+// similarParts compares the key of a part with those of the existing parts of its kind.
+func (c *conversion) similarParts(kind string, existing []cachestore.Entry) ([]SimilarPart, error) {
 	var others []*manifest.Manifest
 	entries := map[string]cachestore.Entry{}
-	for _, e := range list {
+	for _, e := range existing {
 		if e.Kind != kind {
 			continue
 		}
-		if m, err := manifest.Read(e.Path); err == nil { // what is damaged explains nothing
+		if m, err := manifest.Read(e.Path); err == nil { // a damaged part explains nothing
 			others = append(others, m)
 			entries[m.Key] = e
 		}
 	}
-	nearest, err := manifest.Nearest(want, others)
+	nearest, err := manifest.Nearest(c.wanted[kind], others)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	for _, n := range nearest[:min(shown, len(nearest))] {
+	similar := []SimilarPart{}
+	for _, n := range nearest[:min(maxNearest, len(nearest))] {
 		e := entries[n.Manifest.Key]
-		near := SimilarPart{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
-		if probes := probesOf(c.o.Root, n.Manifest); probes != nil {
-			near.Differences = slices.DeleteFunc(near.Differences, func(d manifest.Difference) bool {
-				probe, ok := probes[d.Field]
-				return ok && (d.Have == strconv.Quote(probe) || d.Have == "absent") // it follows from the rules, draws and inputs
-			})
-		}
-		c.nameFiles(near)
-		p.Nearest = append(p.Nearest, near)
+		s := SimilarPart{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
+		s.dropDerived(c.options.Root, n.Manifest)
+		c.nameFiles(s)
+		similar = append(similar, s)
 	}
-	return p, nil
+	return similar, nil
 }
 
-// probesOf returns what this program makes of the probe under the rules and draws of another structure or starts, by the
-// field of its key, nil where they cannot be read.
+// dropDerived removes differences of probes that follow from other differences: of rules, placement and inputs.
+func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
+	probes := probesOf(root, m)
+	if probes == nil {
+		return
+	}
+	s.Differences = slices.DeleteFunc(s.Differences, func(d manifest.Difference) bool {
+		probe, ok := probes[d.Field]
+		return ok && (d.Have == strconv.Quote(probe) || d.Have == "absent")
+	})
+}
+
+// probesOf returns, by the field of its key, the probes of this program under the rules and placement of another part; nil
+// where these cannot be read.
 func probesOf(root string, m *manifest.Manifest) map[string]string {
 	var structure structureImage
-	var starts startsImage
 	switch m.Kind {
 	case mmapcache.StructureKind:
 		if json.Unmarshal(m.PreImage, &structure) == nil {
 			return map[string]string{"probe": Probe(structure.Rules, weka.Placement{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
 		}
 	case mmapcache.PlacementKind:
-		if json.Unmarshal(m.PreImage, &starts) != nil {
+		var placement placementImage
+		if json.Unmarshal(m.PreImage, &placement) != nil {
 			return nil
 		}
-		of, err := mmapcache.Lookup(root, mmapcache.StructureKind, starts.Structure)
+		of, err := mmapcache.Lookup(root, mmapcache.StructureKind, placement.Structure)
 		if err == nil && of != nil && json.Unmarshal(of.PreImage, &structure) == nil {
-			return map[string]string{"probe": Probe(structure.Rules, starts.Draws).Starts}
+			return map[string]string{"probe": Probe(structure.Rules, placement.Placement).Placement}
 		}
 	}
 	return nil
@@ -175,11 +193,20 @@ func (c *conversion) nameFiles(n SimilarPart) {
 		}
 	}
 	for k, d := range n.Differences {
-		if name := fileOf(d.Field, c.snapshot.Files); name != "" && d.Want != "absent" {
+		if name := fileOfField(d.Field, c.snapshot.Files); name != "" && d.Want != "absent" {
 			n.Differences[k].Want += " (" + name + ")"
 		}
-		if name := fileOf(d.Field, theirs); name != "" && d.Have != "absent" {
+		if name := fileOfField(d.Field, theirs); name != "" && d.Have != "absent" {
 			n.Differences[k].Have += " (" + name + ")"
 		}
 	}
+}
+
+// fileOfField names the input file that a field of a structure's key is about; "" for other fields.
+func fileOfField(field string, files []hfsource.File) string {
+	var k int
+	if n, err := fmt.Sscanf(field, "inputs[%d]", &k); n != 1 || err != nil || k >= len(files) {
+		return ""
+	}
+	return files[k].Path
 }

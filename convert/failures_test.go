@@ -27,7 +27,7 @@ import (
 
 // keysFor are the keys by kind that a conversion would have.
 func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
-	list, err := wanted(rules, draws, &hfsource.Snapshot{Files: files}, p)
+	list, err := wantedParts(rules, draws, &hfsource.Snapshot{Files: files}, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
 	for kind, m := range list {
@@ -116,7 +116,7 @@ func TestAnotherProgramHasOtherKeys(t *testing.T) {
 	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
 	probes := Probe(o.Rules, o.Placement)
-	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.PlacementKind: probes.Starts, mmapcache.ArenasKind: probes.Arenas}
+	made := map[string]string{mmapcache.StructureKind: probes.Structure, mmapcache.PlacementKind: probes.Placement, mmapcache.ArenasKind: probes.Arenas}
 	for _, d := range info.Directories[1:] {
 		var image map[string]any
 		require.NoError(t, json.Unmarshal(d.Manifest.PreImage, &image))

@@ -69,7 +69,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: nothing but blank lines"}},
 		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory has no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
-		"no input":                {want: []string{"no trace in 0 files"}},
+		"no input":                {want: []string{"inputs: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.inputs...)

@@ -9,94 +9,91 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Recipe says whether this program would make the same from the same input: it changes when the content of a part
-// does. History: 1, the first; 2, the cut-off end of a file is no skipped trace; 3, oddities are counted, and null is a
-// field left out.
+// Recipe is the version of what this program builds from the same input. Raise it when the content of a part changes.
+// History: 1, the first; 2, the cut-off end of a file is no skipped trace; 3, oddities are counted, and null is a field
+// left out.
 const Recipe = 3
 
-// maker is what every key begins with: who would make a part, and how.
-type maker struct {
-	Format int    `json:"format"` // can I parse it
-	Recipe int    `json:"recipe"` // would I make the same
-	Probe  string `json:"probe"`  // digest of what this program makes of a small corpus that stresses every rule
+// recipe begins every key: the format of the files, and what this program writes into them.
+type recipe struct {
+	Format int    `json:"format"` // mmapcache.Format
+	Recipe int    `json:"recipe"` // Recipe
+	Probe  string `json:"probe"`  // see Probe
+}
+
+func recipeOf(probe string) recipe {
+	return recipe{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
 }
 
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
-	maker
-	Columns string       `json:"probe_columns,omitempty"` // the probe by the decoder of columns, where an input has them
+	recipe
+	Columns string       `json:"probe_columns,omitempty"` // ProbeColumns, where an input file has columns
 	Rules   weka.Rules   `json:"rules"`
 	Inputs  []inputImage `json:"inputs"`
 }
 
-// inputImage is one input file, by content: neither its name nor its place counts.
+// inputImage is one input file. Neither its name nor its directory counts.
 type inputImage struct {
-	Lines  bool   `json:"lines"`          // one value a line
-	Form   string `json:"form,omitempty"` // "parquet"; nothing for JSON
-	SHA256 string `json:"sha256"`
+	Lines  bool   `json:"lines"`          // one JSON value a line
+	Form   string `json:"form,omitempty"` // "parquet", or nothing for JSON
+	SHA256 string `json:"sha256"`         // of the file, compressed as it is
 }
 
 // arenasImage is the pre-image of the arenas' key.
 type arenasImage struct {
-	maker
+	recipe
 	Corpus    corpusImage `json:"corpus"`
-	Tokenizer string      `json:"tokenizer"` // SHA-256 of its files
+	Tokenizer string      `json:"tokenizer"` // SHA-256 of its vocabulary file
 }
 
-// corpusImage is a prompt corpus by content: a text to encode, or token ids.
+// corpusImage is a prompt corpus: text to be encoded, or token ids.
 type corpusImage struct {
 	Kind   string `json:"kind"` // "text" or "ids"
 	SHA256 string `json:"sha256"`
 }
 
-// startsImage is the pre-image of the starts' key.
-type startsImage struct {
-	maker
+// placementImage is the pre-image of the placement's key.
+type placementImage struct {
+	recipe
 	Structure string         `json:"structure"` // key
-	Draws     weka.Placement `json:"draws"`
+	Placement weka.Placement `json:"draws"`
 	Tokens    int            `json:"corpus_tokens"`
 }
 
-// datasetImage is the pre-image of a dataset's key.
+// datasetImage is the pre-image of a dataset's key: the keys of its parts.
 type datasetImage struct {
 	Format    int    `json:"format"`
 	Structure string `json:"structure"`
-	Starts    string `json:"starts"`
+	Placement string `json:"starts"`
 	Arenas    string `json:"arenas"`
 }
 
-func made(probe string) maker {
-	return maker{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
-}
-
-// wanted returns a manifest of every kind, with the key of what is to be made and what that key is made of.
-func wanted(rules weka.Rules, draws weka.Placement, inputs *hfsource.Snapshot, p promptCorpus) (map[string]*manifest.Manifest, error) {
-	probes := Probe(rules, draws)
-	list := map[string]*manifest.Manifest{}
-	add := func(kind string, image any) (key string, err error) {
-		if list[kind], err = manifest.New(kind, image); err != nil {
-			return "", err
+// wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset.
+func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Snapshot, p promptCorpus) (map[string]*manifest.Manifest, error) {
+	probes := Probe(rules, placement)
+	wanted := map[string]*manifest.Manifest{}
+	var firstErr error
+	add := func(kind string, image any) (key string) {
+		m, err := manifest.New(kind, image)
+		if err != nil {
+			if firstErr == nil {
+				firstErr = err
+			}
+			return ""
 		}
-		return list[kind].Key, nil
+		wanted[kind] = m
+		return m.Key
 	}
-	image := structureImage{maker: made(probes.Structure), Rules: rules, Inputs: inputImages(inputs)}
+	tables := structureImage{recipe: recipeOf(probes.Structure), Rules: rules, Inputs: inputImages(inputs)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
-		image.Columns = ProbeColumns(rules)
+		tables.Columns = ProbeColumns(rules)
 	}
-	structure, err := add(mmapcache.StructureKind, image)
-	if err != nil {
-		return nil, err
-	}
-	arenas, err := add(mmapcache.ArenasKind, p.image)
-	if err != nil {
-		return nil, err
-	}
-	starts, err := add(mmapcache.PlacementKind, startsImage{maker: made(probes.Starts), Structure: structure, Draws: draws, Tokens: p.tokens})
-	if err != nil {
-		return nil, err
-	}
-	_, err = add(mmapcache.DatasetKind, datasetImage{Format: mmapcache.Format, Structure: structure, Starts: starts, Arenas: arenas})
-	return list, err
+	structure := add(mmapcache.StructureKind, tables)
+	arenas := add(mmapcache.ArenasKind, p.image)
+	starts := add(mmapcache.PlacementKind, placementImage{recipeOf(probes.Placement), structure, placement, p.tokens})
+	add(mmapcache.DatasetKind, datasetImage{mmapcache.Format, structure, starts, arenas})
+	return wanted, firstErr
 }
 
 func inputImages(s *hfsource.Snapshot) []inputImage {

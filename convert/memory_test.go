@@ -7,22 +7,20 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/mmapcache"
 )
 
 // What stays of all traces is bounded: the last that fits is taken, the next ends the conversion.
 func TestStructureThatTakesTooMuch(t *testing.T) {
-	m := &merger{memory: hfsource.NewMemoryBudget(t.Context(), 0), structure: mmapcache.NewStructure(), seen: map[string]place{},
-		facts: mmapcache.StructureFacts{Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}}}
-	next := func(id string) planned {
+	m := newMerger(hfsource.NewMemoryBudget(t.Context(), 0), Options{Rules: weka.Default()}, nil)
+	next := func(id string) plannedTrace {
 		tr, err := weka.Scan([]byte(trace(id)), weka.Default())
 		require.NoError(t, err)
-		return planTrace(tr, planned{}, weka.Default())
+		return planTrace(tr, plannedTrace{}, weka.Default())
 	}
 	a, b := next("a"), next("b")
-	require.NoError(t, m.memory.Retain(512<<20-planBytes(a)))
-	require.NoError(t, m.take(a))
+	require.NoError(t, m.memory.Retain(512<<20-retainedBytes(a)))
+	require.NoError(t, m.append(a))
 	var much *hfsource.MemoryLimitError
-	require.ErrorAs(t, m.take(b), &much)
+	require.ErrorAs(t, m.append(b), &much)
 	require.Equal(t, 1, m.structure.Traces.Len())
 }

@@ -8,16 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// The probe is the digest of what this program makes of a small corpus that stresses every rule. It is part of every
-// key, so that a change of what is made cannot reach a user under an old key, whether or not anyone thought of a
-// number to raise. probe_test.go pins the digests and shows which changes they notice.
+// A probe is the digest of what this program builds from a small input that exercises every rule. Every key contains one,
+// so that a change of what is built changes the keys even where Recipe was not raised. probe_test.go pins the digests, and
+// shows that every rule changes them.
 
 var (
 	//go:embed probe.jsonl
@@ -26,30 +27,30 @@ var (
 	probeMooncake []byte
 )
 
-// probeTokens is the length of the prompt corpus in which the probe's blocks and fillers are placed.
+// probeTokens is the length of the corpus in which the blocks of the probe are placed.
 const probeTokens = 1000
 
-// Probes are the digests by part.
+// Probes are the probes of the parts, as SHA-256 in hexadecimal.
 type Probes struct {
 	Structure string `json:"structure"`
-	Starts    string `json:"starts"`
+	Placement string `json:"starts"`
 	Arenas    string `json:"arenas"`
 }
 
-// Probe returns the digests of what this program makes under some rules and with a back-end.
+// Probe returns the probes under some rules and with a placement.
 func Probe(r weka.Rules, d weka.Placement) Probes {
 	plans, structure := probeStructure(r, weka.Scan)
-	return Probes{structure, probeStarts(plans, d), probeArenas()}
+	return Probes{structure, probePlacement(plans, d), probeArenas()}
 }
 
-// ProbeColumns returns the digest Probes.Structure as it comes out when the traces are read as columns. It is that of JSON,
-// unless one of the two decoders has changed: so it is in the keys of what is made from Parquet.
+// ProbeColumns returns the probe of the structure with traces that are read as columns. It equals Probes.Structure unless
+// one of the two decoders has changed. Keys of what is built from Parquet contain it too.
 func ProbeColumns(r weka.Rules) string {
 	_, structure := probeStructure(r, scanAsColumns)
 	return structure
 }
 
-// scanAsColumns reads a trace that is given as JSON by the decoder of columns.
+// scanAsColumns reads a JSON trace with the decoder of columns.
 func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
 	row, err := column.FromJSON(weka.ColumnPaths(), line)
 	if err != nil {
@@ -58,82 +59,86 @@ func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
 	return weka.ScanColumns(row, r)
 }
 
-// refused writes down why a trace was refused, but not in which words.
-func refused(h hash.Hash, err error) {
-	var e *weka.Error
-	if errors.As(err, &e) {
-		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Kind)
-		return
-	}
-	fmt.Fprintf(h, "refused\n")
+// structureProbe plans the traces of the probe and hashes everything about the plans, and which traces are refused.
+type structureProbe struct {
+	hash   hash.Hash
+	rules  weka.Rules
+	plans  []*mmapcache.Plan
+	turns  int                                // of all plans
+	caches map[uint32]*weka.GlobalPrefixCache // of traces of global scope, by block size
 }
 
-func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// probeStructure plans the corpus, whose traces scan reads, and writes everything about it down, refusals included.
+// probeStructure returns the plans of the probe's traces, which scan reads, and the digest of all about them.
 func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, error)) (plans []*mmapcache.Plan, digest string) {
-	h := sha256.New()
-	shared := map[uint32]*weka.GlobalPrefixCache{}
-	rows := 0
-	add := func(tr *weka.Trace, err error) {
-		var p *mmapcache.Plan
-		var notes weka.Notes
-		if err == nil {
-			p, notes, err = weka.MakePlan(tr, r)
-		}
-		if err != nil {
-			refused(h, err)
-			return
-		}
-		times, err := p.Times(r.TimeRules(), mmapcache.View{})
-		fmt.Fprintf(h, "%v\n%v %v\n", *p, times, err)
-		fmt.Fprintf(h, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
-		if notes.Queries != nil {
-			size := p.Trace.BlockSize
-			if shared[size] == nil {
-				shared[size] = &weka.GlobalPrefixCache{}
-			}
-			shared[size].Add(notes.Queries, rows)
-		}
-		rows += len(p.Turns)
-		plans = append(plans, p)
-	}
-	for _, line := range bytes.Split(bytes.TrimSpace(probeTraces), []byte("\n")) {
-		tr, err := scan(line, r)
-		add(tr, err)
+	p := &structureProbe{hash: sha256.New(), rules: r, caches: map[uint32]*weka.GlobalPrefixCache{}}
+	for line := range bytes.SplitSeq(bytes.TrimSpace(probeTraces), []byte("\n")) {
+		trace, err := scan(line, r)
+		p.add(trace, err)
 	}
 	m := weka.NewMooncake(0, r)
-	for _, line := range bytes.Split(bytes.TrimSpace(probeMooncake), []byte("\n")) {
+	for line := range bytes.SplitSeq(bytes.TrimSpace(probeMooncake), []byte("\n")) {
 		if err := m.Add(line); err != nil {
-			refused(h, err)
+			p.refuse(err)
 		}
 	}
-	for _, tr := range m.Traces() {
-		add(tr, nil)
+	for _, trace := range m.Traces() {
+		p.add(trace, nil)
 	}
-	sizes := []int{}
-	for size := range shared {
-		sizes = append(sizes, int(size))
+	for _, size := range slices.Sorted(maps.Keys(p.caches)) {
+		p.caches[size].Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
 	}
-	sort.Ints(sizes)
-	for _, size := range sizes {
-		shared[uint32(size)].Count(r, func(row, hits int) { fmt.Fprintf(h, "%d %d\n", row, hits) })
-	}
-	return plans, sum(h)
+	return p.plans, hexSum(p.hash)
 }
 
-// probeStarts places the blocks and fillers of the corpus.
-func probeStarts(plans []*mmapcache.Plan, d weka.Placement) string {
+// add plans a trace that was scanned, or notes why it was not.
+func (p *structureProbe) add(trace *weka.Trace, err error) {
+	var plan *mmapcache.Plan
+	var notes weka.Notes
+	if err == nil {
+		plan, notes, err = weka.MakePlan(trace, p.rules)
+	}
+	if err != nil {
+		p.refuse(err)
+		return
+	}
+	times, err := plan.Times(p.rules.TimeRules(), mmapcache.View{})
+	fmt.Fprintf(p.hash, "%v\n%v %v\n", *plan, times, err)
+	fmt.Fprintf(p.hash, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
+	if notes.Queries != nil {
+		size := plan.Trace.BlockSize
+		if p.caches[size] == nil {
+			p.caches[size] = &weka.GlobalPrefixCache{}
+		}
+		p.caches[size].Add(notes.Queries, p.turns)
+	}
+	p.turns += len(plan.Turns)
+	p.plans = append(p.plans, plan)
+}
+
+// refuse hashes that a trace was refused, and why, but not the words of the error.
+func (p *structureProbe) refuse(err error) {
+	var e *weka.Error
+	if errors.As(err, &e) {
+		fmt.Fprintf(p.hash, "refused: %s %s\n", e.Trace, e.Kind)
+		return
+	}
+	fmt.Fprintf(p.hash, "refused\n")
+}
+
+func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// probePlacement places the blocks and fillers of the plans.
+func probePlacement(plans []*mmapcache.Plan, d weka.Placement) string {
 	h := sha256.New()
 	placer := weka.NewPlacer(d, probeTokens)
 	for _, p := range plans {
-		blocks, fillers := drawTrace(p, placer)
+		blocks, fillers := placementOf(p, placer)
 		fmt.Fprintf(h, "%v %v\n", blocks, fillers)
 	}
-	return sum(h)
+	return hexSum(h)
 }
 
-// probeArenas renders a corpus whose tokens cut characters and escapes apart.
+// probeArenas renders a corpus in which tokens end inside characters and escapes.
 func probeArenas() string {
 	vocabulary := []string{"a", " b", "\n", "\"", "\\", "\t", "\x00", "\x1f", "\x7f", "é", "\xe4\xb8", "\xad", "中", "\xf0\x9f", "\x98\x80", "\xff", "\xc3", "e\u0301", "👩\u200d", "💻"}
 	var tokens []uint32
@@ -145,5 +150,5 @@ func probeArenas() string {
 	if err := c.Describe(h); err != nil {
 		fmt.Fprintf(h, "refused: %v\n", err)
 	}
-	return sum(h)
+	return hexSum(h)
 }

@@ -18,12 +18,12 @@ import (
 func TestProbesArePinned(t *testing.T) {
 	assert.Equal(t, Probes{
 		Structure: "a378b6870e66e42cc19f0d5976992fbdba41912b0baec69e8b336515752fb672",
-		Starts:    "fe41c2965fa12d5774eb45a65610811fc1fa8466414cfd4b82af00f25cc26fca",
+		Placement: "fe41c2965fa12d5774eb45a65610811fc1fa8466414cfd4b82af00f25cc26fca",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}))
 	assert.Equal(t, Probes{
 		Structure: "1321c2121083a9de7bba65c6510a9420b9997888c98868d6c5c6b099189de13f",
-		Starts:    "848225cfd4b934900f417ef50c2f21f6662ce30bccad0bf264cf39dcedc571a7",
+		Placement: "848225cfd4b934900f417ef50c2f21f6662ce30bccad0bf264cf39dcedc571a7",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
 }
@@ -94,7 +94,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 		for _, f := range forms {
 			s.Files = append(s.Files, hfsource.File{Format: f, SHA256: "x"})
 		}
-		list, err := wanted(weka.Default(), weka.Placement{Backend: weka.XXH3}, s, p)
+		list, err := wantedParts(weka.Default(), weka.Placement{Backend: weka.XXH3}, s, p)
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}

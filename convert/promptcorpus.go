@@ -14,66 +14,86 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// maxCorpus bounds a corpus file before it is read, in bytes.
-const maxCorpus = 1 << 30
+// maxCorpusFile bounds a corpus file before it is read, in bytes.
+const maxCorpusFile = 1 << 30
 
-// promptCorpus is where prompt tokens come from: a corpus and a tokenizer, by content before anything is loaded.
+// promptCorpus is the text from which prompts are cut, and the tokenizer for it. Both are known by their digests before
+// anything is loaded.
 type promptCorpus struct {
 	image     arenasImage
 	tokenizer string
-	name      string        // of the corpus
+	name      string        // as in Options
 	stream    string        // of AIPerf's seeds
-	tokens    int           // of the corpus
-	load      func() []byte // its bytes
+	tokens    int           // length of the corpus
+	load      func() []byte // returns the text, or the ids as bytes
+}
+
+// corpusName is a parsed Options.Corpus.
+type corpusName struct {
+	path   string // of a file of token ids; "" for the built-in corpus
+	sonnet bool   // the file is AIPerf's sonnet corpus
+}
+
+func parseCorpusName(name string) (corpusName, error) {
+	path, sonnet := strings.CutPrefix(name, "sonnet:")
+	switch {
+	case name == DefaultCorpus:
+		return corpusName{}, nil
+	case strings.HasSuffix(path, ".u32le"):
+		return corpusName{path, sonnet}, nil
+	}
+	return corpusName{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", name)
 }
 
 // resolvePromptCorpus names corpus and tokenizer by their digests.
-func resolvePromptCorpus(corpusName, tokenizerName string) (promptCorpus, error) {
+func resolvePromptCorpus(name, tokenizerName string) (p promptCorpus, err error) {
 	digest, err := tokenizer.Digest(tokenizerName)
 	if err != nil {
-		return promptCorpus{}, err
+		return p, err
 	}
-	path, sonnet := strings.CutPrefix(corpusName, "sonnet:")
-	p := promptCorpus{tokenizer: tokenizerName, name: corpusName, stream: weka.CodingStream, image: arenasImage{maker: made(probeArenas()), Tokenizer: digest}}
-	switch {
-	case corpusName == "code":
+	parsed, err := parseCorpusName(name)
+	if err != nil {
+		return p, err
+	}
+	p = promptCorpus{tokenizer: tokenizerName, name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: digest}}
+	if parsed.path == "" {
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
 		p.load, p.tokens = corpus.Code, corpus.CodeTokens[tokenizerName]
-	case strings.HasSuffix(path, ".u32le"):
-		if sonnet {
-			p.stream = weka.SonnetStream
-		}
-		data, err := readCorpus(path)
-		if err != nil {
-			return promptCorpus{}, err
-		}
-		sum := sha256.Sum256(data)
-		p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
-		p.load, p.tokens = func() []byte { return data }, len(data)/4
-	default:
-		return promptCorpus{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", corpusName)
+		return p, nil
 	}
+	if parsed.sonnet {
+		p.stream = weka.SonnetStream
+	}
+	data, err := readCorpusFile(parsed.path)
+	if err != nil {
+		return p, err
+	}
+	sum := sha256.Sum256(data)
+	p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
+	p.load, p.tokens = func() []byte { return data }, len(data)/4
 	return p, nil
 }
 
-// provenance returns the name of the corpus, a path as an absolute one.
-func (p promptCorpus) provenance() string {
-	if p.image.Corpus.Kind == "text" {
+// portableName returns the name of the corpus, with the path of a file as an absolute one.
+func (p promptCorpus) portableName() string {
+	parsed, _ := parseCorpusName(p.name) // it was parsed before
+	switch {
+	case parsed.path == "":
 		return p.name
+	case parsed.sonnet:
+		return "sonnet:" + absolutePath(parsed.path)
 	}
-	if path, sonnet := strings.CutPrefix(p.name, "sonnet:"); sonnet {
-		return "sonnet:" + absolute(path)
-	}
-	return absolute(p.name)
+	return absolutePath(parsed.path)
 }
 
-func readCorpus(path string) ([]byte, error) {
+// readCorpusFile reads a file of token ids, each of 4 bytes.
+func readCorpusFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", path, err)
 	}
-	if size := info.Size(); size == 0 || size%4 != 0 || size > maxCorpus {
-		return nil, fmt.Errorf("corpus %s: %d bytes: want token ids of 4 bytes each, at least one and at most %d bytes; damage at byte offset %d", path, size, maxCorpus, size-size%4)
+	if size := info.Size(); size == 0 || size%4 != 0 || size > maxCorpusFile {
+		return nil, fmt.Errorf("corpus %s: %d bytes: want token ids of 4 bytes each, at least one and at most %d bytes; damage at byte offset %d", path, size, maxCorpusFile, size-size%4)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -82,25 +102,28 @@ func readCorpus(path string) ([]byte, error) {
 	return data, nil
 }
 
-// build loads the tokenizer, encodes the corpus and writes the arenas.
+// build loads the tokenizer, encodes the corpus if it is text, and writes the arenas.
 func (p promptCorpus) build(b *mmapcache.Builder) error {
 	tok, err := tokenizer.Load(p.tokenizer)
 	if err != nil {
 		return err
 	}
-	var tokens []uint32
-	data := p.load()
-	if p.image.Corpus.Kind == "text" {
-		tokens = tok.Encode(string(data))
-	} else {
-		tokens = make([]uint32, len(data)/4)
-		for k := range tokens {
-			tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
-		}
-	}
-	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: tokens, Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
+	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: p.encode(tok), Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
 	if err != nil {
 		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer, err)
 	}
 	return nil
+}
+
+// encode returns the token ids of the corpus.
+func (p promptCorpus) encode(tok *tokenizer.Tokenizer) []uint32 {
+	data := p.load()
+	if p.image.Corpus.Kind == "text" {
+		return tok.Encode(string(data))
+	}
+	tokens := make([]uint32, len(data)/4)
+	for k := range tokens {
+		tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
+	}
+	return tokens
 }

@@ -8,163 +8,162 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// RebuildMismatchError is a prepared dataset that is not what comes out when it is made again.
-type RebuildMismatchError struct {
-	Path  string // of the dataset
-	Found []mmapcache.Damage
-}
-
-func (e *RebuildMismatchError) Error() string {
-	var all []string
-	for _, d := range e.Found {
-		all = append(all, d.File+": "+d.Reason)
-	}
-	return fmt.Sprintf("%s differs from what is built now: %s", e.Path, strings.Join(all, "; "))
-}
-
-// compare builds everything once more beside the dataset, in the staging directory of its root, and holds the one against
-// the other, file by file. A *RebuildMismatchError says what differs.
-func (c *conversion) compare(ctx context.Context) (err error) {
-	key := c.wanted[mmapcache.DatasetKind].Key
-	never := func() (bool, error) { return false, nil }
-	// A lease of its own keeps what is built from being swept; comparisons of one key do not wait for each other.
-	lease, err := durable.Acquire(durable.WithOptions(ctx, c.o.disk), c.o.Root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
-	ctx = lease.Context()
-	dir, err := durable.NewDir(c.o.Root, durable.OptionsOf(ctx))
-	if err != nil {
-		return err
-	}
-	beside := newConversion(c.o)
-	beside.o.Root, beside.o.Force, beside.o.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.o.disk.Sync = func(*os.File) error { return nil } // it is thrown away
-	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
-	if err := beside.run(ctx); err != nil {
-		return fmt.Errorf("build beside %s: %w", mmapcache.DatasetPath(c.o.Root, key), err)
-	}
-	v, err := mmapcache.Verify(ctx, c.o.Root, key)
-	if err != nil {
-		return err
-	}
-	found := v.Damages
-	for _, kind := range mmapcache.Kinds() {
-		differ, err := compareKind(c.o.Root, beside.o.Root, kind, c.wanted[kind].Key)
-		if err != nil {
-			return err
-		}
-		found = append(found, differ...)
-	}
-	if there, err := mmapcache.Lookup(c.o.Root, mmapcache.DatasetKind, key); err == nil && there == nil {
-		return fmt.Errorf("%s: it was removed while it was being compared", mmapcache.DatasetPath(c.o.Root, key))
-	}
-	if len(found) > 0 {
-		return &RebuildMismatchError{mmapcache.DatasetPath(c.o.Root, key), found}
-	}
-	return nil
-}
-
-// compareKind holds what the manifests of two directories say of their files against each other.
-func compareKind(root, beside, kind, key string) (found []mmapcache.Damage, err error) {
-	now, err := mmapcache.Lookup(beside, kind, key)
-	if err != nil {
-		return nil, err
-	}
-	there, err := mmapcache.Lookup(root, kind, key)
-	if errors.Is(err, manifest.ErrDamaged) {
-		return nil, nil // Verify has said so
-	}
-	if err != nil || there == nil || there.Digest == now.Digest {
-		return nil, err
-	}
-	dir := filepath.Join(root, kind, key)
-	for _, f := range now.Files {
-		if old, ok := there.File(f.Name); !ok || old != f {
-			found = append(found, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "another content is built now"})
-		}
-	}
-	if len(found) == 0 {
-		found = append(found, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "another one is built now"})
-	}
-	return found, nil
-}
-
-// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says what
-// differs; any other error, what kept it from looking.
+// VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says
+// what differs. Any other error says why it could not compare. Of o it uses what does not change the dataset.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	info, err := cachestore.Describe(root, key)
 	if err != nil {
 		return err
 	}
-	o.Root, o.Inputs = root, nil
-	// What may be skipped, or is not in the schema, was judged when the dataset was made.
-	o.SkipInvalid, o.Strict = true, false
-	for _, d := range info.Directories {
-		switch d.Manifest.Kind {
-		case mmapcache.StructureKind:
-			var image structureImage
-			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
-				return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
-			}
-			o.Rules = image.Rules
-			if d.Provenance == nil || len(d.Provenance.Sources) == 0 {
-				return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
-			}
-			for _, s := range d.Provenance.Sources {
-				o.Inputs = append(o.Inputs, s.Path)
-			}
-		case mmapcache.PlacementKind:
-			var image startsImage
-			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
-				return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
-			}
-			o.Placement = image.Draws
-		case mmapcache.ArenasKind:
-			if d.Provenance == nil || d.Provenance.Corpus == "" {
-				return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
-			}
-			o.Corpus, o.Tokenizer = d.Provenance.Corpus, d.Provenance.Tokenizer
-		}
+	if o, err = o.of(root, info); err != nil {
+		return err
 	}
-	for _, input := range o.Inputs {
-		if input == "-" {
-			return fmt.Errorf("%s was made from standard input, which cannot be read again: agentx convert --verify-hit compares with the same input", mmapcache.DatasetPath(root, key))
-		}
+	if slices.Contains(o.Inputs, "-") {
+		return fmt.Errorf("%s was made from standard input, which cannot be read again: agentx convert --verify-hit compares with the same input", mmapcache.DatasetPath(root, key))
 	}
-	c := newConversion(o)
-	return c.resolved(ctx, func() error {
-		for _, d := range info.Directories {
-			differ, err := manifest.Differences(c.wanted[d.Manifest.Kind].PreImage, d.Manifest.PreImage)
-			if err != nil {
-				return err
-			}
-			if len(differ) > 0 && d.Manifest.Kind != mmapcache.DatasetKind {
-				return fmt.Errorf("%s cannot be built again: what it was made from is no more, or this agentx makes something else: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
-			}
-		}
-		if now := c.wanted[mmapcache.DatasetKind].Key; now != key {
-			return fmt.Errorf("%s cannot be built again: what its parts were made from makes dataset %s", mmapcache.DatasetPath(root, key), now)
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	c := newConversion(o.withDefaults())
+	return c.withInput(ctx, func(ctx context.Context) error {
+		if err := c.checkKeys(info, key); err != nil {
+			return err
 		}
 		return c.compare(ctx)
 	})
 }
 
-// fileOf names the input file that a field of a structure's key is about; "" for another field.
-func fileOf(field string, files []hfsource.File) string {
-	var k int
-	if n, err := fmt.Sscanf(field, "inputs[%d]", &k); n != 1 || err != nil || k >= len(files) {
-		return ""
+// of returns the options from which a dataset was built, with those of o that do not change it.
+func (o Options) of(root string, info *cachestore.Info) (Options, error) {
+	o.Root, o.Inputs = root, nil
+	o.SkipInvalid, o.Strict = true, false // flags were enforced when the dataset was built
+	for _, d := range info.Directories {
+		switch d.Manifest.Kind {
+		case mmapcache.StructureKind:
+			var image structureImage
+			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
+				return o, fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
+			}
+			o.Rules = image.Rules
+			if d.Provenance == nil || len(d.Provenance.Sources) == 0 {
+				return o, fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
+			}
+			for _, s := range d.Provenance.Sources {
+				o.Inputs = append(o.Inputs, s.Path)
+			}
+		case mmapcache.PlacementKind:
+			var image placementImage
+			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
+				return o, fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
+			}
+			o.Placement = image.Placement
+		case mmapcache.ArenasKind:
+			if d.Provenance == nil || d.Provenance.Corpus == "" {
+				return o, fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
+			}
+			o.Corpus, o.Tokenizer = d.Provenance.Corpus, d.Provenance.Tokenizer
+		}
 	}
-	return files[k].Path
+	return o, nil
+}
+
+// checkKeys fails where the input, or this program, has changed: what is built now has other keys.
+func (c *conversion) checkKeys(info *cachestore.Info, key string) error {
+	for _, d := range info.Directories {
+		differ, err := manifest.Differences(c.wanted[d.Manifest.Kind].PreImage, d.Manifest.PreImage)
+		if err != nil {
+			return err
+		}
+		if len(differ) > 0 && d.Manifest.Kind != mmapcache.DatasetKind {
+			return fmt.Errorf("%s cannot be built again: its input, or this agentx, has changed: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
+		}
+	}
+	if now := c.wanted[mmapcache.DatasetKind].Key; now != key {
+		return fmt.Errorf("%s cannot be built again: its parts are those of dataset %s", mmapcache.DatasetPath(c.options.Root, key), now)
+	}
+	return nil
+}
+
+// compare builds everything once more, in the staging directory of the root, and compares it with the dataset file by
+// file. It fails with a *RebuildMismatchError where they differ.
+func (c *conversion) compare(ctx context.Context) (err error) {
+	root, key := c.options.Root, c.wanted[mmapcache.DatasetKind].Key
+	path := mmapcache.DatasetPath(root, key)
+	// The lease keeps the staging directory from being swept. Its name is random: comparisons do not wait for each other.
+	never := func() (bool, error) { return false, nil }
+	lease, err := durable.Acquire(ctx, root, "verify-"+key+"-"+rand.Text(), never, durable.Waiting{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	rebuilt, err := c.rebuild(lease.Context())
+	if err != nil {
+		return fmt.Errorf("build beside %s: %w", path, err)
+	}
+	v, err := mmapcache.Verify(lease.Context(), root, key)
+	if err != nil {
+		return err
+	}
+	damages := v.Damages
+	for _, kind := range mmapcache.Kinds() {
+		differ, err := comparePart(root, rebuilt, kind, c.wanted[kind].Key)
+		if err != nil {
+			return err
+		}
+		damages = append(damages, differ...)
+	}
+	if m, err := mmapcache.Lookup(root, mmapcache.DatasetKind, key); err == nil && m == nil {
+		return fmt.Errorf("%s: it was removed while it was being compared", path)
+	}
+	if len(damages) > 0 {
+		return &RebuildMismatchError{path, damages}
+	}
+	return nil
+}
+
+// rebuild builds everything in a staging directory of the root, and returns that. It does not sync: nothing of it is kept.
+func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
+	disk := durable.OptionsOf(ctx)
+	dir, err := durable.NewDir(c.options.Root, disk)
+	if err != nil {
+		return "", err
+	}
+	disk.Sync = func(*os.File) error { return nil }
+	beside := newConversion(c.options)
+	beside.options.Root, beside.options.Force, beside.options.Warn = dir.Path(""), true, func(string, ...any) {}
+	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
+	return beside.options.Root, beside.run(durable.WithOptions(ctx, disk))
+}
+
+// comparePart compares the files that the manifests of two builds of one part list.
+func comparePart(root, rebuilt, kind, key string) (damages []mmapcache.Damage, err error) {
+	now, err := mmapcache.Lookup(rebuilt, kind, key)
+	if err != nil {
+		return nil, err
+	}
+	before, err := mmapcache.Lookup(root, kind, key)
+	if errors.Is(err, manifest.ErrDamaged) {
+		return nil, nil // Verify has found it
+	}
+	if err != nil || before == nil || before.Digest == now.Digest {
+		return nil, err
+	}
+	dir := filepath.Join(root, kind, key)
+	for _, f := range now.Files {
+		if old, ok := before.File(f.Name); !ok || old != f {
+			damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "another content is built now"})
+		}
+	}
+	if len(damages) == 0 {
+		damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "another one is built now"})
+	}
+	return damages, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,10 +29,10 @@ type convertFlags struct {
 
 func (f *convertFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.profile, "profile", "default", "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
-	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of the prompts: o200k_base or cl100k_base")
-	flags.StringVar(&f.corpus, "corpus", "code", "text the prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
-	seedVar(flags, &f.seed, "seed", "42", "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
+	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
+	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "vocabulary of the prompts: o200k_base or cl100k_base")
+	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text the prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
+	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
 	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build although it is there")
@@ -51,7 +52,7 @@ func (convertFlags) is(name string) bool {
 // options resolves the flags. Errors are usage errors.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
-		Inputs: inputs, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3},
+		Inputs:    inputs,
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: sources(cmd),
@@ -60,12 +61,8 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
 		return o, hintError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
 	}
-	switch f.profile {
-	case "default":
-	case "aiperf":
-		o.Rules, o.Placement.Backend = weka.AIPerf(), weka.SHA256MT
-	default:
-		return o, usageError{fmt.Errorf("--profile %s: no such profile: want default or aiperf", f.profile)}
+	if err := o.SetProfile(f.profile); err != nil {
+		return o, usageError{fmt.Errorf("--profile %s: %w", f.profile, err)}
 	}
 	for _, s := range f.set {
 		name, value, ok := strings.Cut(s, "=")
@@ -85,8 +82,8 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
 		return o, usageError{err}
 	}
-	if f.workers < 0 || f.workers > 1024 {
-		return o, usageError{fmt.Errorf("--workers %d: want 0 to 1024", f.workers)}
+	if f.workers < 0 || f.workers > convert.MaxWorkers {
+		return o, usageError{fmt.Errorf("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)}
 	}
 	if o.Wait, err = f.limit(); err != nil {
 		return o, err

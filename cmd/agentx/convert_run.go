@@ -40,15 +40,15 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 }
 
 func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
-	if o.Placement.Backend == weka.SHA256MT && o.Corpus == "code" {
+	if o.Placement.Backend == weka.SHA256MT && o.Corpus == convert.DefaultCorpus {
 		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
 	}
 	r, err := convert.Convert(cmd.Context(), o)
 	if err != nil {
 		return nil, hintConvert(err)
 	}
-	if len(r.PassedOver) > 0 {
-		o.Warn("%s", hfsource.DescribeSkipped(r.PassedOver))
+	if len(r.SkippedEntries) > 0 {
+		o.Warn("%s", hfsource.DescribeSkipped(r.SkippedEntries))
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {
@@ -86,7 +86,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
 			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
 			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
-			"passed_over": len(r.PassedOver), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
+			"passed_over": len(r.SkippedEntries), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
 			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
 		})
 	}

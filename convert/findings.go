@@ -1,0 +1,80 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// enforceFlags fails where Options refuse what was found in the traces. It applies to hits as to builds, before anything is
+// published.
+//
+// A block that is longer than the prompt corpus always fails, and cannot be skipped: which traces make a structure must not
+// depend on the corpus.
+func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
+	if len(f.Skipped) > 0 && !c.options.SkipInvalid {
+		first := f.Skipped[0]
+		return &InvalidTraceError{first.Where, errors.New(first.Reason)}
+	}
+	if f.MaxBlockSize > c.prompts.tokens {
+		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.options.Corpus, c.prompts.tokens)
+	}
+	if c.options.Strict {
+		return refuseOddities(f)
+	}
+	return nil
+}
+
+// locateSkipped adds the paths of this run to the skipped traces. The manifest has only the numbers of the files, because
+// its content must not depend on their names.
+func (c *conversion) locateSkipped(f *mmapcache.StructureFacts) {
+	for k := range f.Skipped {
+		s := &f.Skipped[k]
+		row := hfsource.Row{File: c.snapshot.Files[s.File-1].Path, Line: s.Line}
+		s.Where = row.Location()
+	}
+}
+
+// refuseOddities fails where there are oddities or unknown keys, and lists them.
+func refuseOddities(f mmapcache.StructureFacts) error {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
+		list = append(list, DescribeUnknownKey(f, name))
+	}
+	for _, o := range f.Oddities {
+		list = append(list, DescribeOddity(o))
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
+}
+
+// DescribeUnknownKey says in one line what an unknown key is, how often it occurs, and in which trace first. The name is a
+// key of f.Unknown.
+func DescribeUnknownKey(f mmapcache.StructureFacts, name string) string {
+	what := fmt.Sprintf("unknown key %q", name)
+	if kind, ok := strings.CutPrefix(name, "type "); ok { // quoted, as scanners count it
+		what = "unknown request type " + kind
+	}
+	times := "once"
+	if n := f.Unknown[name]; n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	return fmt.Sprintf("%s, %s, first in %s", what, times, f.UnknownIn[name])
+}
+
+// DescribeOddity says in one line what an oddity is, how often it occurs, and where first.
+func DescribeOddity(o mmapcache.Oddity) string {
+	where := fmt.Sprintf("once, in trace %q", o.Trace)
+	if o.Count != 1 {
+		where = fmt.Sprintf("%d times, first in trace %q", o.Count, o.Trace)
+	}
+	return fmt.Sprintf("%s (%s: %s)", weka.OddityText(o.Kind), where, o.First)
+}

@@ -1,0 +1,239 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// merger appends plans, which are added in any order, to the structure in the order of the input.
+type merger struct {
+	mu           sync.Mutex
+	next         int                  // number of the plan to append next
+	early        map[int]plannedTrace // plans that came before their turn, by number
+	stopped      bool
+	cancel       context.CancelCauseFunc // ends the conversion
+	memory       *hfsource.MemoryBudget
+	rules        weka.Rules
+	skipInvalid  bool
+	firstSkipped plannedTrace
+
+	sessions      map[string]position // by id; the root session has the id of its trace
+	mooncakeFirst bool                // the first trace is of Mooncake rows
+	structure     *mmapcache.Structure
+	facts         mmapcache.StructureFacts
+	prefixCaches  map[uint32]*weka.GlobalPrefixCache // of traces of global scope, by block size
+}
+
+func newMerger(memory *hfsource.MemoryBudget, o Options, cancel context.CancelCauseFunc) *merger {
+	return &merger{
+		early: map[int]plannedTrace{}, cancel: cancel, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
+		sessions: map[string]position{}, structure: mmapcache.NewStructure(),
+		facts: mmapcache.StructureFacts{
+			Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{},
+			Rules: o.Rules.TimeRules(),
+		},
+	}
+}
+
+// add adds the plan with a number, and appends all plans whose turn it is.
+func (m *merger) add(number int, p plannedTrace) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.early[number] = p
+	for !m.stopped {
+		p, ok := m.early[m.next]
+		if !ok {
+			return
+		}
+		delete(m.early, m.next)
+		m.next++
+		if err := m.append(p); err != nil {
+			m.stopped = true
+			m.cancel(err)
+		}
+		p.memory.Release()
+	}
+}
+
+// append appends a plan to the structure, or skips an invalid trace. Its errors end the conversion.
+func (m *merger) append(p plannedTrace) error {
+	if p.fatal != nil {
+		return p.fatal
+	}
+	if p.err == nil {
+		p.err = m.registerSessions(p)
+	}
+	if p.err != nil {
+		return m.skip(p)
+	}
+	m.count(p)
+	m.countUnknownKeys(p)
+	for _, o := range p.notes.Oddities {
+		m.addOddity(o, p.plan.Trace.ID)
+	}
+	m.checkFormat(p)
+	if p.notes.Queries != nil {
+		m.addToPrefixCache(p.plan.Trace.BlockSize, p.notes.Queries)
+	}
+	if err := m.memory.Retain(retainedBytes(p)); err != nil {
+		return err
+	}
+	return m.structure.Append(p.plan)
+}
+
+// skip lists an invalid trace, or counts it where the list is full. Unless invalid traces are to be skipped, it fails.
+func (m *merger) skip(p plannedTrace) error {
+	if !m.skipInvalid {
+		return &InvalidTraceError{p.location, p.err}
+	}
+	if m.firstSkipped.err == nil {
+		m.firstSkipped = p
+	}
+	if len(m.facts.Skipped) == mmapcache.MaxListed {
+		m.facts.SkippedMore++
+		return nil
+	}
+	m.facts.Skipped = append(m.facts.Skipped, mmapcache.Skipped{File: p.position.file + 1, Line: p.position.line, Reason: manifest.Clip(p.err.Error())})
+	return nil
+}
+
+// count adds a trace to the facts.
+func (m *merger) count(p plannedTrace) {
+	f := &m.facts
+	f.Traces++
+	f.Sessions += len(p.plan.Sessions)
+	f.Turns += len(p.plan.Turns)
+	f.Blocks += int(p.plan.Trace.Blocks)
+	for _, t := range p.plan.Turns {
+		f.PromptTokens += int64(t.In)
+		f.OutputTokens += int64(t.Out)
+	}
+	f.Dropped += len(p.notes.Dropped)
+	f.Ambiguous += p.notes.Ambiguous
+	f.Seams += p.notes.Seams
+	f.Unclassified += p.notes.Unclassified
+	if p.notes.Queries == nil { // those of global scope are counted over all traces, by finish
+		f.ChainBreaks += p.notes.ChainBreaks
+	}
+	f.Generations[p.notes.Format]++
+	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
+		f.MaxBlockSize, f.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
+	}
+}
+
+// countUnknownKeys counts the keys of a trace that the schema does not have, in sorted order: which keys are listed must
+// not depend on chance.
+func (m *merger) countUnknownKeys(p plannedTrace) {
+	f := &m.facts
+	for _, key := range slices.Sorted(maps.Keys(p.notes.Unknown)) {
+		name, n := manifest.Clip(key), p.notes.Unknown[key]
+		if _, listed := f.Unknown[name]; !listed && len(f.Unknown) == mmapcache.MaxListed {
+			f.UnknownMore += n
+			continue
+		}
+		f.Unknown[name] += n
+		if f.UnknownIn[name] == "" {
+			f.UnknownIn[name] = manifest.Clip(p.plan.Trace.ID)
+		}
+	}
+}
+
+// retainedBytes estimates the memory that a plan takes in the structure, and of a prefix cache that several traces share.
+func retainedBytes(p plannedTrace) int64 {
+	n := 32*len(p.plan.Segments) + 48*len(p.plan.Runs) + 128*len(p.plan.Turns) + 256*len(p.plan.Sessions)
+	if p.notes.Queries != nil {
+		return int64(n) + p.memory.Size()
+	}
+	return int64(n)
+}
+
+// noteFilesWithoutChecksum notes the files without checksums from which traces were taken.
+func (m *merger) noteFilesWithoutChecksum(files []hfsource.File) {
+	m.mu.Lock() // after an error, workers may still add
+	defer m.mu.Unlock()
+	used := map[int]bool{}
+	for _, p := range m.sessions {
+		used[p.file] = true
+	}
+	for k, f := range files {
+		if f.LacksChecksums && used[k] {
+			m.facts.FilesWithoutChecksum = append(m.facts.FilesWithoutChecksum, k+1)
+		}
+	}
+}
+
+// registerSessions notes the ids of the sessions of a trace. No two sessions of a dataset may have the same id.
+func (m *merger) registerSessions(p plannedTrace) error {
+	for _, s := range p.plan.Sessions {
+		first, taken := m.sessions[s.ID]
+		switch {
+		case taken && s.ID == p.plan.Trace.ID:
+			return fmt.Errorf("trace %q: a second trace of this id: the first is %s", s.ID, first)
+		case taken:
+			return fmt.Errorf("trace %q: session %q: a second session of this name: the first is of %s", p.plan.Trace.ID, s.ID, first)
+		}
+	}
+	for _, s := range p.plan.Sessions {
+		m.sessions[s.ID] = p.position
+	}
+	return nil
+}
+
+// addOddity adds oddities of one kind, in a trace, to the sorted list of all.
+func (m *merger) addOddity(o mmapcache.Oddity, trace string) {
+	list := m.facts.Oddities
+	at, found := slices.BinarySearchFunc(list, o.Kind, func(a mmapcache.Oddity, kind string) int { return strings.Compare(a.Kind, kind) })
+	if found {
+		list[at].Count += o.Count
+		return
+	}
+	o.Trace, o.First = manifest.Clip(trace), manifest.Clip(o.First)
+	m.facts.Oddities = slices.Insert(list, at, o)
+}
+
+// checkFormat counts the traces of another format than the first one as an oddity.
+func (m *merger) checkFormat(p plannedTrace) {
+	mooncake := p.notes.Format == weka.FormatMooncake
+	if m.facts.Traces == 1 {
+		m.mooncakeFirst = mooncake
+	}
+	if mooncake == m.mooncakeFirst {
+		return
+	}
+	what := "a Weka trace: "
+	if mooncake {
+		what = "Mooncake rows: "
+	}
+	m.addOddity(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID)
+}
+
+// addToPrefixCache adds a trace of global scope, which is about to be appended, to the prefix cache that it shares with
+// other traces of its block size.
+func (m *merger) addToPrefixCache(blockSize uint32, queries []weka.CacheQuery) {
+	if m.prefixCaches == nil {
+		m.prefixCaches = map[uint32]*weka.GlobalPrefixCache{}
+	}
+	cache := m.prefixCaches[blockSize]
+	if cache == nil {
+		cache = &weka.GlobalPrefixCache{}
+		m.prefixCaches[blockSize] = cache
+	}
+	cache.Add(queries, m.structure.Turns.Len())
+}
+
+// finish sets what depends on all traces: the hits of prompts in shared prefix caches.
+func (m *merger) finish() {
+	for _, cache := range m.prefixCaches {
+		cache.Count(m.rules, m.structure.SetHits)
+		m.facts.ChainBreaks += cache.ChainBreaks
+	}
+}

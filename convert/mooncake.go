@@ -1,0 +1,65 @@
+package convert
+
+import (
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+)
+
+// mooncakeFiles collects the rows of Mooncake files. A row is one request; the traces are known at the end of the file.
+type mooncakeFiles struct {
+	rules   weka.Rules
+	memory  *hfsource.MemoryBudget
+	submit  func(func() plannedTrace)
+	started int            // Mooncake files seen
+	file    plannedTrace   // location and position of the current file
+	open    *weka.Mooncake // the current file; nil where it is of another format
+}
+
+// take takes a row if its file is a Mooncake file, which its first row decides.
+func (f *mooncakeFiles) take(row hfsource.Row) bool {
+	if row.File != f.file.location || row.Number != f.file.position.file {
+		f.end()
+		f.file = plannedTrace{location: row.File, position: position{file: row.Number}}
+		if row.Err == nil && row.Line > 0 && weka.IsMooncake(row.Data) {
+			f.open = weka.NewMooncake(f.started, f.rules)
+			f.started++
+		}
+	}
+	if f.open == nil || row.Err != nil {
+		return false
+	}
+	if p := f.add(row); p.err != nil || p.fatal != nil {
+		f.submit(func() plannedTrace { return p })
+	}
+	return true
+}
+
+// add adds a row to the current file. What the file keeps of it stays reserved until the end of the conversion.
+func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
+	retained, memory := int64(0), row.TakeReservation()
+	f.open.Reserve = func(n int64) error {
+		retained += n
+		return memory.Grow(n)
+	}
+	p := plannedTrace{location: row.Location(), position: position{file: row.Number, line: row.Line}}
+	if p.err = f.open.Add(row.Data); p.err == nil {
+		p.fatal = f.memory.Retain(retained)
+	}
+	row.Free()
+	memory.Release()
+	return p
+}
+
+// end submits the traces of the current file.
+func (f *mooncakeFiles) end() {
+	if f.open == nil {
+		return
+	}
+	for _, trace := range f.open.Traces() {
+		p := f.file
+		p.memory = f.memory.Reserve()
+		trace.SetReserve(p.memory.Grow)
+		f.submit(func() plannedTrace { return planTrace(trace, p, f.rules) })
+	}
+	f.open = nil
+}

@@ -1,0 +1,143 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokenizer"
+)
+
+// What the zero value of a field of Options means, and the limits of Options.
+const (
+	DefaultProfile   = "default"
+	DefaultTokenizer = "o200k_base"
+	DefaultCorpus    = "code"
+	DefaultSeed      = 42
+
+	MaxWorkers = 1024
+)
+
+// Options say what to convert, and how. Root and Inputs are required; the zero value of every other field means what the
+// flags of agentx convert mean when they are not given.
+type Options struct {
+	Root   string   // directory of the cache
+	Inputs []string // files, directories, "-", hf://datasets/..., or names in Source.Embedded
+	Source hfsource.Options
+
+	Rules     weka.Rules     // how traces are reconstructed; the zero value is weka.Default()
+	Placement weka.Placement // how places in the corpus are computed; the zero value is that of DefaultProfile, with DefaultSeed
+	Tokenizer string         // name of a vocabulary, see Tokenizers; "" is DefaultTokenizer
+	Corpus    string         // "code", FILE.u32le of token ids, or sonnet:FILE.u32le; "" is DefaultCorpus
+
+	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
+	Force       bool // build parts although they exist
+	VerifyHit   bool // build once more what was found, and compare
+	SkipInvalid bool // leave invalid traces out, and count them, instead of failing; an unreadable file still fails
+	Strict      bool // fail where the input has oddities or unknown keys, which otherwise cause warnings
+
+	Wait   time.Duration                                   // for other processes that build the same parts; 0: as long as it takes; below 0: not at all
+	OnWait func(part, holder string, waited time.Duration) // called several times a heartbeat while waiting; may be nil
+
+	Version  string                                // of the calling program, for the provenance
+	Progress func(stage string, done, total int64) // done is what was done since the last call; called by several goroutines; may be nil
+	Warn     func(format string, args ...any)      // may be nil
+
+	now  func() time.Time // for tests; nil: time.Now
+	disk durable.Options  // for tests
+}
+
+// Tokenizers lists the vocabularies that Options.Tokenizer may name, sorted.
+func Tokenizers() []string { return tokenizer.Names() }
+
+// Profiles lists the names that SetProfile takes.
+func Profiles() []string { return []string{DefaultProfile, "aiperf"} }
+
+// SetProfile sets Rules and Placement to those of a profile: "default" repairs defects of the published reconstruction,
+// "aiperf" does what AIPerf 0.13.0 does.
+func (o *Options) SetProfile(name string) error {
+	switch name {
+	case DefaultProfile:
+		o.Rules, o.Placement = weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: DefaultSeed}
+	case "aiperf":
+		o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: DefaultSeed}
+	default:
+		return fmt.Errorf("no such profile: want %s", strings.Join(Profiles(), " or "))
+	}
+	return nil
+}
+
+// withDefaults replaces zero values by what they mean.
+func (o Options) withDefaults() Options {
+	defaults := Options{}
+	_ = defaults.SetProfile(DefaultProfile) // it exists
+	if o.Rules == (weka.Rules{}) {
+		o.Rules = defaults.Rules
+	}
+	if o.Placement == (weka.Placement{}) {
+		o.Placement = defaults.Placement
+	}
+	if o.Placement.Backend == "" {
+		o.Placement.Backend = defaults.Placement.Backend
+	}
+	if o.Tokenizer == "" {
+		o.Tokenizer = DefaultTokenizer
+	}
+	if o.Corpus == "" {
+		o.Corpus = DefaultCorpus
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	if o.Warn == nil {
+		o.Warn = func(string, ...any) {}
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	o.Source.Workers = o.Workers
+	return o
+}
+
+// Validate returns an error that names the first field whose value cannot be used, and what is allowed. It reads no file.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	switch {
+	case o.Root == "":
+		return errors.New("root: empty: want the directory of the cache")
+	case len(o.Inputs) == 0:
+		return errors.New("inputs: none: want at least one")
+	case o.Workers < 0 || o.Workers > MaxWorkers:
+		return fmt.Errorf("workers %d: want 0 (one per CPU) to %d", o.Workers, MaxWorkers)
+	case !slices.Contains(Tokenizers(), o.Tokenizer):
+		return fmt.Errorf("tokenizer %q: want one of %s", o.Tokenizer, strings.Join(Tokenizers(), ", "))
+	}
+	if _, err := parseCorpusName(o.Corpus); err != nil {
+		return err
+	}
+	if v, ok := any(o.Rules).(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("rules: %w", err)
+		}
+	}
+	if v, ok := any(o.Placement).(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("placement: %w", err)
+		}
+	}
+	return nil
+}
+
+// stageProgress returns a function that reports how much of one stage was done since its last call.
+func (o Options) stageProgress(stage string, total int64) func(int64) {
+	return func(n int64) { o.Progress(stage, n, total) }
+}

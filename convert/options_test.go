@@ -1,0 +1,65 @@
+package convert
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+)
+
+// Options of which only root and inputs are given convert what the options with all defaults spelled out do.
+func TestZeroOptionsMeanTheDefaults(t *testing.T) {
+	input := lines(t, trace("a"))
+	zero, err := Convert(t.Context(), Options{Root: t.TempDir(), Inputs: []string{input}})
+	require.NoError(t, err)
+	o := Options{
+		Root: t.TempDir(), Inputs: []string{input}, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Tokenizer: "o200k_base", Corpus: "code", Workers: 1,
+	}
+	spelled, err := Convert(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, zero.Key, spelled.Key)
+	o.Placement.Backend = ""
+	again, err := Convert(t.Context(), o)
+	require.NoError(t, err)
+	assert.True(t, again.Hit, "the default backend has one name in keys")
+	o.Placement = weka.Placement{Backend: weka.XXH3} // a seed of 0 that is meant
+	other, err := Convert(t.Context(), o)
+	require.NoError(t, err)
+	assert.NotEqual(t, zero.Key, other.Key)
+}
+
+// A value that cannot be used is refused before anything is read or written, by every function that takes options.
+func TestInvalidOptionsAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*Options){
+		"root: empty":                       func(o *Options) { o.Root = "" },
+		"inputs: none":                      func(o *Options) { o.Inputs = nil },
+		"workers -1: want 0":                func(o *Options) { o.Workers = -1 },
+		"workers 2000: want 0":              func(o *Options) { o.Workers = 2000 },
+		`tokenizer "x": want one of cl100k`: func(o *Options) { o.Tokenizer = "x" },
+		"corpus x: not known: want code":    func(o *Options) { o.Corpus = "x" },
+	} {
+		o := Options{Root: t.TempDir() + "/root", Inputs: []string{lines(t, trace("a"))}}
+		change(&o)
+		assert.ErrorContains(t, o.Validate(), want)
+		_, err := Convert(t.Context(), o)
+		assert.ErrorContains(t, err, want)
+		_, err = Explain(t.Context(), o)
+		assert.ErrorContains(t, err, want)
+		if o.Root != "" {
+			assert.NoDirExists(t, o.Root)
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for _, name := range Profiles() {
+		o := Options{Root: "root", Inputs: []string{"in"}}
+		require.NoError(t, o.SetProfile(name))
+		assert.NoError(t, o.Validate())
+	}
+	var o Options
+	require.ErrorContains(t, o.SetProfile("x"), "want default or aiperf")
+}

@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// fillFunc writes the files of a part.
+type fillFunc func(context.Context, *mmapcache.Builder) error
+
+// part returns the part of a kind: found, built by another process that this one waited for, or built with fill. With
+// rebuild it is built although it exists.
+func (c *conversion) part(ctx context.Context, kind string, rebuild bool, fill fillFunc) (*manifest.Manifest, error) {
+	if !rebuild {
+		found, err := c.lookup(kind)
+		switch {
+		case errors.Is(err, manifest.ErrDamaged):
+			c.options.Warn("%v: it is built again", err)
+			rebuild = found != nil
+		case err != nil || found != nil:
+			return c.notePart(found, true), err
+		}
+	}
+	for {
+		lease, found, err := cachestore.Claim(ctx, c.options.Root, kind, c.wanted[kind].Key, c.claimOptions(kind, rebuild))
+		if err == nil && found != nil {
+			err = c.checkPart(found)
+		}
+		if err != nil || found != nil {
+			return c.notePart(found, true), err
+		}
+		m, err := c.build(lease, kind, rebuild, fill)
+		if err := lease.Release(); err != nil {
+			c.options.Warn("%v: others may wait for a while", err)
+		}
+		if !errors.Is(err, cachestore.ErrLost) || ctx.Err() != nil { // ctx may be that of another lease, which was lost
+			return c.notePart(m, false), err
+		}
+		c.options.Warn("%v: waiting for that", err)
+	}
+}
+
+// lookup returns the manifest of a part, nil where there is none. A manifest that contradicts the input is returned with an
+// error that wraps manifest.ErrDamaged; one that cannot be read, without a manifest.
+func (c *conversion) lookup(kind string) (*manifest.Manifest, error) {
+	m, err := mmapcache.Lookup(c.options.Root, kind, c.wanted[kind].Key)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	return m, c.checkPart(m)
+}
+
+// checkPart compares what the manifest of a part says with what is known of the input, before the part is opened. Errors
+// wrap manifest.ErrDamaged.
+func (c *conversion) checkPart(m *manifest.Manifest) error {
+	var err error
+	switch m.Kind {
+	case mmapcache.StructureKind:
+		err = c.checkStructure(m)
+	case mmapcache.ArenasKind:
+		err = c.checkArenas(m)
+	case mmapcache.DatasetKind:
+		err = c.checkDataset(m)
+	}
+	if err != nil && !errors.Is(err, manifest.ErrDamaged) {
+		return fmt.Errorf("%s: %w: %w", filepath.Join(c.options.Root, m.Kind, m.Key, manifest.FileName), manifest.ErrDamaged, err)
+	}
+	return err
+}
+
+func (c *conversion) checkStructure(m *manifest.Manifest) error {
+	facts, err := mmapcache.StructureFactsOf(m)
+	if err != nil {
+		return err
+	}
+	files := slices.Clone(facts.FilesWithoutChecksum)
+	for _, s := range facts.Skipped {
+		files = append(files, s.File)
+	}
+	have := len(c.snapshot.Files)
+	if k := slices.IndexFunc(files, func(n int) bool { return n > have }); k >= 0 {
+		return fmt.Errorf("it names file %d of %d", files[k], have)
+	}
+	return nil
+}
+
+func (c *conversion) checkArenas(m *manifest.Manifest) error {
+	facts, err := mmapcache.ArenaFactsOf(m)
+	if err == nil && facts.Tokens != c.prompts.tokens {
+		err = fmt.Errorf("%d tokens, the corpus has %d", facts.Tokens, c.prompts.tokens)
+	}
+	return err
+}
+
+func (c *conversion) checkDataset(m *manifest.Manifest) error {
+	for kind, part := range c.parts {
+		if m.Parts[kind].Digest != part.Digest {
+			return fmt.Errorf("names another content of %s %s than is there", kind, part.Key)
+		}
+	}
+	return nil
+}
+
+// claimOptions say how to claim a part. Options.Wait is for all parts together; the time counts as the stage wait.
+func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOptions {
+	last, limit := time.Duration(0), c.options.Wait
+	if limit > 0 {
+		limit = max(1, limit-c.result.Stages["wait"])
+	}
+	return cachestore.ClaimOptions{Rebuild: rebuild, Wait: limit, OnWait: func(holder string, waited time.Duration) {
+		c.result.Stages["wait"] += waited - last
+		last = waited
+		if c.options.OnWait != nil {
+			c.options.OnWait(kind, holder, waited)
+		}
+	}}
+}
+
+// notePart records a part in the result. It returns m, which may be nil.
+func (c *conversion) notePart(m *manifest.Manifest, hit bool) *manifest.Manifest {
+	if m != nil {
+		c.result.Parts[m.Kind] = PartResult{m.Key, hit}
+		c.parts[m.Kind] = m
+	}
+	return m
+}
+
+// build builds and publishes a part under a lease, with replace also in the place of other content.
+func (c *conversion) build(lease *cachestore.Lease, kind string, replace bool, fill fillFunc) (m *manifest.Manifest, err error) {
+	ctx := lease.Context()
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, cachestore.ErrLost) {
+			err = cause
+		}
+	}()
+	b, err := mmapcache.NewBuilder(ctx, c.options.Root, kind, c.wanted[kind].PreImage)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Discard()
+	if replace {
+		b.Replace()
+	}
+	if err := fill(ctx, b); err != nil {
+		return nil, err
+	}
+	err = c.stage("publish", func() (err error) {
+		m, err = b.Publish(ctx, c.provenance(kind))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("publish %s %s: %w", kind, b.Key(), err)
+	}
+	return m, nil
+}
+
+// checkExists fails where a part that was found or built has been removed or replaced since. cache rm may do that: it does
+// not know a dataset that is not published yet. The check narrows the gap, but does not close it.
+func (c *conversion) checkExists(part *manifest.Manifest) error {
+	now, err := mmapcache.Lookup(c.options.Root, part.Kind, part.Key)
+	switch {
+	case err != nil:
+	case now == nil:
+		err = errors.New("it was removed meanwhile, perhaps by agentx cache rm")
+	case now.Digest != part.Digest:
+		err = errors.New("it was replaced meanwhile by other content")
+	default:
+		return nil
+	}
+	return fmt.Errorf("part %s: %w: run convert again", filepath.Join(c.options.Root, part.Kind, part.Key), err)
+}

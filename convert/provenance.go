@@ -1,0 +1,53 @@
+package convert
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// provenance returns what is noted of a part besides its content: when, where and from what it was built.
+func (c *conversion) provenance(kind string) mmapcache.Provenance {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	p := mmapcache.Provenance{Created: c.options.now().UTC(), Host: host, Agentx: c.options.Version}
+	switch kind {
+	case mmapcache.StructureKind, mmapcache.DatasetKind:
+		for _, f := range c.snapshot.Files {
+			p.Sources = append(p.Sources, mmapcache.Source{Path: c.portablePath(f.Path), Size: f.Size, SHA256: f.SHA256})
+		}
+		if len(c.snapshot.Datasets) > 0 {
+			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal
+		}
+	case mmapcache.ArenasKind:
+		p.Corpus, p.Tokenizer = c.prompts.portableName(), c.options.Tokenizer
+	}
+	return p
+}
+
+// portablePath returns a name of an input file that does not depend on the working directory. Files of the hub, which the
+// snapshot names by a short form of their commit, are named by the whole commit.
+func (c *conversion) portablePath(path string) string {
+	for _, d := range c.snapshot.Datasets {
+		if rest, ok := strings.CutPrefix(path, "hf://datasets/"+d.Repo+"@"+d.Commit[:12]+"/"); ok {
+			return "hf://datasets/" + d.Repo + "@" + d.Commit + "/" + rest
+		}
+	}
+	if path == "-" || c.options.Source.Embedded[path] != nil {
+		return path
+	}
+	return absolutePath(path)
+}
+
+// absolutePath returns path as an absolute one, or as it is where the working directory is unknown.
+func absolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

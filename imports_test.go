@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
 	"replay/payload":     {"mmapcache"},
 	"replay/conductor":   {},
-	"replay/resume":      {"internal/pyrand"},
+	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/wire":        {},
 	"replay/measure":     {"internal/bytefmt", "replay/wire"}, // wire for the categories of failures
 	"replay": {
@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
-		"replay", "replay/measure", "replay/payload", "replay/wire",
+		"replay", "replay/measure", "replay/payload", "replay/resume", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
 }

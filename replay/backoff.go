@@ -1,38 +1,46 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Backoff says how long a lane sends nothing after a request for which there was no connection, or which was not answered
-// by a byte before its connection broke. The zero value is no pause.
+// Backoff bounds the pauses of a lane after requests that got no connection, or whose connection broke before any byte of
+// an answer. The first pause of a row is First, each other one twice the one before it, but at most Max.
 type Backoff struct {
-	First, Max time.Duration // of the pauses in a row: each is twice the one before
+	First time.Duration // 0: DefaultBackoffFirst; negative: no pauses
+	Max   time.Duration // 0: DefaultBackoffMax
 }
 
-// backOff keeps the pauses of lanes.
-type backOff struct {
+// Validate returns an error for pauses that cannot be.
+func (b Backoff) Validate() error {
+	if b.Max < 0 {
+		return fmt.Errorf("backoff: max %v: want no negative value", b.Max)
+	}
+	return nil
+}
+
+// backoff keeps the pauses of lanes.
+type backoff struct {
 	Backoff
-	lanes map[int]pause // those whose last request failed so
+	lanes map[int]pause // by lane: the last pause of the row that it is in
 }
 
-// pause is the last of a lane.
 type pause struct{ length, until time.Duration }
 
-// after returns the pause of a lane after a request that ended at an instant; 0 is none. Requests that were on the wire
-// when the pause began fail for the same reason, and do not make it longer.
-func (b *backOff) after(lane int, e *measure.Error, status int, end time.Duration) time.Duration {
+// after returns the pause of a lane after a request; 0 is none. Requests that were in flight when the lane's pause began
+// fail for the same reason, and make it no longer.
+func (b *backoff) after(lane int, a *answer) time.Duration {
 	last, paused := b.lanes[lane]
-	switch {
-	case e != nil && e.Category == wire.Cancelled:
+	switch category := a.category(); {
+	case category == wire.Cancelled:
 		return 0
-	case e == nil || e.Category != wire.Connection || status != 0:
+	case category != wire.Connection || a.Status != 0:
 		delete(b.lanes, lane)
 		return 0
-	case b.First <= 0 || paused && end < last.until:
+	case b.First <= 0 || paused && a.End < last.until:
 		return 0
 	}
 	p := pause{length: b.First}
@@ -40,7 +48,7 @@ func (b *backOff) after(lane int, e *measure.Error, status int, end time.Duratio
 		p.length = 2 * last.length
 	}
 	p.length = min(p.length, max(b.Max, b.First))
-	p.until = end + p.length
+	p.until = a.End + p.length
 	b.lanes[lane] = p
 	return p.length
 }

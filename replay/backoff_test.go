@@ -7,12 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 // downUntil is a server that cannot be reached before an instant, and then answers after a second.
-func downUntil(s *stageOf, up time.Duration) {
+func downUntil(s *simulation, up time.Duration) {
 	s.script = func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		if s.at < up {
 			return 0, 0, wire.Connection
@@ -22,15 +21,15 @@ func downUntil(s *stageOf, up time.Duration) {
 }
 
 // usual are the pauses of the command.
-var usual = Backoff{First: time.Second, Max: 30 * time.Second}
+var usual = Backoff{First: DefaultBackoffFirst, Max: DefaultBackoffMax}
 
 // TestLanesThatGetNoConnectionBackOff: with no gaps in the recording a server that is down is asked by each lane after 1,
 // 2, 4, 8, 16, 30 and 30 s, and what is sent then is not late.
 func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
-	s := &stageOf{}
+	s := &simulation{}
 	downUntil(s, 63*time.Second)
-	p := newPhase(Options{Concurrency: 2, Duration: 92 * time.Second, Backoff: usual}, turnsOf{0, 0, 0}, s, s)
-	require.NoError(t, p.play())
+	l := s.loop(Options{Concurrency: 2, Duration: 92 * time.Second, Backoff: usual}, turnsOf{0, 0, 0})
+	require.NoError(t, l.run())
 	var at []float64
 	for k, order := range s.sent {
 		require.Equal(t, s.sentAt[k], order.Due)
@@ -39,30 +38,36 @@ func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
 		}
 	}
 	require.Equal(t, []float64{0, 1, 3, 7, 15, 31, 61, 91}, at)
-	require.Equal(t, 2, p.progress.Completed)
+	require.Equal(t, 2, l.progress.Completed)
 	pauses := 0.0
-	for _, o := range s.booked {
-		pauses += o.record.BackOff
+	for _, r := range s.records {
+		pauses += r.BackOff
 	}
 	require.Equal(t, 2*(1+2+4+8+16+30+30.0), pauses)
 }
 
 func TestBackOff(t *testing.T) {
-	failed := &measure.Error{Category: wire.Connection}
-	second := func(n float64) time.Duration { return time.Duration(n * 1e9) }
-	b := backOff{usual, map[int]pause{}}
-	require.Equal(t, second(1), b.after(0, failed, 0, 0))
-	require.Zero(t, b.after(0, failed, 0, second(0.5)), "on the wire when the pause began")
-	require.Equal(t, second(1), b.after(1, failed, 0, second(0.5)), "another lane")
-	require.Equal(t, second(2), b.after(0, failed, 0, second(1)))
-	require.Zero(t, b.after(0, &measure.Error{Category: wire.Cancelled}, 0, second(3)))
-	require.Equal(t, second(4), b.after(0, failed, 0, second(3)), "a cancellation says nothing of the server")
-	require.Zero(t, b.after(0, failed, 200, second(7)), "it broke in the middle of an answer")
-	require.Equal(t, second(1), b.after(0, failed, 0, second(7)), "from the beginning after an answer")
-	require.Zero(t, b.after(0, nil, 200, second(8)))
-	require.Equal(t, second(1), b.after(0, failed, 0, second(8)), "and after a success")
-	off := backOff{Backoff{}, map[int]pause{}}
-	require.Zero(t, off.after(0, failed, 0, 0))
+	seconds := func(n float64) time.Duration { return time.Duration(n * 1e9) }
+	b := backoff{usual, map[int]pause{}}
+	after := func(lane int, category wire.Category, status int, end float64) float64 {
+		a := &answer{Result: wire.Result{Status: status, End: seconds(end)}}
+		if category != "" {
+			a.Err = &wire.Failure{Category: category}
+		}
+		return b.after(lane, a).Seconds()
+	}
+	require.Equal(t, 1.0, after(0, wire.Connection, 0, 0))
+	require.Zero(t, after(0, wire.Connection, 0, 0.5), "in flight when the pause began")
+	require.Equal(t, 1.0, after(1, wire.Connection, 0, 0.5), "another lane")
+	require.Equal(t, 2.0, after(0, wire.Connection, 0, 1))
+	require.Zero(t, after(0, wire.Cancelled, 0, 3))
+	require.Equal(t, 4.0, after(0, wire.Connection, 0, 3), "a cancellation says nothing of the server")
+	require.Zero(t, after(0, wire.Connection, 200, 7), "it broke in the middle of an answer")
+	require.Equal(t, 1.0, after(0, wire.Connection, 0, 7), "from the beginning after an answer")
+	require.Zero(t, after(0, "", 200, 8))
+	require.Equal(t, 1.0, after(0, wire.Connection, 0, 8), "and after a success")
+	b = backoff{Backoff{}, map[int]pause{}}
+	require.Zero(t, after(0, wire.Connection, 0, 0))
 }
 
 // TestTooManyErrorsEndARun: from the twentieth request on that ended, and not before; overflows and cancellations count as
@@ -81,13 +86,13 @@ func TestTooManyErrorsEndARun(t *testing.T) {
 		"without a limit": {0, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &stageOf{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+			s := &simulation{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 				return time.Second, 0, c.fails(o.ID)
 			}}
-			p := newPhase(Options{Concurrency: 1, Requests: 200, MaxErrorRate: c.rate}, turnsOf{0, 0, 0}, s, s)
-			err := p.play()
+			l := s.loop(Options{Concurrency: 1, Requests: 200, MaxErrorRate: c.rate}, turnsOf{0, 0, 0})
+			err := l.run()
 			require.Len(t, s.sent, c.sent)
-			require.Len(t, s.booked, c.sent)
+			require.Len(t, s.records, c.sent)
 			if c.reason == "" {
 				require.NoError(t, err)
 			} else {

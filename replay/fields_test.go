@@ -29,7 +29,7 @@ func TestFieldsArrive(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Endpoint, o.Requests, o.Preflight, o.Concurrency = payload.Completions, 3, true, 1 // one lane: bodies and records in one order
+	o.Endpoint, o.Requests, o.SkipPreflight, o.Concurrency = payload.Completions, 3, false, 1 // one lane: bodies and records in one order
 	o.Fields = payload.Fields{Length: payload.MaxCompletionTokens, OmitIgnoreEOS: true, OmitStreamOptions: true, Extra: json.RawMessage(`{"top_k":1}`)}
 	p := play(t, t.Context(), o)
 	require.Equal(t, 3, p.Completed)

@@ -13,6 +13,8 @@ import (
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // inProcess answers every request at once, so that what is late is so because of the conductor and its clock alone.
@@ -22,19 +24,16 @@ type inProcess struct {
 	lateness []float64 // seconds
 }
 
-func (s *inProcess) launch(order conductor.Dispatch) {
+func (s *inProcess) send(r *request) {
 	now := time.Since(s.epoch)
-	s.lateness = append(s.lateness, (now - order.Due).Seconds())
-	o := outcome{send: order, end: now}
-	go func() { s.events <- event{outcome: &o} }()
+	s.lateness = append(s.lateness, (now - r.dispatch.Due).Seconds())
+	e := event{kind: returned, id: r.dispatch.ID, answer: &answer{Result: wire.Result{Sent: now, End: now}}}
+	go func() { s.events <- e }()
 }
 
-func (s *inProcess) abort()                                {}
-func (s *inProcess) lost(order conductor.Dispatch) outcome { return outcome{send: order} }
-func (s *inProcess) book(*outcome) error                   { return nil }
-func (s *inProcess) happened(conductor.Event)              {}
-
-func (s *inProcess) waits(int, time.Duration) {}
+func (s *inProcess) cancelAll()                   {}
+func (s *inProcess) record(*measure.Record) error { return nil }
+func (s *inProcess) onEvent(conductor.Event)      {}
 
 // spaced hands out, to one lane after another, a session of turns so far apart; the lanes begin one after the other.
 type spaced struct {
@@ -67,12 +66,13 @@ func BenchmarkLateness(b *testing.B) {
 		for b.Loop() {
 			s := &inProcess{epoch: time.Now(), events: make(chan event, 1024)}
 			o := Options{Concurrency: 1000, Duration: length}
-			alarm := newAlarm()
-			p := newPhase(o, newSpaced(100*time.Millisecond, length, o.Concurrency), &realClock{epoch: s.epoch, alarm: alarm, events: s.events}, s)
-			if err := p.play(); err != nil {
+			o.Progress = func(Progress) {}
+			timer := newWakeTimer()
+			source := newSpaced(100*time.Millisecond, length, o.Concurrency)
+			if err := newLoop(o, source, &realClock{epoch: s.epoch, timer: timer, events: s.events}, s, s).run(); err != nil {
 				b.Fatal(err)
 			}
-			alarm.close()
+			timer.close()
 			all = append(all, s.lateness...)
 		}
 		reportLateness(b, all, float64(b.N)*length.Seconds())
@@ -93,11 +93,11 @@ func BenchmarkLateness(b *testing.B) {
 }
 
 // middle lets lanes begin anywhere in their traces, so that they do not send at the same instants.
-var middle = Start{Sampled: true, Min: 0, Max: 0.75}
+var middle = Start{Sampled: true, Ratios: &resume.Ratios{Min: 0, Max: 0.75}}
 
 func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 	_, url := mocked(b, mock.Config{})
-	o.Cache, o.URL, o.Model, o.Marker = c, url, "m", payload.NoMarker
+	o.Cache, o.URL, o.Model, o.Marker, o.SkipPreflight = c, url, "m", payload.NoMarker, true
 	var all []float64
 	var cpu time.Duration
 	for b.Loop() {

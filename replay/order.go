@@ -5,22 +5,22 @@ import (
 	"github.com/agentx/agentx/replay/resume"
 )
 
-// Order is the order in which traces are dealt.
+// Order is the order in which traces are dealt to lanes. What is drawn depends on the seed alone.
 type Order uint8
 
-// The orders: that of the cache; a new one for every pass; with replacement. What is drawn depends on the seed alone.
+// The orders.
 const (
-	Sequential Order = iota
-	Shuffle
-	Random
+	Sequential Order = iota // that of the cache, again and again
+	Shuffle                 // a new permutation for every pass over the traces
+	Random                  // drawn with replacement
 )
 
-// order says which trace is dealt at each turn.
-type order struct {
-	traces []int
-	how    Order
-	seed   string
-	passes [2]permutation // the last two that were looked at
+// dealer says which trace is dealt next.
+type dealer struct {
+	traces       []int // positions in the cache
+	order        Order
+	seed         string
+	permutations [2]permutation // of the last two passes that were asked for
 }
 
 type permutation struct {
@@ -28,25 +28,25 @@ type permutation struct {
 	list []int
 }
 
-// at returns the trace of a turn, counted from 0.
-func (o *order) at(turn int) int {
-	n := len(o.traces)
-	switch o.how {
+// at returns the k-th trace that is dealt, counted from 0.
+func (d *dealer) at(k int) int {
+	n := len(d.traces)
+	switch d.order {
 	case Random:
-		g := pyrand.NewPCG64(resume.LaneSeed(o.seed, "random", turn))
-		return o.traces[g.Bounded(uint32(n))]
+		g := pyrand.NewPCG64(resume.LaneSeed(d.seed, "random", k))
+		return d.traces[g.Bounded(uint32(n))]
 	case Shuffle:
-		return o.shuffled(turn / n)[turn%n]
+		return d.permutation(k / n)[k%n]
 	}
-	return o.traces[turn%n]
+	return d.traces[k%n]
 }
 
-// shuffled returns the order of a pass.
-func (o *order) shuffled(pass int) []int {
-	p := &o.passes[pass%2]
+// permutation returns the order of a pass.
+func (d *dealer) permutation(pass int) []int {
+	p := &d.permutations[pass%2]
 	if p.list == nil || p.pass != pass {
-		g := pyrand.NewPCG64(resume.LaneSeed(o.seed, "shuffle", pass))
-		p.pass, p.list = pass, append(p.list[:0], o.traces...)
+		g := pyrand.NewPCG64(resume.LaneSeed(d.seed, "shuffle", pass))
+		p.pass, p.list = pass, append(p.list[:0], d.traces...)
 		for k := len(p.list) - 1; k > 0; k-- {
 			j := g.Bounded(uint32(k + 1))
 			p.list[k], p.list[j] = p.list[j], p.list[k]

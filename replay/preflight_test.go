@@ -103,7 +103,7 @@ func TestPreflight(t *testing.T) {
 			s.server = mock.New(mock.Config{})
 			url, _ := serve(t, s)
 			o := optionsFor(t, c, url)
-			o.Endpoint, o.Preflight, o.Requests, o.Concurrency = test.endpoint, true, 3, 1
+			o.Endpoint, o.SkipPreflight, o.Requests, o.Concurrency = test.endpoint, false, 3, 1
 			if test.why == "" {
 				p := play(t, context.Background(), o)
 				require.Equal(t, 3, p.Completed)
@@ -161,11 +161,11 @@ func requireLikeTheRun(t *testing.T, s *strict) {
 func TestPreflightMeasuresTheTemplate(t *testing.T) {
 	c := cachetest.Demo(t)
 	_, url := mocked(t, mock.Config{CountTokens: func(text []byte) int { return 100 }})
-	for endpoint, want := range map[payload.Endpoint]int64{payload.ChatCompletions: 100 - sampleTokens, payload.Completions: 0} {
+	for endpoint, want := range map[payload.Endpoint]int64{payload.ChatCompletions: 100 - probeTokens, payload.Completions: 0} {
 		o := optionsFor(t, c, url)
-		o.Endpoint, o.Preflight, o.Requests = endpoint, true, 5
+		o.Endpoint, o.SkipPreflight, o.Requests = endpoint, false, 5
 		p := play(t, context.Background(), o)
-		require.EqualValues(t, sampleTokens, *p.Preflight.SentTokens)
+		require.EqualValues(t, probeTokens, *p.Preflight.SentTokens)
 		require.Equal(t, want, *p.Preflight.TemplateTokens)
 		require.Equal(t, []string{"mock"}, p.Preflight.Models)
 		require.Len(t, p.records, 5, "the look is in no record")
@@ -184,7 +184,7 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 		nobody + "/v1?key=very-secret": {nobody + "/v1: dial", "start the server"},
 	} {
 		o := optionsFor(t, c, url)
-		o.Preflight = true
+		o.SkipPreflight = false
 		summary, err := Run(context.Background(), o)
 		var refused *PreflightError
 		require.ErrorAs(t, err, &refused)
@@ -202,7 +202,7 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), "http://127.0.0.1:1")
-	o.Preflight, o.Requests = true, 3
+	o.SkipPreflight, o.Requests = false, 3
 	for range 2 {
 		var refused *PreflightError
 		_, err := Run(context.Background(), o)
@@ -222,13 +222,13 @@ func TestPreflightIsInterrupted(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Preflight = true
+	o.SkipPreflight = false
 	_, err := Run(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoDirExists(t, o.Out)
 }
 
-func TestSaid(t *testing.T) {
+func TestMessageOfAFailure(t *testing.T) {
 	for text, want := range map[string]string{
 		`404 Not Found: {"error":{"message":"no\nsuch"}}`: "no such",
 		`404 Not Found: {"error":"plain"}`:                "plain",
@@ -236,9 +236,9 @@ func TestSaid(t *testing.T) {
 		`422 X: {"detail":[{"msg":"m"}]}`:                 `422 X: {"detail":[{"msg":"m"}]}`,
 		`502 Bad Gateway: <html>`:                         "502 Bad Gateway: <html>",
 	} {
-		require.Equal(t, want, said(&wire.Failure{Category: wire.HTTPStatus, Message: text, Code: 404}))
+		require.Equal(t, want, messageOf(&wire.Failure{Category: wire.HTTPStatus, Message: text, Code: 404}))
 	}
-	require.Len(t, said(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxSaid+3)
+	require.Len(t, messageOf(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxMessage+3)
 }
 
 // TestPreflightOfAnswersWithoutContent: an answer that cannot have any, or is no answer of the API, is refused; one whose
@@ -306,7 +306,7 @@ func TestPreflightWhereTheListBreaks(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Preflight, o.Requests = true, 3
+	o.SkipPreflight, o.Requests = false, 3
 	require.Equal(t, 3, play(t, t.Context(), o).Completed)
 }
 
@@ -328,7 +328,7 @@ func TestTemplateIsPartOfTheContext(t *testing.T) {
 				len(body.Prompt)+added, body.Output)
 		}))
 		o := optionsFor(t, c, url)
-		o.Preflight, o.MaxContext, o.Concurrency = true, 140, 1
+		o.SkipPreflight, o.MaxContext, o.Concurrency = false, 140, 1
 		var got []string
 		for _, r := range play(t, context.Background(), o).records {
 			got = append(got, r.Trace)
@@ -341,5 +341,5 @@ func TestTemplateIsPartOfTheContext(t *testing.T) {
 func look(t *testing.T, o Options) (measure.Preflight, error) {
 	e, _, err := payload.NewEncoder(o.Cache, payload.Options{Endpoint: o.Endpoint, Model: o.Model, Marker: o.Marker})
 	require.NoError(t, err)
-	return lookAt(t.Context(), o, e)
+	return lookAtServer(t.Context(), o, e)
 }

@@ -1,223 +1,167 @@
 package replay
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 )
 
-// Files of the results in Options.Out. RunFile is there first and says what is run; it is completed at the end, and
-// SummaryFile comes last.
-const (
-	RunFile     = "run.json"
-	RecordsFile = "records.jsonl"
-	LanesFile   = "lanes.jsonl"
-	SummaryFile = "summary.json"
-)
+// results gathers what a run measures. results_dir.go writes it.
+type results struct {
+	dir       resultsDir
+	info      measure.RunInfo // what no record knows
+	aggregate *measure.Aggregate
+	records   *measure.Writer // nil without a directory
+	lanes     []measure.LaneReport
+	deadlocks []measure.DeadlockReport // the first of them
 
-// ErrResultsExist is wrapped by the error about a directory that has results already.
-var ErrResultsExist = errors.New("there are results already")
-
-// CheckResultsDir reports results that a directory has. A run that came to its end and sent nothing, such as one that the preflight
-// refused, has left none.
-func CheckResultsDir(dir string) error {
-	if sentNothing(dir) {
-		return nil
-	}
-	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile} {
-		_, err := os.Lstat(filepath.Join(dir, name))
-		if err == nil {
-			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
-		}
-	}
-	return nil
+	sampler *sampler // knows the trees that lanes play
+	fields  payload.Fields
+	newID   func() string
+	warn    func(string)
 }
 
-// sentNothing reports whether a directory has the files of a run that came to its end without a record.
-func sentNothing(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, SummaryFile))
-	records, recordsErr := os.Lstat(filepath.Join(dir, RecordsFile))
-	return err == nil && recordsErr == nil && records.Size() == 0
+func newResults(o Options, s *sampler, warn func(string)) *results {
+	r := &results{
+		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(),
+		lanes: make([]measure.LaneReport, o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
+	}
+	for n := range r.lanes {
+		r.lanes[n] = measure.LaneReport{Lane: n, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing}
+	}
+	return r
 }
 
-// openResults makes the directory of the results, says in it what is run, and opens the file of the records.
-func (p *player) openResults() (err error) {
-	if p.Out == "" {
-		return nil
-	}
-	if err := p.makeOut(); errors.Is(err, ErrResultsExist) {
-		return err
-	} else if err != nil {
-		return fmt.Errorf("results: %w", err)
-	}
-	if p.records, err = measure.Create(filepath.Join(p.Out, RecordsFile)); err != nil {
-		if errors.Is(err, fs.ErrExist) { // another run was faster
-			return fmt.Errorf("%s: %w: %s", p.Out, ErrResultsExist, RecordsFile)
-		}
-		return fmt.Errorf("results: %w", err)
-	}
-	p.info.Out, p.info.Records = p.Out, RecordsFile
-	if err := p.writeInfo(); err != nil {
-		return errors.Join(fmt.Errorf("results: %w", err), p.closeRecords())
-	}
-	return nil
-}
-
-// own is an error where another run has taken the directory over since this one began in it.
-func (p *player) own() error {
-	there, err := readInfo(p.Out)
-	if err == nil && !there.Start.Equal(p.info.Start) {
-		return fmt.Errorf("%s: another run has replaced the results: those of this one end here", p.Out)
-	}
-	return nil
-}
-
-// makeOut makes the directory. Of several runs that want one new directory each gets its own; results that are there are
-// only written over where that is wanted, and are gone before the first of the new ones is there.
-func (p *player) makeOut() error {
-	if p.OutNew {
-		return p.makeNew()
-	}
-	if err := os.MkdirAll(p.Out, 0o777); err != nil {
-		return err
-	}
-	if !p.Overwrite && !sentNothing(p.Out) {
-		return CheckResultsDir(p.Out)
-	}
-	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile} {
-		if err := os.Remove(filepath.Join(p.Out, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeNew makes a directory that was not there, with a number behind its name where need be.
-func (p *player) makeNew() error {
-	if err := os.MkdirAll(filepath.Dir(p.Out), 0o777); err != nil {
-		return err
-	}
-	name := p.Out
-	for n := 2; ; n++ {
-		err := os.Mkdir(p.Out, 0o777)
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		p.Out = fmt.Sprintf("%s-%d", name, n)
-	}
-}
-
-// about is what is run, as far as it is known before.
-func (p *player) about() measure.RunInfo {
-	r := p.Options.Provenance
-	r.Host, r.URL, r.Model = "unknown", RedactURL(p.URL), p.Model
+// newRunInfo returns what is known of a run before it begins.
+func newRunInfo(o Options) measure.RunInfo {
+	r := o.Provenance
+	r.Host, r.URL, r.Model = "unknown", RedactURL(o.URL), o.Model
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}
-	r.Dataset.Key, r.Dataset.Path = p.Cache.Manifest.Key, p.Cache.Path()
-	return measure.RunInfo{Run: r, Lanes: p.Concurrency}
+	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
+	return measure.RunInfo{Run: r, Lanes: o.Concurrency}
 }
 
-// utc is the time, as it is read back from JSON.
+// utc returns the time as JSON reads it back.
 func utc() time.Time { return time.Now().UTC().Round(0) }
 
-// writeInfo writes what no record knows.
-func (p *player) writeInfo() error {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // as in the summary
-	e.SetIndent("", "  ")
-	if err := e.Encode(p.info); err != nil {
-		return err
+// begin notes where the lanes begin.
+func (r *results) begin(starts []laneStart) {
+	for n, s := range starts {
+		r.lanes[n].Trace, r.lanes[n].TStar = s.trace, measure.Number(s.tStar/1000)
+		r.lanes[n].StartSkipped = s.skipped.Seconds()
 	}
-	return durable.WriteFile(filepath.Join(p.Out, RunFile), text.Bytes())
 }
 
-// summary is what the run reports at its end.
-func (p *player) summary(f measure.Facts) *measure.Summary {
-	end := utc()
-	p.info.End, p.info.Facts = &end, &f
-	s := p.aggregate.Summary(p.info)
-	return &s
-}
-
-// write writes the results but for the records, of which it writes what is left. The summary comes last.
-func (p *player) write(s *measure.Summary) error {
-	if p.Out == "" {
+// record takes in the record of a request that is over.
+func (r *results) record(record *measure.Record) error {
+	lane := &r.lanes[record.Lane]
+	lane.Requests++
+	if first := measure.Number(record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
+		lane.FirstRequest = first
+	}
+	for _, n := range r.aggregate.Add(record) {
+		if !expected(n.Kind, r.fields) {
+			r.warn(n.Message + " (the summary counts them)")
+		}
+	}
+	if r.records == nil {
 		return nil
 	}
-	var errs []error
-	if err := p.closeRecords(); err != nil {
-		errs = append(errs, fmt.Errorf("results: %s: %w", filepath.Join(p.Out, RecordsFile), err))
-	}
-	if err := p.own(); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("results: %w", err))...)
-	}
-	var lines bytes.Buffer
-	e := json.NewEncoder(&lines)
-	for _, l := range p.lanes {
-		errs = append(errs, e.Encode(l))
-	}
-	errs = append(errs, durable.WriteFile(filepath.Join(p.Out, LanesFile), lines.Bytes()), p.writeInfo(), writeSummary(p.Out, s))
-	return errors.Join(errs...)
+	return r.records.Write(record)
 }
 
-func writeSummary(dir string, s *measure.Summary) error {
-	var line bytes.Buffer
-	if err := s.WriteJSON(&line); err != nil {
-		return err
+// expected reports whether a kind of deviation is what the fields of the bodies ask for.
+func expected(kind string, f payload.Fields) bool {
+	switch kind {
+	case "short_output":
+		return !f.IgnoresEOS()
+	case "long_output":
+		return f.Length == payload.NoLength
+	case "no_usage":
+		return f.OmitStreamOptions
 	}
-	return durable.WriteFile(filepath.Join(dir, SummaryFile), line.Bytes())
+	return false
 }
 
-// RebuildSummary makes the summary of a run again from what it wrote, writes it and returns it. Of a run that was killed it has
-// what its records say, and about names what is missing.
-func RebuildSummary(dir string) (s *measure.Summary, about []string, err error) {
-	info, err := readInfo(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		about = append(about, fmt.Sprintf("%s: there is no %s: what was run is not known", dir, RunFile))
-		err = nil
+// onEvent takes in what the conductor did.
+func (r *results) onEvent(e conductor.Event) {
+	switch e.Kind {
+	case conductor.TreeOpened:
+		r.lanes[e.Lane].Trees++
+	case conductor.TreeIdleSkipped:
+		r.lanes[e.Lane].Skipped += e.Skipped.Seconds()
+	case conductor.LaneFinished:
+		r.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
+		if e.Err != nil {
+			r.warn(fmt.Sprintf("lane %d ends: %v", e.Lane, e.Err))
+		}
+	case conductor.TreeDeadlocked:
+		if len(r.deadlocks) < measure.MaxDeadlocks {
+			d := r.describeDeadlock(e, r.sampler.lanes[e.Lane])
+			r.deadlocks = append(r.deadlocks, d)
+			r.warn(d.String())
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	a := measure.NewAggregate()
-	file, err := os.Open(filepath.Join(dir, RecordsFile))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: no results of a run: %w", dir, err)
-	}
-	defer file.Close()
-	torn, err := a.Rebuild(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RecordsFile), err)
-	}
-	if torn {
-		about = append(about, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(dir, RecordsFile)))
-	}
-	if info.Facts == nil {
-		about = append(about, fmt.Sprintf("%s: the run did not come to its end: what only that tells is null", dir))
-	}
-	made := a.Summary(info)
-	return &made, about, writeSummary(dir, &made)
 }
 
-// readInfo reads what no record knows. Where there is no such file, that is where the results lie.
-func readInfo(dir string) (info measure.RunInfo, err error) {
-	info.Out, info.Records = dir, RecordsFile
-	data, err := os.ReadFile(filepath.Join(dir, RunFile))
-	if err == nil {
-		err = json.Unmarshal(data, &info)
+// describeDeadlock names what waits for what in a tree in which nothing can happen any more.
+func (r *results) describeDeadlock(e conductor.Event, t *activeTree) measure.DeadlockReport {
+	name := func(session int) string { return t.plan.Sessions[session].ID }
+	last := e.Deadlock.Last
+	d := measure.DeadlockReport{
+		At: e.At.Seconds(), Lane: e.Lane, Tree: t.ordinal, Trace: t.plan.Trace.ID, Root: t.correlationID(0, r.newID),
+		Last: measure.LastEvent{At: last.At.Seconds(), Kind: "sent", Session: name(last.Session), Turn: last.Turn},
 	}
-	if err != nil {
-		return info, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
+	switch last.Kind {
+	case conductor.TurnReturned:
+		d.Last.Kind = "returned"
+	case conductor.TreeOpened: // it has sent nothing
+		d.Last.Kind = "opened"
 	}
-	return info, nil
+	for _, b := range e.Deadlock.Blocked {
+		s := measure.BlockedSession{Session: name(b.Session), CorrelationID: t.correlationID(b.Session, r.newID), Turn: b.Turn, BlockedBy: "predecessor"}
+		for _, n := range b.Branches {
+			s.BlockedBy, s.WaitsFor = "gate", append(s.WaitsFor, t.branchIDs[n])
+		}
+		for _, a := range b.After {
+			s.WaitsFor = append(s.WaitsFor, fmt.Sprintf("%s#%d", name(a.Session), a.Turn))
+		}
+		d.Blocked = append(d.Blocked, s)
+	}
+	return d
+}
+
+// maxSilentLanes is how many lanes that sent nothing are named.
+const maxSilentLanes = 10
+
+// warnOfRest warns of lanes that sent nothing, and of deadlocked trees that were not named.
+func (r *results) warnOfRest(s *measure.Summary) {
+	silent := 0
+	for _, l := range r.lanes {
+		if l.Trace != "" && l.Requests == 0 {
+			if silent++; silent <= maxSilentLanes {
+				r.warn(l.DescribeSilence())
+			}
+		}
+	}
+	if silent > maxSilentLanes {
+		r.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", silent-maxSilentLanes, LanesFile))
+	}
+	if more := int(s.DeadlockedTrees) - len(r.deadlocks); more > 0 {
+		r.warn(fmt.Sprintf("and %d more trees are wedged", more))
+	}
+}
+
+// summary ends the run and returns its summary.
+func (r *results) summary(f measure.Facts) *measure.Summary {
+	end := utc()
+	r.info.End, r.info.Facts = &end, &f
+	s := r.aggregate.Summary(r.info)
+	return &s
 }

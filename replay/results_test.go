@@ -35,14 +35,14 @@ func TestResultsAreNotWrittenOver(t *testing.T) {
 func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
-	first := newPlayer(o)
+	first := newRun(o.withDefaults())
 	defer first.close()
 	require.NoError(t, first.open())
 	o.Requests, o.Overwrite = 3, true
 	play(t, t.Context(), o)
 	want, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
-	require.ErrorContains(t, first.write(first.summary(measure.Facts{})), "another run has replaced the results")
+	require.ErrorContains(t, first.results.write(first.results.summary(measure.Facts{})), "another run has replaced the results")
 	got, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
@@ -50,19 +50,19 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 
 // TestNewDirectories: runs that start in one second do not share one.
 func TestNewDirectories(t *testing.T) {
-	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), OutNew: true, Cache: cachetest.Demo(t)}
+	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), UniqueOut: true, Cache: cachetest.Demo(t)}
 	var runs sync.WaitGroup
 	got := make([]string, 8)
 	for k := range got {
 		runs.Go(func() {
-			p := newPlayer(o)
+			p := newRun(o.withDefaults())
 			defer p.close()
-			if err := p.openResults(); err != nil {
+			if err := p.results.open(); err != nil {
 				got[k] = err.Error()
 				return
 			}
-			got[k] = p.info.Out
-			_ = p.closeRecords()
+			got[k] = p.results.info.Out
+			_ = p.results.closeRecords()
 		})
 	}
 	runs.Wait()
@@ -83,9 +83,9 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	o := optionsFor(t, c, url+"?key=very-secret")
 	o.Requests = 1
 	o.Provenance = measure.Run{Version: "1.2", Options: []measure.Option{{Name: "x", Value: []byte(`"<a>"`), From: "flag"}}}
-	p := newPlayer(o)
+	p := newRun(o.withDefaults())
 	defer p.close()
-	require.NoError(t, p.ready(t.Context()))
+	require.NoError(t, p.prepare(t.Context()))
 	require.NoError(t, p.open())
 	read := func() (info measure.RunInfo) {
 		data, err := os.ReadFile(filepath.Join(o.Out, RunFile))
@@ -102,9 +102,9 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	require.NotEmpty(t, before.Host)
 	require.Nil(t, before.End)
 	require.Nil(t, before.Facts)
-	s, err := p.run(t.Context())
+	s, err := p.play(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, p.write(s))
+	require.NoError(t, p.results.write(s))
 	after := read()
 	require.NotNil(t, after.Facts)
 	require.False(t, after.End.Before(after.Start))

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -21,20 +20,20 @@ import (
 // dealing deals a cache to so many lanes, each of which has begun.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(c, lanes)
-	s.order.traces = selectTraces(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.dealer.traces = selectTraces(make([]int, c.Structure.Traces.Len()), 0, 0)
 	s.ledger = newLedger("bench-1")
 	return s
 }
 
-// deal gives a lane its next tree, the first one too, and returns the id of its trace, "" for none.
-func (s *sampler) deal(lane int) string {
-	s.leave(lane)
-	sc := s.draw()
-	if sc == nil {
+// openNext gives a lane its next tree, the first one too, and returns the id of its trace, "" for none.
+func (s *sampler) openNext(lane int) string {
+	s.release(lane)
+	t := s.nextPlayable()
+	if t == nil {
 		return ""
 	}
-	s.open(lane, sc)
-	return sc.plan.Trace.ID
+	s.open(lane, t)
+	return t.plan.Trace.ID
 }
 
 func threeTraces(t *testing.T) *mmapcache.Cache {
@@ -45,24 +44,24 @@ func TestTracesAreDealtInOrderAndAgain(t *testing.T) {
 	s := dealing(threeTraces(t), 2)
 	var dealt []string
 	for _, lane := range []int{0, 1, 0, 0, 1, 0, 1} {
-		dealt = append(dealt, s.deal(lane))
+		dealt = append(dealt, s.openNext(lane))
 	}
 	require.Equal(t, "a b c a b c a", strings.Join(dealt, " "))
-	require.Equal(t, map[int]int{0: 3, 1: 2, 2: 2}, s.begun)
+	require.Equal(t, map[int]int{0: 3, 1: 2, 2: 2}, s.passes)
 	require.Equal(t, []int{1, 2}, []int{s.lanes[0].pass, s.lanes[1].pass})
 }
 
 func TestOnceDealsEveryTraceOnce(t *testing.T) {
 	s := dealing(threeTraces(t), 5)
 	s.once = true
-	require.Equal(t, []string{"a", "b", "c", "", ""}, []string{s.deal(0), s.deal(1), s.deal(2), s.deal(3), s.deal(4)})
-	require.Equal(t, "", s.deal(1))
+	require.Equal(t, []string{"a", "b", "c", "", ""}, []string{s.openNext(0), s.openNext(1), s.openNext(2), s.openNext(3), s.openNext(4)})
+	require.Equal(t, "", s.openNext(1))
 }
 
 func TestOnlyTheFirstTracesAreDealt(t *testing.T) {
 	s := dealing(threeTraces(t), 1)
-	s.order.traces = []int{0, 1}
-	require.Equal(t, []string{"a", "b", "a"}, []string{s.deal(0), s.deal(0), s.deal(0)})
+	s.dealer.traces = []int{0, 1}
+	require.Equal(t, []string{"a", "b", "a"}, []string{s.openNext(0), s.openNext(0), s.openNext(0)})
 }
 
 func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
@@ -71,60 +70,58 @@ func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
 		context, traces int
 		want            []int
 	}{{0, 0, []int{0, 1, 2}}, {129, 0, []int{1}}, {130, 0, []int{0, 1}}, {257, 0, []int{0, 1}}, {258, 0, []int{0, 1, 2}}, {130, 1, []int{0}}} {
-		got, err := selected(Options{Cache: c, MaxContext: test.context, Traces: test.traces}, 0)
+		got, err := selectOptions(Options{Cache: c, MaxContext: test.context, Traces: test.traces}, 0)
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
 	}
-	got, err := selected(Options{Cache: c, MaxContext: 147}, 17)
+	got, err := selectOptions(Options{Cache: c, MaxContext: 147}, 17)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, got, "as 130 without 17 tokens more")
-	got, err = selected(Options{Cache: c, MaxContext: 146}, 17)
+	got, err = selectOptions(Options{Cache: c, MaxContext: 146}, 17)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, got)
-	_, err = selected(Options{Cache: c, MaxContext: 10}, 0)
+	_, err = selectOptions(Options{Cache: c, MaxContext: 10}, 0)
 	require.ErrorContains(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 66")
 }
 
-func TestLanesThatPlayTheSameTraceShareItsScript(t *testing.T) {
+func TestLanesThatPlayTheSameTraceShareIt(t *testing.T) {
 	s := dealing(threeTraces(t), 4)
 	for lane := range 4 {
-		s.deal(lane) // a b c a
+		s.openNext(lane) // a b c a
 	}
-	require.Same(t, s.lanes[0].script, s.lanes[3].script)
+	require.Same(t, s.lanes[0].loadedTrace, s.lanes[3].loadedTrace)
 	require.NotEqual(t, s.lanes[0].marker, s.lanes[3].marker)
-	first, err := s.lanes[0].load()
+	first, err := s.lanes[0].render()
 	require.NoError(t, err)
-	second, err := s.lanes[3].load()
+	second, err := s.lanes[3].render()
 	require.NoError(t, err)
 	require.Same(t, first, second)
 }
 
-func TestScriptsAreFreedWithTheirLastLane(t *testing.T) {
+func TestTracesAreFreedWithTheirLastLane(t *testing.T) {
 	s := dealing(threeTraces(t), 4)
 	s.once = true
-	s.order.traces = []int{0}
-	s.deal(0)
-	s.once, s.next = false, 0
-	s.deal(1)
+	s.dealer.traces = []int{0}
+	s.openNext(0)
+	s.once, s.dealt = false, 0
+	s.openNext(1)
 	s.once = true
-	require.Len(t, s.scripts, 1)
-	require.Equal(t, "", s.deal(0))
-	require.Len(t, s.scripts, 1, "the other lane plays it still")
-	require.Equal(t, "", s.deal(1))
-	require.Empty(t, s.scripts)
-	require.Empty(t, s.trees)
-	require.Equal(t, []*opened{nil, nil, nil, nil}, s.lanes)
+	require.Len(t, s.loaded, 1)
+	require.Equal(t, "", s.openNext(0))
+	require.Len(t, s.loaded, 1, "the other lane plays it still")
+	require.Equal(t, "", s.openNext(1))
+	require.Empty(t, s.loaded)
+	require.Equal(t, []*activeTree{nil, nil, nil, nil}, s.lanes)
 	require.Empty(t, s.ledger.live)
 }
 
 func TestNothingGrowsWithTheNumberOfTrees(t *testing.T) {
 	s := dealing(threeTraces(t), 2)
 	for k := range 10_000 {
-		require.NotEmpty(t, s.deal(k%2))
+		require.NotEmpty(t, s.openNext(k%2))
 	}
-	require.Len(t, s.trees, 2)
-	require.LessOrEqual(t, len(s.scripts), 2)
-	require.Len(t, s.begun, 3)
+	require.LessOrEqual(t, len(s.loaded), 2)
+	require.Len(t, s.passes, 3)
 	require.Len(t, s.ledger.live, 2)
 }
 
@@ -201,14 +198,14 @@ func several(t *testing.T, turns ...int) *mmapcache.Cache {
 }
 
 // beginning prepares so many lanes at sampled instants, and returns them with what was warned of.
-func beginning(c *mmapcache.Cache, lanes int, b begin) (*sampler, []begun, []string) {
+func beginning(c *mmapcache.Cache, lanes int, l laneStarts) (*sampler, []laneStart, []string) {
 	s, warned := dealing(c, lanes), []string{}
 	s.warn = func(about string) { warned = append(warned, about) }
-	b.sampled = true
-	return s, s.prepare(lanes, b), warned
+	l.sampled = true
+	return s, s.openFirst(lanes, l), warned
 }
 
-var anywhere = begin{ratios: resume.Ratios{Max: 1}, seed: "42", cap: math.Inf(1)}
+var anywhere = laneStarts{ratios: resume.Ratios{Max: 1}, seed: "42"}
 
 // A lane's t* depends on the seed, its trace and its number alone.
 //
@@ -217,21 +214,21 @@ func TestInstantDependsOnSeedTraceAndLaneAlone(t *testing.T) {
 	c := several(t, 20, 30, 40)
 	_, all, _ := beginning(c, 3, anywhere)
 	s := dealing(c, 3)
-	s.order.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
+	s.dealer.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
 	b := anywhere
 	b.sampled = true
-	others := s.prepare(3, b)
+	others := s.openFirst(3, b)
 	require.Equal(t, all[1], others[1])
-	require.NotEqual(t, all[0].TStar, others[2].TStar, "trace-0 on another lane")
+	require.NotEqual(t, all[0].tStar, others[2].tStar, "trace-0 on another lane")
 	b.seed = "43"
-	require.NotEqual(t, all[1].TStar, dealt(c, 3, b)[1].TStar)
+	require.NotEqual(t, all[1].tStar, dealt(c, 3, b)[1].tStar)
 	for k, turns := range []float64{20, 30, 40} {
-		require.InDelta(t, 500*(turns-1), all[k].TStar, 500*(turns-1))
+		require.InDelta(t, 500*(turns-1), all[k].tStar, 500*(turns-1))
 	}
 }
 
-func dealt(c *mmapcache.Cache, lanes int, b begin) []begun {
-	return dealing(c, lanes).prepare(lanes, b)
+func dealt(c *mmapcache.Cache, lanes int, l laneStarts) []laneStart {
+	return dealing(c, lanes).openFirst(lanes, l)
 }
 
 // Lanes that share a trace differ in t* and in marker.
@@ -241,14 +238,14 @@ func TestLanesOfOneTraceDifferInInstantAndMarker(t *testing.T) {
 	s, list, _ := beginning(several(t, 50), 8, anywhere)
 	markers, instants := map[payload.Marker]bool{}, map[float64]bool{}
 	for k := range list {
-		markers[s.lanes[k].marker], instants[list[k].TStar] = true, true
+		markers[s.lanes[k].marker], instants[list[k].tStar] = true, true
 		require.Equal(t, k, s.lanes[k].pass)
 	}
 	require.Len(t, markers, 8)
 	require.Len(t, instants, 8)
 }
 
-// Traces that cannot be taken up are passed over, named once, and every lane has one all the same; without any there is no
+// Traces that cannot be taken up are skipped, named once, and every lane has one all the same; without any there is no
 // lane, and not forever.
 //
 // Covers T-16.
@@ -259,42 +256,41 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	require.Len(t, list, 4)
 	require.Empty(t, warned)
 	for _, l := range list {
-		require.Contains(t, []float64{0, 4000}, l.TStar)
+		require.Contains(t, []float64{0, 4000}, l.tStar)
 	}
 
 	s := dealing(several(t, 3, 5), 4)
 	s.warn = func(about string) { warned = append(warned, about) }
-	broken := s.script(0)
-	broken.start.Sessions[0].Starts = nil // as if it had no turn left
-	s.scripts[0] = broken
+	broken := s.load(0)
+	broken.Starts[0], broken.Sessions[0].Turns = nil, nil // as if it had no turn left
+	s.loaded[0] = broken
 	b.sampled = true
-	list = s.prepare(4, b)
+	list = s.openFirst(4, b)
 	require.Len(t, list, 4)
 	for _, l := range list {
-		require.Equal(t, "trace-1", l.Trace)
+		require.Equal(t, "trace-1", l.trace)
 	}
 	require.Len(t, warned, 1)
 	require.Contains(t, warned[0], `trace "trace-0" has nothing that a lane could take up`)
 
 	s = dealing(several(t, 3), 4)
-	broken = s.script(0)
-	broken.start.Sessions[0].Starts = nil
-	s.scripts[0] = broken
-	require.Empty(t, s.prepare(4, b))
-	require.LessOrEqual(t, s.next, 4+2)
+	broken = s.load(0)
+	broken.Starts[0], broken.Sessions[0].Turns = nil, nil
+	s.loaded[0] = broken
+	require.Empty(t, s.openFirst(4, b))
+	require.LessOrEqual(t, s.dealt, 4+2)
 }
 
 // Spread lanes keep their distances, and the first starts at once; in a burst all do; no lane starts later than the cap.
-func TestLanesAreAnchored(t *testing.T) {
+func TestLanesAreAligned(t *testing.T) {
 	c := several(t, 20, 30, 40)
-	first := func(b begin, pace Pace) (list []time.Duration, skipped []float64) {
+	first := func(l laneStarts, pace Pace) (list []time.Duration, skipped []float64) {
 		s := dealing(c, 3)
-		s.pace = pace
-		b.sampled = true
-		for k, l := range s.prepare(3, b) {
+		s.pace, l.sampled = pace, true
+		for k, start := range s.openFirst(3, l) {
 			o, ok := s.Next(k)
 			require.True(t, ok)
-			list, skipped = append(list, o.Start.Live[0].Due), append(skipped, l.Skipped)
+			list, skipped = append(list, o.Start.Live[0].Due), append(skipped, start.skipped.Seconds())
 		}
 		return list, skipped
 	}
@@ -309,15 +305,15 @@ func TestLanesAreAnchored(t *testing.T) {
 	asap, _ := first(anywhere, Pace{ASAP: true})
 	require.Equal(t, []time.Duration{0, 0, 0}, asap)
 	burst := anywhere
-	burst.anchor = resume.Burst
+	burst.alignment = resume.Burst
 	at, _ := first(burst, Pace{})
 	require.Equal(t, []time.Duration{0, 0, 0}, at)
 	capped := anywhere
-	capped.cap = 10_000
+	capped.limit = 10 * time.Second
 	at, skipped := first(capped, Pace{Speed: 0.01})
 	for k := range at {
 		require.InDelta(t, min(slow[k].Seconds(), 10), at[k].Seconds(), 1e-6)
-		require.InDelta(t, max(0, slow[k].Seconds()-10), skipped[k]/1000, 1e-6)
+		require.InDelta(t, max(0, slow[k].Seconds()-10), skipped[k], 1e-6)
 	}
 	require.Positive(t, slices.Max(skipped))
 }

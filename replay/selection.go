@@ -1,11 +1,42 @@
 package replay
 
-// selectTraces returns the positions of the traces that a run plays: in order, those whose longest request fits a
-// context, until there are enough. peaks are the tokens of each trace's longest request, prompt and completion together.
-// 0 means no limit. doc/spec/reconstruction.md 7.4.
-func selectTraces(peaks []int, maxContext, entries int) (kept []int) {
+import (
+	"fmt"
+	"slices"
+)
+
+// selectOptions returns the positions in the cache of the traces that options select: with MaxContext those whose requests
+// all fit it, when overhead tokens come to each prompt.
+func selectOptions(o Options, overhead int) (kept []int, err error) {
+	peaks := make([]int, o.Cache.Structure.Traces.Len())
+	if o.MaxContext > 0 {
+		for i := range peaks {
+			peaks[i] = peakTokens(o, i, overhead)
+		}
+	}
+	kept = selectTraces(peaks, o.MaxContext, o.Traces)
+	if len(kept) == 0 && len(peaks) > 0 {
+		return nil, fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
+	}
+	return kept, nil
+}
+
+// peakTokens returns the tokens of a trace's longest request, prompt and completion together.
+func peakTokens(o Options, trace, overhead int) (peak int) {
+	p := o.Cache.Structure.Plan(trace)
+	for _, session := range p.Sessions {
+		for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
+			peak = max(peak, int(t.In)+overhead+o.Cache.Facts.Rules.MaxTokens(session.Kind, t))
+		}
+	}
+	return peak
+}
+
+// selectTraces returns the positions of the first traces whose peak fits a context, as many as are wanted. peaks are in
+// tokens; 0 is no limit. doc/spec/reconstruction.md 7.4.
+func selectTraces(peaks []int, maxContext, wanted int) (kept []int) {
 	for k, peak := range peaks {
-		if entries > 0 && len(kept) == entries {
+		if wanted > 0 && len(kept) == wanted {
 			break
 		}
 		if maxContext <= 0 || peak <= maxContext {

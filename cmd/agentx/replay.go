@@ -79,6 +79,7 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 
 // runReplay plays with progress on standard error and prints the summary.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
+	turnOff(&o)
 	p := newProgress(cmd)
 	length, err := plannedLength(cmd, o, p)
 	if err != nil {
@@ -108,6 +109,15 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	return nil
+}
+
+// turnOff tells the replay what the command line sets to 0 or off: zero values of its options mean defaults.
+func turnOff(o *replay.Options) {
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Limits.TreeIdle, &o.Backoff.First} {
+		if *d == 0 {
+			*d = replay.Off
+		}
+	}
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -36,13 +37,13 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000; also the root of its API, .../v1, or an endpoint, .../v1/chat/completions")
 	flags.StringVar(&f.model, "model", "", "model name to ask for")
-	flags.IntVar(&f.concurrency, "concurrency", 1, "lanes: trees of sessions played at a time")
+	flags.IntVar(&f.concurrency, "concurrency", replay.DefaultConcurrency, "lanes: trees of sessions played at a time")
 	durationVar(flags, &f.duration, "duration", 0, "send for this long; of several bounds the first that is reached ends the run")
 	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
 	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
 	flags.BoolVar(&f.once, "once", false, "play every trace once at most (the default without another bound)")
-	durationVar(flags, &f.grace, "grace", 30*time.Second, "how long running requests may go on after --duration or an interrupt")
-	durationVar(flags, &f.timeout, "timeout", wire.DefaultTimeout, "longest time for one request")
+	durationVar(flags, &f.grace, "grace", replay.DefaultGrace, "how long running requests may go on after --duration or an interrupt")
+	durationVar(flags, &f.timeout, "timeout", replay.DefaultTimeout, "longest time for one request")
 	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
 	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
 	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
@@ -60,18 +61,15 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove the results that --out has already")
 }
 
-// maxLanes is more than one machine has ports to one server for.
-const maxLanes = 1 << 16
-
 // options resolves the flags; the caller opens the cache. Errors are usage errors.
 func (f *replayFlags) options() (replay.Options, error) {
 	o := replay.Options{
 		URL: f.url, Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
 		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
-		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, Preflight: !f.noPreflight,
-		Start:   replay.Start{Sampled: f.start == "sampled", Min: 0.25, Max: 0.75},
-		Limits:  replay.Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second},
-		Backoff: replay.Backoff{First: time.Second, Max: 30 * time.Second}, MaxErrorRate: f.maxErrorRate,
+		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, SkipPreflight: f.noPreflight,
+		Start:   replay.Start{Sampled: f.start == "sampled", Ratios: &resume.Ratios{Min: replay.DefaultMinRatio, Max: replay.DefaultMaxRatio}},
+		Limits:  replay.Limits{LaneStart: replay.DefaultLaneStart, TreeIdle: replay.DefaultTreeIdle},
+		Backoff: replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax}, MaxErrorRate: f.maxErrorRate,
 	}
 	for _, apply := range []func(*replay.Options) error{f.checkServer, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
 		if err := apply(&o); err != nil {
@@ -100,8 +98,8 @@ func (f *replayFlags) checkServer(*replay.Options) error {
 
 func (f *replayFlags) checkNumbers(*replay.Options) error {
 	switch {
-	case f.concurrency < 1 || f.concurrency > maxLanes:
-		return usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, maxLanes)}
+	case f.concurrency < 1 || f.concurrency > replay.MaxConcurrency:
+		return usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, replay.MaxConcurrency)}
 	case f.timeout <= 0:
 		return usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
 	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
@@ -161,7 +159,7 @@ func (f *replayFlags) applyHeader(o *replay.Options) error {
 // applyOut resolves --out: without it, a new directory that is called by the time.
 func (f *replayFlags) applyOut(o *replay.Options) error {
 	if o.Out == "" {
-		o.Out, o.OutNew = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
+		o.Out, o.UniqueOut = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
 	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
 		return hintReplay(err)
 	}

@@ -23,8 +23,8 @@ var settings = map[string]struct {
 	"TraceIdleCap":           {"TreeIdleCap", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
 	"SystemIdleCap":          {"longest time in which nothing is on the wire", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
 	"PrefillLimit":           {"requests without a first token", func(o *replay.Options) any { return &o.Limits.Prefill }},
-	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Min }},
-	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Max }},
+	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
+	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Max }},
 	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
 	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options) any { return &o.Order }},
 	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
@@ -56,7 +56,7 @@ func applySettings(o *replay.Options, list []string) (others []string, err error
 				name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "), strings.Join(weka.RuleNames(), ", "))}
 		}
 	}
-	if r := o.Start; r.Sampled && r.Min > r.Max {
+	if r := o.Start.Ratios; o.Start.Sampled && r.Min > r.Max {
 		return nil, usageError{fmt.Errorf("--set StartMinRatio=%g: more than StartMaxRatio, %g", r.Min, r.Max)}
 	}
 	return others, nil

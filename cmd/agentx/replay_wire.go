@@ -50,7 +50,7 @@ func (f *wireFlags) apply(o *replay.Options) error {
 		if _, err := regexp.Compile(p); err != nil {
 			return usageError{fmt.Errorf("--overflow-pattern %s: %w", p, err)}
 		}
-		o.Overflow = append(o.Overflow, regexp.MustCompile("(?i)"+p))
+		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+p))
 	}
 	switch o.KeepAlive = f.keepAlive; {
 	case f.keepAlive < 0:

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/agentx/agentx/replay/resume"
 )
 
 // A test whose comment ends with "Covers T-NN" is one of the catalogue in doc/spec/replay.md 10.
@@ -18,22 +16,26 @@ import (
 // Covers T-1.
 func TestAllLanesStartAtOnce(t *testing.T) {
 	vectorsOf(t, "startup", "T-1", 1, playStartup)
-	eventTrace := func() (*Tree, *resume.Trace) { // a root of four turns and a child, 10 s apart
-		return root(0, 10, 10, 10).child(0, 0, false, 9, 0), &resume.Trace{
-			Sessions: []resume.Session{{Starts: []float64{0, 10e3, 20e3, 30e3}, Parent: -1}, {Starts: []float64{25e3}, Depth: 1}},
-			Branches: []resume.Branch{{Sessions: []int{1}, Start: 25e3}},
+	recorded := func() Recording { // a root of four turns and a child, 10 s apart
+		return Recording{
+			Tree:   root(0, 10, 10, 10).child(0, 0, false, 9, 0),
+			Starts: [][]float64{{0, 10e3, 20e3, 30e3}, {25e3}}, BranchStarts: []float64{25e3},
 		}
 	}
-	for name, at := range map[string]func(trace *resume.Trace) *resume.Start{
-		"lanes with a start state":    func(trace *resume.Trace) *resume.Start { return trace.At(10e3) },
-		"lanes of traces without t*":  func(trace *resume.Trace) *resume.Start { return trace.From(2) },
-		"lanes that begin with all 0": func(*resume.Trace) *resume.Start { return nil },
+	for name, start := range map[string]func(r Recording) *StartState{
+		"lanes with a start state":    func(r Recording) *StartState { return ResumeAt(r, 10e3) },
+		"lanes of traces without t*":  func(r Recording) *StartState { return ResumeFrom(r.Tree, 2) },
+		"lanes that begin with all 0": func(Recording) *StartState { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := &openings{}
 			for range 64 {
-				tree, trace := eventTrace()
-				source.lanes = append(source.lanes, Assignment{Tree: tree, Start: begin(at(trace), tree, resume.Burst)})
+				r := recorded()
+				o := Assignment{Tree: r.Tree, Start: start(r)}
+				if o.Start != nil {
+					AlignLanes("burst", []*StartState{o.Start}, 0)
+				}
+				source.lanes = append(source.lanes, o)
 			}
 			w := newWorld(64, source, Limits{})
 			w.closed = true
@@ -50,36 +52,6 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 			require.Equal(t, 64, w.c.Counts().TreesDrained)
 		})
 	}
-}
-
-// begin is where a tree is taken up, for a lane that is alone.
-func begin(s *resume.Start, tree *Tree, anchor resume.Alignment) *StartState {
-	if s == nil {
-		return nil
-	}
-	lane, out := resume.Lane{}, &StartState{TurnsDone: make([]int, len(tree.Sessions))}
-	for _, state := range s.States {
-		if state.Waiting {
-			lane.Parked = append(lane.Parked, state.Offset)
-		} else {
-			lane.Ready = append(lane.Ready, state.Offset)
-		}
-	}
-	shift := anchor.Shifts([]resume.Lane{lane}, false)[0]
-	for n, p := range s.Places {
-		switch p {
-		case resume.Over:
-			out.TurnsDone[n] = len(tree.Sessions[n].Turns)
-		case resume.Live:
-			out.TurnsDone[n] = s.Finished[n]
-		}
-	}
-	for _, state := range s.States {
-		out.Live = append(out.Live, LiveSession{
-			Session: state.Session, Turn: state.Next, Parked: state.Waiting, Due: milliseconds(resume.Due(state.Offset, shift, 0)),
-		})
-	}
-	return out
 }
 
 // Two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and

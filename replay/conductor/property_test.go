@@ -3,7 +3,6 @@ package conductor
 import (
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/agentx/agentx/replay/resume"
 )
 
 // recorded is a recording: start and end of every request, in seconds, by session and turn.
@@ -149,35 +146,24 @@ func drawScene(number draws, takenUp bool) *scene {
 		}
 	}
 	if takenUp {
-		s.takeUp(float64(number("t*", 0, 40)), resume.Alignment(number("anchor", 0, 2)))
+		s.takeUp(float64(number("t*", 0, 40)), []string{"spread", "burst", "as drawn"}[number("alignment", 0, 2)])
 	}
 	return s
 }
 
 // takeUp has the tree taken up at an instant, if something of it can be sent then.
-func (s *scene) takeUp(at float64, anchor resume.Alignment) {
-	trace := &resume.Trace{}
-	for n, turns := range s.times {
-		session := resume.Session{Parent: -1, Depth: s.tree.Sessions[n].Depth}
-		if n > 0 {
-			session.Parent = s.tree.Branches[s.tree.Sessions[n].Branch].Parent
-		}
+func (s *scene) takeUp(at float64, alignment string) {
+	r := Recording{Tree: s.tree}
+	for _, turns := range s.times {
+		var starts []float64
 		for _, u := range turns {
-			session.Starts = append(session.Starts, 1000*u[0])
+			starts = append(starts, 1000*u[0])
 		}
-		trace.Sessions = append(trace.Sessions, session)
+		r.Starts = append(r.Starts, starts)
 	}
-	for b, branch := range s.tree.Branches {
-		list := resume.Branch{Parent: branch.Parent, Spawn: branch.Spawn, Sessions: branch.Sessions, Start: math.NaN()}
-		for g, u := range s.tree.Sessions[branch.Parent].Turns {
-			if slices.Contains(u.Joins, b) {
-				list.Joins = append(list.Joins, g)
-			}
-		}
-		trace.Branches = append(trace.Branches, list)
-	}
-	if state := trace.At(1000 * at); state.Spawnable {
-		s.start = begin(state, s.tree, anchor)
+	if state := ResumeAt(r, 1000*at); len(state.Live) > 0 {
+		AlignLanes(alignment, []*StartState{state}, 0)
+		s.start = state
 	}
 }
 

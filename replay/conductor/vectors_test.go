@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
-	"github.com/agentx/agentx/replay/resume"
 )
 
 // vector is one case of a group of the specification.
@@ -87,7 +86,8 @@ type conversation struct {
 type script struct {
 	trace    string
 	tree     *Tree
-	start    *resume.Trace
+	starts   [][]float64 // by session and turn, milliseconds
+	begins   []float64   // by branch, milliseconds; NaN: not known
 	names    []string
 	branches []string
 }
@@ -96,7 +96,7 @@ func milliseconds(ms float64) time.Duration { return time.Duration(math.Round(ms
 
 func (e *eventLog) script(trace string) script {
 	r := e.Traces[trace]
-	s := script{trace: trace, tree: &Tree{}, start: &resume.Trace{}}
+	s := script{trace: trace, tree: &Tree{}}
 	s.add(r.Conversations, r.Root, -1, 0)
 	ranks := slices.Clone(s.names)
 	sort.Strings(ranks)
@@ -116,11 +116,10 @@ func (e *eventLog) script(trace string) script {
 // add appends a conversation and, behind it, those that it spawns, with the rules of section 6.3 written out again.
 func (s *script) add(of map[string]conversation, name string, parent, spawn int) {
 	c, me := of[name], len(s.names)
-	session, placed := Session{Branch: len(s.branches) - 1}, resume.Session{Parent: parent}
+	session, starts := Session{Branch: len(s.branches) - 1}, []float64{}
 	if parent >= 0 {
-		placed.Depth = s.start.Sessions[parent].Depth + 1
 		p, child := of[s.names[parent]].Turns[spawn], c.Turns[0]
-		session.Depth = placed.Depth
+		session.Depth = s.tree.Sessions[parent].Depth + 1
 		session.OnIssue = child.TS < p.TS+p.API
 		session.Offset = milliseconds(child.TS - p.TS - p.API)
 		if session.OnIssue {
@@ -134,11 +133,11 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 			turn.Deadline = turn.Delay
 		}
 		session.Turns = append(session.Turns, turn)
-		placed.Starts = append(placed.Starts, u.TS)
+		starts = append(starts, u.TS)
 	}
 	s.names = append(s.names, name)
 	s.tree.Sessions = append(s.tree.Sessions, session)
-	s.start.Sessions = append(s.start.Sessions, placed)
+	s.starts = append(s.starts, starts)
 	for k, u := range c.Turns {
 		for _, b := range c.Branches {
 			if !slices.Contains(u.Spawns, b.ID) {
@@ -147,9 +146,9 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 			n := len(s.branches)
 			s.branches = append(s.branches, b.ID)
 			s.tree.Branches = append(s.tree.Branches, Branch{Parent: me, Spawn: k})
-			s.start.Branches = append(s.start.Branches, resume.Branch{Parent: me, Spawn: k, Start: math.NaN()})
+			s.begins = append(s.begins, math.NaN())
 			if b.Start != nil {
-				s.start.Branches[n].Start = *b.Start
+				s.begins[n] = *b.Start
 			}
 			turn := &s.tree.Sessions[me].Turns[k]
 			turn.Spawns = append(turn.Spawns, n)
@@ -157,7 +156,6 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 				if slices.Contains(v.Joins, b.ID) {
 					joins := &s.tree.Sessions[me].Turns[g].Joins
 					*joins = append(*joins, n)
-					s.start.Branches[n].Joins = append(s.start.Branches[n].Joins, g)
 				}
 			}
 			for _, child := range b.Children {
@@ -166,58 +164,35 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 				s.tree.Sessions[at].Branch = n
 				s.tree.Branches[n].OnIssue = s.tree.Branches[n].OnIssue || s.tree.Sessions[at].OnIssue
 				s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)
-				s.start.Branches[n].Sessions = append(s.start.Branches[n].Sessions, at)
 			}
 		}
 	}
 }
 
-// openings resolves where the lanes begin, and what of it was skipped.
+// openings resolves where the lanes begin, and how much of it was skipped.
 func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, skipped []float64) {
-	states := make([]*resume.Start, len(scripts))
-	lanes := make([]resume.Lane, len(scripts))
+	states := make([]*StartState, len(scripts))
 	for k, l := range e.Lanes {
-		if l.TStar == nil {
-			lanes[k].Ready = []float64{0}
-			continue
-		}
-		states[k] = scripts[k].start.At(*l.TStar)
-		require.True(t, states[k].Spawnable)
-		for _, s := range states[k].States {
-			if s.Waiting {
-				lanes[k].Parked = append(lanes[k].Parked, s.Offset)
-			} else {
-				lanes[k].Ready = append(lanes[k].Ready, s.Offset)
-			}
+		states[k] = &StartState{Live: []LiveSession{{}}}
+		if l.TStar != nil {
+			states[k] = ResumeAt(Recording{scripts[k].tree, scripts[k].starts, scripts[k].begins}, *l.TStar)
+			require.NotEmpty(t, states[k].Live)
 		}
 	}
-	anchor := resume.Burst
+	alignment, limit := "burst", time.Duration(0)
 	if e.Anchor == "spread" {
-		anchor = resume.Spread
+		alignment = "spread"
 	}
-	shifts := anchor.Shifts(lanes, false)
-	skipped = make([]float64, len(lanes))
 	if e.LaneStart != nil {
-		skipped = resume.Skipped(lanes, shifts, *e.LaneStart)
+		limit = milliseconds(*e.LaneStart)
+	}
+	for _, d := range AlignLanes(alignment, states, limit) {
+		skipped = append(skipped, d.Seconds()*1000)
 	}
 	for k, s := range scripts {
 		o := Assignment{Tree: s.tree}
-		if states[k] != nil {
-			o.Start = &StartState{TurnsDone: make([]int, len(s.names))}
-			for n, p := range states[k].Places {
-				switch p {
-				case resume.Over:
-					o.Start.TurnsDone[n] = len(s.tree.Sessions[n].Turns)
-				case resume.Live:
-					o.Start.TurnsDone[n] = states[k].Finished[n]
-				}
-			}
-			for _, l := range states[k].States {
-				o.Start.Live = append(o.Start.Live, LiveSession{
-					Session: l.Session, Turn: l.Next, Parked: l.Waiting,
-					Due: milliseconds(resume.Due(l.Offset, shifts[k], skipped[k])),
-				})
-			}
+		if e.Lanes[k].TStar != nil {
+			o.Start = states[k]
 		}
 		list = append(list, o)
 	}

@@ -14,6 +14,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Recording is a tree and when its requests started, in milliseconds: by session and turn, and by branch. nil: what is
+// known of branches are their sessions.
+type Recording struct {
+	Tree         *Tree
+	Starts       [][]float64
+	BranchStarts []float64
+}
+
+// What tests need of package resume, which imports this one: resume_test.go sets it.
+var (
+	ResumeAt   func(r Recording, tStar float64) *StartState
+	ResumeFrom func(t *Tree, turn int) *StartState
+	AlignLanes func(alignment string, lanes []*StartState, limit time.Duration) (skipped []time.Duration)
+)
+
 // answer is what a server makes of a request.
 type answer struct {
 	takes   time.Duration

@@ -1,67 +1,62 @@
 package resume
 
-import "math"
+import (
+	"time"
 
-// Lane is what a lane has to play when a phase starts: offsets from its t*, in milliseconds and at the speed that is
-// played.
-type Lane struct {
-	Ready  []float64 // of the states that can be sent; 0 for one of a trace without times
-	Parked []float64 // of the states that wait for children
-}
-
-// Alignment says which offset becomes the start of the phase: section 4.1 of the specification of the replay.
-type Alignment uint8
-
-const (
-	Spread  Alignment = iota // the smallest of all lanes: they keep their distances, and one starts at once
-	Burst                    // the smallest of each lane: all start at once
-	AsDrawn                  // none: every t* is the start of the phase
+	"github.com/agentx/agentx/replay/conductor"
 )
 
-// Shifts returns, by lane, what is to be subtracted from its offsets, in milliseconds. untimed tells that a lane plays a
-// trace without times: it starts at once, so the others of a spread start keep their offsets.
-func (a Alignment) Shifts(lanes []Lane, untimed bool) []float64 {
-	shifts, common := make([]float64, len(lanes)), math.Inf(1)
-	for n, l := range lanes {
-		shifts[n] = l.first()
-		common = min(common, shifts[n])
-	}
-	for n := range shifts {
-		switch {
-		case a == AsDrawn || a == Spread && untimed:
-			shifts[n] = 0
-		case a == Spread:
-			shifts[n] = common
-		}
-		if !finite(shifts[n]) { // nothing to send
-			shifts[n] = 0
-		}
-	}
-	return shifts
-}
+// Alignment says which instant of a lane becomes the start of the phase: doc/spec/replay.md 4.1.
+type Alignment uint8
 
-// Skipped returns, by lane, what is to be subtracted from its offsets besides its shift so that it sends its first request
-// limit milliseconds after the start of the phase at the latest: the lane start cap of section 4.1 of the specification of
-// the replay. +Inf is no limit.
-func Skipped(lanes []Lane, shifts []float64, limit float64) []float64 {
-	skipped := make([]float64, len(lanes))
-	for n, l := range lanes {
-		if first := l.first(); finite(first) {
-			skipped[n] = max(0, first-shifts[n]-limit)
+// The alignments.
+const (
+	Spread  Alignment = iota // the first request of all lanes: lanes keep their distances, and one starts at once
+	Burst                    // the first request of each lane: all lanes start at once
+	AsDrawn                  // t*
+)
+
+// Align moves the due times of lanes, which count from t*, to the start of the phase. untimed says that a lane plays a
+// trace without times: it starts at once, so with Spread the others keep their due times. The first request of a lane is
+// due after at most limit; 0 is no limit. Align returns, by lane, how much earlier that made its requests.
+func (a Alignment) Align(lanes []*conductor.StartState, untimed bool, limit time.Duration) (skipped []time.Duration) {
+	skipped = make([]time.Duration, len(lanes))
+	shared, shares := time.Duration(0), false
+	for _, lane := range lanes {
+		if first, ok := firstDue(lane); ok && (!shares || first < shared) {
+			shared, shares = first, true
 		}
+	}
+	for n, lane := range lanes {
+		first, ok := firstDue(lane)
+		shift := time.Duration(0)
+		switch {
+		case a == Spread && !untimed:
+			shift = shared
+		case a == Burst:
+			shift = first
+		}
+		if ok && limit > 0 {
+			skipped[n] = max(0, first-shift-limit)
+		}
+		advance(lane, shift+skipped[n])
 	}
 	return skipped
 }
 
-// Due returns when a state is sent that can be sent, and the deadline of one that waits, in milliseconds after the start
-// of the phase.
-func Due(offset, shift, skipped float64) float64 { return max(0, offset-shift-skipped) }
-
-// first returns the smallest offset that can be sent, +Inf when none can.
-func (l Lane) first() float64 {
-	first := math.Inf(1)
-	for _, offset := range l.Ready {
-		first = min(first, offset)
+// firstDue returns when a lane sends its first request. ok is false if all its sessions wait for others.
+func firstDue(lane *conductor.StartState) (first time.Duration, ok bool) {
+	for _, s := range lane.Live {
+		if !s.Parked && (!ok || s.Due < first) {
+			first, ok = s.Due, true
+		}
 	}
-	return first
+	return first, ok
+}
+
+// advance makes the sessions of a lane due earlier, but not before the start of the phase.
+func advance(lane *conductor.StartState, by time.Duration) {
+	for k := range lane.Live {
+		lane.Live[k].Due = max(0, lane.Live[k].Due-by)
+	}
 }

@@ -1,22 +1,39 @@
 package resume
 
 import (
-	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/conductor"
 )
 
-// played returns when the lanes send, and the deadlines of those that wait.
-func played(lanes []Lane, shifts, skipped []float64) (sends, deadlines [][]float64) {
-	for n, l := range lanes {
+const second = time.Second
+
+// laneWith returns a lane with sessions that are ready after these times, and sessions that wait until these deadlines.
+func laneWith(ready, parked []float64) *conductor.StartState {
+	s := &conductor.StartState{}
+	for _, ms := range ready {
+		s.Live = append(s.Live, conductor.LiveSession{Due: milliseconds(ms)})
+	}
+	for _, ms := range parked {
+		s.Live = append(s.Live, conductor.LiveSession{Due: milliseconds(ms), Parked: true})
+	}
+	return s
+}
+
+// dues returns when the lanes send, and the deadlines of sessions that wait, in milliseconds.
+func dues(lanes []*conductor.StartState) (sends, deadlines [][]float64) {
+	for _, l := range lanes {
 		var s, d []float64
-		for _, offset := range l.Ready {
-			s = append(s, Due(offset, shifts[n], skipped[n]))
-		}
-		for _, offset := range l.Parked {
-			d = append(d, Due(offset, shifts[n], skipped[n]))
+		for _, live := range l.Live {
+			if ms := live.Due.Seconds() * 1000; live.Parked {
+				d = append(d, ms)
+			} else {
+				s = append(s, ms)
+			}
 		}
 		sends, deadlines = append(sends, s), append(deadlines, d)
 	}
@@ -26,7 +43,7 @@ func played(lanes []Lane, shifts, skipped []float64) (sends, deadlines [][]float
 // Covers T-23.
 func TestAlignmentVectors(t *testing.T) {
 	type in struct {
-		Lanes   []Lane
+		Lanes   []struct{ Ready, Parked []float64 }
 		Mode    string
 		Untimed bool `json:"any_lane_without_timestamps"`
 	}
@@ -37,10 +54,14 @@ func TestAlignmentVectors(t *testing.T) {
 		}
 	}
 	eachVector(t, "anchor", 3, func(t *testing.T, in in, want want) {
-		a := map[string]Alignment{"spread": Spread, "burst": Burst}
-		require.Contains(t, a, in.Mode)
-		shifts := a[in.Mode].Shifts(in.Lanes, in.Untimed)
-		sends, deadlines := played(in.Lanes, shifts, Skipped(in.Lanes, shifts, math.Inf(1)))
+		modes := map[string]Alignment{"spread": Spread, "burst": Burst}
+		require.Contains(t, modes, in.Mode)
+		var lanes []*conductor.StartState
+		for _, l := range in.Lanes {
+			lanes = append(lanes, laneWith(l.Ready, l.Parked))
+		}
+		require.Equal(t, make([]time.Duration, len(lanes)), modes[in.Mode].Align(lanes, in.Untimed, 0))
+		sends, deadlines := dues(lanes)
 		require.Len(t, want.Lanes, len(in.Lanes))
 		for n, w := range want.Lanes {
 			require.Equal(t, w.Sends, sends[n])
@@ -53,9 +74,8 @@ func TestAlignmentVectors(t *testing.T) {
 //
 // Covers T-23.
 func TestAlignmentOfLanes(t *testing.T) {
-	lanes := []Lane{{Ready: []float64{5000, 9000}}, {Ready: []float64{2000}}, {Parked: []float64{4000}}}
 	for _, c := range []struct {
-		anchor    Alignment
+		alignment Alignment
 		untimed   bool
 		sends     [][]float64
 		deadlines []float64
@@ -66,13 +86,14 @@ func TestAlignmentOfLanes(t *testing.T) {
 		{Burst, true, [][]float64{{0, 4000}, {0}, nil}, []float64{4000}},
 		{AsDrawn, false, [][]float64{{5000, 9000}, {2000}, nil}, []float64{4000}},
 	} {
-		shifts := c.anchor.Shifts(lanes, c.untimed)
-		sends, deadlines := played(lanes, shifts, make([]float64, 3))
+		lanes := []*conductor.StartState{laneWith([]float64{5000, 9000}, nil), laneWith([]float64{2000}, nil), laneWith(nil, []float64{4000})}
+		c.alignment.Align(lanes, c.untimed, 0)
+		sends, deadlines := dues(lanes)
 		require.Equal(t, c.sends, sends)
 		require.Equal(t, c.deadlines, deadlines[2])
 	}
-	require.Equal(t, []float64{0, 0}, Spread.Shifts(make([]Lane, 2), false), "nothing to send at all")
-	require.Empty(t, Spread.Shifts(nil, false))
+	require.Equal(t, make([]time.Duration, 2), Spread.Align([]*conductor.StartState{{}, {}}, false, second), "nothing to send at all")
+	require.Empty(t, Spread.Align(nil, false, second))
 }
 
 // The vector of the conductor that starts a lane inside a gap, as far as it is decided before the conductor runs.
@@ -92,39 +113,38 @@ func TestLaneStartCap(t *testing.T) {
 		Skipped []float64 `json:"lane_skipped_ms"`
 	}
 	oneVector(t, "event_log", "lane-start-inside-a-gap", func(t *testing.T, in in, want want) {
-		var lanes []Lane
+		var lanes []*conductor.StartState
 		for _, l := range in.Lanes {
 			trace, _ := in.Traces[l.Trace].trace()
-			var lane Lane
-			for _, s := range trace.At(l.TStar).States {
-				lane.Ready = append(lane.Ready, s.Offset)
-			}
-			lanes = append(lanes, lane)
+			lanes = append(lanes, trace.At(l.TStar))
 		}
-		shifts := Spread.Shifts(lanes, false)
-		skipped := Skipped(lanes, shifts, *in.Cap)
-		require.Equal(t, want.Skipped, skipped)
-		sends, _ := played(lanes, shifts, skipped)
+		skipped := Spread.Align(lanes, false, milliseconds(*in.Cap))
+		sends, _ := dues(lanes)
 		for n, w := range want.First {
 			require.Equal(t, w, slices.Min(sends[n]))
+			require.Equal(t, milliseconds(want.Skipped[n]), skipped[n])
 		}
 	})
 }
 
 // Covers T-48.
 func TestLaneStartCapMovesTheWholeLane(t *testing.T) {
-	lanes := []Lane{
-		{Ready: []float64{402000, 310000, 999000}, Parked: []float64{305000, 400000}},
-		{Ready: []float64{2000}, Parked: []float64{900000}},
-		{Ready: []float64{302000}},
-		{Parked: []float64{900000}},
+	aligned := func(limit time.Duration) (lanes []*conductor.StartState, skipped []time.Duration) {
+		lanes = []*conductor.StartState{
+			laneWith([]float64{402000, 310000, 999000}, []float64{305000, 400000}),
+			laneWith([]float64{2000}, []float64{900000}),
+			laneWith([]float64{302000}, nil),
+			laneWith(nil, []float64{900000}),
+		}
+		return lanes, Spread.Align(lanes, false, limit)
 	}
-	shifts := Spread.Shifts(lanes, false)
-	skipped := Skipped(lanes, shifts, 300000)
-	require.Equal(t, []float64{8000, 0, 0, 0}, skipped)
-	sends, deadlines := played(lanes, shifts, skipped)
+	lanes, skipped := aligned(300 * second)
+	require.Equal(t, []time.Duration{8 * second, 0, 0, 0}, skipped)
+	sends, deadlines := dues(lanes)
 	require.Equal(t, [][]float64{{392000, 300000, 989000}, {0}, {300000}, nil}, sends)
 	require.Equal(t, [][]float64{{295000, 390000}, {898000}, nil, {898000}}, deadlines)
-	require.Equal(t, make([]float64, 4), Skipped(lanes, shifts, math.Inf(1)), "no limit")
-	require.Equal(t, []float64{308000, 0, 300000, 0}, Skipped(lanes, shifts, 0), "every lane starts at once")
+	_, skipped = aligned(0)
+	require.Equal(t, make([]time.Duration, 4), skipped, "no limit")
+	_, skipped = aligned(second)
+	require.Equal(t, []time.Duration{307 * second, 0, 299 * second, 0}, skipped)
 }

@@ -1,11 +1,17 @@
-// Package resume resolves where lanes begin, before the conductor starts: sections 2.1 to 2.5 and 4.1 of the
-// specification of the replay. Pure functions of numbers: no files, no clock, no idea of switches or presets.
+// Package resume decides where lanes begin in their first traces: doc/spec/replay.md 2.1 to 2.5 and 4.1. It computes with
+// numbers, has no clock and reads no files. Its results are what package conductor takes:
 //
-// The path: wrap.go says whether there may be as many lanes; seed.go gives each lane its own random numbers, of
-// internal/pyrand; instant.go draws the instant t* with them, at which a lane enters its trace; state.go says what of the trace is live then;
-// legacy.go does both for a trace without times; anchor.go sets the lanes against each other.
+//	seed := resume.LaneSeed("42", "trace-1", lane)
+//	first, last, ok := trace.Bounds()
+//	tStar := resume.Ratios{Min: 0.25, Max: 0.75}.Instant(first, last, seed)
+//	state := trace.At(tStar) // *conductor.StartState
+//	skipped := resume.Spread.Align(states, false, limit)
 //
-// Times are milliseconds on the clock of the recording. One that is not finite is absent.
+// wrap.go decides whether there may be so many lanes. seed.go gives each lane its random numbers, and instant.go draws t*
+// with them. state.go resolves what of a trace is live at t*; untimed.go does both for a trace without times.
+// alignment.go moves the lanes of a run to the start of the phase.
+//
+// Recorded times are milliseconds on the clock of the recording. A time that is not finite is not known.
 package resume
 
 import "math"

@@ -3,11 +3,10 @@ package resume
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/agentx/agentx/internal/pyrand"
 )
 
 // Covers T-13.
@@ -25,21 +24,18 @@ func TestInstantVectors(t *testing.T) {
 		Bits   string
 	}
 	eachVector(t, "t_star", 12, func(t *testing.T, in in, want want) {
-		r, g := Ratios{in.Min, in.Max}, pyrand.NewPCG64(in.seed())
+		r := Ratios{in.Min, in.Max}
 		require.NoError(t, r.Validate())
 		lo, hi := r.Between(in.First, in.Last)
 		require.Equal(t, want.Lo, lo)
 		require.Equal(t, want.Hi, hi)
-		got := r.Instant(in.First, in.Last, g)
+		got := r.Instant(in.First, in.Last, in.seed())
 		require.Equal(t, want.TStar, got)
 		require.Equal(t, want.Bits, fmt.Sprintf("0x%016x", math.Float64bits(got)))
-		if lo == hi {
-			require.Equal(t, pyrand.NewPCG64(in.seed()), g, "equal bounds draw nothing")
-		}
 	})
 }
 
-// The table of section 2.3.
+// The table of doc/spec/replay.md 2.3.
 //
 // Covers T-13.
 func TestInstantGoldenTable(t *testing.T) {
@@ -51,13 +47,15 @@ func TestInstantGoldenTable(t *testing.T) {
 	}{
 		{LaneSeed("42", "trace-a", 0), 13770942415436307373, 52045.89151985578, 54091.78303971157, 4},
 		{LaneSeed("42", "trace-a", 1), 4242113779530425952, 70845.1156274513, 91690.23125490262, 2},
-		{TraceSeed("42", "trace-a"), 1080876141580661662, 60296.535592169865, 0, 0},
+		{hashSeed("42:trace-a"), 1080876141580661662, 60296.535592169865, 0, 0},
 	} {
 		require.Equal(t, c.wanted, c.seed)
-		require.Equal(t, c.middle, pyrand.NewPCG64(c.seed).Uniform(25000, 75000))
+		require.Equal(t, c.middle, Ratios{0.25, 0.75}.Instant(0, 100000, c.seed))
 		if c.choice > 0 {
-			require.Equal(t, c.whole, pyrand.NewPCG64(c.seed).Uniform(0, 100000))
-			require.Equal(t, c.choice, []int{2, 3, 4, 5, 6, 7}[pyrand.NewPCG64(c.seed).Bounded(6)])
+			require.Equal(t, c.whole, Ratios{0, 1}.Instant(0, 100000, c.seed))
+			choice, ok := Ratios{0.25, 0.75}.Split(slices.Repeat([]bool{true}, 10), c.seed)
+			require.True(t, ok)
+			require.Equal(t, c.choice, choice)
 		}
 	}
 }
@@ -67,7 +65,7 @@ func instants(traces []string) []float64 {
 	list := make([]float64, len(traces))
 	for lane, trace := range traces {
 		if trace != "" {
-			list[lane] = Ratios{0.25, 0.75}.Instant(0, 100000, pyrand.NewPCG64(LaneSeed("42", trace, lane)))
+			list[lane] = Ratios{0.25, 0.75}.Instant(0, 100000, LaneSeed("42", trace, lane))
 		}
 	}
 	return list

@@ -12,11 +12,6 @@ func LaneSeed(base, trace string, lane int) uint64 {
 	return hashSeed(base + ":" + trace + ":" + strconv.Itoa(lane))
 }
 
-// TraceSeed is LaneSeed as the generation G2 has it for lanes with a trace of their own: without the lane.
-func TraceSeed(base, trace string) uint64 {
-	return hashSeed(base + ":" + trace)
-}
-
 func hashSeed(text string) uint64 {
 	sum := sha256.Sum256([]byte(text))
 	return binary.BigEndian.Uint64(sum[:])

@@ -3,74 +3,28 @@ package resume
 import (
 	"math"
 	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
 )
 
-// Trace is what decides where a lane begins in a trace.
+// Trace is a tree and the recorded times of its requests, in milliseconds on the clock of the recording. A time that is
+// not finite is not known.
 type Trace struct {
-	Sessions []Session // the root first, every other one behind its parent
-	Branches []Branch
+	*conductor.Tree
+	Starts       [][]float64 // by session and turn: when the request started
+	BranchStarts []float64   // by branch: when it started; not known: with the earliest first turn of its sessions
+
+	// Pace returns how long a recorded time in milliseconds is played; nil: as long as recorded.
+	Pace func(milliseconds float64) time.Duration
 }
 
-// Session is one conversation of a trace.
-type Session struct {
-	Starts []float64 // by turn: when its request started, milliseconds; NaN: not known
-	Parent int       // the session that spawns it; -1 for the root
-	Depth  int       // as recorded; 0 reads as 1, but for the root
-}
-
-// Branch is a group of sessions that the same turn spawns. A session is in one branch.
-type Branch struct {
-	Parent   int     // the session that spawns it
-	Spawn    int     // turn of the parent: the first that names the branch
-	Joins    []int   // turns of the parent that wait for it; none: a background branch
-	Sessions []int   // its children
-	Start    float64 // as recorded, milliseconds; NaN: the earliest first turn of its children
-}
-
-// Place says what becomes of a session.
-type Place uint8
-
-const (
-	Ahead Place = iota // its spawning turn is still to be sent, and spawns it with its turn 0
-	Live               // it has a state
-	Over               // it sends nothing: its turns are history, or the turn that would spawn it is, or its parent is over
-)
-
-func (p Place) String() string { return [...]string{"ahead", "live", "over"}[p] }
-
-// Member says that a turn of the root waits for a session.
-type Member struct{ Branch, Turn int }
-
-// State is a session that is live at t*.
-type State struct {
-	Session, Next int     // Next: the turn it goes on with
-	Offset        float64 // from t* to that turn, milliseconds
-	Depth         int
-	Waiting       bool     // a turn of the root that waits for a child with a state: it is not sent by itself
-	Members       []Member // the gates that the session belongs to, also those behind the root's next turn
-}
-
-// Primer returns the turn that warmup sends for the state: the last one before t*. None is before it: false.
-func (s *State) Primer() (turn int, ok bool) { return s.Next - 1, s.Next > 0 }
-
-// Start is a trace at an instant: section 2.4 of the specification of the replay.
-type Start struct {
-	TStar    float64 // milliseconds; NaN: the trace has no times, or is played from a turn that was given
-	States   []State // the root's first, then branch by branch
-	Finished []int   // by session: how many turns are history for the barriers, whatever its place
-	Places   []Place // by session
-	// Rootless: the root is over, what is live are children that nobody waits for.
-	Rootless bool
-	// Spawnable: there is a state that can be sent. A lane cannot begin here otherwise.
-	Spawnable bool
-}
-
-// Bounds returns the first and last start of a request of the trace, in milliseconds: section 2.4 of the specification of
-// the replay, step 1. A trace without times has none.
+// Bounds returns the first and the last start of a request: doc/spec/replay.md 2.4, step 1. ok is false for a trace
+// without times.
 func (t *Trace) Bounds() (first, last float64, ok bool) {
 	first, last = math.Inf(1), math.Inf(-1)
-	for _, s := range t.Sessions {
-		for _, at := range s.Starts {
+	for _, starts := range t.Starts {
+		for _, at := range starts {
 			if finite(at) {
 				first, last = min(first, at), max(last, at)
 			}
@@ -79,121 +33,117 @@ func (t *Trace) Bounds() (first, last float64, ok bool) {
 	return first, last, first <= last
 }
 
-// At returns the trace at t*: section 2.4 of the specification of the replay, steps 3 to 10. A request that had started
-// before t* is history, also when it was still running.
+// At returns the state of the trace at t*, in which a lane takes it up: doc/spec/replay.md 2.4, steps 3 to 10. The root
+// comes first among the live sessions, then one branch after the other. Their due times count from t*. Without a live
+// session nothing can be sent, and no lane can begin there.
 //
-// Only children of the root can be live. A branch that has a live child counts as dispatched: its other children are over,
-// and its spawning turn starts none of them, even when it is still to be sent (H15). Neither does it start a child that
-// had sent everything before t*.
-func (t *Trace) At(tStar float64) *Start {
-	s := &Start{TStar: tStar, Finished: make([]int, len(t.Sessions)), Places: make([]Place, len(t.Sessions))}
-	if len(t.Sessions) == 0 {
-		return s
+// A request that started before t* is done, even if it was still running. Only children of the root can be live. A branch
+// with a live child counts as spawned: its other children are over, and its spawning turn starts none of them, even if
+// that turn is still to be sent (H15). Nor does that turn start a child that sent everything before t*.
+func (t *Trace) At(tStar float64) *conductor.StartState {
+	done := make([]int, len(t.Sessions))
+	for n := range done {
+		done[n] = t.started(n, tStar)
 	}
-	for n := range t.Sessions {
-		s.Finished[n] = t.Sessions[n].next(tStar)
+	state := &conductor.StartState{}
+	root := t.unfinished(0, done)
+	if root {
+		state.Live = append(state.Live, t.live(0, done, tStar))
 	}
-	next, rooted := s.Finished[0], s.goesOn(t, 0)
-	if rooted {
-		s.States = append(s.States, s.state(t, 0))
-	}
-	for b, branch := range t.Branches {
-		if branch.Parent != 0 || !t.begun(branch, next, tStar) {
+	for b := range t.Branches {
+		if !t.spawned(b, done, tStar) {
 			continue
 		}
-		for _, n := range branch.Sessions {
-			if !s.goesOn(t, n) {
+		for _, n := range t.Branches[b].Sessions {
+			if !t.unfinished(n, done) {
 				continue
 			}
-			child := s.state(t, n)
-			for _, turn := range branch.Joins {
-				child.Members = append(child.Members, Member{b, turn})
-			}
-			s.States = append(s.States, child)
-			if rooted && slices.Contains(branch.Joins, next) {
-				s.States[0].Waiting = true
+			state.Live = append(state.Live, t.live(n, done, tStar))
+			if root && slices.Contains(t.Sessions[0].Turns[done[0]].Joins, b) {
+				state.Live[0].Parked = true
 			}
 		}
 	}
-	s.Rootless = !rooted && len(s.States) > 0
-	s.Spawnable = slices.ContainsFunc(s.States, func(c State) bool { return !c.Waiting })
-	t.place(s)
-	return s
+	t.finish(state, done)
+	return state
 }
 
-// next returns the first turn that started at or after t*, and how many there are when none did.
-func (s *Session) next(tStar float64) int {
-	for k, at := range s.Starts {
+// started returns how many turns of a session come before the first one that started at or after t*.
+func (t *Trace) started(session int, tStar float64) int {
+	for k, at := range t.Starts[session] {
 		if finite(at) && at >= tStar {
 			return k
 		}
 	}
-	return len(s.Starts)
+	return len(t.Starts[session])
 }
 
-// begun reports whether children of a branch of the root are live at t*, where next is the root's next turn: it had
-// started, or its spawning turn is history, so that nothing but the state would start it. A branch without any start had
-// started.
-func (t *Trace) begun(b Branch, next int, tStar float64) bool {
-	if start := t.start(b); !(tStar < start) { // NaN too
+func (t *Trace) unfinished(session int, done []int) bool {
+	return session < len(t.Sessions) && done[session] < len(t.Sessions[session].Turns)
+}
+
+// live returns the state of a session with a next turn.
+func (t *Trace) live(session int, done []int, tStar float64) conductor.LiveSession {
+	next := done[session]
+	pace := t.Pace
+	if pace == nil {
+		pace = asRecorded
+	}
+	return conductor.LiveSession{Session: session, Turn: next, Due: pace(max(0, t.Starts[session][next]-tStar))}
+}
+
+// asRecorded returns a recorded time in milliseconds, but at most 146 years.
+func asRecorded(milliseconds float64) time.Duration {
+	return time.Duration(min(milliseconds*1e6, 1<<62))
+}
+
+// spawned reports whether the sessions of a branch can be live at t*: the branch hangs on the root, and had started.
+func (t *Trace) spawned(b int, done []int, tStar float64) bool {
+	branch := t.Branches[b]
+	if branch.Parent != 0 {
+		return false
+	}
+	if start := t.branchStart(b); !(tStar < start) { // NaN too
 		return true
 	}
-	at := t.Sessions[0].Starts[b.Spawn]
-	return finite(at) && at <= tStar && next > b.Spawn
+	at := t.Starts[0][branch.Spawn]
+	return finite(at) && at <= tStar && done[0] > branch.Spawn
 }
 
-// start returns when a branch started, NaN where nothing tells.
-func (t *Trace) start(b Branch) float64 {
-	if finite(b.Start) {
-		return b.Start
+// branchStart returns when a branch started, NaN if that is not known.
+func (t *Trace) branchStart(b int) float64 {
+	if finite(t.BranchStarts[b]) {
+		return t.BranchStarts[b]
 	}
-	first := math.Inf(1)
-	for _, n := range b.Sessions {
-		if turns := t.Sessions[n].Starts; len(turns) > 0 && finite(turns[0]) {
-			first = min(first, turns[0])
+	first := math.NaN()
+	for _, n := range t.Branches[b].Sessions {
+		if starts := t.Starts[n]; len(starts) > 0 && finite(starts[0]) && !(starts[0] >= first) {
+			first = starts[0]
 		}
-	}
-	if !finite(first) {
-		return math.NaN()
 	}
 	return first
 }
 
-// goesOn reports whether a session has a next turn at t*.
-func (s *Start) goesOn(t *Trace, n int) bool { return s.Finished[n] < len(t.Sessions[n].Starts) }
-
-// state returns the state of a session that has a next turn, without gates.
-func (s *Start) state(t *Trace, n int) State {
-	session, next := t.Sessions[n], s.Finished[n]
-	depth := 0
-	if n > 0 {
-		depth = max(1, session.Depth)
+// finish sets how many turns of each session are done. All turns are for a session that is over: it sent everything, the
+// turn that spawns it is done, or its parent is over. No turn is for one that will be spawned.
+func (t *Trace) finish(state *conductor.StartState, done []int) {
+	state.TurnsDone = make([]int, len(t.Sessions))
+	live := make([]bool, len(t.Sessions))
+	for _, s := range state.Live {
+		live[s.Session], state.TurnsDone[s.Session] = true, s.Turn
 	}
-	return State{Session: n, Next: next, Offset: max(0, session.Starts[next]-s.TStar), Depth: depth}
-}
-
-// place fills in the places of all sessions, of which those with a state are known.
-func (t *Trace) place(s *Start) {
-	next := make([]int, len(t.Sessions)) // of a session that is live or ahead
-	spawn := make([]int, len(t.Sessions))
-	for n := range spawn {
-		spawn[n] = -1 // in no branch: nothing spawns it
-	}
-	for _, b := range t.Branches {
-		for _, n := range b.Sessions {
-			spawn[n] = b.Spawn
-		}
-	}
-	for _, c := range s.States {
-		s.Places[c.Session], next[c.Session] = Live, c.Next
-	}
-	for n, session := range t.Sessions {
-		if s.Places[n] == Live {
+	over := make([]bool, len(t.Sessions))
+	for n := range t.Sessions { // parents come first
+		if live[n] {
 			continue
 		}
-		p := session.Parent
-		if n == 0 || s.Finished[n] == len(session.Starts) || s.Places[p] == Over || spawn[n] < next[p] {
-			s.Places[n] = Over
+		over[n] = n == 0 || !t.unfinished(n, done)
+		if !over[n] {
+			branch := t.Branches[t.Sessions[n].Branch]
+			over[n] = over[branch.Parent] || branch.Spawn < state.TurnsDone[branch.Parent]
+		}
+		if over[n] {
+			state.TurnsDone[n] = len(t.Sessions[n].Turns)
 		}
 	}
 }

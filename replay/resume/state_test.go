@@ -5,7 +5,9 @@ import (
 	"slices"
 	"sort"
 	"testing"
+	"time"
 
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -27,38 +29,68 @@ type traceOf struct {
 	}
 }
 
-// trace returns what is decided on, and what its sessions are called.
+func milliseconds(ms float64) time.Duration { return time.Duration(min(ms*1e6, 1<<62)) }
+
+// newTrace returns a trace with a root whose turns started at these times.
+func newTrace(starts []float64) *Trace {
+	t := &Trace{Tree: &conductor.Tree{}}
+	t.add(-1, starts)
+	return t
+}
+
+func (t *Trace) add(branch int, starts []float64) int {
+	t.Sessions = append(t.Sessions, conductor.Session{Branch: branch, Turns: make([]conductor.Turn, len(starts))})
+	t.Starts = append(t.Starts, starts)
+	return len(t.Sessions) - 1
+}
+
+// spawn adds a branch without a recorded start that a turn spawns and others join, and returns its sessions.
+func (t *Trace) spawn(parent, turn int, joins []int, sessions ...[]float64) (children []int) {
+	b := len(t.Branches)
+	t.Branches = append(t.Branches, conductor.Branch{Parent: parent, Spawn: turn})
+	t.BranchStarts = append(t.BranchStarts, math.NaN())
+	for _, k := range joins {
+		t.Sessions[parent].Turns[k].Joins = append(t.Sessions[parent].Turns[k].Joins, b)
+	}
+	for _, starts := range sessions {
+		children = append(children, t.add(b, starts))
+	}
+	t.Branches[b].Sessions = children
+	return children
+}
+
+// trace returns the trace, and what its sessions are called.
 func (o traceOf) trace() (*Trace, []string) {
-	t, names := &Trace{}, []string{o.Root}
-	parents := []int{-1}
 	known := func(v *float64) float64 {
 		if v == nil {
 			return math.NaN()
 		}
 		return *v
 	}
+	starts := func(name string) (list []float64) {
+		for _, u := range o.Conversations[name].Turns {
+			list = append(list, known(u.TS))
+		}
+		return list
+	}
+	t, names := newTrace(starts(o.Root)), []string{o.Root}
 	for n := 0; n < len(names); n++ {
 		c := o.Conversations[names[n]]
-		s := Session{Parent: parents[n], Depth: c.Depth}
-		for _, u := range c.Turns {
-			s.Starts = append(s.Starts, known(u.TS))
-		}
-		t.Sessions = append(t.Sessions, s)
 		for _, b := range c.Branches {
-			branch := Branch{Parent: n, Spawn: -1, Start: known(b.Start)}
+			spawn, joins, children := -1, []int(nil), [][]float64(nil)
 			for k, u := range c.Turns {
-				if branch.Spawn < 0 && slices.Contains(u.Spawns, b.ID) {
-					branch.Spawn = k
+				if spawn < 0 && slices.Contains(u.Spawns, b.ID) {
+					spawn = k
 				}
 				if slices.Contains(u.Joins, b.ID) {
-					branch.Joins = append(branch.Joins, k)
+					joins = append(joins, k)
 				}
 			}
 			for _, child := range b.Children {
-				branch.Sessions = append(branch.Sessions, len(names))
-				names, parents = append(names, child), append(parents, n)
+				names, children = append(names, child), append(children, starts(child))
 			}
-			t.Branches = append(t.Branches, branch)
+			t.spawn(n, spawn, joins, children...)
+			t.BranchStarts[len(t.Branches)-1] = known(b.Start)
 		}
 	}
 	return t, names
@@ -91,9 +123,8 @@ func TestStartStateVectors(t *testing.T) {
 		require.Equal(t, want.Bounds, [2]float64{first, last})
 
 		s := trace.At(in.TStar)
-		require.Equal(t, in.TStar, s.TStar)
-		require.Equal(t, want.Spawnable, s.Spawnable)
-		require.Equal(t, want.Rootless, s.Rootless)
+		require.Equal(t, want.Spawnable, len(s.Live) > 0)
+		require.Equal(t, want.Rootless, len(s.Live) > 0 && s.Live[0].Session != 0)
 		var branches []string
 		for _, name := range names {
 			for _, b := range in.Trace.Conversations[name].Branches {
@@ -101,21 +132,25 @@ func TestStartStateVectors(t *testing.T) {
 			}
 		}
 		states, primers := []state{}, [][2]any{}
-		for _, c := range s.States {
-			members := [][2]any{}
-			for _, m := range c.Members {
-				members = append(members, [2]any{branches[m.Branch], float64(m.Turn)})
+		for _, l := range s.Live {
+			members, depth := [][2]any{}, 0
+			if l.Session > 0 {
+				b := trace.Sessions[l.Session].Branch
+				for _, turn := range trace.joins(b) {
+					members = append(members, [2]any{branches[b], float64(turn)})
+				}
+				depth = max(1, in.Trace.Conversations[names[l.Session]].Depth)
 			}
-			states = append(states, state{names[c.Session], c.Next, c.Offset, c.Depth, c.Waiting, members})
-			if k, ok := c.Primer(); ok {
-				primers = append(primers, [2]any{names[c.Session], float64(k)})
+			states = append(states, state{names[l.Session], l.Turn, l.Due.Seconds() * 1000, depth, l.Parked, members})
+			if l.Turn > 0 {
+				primers = append(primers, [2]any{names[l.Session], float64(l.Turn - 1)})
 			}
 		}
 		require.Equal(t, want.States, states)
 		require.Equal(t, want.Primers, primers)
 		boundaries := [][2]any{}
-		for n, k := range s.Finished {
-			if k > 0 {
+		for n := range names {
+			if k := trace.started(n, in.TStar); k > 0 {
 				boundaries = append(boundaries, [2]any{names[n], float64(k)})
 			}
 		}
@@ -124,7 +159,17 @@ func TestStartStateVectors(t *testing.T) {
 	})
 }
 
-// oracle is section 2.4 once more, session by session and without haste.
+// joins returns the turns that wait for a branch.
+func (t *Trace) joins(b int) (turns []int) {
+	for k, u := range t.Sessions[t.Branches[b].Parent].Turns {
+		if slices.Contains(u.Joins, b) {
+			turns = append(turns, k)
+		}
+	}
+	return turns
+}
+
+// oracle is doc/spec/replay.md 2.4 once more, session by session, from the definitions.
 type oracle struct {
 	*Trace
 	at float64
@@ -135,8 +180,8 @@ func (o oracle) absent(v float64) bool { return v != v || v > math.MaxFloat64 ||
 // next is -1 for a session that has finished.
 func (o oracle) next(n int) int {
 	found := -1
-	for k := len(o.Sessions[n].Starts) - 1; k >= 0; k-- {
-		if at := o.Sessions[n].Starts[k]; !o.absent(at) && at >= o.at {
+	for k := len(o.Starts[n]) - 1; k >= 0; k-- {
+		if at := o.Starts[n][k]; !o.absent(at) && at >= o.at {
 			found = k
 		}
 	}
@@ -166,12 +211,12 @@ func (o oracle) live(n int) bool {
 		return false
 	}
 	branch := o.Branches[b]
-	starts := []float64{branch.Start}
-	if o.absent(branch.Start) {
+	starts := []float64{o.BranchStarts[b]}
+	if o.absent(starts[0]) {
 		starts = nil
 		for _, child := range branch.Sessions {
-			if len(o.Sessions[child].Starts) > 0 {
-				starts = append(starts, o.Sessions[child].Starts[0])
+			if len(o.Starts[child]) > 0 {
+				starts = append(starts, o.Starts[child][0])
 			}
 		}
 		starts = slices.DeleteFunc(starts, o.absent)
@@ -180,68 +225,58 @@ func (o oracle) live(n int) bool {
 	if len(starts) == 0 || o.at >= starts[0] {
 		return true
 	}
-	spawn := o.Sessions[0].Starts[branch.Spawn]
+	spawn := o.Starts[0][branch.Spawn]
 	return !o.absent(spawn) && spawn <= o.at && (o.next(0) < 0 || o.next(0) > branch.Spawn)
 }
 
-func (o oracle) state(n int) State {
-	c := State{Session: n, Next: o.next(n), Offset: o.Sessions[n].Starts[o.next(n)] - o.at}
-	if n > 0 {
-		c.Depth = o.Sessions[n].Depth
-		if c.Depth == 0 {
-			c.Depth = 1
-		}
-		b := o.branchOf(n)
-		for _, turn := range o.Branches[b].Joins {
-			c.Members = append(c.Members, Member{b, turn})
-		}
-		return c
-	}
+func (o oracle) state(n int) conductor.LiveSession {
+	l := conductor.LiveSession{Session: n, Turn: o.next(n), Due: milliseconds(o.Starts[n][o.next(n)] - o.at)}
 	for child := range o.Sessions {
-		if child > 0 && o.live(child) && slices.Contains(o.Branches[o.branchOf(child)].Joins, c.Next) {
-			c.Waiting = true
+		if n == 0 && child > 0 && o.live(child) && slices.Contains(o.joins(o.branchOf(child)), l.Turn) {
+			l.Parked = true
 		}
 	}
-	return c
+	return l
 }
 
-func (o oracle) place(n int) Place {
+// fate says what becomes of a session.
+type fate string
+
+const (
+	ahead fate = "ahead" // it will be spawned
+	live  fate = "live"  // it is being played
+	over  fate = "over"  // it sends nothing
+)
+
+func (o oracle) fate(n int) fate {
 	if o.live(n) {
-		return Live
+		return live
 	}
 	b := o.branchOf(n)
-	if o.next(n) < 0 || b < 0 || o.place(o.Sessions[n].Parent) == Over {
-		return Over
+	if o.next(n) < 0 || b < 0 {
+		return over
 	}
-	parent := o.Sessions[n].Parent
-	if o.place(parent) == Live && o.next(parent) > o.Branches[b].Spawn {
-		return Over
+	parent := o.Branches[b].Parent
+	if o.fate(parent) == over || o.fate(parent) == live && o.next(parent) > o.Branches[b].Spawn {
+		return over
 	}
-	return Ahead
+	return ahead
 }
 
-func (o oracle) start() *Start {
-	s := &Start{TStar: o.at}
+func (o oracle) start() *conductor.StartState {
+	s := &conductor.StartState{}
 	if o.live(0) {
-		s.States = append(s.States, o.state(0))
+		s.Live = append(s.Live, o.state(0))
 	}
 	for _, b := range o.Branches {
 		for _, n := range b.Sessions {
 			if o.live(n) {
-				s.States = append(s.States, o.state(n))
+				s.Live = append(s.Live, o.state(n))
 			}
 		}
 	}
-	for n := range o.Sessions {
-		s.Places = append(s.Places, o.place(n))
-		s.Finished = append(s.Finished, o.next(n))
-		if o.next(n) < 0 {
-			s.Finished[n] = len(o.Sessions[n].Starts)
-		}
-	}
-	s.Rootless = !o.live(0) && len(s.States) > 0
-	for _, c := range s.States {
-		s.Spawnable = s.Spawnable || !c.Waiting
+	for n, turns := range o.Starts {
+		s.TurnsDone = append(s.TurnsDone, map[fate]int{ahead: 0, live: o.next(n), over: len(turns)}[o.fate(n)])
 	}
 	return s
 }
@@ -257,40 +292,41 @@ func drawTrace(t *rapid.T) *Trace {
 		}
 		return float64(rapid.IntRange(0, 20).Draw(t, name)) // often the same
 	}
-	session := func(parent int) Session {
-		s := Session{Parent: parent, Depth: rapid.IntRange(0, 2).Draw(t, "depth")}
+	session := func() (starts []float64) {
 		for range rapid.IntRange(0, 4).Draw(t, "turns") {
-			s.Starts = append(s.Starts, instant("turn"))
+			starts = append(starts, instant("turn"))
 		}
 		if rapid.IntRange(0, 3).Draw(t, "sorted") > 0 {
-			slices.Sort(s.Starts)
+			slices.Sort(starts)
 		}
-		return s
+		return starts
 	}
-	trace := &Trace{Sessions: []Session{session(-1)}}
+	trace := newTrace(session())
 	for range rapid.IntRange(0, 5).Draw(t, "branches") {
 		parent := 0
 		if rapid.IntRange(0, 3).Draw(t, "nested") == 0 {
 			parent = rapid.IntRange(0, len(trace.Sessions)-1).Draw(t, "parent")
 		}
-		turns := len(trace.Sessions[parent].Starts)
+		turns := len(trace.Starts[parent])
 		if turns == 0 {
 			continue
 		}
-		b := Branch{Parent: parent, Spawn: rapid.IntRange(0, turns-1).Draw(t, "spawn"), Start: math.NaN()}
+		spawn, start := rapid.IntRange(0, turns-1).Draw(t, "spawn"), math.NaN()
 		if rapid.Bool().Draw(t, "recorded start") {
-			b.Start = instant("start")
+			start = instant("start")
 		}
-		for k := b.Spawn + 1; k < turns; k++ {
+		var joins []int
+		for k := spawn + 1; k < turns; k++ {
 			if rapid.IntRange(0, 2).Draw(t, "join") == 0 {
-				b.Joins = append(b.Joins, k)
+				joins = append(joins, k)
 			}
 		}
+		var children [][]float64
 		for range rapid.IntRange(1, 3).Draw(t, "children") {
-			b.Sessions = append(b.Sessions, len(trace.Sessions))
-			trace.Sessions = append(trace.Sessions, session(parent))
+			children = append(children, session())
 		}
-		trace.Branches = append(trace.Branches, b)
+		trace.spawn(parent, spawn, joins, children...)
+		trace.BranchStarts[len(trace.Branches)-1] = start
 	}
 	return trace
 }
@@ -299,13 +335,8 @@ func drawTrace(t *rapid.T) *Trace {
 func (t *Trace) boundaries() []float64 {
 	list := []float64{-1}
 	add := func(at float64) { list = append(list, math.Nextafter(at, -1e9), at, math.Nextafter(at, 1e9), at+0.5) }
-	for _, s := range t.Sessions {
-		for _, at := range s.Starts {
-			add(at)
-		}
-	}
-	for _, b := range t.Branches {
-		add(b.Start)
+	for _, at := range slices.Concat(append(t.Starts, t.BranchStarts)...) {
+		add(at)
 	}
 	return slices.DeleteFunc(list, oracle{}.absent)
 }
@@ -326,19 +357,19 @@ func TestStartStateAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sweep(t, drawTrace(t), seen) })
 }
 
-// sweep compares the starts of a trace at all its boundaries with the oracle's, and counts the cases that it has seen.
+// sweep compares the states of a trace at all its boundaries with the oracle's, and counts the cases that it has seen.
 func sweep(t require.TestingT, trace *Trace, seen map[string]int) {
 	for _, at := range trace.boundaries() {
-		s := trace.At(at)
-		require.Equal(t, oracle{trace, at}.start(), s, "t* %g of %+v", at, trace)
-		checkStart(t, trace, s)
-		for _, p := range s.Places {
-			seen[p.String()]++
+		s, o := trace.At(at), oracle{trace, at}
+		require.Equal(t, o.start(), s, "t* %g of %+v", at, trace)
+		checkStart(t, o, s)
+		for n := range trace.Sessions {
+			seen[string(o.fate(n))]++
 		}
 		for name, is := range map[string]bool{
-			"rootless":    s.Rootless,
-			"unspawnable": !s.Spawnable,
-			"parked":      len(s.States) > 0 && s.States[0].Waiting,
+			"rootless":    len(s.Live) > 0 && s.Live[0].Session != 0,
+			"unspawnable": len(s.Live) == 0,
+			"parked":      len(s.Live) > 0 && s.Live[0].Parked,
 		} {
 			if is {
 				seen[name]++
@@ -347,87 +378,71 @@ func sweep(t require.TestingT, trace *Trace, seen map[string]int) {
 	}
 }
 
-// checkStart checks what holds of every start, whatever the rules say.
-func checkStart(t require.TestingT, trace *Trace, s *Start) {
-	states := map[int]State{}
-	for _, c := range s.States {
-		require.NotContains(t, states, c.Session, "two states of a session")
-		states[c.Session] = c
-		require.Equal(t, Live, s.Places[c.Session])
-		require.Equal(t, c.Next, s.Finished[c.Session])
-		require.GreaterOrEqual(t, c.Offset, 0.0)
-		require.False(t, c.Waiting && c.Session != 0)
+// checkStart checks what holds of every state, whatever the rules say.
+func checkStart(t require.TestingT, o oracle, s *conductor.StartState) {
+	seen, ready := map[int]bool{}, false
+	for _, l := range s.Live {
+		require.False(t, seen[l.Session], "two states of a session")
+		seen[l.Session] = true
+		require.Equal(t, l.Turn, s.TurnsDone[l.Session])
+		require.GreaterOrEqual(t, l.Due, time.Duration(0))
+		require.False(t, l.Parked && l.Session != 0)
+		ready = ready || !l.Parked
 	}
-	for n, p := range s.Places {
-		_, live := states[n]
-		require.Equal(t, live, p == Live)
-		if n > 0 && s.Places[trace.Sessions[n].Parent] == Over && p != Live {
-			require.Equal(t, Over, p, "a child whose parent is over is never spawned")
-		}
-	}
-	for _, b := range trace.Branches {
-		dispatched := slices.ContainsFunc(b.Sessions, func(n int) bool { return s.Places[n] == Live })
+	for _, b := range o.Branches {
+		spawned := slices.ContainsFunc(b.Sessions, func(n int) bool { return seen[n] })
 		for _, n := range b.Sessions {
-			require.False(t, dispatched && s.Places[n] == Ahead, "a branch with a live child is spawned again")
-			if s.Places[n] == Ahead && s.Places[b.Parent] == Live {
-				require.GreaterOrEqual(t, b.Spawn, s.Finished[b.Parent])
+			if o.fate(b.Parent) == over && !seen[n] {
+				require.Equal(t, over, o.fate(n), "a child whose parent is over is never spawned")
+			}
+			require.False(t, spawned && o.fate(n) == ahead, "a branch with a live child is spawned again")
+			if o.fate(n) == ahead && seen[b.Parent] {
+				require.GreaterOrEqual(t, b.Spawn, s.TurnsDone[b.Parent])
 			}
 		}
 	}
-	require.Equal(t, len(s.States) > 0, s.Spawnable, "a parent waits for a child that can be sent")
+	require.Equal(t, len(s.Live) > 0, ready, "a parent waits for a child that can be sent")
 }
 
 // The boundaries that the catalogue names, by hand.
 //
 // Covers T-14.
 func TestStartStateBoundaries(t *testing.T) {
-	none := math.NaN()
-	trace := &Trace{
-		Sessions: []Session{
-			{Starts: []float64{0, 1000, 8000, 9000}, Parent: -1},
-			{Starts: []float64{3200, 8500}, Parent: 0, Depth: 1}, // beyond its second gate
-			{Starts: []float64{100}, Parent: 0, Depth: 1},        // before its spawning turn
-			{Starts: []float64{4000}, Parent: 1, Depth: 2},
-		},
-		Branches: []Branch{
-			{Parent: 0, Spawn: 1, Joins: []int{2, 3}, Sessions: []int{1}, Start: 3000},
-			{Parent: 0, Spawn: 1, Sessions: []int{2}, Start: none},
-			{Parent: 1, Spawn: 0, Sessions: []int{3}, Start: none},
-		},
-	}
-	gates := []Member{{0, 2}, {0, 3}}
+	trace := newTrace([]float64{0, 1000, 8000, 9000})
+	beyond := trace.spawn(0, 1, []int{2, 3}, []float64{3200, 8500}) // session 1: beyond its second gate
+	trace.BranchStarts[0] = 3000
+	trace.spawn(0, 1, nil, []float64{100})          // session 2: before its spawning turn
+	trace.spawn(beyond[0], 0, nil, []float64{4000}) // session 3
+	type live = conductor.LiveSession
 	for _, c := range []struct {
-		at     float64
-		states []State
-		places []Place
+		at   float64
+		live []live
+		done []int
 	}{
-		{0, []State{{Session: 0}}, []Place{Live, Ahead, Ahead, Ahead}},
-		{100, []State{{Session: 0, Next: 1, Offset: 900}, {Session: 2, Depth: 1}}, []Place{Live, Ahead, Live, Ahead}},
+		{0, []live{{Session: 0}}, []int{0, 0, 0, 0}},
+		{100, []live{{Session: 0, Turn: 1, Due: milliseconds(900)}, {Session: 2}}, []int{1, 0, 0, 0}},
 		// Session 2 has sent all it has, though the turn that would spawn it is still to come.
-		{1000, []State{{Session: 0, Next: 1}}, []Place{Live, Ahead, Over, Ahead}},
-		{1001, []State{{Session: 0, Next: 2, Offset: 6999, Waiting: true}, {Session: 1, Offset: 2199, Depth: 1, Members: gates}}, []Place{Live, Live, Over, Ahead}},
+		{1000, []live{{Session: 0, Turn: 1}}, []int{1, 0, 1, 0}},
+		{1001, []live{{Session: 0, Turn: 2, Due: milliseconds(6999), Parked: true}, {Session: 1, Due: milliseconds(2199)}}, []int{2, 0, 1, 0}},
 		// Session 3 is live in the recording, but it is no child of the root: it is lost with its spawning turn.
-		{3201, []State{{Session: 0, Next: 2, Offset: 4799, Waiting: true}, {Session: 1, Next: 1, Offset: 5299, Depth: 1, Members: gates}}, []Place{Live, Live, Over, Over}},
-		{8001, []State{{Session: 0, Next: 3, Offset: 999, Waiting: true}, {Session: 1, Next: 1, Offset: 499, Depth: 1, Members: gates}}, []Place{Live, Live, Over, Over}},
-		{8501, []State{{Session: 0, Next: 3, Offset: 499}}, []Place{Live, Over, Over, Over}},
-		{9001, nil, []Place{Over, Over, Over, Over}},
+		{3201, []live{{Session: 0, Turn: 2, Due: milliseconds(4799), Parked: true}, {Session: 1, Turn: 1, Due: milliseconds(5299)}}, []int{2, 1, 1, 1}},
+		{8001, []live{{Session: 0, Turn: 3, Due: milliseconds(999), Parked: true}, {Session: 1, Turn: 1, Due: milliseconds(499)}}, []int{3, 1, 1, 1}},
+		{8501, []live{{Session: 0, Turn: 3, Due: milliseconds(499)}}, []int{3, 2, 1, 1}},
+		{9001, nil, []int{4, 2, 1, 1}},
 	} {
-		s := trace.At(c.at)
-		require.Equal(t, c.states, s.States, "t* %g", c.at)
-		require.Equal(t, c.places, s.Places, "t* %g", c.at)
-		require.Equal(t, c.states != nil, s.Spawnable)
-		require.False(t, s.Rootless)
+		require.Equal(t, &conductor.StartState{Live: c.live, TurnsDone: c.done}, trace.At(c.at), "t* %g", c.at)
 	}
 }
 
 // Covers T-14.
 func TestTraceWithoutTimes(t *testing.T) {
-	for _, trace := range []*Trace{{}, {Sessions: []Session{{Parent: -1}}}, {Sessions: []Session{{Starts: []float64{math.NaN(), math.Inf(1), math.Inf(-1)}, Parent: -1}}}} {
+	for _, trace := range []*Trace{{Tree: &conductor.Tree{}}, newTrace(nil), newTrace([]float64{math.NaN(), math.Inf(1), math.Inf(-1)})} {
 		_, _, ok := trace.Bounds()
 		require.False(t, ok)
-		require.False(t, trace.At(0).Spawnable)
+		require.Empty(t, trace.At(0).Live)
 	}
-	one := &Trace{Sessions: []Session{{Starts: []float64{math.NaN()}, Parent: -1}, {Starts: []float64{7, math.Inf(1)}, Parent: 0}}}
+	one := newTrace([]float64{math.NaN()})
+	one.spawn(0, 0, nil, []float64{7, math.Inf(1)})
 	first, last, ok := one.Bounds()
 	require.True(t, ok)
 	require.Equal(t, [2]float64{7, 7}, [2]float64{first, last})

@@ -4,16 +4,17 @@ import (
 	"math"
 
 	"github.com/agentx/agentx/internal/pyrand"
+	"github.com/agentx/agentx/replay/conductor"
 )
 
-// Candidates returns the turns after which a lane may begin in a trace without times: section 2.5 of the specification
-// of the replay. canOpen tells of every turn of the root whether a session can begin with it; both the candidate, which
-// warmup sends, and the turn behind it, with which profiling goes on, must be able to.
+// Candidates returns the turns after which a lane may begin in a trace without times: doc/spec/replay.md 2.5. canOpen
+// says of every turn of the root whether a session can begin with it. A candidate, which warmup sends, and the turn after
+// it, with which profiling goes on, can both open one.
 func (r Ratios) Candidates(canOpen []bool) []int {
 	n := len(canOpen)
-	at := func(ratio float64) int { return min(int(math.Floor(ratio*float64(n))), n-2) }
+	turn := func(ratio float64) int { return min(int(math.Floor(ratio*float64(n))), n-2) }
 	var list []int
-	for k := max(0, at(r.Min)); k <= at(r.Max); k++ {
+	for k := max(0, turn(r.Min)); k <= turn(r.Max); k++ {
 		if canOpen[k] && canOpen[k+1] {
 			list = append(list, k)
 		}
@@ -21,31 +22,23 @@ func (r Ratios) Candidates(canOpen []bool) []int {
 	return list
 }
 
-// Split draws one of the candidates of a trace without times: the turn that warmup sends. Profiling goes on with the
-// turn behind it. Without a candidate the trace cannot be started, and nothing is drawn.
-func (r Ratios) Split(canOpen []bool, g *pyrand.PCG64) (primer int, ok bool) {
+// Split draws one of the candidates of a trace without times. Warmup sends that turn, and profiling goes on with the next.
+// ok is false if there is no candidate.
+func (r Ratios) Split(canOpen []bool, seed uint64) (turn int, ok bool) {
 	list := r.Candidates(canOpen)
 	if len(list) == 0 {
 		return 0, false
 	}
-	return list[g.Bounded(uint32(len(list)))], true
+	return list[pyrand.NewPCG64(seed).Bounded(uint32(len(list)))], true
 }
 
-// From returns the start of a trace whose root goes on with turn next, whatever its times: the turn behind the one that
-// Split drew, or turn 0 for a lane that plays its trace from the beginning. What earlier turns spawned is over, and all
-// of it is history.
-func (t *Trace) From(next int) *Start {
-	s := &Start{TStar: math.NaN(), Finished: make([]int, len(t.Sessions)), Places: make([]Place, len(t.Sessions))}
-	if len(t.Sessions) > 0 && next < len(t.Sessions[0].Starts) {
-		s.Finished[0] = next
-		s.States = []State{{Next: next}}
-		s.Spawnable = true
+// From returns the state of a trace whose root goes on with a turn, due at once, whatever its times say. Sessions that
+// earlier turns spawned are over.
+func (t *Trace) From(turn int) *conductor.StartState {
+	state := &conductor.StartState{}
+	if len(t.Sessions) > 0 && turn < len(t.Sessions[0].Turns) {
+		state.Live = []conductor.LiveSession{{Turn: turn}}
 	}
-	t.place(s)
-	for n, p := range s.Places {
-		if p == Over {
-			s.Finished[n] = len(t.Sessions[n].Starts)
-		}
-	}
-	return s
+	t.finish(state, make([]int, len(t.Sessions)))
+	return state
 }

@@ -3,9 +3,8 @@ package resume
 import (
 	"testing"
 
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/stretchr/testify/require"
-
-	"github.com/agentx/agentx/internal/pyrand"
 )
 
 // Covers T-15.
@@ -25,12 +24,11 @@ func TestSplitVectors(t *testing.T) {
 	}
 	eachVector(t, "legacy_start", 9, func(t *testing.T, in in, want want) {
 		require.Len(t, in.CanOpen, in.Turns)
-		r, g := Ratios{in.Min, in.Max}, pyrand.NewPCG64(in.seed())
+		r := Ratios{in.Min, in.Max}
 		require.Equal(t, want.Candidates, append([]int{}, r.Candidates(in.CanOpen)...))
-		k, ok := r.Split(in.CanOpen, g)
+		k, ok := r.Split(in.CanOpen, in.seed())
 		require.Equal(t, want.Spawnable, ok)
 		if !ok {
-			require.Equal(t, pyrand.NewPCG64(in.seed()), g, "nothing was drawn")
 			return
 		}
 		require.Equal(t, *want.Warmup, k)
@@ -73,29 +71,25 @@ func TestSplitCandidates(t *testing.T) {
 
 // Covers T-15.
 func TestFromTurn(t *testing.T) {
-	trace := &Trace{
-		Sessions: []Session{{make([]float64, 4), -1, 0}, {make([]float64, 2), 0, 1}, {make([]float64, 3), 0, 1}, {make([]float64, 5), 1, 2}, {nil, 0, 1}},
-		Branches: []Branch{{Parent: 0, Spawn: 0, Sessions: []int{1}}, {Parent: 0, Spawn: 2, Sessions: []int{2, 4}}, {Parent: 1, Spawn: 1, Sessions: []int{3}}},
-	}
+	trace := newTrace(make([]float64, 4))
+	early := trace.spawn(0, 0, nil, make([]float64, 2))
+	trace.spawn(0, 2, nil, make([]float64, 3), nil)
+	trace.spawn(early[0], 1, nil, make([]float64, 5))
 	for _, c := range []struct {
-		next     int
-		places   []Place
-		finished []int
+		turn int
+		done []int // by session: the root, one that turn 0 spawns, two that turn 2 spawns, one that session 1 spawns
 	}{
-		{0, []Place{Live, Ahead, Ahead, Ahead, Over}, []int{0, 0, 0, 0, 0}},
-		{1, []Place{Live, Over, Ahead, Over, Over}, []int{1, 2, 0, 5, 0}},
-		{2, []Place{Live, Over, Ahead, Over, Over}, []int{2, 2, 0, 5, 0}},
-		{3, []Place{Live, Over, Over, Over, Over}, []int{3, 2, 3, 5, 0}},
+		{0, []int{0, 0, 0, 0, 0}},
+		{1, []int{1, 2, 0, 0, 5}},
+		{2, []int{2, 2, 0, 0, 5}},
+		{3, []int{3, 2, 3, 0, 5}},
 	} {
-		s := trace.From(c.next)
-		require.Equal(t, []State{{Next: c.next}}, s.States)
-		require.Equal(t, c.places, s.Places)
-		require.Equal(t, c.finished, s.Finished)
-		require.True(t, s.Spawnable && !s.Rootless)
+		s := trace.From(c.turn)
+		require.Equal(t, []conductor.LiveSession{{Turn: c.turn}}, s.Live)
+		require.Equal(t, c.done, s.TurnsDone)
 	}
 	over := trace.From(4)
-	require.Empty(t, over.States)
-	require.False(t, over.Spawnable)
-	require.NotContains(t, over.Places, Ahead)
-	require.False(t, (&Trace{}).From(0).Spawnable)
+	require.Empty(t, over.Live)
+	require.Equal(t, []int{4, 2, 3, 0, 5}, over.TurnsDone)
+	require.Empty(t, (&Trace{Tree: &conductor.Tree{}}).From(0).Live)
 }

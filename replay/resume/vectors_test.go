@@ -63,7 +63,7 @@ type laneOf struct {
 
 func (l laneOf) seed() uint64 {
 	if l.Lane == nil {
-		return TraceSeed(l.Base, l.Trace)
+		return hashSeed(l.Base + ":" + l.Trace)
 	}
 	return LaneSeed(l.Base, l.Trace, *l.Lane)
 }

@@ -5,27 +5,28 @@ import (
 	"fmt"
 )
 
-// ErrNoTraces is about a run without anything to play.
+// ErrNoTraces is the error of a run that has no trace to play.
 var ErrNoTraces = errors.New("no trace to play: the cache or the selection from it has no trace that a lane can begin in")
 
-// WrapPolicy is what a run asks for, as far as it decides whether there are too many lanes for the traces.
+// WrapPolicy decides whether a run may have more lanes than traces, so that lanes share a trace.
 type WrapPolicy struct {
-	Lanes, Traces int  // Traces: distinct ones, of which every lane takes one
-	AllowWrap     bool // lanes may share traces
-	MarkerPermits bool // a marker keeps lanes that share a trace apart, and that is taken for permission
-	OnePass       bool // every trace is opened once; no bound on trees, requests or time
-	Trees         int  // the run opens no more than these; 0: no such bound
+	Lanes     int
+	Traces    int  // distinct ones
+	AllowWrap bool // lanes may share traces
+	Marked    bool // every tree has a cache-bust marker, which keeps lanes that share a trace apart
+	OnePass   bool // every trace is played once, so that lanes too many stay empty
+	Trees     int  // the run plays at most so many trees; 0: no such bound
 }
 
-// Check decides whether the lanes may start: section 2.1 of the specification of the replay. shared asks for one warning,
-// that lanes share traces because a marker permits it. The error says what to do.
+// Check returns an error if there are too many lanes: doc/spec/replay.md 2.1. shared is true if lanes share traces for no
+// other reason than their markers, which deserves a warning.
 func (l WrapPolicy) Check() (shared bool, err error) {
 	switch {
 	case l.Traces < 1:
 		return false, ErrNoTraces
 	case l.Lanes <= l.Traces, l.AllowWrap, l.OnePass, l.Trees > 0 && l.Trees <= l.Traces:
 		return false, nil
-	case l.MarkerPermits:
+	case l.Marked:
 		return true, nil
 	}
 	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",

@@ -19,7 +19,7 @@ func TestWrapPolicyVectors(t *testing.T) {
 	}
 	type want struct{ Accepted, Warning bool }
 	eachVector(t, "wrap_policy", 10, func(t *testing.T, in in, want want) {
-		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, MarkerPermits: in.Marker}
+		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker}
 		if in.Sessions != nil {
 			load.Trees = *in.Sessions
 		}

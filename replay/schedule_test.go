@@ -13,7 +13,6 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/timeline"
 )
 
@@ -67,7 +66,7 @@ func TestSpawnOffsets(t *testing.T) {
 	for _, v := range list {
 		t.Run(v.Name, func(t *testing.T) {
 			pace := Pace{Speed: v.In.Speed, MaxGap: time.Duration(v.In.Cap * 1e6), ASAP: v.In.Ignore}
-			child := sheetOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).tree.Sessions[1]
+			child := scheduleOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).Sessions[1]
 			require.Equal(t, v.Want.From == "issue", child.OnIssue)
 			require.Equal(t, time.Duration(v.Want.Offset*1e6), child.Offset)
 		})
@@ -96,7 +95,7 @@ func TestDelays(t *testing.T) {
 				Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 2}},
 				Turns:    []mmapcache.Turn{{T: v.In.PrevStart, APITime: api}, {T: v.In.Start}},
 			}
-			turns := sheetOf(t, p, Pace{}).tree.Sessions[0].Turns
+			turns := scheduleOf(t, p, Pace{}).Sessions[0].Turns
 			require.Zero(t, turns[0].Delay)
 			require.InDelta(t, v.Want.Delay*1e6, float64(turns[1].Delay), 1)
 		})
@@ -135,7 +134,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-func TestSheetHasTheShapeOfThePlan(t *testing.T) {
+func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 	none := int32(mmapcache.None)
 	nan := math.NaN()
 	p := &mmapcache.Plan{
@@ -149,7 +148,7 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5, APITime: 2}},
 	}
 	s, ms := time.Second, time.Millisecond
-	got := sheetOf(t, p, Pace{})
+	got := scheduleOf(t, p, Pace{})
 	root := conductor.Session{Turns: []conductor.Turn{
 		{Spawns: []int{0}},
 		{Delay: 2 * s, Deadline: 2 * s, Spawns: []int{1, 2}},
@@ -163,17 +162,15 @@ func TestSheetHasTheShapeOfThePlan(t *testing.T) {
 			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.TurnRef{{Turn: 1}}}}},
 		},
 		Branches: []conductor.Branch{{Sessions: []int{1}, OnIssue: true}, {Spawn: 1, Sessions: []int{2}}, {Spawn: 1, Sessions: []int{3}}},
-	}, got.tree)
-	require.Equal(t, []string{"t:spawn:z", "t:spawn:e", "t:flatspawn:0"}, got.branches)
-	require.Equal(t, []resume.Branch{
-		{Joins: []int{2}, Sessions: []int{1}, Start: 700}, {Spawn: 1, Sessions: []int{2}, Start: 4000}, {Spawn: 1, Joins: []int{2}, Sessions: []int{3}, Start: 5000},
-	}, got.start.Branches)
-	require.Equal(t, resume.Session{Starts: []float64{700, 1800}, Depth: 1}, got.start.Sessions[1])
+	}, got.Tree)
+	require.Equal(t, []string{"t:spawn:z", "t:spawn:e", "t:flatspawn:0"}, got.branchIDs)
+	require.Equal(t, []float64{700, 4000, 5000}, got.BranchStarts)
+	require.Equal(t, []float64{700, 1800}, got.Starts[1])
 }
 
-// sheetOf is the sheet of a plan under rules that refuse nothing.
-func sheetOf(t *testing.T, p *mmapcache.Plan, pace Pace) *sheet {
-	s, err := newSheet(p, pace, mmapcache.TimeRules{})
+// scheduleOf is the schedule of a plan under rules that refuse nothing.
+func scheduleOf(t *testing.T, p *mmapcache.Plan, pace Pace) *schedule {
+	s, err := newSchedule(p, pace, mmapcache.TimeRules{})
 	require.NoError(t, err)
 	return s
 }

@@ -14,40 +14,40 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// Nobody who does not read holds up a run, and what is said late is the latest.
-func TestTellerDoesNotWait(t *testing.T) {
+// A callback that does not return delays nothing, and gets the latest progress then.
+func TestReporterDoesNotWait(t *testing.T) {
 	reads, shown, warned := make(chan struct{}), []time.Duration{}, []string{}
-	tell := newTeller(Options{
+	r := newReporter(Options{
 		Progress: func(p Progress) { <-reads; shown = append(shown, p.Elapsed) },
 		Warn:     func(about string) { <-reads; warned = append(warned, about) },
 	})
 	for k := range 3000 {
-		tell.show(Progress{Elapsed: time.Duration(k)})
-		tell.warn(fmt.Sprint(k))
+		r.report(Progress{Elapsed: time.Duration(k)})
+		r.warn(fmt.Sprint(k))
 	}
-	require.InDelta(t, 3000-roomForWarnings, tell.lost, 1, "at most one is being said")
+	require.InDelta(t, 3000-reporterRoom, r.dropped, 1, "at most one is being said")
 	close(reads)
-	tell.end()
+	r.close()
 	require.LessOrEqual(t, len(shown), 3)
-	require.GreaterOrEqual(t, len(warned), roomForWarnings)
+	require.GreaterOrEqual(t, len(warned), reporterRoom)
 	require.Equal(t, "0", warned[0])
-	require.Equal(t, fmt.Sprintf("and %d more warnings, for which there was no room", tell.lost), warned[len(warned)-1])
+	require.Equal(t, fmt.Sprintf("and %d more warnings, for which there was no room", r.dropped), warned[len(warned)-1])
 }
 
-// A run plays on while nobody reads what it says.
-func TestRunWithADeafReader(t *testing.T) {
-	server, deaf := mock.New(mock.Config{}), make(chan struct{})
+// A run goes on while its callbacks do not return.
+func TestRunDoesNotWaitForCallbacks(t *testing.T) {
+	server, release := mock.New(mock.Config{}), make(chan struct{})
 	var requests atomic.Int64
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 300 {
-			close(deaf)
+			close(release)
 		}
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Concurrency, o.Marker, o.Requests = 40, payload.FirstTurnPrefix, 300
 	warned := 0
-	o.Warn = func(string) { <-deaf; warned++ }
+	o.Warn = func(string) { <-release; warned++ }
 	p := play(t, t.Context(), o)
 	require.Equal(t, 300, p.Completed)
 	require.Equal(t, 1, warned)

@@ -132,7 +132,7 @@ func TestGapsArePlayed(t *testing.T) {
 	}
 	for i := range c.Structure.Traces.Len() {
 		plan := c.Structure.Plan(i)
-		s, err := newSheet(plan, o.Pace, c.Facts.Rules)
+		s, err := newSchedule(plan, o.Pace, c.Facts.Rules)
 		require.NoError(t, err)
 		for _, r := range p.records {
 			if r.Trace != plan.Trace.ID || r.Turn == 0 {
@@ -142,10 +142,10 @@ func TestGapsArePlayed(t *testing.T) {
 				if session.ID != r.Session {
 					continue
 				}
-				turn := s.tree.Sessions[n].Turns[r.Turn]
+				turn := s.Sessions[n].Turns[r.Turn]
 				due := ends[key{r.Session, r.Turn - 1}] + turn.Delay.Seconds()
 				for _, b := range turn.Joins {
-					for _, child := range s.tree.Branches[b].Sessions {
+					for _, child := range s.Branches[b].Sessions {
 						due = max(due, ends[key{plan.Sessions[child].ID, int(plan.Sessions[child].Turns) - 1}])
 					}
 				}
@@ -368,34 +368,34 @@ func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 	}
 }
 
-func TestEndings(t *testing.T) {
+func TestDeadlines(t *testing.T) {
 	s := time.Second
-	e := endings{duration: 10 * s, grace: 3 * s}
-	require.False(t, e.check(10*s-1))
-	require.True(t, e.check(10*s))
-	require.False(t, e.check(11*s), "it is reached once")
+	e := deadlines{duration: 10 * s, grace: 3 * s}
+	require.False(t, e.reached(10*s-1))
+	require.True(t, e.reached(10*s))
+	require.False(t, e.reached(11*s), "it is reached once")
 	require.Equal(t, 13*s, e.cancelAt)
 	e.interrupt(12 * s)
 	require.Equal(t, 13*s, e.cancelAt, "an interrupt makes no grace longer")
 
-	e = endings{duration: 100 * s, grace: 50 * s}
-	require.True(t, e.check(100*s))
+	e = deadlines{duration: 100 * s, grace: 50 * s}
+	require.True(t, e.reached(100*s))
 	e.interrupt(105 * s)
 	require.Equal(t, 135*s, e.cancelAt, "but shorter")
 
-	e = endings{}
-	require.False(t, e.check(1<<60), "no bound of time")
+	e = deadlines{}
+	require.False(t, e.reached(1<<60), "no bound of time")
 	e.interrupt(7 * s)
 	require.Equal(t, 7*s+1, e.cancelAt)
 
-	e = endings{duration: 5 * s, grace: 0}
-	require.True(t, e.check(5*s))
+	e = deadlines{duration: 5 * s, grace: 0}
+	require.True(t, e.reached(5*s))
 	require.Equal(t, 5*s+1, e.cancelAt, "0 would mean never")
 
-	e = endings{duration: 5 * s, grace: time.Hour}
+	e = deadlines{duration: 5 * s, grace: time.Hour}
 	e.interrupt(1 * s)
 	require.Equal(t, 31*s, e.cancelAt, "an interrupt has a grace of half a minute at most")
-	require.False(t, e.check(6*s), "it ended before")
+	require.False(t, e.reached(6*s), "it ended before")
 }
 
 func TestDeadlineWithCooldown(t *testing.T) {
@@ -454,17 +454,17 @@ func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Duration, o.Grace = 1000*time.Hour, time.Hour // the error ends it
-	p := newPlayer(o)
-	defer p.close()
-	require.NoError(t, p.ready(t.Context()))
-	require.NoError(t, p.open())
-	require.NoError(t, p.closeRecords())
+	r := newRun(o.withDefaults())
+	defer r.close()
+	require.NoError(t, r.prepare(t.Context()))
+	require.NoError(t, r.open())
+	require.NoError(t, r.results.closeRecords())
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
-	p.records = measure.NewWriter(full)
-	s, err := p.run(t.Context())
+	r.results.records = measure.NewWriter(full)
+	s, err := r.play(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, p.write(s), "no space left")
+	require.ErrorContains(t, r.results.write(s), "no space left")
 	require.Positive(t, s.Completed)
 	require.Equal(t, s.Requests, s.Completed, "what was in flight ended")
 	require.FileExists(t, filepath.Join(o.Out, SummaryFile))
@@ -476,17 +476,10 @@ func TestResentIsRecorded(t *testing.T) {
 	require.True(t, r.Resent)
 }
 
-func TestTargetThatIsNone(t *testing.T) {
+func TestURLThatCannotBeUsed(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), "ftp://127.0.0.1:1")
 	_, err := Run(context.Background(), o)
 	require.ErrorContains(t, err, "ftp")
-}
-
-func TestCacheWithoutARequest(t *testing.T) {
-	o := optionsFor(t, cachetest.Demo(t), nobody)
-	o.Concurrency = 0
-	_, err := Run(context.Background(), o)
-	require.ErrorContains(t, err, "can be played")
 }
 
 // TestCacheThatIsCutWhileItIsPlayed: the file is emptied when the first request has been read, before it is answered.
@@ -523,7 +516,7 @@ func TestStartsThatAreCutWhileTheyArePlayed(t *testing.T) {
 	p.requireConsistent(t, o)
 	require.ErrorIs(t, p.err, manifest.ErrDamaged)
 	require.ErrorContains(t, p.err, "starts.bin")
-	require.LessOrEqual(t, p.Trees, 2+ahead, "what had been made ready before is played to its end")
+	require.LessOrEqual(t, p.Trees, 2+prefetchDepth, "what had been made ready before is played to its end")
 	require.Positive(t, p.Completed)
 }
 
@@ -614,23 +607,23 @@ func TestHeaders(t *testing.T) {
 }
 
 // A tree in which two turns wait for each other is reported by name when it goes quiet, and its lane goes on.
-func TestWedgedTreesAreReportedByName(t *testing.T) {
+func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	var warned []string
 	o.Concurrency, o.Warn = 16, func(about string) { warned = append(warned, about) }
-	p := newPlayer(o)
-	require.NoError(t, p.ready(t.Context()))
-	require.NoError(t, p.open())
+	r := newRun(o.withDefaults())
+	require.NoError(t, r.prepare(t.Context()))
+	require.NoError(t, r.open())
 	var name string
 	turn := 0
-	for _, l := range p.sampler.lanes {
-		root := l.tree.Sessions[0].Turns
-		for _, b := range l.tree.Branches {
+	for _, l := range r.sampler.lanes {
+		root := l.Sessions[0].Turns
+		for _, b := range l.Branches {
 			child := b.Sessions[0]
-			if turn = b.Spawn + 1; name == "" && turn < len(root) && len(root[turn].Joins) == 0 && len(l.tree.Sessions[child].Turns) > 1 {
+			if turn = b.Spawn + 1; name == "" && turn < len(root) && len(root[turn].Joins) == 0 && len(l.Sessions[child].Turns) > 1 {
 				root[turn].After = []conductor.TurnRef{{Session: child, Turn: 1}}
-				l.tree.Sessions[child].Turns[1].After = []conductor.TurnRef{{Session: 0, Turn: turn}}
+				l.Sessions[child].Turns[1].After = []conductor.TurnRef{{Session: 0, Turn: turn}}
 				name = l.plan.Trace.ID
 			}
 		}
@@ -639,10 +632,10 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, name)
-	s, err := p.run(t.Context())
+	s, err := r.play(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, p.write(s))
-	p.close()
+	require.NoError(t, r.results.write(s))
+	r.close()
 	require.EqualValues(t, 1, s.DeadlockedTrees)
 	require.Equal(t, []string{"wedged_tree"}, s.Reasons)
 	require.Nil(t, s.Valid)
@@ -666,7 +659,7 @@ func TestWedgedTreesAreReportedByName(t *testing.T) {
 func TestLanesAreReported(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Concurrency, o.Start = 20, Start{Sampled: true, Min: 0.25, Max: 0.75}
+	o.Concurrency, o.Start = 20, Start{Sampled: true}
 	p := play(t, context.Background(), o)
 	data, err := os.ReadFile(filepath.Join(o.Out, LanesFile))
 	require.NoError(t, err)
@@ -716,8 +709,8 @@ func TestMoreLanesThanTraces(t *testing.T) {
 	require.NoDirExists(t, o.Out, "refused before anything was made")
 	var warned []string
 	o.Marker, o.Warn = payload.FirstTurnPrefix, func(about string) { warned = append(warned, about) }
-	p := newPlayer(o)
-	require.NoError(t, p.ready(t.Context()))
-	p.close()
+	r := newRun(o.withDefaults())
+	require.NoError(t, r.prepare(t.Context()))
+	r.close()
 	require.Equal(t, []string{"17 lanes share 16 traces: each tree has a cache-bust marker of its own"}, warned)
 }

@@ -1,0 +1,49 @@
+package replay
+
+import "time"
+
+// clock tells the time since the start of the phase, and the events that come in as it passes.
+type clock interface {
+	now() time.Duration
+	// await returns the next event. ok is false if there is none until the given instant; it may also be false earlier.
+	await(until time.Duration) (e event, ok bool)
+}
+
+// realClock is the clock of a run.
+type realClock struct {
+	epoch       time.Time // start of the phase
+	timer       wakeTimer
+	events      <-chan event
+	interrupted <-chan struct{} // nil once it was told
+}
+
+func (c *realClock) now() time.Duration { return time.Since(c.epoch) }
+
+func (c *realClock) await(until time.Duration) (event, bool) {
+	select { // an event that is there already needs no timer
+	case e := <-c.events:
+		return e, true
+	case <-c.interrupted:
+		return c.interrupt(), true
+	default:
+	}
+	wait := until - c.now()
+	if wait <= 0 {
+		return event{}, false
+	}
+	c.timer.set(wait)
+	select {
+	case e := <-c.events:
+		return e, true
+	case <-c.timer.C():
+		return event{}, false
+	case <-c.interrupted:
+		return c.interrupt(), true
+	}
+}
+
+// interrupt returns the event of an interrupt, which comes once.
+func (c *realClock) interrupt() event {
+	c.interrupted = nil
+	return event{kind: interrupted}
+}

@@ -1,0 +1,77 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/resume"
+)
+
+// laneStarts says where the lanes of a run begin in their first traces.
+type laneStarts struct {
+	sampled   bool // at t*, else with the first turn
+	ratios    resume.Ratios
+	alignment resume.Alignment
+	limit     time.Duration // longest time to a lane's first request; 0: none
+	seed      string
+}
+
+// laneStart is where a lane has begun.
+type laneStart struct {
+	trace   string
+	tStar   float64       // milliseconds; NaN: with the first turn, or in a trace without times
+	skipped time.Duration // by which its first request was brought forward
+}
+
+// openFirst opens the first trees of so many lanes, before the phase starts. Traces in which no lane can begin are skipped;
+// after as many tries as there are lanes, and twice as many as there are traces, lanes stay empty: doc/spec/replay.md 2.2.
+func (s *sampler) openFirst(lanes int, starts laneStarts) []laneStart {
+	var list []laneStart
+	var states []*conductor.StartState
+	untimed := false
+	for tries := lanes + 2*max(1, len(s.dealer.traces)); len(list) < lanes && tries > 0; tries-- {
+		trace, ok := s.deal()
+		if !ok {
+			break
+		}
+		t := s.load(trace)
+		if t == nil {
+			continue
+		}
+		lane, state, tStar := len(list), (*conductor.StartState)(nil), math.NaN()
+		if starts.sampled {
+			if state, tStar = starts.draw(t, lane); state == nil || len(state.Live) == 0 {
+				s.warnOnce(trace, fmt.Sprintf("trace %q has nothing that a lane could take up in the middle, and is skipped", t.plan.Trace.ID))
+				continue
+			}
+			states, untimed = append(states, state), untimed || math.IsNaN(tStar)
+		}
+		s.open(lane, t)
+		s.first[lane] = conductor.Assignment{Tree: t.Tree, Start: state}
+		list = append(list, laneStart{trace: t.plan.Trace.ID, tStar: tStar})
+	}
+	s.prefetch()
+	for lane, skipped := range starts.alignment.Align(states, untimed, starts.limit) {
+		list[lane].skipped = skipped
+	}
+	return list
+}
+
+// draw returns where a lane takes a trace up; nil: nowhere. The draw depends on the seed, the trace and the lane alone.
+func (l laneStarts) draw(t *loadedTrace, lane int) (state *conductor.StartState, tStar float64) {
+	seed := resume.LaneSeed(l.seed, t.plan.Trace.ID, lane)
+	if first, last, ok := t.Bounds(); ok {
+		tStar = l.ratios.Instant(first, last, seed)
+		return t.At(tStar), tStar
+	}
+	canOpen := make([]bool, len(t.Sessions[0].Turns))
+	for k := range canOpen {
+		canOpen[k] = true // a turn of a cache is a whole prompt
+	}
+	if turn, ok := l.ratios.Split(canOpen, seed); ok {
+		return t.From(turn + 1), math.NaN()
+	}
+	return nil, math.NaN()
+}

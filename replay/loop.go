@@ -1,0 +1,235 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// loop plays one phase. It tells the conductor the time and what came back, sends what the conductor orders, and ends the
+// phase. Everything in it happens in one goroutine, on a clock that is real or virtual. What a request goes through is in
+// request.go.
+type loop struct {
+	conductor *conductor.Conductor
+	clock     clock
+	transport transport
+	recorder  recorder
+	inFlight  map[int]*request // by id: what was sent and has not returned
+	deadlines deadlines
+	cutoff    measure.Cutoff
+	backoff   backoff
+
+	maxErrorRate   float64 // share of failed requests above which the phase ends; 0: none
+	stopOnDeadlock bool
+	deadlocked     bool  // a tree is deadlocked, which ends the phase
+	unwritable     bool  // a record cannot be written, which ends the phase
+	err            error // what ended the phase before its bounds
+
+	progress Progress
+	report   func(Progress) // must not wait
+	notice   func(string)   // must not wait
+}
+
+// transport sends requests. What becomes of each comes back through the clock as events.
+type transport interface {
+	send(r *request)
+	cancelAll() // cancels every request in flight
+}
+
+// recorder takes what happens into the results.
+type recorder interface {
+	record(r *measure.Record) error // the error says that the record cannot be written
+	onEvent(e conductor.Event)
+}
+
+// event is something that comes in.
+type event struct {
+	kind   eventKind
+	id     int     // of the request
+	answer *answer // of a request that returned
+}
+
+type eventKind uint8
+
+const (
+	returned    eventKind = iota // a request is over
+	firstToken                   // the answer to a request has begun
+	interrupted                  // the caller wants the run to end
+)
+
+func newLoop(o Options, source conductor.Source, clock clock, transport transport, recorder recorder) *loop {
+	l := &loop{
+		clock: clock, transport: transport, recorder: recorder, inFlight: map[int]*request{},
+		deadlines: deadlines{duration: o.Duration, grace: o.Grace}, cutoff: measure.Cutoff{Deadline: o.Duration},
+		backoff:      backoff{o.Backoff, map[int]pause{}},
+		maxErrorRate: o.MaxErrorRate, stopOnDeadlock: o.StopOnDeadlock, report: o.Progress, notice: o.Notice,
+	}
+	limits := conductor.Limits{
+		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
+		TreeIdle: o.Limits.TreeIdle, SystemIdle: o.Limits.SystemIdle,
+	}
+	l.conductor = conductor.New(o.Concurrency, source, limits, l.launch, l.onEvent)
+	return l
+}
+
+// run returns when nothing is in flight and nothing will be. The error is what ended the phase before its bounds. A phase
+// whose end has come before it begins sends nothing.
+func (l *loop) run() error {
+	if e, ok := l.clock.await(0); ok {
+		l.handle(e, l.clock.now())
+	}
+	l.expire(l.clock.now())
+	l.fail(l.conductor.Start(l.clock.now()))
+	for {
+		now := l.clock.now()
+		l.advance(now)
+		if l.conductor.Done() {
+			return l.err
+		}
+		if e, ok := l.clock.await(l.nextWake(now)); ok {
+			l.handle(e, l.clock.now())
+		}
+	}
+}
+
+// advance does what is due.
+func (l *loop) advance(now time.Duration) {
+	l.expire(now)
+	l.conductor.Wake(now)
+	if l.deadlines.cancelDue(now) {
+		l.transport.cancelAll()
+	}
+	if l.deadlines.giveUpDue(now) {
+		for _, id := range slices.Sorted(maps.Keys(l.inFlight)) {
+			l.giveUp(l.inFlight[id], now)
+		}
+	}
+	l.reportProgress(now)
+}
+
+// expire ends the sending when its time is up. It comes before everything that could send.
+func (l *loop) expire(now time.Duration) {
+	if l.deadlines.reached(now) {
+		l.conductor.Stop(now)
+	}
+	if l.deadlocked && !l.deadlines.stopped {
+		l.stop(now)
+	}
+}
+
+// stop ends the sending as a deadline at this instant would.
+func (l *loop) stop(now time.Duration) {
+	if !l.deadlines.stopped {
+		l.cutoff.Deadline = now
+	}
+	l.deadlines.interrupt(now)
+	l.conductor.Stop(now)
+}
+
+// fail ends the phase because of an error.
+func (l *loop) fail(err error) {
+	if err != nil && l.err == nil {
+		l.err = err
+		l.stop(l.clock.now())
+	}
+}
+
+// handle takes in an event.
+func (l *loop) handle(e event, now time.Duration) {
+	switch e.kind {
+	case returned:
+		l.onReturn(e.id, e.answer, now)
+	case firstToken:
+		l.expire(now)
+		l.conductor.FirstToken(e.id, now)
+	case interrupted:
+		l.stop(now)
+		if n := len(l.inFlight); n > 0 {
+			l.notice(drainNotice(n, max(0, l.deadlines.cancelAt-now)))
+		}
+	}
+}
+
+// drainNotice says what an interrupt waits for.
+func drainNotice(requests int, longest time.Duration) string {
+	n := "1 running request"
+	if requests != 1 {
+		n = fmt.Sprintf("%d running requests", requests)
+	}
+	return fmt.Sprintf("interrupted: waiting for %s, %v at most; a second interrupt leaves at once", n, longest.Round(10*time.Millisecond))
+}
+
+// onEvent takes in what the conductor did.
+func (l *loop) onEvent(e conductor.Event) {
+	l.recorder.onEvent(e)
+	if e.Kind == conductor.TreeDeadlocked && l.stopOnDeadlock {
+		l.deadlocked = true
+	}
+}
+
+// errorRateFrom is how many requests must have ended before their error rate can end a phase.
+const errorRateFrom = 20
+
+// tooManyErrors returns the error of a phase in which too many requests fail. Overflows and cancelled requests count
+// neither as failed nor as completed.
+func (l *loop) tooManyErrors() error {
+	failed, ended := l.progress.Errors, l.progress.Errors+l.progress.Completed
+	if l.maxErrorRate <= 0 || ended < errorRateFrom || float64(failed) <= l.maxErrorRate*float64(ended) || l.deadlines.stopped {
+		return nil
+	}
+	return fmt.Errorf("replay: stopped: %d of %d requests failed, a share above %g", failed, ended, l.maxErrorRate)
+}
+
+// count counts a request that is over.
+func (l *loop) count(outcome conductor.Outcome) {
+	switch outcome {
+	case conductor.OK:
+		l.progress.Completed++
+	case conductor.Failed:
+		l.progress.Errors++
+	case conductor.Overflow:
+		l.progress.Overflows++
+	case conductor.Cancelled:
+		l.progress.Cancelled++
+	}
+}
+
+// outcomeOf returns what the end of a request means for its session.
+func outcomeOf(f *wire.Failure) conductor.Outcome {
+	switch {
+	case f == nil:
+		return conductor.OK
+	case f.Category == wire.ContextOverflow:
+		return conductor.Overflow
+	case f.Category == wire.Cancelled:
+		return conductor.Cancelled
+	}
+	return conductor.Failed
+}
+
+// progressInterval is how often progress is reported.
+const progressInterval = time.Second
+
+// nextWake returns the instant until which there is nothing to do but to wait for events.
+func (l *loop) nextWake(now time.Duration) time.Duration {
+	wake := min(now+progressInterval, l.deadlines.next())
+	if at, ok := l.conductor.NextWake(); ok {
+		wake = min(wake, at)
+	}
+	return wake
+}
+
+func (l *loop) reportProgress(now time.Duration) {
+	if now < l.progress.Elapsed+progressInterval {
+		return
+	}
+	n := l.conductor.Counts()
+	l.progress.Elapsed, l.progress.Requests, l.progress.InFlight = now, n.Sent, n.InFlight
+	l.progress.TreesOpened, l.progress.TreesDrained = n.TreesOpened, n.TreesDrained
+	l.report(l.progress)
+}

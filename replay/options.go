@@ -1,0 +1,220 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// What the zero values of Options mean. The command has the same defaults.
+const (
+	DefaultConcurrency  = 1
+	DefaultSeed         = "42"
+	DefaultGrace        = 30 * time.Second
+	DefaultTimeout      = wire.DefaultTimeout
+	DefaultBackoffFirst = time.Second
+	DefaultBackoffMax   = 30 * time.Second
+	DefaultLaneStart    = 300 * time.Second
+	DefaultTreeIdle     = 300 * time.Second
+	DefaultMinRatio     = 0.25
+	DefaultMaxRatio     = 0.75
+)
+
+// Off is the value of a duration whose zero value means a default, and that is to have no effect.
+const Off time.Duration = -1
+
+// MaxConcurrency is the largest number of lanes: a machine has fewer ports to one server.
+const MaxConcurrency = 1 << 16
+
+// Options say what to play, how, and against which server. Cache, URL and Model are required. The zero value of every other
+// field is the default of the command.
+type Options struct {
+	Cache    *mmapcache.Cache
+	URL      string // of the server: its root, the root of its API (.../v1), or an endpoint
+	Model    string
+	Endpoint payload.Endpoint
+	Fields   payload.Fields       // of the bodies, beside prompt and model
+	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
+
+	Concurrency int   // lanes: trees that are played at a time; 0: DefaultConcurrency
+	Traces      int   // play only the first so many traces; 0: all
+	MaxContext  int   // play only traces whose prompts and completions fit so many tokens; 0: all
+	Order       Order // in which traces are dealt to lanes
+	Pace        Pace
+	Start       Start
+	Limits      Limits
+	Seed        string // of everything that is drawn, a decimal number; "": DefaultSeed
+
+	AllowWrap      bool // more lanes than traces, even if their trees have no marker
+	StopOnDeadlock bool // a deadlocked tree ends the run; else its lane goes on with the next tree
+
+	// Bounds. The first that is reached ends the run. Without one every trace is played once.
+	Duration time.Duration // of the sending; 0: no bound
+	Requests int           // that are sent; 0: no bound
+	Trees    int           // that are opened; 0: no bound
+	Once     bool          // every trace is played once at most
+
+	MaxErrorRate float64       // the run ends when a larger share of requests fails, from the 20th on; 0: no limit
+	Grace        time.Duration // how long requests in flight may go on after the end; 0: DefaultGrace; Off: no grace
+
+	Timeout          time.Duration    // of a request; 0: DefaultTimeout
+	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
+	OverflowPatterns []*regexp.Regexp // tell a context overflow by the text of an error, beside those of known servers
+	Backoff          Backoff
+	Header           []wire.HeaderField
+	APIKey           string
+	SkipPreflight    bool // begin without a look at the server
+
+	Out        string      // directory for the results; "": none are written
+	UniqueOut  bool        // if Out exists, a number is appended to it
+	Overwrite  bool        // results in Out are replaced; else they are an error that wraps ErrResultsExist
+	Provenance measure.Run // what the results say of the program, its options and the dataset
+
+	// Callbacks; nil: none. They are called one at a time, and may be slow: a run does not wait for them, except two seconds
+	// at its end.
+	Warn     func(string)   // gets what is odd but no error
+	Notice   func(string)   // gets what an interrupt waits for
+	Progress func(Progress) // gets the progress about every second
+
+	NewID func() string // ids of requests and sessions, called by several goroutines; nil: random UUIDs
+}
+
+// Start says where lanes begin in their first traces. The zero value is the first turn of each.
+type Start struct {
+	Sampled bool           // at an instant drawn from the seed, the trace and the lane
+	Ratios  *resume.Ratios // the part of the trace in which that instant lies; nil: DefaultMinRatio to DefaultMaxRatio
+	Burst   bool           // all lanes send at once; else they keep the distances of their instants
+}
+
+// Limits bound what recorded times do to a run.
+type Limits struct {
+	LaneStart  time.Duration // longest time to the first request of a lane; 0: DefaultLaneStart; Off: none
+	TreeIdle   time.Duration // longest time in which a tree has no request in flight; 0: DefaultTreeIdle; Off: none
+	SystemIdle time.Duration // longest time in which no request is in flight; 0: none
+	Prefill    int           // requests without a first token; 0: none
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	Elapsed      time.Duration
+	Requests     int // sent
+	InFlight     int
+	Completed    int
+	Errors       int
+	Overflows    int // of the context
+	Cancelled    int
+	TreesOpened  int
+	TreesDrained int // played to their end
+}
+
+// Validate returns an error that names the first field that cannot be used, its value, and what is allowed.
+func (o Options) Validate() error {
+	switch {
+	case o.Cache == nil:
+		return errors.New("cache: want an open one")
+	case o.Model == "":
+		return errors.New("model: want a name")
+	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
+		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
+	case o.Order > Random:
+		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
+	case o.Order == Random && o.once():
+		return errors.New("every trace once cannot be had in random order, which repeats: choose shuffle")
+	case !(o.MaxErrorRate >= 0 && o.MaxErrorRate <= 1):
+		return fmt.Errorf("max error rate %g: want 0 to 1", o.MaxErrorRate)
+	}
+	if _, ok := new(big.Int).SetString(o.Seed, 10); !ok && o.Seed != "" {
+		return fmt.Errorf("seed %q: want a decimal number", o.Seed)
+	}
+	for _, n := range []limited[int]{
+		{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}, {"prefill limit", o.Limits.Prefill},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
+		}
+	}
+	for _, d := range []limited[time.Duration]{{"duration", o.Duration}, {"timeout", o.Timeout}, {"system idle limit", o.Limits.SystemIdle}} {
+		if d.value < 0 {
+			return fmt.Errorf("%s %v: want no negative value", d.name, d.value)
+		}
+	}
+	return o.validateParts()
+}
+
+// limited is the value of a field that cannot be negative.
+type limited[T any] struct {
+	name  string
+	value T
+}
+
+// validateParts validates the fields that have rules of their own.
+func (o Options) validateParts() error {
+	if _, err := wire.New(o.URL, wire.Options{Header: o.Header, APIKey: o.APIKey}); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
+		return err
+	}
+	if r := o.Start.Ratios; r != nil && o.Start.Sampled {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
+	if err := o.Pace.Validate(); err != nil {
+		return err
+	}
+	return o.Backoff.Validate()
+}
+
+// once reports whether every trace is played once, which is also the bound of a run without another.
+func (o *Options) once() bool { return o.Once || o.Duration == 0 && o.Requests == 0 && o.Trees == 0 }
+
+// withDefaults returns the options with every default in its place, and without values that mean Off.
+func (o Options) withDefaults() Options {
+	orDefault(&o.Concurrency, DefaultConcurrency)
+	orDefault(&o.Seed, DefaultSeed)
+	orDefault(&o.Timeout, DefaultTimeout)
+	orDefault(&o.Grace, DefaultGrace)
+	orDefault(&o.Limits.LaneStart, DefaultLaneStart)
+	orDefault(&o.Limits.TreeIdle, DefaultTreeIdle)
+	orDefault(&o.Backoff.First, DefaultBackoffFirst)
+	orDefault(&o.Backoff.Max, DefaultBackoffMax)
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Limits.TreeIdle, &o.Backoff.First} {
+		*d = max(*d, 0) // Off
+	}
+	if o.Start.Ratios == nil {
+		o.Start.Ratios = &resume.Ratios{Min: DefaultMinRatio, Max: DefaultMaxRatio}
+	}
+	o.Marker = o.Marker.Resolve(o.Cache)
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	return o
+}
+
+// orDefault replaces a zero value.
+func orDefault[T comparable](value *T, otherwise T) {
+	var zero T
+	if *value == zero {
+		*value = otherwise
+	}
+}

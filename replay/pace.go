@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Pace says how recorded gaps are played. The zero value plays them as recorded.
+type Pace struct {
+	Speed  float64       // gaps are divided by it; 0 means 1
+	MaxGap time.Duration // longest gap that is played, after Speed; 0: no limit
+	ASAP   bool          // gaps are 0
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (p Pace) Validate() error {
+	switch {
+	case !(p.Speed >= 0) || math.IsInf(p.Speed, 1):
+		return fmt.Errorf("pace: speed %g: want a number above 0, or 0 for 1", p.Speed)
+	case p.MaxGap < 0:
+		return fmt.Errorf("pace: max gap %v: want no negative value", p.MaxGap)
+	}
+	return nil
+}
+
+// maxPlayed is the longest time that is played, about two years: clocks that skip many of them do not overflow.
+const maxPlayed = 1 << 56
+
+// gap returns how long a recorded gap, in milliseconds, is played.
+func (p Pace) gap(ms float64) time.Duration {
+	d := p.offset(ms)
+	if p.MaxGap > 0 {
+		d = min(d, p.MaxGap)
+	}
+	return d
+}
+
+// offset returns how long a recorded time, in milliseconds, is played that MaxGap does not bound: the distance of a lane's
+// first turns from its start.
+func (p Pace) offset(ms float64) time.Duration {
+	if p.ASAP {
+		return 0
+	}
+	if p.Speed > 0 {
+		ms /= p.Speed
+	}
+	if !(ms > 0) { // NaN too
+		return 0
+	}
+	return time.Duration(min(ms, maxPlayed/1e6) * 1e6)
+}

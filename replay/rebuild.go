@@ -1,0 +1,58 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// RebuildSummary computes the summary of a run from the files that it wrote, writes it and returns it. The summary of a
+// run that was killed has what its records say; missing says, in one line each, what is not known.
+func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error) {
+	info, err := readInfo(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		missing = append(missing, fmt.Sprintf("%s: there is no %s: what was run is not known", dir, RunFile))
+		err = nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a := measure.NewAggregate()
+	path := filepath.Join(dir, RecordsFile)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: no results of a run: %w", dir, err)
+	}
+	defer file.Close()
+	torn, err := a.Rebuild(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if torn {
+		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", path))
+	}
+	if info.Facts == nil {
+		missing = append(missing, fmt.Sprintf("%s: the run did not come to its end: what only that tells is null", dir))
+	}
+	summary := a.Summary(info)
+	return &summary, missing, writeSummary(dir, &summary)
+}
+
+// readInfo reads what no record knows. Without such a file it still returns where the results lie.
+func readInfo(dir string) (info measure.RunInfo, err error) {
+	info.Out, info.Records = dir, RecordsFile
+	path := filepath.Join(dir, RunFile)
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &info)
+	}
+	if err != nil {
+		return info, fmt.Errorf("%s: %w", path, err)
+	}
+	return info, nil
+}

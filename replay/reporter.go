@@ -1,0 +1,90 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+)
+
+// reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. Of
+// progress only the latest is kept. Messages wait while there is room.
+type reporter struct {
+	progress chan Progress
+	messages chan message
+	closing  chan struct{} // closed when nothing more is to come
+	done     chan struct{} // closed when everything has been said
+	dropped  int           // messages without room
+}
+
+// message is a warning or a notice.
+type message struct {
+	text   string
+	notice bool
+}
+
+const (
+	reporterRoom  = 1024            // messages that may wait
+	reporterDrain = 2 * time.Second // longest wait for the callbacks at the end of a run
+)
+
+// newReporter returns a reporter of callbacks that are not nil.
+func newReporter(o Options) *reporter {
+	r := &reporter{make(chan Progress, 1), make(chan message, reporterRoom), make(chan struct{}), make(chan struct{}), 0}
+	go r.run(o.Progress, func(m message) {
+		if m.notice {
+			o.Notice(m.text)
+		} else {
+			o.Warn(m.text)
+		}
+	})
+	return r
+}
+
+func (r *reporter) run(progress func(Progress), say func(message)) {
+	defer close(r.done)
+	for {
+		select {
+		case p := <-r.progress:
+			progress(p)
+		case m := <-r.messages:
+			say(m)
+		case <-r.closing:
+			for len(r.messages) > 0 {
+				say(<-r.messages)
+			}
+			if r.dropped > 0 {
+				say(message{text: fmt.Sprintf("and %d more warnings, for which there was no room", r.dropped)})
+			}
+			return
+		}
+	}
+}
+
+// report hands progress over, and replaces what has not been told yet.
+func (r *reporter) report(p Progress) {
+	select {
+	case <-r.progress:
+	default:
+	}
+	r.progress <- p // there is room: only the calling goroutine fills it
+}
+
+func (r *reporter) warn(text string) { r.enqueue(message{text: text}) }
+
+func (r *reporter) notice(text string) { r.enqueue(message{text, true}) }
+
+func (r *reporter) enqueue(m message) {
+	select {
+	case r.messages <- m:
+	default:
+		r.dropped++
+	}
+}
+
+// close waits until everything has been said, for reporterDrain at most.
+func (r *reporter) close() {
+	close(r.closing)
+	select {
+	case <-r.done:
+	case <-time.After(reporterDrain):
+	}
+}

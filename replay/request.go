@@ -1,0 +1,200 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// A request goes through this file from top to bottom. When its turn is due the conductor orders it with a Dispatch. The
+// loop notes it as in flight (launch) and the sender starts a goroutine for it (send), which makes the body, has package
+// wire send it, and posts the answer (do). The loop takes the answer in (onReturn): it completes the record, writes it, and
+// tells the conductor, which decides what is due next.
+
+// request is one turn from its dispatch to its record. Only the loop changes it.
+type request struct {
+	dispatch conductor.Dispatch
+	tree     *activeTree
+	record   measure.Record
+}
+
+// answer is what became of a request on the wire. Instants count from the start of the run.
+type answer struct {
+	wire.Result
+	cacheErr error // the cache cannot be read, so no request can be made any more
+}
+
+// launch puts the request of a turn on the wire. The conductor calls it.
+func (l *loop) launch(d conductor.Dispatch) error {
+	r := &request{dispatch: d}
+	l.inFlight[d.ID] = r
+	l.transport.send(r)
+	return nil
+}
+
+// sender is the transport of a run.
+type sender struct {
+	sampler *sampler // knows the trees that lanes play
+	encoder *payload.Encoder
+	client  *wire.Client
+	rules   mmapcache.TimeRules
+	newID   func() string
+	epoch   time.Time // start of the run
+
+	ctx         context.Context // of every request
+	cancel      context.CancelFunc
+	events      chan event
+	closed      chan struct{} // nothing takes events any more
+	firstTokens bool          // the first token of a request is an event
+}
+
+// send starts the request in a goroutine of its own.
+func (s *sender) send(r *request) {
+	r.tree = s.sampler.lanes[r.dispatch.Lane]
+	r.record = s.newRecord(r)
+	go func(r request) { // a copy: the loop may give the original up meanwhile
+		s.post(event{kind: returned, id: r.dispatch.ID, answer: s.do(&r)})
+	}(*r)
+}
+
+// newRecord returns what is known of a request before it is sent.
+func (s *sender) newRecord(r *request) measure.Record {
+	d, plan := r.dispatch, r.tree.plan
+	session := plan.Sessions[d.Session]
+	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
+	record := measure.Record{
+		Phase: measure.ProfilingPhase,
+		Lane:  d.Lane, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
+		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
+		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID),
+		Due: d.Due.Seconds(), Admitted: d.Issued.Seconds(),
+		RecordedISL: int64(turn.In), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)),
+	}
+	if session.Parent != mmapcache.None {
+		record.Parent = plan.Sessions[session.Parent].ID
+	}
+	if turn.Inner != mmapcache.None {
+		inner := int(turn.Inner)
+		record.SourceInner = &inner
+	}
+	return record
+}
+
+// do sends the request and returns what became of it.
+func (s *sender) do(r *request) *answer {
+	trace, err := r.tree.render()
+	if err != nil {
+		return s.unread(r, err)
+	}
+	row := int(r.tree.plan.Sessions[r.dispatch.Session].FirstTurn) + r.dispatch.Turn
+	body, err := s.encoder.Body(trace, row, r.tree.marker, int(r.record.MaxTokens))
+	if err != nil {
+		return s.unread(r, err)
+	}
+	defer body.Release()
+	q := &wire.Request{
+		Path: s.encoder.Path(), Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage(),
+		Header: []wire.HeaderField{
+			{Name: "X-Request-ID", Value: r.record.RequestID}, {Name: "X-Correlation-ID", Value: r.record.CorrelationID},
+			{Name: "X-Session-Affinity", Value: r.record.CorrelationID},
+		},
+	}
+	if s.firstTokens {
+		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
+	}
+	a := &answer{Result: s.client.Do(s.ctx, q)}
+	if a.Err != nil && a.Err.Category == wire.Internal { // the body could not be read while it was written
+		a.cacheErr = cacheError(r, a.Err)
+	}
+	return a
+}
+
+// unread returns the answer to a request whose prompt cannot be read.
+func (s *sender) unread(r *request, err error) *answer {
+	now := time.Since(s.epoch)
+	return &answer{Result: unsent(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
+}
+
+func cacheError(r *request, err error) error {
+	return fmt.Errorf("lane %d, trace %q, session %q, turn %d: the cache cannot be read any more: %w",
+		r.record.Lane, r.record.Trace, r.record.Session, r.record.Turn, err)
+}
+
+// unsent returns the result of a request of which no answer came.
+func unsent(sent, end time.Duration, category wire.Category, message string) wire.Result {
+	return wire.Result{
+		Sent: sent, End: end, FirstToken: wire.Never, LastToken: wire.Never, Usage: wire.NoUsage,
+		Err: &wire.Failure{Category: category, Message: message},
+	}
+}
+
+// post hands an event to the loop, unless that is over.
+func (s *sender) post(e event) {
+	select {
+	case s.events <- e:
+	case <-s.closed:
+	}
+}
+
+// cancelAll cancels every request in flight. Each returns as cancelled.
+func (s *sender) cancelAll() { s.cancel() }
+
+// giveUp takes a request for over that was cancelled and has not returned. Its answer will be ignored.
+func (l *loop) giveUp(r *request, now time.Duration) {
+	sent := r.dispatch.Issued // as far as is known
+	l.onReturn(r.dispatch.ID, &answer{Result: unsent(sent, now, wire.Cancelled, "no answer to its cancellation")}, now)
+}
+
+// onReturn takes in the answer to a request: it completes and writes the record, and tells the conductor.
+func (l *loop) onReturn(id int, a *answer, now time.Duration) {
+	r, ok := l.inFlight[id]
+	if !ok {
+		return // it was given up
+	}
+	delete(l.inFlight, id)
+	outcome := outcomeOf(a.Err)
+	l.count(outcome)
+	describe(&r.record, &a.Result)
+	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
+	if pause := l.backoff.after(r.dispatch.Lane, a); pause > 0 && !l.conductor.Stopped() {
+		r.record.BackOff = pause.Seconds()
+		l.conductor.Hold(r.dispatch.Lane, a.End+pause)
+	}
+	l.expire(now)
+	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
+		l.unwritable = true
+		l.stop(now)
+	}
+	l.fail(a.cacheErr)
+	l.fail(l.tooManyErrors()) // before another is sent
+	l.fail(l.conductor.Returned(id, a.End, now, outcome))
+}
+
+// category returns the category of the failure, "" for a request that ended well.
+func (a *answer) category() wire.Category {
+	if a.Err == nil {
+		return ""
+	}
+	return a.Err.Category
+}
+
+// describe copies the result of a request into its record.
+func describe(r *measure.Record, res *wire.Result) {
+	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
+	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
+	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
+	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
+	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
+	r.FirstChunkTokens = max(0, res.FirstChunkTokens)
+	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
+	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
+	if res.Err != nil {
+		r.Error = &measure.Error{Category: res.Err.Category, Message: res.Err.Message}
+	}
+}

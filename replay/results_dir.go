@@ -1,0 +1,170 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Files of the results in Options.Out. RunFile is written first and says what is run; it is completed at the end, and
+// SummaryFile comes last.
+const (
+	RunFile     = "run.json"
+	RecordsFile = "records.jsonl"
+	LanesFile   = "lanes.jsonl"
+	SummaryFile = "summary.json"
+)
+
+// resultsDir is the directory of the results.
+type resultsDir struct {
+	path      string // "": none
+	unique    bool
+	overwrite bool
+}
+
+// CheckResultsDir returns an error that wraps ErrResultsExist if a directory holds results. Those of a run that ended
+// without a request, for example because the preflight refused the server, do not count.
+func CheckResultsDir(dir string) error {
+	if sentNothing(dir) {
+		return nil
+	}
+	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile} {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
+		}
+	}
+	return nil
+}
+
+// sentNothing reports whether a directory holds the files of a run that came to its end without a record.
+func sentNothing(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, SummaryFile))
+	records, recordsErr := os.Lstat(filepath.Join(dir, RecordsFile))
+	return err == nil && recordsErr == nil && records.Size() == 0
+}
+
+// make makes the directory. Runs that want the same new directory each get their own. Old results are removed, if that is
+// allowed, before the first new file is written.
+func (d *resultsDir) make() error {
+	if d.unique {
+		return d.makeUnique()
+	}
+	if err := os.MkdirAll(d.path, 0o777); err != nil {
+		return err
+	}
+	if !d.overwrite && !sentNothing(d.path) {
+		return CheckResultsDir(d.path)
+	}
+	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile} {
+		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeUnique makes a new directory, and appends a number to a name that is taken.
+func (d *resultsDir) makeUnique() error {
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o777); err != nil {
+		return err
+	}
+	name := d.path
+	for n := 2; ; n++ {
+		err := os.Mkdir(d.path, 0o777)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		d.path = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+func (d *resultsDir) file(name string) string { return filepath.Join(d.path, name) }
+
+// open makes the directory, writes what is run, and opens the file of the records.
+func (r *results) open() (err error) {
+	r.info.Start = utc()
+	if r.dir.path == "" {
+		return nil
+	}
+	if err := r.dir.make(); errors.Is(err, ErrResultsExist) {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	if r.records, err = measure.Create(r.dir.file(RecordsFile)); err != nil {
+		if errors.Is(err, fs.ErrExist) { // another run was faster
+			return fmt.Errorf("%s: %w: %s", r.dir.path, ErrResultsExist, RecordsFile)
+		}
+		return fmt.Errorf("results: %w", err)
+	}
+	r.info.Out, r.info.Records = r.dir.path, RecordsFile
+	if err := r.writeInfo(); err != nil {
+		return errors.Join(fmt.Errorf("results: %w", err), r.closeRecords())
+	}
+	return nil
+}
+
+func (r *results) closeRecords() error {
+	if r.records == nil {
+		return nil
+	}
+	return r.records.Close()
+}
+
+// write completes the results. The summary comes last.
+func (r *results) write(s *measure.Summary) error {
+	if r.dir.path == "" {
+		return nil
+	}
+	var errs []error
+	if err := r.closeRecords(); err != nil {
+		errs = append(errs, fmt.Errorf("results: %s: %w", r.dir.file(RecordsFile), err))
+	}
+	if err := r.checkOwner(); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("results: %w", err))...)
+	}
+	var lines bytes.Buffer
+	e := json.NewEncoder(&lines)
+	for _, l := range r.lanes {
+		errs = append(errs, e.Encode(l))
+	}
+	errs = append(errs, durable.WriteFile(r.dir.file(LanesFile), lines.Bytes()), r.writeInfo(), writeSummary(r.dir.path, s))
+	return errors.Join(errs...)
+}
+
+// checkOwner returns an error if another run has replaced the results since this one opened them.
+func (r *results) checkOwner() error {
+	written, err := readInfo(r.dir.path)
+	if err == nil && !written.Start.Equal(r.info.Start) {
+		return fmt.Errorf("%s: another run has replaced the results: those of this one end here", r.dir.path)
+	}
+	return nil
+}
+
+// writeInfo writes what no record knows.
+func (r *results) writeInfo() error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // as in the summary
+	e.SetIndent("", "  ")
+	if err := e.Encode(r.info); err != nil {
+		return err
+	}
+	return durable.WriteFile(r.dir.file(RunFile), text.Bytes())
+}
+
+func writeSummary(dir string, s *measure.Summary) error {
+	var line bytes.Buffer
+	if err := s.WriteJSON(&line); err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(dir, SummaryFile), line.Bytes())
+}

@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Run plays a cache against a server until a bound is reached or ctx ends, lets the requests in flight finish within the
+// grace, writes the results, and returns the summary. It looks at the server first, unless that is to be skipped.
+//
+// An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
+// the run (*PreflightError), that too many requests failed, that the cache cannot be read any more, or that the results
+// cannot be written.
+func Run(ctx context.Context, o Options) (*measure.Summary, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	r := newRun(o.withDefaults())
+	defer r.close()
+	err := r.prepare(ctx)
+	var refused *PreflightError
+	if err != nil && !errors.As(err, &refused) {
+		return nil, err
+	}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		s := r.results.summary(measure.Facts{})
+		return s, errors.Join(refused, r.results.write(s))
+	}
+	s, err := r.play(ctx)
+	r.results.warnOfRest(s)
+	return s, errors.Join(err, r.results.write(s))
+}
+
+// run is one call of Run: it puts the parts of a replay together.
+type run struct {
+	Options
+	traces   []int // positions in the cache of the traces that are played
+	shared   bool  // lanes share traces, because their markers permit it
+	encoder  *payload.Encoder
+	sampler  *sampler
+	sender   *sender // nil before open
+	results  *results
+	reporter *reporter
+}
+
+// newRun returns a run of options with defaults.
+func newRun(o Options) *run {
+	r := &run{Options: o, reporter: newReporter(o), sampler: newSampler(o.Cache, o.Concurrency)}
+	r.results = newResults(o, r.sampler, r.reporter.warn)
+	return r
+}
+
+// prepare selects the traces, looks at the server, and opens the first trees.
+func (r *run) prepare(ctx context.Context) (err error) {
+	var conflicts []string
+	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
+	if r.encoder, conflicts, err = payload.NewEncoder(r.Cache, o); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	for _, c := range conflicts {
+		r.reporter.warn(c)
+	}
+	if err := r.selectTraces(); err != nil {
+		return err
+	}
+	before := r.overhead()
+	if err := r.lookAtServer(ctx); err != nil {
+		return err
+	}
+	if r.MaxContext > 0 && r.overhead() > before { // fewer traces may fit
+		if err := r.selectTraces(); err != nil {
+			return err
+		}
+	}
+	if err := r.warnOfMarkers(); err != nil {
+		return err
+	}
+	return r.openFirstTrees()
+}
+
+func (r *run) lookAtServer(ctx context.Context) error {
+	if r.SkipPreflight {
+		return nil
+	}
+	found, err := lookAtServer(ctx, r.Options, r.encoder)
+	r.results.info.Preflight = &found
+	return err
+}
+
+// selectTraces selects the traces that are played. The error says that no trace fits, or that there are too many lanes.
+func (r *run) selectTraces() (err error) {
+	if r.traces, err = selectOptions(r.Options, r.overhead()); err != nil {
+		return err
+	}
+	policy := resume.WrapPolicy{
+		Lanes: r.Concurrency, Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker, OnePass: r.once(), Trees: r.Trees,
+	}
+	if r.shared, err = policy.Check(); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	return nil
+}
+
+// overhead returns how many tokens a prompt has beside those of the cache: its marker, and the chat template as far as the
+// preflight has measured it.
+func (r *run) overhead() (tokens int) {
+	if r.Marker != payload.NoMarker {
+		tokens = payload.MarkerTokens(r.Cache.Arenas.Marker)
+	}
+	if p := r.results.info.Preflight; p != nil && p.TemplateTokens != nil {
+		tokens += max(0, int(*p.TemplateTokens))
+	}
+	return tokens
+}
+
+// warnOfMarkers warns of effects of markers that may not be wanted.
+func (r *run) warnOfMarkers() error {
+	if r.shared {
+		r.reporter.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", r.Concurrency, len(r.traces)))
+	}
+	cost, err := markerCost(r.Cache, r.Marker)
+	if cost != "" {
+		r.reporter.warn(cost)
+	}
+	return err
+}
+
+// openFirstTrees opens the first tree of every lane, before the clock starts. The error says that none can be played.
+func (r *run) openFirstTrees() error {
+	s := r.sampler
+	s.pace, s.encoding, s.once, s.unmarked, s.warn = r.Pace, r.Endpoint.Encoding(), r.once(), r.Marker == payload.NoMarker, r.reporter.warn
+	s.dealer = dealer{traces: r.traces, order: r.Order, seed: r.Seed}
+	s.ledger = newLedger(r.NewID())
+	lanes := r.Concurrency
+	if r.Trees > 0 {
+		lanes = min(lanes, r.Trees)
+	}
+	starts := laneStarts{sampled: r.Start.Sampled, ratios: *r.Start.Ratios, limit: r.Limits.LaneStart, seed: r.Seed}
+	if r.Start.Burst {
+		starts.alignment = resume.Burst
+	}
+	begun := s.openFirst(lanes, starts)
+	switch {
+	case len(begun) == 0:
+		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(r.traces))
+	case len(begun) < lanes && !r.once():
+		r.reporter.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
+	}
+	r.results.begin(begun)
+	return nil
+}
+
+// open opens the results and the transport. The clock of the run starts last.
+func (r *run) open() (err error) {
+	if err := r.results.open(); err != nil {
+		return err
+	}
+	s := &sender{
+		sampler: r.sampler, encoder: r.encoder, rules: r.Cache.Facts.Rules, newID: r.NewID, epoch: time.Now(),
+		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: r.Limits.Prefill > 0,
+	}
+	s.client, err = wire.New(r.URL, wire.Options{
+		Epoch: s.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
+	})
+	if err != nil {
+		return errors.Join(err, r.results.closeRecords())
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	r.sender = s
+	return nil
+}
+
+// play plays the phase in the calling goroutine.
+func (r *run) play(ctx context.Context) (*measure.Summary, error) {
+	s := r.sender
+	defer s.cancel()
+	defer close(s.closed)
+	before := measure.ReadProcessUsage()
+	timer := newWakeTimer()
+	defer timer.close()
+	clock := &realClock{epoch: s.epoch, timer: timer, events: s.events, interrupted: ctx.Done()}
+	o := r.Options
+	o.Progress, o.Notice = r.reporter.report, r.reporter.notice
+	l := newLoop(o, r.sampler, clock, s, r.results)
+	r.sampler.renderLater()
+	err := l.run()
+	used := measure.ReadProcessUsage().Since(before)
+	return r.results.summary(measure.Facts{
+		PhaseDuration: clock.now().Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
+		Branches: branchCounts(l.conductor.Counts()), Deadlocks: r.results.deadlocks,
+	}), err
+}
+
+// branchCounts returns the counters of the conductor that a summary has.
+func branchCounts(n conductor.Counts) measure.BranchCounts {
+	return measure.BranchCounts{
+		ChildrenResumed: n.ChildrenResumed, ChildrenSpawned: n.ChildrenSpawned, ChildrenDelayed: n.ChildrenDelayed,
+		ChildrenCompleted: n.ChildrenCompleted, ChildrenErrored: n.ChildrenErrored, ChildrenTruncated: n.ChildrenTruncated,
+		ParentsSuspended: n.ParentsSuspended, ParentsResumed: n.ParentsResumed, JoinsSuppressed: n.JoinsSuppressed,
+		TreesOpened: n.TreesOpened, TreesDrained: n.TreesDrained, TreesReleased: n.TreesReleased, TreesDeadlocked: n.TreesDeadlocked,
+		IdleJumps: n.IdleJumps, IdleSkipped: n.IdleSkipped.Seconds(),
+	}
+}
+
+// close ends everything that the run has started.
+func (r *run) close() {
+	if r.sender != nil {
+		r.sender.cancel()
+		r.sender.client.Close()
+	}
+	r.sampler.close()
+	r.reporter.close()
+}

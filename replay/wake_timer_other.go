@@ -1,0 +1,6 @@
+//go:build !linux
+
+package replay
+
+// newWakeTimer returns a timer of the runtime.
+func newWakeTimer() wakeTimer { return newRuntimeTimer() }

@@ -2,8 +2,8 @@ package weka
 
 import "github.com/agentx/agentx/mmapcache"
 
-// numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so
-// it looks them up a page at a time.
+// numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so that
+// most lookups hit the page of the id before.
 type numbering struct {
 	scope  string
 	pages  map[int64]*page
@@ -12,7 +12,7 @@ type numbering struct {
 	budget *memoryBudget
 }
 
-// page has the block number plus 1 of ids side by side, 0 where one has none.
+// page has the block numbers, plus 1, of consecutive ids; 0 is no number yet.
 type page [1 << pageBits]uint32
 
 const pageBits = 5
@@ -21,7 +21,7 @@ func newNumbering(scope string) *numbering {
 	return &numbering{scope: scope, pages: map[int64]*page{}}
 }
 
-// slot returns where the number of a hash id is kept.
+// slot returns the place of a hash id's number.
 func (n *numbering) slot(id int64) *uint32 {
 	if at := id >> pageBits; n.page == nil || n.at != at {
 		n.at, n.page = at, n.pages[at]
@@ -47,9 +47,9 @@ func (p *planner) numbering(scope string) *numbering {
 	return n
 }
 
-// number returns the blocks of a list whose first common ids are those of the list before, whose blocks are given. It
-// counts where a block does not follow the one that it was first seen behind: recordings mostly number a prefix tree,
-// but nothing here relies on it. It stops where there is no memory for more.
+// number returns the blocks of a list. Its first common ids are those of the list before, whose blocks are given. It counts
+// chain breaks: blocks that follow another one than where they were first seen. Recordings mostly number a prefix tree, but
+// nothing here relies on it. It stops where the memory budget is exceeded.
 func (p *planner) number(n *numbering, before []span, ids IDs, common int) []span {
 	list := cut(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // plus 1
@@ -77,8 +77,8 @@ func (p *planner) number(n *numbering, before []span, ids IDs, common int) []spa
 	return list
 }
 
-// block returns the number of a hash id, a new one where it is seen for the first time. before is the number, plus 1, of
-// the block in front of it.
+// block returns the number of a hash id, a new one at its first appearance. before is the number, plus 1, of the block before
+// it in the list.
 func (p *planner) block(n *numbering, id int64, before uint32) uint32 {
 	slot := n.slot(id)
 	if *slot != 0 {

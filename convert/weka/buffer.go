@@ -6,46 +6,15 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// promptShape is how a prompt divides into blocks and filler: doc/spec/reconstruction.md 3.1.
-type promptShape struct {
-	Full    int // whole blocks in the prompt
-	Covered int // of them, blocks that have a hash id
-	Filler  int // tokens that no hash id covers
-}
-
-// shapeOf divides a prompt of in tokens with n hash ids.
-func shapeOf(blockSize, n, in int) promptShape {
-	s := promptShape{Full: in / blockSize}
-	s.Covered = min(n, s.Full)
-	s.Filler = in - s.Covered*blockSize
-	return s
-}
-
-// span is a stretch of consecutive blocks of a trace.
-type span struct{ first, n uint32 }
-
-// cut appends to dst the part of a list of spans from block index lo up to hi.
-func cut(dst, list []span, lo, hi int) []span {
-	at := 0
-	for _, s := range list {
-		from, to := max(lo-at, 0), min(hi-at, int(s.n))
-		if from < to {
-			dst = append(dst, span{s.first + uint32(from), uint32(to - from)})
-		}
-		at += int(s.n)
-	}
-	return dst
-}
-
 // buffer is the list of messages that a conversation's current prompt consists of: doc/spec/reconstruction.md 4. The plan
 // stores them as segments of a tree. A cut leaves old segments to the turns that used them and adds new ones beside them.
 type buffer struct {
 	blockSize int
 	repaired  bool
 	plan      *mmapcache.Plan
-	shaped    bool   // tool results are marked
-	turn      uint32 // in the conversation
-	emitted   int    // messages of the turn before
+	shaped    bool   // mark tool results
+	turn      uint32 // number of the turn in the conversation
+	sent      int    // messages of the prompt of the turn before
 	messages  []message
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
 	budget    *memoryBudget
@@ -57,10 +26,10 @@ type message struct {
 	start  int // first block
 	count  int // blocks
 	tokens int // count blocks and, in the last message, filler
-	node   int // index into path of its first part
+	node   int // index into path of its first segment
 }
 
-// last returns the plan's segment that ends the prompt.
+// last returns the plan's segment with which the prompt ends.
 func (b *buffer) last() int32 {
 	if len(b.path) == 0 {
 		return mmapcache.None
@@ -77,13 +46,13 @@ func (b *buffer) blocks() int {
 	return n
 }
 
-// tail says what the tokens behind the last covered block are: the filler of a turn, or the head of a block.
+// tail says what the tokens after the last covered block are: the filler of a turn, or the head of a block.
 type tail struct {
 	part  mmapcache.Part
 	first uint32 // the turn within the trace, or the block
 }
 
-// push appends a message of blocks and, behind them, n tokens of a tail.
+// push appends a message: blocks and, after them, n tokens of a tail.
 func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behind tail) {
 	s := message{role: role, start: start, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
@@ -102,7 +71,7 @@ func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behi
 	b.messages = append(b.messages, s)
 }
 
-// extend appends one part to the plan and to the path.
+// extend appends one segment to the plan and to the path.
 func (b *buffer) extend(part mmapcache.Segment) {
 	b.budget.need(segmentBytes)
 	part.Parent = b.last()
@@ -110,7 +79,8 @@ func (b *buffer) extend(part mmapcache.Segment) {
 	b.plan.Segments = append(b.plan.Segments, part)
 }
 
-// init makes the prompt of turn 0: section 4.2. blocks are those of the list that are covered.
+// init makes the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
+// of the list.
 func (b *buffer) init(g promptShape, ids int, blocks []span, declared declared, behind tail) *Error {
 	prefix := 0
 	if sum := declared.tool + declared.system; (declared.tool > 0 || declared.system > 0) && sum > 0 {
@@ -126,45 +96,32 @@ func (b *buffer) init(g promptShape, ids int, blocks []span, declared declared, 
 	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
 		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
 	}
-	b.emitted = len(b.messages)
+	b.sent = len(b.messages)
 	return nil
 }
 
-// advanceStep is what advance needs to know of a turn beyond its blocks.
+// advanceStep is what advance needs of a turn besides its blocks.
 type advanceStep struct {
-	common  int   // ids shared with the list before, of the raw lists
-	prevOut int64 // recorded completion of the turn before
-	cap     int   // most blocks the assistant may have, mmapcache.None for no limit
+	common  int   // ids that its list shares with the list before
+	prevOut int64 // recorded completion of the turn before, tokens
+	cap     int   // most blocks of the assistant's message, mmapcache.None for no limit
 	behind  tail
 	tool    bool // the new input is a tool result
 }
 
-// advance makes the prompt of the next turn: section 4.3. blocks are those of the list that are covered.
+// advance makes the prompt of the next turn: doc/spec/reconstruction.md 4.3. blocks are the covered ones of its list.
 func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	shared := st.common
 	if b.repaired {
 		shared = min(shared, b.blocks(), g.Covered)
 	}
 	fresh := max(0, g.Covered-shared)
-	window := b.emitted // first message that this turn sends anew
+	window := b.sent // first message that this turn adds or changes
 	if b.truncate(shared) {
 		window = 0
 	}
 	b.turn++
-	assistant := 0
-	if st.prevOut > 0 {
-		assistant = int((st.prevOut + int64(b.blockSize) - 1) / int64(b.blockSize))
-	}
-	if !b.hasUser() {
-		assistant = 0
-	}
-	assistant = min(assistant, fresh)
-	if st.cap != mmapcache.None {
-		assistant = min(assistant, st.cap)
-	}
-	if g.Filler == 0 && assistant == fresh && assistant > 0 {
-		assistant-- // every turn ends with the user
-	}
+	assistant := b.assistantBlocks(st, fresh, g.Filler)
 	if assistant > 0 {
 		b.push(mmapcache.Assistant, shared, cut(nil, blocks, shared, shared+assistant), 0, tail{})
 	}
@@ -174,7 +131,22 @@ func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}
 	}
-	b.emitted = len(b.messages)
+	b.sent = len(b.messages)
+}
+
+// assistantBlocks returns how many of the fresh blocks are the assistant's.
+func (b *buffer) assistantBlocks(st advanceStep, fresh, filler int) int {
+	if st.prevOut <= 0 || !b.hasUser() {
+		return 0
+	}
+	n := min(int((st.prevOut+int64(b.blockSize)-1)/int64(b.blockSize)), fresh)
+	if st.cap != mmapcache.None {
+		n = min(n, st.cap)
+	}
+	if filler == 0 && n == fresh && n > 0 {
+		n-- // every turn ends with the user
+	}
+	return n
 }
 
 func (b *buffer) hasUser() bool {
@@ -186,8 +158,8 @@ func (b *buffer) hasUser() bool {
 	return false
 }
 
-// truncate cuts the buffer back to target whole blocks: section 4.4. A target beyond the buffer, which only the
-// upstream rule has, changes nothing, not even the filler at the end. It reports whether it changed anything.
+// truncate cuts the buffer back to target whole blocks: doc/spec/reconstruction.md 4.4. A target beyond the buffer, which only
+// the upstream rule has, changes nothing, not even the filler at the end. It reports whether it changed anything.
 func (b *buffer) truncate(target int) bool {
 	if target <= 0 {
 		changed := len(b.messages) > 0
@@ -214,7 +186,7 @@ func (b *buffer) truncate(target int) bool {
 	return false
 }
 
-// trim keeps count blocks of the message whose first part is path[from], and nothing after them.
+// trim keeps count blocks of the message whose first segment is path[from], and removes all after them.
 func (b *buffer) trim(from, count int) {
 	old := b.path[from:]
 	b.path = b.path[:from]
@@ -236,7 +208,7 @@ func (b *buffer) trim(from, count int) {
 	}
 }
 
-// keepMark marks the last part as the tool result that another part was, if it was one.
+// keepMark marks the last segment as a tool result where the segment that it replaces was one.
 func (b *buffer) keepMark(old int32) {
 	for _, m := range b.plan.Tools {
 		if m.Segment == old {
@@ -244,47 +216,4 @@ func (b *buffer) keepMark(old int32) {
 			return
 		}
 	}
-}
-
-// assistantCaps bounds the assistant's part of each turn so that a later cut to a block boundary that adds nothing still
-// ends with the user: section 4.6. common[k] is the prefix that list k shares with list k-1.
-func assistantCaps(common []int, g []promptShape, repaired bool) []int {
-	type stretch struct{ turn, n int }
-	var tile []stretch // owners of the blocks in the buffer
-	total := 0
-	caps := make([]int, len(g))
-	kept := make([]int, len(g))
-	for k := range g {
-		caps[k] = mmapcache.None
-		e := 0
-		if k > 0 {
-			e = min(common[k], total)
-			if repaired {
-				e = min(e, g[k].Covered)
-			}
-		}
-		kept[k] = e
-		for total > e {
-			top := &tile[len(tile)-1]
-			drop := min(top.n, total-e)
-			top.n -= drop
-			total -= drop
-			if top.n == 0 {
-				tile = tile[:len(tile)-1]
-			}
-		}
-		fresh := max(0, g[k].Covered-e)
-		if k > 0 && fresh == 0 && g[k].Filler == 0 && e >= 1 {
-			if owner := tile[len(tile)-1].turn; owner != 0 {
-				if limit := e - 1 - kept[owner]; limit >= 0 && (caps[owner] == mmapcache.None || limit < caps[owner]) {
-					caps[owner] = limit
-				}
-			}
-		}
-		if fresh > 0 {
-			tile = append(tile, stretch{k, fresh})
-			total += fresh
-		}
-	}
-	return caps
 }

@@ -1,99 +1,37 @@
 package weka
 
 import (
-	"cmp"
 	"container/heap"
-	"slices"
 )
 
-// A recording interleaves agents in one list of requests. Chain detection takes them apart: a request whose list of ids
-// extends that of an earlier one continues its chain; one that shares a prefix forks off, as a seam (the same agent, its
-// context shortened) or as a worker (another agent). Sections 5.2 and 5.3 of the specification.
+// A recording interleaves the requests of several agents in one list. Chain detection finds which requests are of one agent:
+// a request whose list of ids extends that of an earlier one continues its chain; one that shares a prefix forks off, as a
+// seam (the same agent, with a shorter context) or as a worker (another agent). doc/spec/reconstruction.md 5.3.
 
-// preambleOutput is the longest completion, in tokens, that makes a lone first request a preamble whatever its ids.
-const preambleOutput = 64
-
-// none marks a position or chain that is not there.
-const none = -1
-
-// byTime returns the positions of a list in the order of their start, document order among equal times.
-func byTime(list []turn) []int {
-	order := make([]int, len(list))
-	for k := range order {
-		order[k] = k
-	}
-	sortByTime(list, order)
-	return order
-}
-
-// sortByTime sorts positions of a list as byTime does.
-func sortByTime(list []turn, positions []int) {
-	slices.SortFunc(positions, func(i, j int) int { return cmp.Or(cmp.Compare(list[i].t, list[j].t), i-j) })
-}
-
-// preamble returns the position of a request that stands alone before the session proper, such as one that asks for a
-// title; none if there is none.
-func preamble(list []turn) int {
-	if len(list) < 2 {
-		return none
-	}
-	first := byTime(list)[0]
-	p := list[first]
-	if p.IDs.Len == 0 {
-		return none
-	}
-	seen := false
-	for k, r := range list {
-		if k == first {
-			continue
-		}
-		if r.IDs.Len > 0 && commonPrefix(p.IDs, r.IDs) > 0 {
-			return none
-		}
-		seen = seen || overlap(p.IDs, r.IDs)
-	}
-	if p.Out <= preambleOutput || !seen {
-		return first
-	}
-	return none
-}
-
-// overlap reports whether two lists have an id in common.
-func overlap(a, b IDs) bool {
-	for _, x := range a.Runs {
-		for _, y := range b.Runs {
-			if x.First <= y.First+int64(y.N-1) && y.First <= x.First+int64(x.N-1) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// chain is one agent's requests, as positions in a list.
+// chain is a sequence of requests of one agent, as positions in a list.
 type chain struct {
 	requests []int
-	tail     int // last request with ids, none if there is none
+	tail     int // last request with ids, none where there is none
 	fork     fork
-	into     int // chain it was spliced into, none while it is live
+	into     int // the chain it was spliced into, none while it is live
 }
 
 // fork says where a chain left another.
 type fork struct {
-	parent int // chain, none if it shares nothing with any
-	tail   int // tail of the parent when it forked, none without a parent
+	parent int // chain, none where it shares no ids with any
+	tail   int // tail of the parent at the time of the fork, none without a parent
 	depth  int // ids shared with that tail
 }
 
-// detection takes one list apart.
+// detection finds the chains of one list.
 type detection struct {
 	list   []turn
 	rules  Rules
-	order  []int
+	order  []int // positions by time
 	chains []chain
-	owner  []int         // chain of every request, before splices
-	under  map[int][]int // chains registered under a tail
-	tails  tailHeap
+	owner  []int         // by request: its chain before splices
+	under  map[int][]int // chains that forked at a tail
+	tails  tailHeap      // tails to look at
 
 	seams        int
 	unclassified int // requests without ids
@@ -114,7 +52,7 @@ func detect(list []turn, r Rules) *detection {
 	return d
 }
 
-// add appends a request to a chain, a new one where there is none of that number.
+// add appends a request to a chain, to a new one where c is the number of chains.
 func (d *detection) add(c, k int) {
 	if c == len(d.chains) {
 		d.chains = append(d.chains, chain{tail: none, into: none, fork: fork{none, none, 0}})
@@ -126,7 +64,7 @@ func (d *detection) add(c, k int) {
 	}
 }
 
-// place puts the next request, in order of time, into a chain.
+// place adds the next request, in order of time, to a chain.
 func (d *detection) place(k int) {
 	r := d.list[k]
 	if r.IDs.Len == 0 {
@@ -134,50 +72,58 @@ func (d *detection) place(k int) {
 		d.add(0, k)
 		return
 	}
-	if len(d.chains) == 0 {
-		d.add(0, k)
-		return
-	}
-	extends, longest := none, 0
-	parent, depth, parentLen := none, 0, 0
-	tails := false
-	for c := range d.chains {
-		tail := d.chains[c].tail
-		if tail == none {
-			continue
-		}
-		tails = true
-		t := d.list[tail]
-		common := commonPrefix(t.IDs, r.IDs)
-		if common == t.IDs.Len && t.Model == r.Model && t.end(t.t) <= r.t+eps && common > longest {
-			extends, longest = c, common
-		}
-		if common > depth || common == depth && common > 0 && t.IDs.Len > parentLen {
-			parent, depth, parentLen = c, common, t.IDs.Len
-		}
-	}
+	m := d.match(r)
 	switch {
-	case extends != none:
-		d.add(extends, k)
-	case parent == none && !tails:
+	case m.extends != none:
+		d.add(m.extends, k)
+	case m.parent == none && !m.anyTail:
 		d.add(0, k)
 	default:
 		c := len(d.chains)
 		d.add(c, k)
-		if parent != none {
-			tail := d.chains[parent].tail
-			d.chains[c].fork = fork{parent, tail, depth}
+		if m.parent != none {
+			tail := d.chains[m.parent].tail
+			d.chains[c].fork = fork{m.parent, tail, m.depth}
 			d.register(c, tail)
 		}
 	}
 }
 
+// match is what the chains so far have in common with a request.
+type match struct {
+	extends int // the chain that the request extends, of the longest list; none
+	parent  int // the chain that shares most ids with it, of those the one with the longest list; none
+	depth   int // ids shared with the parent
+	anyTail bool
+}
+
+func (d *detection) match(r turn) match {
+	m := match{extends: none, parent: none}
+	longest, parentLen := 0, 0
+	for c := range d.chains {
+		if d.chains[c].tail == none {
+			continue
+		}
+		m.anyTail = true
+		t := d.list[d.chains[c].tail]
+		common := commonPrefix(t.IDs, r.IDs)
+		if common == t.IDs.Len && t.Model == r.Model && t.end(t.t) <= r.t+eps && common > longest {
+			m.extends, longest = c, common
+		}
+		if common > m.depth || common == m.depth && common > 0 && t.IDs.Len > parentLen {
+			m.parent, m.depth, parentLen = c, common, t.IDs.Len
+		}
+	}
+	return m
+}
+
+// register lists a chain under the tail at which it forked, and puts the tail among those to look at.
 func (d *detection) register(c, tail int) {
 	d.under[tail] = append(d.under[tail], c)
 	heap.Push(&d.tails, tail)
 }
 
-// live returns the chain that a chain has become part of.
+// live returns the live chain that a chain is part of.
 func (d *detection) live(c int) int {
 	for d.chains[c].into != none {
 		c = d.chains[c].into
@@ -185,8 +131,8 @@ func (d *detection) live(c int) int {
 	return c
 }
 
-// splice joins seams: of the chains that forked at a tail that its owner never extended, the best goes on in the
-// owner's place, and the others are looked at again behind it.
+// splice joins seams. At a tail that its owner never extended, the best of the chains that forked there continues the owner,
+// and the others count as forks of the owner's new tail where they share ids with it.
 func (d *detection) splice() {
 	processed := map[int]bool{}
 	for len(d.tails) > 0 {
@@ -199,26 +145,13 @@ func (d *detection) splice() {
 		if d.chains[owner].tail != tail {
 			continue // the longer context was used again: all forks are other agents
 		}
-		var open []int
-		winner := none
-		for _, c := range d.under[tail] {
-			if d.chains[c].into != none {
-				continue
-			}
-			open = append(open, c)
-			if d.isSeam(c, tail) && (winner == none || d.better(c, winner)) {
-				winner = c
-			}
-		}
+		forks, winner := d.bestSeam(tail)
 		if winner == none {
 			continue
 		}
-		d.chains[owner].requests = append(d.chains[owner].requests, d.chains[winner].requests...)
-		d.chains[owner].tail = d.chains[winner].tail
-		d.chains[winner].into = owner
-		d.seams++
+		d.join(owner, winner)
 		next := d.chains[owner].tail
-		for _, c := range open {
+		for _, c := range forks {
 			if c == winner {
 				continue
 			}
@@ -231,9 +164,33 @@ func (d *detection) splice() {
 	}
 }
 
+// bestSeam returns the live chains that forked at a tail, and the one of them that is to be joined, none if none is a seam.
+func (d *detection) bestSeam(tail int) (forks []int, winner int) {
+	winner = none
+	for _, c := range d.under[tail] {
+		if d.chains[c].into != none {
+			continue
+		}
+		forks = append(forks, c)
+		if d.isSeam(c, tail) && (winner == none || d.better(c, winner)) {
+			winner = c
+		}
+	}
+	return forks, winner
+}
+
+// join appends a chain to its owner.
+func (d *detection) join(owner, c int) {
+	d.chains[owner].requests = append(d.chains[owner].requests, d.chains[c].requests...)
+	d.chains[owner].tail = d.chains[c].tail
+	d.chains[c].into = owner
+	d.seams++
+}
+
+// first returns the first request of a chain.
 func (d *detection) first(c int) turn { return d.list[d.chains[c].requests[0]] }
 
-// isSeam reports whether a chain that forked at a tail can be the same agent going on.
+// isSeam reports whether a chain that forked at a tail can be the same agent.
 func (d *detection) isSeam(c, tail int) bool {
 	t, first, depth := d.list[tail], d.first(c), d.chains[c].fork.depth
 	if depth <= 0 || t.end(t.t) > first.t+eps || first.Model != t.Model {
@@ -242,7 +199,7 @@ func (d *detection) isSeam(c, tail int) bool {
 	return !(first.t-t.end(t.t) > d.rules.SeamMaxGap && float64(depth)/float64(t.IDs.Len) < d.rules.SeamMinOverlap)
 }
 
-// better reports whether chain a is to be spliced rather than b: more in common, then earlier, then lower number.
+// better reports whether chain a is to be joined rather than b: more shared ids, then the earlier, then the lower number.
 func (d *detection) better(a, b int) bool {
 	x, y := d.chains[a].fork.depth, d.chains[b].fork.depth
 	if x != y {

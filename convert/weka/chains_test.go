@@ -126,15 +126,15 @@ func TestClassification(t *testing.T) {
 			}
 			list = append(list, turn{Request: &Request{Model: names[q.Model], In: q.In, Out: q.Out}})
 		}
-		group := [2]int{none, none}
+		place := groupPlace{none, none}
 		if in.Group != nil {
-			group = *in.Group
+			place = groupPlace{in.Group[0], in.Group[1]}
 		}
 		rules := Default()
 		override(&rules.AuxMaxRequests, in.AuxMaxRequests)
 		override(&rules.AuxCrossModel, in.AuxCrossModel)
 		override(&rules.AuxReductionOSLMax, in.ReductionOSLMax)
-		class, suffix := yardsticks{0, in.Peak}.classify(list, in.Number, group, rules)
+		class, suffix := mainChain{0, in.Peak}.classify(list, in.Number, place, rules)
 		assert.Equal(t, want.Class, class)
 		assert.Equal(t, want.Suffix, suffix)
 	})
@@ -170,11 +170,11 @@ func TestWorkerGroups(t *testing.T) {
 			assert.Equal(t, w.Requests, got[k].requests)
 			assert.Equal(t, w.Class, got[k].class)
 			assert.Equal(t, w.Suffix, got[k].suffix)
-			group := [2]int{none, none}
+			place := groupPlace{none, none}
 			if w.Group != nil {
-				group = *w.Group
+				place = groupPlace{w.Group[0], w.Group[1]}
 			}
-			assert.Equal(t, group, got[k].group)
+			assert.Equal(t, place, got[k].place)
 		}
 	})
 }

@@ -1,19 +1,19 @@
 package weka
 
-// Generations of the format, as public corpora have them. They differ in meaning, not only in fields; what a trace means
-// follows from its fields one by one, and the generation only says what was found.
+// Formats of public corpora: the generations of kv-cache-tester's, and Mooncake's. A format only names what a trace looks like.
+// What the trace means follows from its fields one by one.
 const (
 	FormatV1     = "v1"     // no hash_id_scope: ids name blocks of one context
 	FormatV6     = "v6"     // global ids, lists of floor(in / block size)
 	FormatV8     = "v8"     // ids of the trace from 1 on, with totals
 	FormatAgentX = "agentx" // ids of the trace from 0 on, without totals
-	FormatNeon   = "neon"   // global ids, lists that have nothing to do with in
+	FormatNeon   = "neon"   // global ids, lists whose lengths do not follow from in
 	FormatLocal  = "local"  // ids of the trace, otherwise like none of the above
 
-	FormatMooncake = "mooncake" // not of this family: a request a line
+	FormatMooncake = "mooncake" // one request a line
 )
 
-// Format says which generation of the format a trace looks like.
+// Format names the format that a trace looks like.
 func (t *Trace) Format() string {
 	if t.format != "" {
 		return t.format
@@ -22,7 +22,7 @@ func (t *Trace) Format() string {
 	case ScopeAbsent:
 		return FormatV1
 	case ScopeGlobal:
-		if t.unrelated() {
+		if t.hasOddLengths() {
 			return FormatNeon
 		}
 		return FormatV6
@@ -50,8 +50,8 @@ func (t *Trace) each(f func(*Request)) {
 	}
 }
 
-// unrelated reports whether some list is neither as long as its prompt has whole blocks nor one longer.
-func (t *Trace) unrelated() (found bool) {
+// hasOddLengths reports whether a list is neither as long as its prompt has whole blocks nor one longer.
+func (t *Trace) hasOddLengths() (found bool) {
 	t.each(func(r *Request) {
 		full := r.In / t.BlockSize
 		if n := int64(r.IDs.Len); n != full && n != full+1 {
@@ -61,6 +61,7 @@ func (t *Trace) unrelated() (found bool) {
 	return found
 }
 
+// smallestID returns the smallest id of the trace; any is false where it has none.
 func (t *Trace) smallestID() (id int64, any bool) {
 	t.each(func(r *Request) {
 		for _, run := range r.IDs.Runs {

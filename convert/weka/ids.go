@@ -1,12 +1,12 @@
 package weka
 
-// Run is a maximal ascending stretch of a hash_ids list: First, First+1, ... of length N.
+// Run is a stretch of a hash_ids list: First, First+1, ... of length N. Runs of a list are as long as possible.
 type Run struct {
 	First int64
 	N     int
 }
 
-// IDs is a hash_ids list as runs. Recorded lists hold thousands of ids in three or four runs.
+// IDs is a hash_ids list as runs. Recorded lists have thousands of ids in three or four runs.
 type IDs struct {
 	Runs []Run
 	Len  int // ids in all
@@ -24,9 +24,8 @@ func (l *IDs) push(id int64) {
 	l.Runs = append(l.Runs, Run{id, 1})
 }
 
-// commonPrefix returns the length of the longest common prefix of two lists, in ids.
-//
-// Runs are maximal, so equal lists have equal runs, and the first run that differs decides.
+// commonPrefix returns the length of the longest common prefix of two lists, in ids. Equal lists have equal runs, so the first
+// run that differs decides.
 func commonPrefix(a, b IDs) int {
 	n := 0
 	for i := range min(len(a.Runs), len(b.Runs)) {
@@ -42,7 +41,7 @@ func commonPrefix(a, b IDs) int {
 	return n
 }
 
-// textLen returns the number of bytes of a run of ids >= 0 written in decimal with one comma after each.
+// textLen returns the number of bytes of a run of ids >= 0 in decimal, with one comma after each.
 func (r Run) textLen() int {
 	n := 0
 	for done := 0; done < r.N; {
@@ -53,7 +52,7 @@ func (r Run) textLen() int {
 	return n
 }
 
-// idsWithin returns how many whole ids of the run, each with its comma, stand in the first n bytes of its text.
+// idsWithin returns how many ids of the run, each with its comma, fit into the first n bytes of its text.
 func (r Run) idsWithin(n int) int {
 	done := 0
 	for done < r.N {
@@ -87,7 +86,7 @@ func (l IDs) textPrefix(n int) IDs {
 	return head
 }
 
-// equalWidth returns the decimal digits of id, which is >= 0, and how many of the n ids from it on have as many.
+// equalWidth returns the number of decimal digits of id, which is >= 0, and how many of the n ids from it on have as many.
 func equalWidth(id int64, n int) (digits, equal int) {
 	digits, limit := 1, int64(10)
 	for id >= limit {

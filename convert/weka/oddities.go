@@ -7,9 +7,9 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// An oddity is taken as it stands, though it is rarely intended: convert warns of it, and --strict refuses it.
+// An oddity is valid input that is rarely intended. MakePlan uses it as it is; convert warns of it, and --strict refuses it.
 
-// Kinds of oddities, beside "negative_" and the name of a field.
+// Kinds of oddities. Others are "negative_" and the name of a field.
 const (
 	oddShortIDs   = "short_hash_ids"
 	oddLongIDs    = "long_hash_ids"
@@ -20,10 +20,10 @@ const (
 	oddEmptyAgent = "empty_subagent"
 	oddDropped    = "dropped_subagent"
 
-	OddityMixedFormats = "mixed_forms" // Weka traces beside Mooncake rows, which no single trace shows
+	OddityMixedFormats = "mixed_forms" // Weka traces and Mooncake rows in one input; convert notices it
 )
 
-// oddityTexts says what each kind means, and what is made of it.
+// oddityTexts says what each kind means, and what happens to it.
 var oddityTexts = map[string]string{
 	oddShortIDs:           "hash_ids cover fewer blocks than the prompt has: filler takes their place",
 	oddLongIDs:            "hash_ids name more blocks than the prompt has: the others are not sent",
@@ -41,21 +41,21 @@ var oddityTexts = map[string]string{
 	"negative_duration":   "duration_ms is negative",
 }
 
-// OddityText says what a kind of oddity means.
+// OddityText says what a kind of oddity means. A kind of a later program it returns as it is.
 func OddityText(kind string) string {
 	if text := oddityTexts[kind]; text != "" {
 		return text
 	}
-	return kind // of a later program
+	return kind
 }
 
 // largestBlock is the largest block size, in tokens, that is not odd: eight times that of Mooncake.
 const largestBlock = 4096
 
-// oddities are those of one trace.
+// oddities are the oddities of one trace, by kind.
 type oddities []mmapcache.Oddity
 
-// add counts one, and says of the first of its kind where it stands and what stands there.
+// add counts an oddity. The text says where the first of its kind is, and its value.
 func (o *oddities) add(kind, format string, args ...any) {
 	for k := range *o {
 		if (*o)[k].Kind == kind {
@@ -66,7 +66,7 @@ func (o *oddities) add(kind, format string, args ...any) {
 	*o = append(*o, mmapcache.Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
 }
 
-// oddities returns those of the trace as it stands in the file.
+// oddities returns the oddities of the trace, besides those that only its plan shows.
 func (t *Trace) oddities() oddities {
 	o := append(oddities(nil), t.rowOddities...)
 	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
@@ -91,7 +91,7 @@ func (t *Trace) oddities() oddities {
 	return o
 }
 
-// spot is where a request stands: its index in the trace's list, and in that of a marker; none where it is in none.
+// spot is the place of a request: its index in the trace's list, and in the list of a marker, none where it is in no marker.
 type spot struct{ outer, inner int }
 
 func (s spot) String() string {
@@ -101,7 +101,7 @@ func (s spot) String() string {
 	return fmt.Sprintf("requests[%d].requests[%d]", s.outer, s.inner)
 }
 
-// order holds a request against the one above it in its list.
+// order compares a request with the one above it in its list.
 func (o *oddities) order(above, r *Request, where spot) {
 	if r.T < above.T {
 		o.add(oddBackward, "%s: t = %g, below t = %g", where, r.T, above.T)
@@ -144,7 +144,7 @@ func (r *Request) oddities(o *oddities, where spot, blockSize int64) {
 	}
 }
 
-// times looks at the start of a request or a subagent.
+// times checks the start of a request or a marker.
 func (o *oddities) times(where spot, t float64) {
 	switch {
 	case t < 0:

@@ -30,7 +30,8 @@ func NewPlacer(p Placement, n int) *Placer {
 	return w
 }
 
-// Blocks writes the starts of the blocks that stand for hash ids id, id+1, ... to dst, one each.
+// Blocks computes where the blocks of the hash ids id, id+1, ... begin, and writes one offset into the corpus, in tokens, for
+// each element of dst.
 func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 	if w.placement.Backend == SHA256MT {
 		for k := 0; k < len(dst); k += 4 {
@@ -47,8 +48,8 @@ func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 	}
 }
 
-// mtBlocks is AIPerf's rule for up to four blocks: one draw of a Mersenne Twister seeded by a hash of base seed, scope
-// and id.
+// mtBlocks is AIPerf's rule for up to four blocks: the first draw of a Mersenne Twister seeded by a hash of base seed, scope and
+// id.
 func (w *Placer) mtBlocks(dst []uint32, scope string, id int64) {
 	var seeds [4]uint64
 	for k := range dst {
@@ -67,8 +68,8 @@ func (w *Placer) blockSeed(scope string, id int64) uint64 {
 	return hash64(w.buf)
 }
 
-// Filler returns the start of the filler of turn k of a session, n tokens long. Where n exceeds the corpus, it starts
-// at 0.
+// Filler returns where the filler of turn k of a session begins, as an offset into the corpus, in tokens. The filler has n
+// tokens; where n exceeds the corpus, it begins at 0.
 func (w *Placer) Filler(session string, k, n int) uint32 {
 	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
 	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
@@ -86,12 +87,12 @@ func (w *Placer) filler(seed []byte, n int) uint32 {
 	return uint32(high)
 }
 
-// deriveSeed returns the child seed of a root seed for an identifier: section 2.1.
+// deriveSeed returns the child seed of a root seed for an identifier: doc/spec/reconstruction.md 2.1.
 func deriveSeed(root uint64, identifier string) uint64 {
 	return hash64([]byte(strconv.FormatUint(root, 10) + ":" + identifier))
 }
 
-// baseSeed replaces a child seed of 0 by a fixed draw (D14).
+// baseSeed replaces a child seed of 0 by a constant (D14).
 func baseSeed(child uint64) uint64 {
 	if child == 0 {
 		return 7758176404715800194

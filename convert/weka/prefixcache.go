@@ -6,17 +6,18 @@ import (
 	"sort"
 )
 
-// CacheQuery is one turn as the theoretical prefix cache sees it: an unlimited cache shared by a scope. Section 8.
+// CacheQuery is one turn as a theoretical prefix cache sees it: an unlimited cache that a scope shares.
+// doc/spec/reconstruction.md 8.
 type CacheQuery struct {
 	Row        int     // of the turn, in its trace
 	Start, End float64 // seconds on the root clock
-	order      [3]int  // outer index, chain, turn: decides among equal starts
+	order      [3]int  // outer index, session, turn: sorts equal starts
 	ids        IDs
 	blocks     []span // the same as numbered blocks
 }
 
-// countHits calls set with the number of ids of every query, from its first on, that the cache would have held. The
-// legacy rule takes ids as stored the moment a request starts, the causal one when it has ended.
+// countHits calls set for every query with how many of its ids, from the first on, the cache would have held. Under the legacy
+// rule ids are stored when a request starts, under the causal one when it has ended.
 func countHits(queries []CacheQuery, blocks uint32, causal bool, set func(q *CacheQuery, hits int)) {
 	sort.SliceStable(queries, func(i, j int) bool {
 		a, b := &queries[i], &queries[j]
@@ -52,7 +53,7 @@ func countHits(queries []CacheQuery, blocks uint32, causal bool, set func(q *Cac
 	}
 }
 
-// countCausal is the causal rule: a block is there from the end of the earliest request that brought it.
+// countCausal is the causal rule: a block is available from the end of the earliest request that has it.
 func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hits int)) {
 	available := make([]float64, blocks)
 	for k := range available {
@@ -77,17 +78,18 @@ func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hi
 	}
 }
 
-// GlobalPrefixCache is the cache that all traces of global scope and equal block size share.
+// GlobalPrefixCache is the theoretical prefix cache that all traces of global scope and equal block size share. The zero value
+// is empty.
 type GlobalPrefixCache struct {
 	numbers *numbering
 	blocks  uint32
 	queries []CacheQuery
-	before  []uint32 // the first block seen in front of each, plus 1
+	before  []uint32 // by block: the one before it at its first appearance, plus 1
 
 	ChainBreaks int // times a block followed another one than where it was first seen, over all traces
 }
 
-// Add adds the queries of the next trace, whose turns begin at the given row of the corpus.
+// Add adds the queries of the next trace. firstRow is the row of its first turn in the whole structure.
 func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 	if g.numbers == nil {
 		g.numbers = newNumbering("")
@@ -112,7 +114,7 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 	}
 }
 
-// number returns the number of a hash id. before is that of the block in front of it, plus 1.
+// number returns the number of a hash id. before is the number, plus 1, of the block before it in the list.
 func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
 	slot := g.numbers.slot(id)
 	switch {
@@ -126,12 +128,12 @@ func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
 	return *slot - 1
 }
 
-// Count calls set with the row and the hits of every turn that was added.
+// Count calls set with the row and the hits, in blocks, of every turn that was added.
 func (g *GlobalPrefixCache) Count(r Rules, set func(row, hits int)) {
 	countHits(g.queries, g.blocks, r.causalCache(), func(q *CacheQuery, hits int) { set(q.Row, hits) })
 }
 
-// leadingOnes returns how many bits from s.first on are set, at most s.n.
+// leadingOnes returns how many bits from s.first on are set without a gap, at most s.n.
 func leadingOnes(set []uint64, s span) int {
 	for at, end := s.first, s.first+s.n; at < end; {
 		word := set[at/64] >> (at % 64)

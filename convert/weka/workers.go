@@ -1,94 +1,117 @@
 package weka
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 )
 
-// yardsticks are what workers are measured by: those of the main chain, without the preamble.
-type yardsticks struct {
+// mainChain is what workers are compared with: the main chain without the preamble.
+type mainChain struct {
 	model int   // of its first request
 	peak  int64 // longest prompt, tokens
 }
 
-// classify returns the class of a worker chain and the suffix of its session's name: section 5.4. number is its place
-// among the workers, group its worker group and place in it.
-func (y yardsticks) classify(requests []turn, number int, group [2]int, r Rules) (class, suffix string) {
+// groupPlace is a worker group and a place in it, both from 0; none, none for a worker in no group.
+type groupPlace struct{ group, member int }
+
+// classify returns the class of a worker chain and the suffix of its session's name: doc/spec/reconstruction.md 5.4. number
+// is its number among the workers.
+func (m mainChain) classify(requests []turn, number int, place groupPlace, r Rules) (class, suffix string) {
 	first, n := requests[0], int64(len(requests))
-	floor := max(r.AuxISLFloor, int64(r.AuxISLRatio*float64(y.peak)))
+	floor := max(r.AuxISLFloor, int64(r.AuxISLRatio*float64(m.peak)))
 	switch {
-	case n <= r.AuxMaxRequests && (r.AuxCrossModel && first.Model != y.model || first.In < floor):
+	case n <= r.AuxMaxRequests && (r.AuxCrossModel && first.Model != m.model || first.In < floor):
 		class = "aux"
 	case n == 1 && first.Out > 0 && first.Out < r.AuxReductionOSLMax && first.In >= r.AuxISLFloor && float64(first.In) > r.AuxReductionRatio*float64(first.Out):
 		class = "reduction"
-	case group[0] != none:
-		return "wg", fmt.Sprintf("wg:%03d_%03d", group[0], group[1])
+	case place.group != none:
+		return "wg", fmt.Sprintf("wg:%03d_%03d", place.group, place.member)
 	default:
 		return "fa", fmt.Sprintf("fa:%03d", number)
 	}
 	return class, fmt.Sprintf("aux:%03d", number)
 }
 
-// groups returns the worker group and place of every worker: section 5.4. Workers that left the same chain at the same
-// tail and overlap in time are a group from three on.
-func (d *detection) groups(workers []int) [][2]int {
-	type span struct {
-		worker     int
-		begin, end float64
-		index      int // of the first request
+// lifetime is when a worker chain was active, in seconds.
+type lifetime struct {
+	worker     int
+	begin, end float64
+	first      int // position of its first request
+}
+
+func compareLifetimes(a, b lifetime) int {
+	return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.first, b.first))
+}
+
+// groups returns the group place of every worker: doc/spec/reconstruction.md 5.4. Workers that forked at the same tail of
+// the same chain and overlap in time are a group, from Rules.WorkerGroupMin workers on.
+func (d *detection) groups(workers []int) []groupPlace {
+	places := make([]groupPlace, len(workers))
+	for n := range places {
+		places[n] = groupPlace{none, none}
 	}
+	if d.rules.WorkerGroupMin <= 0 {
+		return places
+	}
+	var groups [][]lifetime
+	for _, siblings := range d.siblings(workers) {
+		for _, group := range overlapping(siblings) {
+			if int64(len(group)) >= d.rules.WorkerGroupMin {
+				groups = append(groups, group)
+			}
+		}
+	}
+	slices.SortFunc(groups, func(a, b []lifetime) int { return compareLifetimes(a[0], b[0]) })
+	for g, members := range groups {
+		for m, l := range members {
+			places[l.worker] = groupPlace{g, m}
+		}
+	}
+	return places
+}
+
+// siblings returns the lifetimes of the workers that forked at the same tail of the same chain, a list per tail.
+func (d *detection) siblings(workers []int) [][]lifetime {
 	type point struct{ parent, tail int }
-	buckets := map[point][]span{}
-	var points []point // in the order of first appearance
-	place := make([][2]int, len(workers))
+	at := map[point]int{} // index of the list of a tail
+	var lists [][]lifetime
 	for n, c := range workers {
-		place[n] = [2]int{none, none}
 		f := d.chains[c].fork
 		if f.depth <= 0 || f.tail == none {
 			continue
 		}
-		s := span{worker: n, begin: d.first(c).t, end: math.Inf(-1), index: d.chains[c].requests[0]}
-		for _, k := range d.chains[c].requests {
-			s.end = max(s.end, d.list[k].end(d.list[k].t))
-		}
 		p := point{f.parent, f.tail}
-		if buckets[p] == nil {
-			points = append(points, p)
+		if _, ok := at[p]; !ok {
+			at[p] = len(lists)
+			lists = append(lists, nil)
 		}
-		buckets[p] = append(buckets[p], s)
+		lists[at[p]] = append(lists[at[p]], d.lifetime(n, c))
 	}
-	if d.rules.WorkerGroupMin <= 0 {
-		return place
+	return lists
+}
+
+func (d *detection) lifetime(worker, c int) lifetime {
+	l := lifetime{worker: worker, begin: d.first(c).t, end: math.Inf(-1), first: d.chains[c].requests[0]}
+	for _, k := range d.chains[c].requests {
+		l.end = max(l.end, d.list[k].end(d.list[k].t))
 	}
-	earlier := func(a, b span) bool { return a.begin < b.begin || a.begin == b.begin && a.index < b.index }
-	var components [][]span
-	for _, p := range points {
-		list := buckets[p]
-		sort.Slice(list, func(i, j int) bool { return earlier(list[i], list[j]) })
-		var open []span
-		end := math.Inf(-1)
-		for _, s := range list {
-			if len(open) > 0 && end <= s.begin {
-				components = append(components, open)
-				open, end = nil, math.Inf(-1)
-			}
-			open = append(open, s)
-			end = max(end, s.end)
+	return l
+}
+
+// overlapping cuts a list of lifetimes, which it sorts, wherever one begins after all before it have ended.
+func overlapping(list []lifetime) (parts [][]lifetime) {
+	slices.SortFunc(list, compareLifetimes)
+	end := math.Inf(-1)
+	for k, l := range list {
+		if k == 0 || end <= l.begin {
+			parts = append(parts, nil)
+			end = math.Inf(-1)
 		}
-		components = append(components, open)
+		last := &parts[len(parts)-1]
+		*last = append(*last, l)
+		end = max(end, l.end)
 	}
-	kept := components[:0]
-	for _, c := range components {
-		if int64(len(c)) >= d.rules.WorkerGroupMin {
-			kept = append(kept, c)
-		}
-	}
-	sort.Slice(kept, func(i, j int) bool { return earlier(kept[i][0], kept[j][0]) })
-	for g, c := range kept {
-		for m, s := range c {
-			place[s.worker] = [2]int{g, m}
-		}
-	}
-	return place
+	return parts
 }

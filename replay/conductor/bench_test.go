@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// endless hands out trees of a root that spawns children at its first turn, which play turns at odd distances; the root
-// joins them at its last turn. With it a lane has so many sessions live most of the time.
+// endless hands out trees without end. A root spawns its children at its first turn and joins them at its last, so that a lane
+// has a number of sessions live most of the time. Delays are random.
 type endless struct {
 	random   *rand.Rand
 	sessions int
@@ -27,8 +27,8 @@ func (e *endless) Next(int) (Assignment, bool) {
 	return Assignment{Tree: t}, true
 }
 
-// BenchmarkConductor plays turns on virtual time, with so many sessions live, in trees of one and in trees of many. An
-// operation is one turn: a timer, a send and a return. events/s counts the three.
+// BenchmarkConductor plays turns in virtual time with many live sessions, in trees of one session and in large trees. One
+// operation is one turn: a timer, a send and a return. events/s counts all three.
 func BenchmarkConductor(b *testing.B) {
 	for _, c := range []struct{ lanes, sessions int }{{256, 1}, {4096, 1}, {40_000, 1}, {64, 625}, {1, 40_000}} {
 		b.Run(fmt.Sprintf("%d lanes of %d sessions", c.lanes, c.sessions), func(b *testing.B) {

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCheckerSeesEveryBrokenInvariant breaks the state of a conductor on purpose, once for every invariant that the checker names, and has the
-// checker say so. Each case begins at 2 s in one tree. Its root has spawned five children at 1 s: session 1 is in flight,
-// session 2 sleeps, session 3 is retained until session 1 is over; the root is parked until session 4, which sleeps too,
-// is over. Session 5 sleeps and was live in the start state.
+// TestCheckerSeesEveryBrokenInvariant breaks the state of a conductor on purpose, once for every invariant that the checker
+// names, and requires the checker to report it. Each case begins at 2 s in one tree. Its root has spawned five children at 1 s: session 1 is in flight,
+// session 2 sleeps, session 3 is retained until session 1 is done; the root is parked until session 4, which sleeps too,
+// is done. Session 5 sleeps and was live in the start state.
 func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 	type broken struct {
 		*world
@@ -31,7 +31,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.s[2].turn++
 			b.c.Wake(12 * time.Second)
 		}},
-		{"a session that nobody spawned", "INV-2:", func(b broken) {
+		{"a session that no turn spawned", "INV-2:", func(b broken) {
 			delete(b.check.trees[0].sessions, 2)
 			b.c.Wake(12 * time.Second)
 		}},
@@ -86,7 +86,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.s[1].state = due
 			b.tree.inFlight = 0
 		}},
-		{"a tree is called wedged and is not", "INV-11: tree 0 is called wedged", func(b broken) {
+		{"a tree is called deadlocked and is not", "INV-11: tree 0 is called deadlocked", func(b broken) {
 			for _, s := range []*session{b.s[0], b.s[2], b.s[4], b.s[5]} {
 				b.c.timers.stop(s)
 			}
@@ -155,7 +155,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.c.timers.stop(b.s[5])
 			b.tree.remove(b.s[5])
 		}},
-		{"a tree ends without a word about a session", "INV-20: tree 0 is over, nobody says what became of session 6", func(b broken) {
+		{"a tree ends without an event of a session", "INV-20: tree 0 has drained, no event says how session 6 ended", func(b broken) {
 			b.tree.branches[5].spawned = true
 			b.c.stop(b.now)
 			b.c.stopped, b.tree.closing = false, false
@@ -176,7 +176,7 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			tree.join(0, 1, 4).after(3, 0, 1, 0)
 			require.NoError(t, tree.Validate())
 			start := &StartState{TurnsDone: make([]int, 7), Live: []LiveSession{{Session: 0}, {Session: 5, Due: time.Minute}}}
-			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}, more: []*Tree{root(0)}}, Limits{})
+			w := newWorld(1, &assignments{lanes: []Assignment{{Tree: tree, Start: start}}, more: []*Tree{root(0)}}, Limits{})
 			w.start()
 			w.now = time.Second
 			w.call(func() { w.check.must(w.c.Returned(0, w.now, w.now, OK)) })

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// checker holds what a conductor does against the invariants of section 1.6, as seen from outside where that is possible:
-// it has a table of its own of what was opened, sent, returned, spawned and closed. Each event checks what it touched; all
-// tables are swept after every event as long as few sessions are live, otherwise every 4,096 events, and at the end.
+// checker checks a conductor against the invariants of doc/spec/replay.md 1.6, from outside where that is possible: it keeps
+// its own table of what was opened, sent, returned, spawned and closed. It checks each event against what the event touched.
+// It compares all tables after every event while few sessions are live, else after every 4,096 events and at the end.
 //
-// INV-5, 6, 12 and 15 are the player's, INV-10 belongs to another policy.
+// INV-5, 6, 12 and 15 are invariants of package replay; INV-10 belongs to a policy that is not built.
 type checker struct {
 	c      *Conductor
 	broken []string // invariants that do not hold, at most ten
 
-	opening Assignment // that the source gave last
-	trees   map[int]*checked
-	byLane  map[int]int // open tree by lane
-	calls   int
-	sent    int
-	back    int
-	skipped time.Duration // by the cap on idle time of the system
+	assignment Assignment // that the source gave last
+	trees      map[int]*checked
+	byLane     map[int]int // open tree by lane
+	calls      int
+	sent       int
+	back       int
+	skipped    time.Duration // by the cap on idle time of the system
 
-	// edges is how many predecessors and joined branches the turns that came up have. See end.
+	// edges counts the predecessors and joined branches of the turns that became the next of their session. See end.
 	edges int
 
 	// Within one call:
@@ -37,7 +37,7 @@ type checker struct {
 	worst int // entries for a unit of work, among more than sweepBelow sessions
 }
 
-// checked is what is known of an open tree.
+// checked is what the checker knows of an open tree.
 type checked struct {
 	tree     *Tree
 	start    *StartState
@@ -45,7 +45,7 @@ type checked struct {
 	over     map[int]bool            // that have been closed or will never be
 	spawned  map[int]int             // branches, by the call in which they were
 	flying   int
-	wedged   bool
+	deadlock bool
 	skipped  time.Duration     // by its cap on idle time
 	timers   map[int]seenTimer // at the sweep before, by session
 }
@@ -57,30 +57,30 @@ type checkedSession struct {
 	parked map[int]bool
 }
 
-// seenTimer is a timer as it was at a sweep: when it would fire had no clock ever been put forward.
+// seenTimer is a timer as it was at a sweep. Wake is when it would fire if no clock had been advanced.
 type seenTimer struct {
 	seq  int
 	wake time.Duration
 }
 
-// sweepBelow is how many live sessions are swept after every event.
+// sweepBelow is the number of live sessions below which the checker sweeps after every event.
 const sweepBelow = 1000
 
 func newChecker() *checker { return &checker{trees: map[int]*checked{}, byLane: map[int]int{}} }
 
-// watched is a source whose openings the checker sees.
-type watched struct {
+// watchedSource is a source whose assignments the checker sees.
+type watchedSource struct {
 	Source
 	k *checker
 }
 
-func (s watched) Next(lane int) (o Assignment, ok bool) {
+func (s watchedSource) Next(lane int) (o Assignment, ok bool) {
 	o, ok = s.Source.Next(lane)
-	s.k.opening = o
+	s.k.assignment = o
 	return o, ok
 }
 
-func (k *checker) watch(s Source) Source { return watched{s, k} }
+func (k *checker) watch(s Source) Source { return watchedSource{s, k} }
 
 func (k *checker) fail(format string, args ...any) {
 	if len(k.broken) < 10 {
@@ -94,20 +94,19 @@ func (k *checker) must(err error) {
 	}
 }
 
-// begin and end stand around one call of the conductor.
+// begin and end are called before and after one call of the conductor.
 func (k *checker) begin() {
 	k.work, k.units, k.found, k.steps = k.c.work.entries, 0, k.c.work.edges, k.c.work.steps
 	k.known = k.c.counts.ChildrenLive + k.c.Counts().TreesOpen
 }
 
-// end checks what can be said of every call.
+// end checks what holds after every call.
 //
-// Units of work (INV-17) are the sessions and turns that the call created, sent, retained, released or closed, as its events
-// say, and of a start state the sessions that are live in it or have history. A turn is created when it is made due and
-// released when its timer fires, also when it then waits for a slot, of which no event tells: the conductor counts these
-// steps. Each timer fires once. To that come the edges of the recording: a turn with 40,000 predecessors cannot be let go
-// before each of them has been looked at. An edge is a unit the one time it is found done. That is honest as long as no
-// edge is found done twice, which is held against the edges of all turns that came up.
+// Units of work (INV-17) are the sessions and turns that the call created, sent, retained, released or closed, by its events,
+// and the sessions of a start state that are live or have turns that are done. A turn that is made due and a timer that fires
+// are units too; no event reports them, so the conductor counts these steps. So are the edges of the recording: a turn with
+// 40,000 predecessors cannot be released before each of them has been checked. An edge is a unit when it is found done, which
+// must happen once: the checker compares the count with the edges of all turns that became the next of their session.
 func (k *checker) end() {
 	k.calls++
 	n := max(k.known, k.c.counts.ChildrenLive+k.c.Counts().TreesOpen)
@@ -143,7 +142,7 @@ func (k *checker) end() {
 	}
 }
 
-// most is how many entries so many live sessions allow for the units of work of a call.
+// most returns how many entries a call may read or write, for its units of work and a number of live sessions.
 func (k *checker) most(live int) int {
 	return 8 * (1 + k.units) * bits.Len(uint(live+1)) // the length of n+1 is the logarithm of n+2, rounded up
 }
@@ -192,17 +191,17 @@ func (k *checker) event(e Event) {
 		t.over[e.Session] = true
 		delete(t.sessions, e.Session)
 	case TreeDeadlocked:
-		t.wedged = true
+		t.deadlock = true
 		if k.c.stopped || t.flying > 0 {
-			k.fail("INV-11: tree %d is called wedged, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped)
+			k.fail("INV-11: tree %d is called deadlocked, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped)
 		}
 	case TreeDrained, TreeReleased:
 		for n := range t.tree.Sessions {
 			switch {
 			case t.sessions[n] != nil:
 				k.fail("INV-8: tree %d is over, session %d is not (%+v)", e.Tree, n, *t.sessions[n])
-			case e.Kind == TreeDrained && !t.wedged && !t.gone(n):
-				k.fail("INV-20: tree %d is over, nobody says what became of session %d", e.Tree, n)
+			case e.Kind == TreeDrained && !t.deadlock && !t.gone(n):
+				k.fail("INV-20: tree %d has drained, no event says how session %d ended", e.Tree, n)
 			}
 		}
 		delete(k.trees, e.Tree)
@@ -220,7 +219,7 @@ func (k *checker) event(e Event) {
 	}
 }
 
-// opened checks a tree that a lane takes.
+// opened checks a tree that is opened.
 func (k *checker) opened(e Event) {
 	k.units++
 	if old, ok := k.byLane[e.Lane]; ok {
@@ -230,7 +229,7 @@ func (k *checker) opened(e Event) {
 		k.fail("INV-8: lane %d takes tree %d after the end", e.Lane, e.Tree)
 	}
 	t := &checked{
-		tree: k.opening.Tree, start: k.opening.Start,
+		tree: k.assignment.Tree, start: k.assignment.Start,
 		sessions: map[int]*checkedSession{}, over: map[int]bool{}, spawned: map[int]int{}, timers: map[int]seenTimer{},
 	}
 	k.byLane[e.Lane], k.trees[e.Tree] = e.Tree, t
@@ -255,17 +254,17 @@ func (k *checker) opened(e Event) {
 	}
 }
 
-// comes notes that a turn is the next of its session: its edges may be looked at.
+// comes records that a turn has become the next of its session: its edges may be checked.
 func (k *checker) comes(t *Tree, session, turn int) {
 	if turns := t.Sessions[session].Turns; turn < len(turns) {
 		k.edges += len(turns[turn].After) + len(turns[turn].Joins)
 	}
 }
 
-// gone reports whether a session sends nothing more, for all that events and start state say.
+// gone reports whether a session sends nothing more, by events and start state.
 func (t *checked) gone(n int) bool { return t.over[n] || len(t.tree.Sessions[n].Turns) == 0 }
 
-// done reports whether all sessions of a branch are over.
+// done reports whether all sessions of a branch have ended.
 func (t *checked) done(branch int) bool {
 	for _, n := range t.tree.Branches[branch].Sessions {
 		if !t.gone(n) {
@@ -275,7 +274,7 @@ func (t *checked) done(branch int) bool {
 	return true
 }
 
-// spawned checks a child that is registered.
+// spawned checks a child that is spawned.
 func (k *checker) spawned(e Event, t *checked) {
 	k.units++
 	b := t.tree.Sessions[e.Session].Branch
@@ -294,8 +293,8 @@ func (k *checker) spawned(e Event, t *checked) {
 	k.comes(t.tree, e.Session, 0)
 }
 
-// parked checks a session that waits for its branches: the gate has not been there before, and something keeps it shut. A
-// start state may say that a session waits for nobody but its deadline.
+// parked checks a session that parks: it has not parked at this turn before, and one of its branches is not done. A session of
+// a start state may park for its deadline alone.
 func (k *checker) parked(e Event, t *checked) {
 	s := t.sessions[e.Session]
 	if s == nil || s.flying || s.next != e.Turn {
@@ -316,7 +315,7 @@ func (k *checker) parked(e Event, t *checked) {
 	}
 }
 
-// send checks a turn that is handed to the transport.
+// send checks a turn that is sent.
 func (k *checker) send(e Event, t *checked) {
 	s := t.sessions[e.Session]
 	if s == nil {
@@ -349,7 +348,7 @@ func (k *checker) send(e Event, t *checked) {
 	}
 }
 
-// sweep looks at every table of the conductor.
+// sweep compares every table of the conductor with those of the checker.
 func (k *checker) sweep() {
 	var all struct{ trees, children, flying, timers, waiting, suspended, slots int }
 	for lane, t := range k.c.lanes {
@@ -418,7 +417,7 @@ func (k *checker) sweep() {
 	}
 }
 
-// sweepTree holds a tree against what its events said: nobody has been lost, and no timer has been moved against another.
+// sweepTree compares a tree with its events: no session is lost, and no timer has moved against another.
 func (k *checker) sweepTree(t *tree) {
 	seen := k.trees[t.ordinal]
 	if seen == nil {
@@ -427,7 +426,7 @@ func (k *checker) sweepTree(t *tree) {
 	}
 	for n := range seen.sessions {
 		if t.sessions[n] == nil {
-			k.fail("INV-20: tree %d: session %d is gone, and nobody said so", t.ordinal, n)
+			k.fail("INV-20: tree %d: session %d is gone, and no event says so", t.ordinal, n)
 		}
 	}
 	if len(seen.sessions) != len(t.alive) {

@@ -32,7 +32,7 @@ func TestNoTreeOpensAtTheDeadline(t *testing.T) {
 	require.Len(t, w.sends, 2)
 }
 
-// The deadline with everything open. What becomes of requests that are cancelled is the player's.
+// The end of the phase closes sessions in every state. Package replay cancels the requests in flight.
 //
 // Covers T-34.
 func TestDeadlineEndsSessionsInEveryState(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	require.True(t, w.c.Done())
 }
 
-// The phase ends with its last response (hazards H21 and H5).
+// The phase ends when its last request returns (hazards H21 and H5).
 //
 // Covers T-50.
 func TestPhaseEndsWithItsLastResponse(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPhaseEndsWithItsLastResponse(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// The counters add up after every event, which the checker looks at; here all that they count happens.
+// The counters add up after every event, which the checker checks. In this phase every counter counts something.
 //
 // Covers T-53.
 func TestCountersAddUp(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCountersAddUp(t *testing.T) {
 	stuck := root(0, 1).child(0, 0, false, 0, 0, 0).after(1, 1, 0, 1).join(0, 1, 1)
 	resumed := sleepers(0, 30e3)
 	late := root(0, 1).child(0, 0, false, 0, 0, 60).join(0, 1, 1).after(0, 1, 1, 1)
-	w := newWorld(4, &openings{lanes: []Assignment{{Tree: mixed}, {Tree: stuck}, resumed, {Tree: late}}}, Limits{}).refused(4)
+	w := newWorld(4, &assignments{lanes: []Assignment{{Tree: mixed}, {Tree: stuck}, resumed, {Tree: late}}}, Limits{}).refused(4)
 	w.server = func(s Dispatch) answer {
 		return answer{time.Second, 0, map[bool]Outcome{true: Overflow}[s.Tree == 0 && s.Session == 3]}
 	}
@@ -125,7 +125,7 @@ func TestCountersAddUp(t *testing.T) {
 		ChildrenResumed: 2, ChildrenSpawned: 6, ChildrenDelayed: 1,
 		ChildrenCompleted: 2, // 1 of the first tree, 1 of the third
 		ChildrenErrored:   1, // could not be played
-		ChildrenTruncated: 5, // overflow, refused, wedged, and two at the end
+		ChildrenTruncated: 5, // overflow, refused, deadlocked, and two at the end
 		ParentsSuspended:  3, ParentsResumed: 1, JoinsSuppressed: 2,
 	}, w.c.Counts(), fmt.Sprint(w.log()))
 	w.requireQuiet(t)

@@ -8,27 +8,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A gate that two branches feed, one of which was over before t*.
+// A turn joins two branches, one of which was done before t*.
 //
 // Covers T-6.
 func TestGateWithABranchOverBeforeTStar(t *testing.T) { eventLogsOf(t, "T-6", 2) }
 
-// The gate waits for a branch that is spawned after t*.
+// A turn that joins two branches waits for the one that is spawned after t*.
 //
 // Covers T-7.
 func TestGateWaitsForABranchSpawnedAfterTStar(t *testing.T) { eventLogsOf(t, "T-7", 1) }
 
-// Without a branch that is alive there is no gate.
+// A turn whose branches were all done at t* does not park.
 //
 // Covers T-8.
 func TestNoGateWithoutALiveBranch(t *testing.T) { eventLogsOf(t, "T-8", 1) }
 
-// A gate that is made after t* knows of the branch that was over before (hazard H1).
+// A session that parks after t* does not wait for a branch that was done before t* (hazard H1).
 //
 // Covers T-9.
 func TestGateMadeAfterTStarKnowsTheBranchOverBefore(t *testing.T) { eventLogsOf(t, "T-9", 1) }
 
-// refused lets a session's first turn fail at the admission hook.
+// refused makes launch refuse the first turn of sessions.
 func (w *world) refused(sessions ...int) *world {
 	w.refuse = func(s Dispatch) error {
 		for _, n := range sessions {
@@ -41,7 +41,7 @@ func (w *world) refused(sessions ...int) *world {
 	return w
 }
 
-// When no child of a gate starts, the normal continuation sends the gated turn, once and after its delay (bug 5).
+// When no child of a gate starts, the turn behind the gate is sent once, after its delay (bug 5).
 //
 // Covers T-10.
 func TestParentOfRefusedChildrenContinuesOnce(t *testing.T) {
@@ -65,7 +65,7 @@ func TestParentOfRefusedChildrenContinuesOnce(t *testing.T) {
 	})
 }
 
-// A parent that is parked is sent by the refusal of its last child, or by its deadline, whichever is later.
+// A parked parent sends its turn when its last child is refused or at its deadline, whichever is later.
 //
 // Covers T-11.
 func TestRefusalOfTheLastChildSendsAParkedParent(t *testing.T) {
@@ -79,7 +79,7 @@ func TestRefusalOfTheLastChildSendsAParkedParent(t *testing.T) {
 	}
 }
 
-// A gate further out that nothing feeds any more is passed when its turn comes, not before (hazard H2).
+// A gate of a later turn whose branches are done is passed when that turn comes, not before (hazard H2).
 //
 // Covers T-12.
 func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
@@ -100,7 +100,7 @@ func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
 	})
 }
 
-// Recorded order between sessions.
+// A turn waits for its recorded predecessors in other sessions.
 //
 // Covers T-27.
 func TestRecordedOrderBetweenSessions(t *testing.T) {
@@ -147,7 +147,7 @@ func TestRecordedOrderBetweenSessions(t *testing.T) {
 	})
 }
 
-// Nobody waits for the turns of a session that ended before them (hazard H9).
+// The turns that a truncated session does not send count as done (hazard H9).
 //
 // Covers T-28.
 func TestTruncatedSessionReleasesItsWaiters(t *testing.T) {
@@ -167,12 +167,12 @@ func TestTruncatedSessionReleasesItsWaiters(t *testing.T) {
 	}
 }
 
-// A gated turn leaves at the later of its last child and its deadline.
+// A gated turn is sent when its last child is done or at its deadline, whichever is later.
 //
 // Covers T-36.
 func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
 	eventLogsOf(t, "T-36", 4)
-	t.Run("no deadline", func(t *testing.T) { // what JoinTiming = immediate makes of the plan
+	t.Run("no deadline", func(t *testing.T) { // the plan of JoinTiming = immediate
 		for child, want := range map[float64]string{4: "4s lane0 tree0 0#1", 15: "15s lane0 tree0 0#1"} {
 			tree := root(0, 10).child(0, 0, false, 0, 0).join(0, 1, 1)
 			tree.Sessions[0].Turns[1].Deadline = 0
@@ -194,7 +194,7 @@ func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
 	})
 }
 
-// A child that began while its parent's request ran starts while it runs, and once, however fast the answer is
+// A child that began while its parent's request was in flight starts while it is, and once, however fast the answer is
 // (hazard H3).
 //
 // Covers T-37.
@@ -212,7 +212,7 @@ func TestChildrenOfAnIssueStartOnce(t *testing.T) {
 	require.Zero(t, w.check.sent-w.check.back)
 }
 
-// A branch that had begun at t* is not spawned by the turn that would (hazard H15).
+// A branch that had begun at t* is not spawned again by its turn (hazard H15).
 //
 // Covers T-41.
 func TestBranchBegunAtTStarIsNotSpawnedAgain(t *testing.T) {
@@ -221,7 +221,7 @@ func TestBranchBegunAtTStarIsNotSpawnedAgain(t *testing.T) {
 		t.Run("a nested chain that was over, "+name, func(t *testing.T) {
 			tree := root(0, 1).child(0, 0, false, 0, 0, 0, 0).child(1, 1, true, 0, 0).child(1, 1, false, 0, 0)
 			start := &StartState{TurnsDone: []int{1, 0, 1, 0}, Live: []LiveSession{{Session: 0, Turn: 1}, {Session: 1}}}
-			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
+			w := newWorld(1, &assignments{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
 			w.server = func(s Dispatch) answer {
 				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 1 && s.Turn == 0]}
 			}
@@ -235,8 +235,8 @@ func TestBranchBegunAtTStarIsNotSpawnedAgain(t *testing.T) {
 	}
 }
 
-// A branch with a live session is not touched by the turn that would spawn it, also where a sibling has
-// no turns. Session 3 waits for the last turn of the live one.
+// A branch with a live session is not spawned again by its turn, also when a sibling is unplayable. Session 3 waits for the
+// last turn of the live session.
 func TestBranchWithAnUnplayableSiblingIsNotSpawnedAgain(t *testing.T) {
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestBranchWithAnUnplayableSiblingIsNotSpawnedAgain(t *testing.T) {
 			tree.Sessions[2].Unplayable = true
 			require.NoError(t, tree.Validate())
 			start := &StartState{TurnsDone: make([]int, 4), Live: []LiveSession{{Session: 0}, {Session: 1}, {Session: 3}}}
-			w := newWorld(1, &openings{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
+			w := newWorld(1, &assignments{lanes: []Assignment{{Tree: tree, Start: start}}}, Limits{})
 			w.server = func(s Dispatch) answer {
 				return answer{time.Second, 0, map[bool]Outcome{true: outcome}[s.Session == 0 && s.Turn == 0]}
 			}
@@ -258,7 +258,7 @@ func TestBranchWithAnUnplayableSiblingIsNotSpawnedAgain(t *testing.T) {
 	}
 }
 
-// Nobody waits for turns that never had a session (hazard H16).
+// The turns of sessions that are never spawned count as done (hazard H16).
 //
 // Covers T-42.
 func TestSessionsNeverSpawnedReleaseTheirWaiters(t *testing.T) {
@@ -285,8 +285,7 @@ func TestSessionsNeverSpawnedReleaseTheirWaiters(t *testing.T) {
 	}
 }
 
-// A tree in which nothing can happen any more is reported when that becomes true, with everybody in it, and its
-// lane goes on.
+// A deadlocked tree is reported at once, with every blocked session, and its lane takes the next tree.
 //
 // Covers T-43.
 func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
@@ -294,10 +293,10 @@ func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
 	t.Run("other lanes are untouched", func(t *testing.T) {
 		stuck := root(0, 1).child(0, 0, false, 0, 0, 2).after(0, 1, 1, 1).after(1, 1, 0, 1)
 		w := newWorld(2, queue{0: {stuck, root(0)}, 1: {root(0, 3, 3)}}, Limits{}).play()
-		wedge := w.of(TreeDeadlocked)[0]
-		require.Equal(t, Event{Kind: TreeDeadlocked, At: 4 * time.Second, Deadlock: wedge.Deadlock}, wedge, "when the second of them came up")
-		require.Equal(t, []Blocked{{Session: 0, Turn: 1, After: []TurnRef{{1, 1}}}, {Session: 1, Turn: 1, After: []TurnRef{{0, 1}}}}, wedge.Deadlock.Blocked)
-		require.Equal(t, Event{Kind: TurnReturned, At: 2 * time.Second, Session: 1}, wedge.Deadlock.Last)
+		deadlock := w.of(TreeDeadlocked)[0]
+		require.Equal(t, Event{Kind: TreeDeadlocked, At: 4 * time.Second, Deadlock: deadlock.Deadlock}, deadlock, "when the second of them came up")
+		require.Equal(t, []Blocked{{Session: 0, Turn: 1, After: []TurnRef{{1, 1}}}, {Session: 1, Turn: 1, After: []TurnRef{{0, 1}}}}, deadlock.Deadlock.Blocked)
+		require.Equal(t, Event{Kind: TurnReturned, At: 2 * time.Second, Session: 1}, deadlock.Deadlock.Last)
 		require.Equal(t, []string{
 			"0s lane0 tree0 0#0", "0s lane1 tree1 0#0", "1s lane0 tree0 1#0", "4s lane1 tree1 0#1", "4s lane0 tree2 0#0", "8s lane1 tree1 0#2",
 		}, w.log())
@@ -306,12 +305,12 @@ func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
 	})
 }
 
-// Children start at their recorded offsets. Speed and gap cap act on the plan, before the conductor.
+// Children start at their recorded offsets. Speed and MaxGap act on the plan, before the conductor.
 //
 // Covers T-45.
 func TestChildrenStartAtTheirRecordedOffsets(t *testing.T) {
 	eventLogsOf(t, "T-45", 4)
-	t.Run("nobody of the return without it", func(t *testing.T) { // also when none of the branch is in flight any more
+	t.Run("no child of the return without a return", func(t *testing.T) { // also when none of the branch is in flight any more
 		tree := root(0, 0).child(0, 0, true, 0, 0).sibling(false, 0, 0).sibling(false, 5, 0)
 		w := newWorld(1, anyLane(tree), Limits{})
 		w.server = func(s Dispatch) answer {

@@ -25,8 +25,8 @@ func TestVectorGroups(t *testing.T) {
 	}
 }
 
-// sleepers makes a tree that is taken up with its root over and one child per instant, in milliseconds, each waiting for
-// it. So a tree has as many timers as a test wants.
+// sleepers returns a tree in a start state: its root is done, and one child is due at each instant, in milliseconds. So a tree
+// has as many timers as a test wants.
 func sleepers(instants ...float64) Assignment {
 	o := Assignment{Tree: root(0), Start: &StartState{}}
 	for n, at := range instants {
@@ -42,7 +42,7 @@ func sleepers(instants ...float64) Assignment {
 	return o
 }
 
-// fires is when a session's timer of a tree fires, or when its turn was sent, in milliseconds after an instant.
+// fires returns when the timer of a session fires, or when its turn was sent, in milliseconds after an instant.
 func (w *world) fires(lane, session int, after time.Duration) float64 {
 	for _, s := range slices.Backward(w.sends) {
 		if s.Lane == lane && s.Session == session && w.c.lanes[lane].sessions[session].timerIndex < 0 {
@@ -52,7 +52,7 @@ func (w *world) fires(lane, session int, after time.Duration) float64 {
 	return float64(w.c.timers.realTime(w.c.lanes[lane].sessions[session])-after) / 1e6
 }
 
-// playSystemIdle switches the cap on only when it is looked at, so that it can come late.
+// playSystemIdle sets the cap at the instant of the vector, so that the cap can be applied late.
 func playSystemIdle(t *testing.T, v vector) {
 	var in struct {
 		Cap         float64 `json:"cap_ms"`
@@ -87,12 +87,12 @@ func playSystemIdle(t *testing.T, v vector) {
 	case "[join_deadline turn]":
 		o, order = Assignment{Tree: root(0, dues[0]/1000).child(0, 0, false, dues[1]/1000, 0).join(0, 1, 1)}, []int{0, 1}
 	}
-	source := &openings{lanes: []Assignment{o}}
+	source := &assignments{lanes: []Assignment{o}}
 	for range in.InFlight {
 		source.lanes = append(source.lanes, Assignment{Tree: root(0)})
 	}
 	if len(dues) == 0 { // nothing at all is pending
-		source = &openings{}
+		source = &assignments{}
 	}
 	w := newWorld(1+in.InFlight, source, Limits{})
 	w.start()
@@ -114,7 +114,7 @@ func playSystemIdle(t *testing.T, v vector) {
 	require.Empty(t, w.check.broken)
 }
 
-// playTreeIdle has each tree idle since its own instant.
+// playTreeIdle plays trees, each of which is idle since an instant of its own.
 func playTreeIdle(t *testing.T, v vector) {
 	var in struct {
 		Cap     float64              `json:"cap_ms"`
@@ -134,7 +134,7 @@ func playTreeIdle(t *testing.T, v vector) {
 		}
 	}
 	// A tree whose idle time began after the start, or has not begun, has a request in flight until then.
-	source, names, busy := &openings{}, []string{"A", "B"}[:len(in.Timers)], map[int]float64{}
+	source, names, busy := &assignments{}, []string{"A", "B"}[:len(in.Timers)], map[int]float64{}
 	for lane, name := range names {
 		var dues []float64
 		for _, ms := range in.Timers[name] {
@@ -200,8 +200,8 @@ func waitersOf(b *barrier) (list []*session) {
 	return list
 }
 
-// playBarrier drives the barrier of a conductor's tree, with a session of its own for every key: in a replay a session has
-// one turn at a time, here several turns of one conversation may be retained together.
+// playBarrier drives the barrier of a tree, with one session for every key: a session has one turn at a time, but a vector may
+// retain several turns of one conversation together.
 func playBarrier(t *testing.T, v vector) {
 	var in struct {
 		Predecessors [][]json.RawMessage
@@ -298,7 +298,7 @@ func playBarrier(t *testing.T, v vector) {
 	}
 }
 
-// playSlotOrder takes trees up with all requests waiting for their time.
+// playSlotOrder plays trees in start states whose requests are all due later.
 func playSlotOrder(t *testing.T, v vector) {
 	var in struct {
 		Limit    int
@@ -340,7 +340,7 @@ func playSlotOrder(t *testing.T, v vector) {
 		}
 		lanes[lane].Start.TurnsDone = make([]int, len(names[lane]))
 	}
-	w := newWorld(len(lanes), &openings{lanes: lanes}, Limits{Prefill: in.Limit})
+	w := newWorld(len(lanes), &assignments{lanes: lanes}, Limits{Prefill: in.Limit})
 	w.server = func(Dispatch) answer { return answer{takes: time.Hour, token: milliseconds(in.Hold)} }
 	w.play()
 	w.requireQuiet(t)
@@ -352,7 +352,7 @@ func playSlotOrder(t *testing.T, v vector) {
 	require.Equal(t, want.Grants, grants)
 }
 
-// distinct counts the sessions of sends.
+// distinct counts the sessions of dispatches.
 func distinct(sends []Dispatch) int {
 	seen := map[[2]int]bool{}
 	for _, s := range sends {
@@ -361,7 +361,7 @@ func distinct(sends []Dispatch) int {
 	return len(seen)
 }
 
-// playStartup starts lanes behind an admission hook that is closed.
+// playStartup starts lanes while the admission hook is closed.
 func playStartup(t *testing.T, v vector) {
 	var in struct {
 		Lanes int
@@ -378,7 +378,7 @@ func playStartup(t *testing.T, v vector) {
 	}
 	require.NoError(t, json.Unmarshal(v.In, &in))
 	require.NoError(t, json.Unmarshal(v.Want, &want))
-	source := &openings{}
+	source := &assignments{}
 	for range in.Lanes {
 		source.lanes = append(source.lanes, Assignment{Tree: root(0)})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// holding is a server that cannot be reached before an instant: lanes whose requests fail are held for so long.
+// holding makes all requests fail before an instant. A lane whose request fails is held for a pause.
 func (w *world) holding(down, pause time.Duration) {
 	w.server = func(s Dispatch) answer {
 		if w.now >= down {
@@ -49,7 +49,7 @@ func TestHeldLaneSendsNothing(t *testing.T) {
 		}, w.log())
 		w.requireQuiet(t)
 	})
-	t.Run("it is no idle time", func(t *testing.T) {
+	t.Run("a hold is no idle time", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 0, 500)), Limits{SystemIdle: time.Second, TreeIdle: time.Second})
 		w.holding(time.Second, 30*time.Second)
 		w.play()
@@ -57,7 +57,7 @@ func TestHeldLaneSendsNothing(t *testing.T) {
 		w.requireQuiet(t)
 	})
 	for name, limits := range map[string]Limits{"tree": {TreeIdle: time.Second}, "system": {SystemIdle: time.Second}} {
-		t.Run("idle time ends with it: "+name, func(t *testing.T) {
+		t.Run("idle time ends with the hold: "+name, func(t *testing.T) {
 			w := newWorld(1, anyLane(root(0, 500)), limits)
 			w.holding(time.Second, 30*time.Second)
 			w.play()
@@ -80,7 +80,7 @@ func TestHeldLaneSendsNothing(t *testing.T) {
 		}, w.log())
 		w.requireQuiet(t)
 	})
-	t.Run("the end ends it", func(t *testing.T) {
+	t.Run("the end of the phase ends a hold", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 0), root(0)), Limits{})
 		w.holding(never, 30*time.Second)
 		w.playUntil(7*time.Second, never)

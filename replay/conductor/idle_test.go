@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cap on idle time of the system.
+// The cap on idle time of the system advances all timers by one amount.
 //
 // Covers T-25.
 func TestSystemIdleCap(t *testing.T) {
 	vectorsOf(t, "idle_system", "T-25", 10, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
 	t.Run("one common amount", func(t *testing.T) {
-		w := newWorld(1, &openings{lanes: []Assignment{sleepers(40e3, 41e3, 90e3)}}, limits)
+		w := newWorld(1, &assignments{lanes: []Assignment{sleepers(40e3, 41e3, 90e3)}}, limits)
 		w.server = func(Dispatch) answer { return answer{} }
 		w.play()
 		require.Equal(t, []string{"10s lane0 tree0 1#0", "11s lane0 tree0 2#0", "21s lane0 tree0 3#0"}, w.log())
@@ -25,7 +25,7 @@ func TestSystemIdleCap(t *testing.T) {
 		w.requireQuiet(t)
 	})
 	t.Run("one request in flight", func(t *testing.T) {
-		w := newWorld(2, &openings{lanes: []Assignment{sleepers(40e3, 41e3), {Tree: root(0)}}}, limits)
+		w := newWorld(2, &assignments{lanes: []Assignment{sleepers(40e3, 41e3), {Tree: root(0)}}}, limits)
 		w.server = func(Dispatch) answer { return answer{takes: time.Hour} }
 		w.play()
 		require.Equal(t, []string{"0s lane1 tree1 0#0", "40s lane0 tree0 1#0", "41s lane0 tree0 2#0"}, w.log())
@@ -34,28 +34,28 @@ func TestSystemIdleCap(t *testing.T) {
 	t.Run("a timer fires onto a barrier", func(t *testing.T) { // the next is advanced within the same budget
 		o := sleepers(40e3, 41e3, 90e3)
 		o.Tree.after(1, 0, 2, 0)
-		w := newWorld(1, &openings{lanes: []Assignment{o}}, limits).play()
+		w := newWorld(1, &assignments{lanes: []Assignment{o}}, limits).play()
 		require.Equal(t, []string{"10s lane0 tree0 2#0", "11s lane0 tree0 1#0", "22s lane0 tree0 3#0"}, w.log())
 		require.Equal(t, 10*time.Second, w.of(TurnRetained)[0].At)
 		w.requireQuiet(t)
 	})
 	t.Run("control timers are not moved", func(t *testing.T) {
-		// The conductor has none: the end is the instant at which Stop is called, and Next tells only of requests. What is
-		// moved from behind the end to before it is sent.
-		w := newWorld(1, &openings{lanes: []Assignment{sleepers(40e3, 90e3)}}, limits).playUntil(15*time.Second, never)
+		// The conductor has none: Stop ends the phase, and NextWake returns the time of requests alone. A turn that the cap
+		// moves from behind the end to before it is sent.
+		w := newWorld(1, &assignments{lanes: []Assignment{sleepers(40e3, 90e3)}}, limits).playUntil(15*time.Second, never)
 		require.Equal(t, []string{"10s lane0 tree0 1#0"}, w.log())
 		require.Equal(t, 15*time.Second, w.ended)
 		w.requireQuiet(t)
 	})
 }
 
-// The cap on idle time of a tree.
+// The cap on idle time of a tree advances the timers of that tree alone.
 //
 // Covers T-26.
 func TestTreeIdleCap(t *testing.T) {
 	vectorsOf(t, "idle_tree", "T-26", 5, playTreeIdle)
 	busy := func(Dispatch) answer { return answer{takes: 50 * time.Second} }
-	w := newWorld(2, &openings{lanes: []Assignment{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
+	w := newWorld(2, &assignments{lanes: []Assignment{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
 	w.server = busy
 	w.play()
 	require.Equal(t, []string{
@@ -69,8 +69,8 @@ func TestTreeIdleCap(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// What is looked at late is due since it could have gone: the first turns since the start of the
-// phase, and what a cap on idle time brings forward since that was up.
+// A turn that is sent late is due since it could have been sent: a first turn since the start of the phase, a turn that a cap on
+// idle time advances since the cap was reached.
 func TestDueDoesNotHideLateness(t *testing.T) {
 	dues := func(w *world) (list []time.Duration) {
 		for _, s := range w.sends {
@@ -79,7 +79,7 @@ func TestDueDoesNotHideLateness(t *testing.T) {
 		return list
 	}
 	t.Run("start of the phase", func(t *testing.T) {
-		w := newWorld(3, &openings{lanes: []Assignment{{Tree: root(0, 5)}, {Tree: root(0)}, sleepers(0, 1)}}, Limits{})
+		w := newWorld(3, &assignments{lanes: []Assignment{{Tree: root(0, 5)}, {Tree: root(0)}, sleepers(0, 1)}}, Limits{})
 		w.now = 2 * time.Millisecond
 		w.play()
 		require.Equal(t, []time.Duration{0, 0, 0, time.Millisecond, 6*time.Second + 2*time.Millisecond}, dues(w))
@@ -105,7 +105,7 @@ func TestDueDoesNotHideLateness(t *testing.T) {
 	}
 }
 
-// Children that sleep and deadlines are timers like any other (hazard H17).
+// The caps act on offsets of children and on deadlines as on any timer (hazard H17).
 //
 // Covers T-46.
 func TestIdleCapsMoveChildrenAndDeadlines(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // A test whose comment ends with "Covers T-NN" is one of the catalogue in doc/spec/replay.md 10.
 
-// Every lane is at the admission hook at once, with a session of its own.
+// All lanes reach the admission hook at once, each with its own session.
 //
 // Covers T-1.
 func TestAllLanesStartAtOnce(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 		"lanes that begin with all 0": func(Recording) *StartState { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := &openings{}
+			source := &assignments{}
 			for range 64 {
 				r := recorded()
 				o := Assignment{Tree: r.Tree, Start: start(r)}
@@ -43,7 +43,7 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 			require.Len(t, w.held, 64)
 			require.Equal(t, 64, distinct(w.held))
 			require.Empty(t, w.sends)
-			w.call(func() { w.c.Wake(time.Millisecond) }) // the hook stays closed: nobody is sent a second time
+			w.call(func() { w.c.Wake(time.Millisecond) }) // the hook stays closed: no turn is sent twice
 			require.Len(t, w.held, 64)
 			w.open()
 			w.goOn(never, never)
@@ -54,15 +54,15 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 	}
 }
 
-// Two of 64 lanes cannot be dispatched. The error is the first lane's, whatever the order in which they fail, and
-// all others have been started and go on.
+// Two of 64 lanes are refused. Start returns the error of the first of them, in whatever order they fail, and starts all other
+// lanes.
 //
 // Covers T-2.
 func TestStartReportsTheFirstRefusedLane(t *testing.T) {
 	vectorsOf(t, "startup", "T-2", 1, playStartup)
 	for name, root7 := range map[string]float64{"at the same place": 0, "the first lane last": 1e-9} {
 		t.Run(name, func(t *testing.T) {
-			source := &openings{}
+			source := &assignments{}
 			for lane := range 64 {
 				o := Assignment{Tree: root(0)}
 				if lane == 7 { // its child is refused first
@@ -94,7 +94,7 @@ func TestStartReportsTheFirstRefusedLane(t *testing.T) {
 	}
 }
 
-// parse reads a log as the vectors write it.
+// parse parses a log in the notation of the vectors.
 func parse(t *testing.T, text string) *eventLog {
 	t.Helper()
 	e := &eventLog{}
@@ -102,7 +102,7 @@ func parse(t *testing.T, text string) *eventLog {
 	return e
 }
 
-// sent lists what a log's lanes sent: when, and which turn, in the words of the log.
+// sent lists the turns that the lanes of a log sent, with their instants, in the notation of the vectors.
 func sent(w *world, opened []script) (list []string) {
 	for _, s := range w.sends {
 		list = append(list, fmt.Sprintf("%g %s:%d", float64(s.at)/1e6, opened[s.Tree].names[s.Session], s.Turn))
@@ -110,7 +110,7 @@ func sent(w *world, opened []script) (list []string) {
 	return list
 }
 
-// The anchors, as lanes play them.
+// Lanes start at their anchors: spread or in a burst.
 //
 // Covers T-23.
 func TestStartAnchors(t *testing.T) {
@@ -142,7 +142,7 @@ func TestStartAnchors(t *testing.T) {
 	}
 }
 
-// A delay counts from the end of the turn before, however long that took and whatever the recording says of it.
+// A delay counts from the return of the turn before, however long that took in the replay and in the recording.
 //
 // Covers T-24.
 func TestDelayCountsFromTheReturn(t *testing.T) {
@@ -168,7 +168,7 @@ func TestDelayCountsFromTheReturn(t *testing.T) {
 	})
 }
 
-// A lane takes the next tree when the last session of its tree is over, and never holds two.
+// A lane takes the next tree when the last session of its tree is closed, and never has two trees.
 //
 // Covers T-29.
 func TestLaneTakesTheNextTreeAfterTheLastSession(t *testing.T) {
@@ -180,7 +180,7 @@ func TestLaneTakesTheNextTreeAfterTheLastSession(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// The next tree is due when the last one ended, not when that was noticed.
+// The next tree is due when the last one ended, not when the conductor was told of it.
 func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
 	w.start()
@@ -190,7 +190,7 @@ func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 	require.Equal(t, Dispatch{ID: 2, Tree: 1, Due: 8 * time.Second, Issued: 10 * time.Second}, w.sends[2].Dispatch)
 }
 
-// An overflow ends its session wherever it comes, and once.
+// An overflow ends its session at any turn, and once.
 //
 // Covers T-31.
 func TestOverflowEndsItsSession(t *testing.T) {
@@ -215,7 +215,7 @@ func TestOverflowEndsItsSession(t *testing.T) {
 	}
 }
 
-// Any other failure ends nothing and is not tried again: the next turn follows after its delay.
+// Any other failure ends no session and is not retried: the next turn follows after its delay.
 //
 // Covers T-32.
 func TestFailureDoesNotEndItsSession(t *testing.T) {
@@ -232,7 +232,7 @@ func TestFailureDoesNotEndItsSession(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// A lane that begins in a long gap is not dark.
+// A lane whose t* lies in a long gap starts within the cap.
 //
 // Covers T-48.
 func TestLaneThatStartsInALongGap(t *testing.T) {
@@ -255,7 +255,7 @@ func TestRequestLimitIsMetExactly(t *testing.T) {
 	}
 }
 
-// A tree that was over before the limit was met has drained, also when that was at the same instant.
+// A tree that ended before the limit was met has drained, also at the same instant.
 func TestRequestLimitReleasesOnlyWhatWasOpen(t *testing.T) {
 	w := newWorld(2, anyLane(root(0), root(0, 0), root(0)), Limits{Requests: 3})
 	w.start()
@@ -284,31 +284,32 @@ func TestSourceThatRunsDryLetsTheOtherLanesFinish(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// again is a source that always has the same tree.
-type again struct{ tree *Tree }
+// repeatingSource is a source that returns the same tree for ever.
+type repeatingSource struct{ tree *Tree }
 
-func (e again) Next(int) (Assignment, bool) { return Assignment{Tree: e.tree}, true }
+func (s repeatingSource) Next(int) (Assignment, bool) { return Assignment{Tree: s.tree}, true }
 
-// A recording whose first turn waits for itself, or that nobody will take, would be opened for ever at one instant.
+// A lane ends when its trees send nothing: a tree whose first turn waits for itself, or that is always refused, would be opened
+// for ever at one instant.
 func TestTreesThatSendNothingEndTheirLane(t *testing.T) {
 	tree := root(0).child(0, 0, true, 0, 0).after(0, 0, 1, 0)
 	require.NoError(t, tree.Validate())
-	w := newWorld(1, again{tree}, Limits{})
+	w := newWorld(1, repeatingSource{tree}, Limits{})
 	w.start()
 	require.True(t, w.c.Done())
 	require.Equal(t, maxEmptyTrees, w.c.Counts().TreesDeadlocked)
 	require.ErrorIs(t, w.of(LaneFinished)[0].Err, ErrEmptyTrees)
 	w.requireQuiet(t)
 
-	w = newWorld(1, again{root(0)}, Limits{})
+	w = newWorld(1, repeatingSource{root(0)}, Limits{})
 	w.refuse = func(Dispatch) error { return errRefused }
 	w.start()
 	require.ErrorIs(t, w.failed, errRefused)
 	require.True(t, w.c.Done())
 }
 
-// What waits for its time goes out in the order of due times, also when all of it is noticed at once, as long as no tree
-// has two of them; then the order is that of slots.
+// Turns are sent in the order of their due times, also when Wake comes late for all of them. Two turns of one tree are sent in
+// the order of slots.
 func TestSendsGoOutInTheOrderOfDueTimes(t *testing.T) {
 	w := newWorld(4, anyLane(root(0, 4).child(0, 0, true, 6, 0), root(0, 2), root(0, 4), root(0, 1)), Limits{})
 	w.start()
@@ -403,13 +404,13 @@ func TestLimitsValidate(t *testing.T) {
 	require.Panics(t, func() { New(1, anyLane(), Limits{Requests: -1}, nil, nil) })
 }
 
-// The report of a tree that wedges before it has sent anything claims no send.
+// The report of a tree that deadlocks before it has sent anything names its opening as the last event.
 func TestDeadlockBeforeTheFirstSend(t *testing.T) {
 	tree := root(0, 0).child(0, 0, false, 0, 0)
 	tree.after(0, 0, 1, 0)
 	w := newWorld(1, anyLane(root(0), tree), Limits{}).play() // the first tree ends after a second
-	wedged := w.of(TreeDeadlocked)
-	require.Len(t, wedged, 1)
-	require.Equal(t, Event{Kind: TreeOpened, At: time.Second, Tree: 1}, wedged[0].Deadlock.Last)
+	deadlocks := w.of(TreeDeadlocked)
+	require.Len(t, deadlocks, 1)
+	require.Equal(t, Event{Kind: TreeOpened, At: time.Second, Tree: 1}, deadlocks[0].Deadlock.Last)
 	require.Len(t, w.sends, 1)
 }

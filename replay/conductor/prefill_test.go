@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// held answers after so long, with a first token after a second.
-func held(takes time.Duration) func(Dispatch) answer {
+// slow is a server whose first token comes after a second and whose answer ends after a while.
+func slow(takes time.Duration) func(Dispatch) answer {
 	return func(Dispatch) answer { return answer{takes: takes, token: time.Second} }
 }
 
-// Every slot that is taken is given back, and nobody is dropped because there is none.
+// Every slot that is granted is released, and no turn is dropped for want of a slot.
 //
 // Covers T-33.
 func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
@@ -23,7 +23,7 @@ func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 			tree.sibling(false, 0, 0)
 		}
 		w := newWorld(1, anyLane(tree, root(0)), Limits{Prefill: 1})
-		w.server = held(3 * time.Second)
+		w.server = slow(3 * time.Second)
 		w.play()
 		want := []string{"0s lane0 tree0 0#0"}
 		for n := range 8 {
@@ -43,7 +43,7 @@ func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 			}
 			return nil
 		}
-		w.server = held(3 * time.Second)
+		w.server = slow(3 * time.Second)
 		w.play()
 		require.Equal(t, []string{"0s lane1 tree1 0#0", "1s lane2 tree2 0#0", "3s lane1 tree3 0#0"}, w.log())
 		require.ErrorContains(t, w.failed, "lane 0")
@@ -66,7 +66,7 @@ func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 	})
 	t.Run("what waits for a slot at the end", func(t *testing.T) {
 		w := newWorld(2, anyLane(root(0), root(0)), Limits{Prefill: 1})
-		w.server = held(3 * time.Second)
+		w.server = slow(3 * time.Second)
 		w.playUntil(time.Second/2, never)
 		require.Len(t, w.sends, 1)
 		require.Equal(t, 3*time.Second, w.ended)
@@ -74,8 +74,7 @@ func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 	})
 }
 
-// A parent does not queue behind its children, and trees are served in the order of their oldest waiter
-// (hazard H20).
+// A parent does not queue behind its children. Trees are served in the order of their earliest due turns (hazard H20).
 //
 // Covers T-52.
 func TestPrefillQueueOrder(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 // recorded is a recording: start and end of every request, in seconds, by session and turn.
 type recorded [][][2]float64
 
-// precedes is the test of section 4.7.
+// precedes is the rule of doc/spec/replay.md 4.7.
 func precedes(a, b [2]float64) bool { return a[0] < b[0] && a[1] <= b[0] }
 
-// before lists the recorded predecessors of a turn, the slow way: of every other session the latest that precedes it,
-// without those that precede another of them.
+// before lists the recorded predecessors of a turn by brute force: of every other session the latest turn that precedes it,
+// without those that precede another of the list.
 func (r recorded) before(session, turn int) []TurnRef {
 	var list []TurnRef
 	for n, turns := range r {
@@ -40,26 +40,26 @@ func (r recorded) before(session, turn int) []TurnRef {
 	})
 }
 
-// scene is a tree, where it is taken up, and what becomes of every turn of it.
-type scene struct {
+// scenario is a tree, its start state, and the outcome of every turn.
+type scenario struct {
 	tree    *Tree
 	start   *StartState // nil: from the first turn
 	times   recorded
 	answers map[TurnRef]answer
 	refused map[TurnRef]bool
-	sound   bool // its predecessors are those of the recording, and its gates too: nothing can wedge
+	sound   bool // its predecessors and gates are those of the recording: it cannot deadlock
 }
 
-// draws draws a number from a range.
+// draws returns a random number from a range.
 type draws func(label string, low, high int) int
 
-// drawScene draws a tree with whole seconds everywhere, so that coincidences are common: a root of up to 7 turns, up to 8
-// other sessions, nested, in branches of one or several, some of which cannot be played; several branches at a gate and
-// several gates to a branch; predecessors as recorded, or any.
-func drawScene(number draws, takenUp bool) *scene {
+// drawScenario returns a random tree in whole seconds, so that coincidences are common. It has a root of up to 7 turns and up
+// to 8 other sessions, nested, in branches of one or several, some of them unplayable. A turn may join several branches, and
+// several turns one branch. Predecessors are those of the recording, or any.
+func drawScenario(number draws, takenUp bool) *scenario {
 	one := func(label string, of int) bool { return number(label, 1, of) == 1 }
 	kind := number("predecessors", 0, 3) // none, as recorded (2), any
-	s := &scene{tree: &Tree{}, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}, sound: kind < 3}
+	s := &scenario{tree: &Tree{}, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}, sound: kind < 3}
 	play := func(begin float64, most int) (list []Turn) {
 		n, at := len(s.times), begin
 		s.times = append(s.times, nil)
@@ -151,8 +151,8 @@ func drawScene(number draws, takenUp bool) *scene {
 	return s
 }
 
-// takeUp has the tree taken up at an instant, if something of it can be sent then.
-func (s *scene) takeUp(at float64, alignment string) {
+// takeUp gives the tree the start state of an instant, if it has a turn to send after it.
+func (s *scenario) takeUp(at float64, alignment string) {
 	r := Recording{Tree: s.tree}
 	for _, turns := range s.times {
 		var starts []float64
@@ -167,14 +167,15 @@ func (s *scene) takeUp(at float64, alignment string) {
 	}
 }
 
-// diary is when the turns of one tree were really sent, refused and over; nil: at once, and after what the script says.
-type diary struct{ sent, refused, back map[TurnRef]time.Duration }
+// actualTimes are when the turns of one tree were sent, refused and returned in a replay; nil: sent when due, returned as
+// scripted.
+type actualTimes struct{ sent, refused, back map[TurnRef]time.Duration }
 
-// truth is what becomes of a scene, worked out without clock, queue or events: every session goes on as far as what it
-// waits for is known, again and again until nothing changes. Times follow from times. Whatever is left waits in vain.
-type truth struct {
-	*scene
-	diary *diary
+// oracle works out a scenario without clock, queue or events: it advances every session as far as the times of what it waits
+// for are known, until nothing changes. Sessions that are left wait in vain.
+type oracle struct {
+	*scenario
+	actual *actualTimes
 
 	due, sent, back map[TurnRef]time.Duration
 	alive           []bool
@@ -187,11 +188,11 @@ type truth struct {
 	left            []Blocked
 }
 
-// tell works out a scene that begins at an instant.
-func (s *scene) tell(at time.Duration, d *diary) *truth {
+// solve works out the scenario of a tree that is opened at an instant.
+func (s *scenario) solve(at time.Duration, d *actualTimes) *oracle {
 	n := len(s.tree.Sessions)
-	w := &truth{
-		scene: s, diary: d, due: map[TurnRef]time.Duration{}, sent: map[TurnRef]time.Duration{}, back: map[TurnRef]time.Duration{},
+	w := &oracle{
+		scenario: s, actual: d, due: map[TurnRef]time.Duration{}, sent: map[TurnRef]time.Duration{}, back: map[TurnRef]time.Duration{},
 		alive: make([]bool, n), next: make([]int, n), first: make([]time.Duration, n), waits: make([]bool, n),
 		closed: map[int]time.Duration{}, spawned: make([]bool, len(s.tree.Branches)), begun: at, end: at,
 	}
@@ -226,13 +227,14 @@ func (s *scene) tell(at time.Duration, d *diary) *truth {
 	return w
 }
 
-func (w *truth) isClosed(n int) bool {
+func (w *oracle) isClosed(n int) bool {
 	_, ok := w.closed[n]
 	return ok
 }
 
-// ready is when a session's next turn is due, without its predecessors; unknown while a branch that it joins is not done.
-func (w *truth) ready(n int) (at time.Duration, missing []int) {
+// ready returns when a session's next turn is due, without its predecessors, and the branches that it joins and that are not
+// done.
+func (w *oracle) ready(n int) (at time.Duration, missing []int) {
 	k := w.next[n]
 	u := w.tree.Sessions[n].Turns[k]
 	before, ok := w.back[TurnRef{n, k - 1}]
@@ -255,8 +257,8 @@ func (w *truth) ready(n int) (at time.Duration, missing []int) {
 	return at, missing
 }
 
-// overAt is when a turn is over.
-func (w *truth) overAt(r TurnRef) (at time.Duration, ok bool) {
+// overAt returns when a turn is done.
+func (w *oracle) overAt(r TurnRef) (at time.Duration, ok bool) {
 	if at, ok = w.back[r]; ok {
 		return at, true
 	}
@@ -267,8 +269,8 @@ func (w *truth) overAt(r TurnRef) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// step lets a session send its next turn, if all that it waits for is known.
-func (w *truth) step(n int) bool {
+// step sends the next turn of a session if all that it waits for is known.
+func (w *oracle) step(n int) bool {
 	if !w.alive[n] || w.isClosed(n) {
 		return false
 	}
@@ -290,7 +292,7 @@ func (w *truth) step(n int) bool {
 	if !w.refused[r] {
 		end += w.answers[r].takes
 	}
-	if d := w.diary; d != nil {
+	if d := w.actual; d != nil {
 		var ok [3]bool
 		at, ok[0] = d.sent[r]
 		end, ok[1] = d.back[r]
@@ -344,8 +346,8 @@ func (w *truth) step(n int) bool {
 	return true
 }
 
-// close ends a session, and what those of its turns that it has not sent would have spawned.
-func (w *truth) close(n int, at time.Duration) {
+// close ends a session, and the sessions that its unsent turns would have spawned.
+func (w *oracle) close(n int, at time.Duration) {
 	w.closed[n] = at
 	for _, u := range w.tree.Sessions[n].Turns[w.next[n]:] {
 		for _, b := range u.Spawns {
@@ -361,8 +363,8 @@ func (w *truth) close(n int, at time.Duration) {
 	}
 }
 
-// block notes what a session waits for in vain, and until when it had a timer.
-func (w *truth) block(n int) {
+// block records what a session waits for in vain.
+func (w *oracle) block(n int) {
 	b := Blocked{Session: n, Turn: w.next[n]}
 	at, missing := w.ready(n)
 	b.Branches = missing
@@ -379,19 +381,19 @@ func (w *truth) block(n int) {
 	w.left = append(w.left, b)
 }
 
-// sends is what a forest sends: when, by tree and turn.
+// sends are the instants at which a forest sends its turns.
 type sends map[turnOf]time.Duration
 
-// turnOf names a turn whatever the order in which trees are opened: by the number of its tree on its lane.
+// turnOf names a turn by the number of its tree on its lane, so that it does not depend on the order in which trees are opened.
 type turnOf struct {
 	lane, nth int
 	TurnRef
 }
 
-// forest is what a property plays: scenes by lane.
-type forest [][]*scene
+// forest is the scenarios of each lane.
+type forest [][]*scenario
 
-// forestSource counts what each lane has been given.
+// forestSource hands out the trees of a forest.
 type forestSource struct {
 	forest
 	given  []int
@@ -408,18 +410,18 @@ func (f *forestSource) Next(lane int) (Assignment, bool) {
 	return Assignment{Tree: s.tree, Start: s.start}, true
 }
 
-func (f *forestSource) scene(ordinal int) *scene {
+func (f *forestSource) scenario(ordinal int) *scenario {
 	at := f.opened[ordinal]
 	return f.forest[at.lane][at.nth]
 }
 
-// world returns a world that plays a forest, and its source, which knows the names of trees.
+// world returns a world that plays a forest, and its source.
 func (f forest) world(limits Limits) (*world, *forestSource) {
 	source := &forestSource{forest: f, given: make([]int, len(f))}
 	w := newWorld(len(f), source, limits)
-	w.server = func(s Dispatch) answer { return source.scene(s.Tree).answers[TurnRef{s.Session, s.Turn}] }
+	w.server = func(s Dispatch) answer { return source.scenario(s.Tree).answers[TurnRef{s.Session, s.Turn}] }
 	w.refuse = func(s Dispatch) error {
-		if source.scene(s.Tree).refused[TurnRef{s.Session, s.Turn}] {
+		if source.scenario(s.Tree).refused[TurnRef{s.Session, s.Turn}] {
 			return errRefused
 		}
 		return nil
@@ -427,20 +429,20 @@ func (f forest) world(limits Limits) (*world, *forestSource) {
 	return w, source
 }
 
-// tell works out the trees of all lanes one after the other: what must be sent, when; and what is left over. A lane whose
-// tree is refused before it has sent anything takes no other.
-func (f forest) tell() (all sends, wedges map[turnOf]*truth, opened int) {
-	all, wedges = sends{}, map[turnOf]*truth{}
-	for lane, scenes := range f {
+// solve works out the trees of all lanes, one after the other: the turns that must be sent, when, and the deadlocks. A lane
+// whose tree is refused before it has sent anything takes no other tree.
+func (f forest) solve() (all sends, deadlocks map[turnOf]*oracle, opened int) {
+	all, deadlocks = sends{}, map[turnOf]*oracle{}
+	for lane, scenarios := range f {
 		at := time.Duration(0)
-		for nth, s := range scenes {
+		for nth, s := range scenarios {
 			opened++
-			w := s.tell(at, nil)
+			w := s.solve(at, nil)
 			for r, sent := range w.sent {
 				all[turnOf{lane, nth, r}] = sent
 			}
 			if w.left != nil {
-				wedges[turnOf{lane: lane, nth: nth}] = w
+				deadlocks[turnOf{lane: lane, nth: nth}] = w
 			}
 			at = w.end
 			if len(w.sent) == 0 && len(s.refusedIn(w)) > 0 {
@@ -448,11 +450,11 @@ func (f forest) tell() (all sends, wedges map[turnOf]*truth, opened int) {
 			}
 		}
 	}
-	return all, wedges, opened
+	return all, deadlocks, opened
 }
 
 // refusedIn lists the turns that were to be sent and were refused.
-func (s *scene) refusedIn(w *truth) (list []TurnRef) {
+func (s *scenario) refusedIn(w *oracle) (list []TurnRef) {
 	for r := range w.due {
 		if s.refused[r] {
 			list = append(list, r)
@@ -461,8 +463,8 @@ func (s *scene) refusedIn(w *truth) (list []TurnRef) {
 	return list
 }
 
-// TestRandomReplays plays random trees from random instants, under random limits, with random refusals, errors, overflows and ends.
-// The checker holds every event against the invariants; what was sent is held against what the recording says must be.
+// TestRandomReplays plays random trees from random instants, under random limits, with random refusals, errors, overflows and
+// ends. The checker checks every event; the turns that were sent are compared with those of the oracle.
 //
 // AGENTX_LONG=1 plays 10,000 forests, which takes some seconds.
 //
@@ -480,11 +482,11 @@ func TestRandomReplays(t *testing.T) {
 		}
 		f := forest{}
 		for range number("lanes", 1, 3) {
-			scenes := []*scene{}
+			scenarios := []*scenario{}
 			for nth := range number("trees", 1, 3) {
-				scenes = append(scenes, drawScene(number, nth == 0 && number("taken up", 0, 1) == 1))
+				scenarios = append(scenarios, drawScenario(number, nth == 0 && number("taken up", 0, 1) == 1))
 			}
-			f = append(f, scenes)
+			f = append(f, scenarios)
 		}
 		// Half of all runs have no limit, so that the times are known as well.
 		limits, plain, lag, hold, timed := Limits{}, number("plain", 0, 1) == 1, 0, 0, true
@@ -498,8 +500,8 @@ func TestRandomReplays(t *testing.T) {
 			limits.Trees = max(0, number("trees in all", -8, 8))
 			if number("join timing", 0, 4) == 0 {
 				timed = false
-				for _, scenes := range f {
-					for _, s := range scenes {
+				for _, scenarios := range f {
+					for _, s := range scenarios {
 						for n := range s.tree.Sessions {
 							for k := range s.tree.Sessions[n].Turns {
 								s.tree.Sessions[n].Turns[k].Deadline = 0
@@ -516,8 +518,8 @@ func TestRandomReplays(t *testing.T) {
 				cancel = stop + time.Duration(number("grace", 0, 3))*time.Second
 			}
 		}
-		for _, scenes := range f {
-			for _, s := range scenes {
+		for _, scenarios := range f {
+			for _, s := range scenarios {
 				require.NoError(t, s.tree.Validate())
 			}
 		}
@@ -540,7 +542,7 @@ func TestRandomReplays(t *testing.T) {
 		w.requireQuiet(t)
 
 		// The turns.
-		must, wedges, opened := f.tell()
+		must, deadlocks, opened := f.solve()
 		got := sends{}
 		for k, s := range w.sends {
 			r := source.opened[s.Tree]
@@ -575,18 +577,18 @@ func TestRandomReplays(t *testing.T) {
 		case stop == never:
 			require.Len(t, got, len(must), "every one of them is in it")
 		}
-		// The wedges: those that cannot be helped, and no other.
-		for k, wedge := range reported {
-			require.Contains(t, wedges, k)
-			require.Equal(t, wedges[k].left, wedge.Blocked)
+		// The deadlocks: those of the oracle, and no other.
+		for k, deadlock := range reported {
+			require.Contains(t, deadlocks, k)
+			require.Equal(t, deadlocks[k].left, deadlock.Blocked)
 			require.False(t, source.forest[k.lane][k.nth].sound)
 		}
 		if stop == never && limits.Requests == 0 && limits.Trees == 0 {
-			require.Len(t, reported, len(wedges))
+			require.Len(t, reported, len(deadlocks))
 		}
 		if plain {
 			for _, e := range w.of(TreeDeadlocked) {
-				require.Equal(t, wedges[source.opened[e.Tree]].end, e.At)
+				require.Equal(t, deadlocks[source.opened[e.Tree]].end, e.At)
 			}
 		}
 		if limits.TreeIdle == 0 && limits.SystemIdle == 0 && hold == 0 && timed {
@@ -598,35 +600,34 @@ func TestRandomReplays(t *testing.T) {
 	})
 }
 
-// requireDues holds the due time of every request against what really happened before it, whatever waited for slots or
-// was noticed late.
+// requireDues compares the due time of every request with that of the oracle for the actual times of the turns before it.
 func requireDues(t *rapid.T, w *world, source *forestSource) {
-	diaries := make([]*diary, len(source.opened))
-	for k := range diaries {
-		diaries[k] = &diary{map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}}
+	actual := make([]*actualTimes, len(source.opened))
+	for k := range actual {
+		actual[k] = &actualTimes{map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}, map[TurnRef]time.Duration{}}
 	}
 	for _, s := range w.sends {
-		diaries[s.Tree].sent[TurnRef{s.Session, s.Turn}] = s.at
+		actual[s.Tree].sent[TurnRef{s.Session, s.Turn}] = s.at
 	}
 	for _, r := range w.returns {
-		diaries[r.Tree].back[TurnRef{r.Session, r.Turn}] = r.at
+		actual[r.Tree].back[TurnRef{r.Session, r.Turn}] = r.at
 	}
 	for _, e := range w.of(TurnRefused) {
-		diaries[e.Tree].refused[TurnRef{e.Session, e.Turn}] = e.At
+		actual[e.Tree].refused[TurnRef{e.Session, e.Turn}] = e.At
 	}
-	dues, opened := make([]map[TurnRef]time.Duration, len(diaries)), make([]time.Duration, len(diaries))
+	dues, opened := make([]map[TurnRef]time.Duration, len(actual)), make([]time.Duration, len(actual))
 	for _, e := range w.of(TreeOpened) {
 		opened[e.Tree] = e.At
 	}
 	for _, s := range w.sends {
 		if dues[s.Tree] == nil {
-			dues[s.Tree] = source.scene(s.Tree).tell(opened[s.Tree], diaries[s.Tree]).due
+			dues[s.Tree] = source.scenario(s.Tree).solve(opened[s.Tree], actual[s.Tree]).due
 		}
 		require.Equal(t, dues[s.Tree][TurnRef{s.Session, s.Turn}], s.Due, "%v", s)
 	}
 }
 
-// requireCaps holds the idle times of the system and of each tree against their caps.
+// requireCaps compares the idle times of the system and of each tree with their caps.
 func requireCaps(t *rapid.T, w *world) {
 	type quiet struct {
 		flying int
@@ -657,16 +658,16 @@ func requireCaps(t *rapid.T, w *world) {
 	}
 }
 
-// What the oracle itself says of a tree that is worked out by hand.
+// The oracle agrees with a tree that was worked out by hand.
 func TestOracleAgreesWithAHandWorkedTree(t *testing.T) {
 	tree := root(0, 2, 3).child(0, 0, true, 4, 0, 0).child(0, 1, false, 1, 0).join(0, 1, 1).after(2, 0, 1, 1)
-	s := &scene{tree: tree, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}}
+	s := &scenario{tree: tree, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}}
 	for n := range tree.Sessions {
 		for k := range tree.Sessions[n].Turns {
 			s.answers[TurnRef{n, k}] = answer{takes: 5 * time.Second}
 		}
 	}
-	w := s.tell(time.Second, nil)
+	w := s.solve(time.Second, nil)
 	got := map[string]time.Duration{}
 	for r, at := range w.sent {
 		got[fmt.Sprintf("%d#%d", r.Session, r.Turn)] = at
@@ -678,7 +679,7 @@ func TestOracleAgreesWithAHandWorkedTree(t *testing.T) {
 	require.Nil(t, w.left)
 	require.Equal(t, second(28), w.end)
 	s.tree.after(1, 1, 0, 1)
-	w = s.tell(0, nil)
+	w = s.solve(0, nil)
 	require.Equal(t, []Blocked{{Session: 0, Turn: 1, Branches: []int{0}}, {Session: 1, Turn: 1, After: []TurnRef{{0, 1}}}}, w.left)
 	require.Equal(t, second(9), w.end)
 }

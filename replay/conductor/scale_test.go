@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing outlives its tree (hazard H18). What is left is looked at by requireQuiet.
+// Nothing outlives its tree (hazard H18): requireQuiet looks for what is left.
 //
 // Covers T-49.
 func TestNothingOutlivesItsTree(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNothingOutlivesItsTree(t *testing.T) {
 	})
 }
 
-// crowd is how many children one tree has at a time in tests of scale.
+// crowd returns how many children a tree has in the tests of scale.
 func crowd() int {
 	if testing.Short() {
 		return 4000
@@ -43,8 +43,8 @@ func crowd() int {
 	return 40_000
 }
 
-// wide makes a tree of a root with so many turns, one second apart, whose first spawns so many children of one turn, in one
-// branch: on issue or not, and their offsets, in seconds.
+// wide returns a tree of a root whose first turn spawns many children of one turn, in one branch. The function of returns
+// whether a child counts from the issue, and its offset in seconds.
 func wide(children, turns int, of func(k int) (onIssue bool, offset float64)) *Tree {
 	t := root(append(make([]float64, 1), make([]float64, turns-1)...)...)
 	for k := range children {
@@ -58,8 +58,8 @@ func wide(children, turns int, of func(k int) (onIssue bool, offset float64)) *T
 	return t
 }
 
-// Whatever happens in a tree with 40,000 live children, no event costs more than INV-17 allows, which the checker
-// counts: the work is that of the event, not of the tree (hazard H34).
+// In a tree with 40,000 live children no event costs more than INV-17 allows, which the checker counts: the work is that of the
+// event, not of the tree (hazard H34).
 //
 // Covers T-60.
 func TestWorkOfAnEventIsBounded(t *testing.T) {
@@ -118,8 +118,8 @@ func TestWorkOfAnEventIsBounded(t *testing.T) {
 	}
 	run("as many branches at one gate", anyLane(branches), Limits{}, never, nil)
 
-	// Each of these edges has to be looked at once, however many are done when the turn comes up: 20 s after half of the
-	// children are over, or when all are.
+	// Each of these edges is checked once, however many are done when the turn is due: 20 s after half of the children are
+	// done, or when all are.
 	ordered := wide(n, 2, asleep)
 	for k := range n {
 		ordered.after(0, 1, k+1, 0)
@@ -132,7 +132,7 @@ func TestWorkOfAnEventIsBounded(t *testing.T) {
 	gate := wide(n, 2, asleep).join(0, 1, 1)
 	gate.Sessions[0].Turns[1].After = ordered.Sessions[0].Turns[1].After
 	run("and they gate it as well", anyLane(gate), Limits{}, never, nil)
-	crossed := wide(n, 2, asleep) // each waits for the one after it: nobody can go before the last
+	crossed := wide(n, 2, asleep) // each waits for the one after it: none can be sent before the last
 	for k := 1; k < n; k++ {
 		crossed.after(k, 0, k+1, 0)
 	}
@@ -141,7 +141,7 @@ func TestWorkOfAnEventIsBounded(t *testing.T) {
 	for k := range n {
 		stuck.after(k+1, 0, 0, 1)
 	}
-	run("all are wedged", anyLane(stuck), Limits{}, never, nil)
+	run("all are deadlocked", anyLane(stuck), Limits{}, never, nil)
 
 	start := &StartState{TurnsDone: make([]int, n+1)}
 	start.TurnsDone[0] = 1
@@ -153,7 +153,7 @@ func TestWorkOfAnEventIsBounded(t *testing.T) {
 			start.Live = append(start.Live, LiveSession{Session: k, Due: time.Duration(k) * time.Millisecond})
 		}
 	}
-	run("a start state", &openings{lanes: []Assignment{{Tree: gated, Start: start}}}, Limits{}, never, nil)
+	run("a start state", &assignments{lanes: []Assignment{{Tree: gated, Start: start}}}, Limits{}, never, nil)
 	ahead := &StartState{TurnsDone: make([]int, n+2), Live: []LiveSession{{Session: 0, Turn: 1}}} // of which nearly all is ahead
 	ahead.TurnsDone[0] = 1
 	later := root(0, 0, 1).child(0, 0, false, 0, 0)
@@ -161,11 +161,11 @@ func TestWorkOfAnEventIsBounded(t *testing.T) {
 		later.child(0, 1, false, 10+float64(k)/1000, 0)
 	}
 	ahead.TurnsDone[1] = 1
-	run("a start state with all ahead", &openings{lanes: []Assignment{{Tree: later, Start: ahead}}}, Limits{}, never, nil)
+	run("a start state with all ahead", &assignments{lanes: []Assignment{{Tree: later, Start: ahead}}}, Limits{}, never, nil)
 	t.Logf("at most %d entries for a unit of work in all", worst)
 }
 
-// TestHourOf256Lanes plays an hour of 256 lanes, in trees of which most have eight children at a time. It takes seconds.
+// TestHourOf256Lanes plays an hour of 256 lanes, in trees most of which have eight live children. It takes seconds.
 func TestHourOf256Lanes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: without -short")
@@ -185,7 +185,7 @@ func TestHourOf256Lanes(t *testing.T) {
 	t.Logf("%d requests, %d trees, at most %d entries for a unit of work", n.Sent, n.TreesOpened, w.check.worst)
 }
 
-// grown is a source of trees with eight children, one of them nested, gates and recorded order.
+// grown is a source of trees with eight children and a nested one, gates and recorded order.
 type grown struct{ *rand.Rand }
 
 func (g grown) Next(int) (Assignment, bool) {

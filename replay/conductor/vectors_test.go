@@ -16,14 +16,14 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// vector is one case of a group of the specification.
+// vector is one case of a group of the vectors of doc/spec/replay.md.
 type vector struct {
 	Name, How, Profile string
 	Test               string
 	In, Want           json.RawMessage
 }
 
-// vectors lists those vectors of a group that hold under default.
+// vectors lists the vectors of a group that hold under the profile default.
 func vectors(t *testing.T, group string) (list []vector) {
 	raw, err := fixtures.Replay(group)
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func vectors(t *testing.T, group string) (list []vector) {
 	})
 }
 
-// eachVector runs the vectors of a group, of which there are so many.
+// eachVector runs the vectors of a group and checks their number.
 func eachVector(t *testing.T, group string, count int, run func(t *testing.T, v vector)) {
 	list := vectors(t, group)
 	require.Len(t, list, count)
@@ -82,7 +82,7 @@ type conversation struct {
 	}
 }
 
-// script is a trace of a vector as a tree, and what its sessions and branches are called.
+// script is a trace of a vector as a tree, with the names of its sessions and branches.
 type script struct {
 	trace    string
 	tree     *Tree
@@ -113,7 +113,7 @@ func (e *eventLog) script(trace string) script {
 	return s
 }
 
-// add appends a conversation and, behind it, those that it spawns, with the rules of section 6.3 written out again.
+// add appends a conversation and then those that it spawns. It repeats the rules of doc/spec/replay.md 6.3.
 func (s *script) add(of map[string]conversation, name string, parent, spawn int) {
 	c, me := of[name], len(s.names)
 	session, starts := Session{Branch: len(s.branches) - 1}, []float64{}
@@ -169,7 +169,7 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 	}
 }
 
-// openings resolves where the lanes begin, and how much of it was skipped.
+// openings returns where the lanes begin, and how much of their waiting was skipped, by lane.
 func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, skipped []float64) {
 	states := make([]*StartState, len(scripts))
 	for k, l := range e.Lanes {
@@ -199,10 +199,9 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, 
 	return list, skipped
 }
 
-// play plays the log. It returns the world afterwards, what was played, by ordinal of the tree, and what the lane start
-// cap skipped, by lane.
+// play plays the log. It returns the world, the scripts by ordinal of the tree, and what the lane start cap skipped, by lane.
 func (e *eventLog) play(t *testing.T) (w *world, opened []script, skipped []float64) {
-	source := &openings{}
+	source := &assignments{}
 	for _, l := range e.Lanes {
 		opened = append(opened, e.script(l.Trace))
 	}
@@ -244,7 +243,7 @@ func (e *eventLog) play(t *testing.T) (w *world, opened []script, skipped []floa
 	return w, opened, skipped
 }
 
-// outcome is what the script says of a request, in the words of the vectors.
+// outcome returns the scripted outcome of a request, in the words of the vectors.
 func (e *eventLog) outcome(opened []script, s Dispatch) string {
 	if o := e.Outcomes[fmt.Sprintf("%s:%d", opened[s.Tree].names[s.Session], s.Turn)]; o != "" {
 		return o
@@ -257,13 +256,13 @@ func TestEventLogs(t *testing.T) {
 	eachVector(t, "event_log", 50, playVector)
 }
 
-// eventLogsOf plays those vectors of the group that belong to a test of the catalogue, of which there are so many.
+// eventLogsOf plays the vectors of the group event_log that belong to a test of the catalogue, and checks their number.
 func eventLogsOf(t *testing.T, test string, count int) {
 	t.Helper()
 	vectorsOf(t, "event_log", test, count, playVector)
 }
 
-// vectorsOf runs those vectors of a group that belong to a test of the catalogue, of which there are so many.
+// vectorsOf runs the vectors of a group that belong to a test of the catalogue, and checks their number.
 func vectorsOf(t *testing.T, group, test string, count int, run func(t *testing.T, v vector)) {
 	t.Helper()
 	n := 0
@@ -356,7 +355,7 @@ func playVector(t *testing.T, v vector) {
 	}
 }
 
-// reported is the report of a wedge as the vectors have it.
+// reported returns the report of a deadlock in the notation of the vectors.
 func reported(e Event, s script) map[string]any {
 	blocked := []any{}
 	for _, b := range e.Deadlock.Blocked {

@@ -14,38 +14,38 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Recording is a tree and when its requests started, in milliseconds: by session and turn, and by branch. nil: what is
-// known of branches are their sessions.
+// Recording is a tree and when its requests started, in milliseconds: Starts by session and turn, BranchStarts by
+// branch (nil: the recording has none).
 type Recording struct {
 	Tree         *Tree
 	Starts       [][]float64
 	BranchStarts []float64
 }
 
-// What tests need of package resume, which imports this one: resume_test.go sets it.
+// The functions of package resume that the tests use. resume_test.go sets them: package resume imports this one.
 var (
 	ResumeAt   func(r Recording, tStar float64) *StartState
 	ResumeFrom func(t *Tree, turn int) *StartState
 	AlignLanes func(alignment string, lanes []*StartState, limit time.Duration) (skipped []time.Duration)
 )
 
-// answer is what a server makes of a request.
+// answer is how the server answers a request.
 type answer struct {
 	takes   time.Duration
-	token   time.Duration // to the first token, where it is told before the end
+	token   time.Duration // to the first token; 0: not reported before the end
 	outcome Outcome
 }
 
-// world is what surrounds a conductor in these tests: a clock that jumps from event to event, an admission hook, and a
-// server that takes a scripted time for every request. Everything that happens is logged and checked.
+// world drives a conductor in the tests: a clock that jumps from event to event, an admission hook, and a server that takes a
+// scripted time for every request. It logs and checks every event.
 type world struct {
 	c       *Conductor
 	now     time.Duration
 	server  func(Dispatch) answer
-	refuse  func(Dispatch) error // at the admission hook; nil: none
-	closed  bool                 // the admission hook holds what it is given
+	refuse  func(Dispatch) error // decides at the admission hook; nil: refuses none
+	closed  bool                 // the admission hook holds the dispatches
 	held    []Dispatch           // by it
-	lag     func() time.Duration // how late the next event is noticed; nil: not at all
+	lag     func() time.Duration // by how much the conductor is called late; nil: not late
 	flights heap[flight]         // by the time, then in the order of sending
 	sends   []sending
 	returns []returning
@@ -55,7 +55,7 @@ type world struct {
 	ended   time.Duration // when the conductor was done
 }
 
-// flight is something on its way back from the server.
+// flight is a first token or an answer on its way from the server.
 type flight struct {
 	Dispatch
 	at      time.Duration
@@ -64,7 +64,7 @@ type flight struct {
 	seq     int
 }
 
-// sending is a request that went out.
+// sending is a request that was sent.
 type sending struct {
 	Dispatch
 	at time.Duration
@@ -74,14 +74,14 @@ func (s sending) String() string {
 	return fmt.Sprintf("%v lane%d tree%d %d#%d", s.at, s.Lane, s.Tree, s.Session, s.Turn)
 }
 
-// returning is a request that came back.
+// returning is a request that returned.
 type returning struct {
 	Dispatch
 	at      time.Duration
 	outcome Outcome
 }
 
-// queue hands out trees: to every lane its own, then those of -1 to whoever asks.
+// queue hands out trees: to every lane its own, then those of -1 to any lane.
 type queue map[int][]*Tree
 
 func (q queue) Next(lane int) (Assignment, bool) {
@@ -94,13 +94,13 @@ func (q queue) Next(lane int) (Assignment, bool) {
 	return Assignment{}, false
 }
 
-// openings hands out what lanes begin with, then trees to whoever asks.
-type openings struct {
+// assignments hands out the first assignment of each lane, then more trees to any lane.
+type assignments struct {
 	lanes []Assignment
 	more  []*Tree
 }
 
-func (o *openings) Next(lane int) (Assignment, bool) {
+func (o *assignments) Next(lane int) (Assignment, bool) {
 	if lane < len(o.lanes) && o.lanes[lane].Tree != nil {
 		first := o.lanes[lane]
 		o.lanes[lane].Tree = nil
@@ -128,7 +128,7 @@ func newWorld(lanes int, source Source, limits Limits) *world {
 
 var errRefused = errors.New("refused by the script")
 
-// launch is the admission hook, and behind it the wire.
+// launch is the admission hook, then the wire.
 func (w *world) launch(s Dispatch) error {
 	if w.refuse != nil {
 		if err := w.refuse(s); err != nil {
@@ -152,7 +152,7 @@ func (w *world) send(s Dispatch) {
 	w.flights.push(flight{s, w.now + a.takes, a.outcome, false, 2*len(w.sends) + 1})
 }
 
-// open lets the admission hook hand on what it holds.
+// open opens the admission hook: it sends the held dispatches.
 func (w *world) open() {
 	w.closed = false
 	for _, s := range w.held {
@@ -176,7 +176,7 @@ func (w *world) of(kind EventKind) (list []Event) {
 	return list
 }
 
-// call calls a method of the conductor, as one event, and has the checker look at what it did.
+// call calls a method of the conductor between begin and end of the checker.
 func (w *world) call(f func()) {
 	w.check.begin()
 	f()
@@ -185,7 +185,7 @@ func (w *world) call(f func()) {
 
 const never = time.Duration(1 << 62)
 
-// play runs until nothing is left to do.
+// play runs until the conductor is done.
 func (w *world) play() *world { return w.playUntil(never, never) }
 
 // start starts the conductor.
@@ -193,7 +193,7 @@ func (w *world) start() {
 	w.call(func() { w.failed = w.c.Start(w.now) })
 }
 
-// playUntil stops the sending at one instant, and cancels what is in flight at another.
+// playUntil stops the sending at one instant and cancels the requests in flight at another.
 func (w *world) playUntil(stop, cancel time.Duration) *world {
 	w.start()
 	return w.goOn(stop, cancel)
@@ -247,7 +247,7 @@ func (w *world) log() (lines []string) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
 
-// script scripts what becomes of the turns of sessions, by "session#turn" of any tree; takes are in seconds.
+// takes scripts how long requests take, in seconds, by "session#turn" of any tree. All others take a second.
 func (w *world) takes(list map[string]float64) {
 	w.server = func(s Dispatch) answer {
 		if d, ok := list[fmt.Sprintf("%d#%d", s.Session, s.Turn)]; ok {
@@ -257,7 +257,7 @@ func (w *world) takes(list map[string]float64) {
 	}
 }
 
-// turns makes the turns of a session, each so many seconds after the one before.
+// turns returns the turns of a session with their delays in seconds.
 func turns(delays ...float64) []Turn {
 	list := make([]Turn, len(delays))
 	for k, d := range delays {
@@ -266,10 +266,10 @@ func turns(delays ...float64) []Turn {
 	return list
 }
 
-// root makes a tree of one session.
+// root returns a tree of one session.
 func root(delays ...float64) *Tree { return &Tree{Sessions: []Session{{Turns: turns(delays...)}}} }
 
-// child adds a session in a branch of its own, which is spawned by a turn of its parent, so many seconds from then.
+// child adds a session in a branch of its own, which a turn of its parent spawns, with an offset in seconds.
 func (t *Tree) child(parent, turn int, onIssue bool, offset float64, delays ...float64) *Tree {
 	n, b := len(t.Sessions), len(t.Branches)
 	t.Sessions = append(t.Sessions, Session{
@@ -292,7 +292,7 @@ func (t *Tree) sibling(onIssue bool, offset float64, delays ...float64) *Tree {
 	return t
 }
 
-// join lets a turn of a session wait for the branches of others.
+// join makes a turn of a session join the branches of other sessions.
 func (t *Tree) join(session, turn int, children ...int) *Tree {
 	joins := &t.Sessions[session].Turns[turn].Joins
 	for _, k := range children {
@@ -310,7 +310,7 @@ func (t *Tree) after(session, turn, other, otherTurn int) *Tree {
 	return t
 }
 
-// requireQuiet checks that nothing is left over and no rule was broken.
+// requireQuiet requires that nothing is left over and no invariant was broken.
 func (w *world) requireQuiet(t require.TestingT) {
 	require.Empty(t, w.check.broken)
 	n := w.c.Counts()

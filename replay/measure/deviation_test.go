@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDeviations: what is no answer as it was asked for, and where the limits are.
+// TestDeviations checks each kind of deviation within and beyond its tolerance.
 func TestDeviations(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(r *Record)

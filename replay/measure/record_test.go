@@ -40,7 +40,7 @@ func TestRecordGolden(t *testing.T) {
 		`"chunks":0,"bytes_sent":0,"bytes_received":0,"reused":false,"bucket":""}`, string(r.AppendJSON(nil)))
 }
 
-// TestRecordEncodesAsJSON holds the encoder to encoding/json, and what is written reads back as the same record.
+// AppendJSON writes the bytes of encoding/json, and they read back as the same record.
 func TestRecordEncodesAsJSON(t *testing.T) {
 	number := rapid.OneOf(rapid.Float64(), rapid.Map(rapid.Int64(), func(ns int64) float64 { return time.Duration(ns).Seconds() }))
 	tokens := rapid.Ptr(rapid.Int64(), true)
@@ -84,7 +84,7 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 		Latency float64 `json:"request_latency_ms"`
 		OSL     int64   `json:"output_sequence_length"`
 	}
-	// Of the report, not of the record: decode_duration_ms, full_response_inter_token_latency_ms,
+	// Not built: decode_duration_ms, full_response_inter_token_latency_ms,
 	// output_token_throughput_per_user, e2e_output_token_throughput.
 	type want struct {
 		ITL float64 `json:"inter_token_latency_ms"`
@@ -112,7 +112,7 @@ func TestITLDivisor(t *testing.T) {
 	}{
 		{11, -1, 0, 0.02, true},
 		{11, -1, 4, 0.2 / 7, true},
-		{11, -1, 11, 0.02, true}, // not below the length: of no use
+		{11, -1, 11, 0.02, true}, // not below the length: cannot be used
 		{8, 3, 4, 0.2 / 7, true},
 		{1, -1, 0, 0, false},
 		{1, 1, 0, 0.2, true},

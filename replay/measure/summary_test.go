@@ -99,7 +99,7 @@ func TestSummaryKeys(t *testing.T) {
 	require.True(t, back.Duration.IsMissing())
 }
 
-// TestSummaryAddsUp: every request is in one bucket, and ends in one way.
+// Every request is in exactly one bucket and ends in exactly one way.
 //
 // Covers INV-15.
 func TestSummaryAddsUp(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 const sinkEnv = "AGENTX_WIRE_SINK"
 
-// events is a stream as servers send it, with n content messages.
+// events returns a stream like those of servers, with n content messages.
 func events(n int) string {
 	const chunk = `data: {"id":"chatcmpl-3f2a9c41d7","object":"chat.completion.chunk","created":1754000000,"model":"some/model","choices":[{"index":0,"delta":{"content":" token%d"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
 	var b strings.Builder
@@ -93,7 +93,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// flat is a body in memory that goes out in pieces of 256 KiB.
+// flat is a body in memory that is written in pieces of 256 KiB.
 type flat []byte
 
 func (f flat) Size() int64 { return int64(len(f)) }
@@ -107,7 +107,7 @@ func (f flat) WriteTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
-// bare is the least that can be done: the same bytes in the same pieces, and a read until the answer is complete.
+// bare is the minimum: it writes the same bytes in the same pieces and reads until the answer is complete.
 type bare struct {
 	nc     net.Conn
 	head   []byte
@@ -137,8 +137,8 @@ func (x *bare) send(b flat) error {
 	return nil
 }
 
-// BenchmarkSend reports the client's CPU per request and its ratio to the bare loop, measured in alternate blocks
-// of one run. The target is a ratio of 1.25 at most.
+// BenchmarkSend reports the CPU time of the client per request and its ratio to that of the bare loop, measured in alternate
+// blocks of one run. The target is a ratio of at most 1.25.
 func BenchmarkSend(b *testing.B) {
 	for _, size := range []int{40 << 10, 400 << 10, 2800 << 10} {
 		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
@@ -188,8 +188,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkReceive reads answers of 500 content events. The target is five million events per second of CPU when
-// they come coalesced.
+// BenchmarkReceive reads answers of 500 content events. The target is five million events per second of CPU time
+// when they arrive coalesced.
 func BenchmarkReceive(b *testing.B) {
 	for _, answer := range []string{"sized", "chunked", "per-event"} {
 		b.Run(answer, func(b *testing.B) {
@@ -211,7 +211,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is the part of it that is not the kernel's: splitting and skimming in memory.
+// BenchmarkDecode measures the part of receiving that is not in the kernel: splitting and skimming in memory.
 func BenchmarkDecode(b *testing.B) {
 	for name, stream := range map[string]string{
 		"content": events(500),

@@ -120,7 +120,7 @@ func TestKeepAlive(t *testing.T) {
 	}, got)
 }
 
-// TestStalledErrorBody: an error whose body does not end is over after its own limit, not after that of the request.
+// The client waits for the body of an error answer for errorWait, not until the timeout of the request.
 func TestStalledErrorBody(t *testing.T) {
 	over := make(chan struct{})
 	c := newClient(t, serve(t, func(p *peer) {
@@ -136,7 +136,7 @@ func TestStalledErrorBody(t *testing.T) {
 	require.Nil(t, c.idle.get(c.now()), "it is not kept")
 }
 
-// TestLimitKeepsAnAbort: the limit of an error body does not replace the abort of a request that was cancelled.
+// The deadline of an error body does not replace the abort of a request that was cancelled.
 func TestLimitKeepsAnAbort(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cn := dialPair(t)
@@ -147,7 +147,7 @@ func TestLimitKeepsAnAbort(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// TestDoneEndsAnAnswer: a server that leaves the body open after [DONE] holds nobody.
+// [DONE] ends the request, also when the server leaves the body open.
 func TestDoneEndsAnAnswer(t *testing.T) {
 	over := make(chan struct{})
 	open := func(p *peer) {
@@ -168,7 +168,7 @@ func TestDoneEndsAnAnswer(t *testing.T) {
 	require.False(t, c.endsLate.Load())
 }
 
-// TestRestAfterDone: what ends soon after [DONE] costs no connection.
+// A body that ends soon after [DONE] leaves the connection usable.
 func TestRestAfterDone(t *testing.T) {
 	c := newClient(t, serve(t, func(p *peer) {
 		for range 2 {
@@ -183,7 +183,7 @@ func TestRestAfterDone(t *testing.T) {
 	require.True(t, res.Reused)
 }
 
-// TestClosedConnectionIsNotUsed: a kept connection that the server has closed is noticed before anything is sent.
+// A kept connection that the server has closed is noticed before the request is sent.
 func TestClosedConnectionIsNotUsed(t *testing.T) {
 	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
 	c := newClient(t, url, Options{})
@@ -199,8 +199,7 @@ func TestClosedConnectionIsNotUsed(t *testing.T) {
 	require.False(t, res.Resent)
 }
 
-// TestHalfARequestIsResent: the server closes a kept connection before it has read the body, so it cannot have done
-// what it was asked.
+// A request is sent again when the server closes a kept connection before it has read the body: it cannot have served it.
 func TestHalfARequestIsResent(t *testing.T) {
 	url := serve(t, func(p *peer) {
 		answer(sized(eventHead, goodStream))(p)
@@ -216,7 +215,7 @@ func TestHalfARequestIsResent(t *testing.T) {
 	require.IsNonDecreasing(t, []time.Duration{res.Sent, res.FirstToken, res.End})
 }
 
-// TestResentOnlyOnce: a fresh connection that breaks is an error.
+// A request is sent again once: a new connection that breaks is a failure.
 func TestResentOnlyOnce(t *testing.T) {
 	hangUp := func(p *peer) { p.in.ReadString('\n') }
 	c := newClient(t, serve(t, func(p *peer) { answer(sized(eventHead, goodStream))(p); hangUp(p) }, hangUp), Options{})
@@ -226,8 +225,8 @@ func TestResentOnlyOnce(t *testing.T) {
 	require.True(t, res.Resent)
 }
 
-// TestUnansweredRequestIsResent: a server may close a kept connection while a request is on its way, which then goes out
-// once more, with the same ids. What has begun to be answered is not.
+// A request is sent again, with the same ids, when the server closes a kept connection before the first byte of an answer. It is
+// not after that byte.
 func TestUnansweredRequestIsResent(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(p *peer)
@@ -268,8 +267,8 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 	}
 }
 
-// TestClosingServer: a server that closes after every streamed answer without a word loses no request, whether the close
-// arrives before the next one is sent or while it is on its way.
+// A server that closes the connection after every answer without notice loses no request, whether the close arrives before the
+// next request is sent or while it is on its way.
 func TestClosingServer(t *testing.T) {
 	const n = 27
 	scripts := make([]func(*peer), n)
@@ -298,7 +297,7 @@ func TestClosingServer(t *testing.T) {
 	c.Close()
 }
 
-// TestIdleConnectionIsLookedAt: one that was idle for a while and was closed meanwhile is not used at all.
+// The pool checks an idle connection: one that the server has closed is not used.
 func TestIdleConnectionIsLookedAt(t *testing.T) {
 	closed := make(chan struct{})
 	c := newClient(t, serve(t, func(p *peer) {
@@ -366,8 +365,8 @@ func (b zeros) WriteTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
-// TestEarlyAnswer: the server refuses a body that is larger than all socket buffers and closes; its status wins
-// over the broken write.
+// A server that refuses a body larger than all socket buffers and closes the connection is heard: its status wins over the
+// broken write.
 func TestEarlyAnswer(t *testing.T) {
 	c := newClient(t, serve(t, func(p *peer) {
 		p.in.ReadString('\n')
@@ -408,7 +407,7 @@ func TestReset(t *testing.T) {
 	require.Equal(t, Connection, res.Err.Category)
 }
 
-// TestCancel cancels a request that is blocked; the server neither reads on nor answers.
+// TestCancel cancels a blocked request: the server neither reads nor answers.
 func TestCancel(t *testing.T) {
 	for name, body := range map[string]Body{"while reading": textBody("{}"), "while writing": zeros(256 << 20)} {
 		t.Run(name, func(t *testing.T) {
@@ -435,8 +434,8 @@ func TestCancelledBefore(t *testing.T) {
 	require.GreaterOrEqual(t, res.End, res.Sent)
 }
 
-// TestCancelStorm cancels at arbitrary moments and wants either end, and no connection that is kept with a
-// deadline in the past.
+// TestCancelStorm cancels at arbitrary moments. The request ends either way, and no connection is kept with a deadline in the
+// past.
 func TestCancelStorm(t *testing.T) {
 	url := echo(t)
 	c := newClient(t, url, Options{})
@@ -502,7 +501,7 @@ type lateContext struct {
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// oddBody announces one size and does something else.
+// oddBody announces a size and writes something else.
 type oddBody struct {
 	size  int64
 	write func(w io.Writer) (int64, error)
@@ -642,7 +641,7 @@ func TestSecretHeadersAreNeverPrinted(t *testing.T) {
 	}
 }
 
-// TestSecretParametersAreNeverPrinted: some servers repeat the address that they do not know.
+// A message never contains a secret parameter of the URL: some servers repeat a path that they do not serve.
 func TestSecretParametersAreNeverPrinted(t *testing.T) {
 	server := serve(t, answer(sized("HTTP/1.1 404 Not Found\r\n", "/v1?api-version=2024&key=a%2Fb, key a/b")))
 	c := newClient(t, server+"?api-version=2024&key=a%2Fb", Options{})
@@ -718,7 +717,7 @@ func TestManyAtOnce(t *testing.T) {
 	require.LessOrEqual(t, dialled.Load(), int64(32))
 }
 
-// TestResolver: addresses are asked for once, IPv4 comes first.
+// The resolver looks a host up once and returns IPv4 addresses first.
 func TestResolver(t *testing.T) {
 	r := newResolver("localhost")
 	first, err := r.addresses(context.Background())
@@ -739,7 +738,7 @@ func TestResolver(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestAllocations: a request on a kept connection allocates its result and what a cancellable context needs.
+// A request on a kept connection allocates its result and what a cancellable context needs.
 func TestAllocations(t *testing.T) {
 	c := newClient(t, echo(t), Options{})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCutFile: the file behind a mapped body is cut while the map is in use. Both ways of touching it, a copy in
-// Go and a write straight from the map, end as an internal failure and not as a crash.
-func TestCutFile(t *testing.T) {
+// A mapped file that is truncated while a request sends it makes an internal failure and no crash, whether the body copies the
+// map in Go or writes from it.
+func TestTruncatedFile(t *testing.T) {
 	const size = 1 << 16
 	file := filepath.Join(t.TempDir(), "arena")
 	require.NoError(t, os.WriteFile(file, make([]byte, size), 0o600))

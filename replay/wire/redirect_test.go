@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRedirect: one redirect to the same origin is followed, with the same body and the same ids.
+// One redirect to the same origin is followed, with the same body and the same ids.
 func TestRedirect(t *testing.T) {
 	type seen struct{ line, id, body string }
 	var got []seen
@@ -51,7 +51,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestRedirectOnce: the second redirect of a request is its answer.
+// A second redirect is not followed: it is the answer.
 func TestRedirectOnce(t *testing.T) {
 	c := newClient(t, serve(t, func(p *peer) {
 		for range 2 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pieces is a connection that takes every write and answers with the given pieces, one at each read; then it ends.
+// pieces is a connection that accepts every write and returns the given pieces, one per read, then io.EOF.
 type pieces struct {
 	net.Conn
 	list [][]byte
@@ -33,7 +33,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// exchange plays a response that arrives in the given pieces; read i ends at instant i.
+// exchange runs one exchange whose response arrives in the given pieces. Read i returns at instant i.
 func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 	t.Helper()
 	c, err := New("http://host", o)
@@ -51,7 +51,7 @@ func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 	return res, clean
 }
 
-// facts are the parts of a result that do not depend on when its bytes came.
+// facts returns the parts of a result that do not depend on the arrival of its bytes.
 func facts(res Result) Result {
 	r := newResult(0)
 	r.Status, r.Chunks, r.Usage, r.FirstChunkTokens, r.FinishReason, r.Err = res.Status, res.Chunks, res.Usage, res.FirstChunkTokens, res.FinishReason, res.Err
@@ -112,7 +112,7 @@ func TestResponseInstants(t *testing.T) {
 	require.Contains(t, res.Err.Message, "the server closed the connection")
 }
 
-// TestTrailingMessage: a message without separator bears the arrival of its own last bytes, not of the end.
+// The instant of a last message without separator is the arrival of its last bytes, not the end of the body.
 func TestTrailingMessage(t *testing.T) {
 	res, _ := exchange(t, Options{}, eventHead+"Content-Length: 1\r\n\r\n")
 	require.Equal(t, Connection, res.Err.Category)
@@ -214,7 +214,7 @@ func TestResponseVerdicts(t *testing.T) {
 	}
 }
 
-// TestErrorTextIsBounded: of an endless error body, 64 KiB are searched and 4 KiB are kept.
+// Of an endless error body 64 KiB are matched against overflow patterns and 4 KiB are kept.
 func TestErrorTextIsBounded(t *testing.T) {
 	long := "HTTP/1.1 500 Oops\r\n\r\n" + strings.Repeat("é", 20<<10)
 	res, _ := exchange(t, Options{}, long+" prompt is too long "+strings.Repeat("x", 1<<20))

@@ -22,7 +22,7 @@ type peer struct {
 	in *bufio.Reader
 }
 
-// request reads one request and returns it as it came.
+// request reads one request and returns its bytes.
 func (p *peer) request() (head string, body []byte) {
 	p.t.Helper()
 	var raw bytes.Buffer
@@ -38,7 +38,7 @@ func (p *peer) request() (head string, body []byte) {
 	return raw.String(), body
 }
 
-// onlyHead ends behind the blank line of a head.
+// onlyHead reads line by line, so that nothing behind the head is read.
 type onlyHead struct{ r *bufio.Reader }
 
 func (h onlyHead) Read(b []byte) (int, error) {
@@ -77,7 +77,7 @@ func serve(t *testing.T, scripts ...func(p *peer)) string {
 	return "http://" + l.Addr().String()
 }
 
-// answer is a script that reads a request and says something.
+// answer returns a script that reads a request and writes an answer.
 func answer(parts ...string) func(*peer) {
 	return func(p *peer) {
 		p.request()
@@ -93,7 +93,7 @@ func newClient(t *testing.T, url string, o Options) *Client {
 	return c
 }
 
-// text is a Body that writes itself in one piece.
+// textBody is a Body that writes itself in one piece.
 type textBody string
 
 func (b textBody) Size() int64 { return int64(len(b)) }
@@ -122,12 +122,12 @@ const (
 	jsonHead  = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 )
 
-// sized is a response with a Content-Length.
+// sized returns a response with a Content-Length.
 func sized(head, body string) string {
 	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 
-// chunked is a response in chunks of the given size.
+// chunked returns a response in chunks of the given size.
 func chunked(head, body string, size int) string {
 	var b strings.Builder
 	b.WriteString(head + "Transfer-Encoding: chunked\r\n\r\n")
@@ -139,7 +139,7 @@ func chunked(head, body string, size int) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// serveGood gives the same answer to every request of a connection, whatever it is.
+// serveGood gives the same answer to every request of a connection.
 func serveGood(nc net.Conn, response string) {
 	in := bufio.NewReader(nc)
 	for {

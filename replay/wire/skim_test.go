@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Events as servers write them; all of them must be skimmed, not decoded.
+// commonEvents are payloads that servers send. Skimming must be sure of all of them.
 var commonEvents = []struct {
 	payload string
 	want    event
@@ -42,7 +42,7 @@ func TestSkimCommonEvents(t *testing.T) {
 	for _, c := range commonEvents {
 		got, sure := skimEvent([]byte(c.payload))
 		require.True(t, sure, c.payload)
-		require.Equal(t, c.want, saying(got), c.payload)
+		require.Equal(t, c.want, withoutText(got), c.payload)
 		require.Equal(t, c.want, decodeEvent([]byte(c.payload)), c.payload)
 	}
 }
@@ -87,16 +87,16 @@ func TestDecodeEventOdd(t *testing.T) {
 	}
 }
 
-// saying is what an event says, without the places that only the skimmer knows.
-func saying(e event) event {
+// withoutText returns an event without the fields that skimming alone sets.
+func withoutText(e event) event {
 	e.textCount, e.textStart, e.textEnd = 0, 0, 0
 	return e
 }
 
-// agree holds the skimmer to the truth.
-func agree(t require.TestingT, payload []byte) {
+// requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage.
+func requireAgreement(t require.TestingT, payload []byte) {
 	if got, sure := skimEvent(payload); sure {
-		require.Equal(t, decodeEvent(payload), saying(got), "%q", payload)
+		require.Equal(t, decodeEvent(payload), withoutText(got), "%q", payload)
 	}
 	if got, sure := skimUsage(payload); sure {
 		require.True(t, json.Valid(payload), "%q", payload)
@@ -104,7 +104,7 @@ func agree(t require.TestingT, payload []byte) {
 	}
 }
 
-// genValue draws JSON made of the names that matter, in any place and of any type.
+// genValue generates JSON values of any type.
 func genValue(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		kinds := 7
@@ -149,7 +149,7 @@ func genObject(depth int) *rapid.Generator[string] {
 	})
 }
 
-// genEvent draws payloads near to the ones that servers send.
+// genEvent generates payloads that resemble those of servers.
 func genEvent() *rapid.Generator[string] {
 	member := func(t *rapid.T, name string, g *rapid.Generator[string]) string {
 		return fmt.Sprintf(`"%s":%s`, name, g.Draw(t, name))
@@ -166,7 +166,7 @@ func genEvent() *rapid.Generator[string] {
 
 func TestSkimAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		agree(t, []byte(rapid.OneOf(genEvent(), genObject(5)).Draw(t, "payload")))
+		requireAgreement(t, []byte(rapid.OneOf(genEvent(), genObject(5)).Draw(t, "payload")))
 	})
 }
 
@@ -187,19 +187,19 @@ func TestSkimAgreesOnMutations(t *testing.T) {
 				return
 			}
 		}
-		agree(t, b)
+		requireAgreement(t, b)
 	})
 }
 
-// TestSkimCutsAndFlips breaks common events at every byte.
+// TestSkimCutsAndFlips truncates and changes common events at every byte.
 func TestSkimCutsAndFlips(t *testing.T) {
 	for _, c := range commonEvents {
 		for i := range len(c.payload) {
-			agree(t, []byte(c.payload[:i]))
+			requireAgreement(t, []byte(c.payload[:i]))
 			for _, x := range []byte("\x00\"\\{}[],: 0n\xff") {
 				b := []byte(c.payload)
 				b[i] = x
-				agree(t, b)
+				requireAgreement(t, b)
 			}
 		}
 	}
@@ -209,10 +209,10 @@ func FuzzSkim(f *testing.F) {
 	for _, c := range commonEvents {
 		f.Add([]byte(c.payload))
 	}
-	f.Fuzz(func(t *testing.T, payload []byte) { agree(t, payload) })
+	f.Fuzz(func(t *testing.T, payload []byte) { requireAgreement(t, payload) })
 }
 
-// FuzzSplit: however a stream is cut into pieces, the same messages come out.
+// FuzzSplit splits a stream into pieces: the messages do not depend on them.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("data: a\n\ndata: b\r\n\r\ndata: c\n\r\n\r\n\n"), uint8(3))
 	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
@@ -235,8 +235,8 @@ func TestSplitAgrees(t *testing.T) {
 	})
 }
 
-// TestShapeAgrees learns the shape of one message and holds every message that fits to the truth.
-func TestShapeAgrees(t *testing.T) {
+// TestTemplateAgrees learns the template of one message. Every message that matches must decode to the same event.
+func TestTemplateAgrees(t *testing.T) {
 	fitted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom(commonEvents).Draw(t, "event")
@@ -255,12 +255,12 @@ func TestShapeAgrees(t *testing.T) {
 		changed := string(s.prefix) + hole + string(s.suffix)
 		if s.matches([]byte(changed)) {
 			fitted++
-			require.Equal(t, saying(e), decodeEvent([]byte(changed[7:len(changed)-1])), changed)
+			require.Equal(t, withoutText(e), decodeEvent([]byte(changed[7:len(changed)-1])), changed)
 		}
 		b := []byte(changed)
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
 		if s.matches(b) {
-			require.Equal(t, saying(e), decodeEvent(b[7:len(b)-1]), "%q", b)
+			require.Equal(t, withoutText(e), decodeEvent(b[7:len(b)-1]), "%q", b)
 		}
 	})
 	require.Positive(t, fitted)

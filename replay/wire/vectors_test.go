@@ -30,7 +30,7 @@ func toWant(raw []byte) wantMessage {
 	return w
 }
 
-// messages splits a stream that arrives in the given pieces.
+// messages returns the messages of a stream that arrives in the given pieces.
 func messages(pieces ...[]byte) []wantMessage {
 	var got []wantMessage
 	s := splitter{emit: func(raw []byte) {
@@ -85,7 +85,7 @@ func TestVectorsUsage(t *testing.T) {
 		skimmed, sure := skimEvent(payload)
 		decoded := decodeEvent(payload)
 		if sure {
-			require.Equal(t, decoded, saying(skimmed))
+			require.Equal(t, decoded, withoutText(skimmed))
 		}
 		for _, u := range []Usage{parseUsage(decoded.usage), decodeUsage(decoded.usage)} {
 			require.Equal(t, want.Input, known(u.Prompt))
@@ -132,7 +132,7 @@ func (e *requestEvent) text() string {
 	return b.String() + "\n"
 }
 
-// kind names what an event is taken for.
+// kind returns the name of an event in the vectors.
 func (e *requestEvent) kind() string {
 	m := parseMessage([]byte(e.text()))
 	if m.isError() {
@@ -158,8 +158,8 @@ func (e *requestEvent) kind() string {
 	return "ignored"
 }
 
-// TestVectorsRequest feeds the events of the group to the decoder; the metrics made of the instants are
-// replay/measure's. What the transport reports (connection, timeout, cancelled, a status) is tested with sockets.
+// TestVectorsRequest feeds the events of the group to the decoder. Package measure tests the metrics of the instants; the
+// categories of the transport (connection, timeout, cancelled, a status) are tested with sockets.
 //
 // Covers T-39, T-54.
 func TestVectorsRequest(t *testing.T) {
@@ -222,7 +222,7 @@ func TestVectorsRequest(t *testing.T) {
 			case float64:
 				require.EqualValues(t, w, got, name)
 			case nil:
-				if name != "first_chunk_tokens" || !in.PerChunk { // the report leaves out what is of no use
+				if name != "first_chunk_tokens" || !in.PerChunk { // a report leaves out a count that cannot be used
 					require.Equal(t, Never, got, name)
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// read returns the rows of a file that come before the error about the rest of it, and that.
+// read returns the rows of a file, and the error about the rest of it, if any.
 func read(t *testing.T, name string, data []byte) (list []string, bad *UnreadableError) {
 	s := resolve(t, Options{}, write(t, name, data))
 	if name == "-" {
@@ -35,7 +35,7 @@ func read(t *testing.T, name string, data []byte) (list []string, bad *Unreadabl
 	return list, bad
 }
 
-// The rest of a text that was cut off is no line: it is told from one, at every byte and however the text is packed.
+// The last line of a truncated text is not a row, at whatever byte and with whatever compression it was truncated.
 func TestCutOffTextIsNoRow(t *testing.T) {
 	const first, second = `{"id":"a","r":[{"t":0.5e1,"s":"x\n{é","u":[1,-2,true,null]}]}`, `{"id":"b","r":[{"t":1.5,"s":"\"]}\\","u":[]},{}]}`
 	for suffix, pack := range forms {
@@ -66,7 +66,7 @@ func TestCutOffTextIsNoRow(t *testing.T) {
 	assert.Equal(t, 2, bad.From)
 }
 
-// What a crash of the system leaves of a file that was being written.
+// A crash of the system can leave zeros at the end of a file that was being written.
 func TestTextEndsInZeros(t *testing.T) {
 	zeros := strings.Repeat("\x00", 5000)
 	for _, text := range []string{`{}` + "\n" + zeros, `{}` + "\n" + `{"a":1}` + zeros, `{}` + "\n" + `{"a":` + zeros, `{}` + "\n\n \x00"} {
@@ -83,7 +83,7 @@ func TestTextEndsInZeros(t *testing.T) {
 	assert.Nil(t, bad)
 }
 
-// Content of another kind than the name says is one error that says what it is, not so many lines that are not JSON.
+// Content of another format than the name says is one error that names the format, not an error per line.
 func TestContentContradictsName(t *testing.T) {
 	text := []byte("{}\n{}\n")
 	utf16 := []byte("\xff\xfe{\x00}\x00\n\x00{\x00}\x00\n\x00")
@@ -130,7 +130,7 @@ func TestContentContradictsName(t *testing.T) {
 			assert.Regexp(t, "^agentx fetch with --dest DIR, and there .*"+regexp.QuoteMeta(c.try), bad.Hint())
 		})
 	}
-	// A first line that is merely damaged is a line.
+	// A first line that is damaged is a row.
 	for _, text := range []string{"{\"a\":1,\"b\n{\"a\":1}\n", "{\"a\":[1,2\n{\"a\":1}\n", "{\n", "[[[\n{}x\n", "PAR\n{}\n", "\x1f\n{}\n"} {
 		list, bad := read(t, "in.jsonl", []byte(text))
 		assert.Nil(t, bad, text)
@@ -138,13 +138,13 @@ func TestContentContradictsName(t *testing.T) {
 	}
 }
 
-// What a file of the hub is, is asked of the file: a path on disk may be called as one of the hub.
+// A file belongs to the hub by its origin: a path on disk may look like a reference.
 func TestFromHub(t *testing.T) {
 	assert.False(t, (&File{Path: "hf://datasets/o/n/x.parquet"}).FromHub())
 	assert.True(t, (&File{changedErr: &mismatchError{}}).FromHub())
 }
 
-// What is no trace format is called what it is, whatever its name says, and so is what is packed in it.
+// Formats that are never read are named, whatever the name of the file says, also in compressed files.
 func TestForeignFormats(t *testing.T) {
 	var tarred, zipped bytes.Buffer
 	w := tar.NewWriter(&tarred)
@@ -193,7 +193,7 @@ func TestForeignFormats(t *testing.T) {
 	}
 }
 
-// Ten entries are named, by their paths where they lie in several directories.
+// Ten entries are named, by their paths if they are in several directories.
 func TestSkippedEntries(t *testing.T) {
 	var list []SkippedEntry
 	for k := range 12 {

@@ -18,7 +18,7 @@ import (
 
 const corpus = "semianalysisai/cc-traces-weka-062126"
 
-// onHub runs a test with a hub that has one dataset, and options that lead there.
+// onHub runs a test with a fake hub that has one dataset, and options for it.
 func onHub(t *testing.T, files map[string]fakehub.File, test func(t *testing.T, h *fakehub.Hub, commit string, o Options)) {
 	home := t.TempDir()
 	h := fakehub.New()
@@ -65,7 +65,7 @@ func TestDatasetsOfTheHub(t *testing.T) {
 	})
 }
 
-// A copy that was changed behind its digest is found out while it is read; Verify downloads it again.
+// A copy in the cache that was changed is an error when it is read; with Verify it is downloaded again.
 func TestDamagedCopyOfTheHub(t *testing.T) {
 	text := bytes.Repeat([]byte("{\"a\":1}\n"), 1000)
 	for _, name := range []string{"b.jsonl", "b.parquet"} {

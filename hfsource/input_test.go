@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// forms are the ways in which a file may hold text, by suffix.
+// forms compresses text as the suffixes say.
 var forms = map[string]func(testing.TB, []byte) []byte{
 	"":    func(_ testing.TB, text []byte) []byte { return text },
 	".gz": gz, ".zst": zst,
@@ -41,14 +41,14 @@ func zst(t testing.TB, text []byte) []byte {
 	return w.EncodeAll(text, nil)
 }
 
-// write writes a file into a directory of its own and returns its path.
+// write writes a file to a new directory and returns its path.
 func write(t testing.TB, name string, data []byte) string {
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, data, 0o666))
 	return path
 }
 
-// resolve resolves inputs that are to be sound, until the test ends.
+// resolve resolves valid inputs, until the test ends.
 func resolve(t testing.TB, o Options, inputs ...string) *Snapshot {
 	t.Helper()
 	s, err := Resolve(t.Context(), inputs, o)
@@ -57,7 +57,7 @@ func resolve(t testing.TB, o Options, inputs ...string) *Snapshot {
 	return s
 }
 
-// got is a row as a test sees it.
+// got is location and data of a row.
 type got struct {
 	where string
 	text  string // or the error

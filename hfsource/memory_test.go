@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// narrow is memory of ten units a row, and of five for all but the oldest.
+// narrow returns a budget of ten bytes for a row, and five for all rows but the oldest.
 func narrow(ctx context.Context) *MemoryBudget {
 	m := NewMemoryBudget(ctx, 0)
 	m.maxRow, m.maxOthers = 10, 5
 	return m
 }
 
-// The oldest share never waits; others wait for room, and for nothing once the context is done.
+// The oldest reservation never waits. Others wait until there is room, or the context is done.
 func TestReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -49,7 +49,7 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// Workers that take memory bit by bit all end, whatever the amounts, and never take more than the bounds together.
+// Workers that grow their reservations step by step all complete, and never exceed the limits together.
 func TestReservationsNeverDeadlock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRetainedMemoryLimit(t *testing.T) {
 	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 MiB for any input and 64 times this one")
 }
 
-// Rows are read as far as there is memory for them, and their shares go on when they are freed but kept.
+// Rows are read as far as the budget allows. A reservation that was taken outlives its row.
 func TestRowsWaitForMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
@@ -133,7 +133,7 @@ func TestRowsWaitForMemory(t *testing.T) {
 	}
 }
 
-// A long row is buffered once, and not again and again.
+// The buffer of a long row is not copied repeatedly.
 func TestLongRowsAreBufferedOnce(t *testing.T) {
 	buf := []byte{}
 	grown := 0

@@ -32,7 +32,7 @@ func packed(t testing.TB, n int, options ...parquet.WriterOption) []byte {
 	return out.Bytes()
 }
 
-// numbers reads the column n of all rows; an error in the place of a row is -1.
+// numbers reads the column n of all rows; a row with an error gives -1.
 func numbers(ctx context.Context, s *Snapshot) (list []int64, where []string, err error) {
 	err = s.Rows(ctx, []string{"n", "list[]"}, nil, func(r Row) error {
 		defer r.Free()
@@ -62,7 +62,7 @@ func TestParquetRows(t *testing.T) {
 	}
 	assert.False(t, s.Files[0].LacksChecksums)
 	n := 0
-	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error { // nobody asks for columns
+	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error { // no columns are requested
 		n++
 		assert.Empty(t, r.Columns.Wanted)
 		require.Len(t, r.Columns.Others, 2)
@@ -75,7 +75,7 @@ func TestParquetRows(t *testing.T) {
 	assert.Equal(t, 21, n)
 }
 
-// A damaged file gives the rows before the damage, one that is an error, and then the next file.
+// A damaged file gives the rows before the damage and one with an error; then the next file follows.
 func TestDamagedParquetIsARow(t *testing.T) {
 	good := packed(t, 20)
 	flipped := bytes.Clone(good)
@@ -129,7 +129,7 @@ func TestUnreadableParquetEndsRows(t *testing.T) {
 	assert.ErrorContains(t, err, "read out of order")
 }
 
-// brokenAt fails to read from some byte on, but for the last ones.
+// brokenAt fails to read from some byte on, except the last bytes.
 type brokenAt struct {
 	*bytes.Reader
 	from int64

@@ -51,7 +51,7 @@ func TestWholeFileIsOneRow(t *testing.T) {
 	}
 }
 
-// Rows longer than any buffer, ending at and around the ends of buffers.
+// Rows may be longer than the buffers, and end at or around the end of one.
 func TestRowsAcrossBuffers(t *testing.T) {
 	for _, around := range []int{1 << 16, 1 << 20, 5 << 20} {
 		var text bytes.Buffer
@@ -71,7 +71,7 @@ func TestRowsAcrossBuffers(t *testing.T) {
 	}
 }
 
-// The memory of a row that was freed is used again; that of one that was not is left alone.
+// The buffer of a freed row is used again, that of others is not.
 func TestRowsAreIndependent(t *testing.T) {
 	s := resolve(t, Options{}, write(t, "in.jsonl", []byte("aaaa\nbb\ncccccc\ndd\n")))
 	var kept []Row
@@ -93,7 +93,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	assert.Equal(t, "cccccc", string(kept[1].Data))
 }
 
-// noise does not compress, so that damage lies inside data.
+// noise returns bytes that do not compress, so that damage lies inside data.
 func noise(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	var text bytes.Buffer
@@ -103,7 +103,7 @@ func noise(n int) []byte {
 	return text.Bytes()
 }
 
-// A damaged file gives the rows before the damage, one that is an error, and then the next file.
+// A damaged file gives the rows before the damage and one with an error; then the next file follows.
 func TestDamageIsARowAndNextFileFollows(t *testing.T) {
 	text := noise(300_000)
 	for suffix, pack := range forms {
@@ -151,7 +151,7 @@ func TestManyFramesAreOneText(t *testing.T) {
 	}
 }
 
-// What a file gives after it has changed is not what was hashed: it ends everything.
+// A file that changed after it was hashed ends Rows with an error.
 func TestChangedFileEndsRows(t *testing.T) {
 	text := noise(100_000)
 	for suffix, pack := range forms {
@@ -240,8 +240,7 @@ func TestProgressOfReadingAddsUp(t *testing.T) {
 	assert.Equal(t, s.Bytes(), done)
 }
 
-// The error about the rest of a file names it, and from where on nothing is known where that is not the beginning, and
-// says what to do about it.
+// The error about an unreadable file names the file, the first row that cannot be read, and what to do.
 func TestUnreadableFilesHaveHints(t *testing.T) {
 	text := noise(300_000)
 	cut := gz(t, text)
@@ -283,7 +282,7 @@ func TestUnreadableFilesHaveHints(t *testing.T) {
 	}
 }
 
-// A row that is too long to be one.
+// A row longer than maxRow is an error with a hint.
 func TestLongRows(t *testing.T) {
 	f := &File{Path: "in"}
 	for unit, want := range map[string]string{"line": "a newline that is missing", "": "as JSON lines"} {
@@ -294,12 +293,12 @@ func TestLongRows(t *testing.T) {
 	assert.Equal(t, errLongRow, err)
 }
 
-// lz4 makes the footer of a file of LZ4_RAW say LZ4, which no library writes any more.
+// lz4 changes the footer of a file with LZ4_RAW to LZ4, which libraries no longer write.
 func lz4(data []byte) []byte {
 	return bytes.Replace(data, []byte("\x01n\x15\x0e"), []byte("\x01n\x15\x0a"), 1)
 }
 
-// signed is a file whose footer is not encrypted, says that columns are, and has a signature behind it.
+// signed returns a file with a plain, signed footer that says that columns are encrypted.
 func signed(data []byte) []byte {
 	end := len(data) - 8
 	begin := end - int(binary.LittleEndian.Uint32(data[end:]))

@@ -14,8 +14,8 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// A download over the loopback interface, and a plain GET of the same bytes that hashes them and writes them to a synced
-// file: the ratio says what the rest costs. Then the same dataset found in the cache, against plain hashing.
+// BenchmarkFetch compares a download over the loopback interface with a plain GET that hashes the bytes and writes them to
+// a synced file, and a verified hit in the cache with plain hashing.
 func BenchmarkFetch(b *testing.B) {
 	const size = 256 << 20
 	h := fakehub.New()

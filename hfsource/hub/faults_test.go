@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// The faults of doc/spec/hub.md 13.
+// Requests on which the tests switch faults on.
 
 var (
 	onHead = fakehub.Match{Listener: "hub", Method: "HEAD", Path: "/resolve/"}
@@ -31,7 +31,7 @@ var (
 
 // Covers S1.
 func TestRenamedRepositoryIsFollowed(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		const old = "semianalysisai/old-name"
 		w.env["HF_TOKEN"] = "hf_abc"
 		w.hub.Token = "hf_abc"
@@ -40,48 +40,48 @@ func TestRenamedRepositoryIsFollowed(t *testing.T) {
 		require.NoError(t, err)
 		s, err := Fetch(w.context(), r, w.options())
 		require.NoError(t, err)
-		w.check(s)
+		w.checkSnapshot(s)
 		assert.Equal(t, old, s.Repo)
 		assert.Equal(t, repoName, s.RenamedTo)
 		assert.Equal(t, w.commit, s.Commit)
 		assert.Contains(t, s.Summary(), repoName)
 		assert.Empty(t, w.hub.Violations())
 		require.NoError(t, s.Close())
-		w.calls(3, 2, 1) // the first call is asked twice; then the new name is used
+		w.checkCalls(3, 2, 1) // the first call is asked twice; then the new name is used
 
 		s, err = Fetch(w.context(), Ref{Repo: old, Revision: s.Commit}, w.options())
 		require.NoError(t, err)
-		w.check(s)
+		w.checkSnapshot(s)
 		require.NoError(t, s.Close())
-		w.calls(0, 0, 0)
+		w.checkCalls(0, 0, 0)
 	})
 	for hopCount, fine := range map[int]bool{5: true, 6: false} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onInfo, fakehub.Hops(hopCount))
 			if fine {
-				w.good(ref)
+				w.mustFetch(ref)
 				return
 			}
-			w.bad(ref, ClassNotHub, "more than 5 redirects")
-			w.calls(6, 0, 0)
+			w.mustFail(ref, ClassNotHub, "more than 5 redirects")
+			w.checkCalls(6, 0, 0)
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onHead, fakehub.Hops(hopCount))
 			if fine {
-				w.good(ref)
+				w.mustFetch(ref)
 				return
 			}
-			w.bad(ref, ClassNotHub, "more than 5 redirects", data)
+			w.mustFail(ref, ClassNotHub, "more than 5 redirects", data)
 		})
 	}
-	bubble(t, func(w *world) { // relative, and yet out of the hub
+	runInBubble(t, func(w *fixture) { // relative, and yet out of the hub
 		w.env["HF_ENDPOINT"] = w.hub.HubURL + "/mirror"
 		w.hub.On(fakehub.Match{}, fakehub.Redirect("/elsewhere"))
-		w.bad(ref, ClassNotHub, "leads out of")
+		w.mustFail(ref, ClassNotHub, "leads out of")
 	})
 }
 
-// An answer whose redirect cannot be followed is an answer: it is named as what it is, and not asked for again.
+// A redirect that cannot be followed is an error at once: the request is not repeated.
 func TestUnreadableRedirectIsRefused(t *testing.T) {
 	for to, text := range map[string]string{
 		"http://[::1/x?secret":     `names an address that cannot be parsed: "http://[::1/x?..."`,
@@ -91,47 +91,47 @@ func TestUnreadableRedirectIsRefused(t *testing.T) {
 		"/api/..%2fx":              "whose .. is not followed",
 		"https://hub.test/%2e%2E/": "whose .. is not followed",
 	} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onInfo, fakehub.Redirect(to))
-			w.bad(ref, ClassNotHub, text, "status 302")
-			w.calls(1, 0, 0)
+			w.mustFail(ref, ClassNotHub, text, "status 302")
+			w.checkCalls(1, 0, 0)
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onHead, fakehub.SetHeader("Location", to))
-			w.bad(ref, ClassNotHub, text, data)
-			w.calls(2, 2, 0)
+			w.mustFail(ref, ClassNotHub, text, data)
+			w.checkCalls(2, 2, 0)
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onFile, fakehub.Redirect(to))
-			w.bad(ref, ClassNotHub, text, data)
-			w.calls(2, 2, 1)
+			w.mustFail(ref, ClassNotHub, text, data)
+			w.checkCalls(2, 2, 1)
 		})
 	}
 }
 
 // Covers S2.
 func TestRedirectToCDN(t *testing.T) {
-	bubble(t, func(w *world) { // the redirect has a body and a length of its own, in every test
-		s := w.good(ref)
+	runInBubble(t, func(w *fixture) { // the redirect has a body and a length of its own, in every test
+		s := w.mustFetch(ref)
 		assert.EqualValues(t, 300_000, s.Files[0].Size)
-		w.calls(2, 2, 1)
+		w.checkCalls(2, 2, 1)
 	})
-	bubble(t, func(w *world) { // without X-Linked-Size the listing has the size: never the redirect's length
+	runInBubble(t, func(w *fixture) { // without X-Linked-Size the listing has the size: never the redirect's length
 		w.hub.On(onHead, fakehub.SetHeader("X-Linked-Size", ""))
-		w.good(ref)
+		w.mustFetch(ref)
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onHead, fakehub.SetHeader("X-Linked-Size", "299999"))
-		w.bad(ref, ClassNotHub, "299999", data)
+		w.mustFail(ref, ClassNotHub, "299999", data)
 	})
-	bubble(t, func(w *world) { // https to http
+	runInBubble(t, func(w *fixture) { // https to http
 		w.hub.On(onHead, fakehub.SetHeader("Location", "http://cdn.test:8443/x?secret"))
-		w.bad(ref, ClassNotHub, "https to http", data)
+		w.mustFail(ref, ClassNotHub, "https to http", data)
 	})
-	bubble(t, func(w *world) { // a file that git holds comes from the hub itself
-		s := w.good(ref + "/stats.txt")
+	runInBubble(t, func(w *fixture) { // a file that git holds comes from the hub itself
+		s := w.mustFetch(ref + "/stats.txt")
 		assert.Equal(t, w.files["stats.txt"].ETag(), s.Files[0].ETag)
-		w.calls(2, 2, 0) // HEAD and GET; no card is asked for
+		w.checkCalls(2, 2, 0) // HEAD and GET; no card is asked for
 	})
 }
 
@@ -142,12 +142,12 @@ func TestETagForms(t *testing.T) {
 		"quoted": func(d string) string { return `"` + d + `"` },
 		"bare":   func(d string) string { return d },
 	} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(fakehub.Match{Listener: "hub", Path: "/resolve/"}, fakehub.ETag(form))
-			s := w.good(ref)
+			s := w.mustFetch(ref)
 			assert.Equal(t, w.files[data].ETag(), s.Files[0].ETag, name)
 			assert.Equal(t, filepath.Base(w.blob()), s.Files[0].ETag)
-			w.good(ref + "/stats.txt")
+			w.mustFetch(ref + "/stats.txt")
 		})
 	}
 	for name, form := range map[string]func(string) string{
@@ -156,16 +156,16 @@ func TestETagForms(t *testing.T) {
 		"empty":     func(string) string { return "" },
 		"another":   func(d string) string { return `"` + strings.Repeat("0", len(d)) + `"` },
 	} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(fakehub.Match{Listener: "hub", Path: "/resolve/"}, fakehub.ETag(form))
 			text := "which is no digest"
 			if name == "another" {
 				text = "in the listing of the same commit"
 			}
-			w.bad(ref, ClassNotHub, data, text)
-			w.bad(ref+"/stats.txt", ClassNotHub, "stats.txt", text)
-			assert.NoFileExists(t, w.place("x"), name)
-			entries, err := os.ReadDir(w.place("blobs"))
+			w.mustFail(ref, ClassNotHub, data, text)
+			w.mustFail(ref+"/stats.txt", ClassNotHub, "stats.txt", text)
+			assert.NoFileExists(t, w.repoPath("x"), name)
+			entries, err := os.ReadDir(w.repoPath("blobs"))
 			require.NoError(t, err)
 			for _, e := range entries { // of the card, which is verified by the listing; and partial ones
 				assert.True(t, e.Name() == w.files[cardName].ETag() || strings.HasSuffix(e.Name(), partialSuffix), e.Name())
@@ -178,34 +178,34 @@ func TestETagForms(t *testing.T) {
 func TestCommitHeaderIsChecked(t *testing.T) {
 	other := strings.Repeat("a", 40)
 	for _, m := range []fakehub.Match{onHead, {Listener: "hub", Method: "GET", Path: "/resolve/"}} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", ""))
-			w.bad(ref, ClassNotHub, "is not a hub")
+			w.mustFail(ref, ClassNotHub, "is not a hub")
 			w.hub.Off()
 			w.hub.On(m, fakehub.SetHeader("X-Repo-Commit", other))
-			w.bad(ref, ClassNotHub, "revision mismatch", other, w.commit)
+			w.mustFail(ref, ClassNotHub, "revision mismatch", other, w.commit)
 		})
 	}
-	bubble(t, func(w *world) { // the 200 that carries the bytes, of a file that is not redirected
+	runInBubble(t, func(w *fixture) { // the 200 that carries the bytes, of a file that is not redirected
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.SetHeader("X-Repo-Commit", other))
-		w.bad(ref+"/stats.txt", ClassNotHub, "revision mismatch", "stats.txt")
+		w.mustFail(ref+"/stats.txt", ClassNotHub, "revision mismatch", "stats.txt")
 	})
-	bubble(t, func(w *world) { // elsewhere only if it is there
+	runInBubble(t, func(w *fixture) { // elsewhere only if it is there
 		w.hub.On(onTree, fakehub.SetHeader("X-Repo-Commit", ""))
 		w.hub.On(onInfo, fakehub.SetHeader("X-Repo-Commit", ""))
-		w.good(ref)
+		w.mustFetch(ref)
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onTree, fakehub.SetHeader("X-Repo-Commit", other))
-		w.bad(ref, ClassNotHub, "revision mismatch")
+		w.mustFail(ref, ClassNotHub, "revision mismatch")
 	})
-	bubble(t, func(w *world) { // a captive portal answers 200 with a page
+	runInBubble(t, func(w *fixture) { // a captive portal answers 200 with a page
 		w.hub.On(fakehub.Match{Listener: "hub"}, func(http.HandlerFunc) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "<html>Sign in</html>") }
 		})
-		e := w.bad(ref, ClassNotHub, "is not a hub")
+		e := w.mustFail(ref, ClassNotHub, "is not a hub")
 		assert.Contains(t, e.Hint, "proxy")
-		w.calls(1, 0, 0)
+		w.checkCalls(1, 0, 0)
 	})
 }
 
@@ -217,23 +217,23 @@ func TestRangeReplies(t *testing.T) {
 		"unsatisfiable":  fakehub.NoRange,
 		"wrong start":    fakehub.WrongRange(1, 0),
 		"wrong total":    fakehub.WrongRange(0, 1),
-		"unknown total":  fakehub.EditHeaders(func(status int, h http.Header) int { return starred(status, h) }),
+		"unknown total":  fakehub.EditHeaders(func(status int, h http.Header) int { return unknownTotal(status, h) }),
 		"weak validator": fakehub.SetHeader("ETag", `W/"x"`),
 		"no validator":   fakehub.SetHeader("ETag", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
+			runInBubble(t, func(w *fixture) {
 				w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(100_000)))
 				if s != nil {
 					w.hub.On(onFile, s)
 				}
-				w.good(ref)
+				w.mustFetch(ref)
 				requests := ranges(w)
 				assert.Equal(t, "bytes=100000-", requests[1])
-				assert.NotContains(t, w.noticed(), "hash mismatch", "something was appended that does not belong there")
+				assert.NotContains(t, w.log(), "hash mismatch", "something was appended that does not belong there")
 				switch name {
 				case "honoured":
-					assert.EqualValues(t, 300_000, w.sent("cdn"))
+					assert.EqualValues(t, 300_000, w.bytesSent("cdn"))
 				case "unsatisfiable", "wrong start", "wrong total", "unknown total":
 					assert.Equal(t, []string{"", "bytes=100000-", ""}, requests)
 				case "weak validator", "no validator":
@@ -244,9 +244,9 @@ func TestRangeReplies(t *testing.T) {
 			})
 		})
 	}
-	bubble(t, func(w *world) { // the validator is that of the host that gave the bytes, not the hub's digest
+	runInBubble(t, func(w *fixture) { // the validator is that of the host that gave the bytes, not the hub's digest
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(100_000)))
-		w.good(ref)
+		w.mustFetch(ref)
 		for _, r := range w.hub.Log() {
 			if r.Range != "" {
 				assert.Equal(t, `"cdn-`+w.files[data].ETag()[:16]+`"`, r.Header.Get("If-Range"))
@@ -255,17 +255,17 @@ func TestRangeReplies(t *testing.T) {
 	})
 }
 
-// Another host knows nothing of a validator.
+// If-Range is not sent to another host than that of the validator.
 //
 // Covers S5.
 func TestIfRangeGoesToItsHostOnly(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onFile, fakehub.Times(1, w.hub.ExpireBytes(100_000)))
 		w.hub.On(onHead, fakehub.After(1, fakehub.EditHeaders(func(status int, h http.Header) int {
 			h.Set("Location", strings.Replace(h.Get("Location"), "cdn.test", "cdn2.test", 1))
 			return status
 		})))
-		w.good(ref)
+		w.mustFetch(ref)
 		log := w.hub.Log()
 		assert.Equal(t, "bytes=100000-", log[len(log)-1].Range)
 		assert.Empty(t, log[len(log)-1].Header.Get("If-Range"))
@@ -273,14 +273,14 @@ func TestIfRangeGoesToItsHostOnly(t *testing.T) {
 	})
 }
 
-func starred(status int, h http.Header) int {
+func unknownTotal(status int, h http.Header) int {
 	if v := h.Get("Content-Range"); v != "" {
 		h.Set("Content-Range", v[:strings.IndexByte(v, '/')]+"/*")
 	}
 	return status
 }
 
-func ranges(w *world) (list []string) {
+func ranges(w *fixture) (list []string) {
 	for _, r := range w.hub.Log() {
 		if r.Listener == "cdn" {
 			list = append(list, r.Range)
@@ -294,123 +294,123 @@ func TestCutBodyIsResumed(t *testing.T) {
 	const size = 300_000
 	for _, k := range []int64{0, 1, 64 << 10, size - 1} {
 		for _, cuts := range []int{1, 3} {
-			bubble(t, func(w *world) {
+			runInBubble(t, func(w *fixture) {
 				w.hub.On(onFile, fakehub.Times(cuts, fakehub.Cut(k)))
-				s := w.good(ref)
+				s := w.mustFetch(ref)
 				assert.LessOrEqual(t, s.BytesNetwork, int64(size+cuts*readSize))
-				assert.LessOrEqual(t, w.sent("cdn"), int64(size+cuts*readSize))
+				assert.LessOrEqual(t, w.bytesSent("cdn"), int64(size+cuts*readSize))
 			})
 		}
 	}
-	bubble(t, func(w *world) { // before there is any answer: at most the attempts of one request
+	runInBubble(t, func(w *fixture) { // before there is any answer: at most the attempts of one request
 		w.hub.On(onFile, fakehub.Times(4, fakehub.Drop))
-		w.good(ref)
+		w.mustFetch(ref)
 	})
-	bubble(t, func(w *world) { // for ever, without progress
+	runInBubble(t, func(w *fixture) { // for ever, without progress
 		w.hub.On(onFile, fakehub.Cut(1000))
-		e := w.bad(ref, ClassUnavailable, data, "8 attempts")
+		e := w.mustFail(ref, ClassUnavailable, data, "8 attempts")
 		assert.Contains(t, e.Hint, "continues from there")
 		_, _, cdn := w.hub.Calls()
 		assert.Equal(t, 8, cdn)
 
 		w.hub.Off() // and the next run continues from there
 		w.hub.ResetLog()
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.EqualValues(t, size-8000, s.BytesNetwork)
 		assert.Equal(t, []string{"bytes=8000-"}, ranges(w))
 		for _, r := range w.hub.Log() {
 			assert.Empty(t, r.Header.Get("If-Range"), "the validator of another process")
 		}
 	})
-	bubble(t, func(w *world) { // for ever, with progress: as often as it takes
-		w.put(content(12<<20, 9))
+	runInBubble(t, func(w *fixture) { // for ever, with progress: as often as it takes
+		w.commitData(content(12<<20, 9))
 		w.hub.On(onFile, fakehub.Cut(1<<20))
-		w.good(ref)
+		w.mustFetch(ref)
 	})
 }
 
 // Covers S7.
 func TestWrongContentLength(t *testing.T) {
 	for _, by := range []int64{-1000, -1, 0, 1, 1000} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.MisstateLength(by)))
-			w.good(ref)
+			w.mustFetch(ref)
 		})
 	}
-	bubble(t, func(w *world) { // always too small: every answer brings the rest but one byte, and that one never comes
+	runInBubble(t, func(w *fixture) { // always too small: every answer brings the rest but one byte, and that one never comes
 		w.hub.On(onFile, fakehub.MisstateLength(-1))
-		w.bad(ref, ClassUnavailable, data)
+		w.mustFail(ref, ClassUnavailable, data)
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onFile, fakehub.MisstateLength(0))
-		w.good(ref)
+		w.mustFetch(ref)
 	})
 }
 
 // Covers S8.
 func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(150_000)))
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.EqualValues(t, 600_000, s.BytesNetwork)
-		assert.Contains(t, w.noticed(), "hash mismatch")
-		w.calls(2, 2, 2)
+		assert.Contains(t, w.log(), "hash mismatch")
+		w.checkCalls(2, 2, 2)
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onFile, fakehub.Corrupt(150_000))
 		bad := content(300_000, 1)
 		bad[150_000] ^= 0x20
-		w.bad(ref, ClassMismatch, data, fakehub.Digest(bad), w.files[data].ETag())
-		w.calls(2, 2, 2)
+		w.mustFail(ref, ClassMismatch, data, fakehub.Digest(bad), w.files[data].ETag())
+		w.checkCalls(2, 2, 2)
 		assert.Empty(t, leftovers(t, w.home))
 	})
-	bubble(t, func(w *world) { // what git holds has a digest, too
+	runInBubble(t, func(w *fixture) { // what git holds has a digest, too
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.Corrupt(3))
-		w.bad(ref+"/stats.txt", ClassMismatch, "stats.txt", w.files["stats.txt"].ETag())
+		w.mustFail(ref+"/stats.txt", ClassMismatch, "stats.txt", w.files["stats.txt"].ETag())
 	})
-	bubble(t, func(w *world) { // and so has the card
+	runInBubble(t, func(w *fixture) { // and so has the card
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/README.md"}, fakehub.Corrupt(60))
-		w.bad(ref, ClassMismatch, cardName)
+		w.mustFail(ref, ClassMismatch, cardName)
 	})
-	bubble(t, func(w *world) { // a partial file that is damaged on disk is found out in the end
+	runInBubble(t, func(w *fixture) { // a partial file that is damaged on disk is found out in the end
 		w.hub.On(onFile, fakehub.Cut(10_000))
-		w.bad(ref, ClassUnavailable)
+		w.mustFail(ref, ClassUnavailable)
 		w.hub.Off()
 		part := w.blob() + partialSuffix
 		b, err := os.ReadFile(part)
 		require.NoError(t, err)
 		b[77] ^= 1
 		require.NoError(t, os.WriteFile(part, b, 0o666))
-		w.good(ref)
-		assert.Contains(t, w.noticed(), "hash mismatch")
+		w.mustFetch(ref)
+		assert.Contains(t, w.log(), "hash mismatch")
 	})
 }
 
 // Covers S9.
 func TestExpiredURLIsRenewed(t *testing.T) {
-	bubble(t, func(w *world) { // after bytes
+	runInBubble(t, func(w *fixture) { // after bytes
 		w.hub.On(onFile, w.hub.ExpireBytes(130_000))
-		w.good(ref)
+		w.mustFetch(ref)
 		// 130,000 bytes; the same address again, refused; a new one: twice over
-		w.calls(2, 2+2, 1+2+2)
+		w.checkCalls(2, 2+2, 1+2+2)
 	})
-	bubble(t, func(w *world) { // after a time: the addresses of a cut body are stale when it is asked again
+	runInBubble(t, func(w *fixture) { // after a time: the addresses of a cut body are stale when it is asked again
 		w.hub.On(onFile, w.hub.Expire(500*time.Millisecond))
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(100_000)))
-		s := w.good(ref)
-		w.calls(2, 3, 3)
+		s := w.mustFetch(ref)
+		w.checkCalls(2, 3, 3)
 		assert.EqualValues(t, 300_000, s.BytesNetwork)
 	})
 	for _, status := range []int{400, 401, 410} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.Status(status)))
-			w.good(ref)
-			w.calls(2, 3, 2)
+			w.mustFetch(ref)
+			w.checkCalls(2, 3, 2)
 		})
 	}
-	bubble(t, func(w *world) { // for ever
+	runInBubble(t, func(w *fixture) { // for ever
 		w.hub.On(onFile, fakehub.Status(403))
-		w.bad(ref, ClassUnavailable, data)
+		w.mustFail(ref, ClassUnavailable, data)
 		_, _, cdn := w.hub.Calls()
 		assert.Equal(t, 8, cdn)
 	})
@@ -435,26 +435,26 @@ func TestRateLimitWaits(t *testing.T) {
 		"neither":                  {nil, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
+			runInBubble(t, func(w *fixture) {
 				w.hub.On(onInfo, limited(c.headers...))
 				begin := time.Now()
-				w.good(ref)
+				w.mustFetch(ref)
 				log := w.hub.Log()
 				assert.Equal(t, 429, log[0].Status)
 				assert.Equal(t, begin.Add(c.wait), log[1].At)
-				w.calls(3, 2, 1)
+				w.checkCalls(3, 2, 1)
 				if c.wait > 5*time.Second {
-					assert.Contains(t, w.noticed(), "waiting "+c.wait.String())
-					assert.Contains(t, w.noticed(), "budget of api calls")
+					assert.Contains(t, w.log(), "waiting "+c.wait.String())
+					assert.Contains(t, w.log(), "budget of api calls")
 				}
 			})
 		})
 	}
-	bubble(t, func(w *world) { // on the way to the data, too
+	runInBubble(t, func(w *fixture) { // on the way to the data, too
 		w.hub.On(onHead, limited("RateLimit", `"resolvers";r=0;t=20`))
 		w.hub.On(onFile, limited("Retry-After", "30"))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		assert.Equal(t, 51*time.Second, time.Since(begin))
 	})
 }
@@ -464,15 +464,15 @@ func TestServerErrorsAreRetried(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504, 408} {
 		for name, m := range map[string]fakehub.Match{"info": onInfo, "tree": onTree, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}, "head": onHead, "get": onFile} {
 			for n, fine := range map[int]bool{5: true, 6: false} {
-				bubble(t, func(w *world) {
+				runInBubble(t, func(w *fixture) {
 					w.hub.On(m, fakehub.Times(n, fakehub.Status(status)))
 					begin := time.Now()
 					if fine {
-						w.good(ref)
+						w.mustFetch(ref)
 						assert.Equal(t, 31*time.Second, time.Since(begin), "1, 2, 4, 8, 16 seconds: %s", name) // Rand is 1
 						return
 					}
-					e := w.bad(ref, ClassUnavailable, strconv.Itoa(status), "request id req-")
+					e := w.mustFail(ref, ClassUnavailable, strconv.Itoa(status), "request id req-")
 					assert.Equal(t, status, e.Status)
 				})
 			}
@@ -501,34 +501,34 @@ func TestAccessErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range []fakehub.Match{onInfo, onTree, onHead} {
-				bubble(t, func(w *world) {
+				runInBubble(t, func(w *fixture) {
 					w.hub.On(m, fakehub.Refuse(c.status, c.code, c.message))
 					begin := time.Now()
-					e := w.bad(ref, c.class, c.text, "request id")
+					e := w.mustFail(ref, c.class, c.text, "request id")
 					assert.Contains(t, e.Hint, c.try)
 					assert.Zero(t, time.Since(begin), "it was asked again")
 				})
 			}
-			bubble(t, func(w *world) { // and no copy of another time takes its place
-				w.good(ref)
+			runInBubble(t, func(w *fixture) { // and no copy of another time takes its place
+				w.mustFetch(ref)
 				w.hub.On(onInfo, fakehub.Refuse(c.status, c.code, c.message))
-				_, err := w.try(ref)
+				_, err := w.fetch(ref)
 				require.Error(t, err)
 				assert.Equal(t, c.class, classOf(err))
 			})
 		})
 	}
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.env["HF_TOKEN"] = "hf_verysecretive"
 		w.hub.Token = "another"
-		_, err := w.try(ref)
+		_, err := w.fetch(ref)
 		require.Error(t, err)
 		assert.NotContains(t, err.Error()+Hint(err), "verysecretive")
 	})
-	bubble(t, func(w *world) { // a token that is not to be sent is none
+	runInBubble(t, func(w *fixture) { // a token that is not to be sent is none
 		w.env["HF_TOKEN"], w.env["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "hf_abc", "1"
 		w.hub.Token = "hf_abc"
-		assert.Contains(t, w.bad(ref, ClassNotFound, "private").Hint, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
+		assert.Contains(t, w.mustFail(ref, ClassNotFound, "private").Hint, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
 		assert.Empty(t, w.hub.Log()[0].Header.Get("Authorization"))
 	})
 }
@@ -536,23 +536,23 @@ func TestAccessErrors(t *testing.T) {
 // Covers S13.
 func TestBranchMovesDuringFetch(t *testing.T) {
 	for _, m := range []fakehub.Match{onInfo, onTree, {Path: "/README.md"}, onHead} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			first := clone(w.files)
 			files := clone(w.files)
 			files[data] = fakehub.File{Data: content(200_000, 7), LFS: true}
 			w.hub.On(m, fakehub.Times(1, fakehub.AfterReply(func() { w.hub.Commit(repoName, "main", files) })))
-			s := w.good(ref)
+			s := w.mustFetch(ref)
 			assert.Equal(t, w.commit, s.Commit)
 			assert.Equal(t, fakehub.Digest(first[data].Data), s.Files[0].SHA256)
 
 			w.files = files
-			again := w.good(ref)
+			again := w.mustFetch(ref)
 			assert.NotEqual(t, w.commit, again.Commit)
 			assert.Equal(t, fakehub.Digest(files[data].Data), again.Files[0].SHA256)
 
 			w.files = first // who is pinned stays
 			w.transport = forbidden{t}
-			s = w.good(ref + "@" + w.commit)
+			s = w.mustFetch(ref + "@" + w.commit)
 			assert.Equal(t, fakehub.Digest(first[data].Data), s.Files[0].SHA256)
 		})
 	}
@@ -560,34 +560,34 @@ func TestBranchMovesDuringFetch(t *testing.T) {
 
 // Covers S14.
 func TestListingPages(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.Page = 2
-		w.good(ref)
-		w.calls(4, 2, 1) // five entries are three pages
+		w.mustFetch(ref)
+		w.checkCalls(4, 2, 1) // five entries are three pages
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.Page = 2
 		w.hub.On(onTree, fakehub.After(1, fakehub.SetHeader("Link", "<"+w.hub.HubURL+"/api/datasets/"+repoName+"/tree/"+w.commit+`?recursive=true&expand=false>; rel="next"`)))
-		w.bad(ref, ClassNotHub, "form a loop")
+		w.mustFail(ref, ClassNotHub, "form a loop")
 	})
 	for _, to := range []string{"https://hub.test:8444", "https://cdn.test:8443", "http://hub.test", "//hub.test:8444", "https://sub.hub.test"} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onTree, fakehub.SetHeader("Link", "<"+to+"/api/datasets/x?cursor=2>; rel=\"next\""))
-			w.bad(ref, ClassNotHub, "which is not asked", "https://hub.test:443")
-			w.calls(2, 0, 0)
+			w.mustFail(ref, ClassNotHub, "which is not asked", "https://hub.test:443")
+			w.checkCalls(2, 0, 0)
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onTree, fakehub.Redirect(to+"/api/x"))
-			e := w.bad(ref, ClassNotHub)
+			e := w.mustFail(ref, ClassNotHub)
 			if to != "http://hub.test" {
 				assert.Contains(t, e.Error(), "https://hub.test:443 redirects to https://")
 			}
-			w.calls(2, 0, 0)
+			w.checkCalls(2, 0, 0)
 		})
 	}
 }
 
-// A listing without an end is refused: by its files, by their names, by its pages.
+// An endless listing is refused: by the number of its files, the size of their names, or the number of its pages.
 func TestEndlessListingIsRefused(t *testing.T) {
 	one := `{"type": "file", "path": "%s", "oid": "` + strings.Repeat("0", 40) + `", "size": 1}`
 	full := pages{files: make(map[string]entry, maxFiles)}
@@ -603,18 +603,18 @@ func TestEndlessListingIsRefused(t *testing.T) {
 	require.ErrorIs(t, long.UnmarshalJSON(fmt.Appendf(nil, "["+one+"]", "b")), errLongListing)
 	require.Len(t, long.files, 1)
 
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onTree, fakehub.Endless())
-		w.bad(ref, ClassInvalid, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
+		w.mustFail(ref, ClassInvalid, "the listing of the commit is too long: more than 500000 files, 5000 pages or 256 MiB")
 	})
 }
 
 // Covers S15.
 func TestSlowBodyIsCut(t *testing.T) {
-	bubble(t, func(w *world) { // a byte a second is a cut after 30, and silence is one
+	runInBubble(t, func(w *fixture) { // a byte a second is a cut after 30, and silence is one
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		took := time.Since(begin)
 		assert.GreaterOrEqual(t, took, time.Minute)
 		assert.Less(t, took, 70*time.Second)
@@ -622,39 +622,39 @@ func TestSlowBodyIsCut(t *testing.T) {
 		require.Len(t, list, 3)
 		assert.NotEqual(t, "", list[1])
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.env["HF_HUB_DOWNLOAD_TIMEOUT"] = "5"
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1)))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		assert.Equal(t, 7*time.Second, time.Since(begin))
 	})
-	bubble(t, func(w *world) { // fast at first: what came then does not count for later
+	runInBubble(t, func(w *fixture) { // fast at first: what came then does not count for later
 		w.hub.On(onFile, fakehub.Times(1, fakehub.SlowAfter(200_000, 10_000)))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		assert.Less(t, time.Since(begin), 70*time.Second)
 	})
-	bubble(t, func(w *world) { // for ever
+	runInBubble(t, func(w *fixture) { // for ever
 		w.hub.On(onFile, fakehub.Slow(1_000_000))
 		begin := time.Now()
-		w.bad(ref, ClassUnavailable, data, "too slowly")
+		w.mustFail(ref, ClassUnavailable, data, "too slowly")
 		assert.Less(t, time.Since(begin), 10*time.Minute)
 	})
-	bubble(t, func(w *world) { // no headers: 10 s, for each of the attempts
+	runInBubble(t, func(w *fixture) { // no headers: 10 s, for each of the attempts
 		w.hub.On(onInfo, fakehub.Times(1, silent))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		assert.Equal(t, 11*time.Second, time.Since(begin))
 	})
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.env["HF_HUB_ETAG_TIMEOUT"] = "2.5"
 		w.hub.On(onFile, fakehub.Times(1, silent))
 		begin := time.Now()
-		w.good(ref)
+		w.mustFetch(ref)
 		assert.Equal(t, 3500*time.Millisecond, time.Since(begin))
 	})
-	bubble(t, func(w *world) { // something comes now and then, but it would take more than a day
+	runInBubble(t, func(w *fixture) { // something comes now and then, but it would take more than a day
 		w.hub.Page = 1
 		for k := range 200 {
 			w.files[fmt.Sprintf("more/%03d", k)] = fakehub.File{Data: []byte{1}}
@@ -668,24 +668,24 @@ func TestSlowBodyIsCut(t *testing.T) {
 			return next
 		})
 		begin := time.Now()
-		w.bad(ref, ClassUnavailable, "24h0m0s")
+		w.mustFail(ref, ClassUnavailable, "24h0m0s")
 		assert.Equal(t, 24*time.Hour, time.Since(begin))
 	})
 }
 
-// silent never answers.
+// silent never replies.
 func silent(http.HandlerFunc) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 }
 
 // Covers S16.
 func TestTokenStaysOnHub(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.env["HF_TOKEN"] = "hf_abc"
 		w.hub.Token = "hf_abc"
 		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.SetHeader("Set-Cookie", "session=1; Domain=test; Path=/"))
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(1000)))
-		w.good(ref)
+		w.mustFetch(ref)
 		probed := 0
 		for _, r := range w.hub.Log() {
 			if r.Listener == "cdn" {
@@ -701,7 +701,7 @@ func TestTokenStaysOnHub(t *testing.T) {
 		assert.Equal(t, 2, probed)
 	})
 	for _, to := range []string{"https://hub.test:8444", "https://sub.hub.test"} { // the name of the hub is not its origin
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.env["HF_TOKEN"] = "hf_abc"
 			w.hub.On(onHead, fakehub.SetHeader("Location", to+"/x"))
 			r, err := Parse(ref)
@@ -715,28 +715,28 @@ func TestTokenStaysOnHub(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, func(w *world) { // nor is a password in an address sent
+	runInBubble(t, func(w *fixture) { // nor is a password in an address sent
 		w.hub.On(onHead, fakehub.SetHeader("Location", "https://user:secret@cdn.test:8443/x"))
-		w.bad(ref, ClassNotHub, "password")
+		w.mustFail(ref, ClassNotHub, "password")
 	})
 }
 
 // Covers S17.
 func TestOversizedBody(t *testing.T) {
 	for _, more := range []int64{1, 1000, -1} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onFile, fakehub.Times(1, fakehub.Oversize(more)))
-			w.good(ref)
-			assert.Contains(t, w.noticed(), "sends more than")
+			w.mustFetch(ref)
+			assert.Contains(t, w.log(), "sends more than")
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(onFile, fakehub.Oversize(more))
-			w.bad(ref, ClassMismatch, data, "more than the 300000 bytes")
-			w.calls(2, 2, 2)
+			w.mustFail(ref, ClassMismatch, data, "more than the 300000 bytes")
+			w.checkCalls(2, 2, 2)
 			assert.Empty(t, leftovers(t, w.home))
 		})
 	}
-	bubble(t, func(w *world) { // an endless listing
+	runInBubble(t, func(w *fixture) { // an endless listing
 		w.hub.On(onTree, func(http.HandlerFunc) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) {
 				for {
@@ -746,28 +746,28 @@ func TestOversizedBody(t *testing.T) {
 				}
 			}
 		})
-		w.bad(ref, ClassNotHub, "more than")
+		w.mustFail(ref, ClassNotHub, "more than")
 	})
 }
 
 // Covers S18.
 func TestUnrequestedGzipIsRefused(t *testing.T) {
 	for name, m := range map[string]fakehub.Match{"data": onFile, "card": {Listener: "hub", Method: "GET", Path: "/README.md"}} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(m, fakehub.Times(1, fakehub.Gzip))
-			w.good(ref)
+			w.mustFetch(ref)
 		})
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.hub.On(m, fakehub.Gzip)
-			w.bad(ref, ClassNotHub, "gzip")
+			w.mustFail(ref, ClassNotHub, "gzip")
 			if name == "data" {
-				w.calls(2, 2, 2)
+				w.checkCalls(2, 2, 2)
 			}
 		})
 	}
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onTree, fakehub.Gzip)
-		w.bad(ref, ClassNotHub, "gzip")
+		w.mustFail(ref, ClassNotHub, "gzip")
 	})
 }
 
@@ -775,55 +775,55 @@ func TestUnrequestedGzipIsRefused(t *testing.T) {
 func TestFileNames(t *testing.T) {
 	long := strings.Repeat("l", 249) + ".jsonl"
 	for _, name := range []string{"a b.jsonl", "100%.jsonl", "100%25.jsonl", "é.jsonl", "日本/日本.jsonl", "a+b&c=d:e@f$g.jsonl", "a?b#c.jsonl", "{x}.jsonl", "..a.jsonl", "a/b/c.jsonl", long, "'\".jsonl", "a;b,c.jsonl"} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			for _, lfs := range []bool{true, false} {
 				w.files = map[string]fakehub.File{name: {Data: content(1000, 1), LFS: lfs}}
 				w.commit = w.hub.Commit(repoName, "main", w.files)
-				s := w.good(ref)
+				s := w.mustFetch(ref)
 				assert.Equal(t, name, s.Files[0].Path)
-				assert.Equal(t, w.place("snapshots", w.commit, name), s.Files[0].LocalPath)
-				w.good(ref + "@main/" + name)
+				assert.Equal(t, w.repoPath("snapshots", w.commit, name), s.Files[0].LocalPath)
+				w.mustFetch(ref + "@main/" + name)
 			}
 		})
 	}
 	for _, name := range []string{"../x.jsonl", "a/../../x.jsonl", "/abs.jsonl", `a\b.jsonl`, "nul\x00.jsonl", "a//b.jsonl", "./a.jsonl", "C:x.jsonl", "a/./b.jsonl", "line\n.jsonl", strings.Repeat("l", 260) + ".jsonl", strings.Repeat("d/", 2100) + "x.jsonl"} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.files = map[string]fakehub.File{name: {Data: content(1000, 1), LFS: true}}
 			w.commit = w.hub.Commit(repoName, "main", w.files)
-			_, err := w.try(ref)
+			_, err := w.fetch(ref)
 			require.Error(t, err)
 			assert.Equal(t, ClassInvalid, classOf(err), err)
-			w.calls(2, 0, 0)
+			w.checkCalls(2, 0, 0)
 			assert.NoDirExists(t, filepath.Join(w.home, "hub"), "a call of the file system")
 			_, err = Parse(ref + "/" + name)
 			assert.Error(t, err)
 		})
 	}
 	for _, twins := range [][]string{{"a.jsonl", "A.jsonl"}, {"é.jsonl", "e\u0301.jsonl"}, {"x.jsonl", "x.jsonl/y.jsonl"}} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			w.files = map[string]fakehub.File{}
 			for k, name := range twins {
 				w.files[name] = fakehub.File{Data: content(1000, byte(k)), LFS: true}
 			}
 			w.commit = w.hub.Commit(repoName, "main", w.files)
-			_, err := w.try(ref)
+			_, err := w.fetch(ref)
 			require.Error(t, err)
 			assert.Equal(t, ClassInvalid, classOf(err), err)
 			assert.NoDirExists(t, filepath.Join(w.home, "hub"))
-			w.good(ref + "/" + twins[0]) // one of them is fine
+			w.mustFetch(ref + "/" + twins[0]) // one of them is fine
 		})
 	}
-	bubble(t, func(w *world) { // a listing with a name that is refused is not kept, though another file is taken
+	runInBubble(t, func(w *fixture) { // a listing with a name that is refused is not kept, though another file is taken
 		w.files["../x"] = fakehub.File{Data: []byte("x"), LFS: true}
 		w.commit = w.hub.Commit(repoName, "main", w.files)
-		w.good(ref)
-		assert.NoFileExists(t, w.place("trees", w.commit+".json"))
+		w.mustFetch(ref)
+		assert.NoFileExists(t, w.repoPath("trees", w.commit+".json"))
 	})
 }
 
 // Covers S20.
 func TestSymlinkSwap(t *testing.T) {
-	outside := func(w *world) string {
+	outside := func(w *fixture) string {
 		path := filepath.Join(w.root, "outside")
 		require.NoError(w.t, os.WriteFile(path, w.files[data].Data, 0o666)) // even the right bytes: nothing outside is read
 		return path
@@ -834,36 +834,36 @@ func TestSymlinkSwap(t *testing.T) {
 		}
 		return os.Symlink(target, path)
 	}
-	bubble(t, func(w *world) { // the blob is a link that leads out
-		w.good(ref)
+	runInBubble(t, func(w *fixture) { // the blob is a link that leads out
+		w.mustFetch(ref)
 		require.NoError(t, swap(w.blob(), outside(w)))
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		info, err := os.Lstat(w.blob())
 		require.NoError(t, err)
 		assert.True(t, info.Mode().IsRegular())
 	})
-	bubble(t, func(w *world) { // the snapshot's link leads out: it is made anew
-		w.good(ref)
-		link := w.place("snapshots", w.commit, data)
+	runInBubble(t, func(w *fixture) { // the snapshot's link leads out: it is made anew
+		w.mustFetch(ref)
+		link := w.repoPath("snapshots", w.commit, data)
 		require.NoError(t, swap(link, outside(w)))
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.Equal(t, FromCache, s.Files[0].Source)
 		text, err := os.Readlink(link)
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
 	})
-	bubble(t, func(w *world) { // it leads to another blob: also
-		w.good(ref)
-		w.good(ref + "/plots/a.png")
-		link := w.place("snapshots", w.commit, data)
+	runInBubble(t, func(w *fixture) { // it leads to another blob: also
+		w.mustFetch(ref)
+		w.mustFetch(ref + "/plots/a.png")
+		link := w.repoPath("snapshots", w.commit, data)
 		require.NoError(t, swap(link, "../../blobs/"+w.files["plots/a.png"].ETag()))
-		w.good(ref)
+		w.mustFetch(ref)
 		text, err := os.Readlink(link)
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
 	})
-	bubble(t, func(w *world) { // the partial file is replaced before it is published
+	runInBubble(t, func(w *fixture) { // the partial file is replaced before it is published
 		swaps := 0
 		w.durable.Step = func(name, path string) error {
 			if name == "rename" && filepath.Base(path) == "blob" && strings.Contains(path, w.files[data].ETag()) {
@@ -873,15 +873,15 @@ func TestSymlinkSwap(t *testing.T) {
 			}
 			return nil
 		}
-		w.bad(ref, ClassLocalDisk, "another file took the place")
+		w.mustFail(ref, ClassLocalDisk, "another file took the place")
 		assert.Equal(t, 1, swaps)
 		w.durable.Step = nil
-		w.good(ref)
+		w.mustFetch(ref)
 	})
-	bubble(t, func(w *world) { // other content, of the right size, between opening and the rest: what was hashed is what is read
-		w.good(ref)
+	runInBubble(t, func(w *fixture) { // other content, of the right size, between opening and the rest: what was hashed is what is read
+		w.mustFetch(ref)
 		other := content(300_000, 99)
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		require.NoError(t, os.Remove(w.blob()))
 		require.NoError(t, os.WriteFile(w.blob(), other, 0o666))
 		r, err := s.Files[0].Open()
@@ -890,12 +890,12 @@ func TestSymlinkSwap(t *testing.T) {
 		_, err = copyAll(sum, r)
 		require.NoError(t, err)
 		assert.Equal(t, s.Files[0].SHA256, sum.sha256Hex())
-		s = w.good(ref) // and the next run finds it out
+		s = w.mustFetch(ref) // and the next run finds it out
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
-		assert.Contains(t, w.noticed(), "hash mismatch")
+		assert.Contains(t, w.log(), "hash mismatch")
 	})
-	bubble(t, func(w *world) { // swapped at the very moment of opening, by a link outside: every open of a blob is raced
-		w.good(ref)
+	runInBubble(t, func(w *fixture) { // swapped at the very moment of opening, by a link outside: every open of a blob is raced
+		w.mustFetch(ref)
 		target := outside(w)
 		swaps := 0
 		w.durable.Step = func(name, path string) error {
@@ -905,35 +905,35 @@ func TestSymlinkSwap(t *testing.T) {
 			}
 			return nil
 		}
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.Equal(t, 1, swaps)
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 	})
-	bubble(t, func(w *world) { // directories that lead out are not written into
-		w.good(ref)
+	runInBubble(t, func(w *fixture) { // directories that lead out are not written into
+		w.mustFetch(ref)
 		elsewhere := t.TempDir()
-		require.NoError(t, os.RemoveAll(w.place("blobs")))
-		require.NoError(t, os.Symlink(elsewhere, w.place("blobs")))
-		s, err := w.try(ref)
+		require.NoError(t, os.RemoveAll(w.repoPath("blobs")))
+		require.NoError(t, os.Symlink(elsewhere, w.repoPath("blobs")))
+		s, err := w.fetch(ref)
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(s.Files[0].LocalPath, w.root), "below the cache root instead: %s", s.Files[0].LocalPath)
 		entries, err := os.ReadDir(elsewhere)
 		require.NoError(t, err)
 		assert.Empty(t, entries)
-		assert.Contains(t, w.noticed(), "downloads go to")
+		assert.Contains(t, w.log(), "downloads go to")
 	})
 }
 
 func TestConcurrentCallersCauseOneDownload(t *testing.T) {
 	for _, n := range []int{2, 16, 64} {
-		bubble(t, func(w *world) {
+		runInBubble(t, func(w *fixture) {
 			var done sync.WaitGroup
 			var network, sources atomic.Int64
 			for range n {
 				done.Go(func() {
 					s, err := Fetch(w.context(), Ref{Repo: repoName}, w.options())
 					if assert.NoError(t, err) {
-						w.check2(s)
+						w.checkContent(s)
 						network.Add(s.BytesNetwork)
 						if s.Files[0].Source == FromNetwork {
 							sources.Add(1)
@@ -946,23 +946,23 @@ func TestConcurrentCallersCauseOneDownload(t *testing.T) {
 			assert.EqualValues(t, 300_000, network.Load())
 			assert.EqualValues(t, 1, sources.Load())
 			_, resolvers, cdn := w.hub.Calls()
-			assert.Equal(t, 1, cdn, w.story())
+			assert.Equal(t, 1, cdn, w.requests())
 			assert.Equal(t, 2, resolvers)
 			assert.Empty(t, leftovers(t, w.home))
 		})
 	}
 }
 
-// check2 holds content against the hub's, while others may still be at it.
-func (w *world) check2(s *Snapshot) {
+// checkContent compares the files with those of the hub. Other processes may still be running.
+func (w *fixture) checkContent(s *Snapshot) {
 	for _, f := range s.Files {
 		assert.Equal(w.t, fakehub.Digest(w.files[f.Path].Data), f.SHA256)
 	}
 }
 
-// Who waits goes on when the one it waits for is called off.
+// A process that waits for a download continues it when that is cancelled.
 func TestCancelledDownloadIsTakenOver(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)))
 		ctx, cancel := context.WithCancel(w.context())
 		var done sync.WaitGroup
@@ -974,7 +974,7 @@ func TestCancelledDownloadIsTakenOver(t *testing.T) {
 		done.Go(func() {
 			s, err := Fetch(w.context(), Ref{Repo: repoName}, w.options())
 			if assert.NoError(t, err) {
-				w.check2(s)
+				w.checkContent(s)
 				assert.NoError(t, s.Close())
 			}
 		})

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,15 +39,15 @@ const (
 	cardText = "---\nlicense: apache-2.0\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: traces.jsonl\n---\n# traces\n"
 )
 
-// content is n bytes that do not repeat and are the same in every run.
+// content returns n random bytes, the same in every run.
 func content(n int, seed byte) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
 	return b
 }
 
-// world is a fake hub, a cache and what is to be fetched.
-type world struct {
+// fixture is a fake hub with one dataset, and directories for the caches.
+type fixture struct {
 	t         *testing.T
 	hub       *fakehub.Hub
 	transport http.RoundTripper
@@ -57,16 +58,16 @@ type world struct {
 	commit    string
 	durable   durable.Options
 
-	mu      sync.Mutex
-	notices []string
+	mu     sync.Mutex
+	logged []string
 }
 
-// bubble runs a test with a hub that has one dataset, under a clock of its own.
-func bubble(t *testing.T, test func(w *world)) {
+// runInBubble runs a test with a new fixture in a synctest bubble, so that waits take no time.
+func runInBubble(t *testing.T, test func(w *fixture)) {
 	t.Helper()
 	home, root := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, hub: fakehub.New(), home: home, root: root, env: map[string]string{"HF_HOME": home}}
+		w := &fixture{t: t, hub: fakehub.New(), home: home, root: root, env: map[string]string{"HF_HOME": home}}
 		w.durable.Sync = func(*os.File) error { return nil }
 		w.transport = w.hub.ListenInMemory()
 		w.env["HF_ENDPOINT"] = w.hub.HubURL
@@ -80,8 +81,8 @@ func bubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// put replaces the data, in a new commit.
-func (w *world) put(b []byte) {
+// commitData commits new data.
+func (w *fixture) commitData(b []byte) {
 	w.files = clone(w.files)
 	w.files[data] = fakehub.File{Data: b, LFS: true}
 	w.commit = w.hub.Commit(repoName, "main", w.files)
@@ -95,10 +96,10 @@ func clone(files map[string]fakehub.File) map[string]fakehub.File {
 	return c
 }
 
-// context returns the context of the test, with the faults of the disk.
-func (w *world) context() context.Context { return durable.WithOptions(w.t.Context(), w.durable) }
+// context returns the context of the test, with the disk faults of the fixture.
+func (w *fixture) context() context.Context { return durable.WithOptions(w.t.Context(), w.durable) }
 
-func (w *world) options() Options {
+func (w *fixture) options() Options {
 	return Options{
 		CacheRoot: w.root, Version: "test", Transport: w.transport,
 		Env:  func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
@@ -106,19 +107,19 @@ func (w *world) options() Options {
 		Logf: func(format string, args ...any) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.notices = append(w.notices, fmt.Sprintf(format, args...))
+			w.logged = append(w.logged, fmt.Sprintf(format, args...))
 		},
 	}
 }
 
-func (w *world) noticed() string {
+func (w *fixture) log() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.notices, "\n")
+	return strings.Join(w.logged, "\n")
 }
 
-// try fetches a reference.
-func (w *world) try(input string) (*Snapshot, error) {
+// fetch fetches a reference. It checks that no request and no message breaks the rules.
+func (w *fixture) fetch(input string) (*Snapshot, error) {
 	w.t.Helper()
 	r, err := Parse(input)
 	require.NoError(w.t, err)
@@ -126,22 +127,22 @@ func (w *world) try(input string) (*Snapshot, error) {
 	if err == nil {
 		w.t.Cleanup(func() { _ = s.Close() })
 	}
-	assert.NotContains(w.t, fmt.Sprint(err)+w.noticed(), "secret", "a signed address was shown")
+	assert.NotContains(w.t, fmt.Sprint(err)+w.log(), "secret", "a signed address was shown")
 	assert.Empty(w.t, w.hub.Violations())
 	return s, err
 }
 
-// good fetches a reference, which must succeed, and checks what must be true of every success.
-func (w *world) good(input string) *Snapshot {
+// mustFetch fetches a reference, and checks the result.
+func (w *fixture) mustFetch(input string) *Snapshot {
 	w.t.Helper()
-	s, err := w.try(input)
+	s, err := w.fetch(input)
 	require.NoError(w.t, err)
-	w.check(s)
+	w.checkSnapshot(s)
 	return s
 }
 
-// check holds a snapshot against what the hub has.
-func (w *world) check(s *Snapshot) {
+// checkSnapshot compares a snapshot with the files of the hub.
+func (w *fixture) checkSnapshot(s *Snapshot) {
 	w.t.Helper()
 	require.NotEmpty(w.t, s.Files)
 	for _, f := range s.Files {
@@ -149,7 +150,7 @@ func (w *world) check(s *Snapshot) {
 		r, err := f.Open()
 		require.NoError(w.t, err)
 		got, err := io.ReadAll(r)
-		require.NoError(w.t, errors2(err, r.Close()))
+		require.NoError(w.t, errors.Join(err, r.Close()))
 		require.True(w.t, bytes.Equal(want.Data, got), "%s: other bytes", f.Path)
 		onDisk, err := os.ReadFile(f.LocalPath)
 		require.NoError(w.t, err)
@@ -163,14 +164,7 @@ func (w *world) check(s *Snapshot) {
 	}
 }
 
-func errors2(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// leftovers lists what no finished run leaves: partial files, leases, staging.
+// leftovers lists partial files, leases and staging directories, which no finished run leaves.
 func leftovers(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -182,10 +176,10 @@ func leftovers(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// bad fetches a reference, which must fail so, and checks that nothing looks complete.
-func (w *world) bad(input string, class Class, texts ...string) *Error {
+// mustFail fetches a reference, and checks the class and the text of the error, and that nothing was published.
+func (w *fixture) mustFail(input string, class Class, texts ...string) *Error {
 	w.t.Helper()
-	s, err := w.try(input)
+	s, err := w.fetch(input)
 	require.Error(w.t, err, "%v", s)
 	var e *Error
 	require.ErrorAs(w.t, err, &e)
@@ -194,12 +188,12 @@ func (w *world) bad(input string, class Class, texts ...string) *Error {
 	for _, text := range texts {
 		assert.Contains(w.t, err.Error(), text)
 	}
-	w.nothing()
+	w.checkNothingPublished()
 	return e
 }
 
-// nothing checks that no data was published, and that a reference says what the hub does.
-func (w *world) nothing() {
+// checkNothingPublished checks that there is no data in the caches, and that a reference has the commit of the hub.
+func (w *fixture) checkNothingPublished() {
 	w.t.Helper()
 	for _, dir := range []string{filepath.Join(w.home, "hub"), filepath.Join(w.root, "hub")} {
 		place := filepath.Join(dir, "datasets--"+strings.ReplaceAll(repoName, "/", "--"))
@@ -209,12 +203,12 @@ func (w *world) nothing() {
 				assert.NoFileExists(w.t, filepath.Join(place, "snapshots", w.commit, path))
 			}
 		}
-		w.referred(place)
+		w.checkRef(place)
 	}
 }
 
-// referred checks that a commit of which there is anything is referred to: "hf cache prune" removes all others.
-func (w *world) referred(place string) {
+// checkRef checks that a snapshot directory has a reference: "hf cache prune" removes those without.
+func (w *fixture) checkRef(place string) {
 	w.t.Helper()
 	commits, _ := os.ReadDir(filepath.Join(place, "snapshots"))
 	if text, err := os.ReadFile(filepath.Join(place, "refs", "main")); err == nil || len(commits) > 0 {
@@ -223,16 +217,16 @@ func (w *world) referred(place string) {
 	}
 }
 
-// calls checks how often the hub was asked since the last time.
-func (w *world) calls(api, resolvers, cdn int) {
+// checkCalls checks the number of requests since its last call.
+func (w *fixture) checkCalls(api, resolvers, cdn int) {
 	w.t.Helper()
 	a, r, c := w.hub.Calls()
-	assert.Equal(w.t, [3]int{api, resolvers, cdn}, [3]int{a, r, c}, "api, resolvers, cdn: %s", w.story())
+	assert.Equal(w.t, [3]int{api, resolvers, cdn}, [3]int{a, r, c}, "api, resolvers, cdn: %s", w.requests())
 	w.hub.ResetLog()
 }
 
-// story tells what was asked.
-func (w *world) story() string {
+// requests lists the requests, for messages.
+func (w *fixture) requests() string {
 	var b strings.Builder
 	for _, r := range w.hub.Log() {
 		fmt.Fprintf(&b, "\n%s %s %s %s -> %d, %d bytes", r.Listener, r.Method, r.Path, r.Range, r.Status, r.Sent)
@@ -240,15 +234,15 @@ func (w *world) story() string {
 	return b.String()
 }
 
-// place is where something of the repository lies in the hub's cache.
-func (w *world) place(parts ...string) string {
+// repoPath returns a path of the repository in the hub's cache.
+func (w *fixture) repoPath(parts ...string) string {
 	return filepath.Join(append([]string{w.home, "hub", "datasets--" + strings.ReplaceAll(repoName, "/", "--")}, parts...)...)
 }
 
-func (w *world) blob() string { return w.place("blobs", w.files[data].ETag()) }
+func (w *fixture) blob() string { return w.repoPath("blobs", w.files[data].ETag()) }
 
-// sent counts the bytes that a listener sent.
-func (w *world) sent(listener string) (n int64) {
+// bytesSent returns how many bytes a listener sent.
+func (w *fixture) bytesSent(listener string) (n int64) {
 	for _, r := range w.hub.Log() {
 		if r.Listener == listener {
 			n += r.Sent
@@ -266,78 +260,78 @@ func (f forbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestBudgets(t *testing.T) {
-	bubble(t, func(w *world) {
-		s := w.good(ref)
-		w.calls(2, 2, 1) // revision, tree; README, HEAD; the file
+	runInBubble(t, func(w *fixture) {
+		s := w.mustFetch(ref)
+		w.checkCalls(2, 2, 1) // revision, tree; README, HEAD; the file
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.EqualValues(t, len(w.files[data].Data), s.BytesNetwork)
 		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (resolved now)", s.Summary())
 		assert.Len(t, s.Files, 1)
-		assert.Equal(t, w.place("snapshots", w.commit, data), s.Files[0].LocalPath)
+		assert.Equal(t, w.repoPath("snapshots", w.commit, data), s.Files[0].LocalPath)
 
-		s = w.good(ref)
-		w.calls(1, 0, 0)
+		s = w.mustFetch(ref)
+		w.checkCalls(1, 0, 0)
 		assert.Equal(t, FromCache, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
 
 		w.transport = forbidden{t}
-		s = w.good(ref + "@" + w.commit)
-		w.calls(0, 0, 0)
+		s = w.mustFetch(ref + "@" + w.commit)
+		w.checkCalls(0, 0, 0)
 		assert.Equal(t, ResolvedByCommit, s.Resolution)
 	})
 }
 
 func TestCacheLayoutMatchesPythonClient(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.good(ref)
-		text, err := os.Readlink(w.place("snapshots", w.commit, data))
+	runInBubble(t, func(w *fixture) {
+		w.mustFetch(ref)
+		text, err := os.Readlink(w.repoPath("snapshots", w.commit, data))
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
-		text, err = os.Readlink(w.place("snapshots", w.commit, cardName))
+		text, err = os.Readlink(w.repoPath("snapshots", w.commit, cardName))
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[cardName].ETag(), text)
-		got, err := os.ReadFile(w.place("refs", "main"))
+		got, err := os.ReadFile(w.repoPath("refs", "main"))
 		require.NoError(t, err)
 		assert.Equal(t, w.commit, string(got))
-		got, err = os.ReadFile(w.place("trees", w.commit+".json"))
+		got, err = os.ReadFile(w.repoPath("trees", w.commit+".json"))
 		require.NoError(t, err)
 		assert.Contains(t, string(got), `"format_version": 1`)
 		assert.Contains(t, string(got), `"lfs_sha256": "`+w.files[data].ETag()+`"`)
 		assert.FileExists(t, filepath.Join(w.home, "hub", "CACHEDIR.TAG"))
 
-		w.good(ref + "/plots/a.png")
-		text, err = os.Readlink(w.place("snapshots", w.commit, "plots/a.png"))
+		w.mustFetch(ref + "/plots/a.png")
+		text, err = os.Readlink(w.repoPath("snapshots", w.commit, "plots/a.png"))
 		require.NoError(t, err)
 		assert.Equal(t, "../../../blobs/"+w.files["plots/a.png"].ETag(), text)
 	})
 }
 
 func TestOfflineOpensNoConnection(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.good(ref)
+	runInBubble(t, func(w *fixture) {
+		w.mustFetch(ref)
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.transport = forbidden{t}
-		require.NoError(t, os.Chtimes(w.place("refs", "main"), time.Now(), time.Now().Add(-3*24*time.Hour)))
-		s := w.good(ref)
+		require.NoError(t, os.Chtimes(w.repoPath("refs", "main"), time.Now(), time.Now().Add(-3*24*time.Hour)))
+		s := w.mustFetch(ref)
 		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (from the local ref, age 3 d)", s.Summary())
-		w.good(ref + "@" + w.commit)
+		w.mustFetch(ref + "@" + w.commit)
 
 		require.NoError(t, os.Remove(w.blob()))
-		_, err := w.try(ref)
+		_, err := w.fetch(ref)
 		require.Error(t, err)
 		assert.Equal(t, ClassNotCached, classOf(err))
 		for _, text := range []string{"offline", data, w.commit} {
 			assert.Contains(t, err.Error(), text)
 		}
 		assert.Contains(t, Hint(err), "HF_HUB_OFFLINE")
-		_, err = w.try(ref + "@v2")
+		_, err = w.fetch(ref + "@v2")
 		assert.Equal(t, ClassNotCached, classOf(err))
-		_, err = w.try("hf://datasets/a/b")
+		_, err = w.fetch("hf://datasets/a/b")
 		assert.Equal(t, ClassNotCached, classOf(err))
 	})
 }
 
 func copyAll(w io.Writer, r io.ReadCloser) (int64, error) {
 	n, err := io.Copy(w, r)
-	return n, errors2(err, r.Close())
+	return n, errors.Join(err, r.Close())
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// Tests with processes and kills: the fake behind real sockets, and this binary as the client.
+// Tests with several processes, some of which are killed: the fake hub on real sockets, and this test binary as client.
 
-// childEnv, when set, makes a process of this binary fetch the reference that it holds.
+// childEnv makes a process of this binary fetch the reference in it.
 const childEnv = "AGENTX_HUB_CHILD"
 
 func child() int {
@@ -44,9 +44,9 @@ func child() int {
 	return 0
 }
 
-// sockets returns a world whose hub is behind real sockets.
-func sockets(t *testing.T) *world {
-	w := &world{t: t, hub: fakehub.New(), home: t.TempDir(), root: t.TempDir()}
+// newSocketFixture returns a fixture whose hub listens on real sockets.
+func newSocketFixture(t *testing.T) *fixture {
+	w := &fixture{t: t, hub: fakehub.New(), home: t.TempDir(), root: t.TempDir()}
 	require.NoError(t, w.hub.Listen())
 	t.Cleanup(w.hub.Close)
 	w.env = map[string]string{"HF_HOME": w.home, "HF_ENDPOINT": w.hub.HubURL, "AGENTX_CACHE": w.root}
@@ -57,8 +57,8 @@ func sockets(t *testing.T) *world {
 	return w
 }
 
-// start starts a process that fetches.
-func (w *world) start(input string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
+// start starts a process that fetches a reference.
+func (w *fixture) start(input string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+input, "GOCOVERDIR="+w.root)
 	for name, value := range w.env {
@@ -71,7 +71,7 @@ func (w *world) start(input string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 }
 
 func TestProcessesCauseOneDownload(t *testing.T) {
-	w := sockets(t)
+	w := newSocketFixture(t)
 	var done sync.WaitGroup
 	var mu sync.Mutex
 	network := int64(0)
@@ -92,30 +92,30 @@ func TestProcessesCauseOneDownload(t *testing.T) {
 	done.Wait()
 	assert.EqualValues(t, len(w.files[data].Data), network)
 	api, resolvers, cdn := w.hub.Calls()
-	assert.Equal(t, 1, cdn, w.story())
+	assert.Equal(t, 1, cdn, w.requests())
 	assert.Equal(t, 2, resolvers)
 	assert.LessOrEqual(t, api, 16)
 	assert.Empty(t, leftovers(t, w.home))
-	w.good(ref)
+	w.mustFetch(ref)
 }
 
-// whole checks that what a killed process left is not taken for more than it is.
-func (w *world) whole() {
+// checkAfterKill checks that nothing that a killed process left looks complete.
+func (w *fixture) checkAfterKill() {
 	w.t.Helper()
 	if b, err := os.ReadFile(w.blob()); err == nil {
 		require.Equal(w.t, w.files[data].ETag(), fakehub.Digest(b), "half a blob under the name of a whole one")
 	} else {
-		require.NoFileExists(w.t, w.place("snapshots", w.commit, data))
+		require.NoFileExists(w.t, w.repoPath("snapshots", w.commit, data))
 	}
-	w.referred(w.place())
+	w.checkRef(w.repoPath())
 	w.env["HF_HUB_OFFLINE"] = "1"
 	defer delete(w.env, "HF_HUB_OFFLINE")
-	if s, err := w.try(ref); err == nil {
-		w.check2(s)
+	if s, err := w.fetch(ref); err == nil {
+		w.checkContent(s)
 	}
 }
 
-// Killed at every stage, as the hub sees them.
+// Processes are killed at every stage of a fetch, as seen by the hub.
 func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		at fakehub.Match
@@ -125,7 +125,7 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 		"first byte": {onFile, killAt(0)}, "middle": {onFile, killAt(1_500_000)}, "last byte": {onFile, killAt(2_999_999)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := sockets(t)
+			w := newSocketFixture(t)
 			var cmd *exec.Cmd
 			started := make(chan bool)
 			w.hub.On(c.at, fakehub.Times(1, c.s(func() {
@@ -141,9 +141,9 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 			cmd, _, _ = w.start(ref)
 			close(started)
 			require.Error(t, cmd.Wait())
-			w.whole()
+			w.checkAfterKill()
 			w.hub.ResetLog()
-			s := w.good(ref)
+			s := w.mustFetch(ref)
 			if name == "middle" {
 				assert.EqualValues(t, 1_500_000, s.BytesNetwork, "it went on from there")
 			}
@@ -151,7 +151,7 @@ func TestKilledProcessesLeaveNothingThatLooksComplete(t *testing.T) {
 	}
 }
 
-// killAt calls kill before the byte n of a body, and never sends it.
+// killAt calls kill before byte n of a body, which it does not send.
 func killAt(n int64) func(func()) fakehub.Fault {
 	return func(kill func()) fakehub.Fault {
 		return func(next http.HandlerFunc) http.HandlerFunc {
@@ -170,7 +170,7 @@ func killAt(n int64) func(func()) fakehub.Fault {
 	}
 }
 
-// Killed at random, again and again, until one gets through.
+// Processes are killed at random times until one completes.
 func TestLongKilledAtRandom(t *testing.T) {
 	if os.Getenv("AGENTX_LONG") == "" {
 		t.Skip("takes a minute or more: AGENTX_LONG=1")
@@ -178,7 +178,7 @@ func TestLongKilledAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	kills := 0
 	for round := range 8 {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		w.files[data] = fakehub.File{Data: content(60_000_000, byte(round)), LFS: true}
 		w.commit = w.hub.Commit(repoName, "main", w.files)
 		for range 20 {
@@ -193,15 +193,15 @@ func TestLongKilledAtRandom(t *testing.T) {
 			require.ErrorAs(t, err, &exit)
 			require.False(t, exit.Exited(), problems)
 			kills++
-			w.whole()
+			w.checkAfterKill()
 		}
-		w.good(ref)
+		w.mustFetch(ref)
 	}
 	t.Logf("%d kills", kills)
 }
 
-// lies lists what the hub's cache below a home has: where links lead, and what files hold, but for listings.
-func lies(t *testing.T, home string) map[string]string {
+// listCache lists the hub's cache below a home directory: targets of links, and content of files other than listings.
+func listCache(t *testing.T, home string) map[string]string {
 	list := map[string]string{}
 	hub := filepath.Join(home, "hub")
 	require.NoError(t, filepath.WalkDir(hub, func(path string, d fs.DirEntry, err error) error {
@@ -227,14 +227,14 @@ func lies(t *testing.T, home string) map[string]string {
 	return list
 }
 
-// Python's client and this one, on one cache: what each has fetched the other uses. It needs huggingface_hub, in the
-// environment of the Python that HUB_REFERENCE_PYTHON names: make test-hub-reference.
+// The Python client and this package use one cache, and each uses what the other downloaded. The test needs
+// huggingface_hub, with the Python that HUB_REFERENCE_PYTHON names: make test-hub-reference.
 func TestReferenceClient(t *testing.T) {
 	python := os.Getenv("HUB_REFERENCE_PYTHON")
 	if python == "" {
 		t.Skip("needs huggingface_hub: make test-hub-reference")
 	}
-	run := func(w *world, offline bool, args ...string) string {
+	run := func(w *fixture, offline bool, args ...string) string {
 		w.t.Helper()
 		cmd := exec.Command(python, append([]string{filepath.Join("..", "..", "contrib", "check-hub-reference.py")}, args...)...)
 		cmd.Env = append(os.Environ(), "HF_HOME="+w.home, "HF_ENDPOINT="+w.hub.HubURL, "HF_HUB_DISABLE_TELEMETRY=1", "HF_HUB_DISABLE_PROGRESS_BARS=1", "HF_TOKEN=")
@@ -246,57 +246,57 @@ func TestReferenceClient(t *testing.T) {
 		t.Logf("%s", strings.TrimSpace(string(out)))
 		return string(out)
 	}
-	names := func(w *world) []string {
+	names := func(w *fixture) []string {
 		w.files["deep/er/päth with space.txt"] = fakehub.File{Data: []byte("x"), LFS: true}
 		w.files["empty.txt"] = fakehub.File{}
 		w.commit = w.hub.Commit(repoName, "main", w.files)
 		return []string{repoName, data, fakehub.Digest(w.files[data].Data), "README.md", fakehub.Digest(w.files["README.md"].Data)}
 	}
 	t.Run("it downloads from the fake, and we adopt that", func(t *testing.T) {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		args := names(w)
 		run(w, false, append([]string{"snapshot"}, args...)...)
 		w.hub.ResetLog()
-		s, err := w.try(ref)
+		s, err := w.fetch(ref)
 		require.NoError(t, err)
-		w.check(s)
+		w.checkSnapshot(s)
 		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		assert.Zero(t, s.BytesNetwork)
 		_, resolvers, cdn := w.hub.Calls()
 		assert.Zero(t, resolvers+cdn)
 		for name := range w.files {
-			s := w.good(ref + "/" + name)
+			s := w.mustFetch(ref + "/" + name)
 			assert.Equal(t, FromOtherProgram, s.Files[0].Source)
 		}
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.transport = forbidden{t}
-		w.good(ref)
+		w.mustFetch(ref)
 	})
 	t.Run("it downloads from Xet, and we adopt that", func(t *testing.T) {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		f := w.files[data]
 		f.Xet = true
 		w.files[data] = f
 		args := names(w)
 		run(w, false, append([]string{"snapshot"}, args...)...)
-		assert.Contains(t, w.story(), "cdn GET /xorbs/"+f.XetHash(), "it came from Xet")
-		like := &world{t: t, home: t.TempDir(), files: w.files, commit: w.commit}
-		like.python(true, true, slices.Sorted(maps.Keys(w.files))...)
-		like.share(data)
-		assert.Equal(t, lies(t, like.home), lies(t, w.home), "the other tests have the layout that it writes")
+		assert.Contains(t, w.requests(), "cdn GET /xorbs/"+f.XetHash(), "it came from Xet")
+		like := &fixture{t: t, home: t.TempDir(), files: w.files, commit: w.commit}
+		like.writePythonCache(true, true, slices.Sorted(maps.Keys(w.files))...)
+		like.moveToXet(data)
+		assert.Equal(t, listCache(t, like.home), listCache(t, w.home), "the other tests have the layout that it writes")
 		w.hub.ResetLog()
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.Equal(t, FromOtherProgram, s.Files[0].Source)
-		w.calls(1, 0, 0)
-		assert.Empty(t, w.noticed())
+		w.checkCalls(1, 0, 0)
+		assert.Empty(t, w.log())
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.transport = forbidden{t}
-		w.good(ref)
+		w.mustFetch(ref)
 		run(w, true, append([]string{"offline"}, args...)...)
 		run(w, true, append([]string{"scan"}, args...)...)
 	})
 	t.Run("it cleans up while we download", func(t *testing.T) {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		args := names(w)
 		w.hub.On(onFile, fakehub.Times(1, fakehub.CutAndCall(1_500_000, func() {
 			for { // what was sent need not have arrived
@@ -308,24 +308,24 @@ func TestReferenceClient(t *testing.T) {
 			run(w, true, append([]string{"prune"}, args...)...)
 			assert.NoFileExists(t, w.blob()+partialSuffix)
 		})))
-		s := w.good(ref)
+		s := w.mustFetch(ref)
 		assert.EqualValues(t, 3_000_000, s.BytesNetwork)
 		run(w, true, append([]string{"prune"}, args...)...)
 		run(w, true, append([]string{"offline"}, args...)...)
 	})
 	t.Run("we download, and it reads that offline", func(t *testing.T) {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		args := names(w)
-		w.good(ref)
-		w.good(ref + "/deep/er/päth with space.txt")
-		w.good(ref + "/empty.txt")
+		w.mustFetch(ref)
+		w.mustFetch(ref + "/deep/er/päth with space.txt")
+		w.mustFetch(ref + "/empty.txt")
 		run(w, true, append([]string{"offline"}, args...)...)
 		out := run(w, true, append([]string{"snapshot"}, args...)...)
 		assert.Contains(t, out, w.commit)
 		run(w, true, append([]string{"scan"}, args...)...)
 	})
 	t.Run("the fake counts as a hub: errors, refs/convert/parquet, pages", func(t *testing.T) {
-		w := sockets(t)
+		w := newSocketFixture(t)
 		w.hub.Page = 2
 		args := names(w)
 		w.hub.Commit(repoName, parquetRevision, map[string]fakehub.File{"default/train/0000.parquet": {Data: []byte("PAR1"), LFS: true}})

@@ -69,7 +69,7 @@ func TestNamedDatasets(t *testing.T) {
 }
 
 func TestRevisionsTravelEncoded(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		for _, revision := range []string{"refs/convert/parquet", "feature/x", "a&b=c:d@e+f$g", "v1 é", "100%"} {
 			w.files = clone(w.files)
 			delete(w.files, cardName)
@@ -79,12 +79,12 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 			require.NoError(t, err, r.String())
 			require.Equal(t, r, again)
 			w.hub.ResetLog()
-			s := w.good(r.String())
+			s := w.mustFetch(r.String())
 			assert.Equal(t, w.commit, s.Commit)
 			assert.NotContains(t, strings.TrimPrefix(w.hub.Log()[0].Path, "/api/datasets/"+repoName+"/revision/"), "/")
-			assert.FileExists(t, w.place("refs", revision))
+			assert.FileExists(t, w.repoPath("refs", revision))
 			w.env["HF_HUB_OFFLINE"] = "1"
-			s = w.good(r.String())
+			s = w.mustFetch(r.String())
 			assert.Equal(t, ResolvedByLocalRef, s.Resolution)
 			delete(w.env, "HF_HUB_OFFLINE")
 		}
@@ -92,13 +92,13 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 }
 
 func TestShortCommitIsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.hub.Commit(repoName, w.commit[:8], w.files) // as a hub that takes it for one
 		w.commit = w.hub.Commit(repoName, w.commit[:8], w.files)
-		w.good(ref + "@main")
+		w.mustFetch(ref + "@main")
 		short := w.commit[:10]
-		w.hub.On(onInfo, rewritten(w.commit))
-		_, err := w.try(ref + "@" + short)
+		w.hub.On(onInfo, asRevision(w.commit))
+		_, err := w.fetch(ref + "@" + short)
 		require.Error(t, err)
 		assert.Equal(t, ClassInvalid, classOf(err), err)
 		assert.Equal(t, "@"+w.commit, Hint(err))
@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What was meant is said where it can be guessed, and is a reference.
+// Suggestions for wrong inputs are references that parse.
 func TestSuggest(t *testing.T) {
 	for input, want := range map[string]string{
 		"https://huggingface.co/datasets/o/n":                                                       "hf://datasets/o/n",
@@ -188,9 +188,9 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// References and options that no Parse has checked are checked by Fetch, before any request.
+// Fetch validates references and options before any request.
 func TestFetchValidates(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		o := w.options()
 		o.Transport = forbidden{t}
 		for want, r := range map[string]Ref{

@@ -14,8 +14,8 @@ import (
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
 )
 
-// rewritten answers as if another revision had been asked for.
-func rewritten(revision string) fakehub.Fault {
+// asRevision replies as if another revision had been asked for.
+func asRevision(revision string) fakehub.Fault {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			r.URL.Path = "/api/datasets/" + repoName + "/revision/" + revision
@@ -25,13 +25,13 @@ func rewritten(revision string) fakehub.Fault {
 	}
 }
 
-// some is the contents of a repository in memory.
-type some struct {
+// fakeContents implements contents in memory.
+type fakeContents struct {
 	files map[string]string
 	bare  bool // without a listing
 }
 
-func (s some) complete() (*tree, bool) {
+func (s fakeContents) complete() (*tree, bool) {
 	t := &tree{Files: map[string]entry{}}
 	for path, text := range s.files {
 		t.Files[path] = entry{Size: int64(len(text)), BlobID: strings.Repeat("a", 40)}
@@ -39,9 +39,9 @@ func (s some) complete() (*tree, bool) {
 	return t, !s.bare
 }
 
-func (s some) has(path string) bool { _, ok := s.files[path]; return ok }
+func (s fakeContents) has(path string) bool { _, ok := s.files[path]; return ok }
 
-func (s some) card() ([]byte, bool, error) {
+func (s fakeContents) card() ([]byte, bool, error) {
 	text, ok := s.files[cardName]
 	return []byte(text), ok, nil
 }
@@ -112,7 +112,7 @@ func TestChoose(t *testing.T) {
 		"parquet, nothing":     {ref: Ref{Revision: parquetRevision}, files: ".gitattributes", text: "no config"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := some{files: files(strings.Fields(c.files)...)}
+			s := fakeContents{files: files(strings.Fields(c.files)...)}
 			if c.card != "" {
 				s.files[cardName] = c.card
 			}
@@ -130,7 +130,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestChoosingIsInterrupted(t *testing.T) {
-	s := some{files: files("x.jsonl", "y.txt")}
+	s := fakeContents{files: files("x.jsonl", "y.txt")}
 	s.files[cardName] = strings.Replace(cardText, data, "'*.jsonl'", 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	got, err := selectFiles(ctx, Ref{}, s)
@@ -141,7 +141,7 @@ func TestChoosingIsInterrupted(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Without a listing only what is named outright can be known to be all.
+// Without a listing only files that are named one by one can be selected.
 func TestChooseWithoutAListing(t *testing.T) {
 	plain := "---\nconfigs:\n- config_name: default\n  data_files: x.jsonl\n---\n"
 	globbed := strings.Replace(plain, "x.jsonl", "'*.jsonl'", 1)
@@ -159,7 +159,7 @@ func TestChooseWithoutAListing(t *testing.T) {
 		"no card":            {Ref{}, map[string]string{"x.jsonl": ""}, false},
 		"the parquet branch": {Ref{Revision: parquetRevision}, map[string]string{"default/train/0.parquet": ""}, false},
 	} {
-		got, err := selectFiles(t.Context(), c.ref, some{c.files, true})
+		got, err := selectFiles(t.Context(), c.ref, fakeContents{c.files, true})
 		if c.fine {
 			require.NoError(t, err, name)
 			assert.Equal(t, []string{"x.jsonl"}, got)
@@ -185,20 +185,20 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// The Parquet revision has a commit of its own, and no card is asked for.
+// The Parquet branch has its own commit, and its card is not read.
 func TestParquetRevision(t *testing.T) {
-	bubble(t, func(w *world) {
+	runInBubble(t, func(w *fixture) {
 		w.files = map[string]fakehub.File{}
 		for k := range 3 {
 			w.files[fmt.Sprintf("default/train/%04d.parquet", k)] = fakehub.File{Data: content(2000, byte(k)), LFS: true}
 		}
 		w.commit = w.hub.Commit(repoName, parquetRevision, w.files)
-		s := w.good(ref + "@refs/convert/parquet")
+		s := w.mustFetch(ref + "@refs/convert/parquet")
 		require.Len(t, s.Files, 3)
 		assert.Equal(t, "default/train/0001.parquet", s.Files[1].Path)
-		w.calls(2, 3, 3)
-		w.good(ref + "@refs%2Fconvert%2Fparquet")
-		w.calls(1, 0, 0)
+		w.checkCalls(2, 3, 3)
+		w.mustFetch(ref + "@refs%2Fconvert%2Fparquet")
+		w.checkCalls(1, 0, 0)
 	})
 }
 

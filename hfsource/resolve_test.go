@@ -65,7 +65,7 @@ func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 	assert.Equal(t, s.Files[4].SHA256, s.Files[8].SHA256)
 }
 
-// A file that is to be read, by its name, and cannot be is no file to pass over.
+// A file with a known suffix that cannot be opened is an error, not skipped.
 func TestUnreadableDirectoryEntries(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"dangling.jsonl":  func(path string) error { return os.Symlink("nowhere", path) },
@@ -106,16 +106,16 @@ func TestInputsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestStandardInputIsSpooledAndRemoved(t *testing.T) {
+func TestStandardInputLeavesNoFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	spooled := func() int {
+	tempFiles := func() int {
 		entries, err := os.ReadDir(os.TempDir())
 		require.NoError(t, err)
 		return len(entries)
 	}
 	s, err := Resolve(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader("a\nb")})
 	require.NoError(t, err)
-	assert.Zero(t, spooled(), "nobody finds it: a killed run leaves nothing")
+	assert.Zero(t, tempFiles(), "the file has no name: a killed run leaves nothing")
 	want := []got{{"-:1", "a"}, {"-:2", "b"}}
 	assert.Equal(t, want, rows(t, s))
 	assert.Equal(t, want, rows(t, s), "it can be read again")
@@ -123,7 +123,7 @@ func TestStandardInputIsSpooledAndRemoved(t *testing.T) {
 	assert.Equal(t, hex.EncodeToString(sum[:]), s.Files[0].SHA256)
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "once is enough")
-	assert.Zero(t, spooled())
+	assert.Zero(t, tempFiles())
 
 	for name, inputs := range map[string][]string{"broken": {"-"}, "another input is missing": {"-", "nowhere"}} {
 		o := Options{Stdin: strings.NewReader("a")}
@@ -132,11 +132,11 @@ func TestStandardInputIsSpooledAndRemoved(t *testing.T) {
 		}
 		_, err := Resolve(t.Context(), inputs, o)
 		assert.Error(t, err, name)
-		assert.Zero(t, spooled(), name)
+		assert.Zero(t, tempFiles(), name)
 	}
 }
 
-// Standard input that has nothing to say, or never ends, keeps nobody from stopping.
+// Reading standard input ends with the context, even if a read blocks or the input is endless.
 func TestStandardInputStopsWithItsContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -203,7 +203,7 @@ func TestResolveStopsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Options that Resolve refuses are named, with their value.
+// Resolve names the option that it refuses, and its value.
 func TestOptionsAreValidated(t *testing.T) {
 	require.NoError(t, Options{}.Validate())
 	for want, o := range map[string]Options{

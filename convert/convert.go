@@ -158,14 +158,10 @@ func (c *conversion) noteUse(ctx context.Context) *cachestore.Use {
 
 // run finds or builds the parts, and the dataset last.
 func (c *conversion) run(ctx context.Context) error {
-	if err := c.structure(ctx); err != nil {
-		return err
+	for _, findOrBuild := range []func(context.Context) error{c.structure, c.arenas, c.placement, c.dataset} {
+		if err := findOrBuild(ctx); err != nil {
+			return err
+		}
 	}
-	if err := c.arenas(ctx); err != nil {
-		return err
-	}
-	if err := c.placement(ctx); err != nil {
-		return err
-	}
-	return c.dataset(ctx)
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
-	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -56,10 +55,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 		e, err = c.explain()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return e, err
 }
 
 func (c *conversion) explain() (*Explanation, error) {
@@ -124,18 +120,8 @@ func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (Part
 
 // similarParts compares the key of a part with those of the existing parts of its kind.
 func (c *conversion) similarParts(kind string, existing []cachestore.Entry) ([]SimilarPart, error) {
-	var others []*manifest.Manifest
-	entries := map[string]cachestore.Entry{}
-	for _, e := range existing {
-		if e.Kind != kind {
-			continue
-		}
-		if m, err := manifest.Read(e.Path); err == nil { // a damaged part explains nothing
-			others = append(others, m)
-			entries[m.Key] = e
-		}
-	}
-	nearest, err := manifest.Nearest(c.wanted[kind], others)
+	manifests, entries := readManifests(kind, existing)
+	nearest, err := manifest.Nearest(c.wanted[kind], manifests)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +134,21 @@ func (c *conversion) similarParts(kind string, existing []cachestore.Entry) ([]S
 		similar = append(similar, s)
 	}
 	return similar, nil
+}
+
+// readManifests reads the manifests of one kind, without those that are damaged, and returns their entries by key.
+func readManifests(kind string, existing []cachestore.Entry) (list []*manifest.Manifest, entries map[string]cachestore.Entry) {
+	entries = map[string]cachestore.Entry{}
+	for _, e := range existing {
+		if e.Kind != kind {
+			continue
+		}
+		if m, err := manifest.Read(e.Path); err == nil {
+			list = append(list, m)
+			entries[m.Key] = e
+		}
+	}
+	return list, entries
 }
 
 // dropDerived removes differences of probes that follow from other differences: of rules, placement and inputs.
@@ -165,48 +166,61 @@ func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
 // probesOf returns, by the field of its key, the probes of this program under the rules and placement of another part; nil
 // where these cannot be read.
 func probesOf(root string, m *manifest.Manifest) map[string]string {
-	var structure structureImage
 	switch m.Kind {
 	case mmapcache.StructureKind:
-		if json.Unmarshal(m.PreImage, &structure) == nil {
-			return map[string]string{"probe": Probe(structure.Rules, weka.Placement{Backend: weka.XXH3}).Structure, "probe_columns": ProbeColumns(structure.Rules)}
-		}
+		return structureProbesOf(m)
 	case mmapcache.PlacementKind:
-		var placement placementImage
-		if json.Unmarshal(m.PreImage, &placement) != nil {
-			return nil
-		}
-		of, err := mmapcache.Lookup(root, mmapcache.StructureKind, placement.Structure)
-		if err == nil && of != nil && json.Unmarshal(of.PreImage, &structure) == nil {
-			return map[string]string{"probe": Probe(structure.Rules, placement.Placement).Placement}
-		}
+		return placementProbesOf(root, m)
 	}
 	return nil
 }
 
+func structureProbesOf(m *manifest.Manifest) map[string]string {
+	var image structureImage
+	if json.Unmarshal(m.PreImage, &image) != nil {
+		return nil
+	}
+	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules)}
+}
+
+func placementProbesOf(root string, m *manifest.Manifest) map[string]string {
+	var image placementImage
+	if json.Unmarshal(m.PreImage, &image) != nil {
+		return nil
+	}
+	structure, err := mmapcache.Lookup(root, mmapcache.StructureKind, image.Structure)
+	if err != nil || structure == nil {
+		return nil
+	}
+	var of structureImage
+	if json.Unmarshal(structure.PreImage, &of) != nil {
+		return nil
+	}
+	return map[string]string{"probe": Probe(of.Rules, image.Placement).Placement}
+}
+
 // nameFiles adds the names of input files to differences about them.
-func (c *conversion) nameFiles(n SimilarPart) {
-	theirs := []hfsource.File{}
-	if p, err := mmapcache.ReadProvenance(n.Path); err == nil {
-		for _, s := range p.Sources {
-			theirs = append(theirs, hfsource.File{Path: s.Path})
+func (c *conversion) nameFiles(s SimilarPart) {
+	var ours, theirs []string
+	for _, f := range c.snapshot.Files {
+		ours = append(ours, f.Path)
+	}
+	if p, err := mmapcache.ReadProvenance(s.Path); err == nil {
+		for _, source := range p.Sources {
+			theirs = append(theirs, source.Path)
 		}
 	}
-	for k, d := range n.Differences {
-		if name := fileOfField(d.Field, c.snapshot.Files); name != "" && d.Want != "absent" {
-			n.Differences[k].Want += " (" + name + ")"
-		}
-		if name := fileOfField(d.Field, theirs); name != "" && d.Have != "absent" {
-			n.Differences[k].Have += " (" + name + ")"
-		}
+	for k := range s.Differences {
+		d := &s.Differences[k]
+		d.Want, d.Have = withFile(d.Want, d.Field, ours), withFile(d.Have, d.Field, theirs)
 	}
 }
 
-// fileOfField names the input file that a field of a structure's key is about; "" for other fields.
-func fileOfField(field string, files []hfsource.File) string {
+// withFile adds to the value of a field of a structure's key the input file that the field is about.
+func withFile(value, field string, paths []string) string {
 	var k int
-	if n, err := fmt.Sscanf(field, "inputs[%d]", &k); n != 1 || err != nil || k >= len(files) {
-		return ""
+	if n, err := fmt.Sscanf(field, "inputs[%d]", &k); n != 1 || err != nil || k >= len(paths) || value == "absent" {
+		return value
 	}
-	return files[k].Path
+	return value + " (" + paths[k] + ")"
 }

@@ -63,18 +63,21 @@ func DescribeUnknownKey(f mmapcache.StructureFacts, name string) string {
 	if kind, ok := strings.CutPrefix(name, "type "); ok { // quoted, as scanners count it
 		what = "unknown request type " + kind
 	}
-	times := "once"
-	if n := f.Unknown[name]; n > 1 {
-		times = fmt.Sprintf("%d times", n)
+	return fmt.Sprintf("%s, %s, first in %s", what, times(f.Unknown[name]), f.UnknownIn[name])
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
 	}
-	return fmt.Sprintf("%s, %s, first in %s", what, times, f.UnknownIn[name])
+	return fmt.Sprintf("%d times", n)
 }
 
 // DescribeOddity says in one line what an oddity is, how often it occurs, and where first.
 func DescribeOddity(o mmapcache.Oddity) string {
-	where := fmt.Sprintf("once, in trace %q", o.Trace)
+	first := ""
 	if o.Count != 1 {
-		where = fmt.Sprintf("%d times, first in trace %q", o.Count, o.Trace)
+		first = "first "
 	}
-	return fmt.Sprintf("%s (%s: %s)", weka.OddityText(o.Kind), where, o.First)
+	return fmt.Sprintf("%s (%s, %sin trace %q: %s)", weka.OddityText(o.Kind), times(o.Count), first, o.Trace, o.First)
 }

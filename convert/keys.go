@@ -99,11 +99,14 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 func inputImages(s *hfsource.Snapshot) []inputImage {
 	list := []inputImage{}
 	for _, f := range s.Files {
-		image := inputImage{Lines: f.Format.Lines, SHA256: f.SHA256}
-		if f.Format.Parquet {
-			image.Form = "parquet"
-		}
-		list = append(list, image)
+		list = append(list, inputImage{Lines: f.Format.Lines, Form: formOf(f.Format), SHA256: f.SHA256})
 	}
 	return list
+}
+
+func formOf(f hfsource.FileFormat) string {
+	if f.Parquet {
+		return "parquet"
+	}
+	return ""
 }

@@ -36,7 +36,7 @@ type merger struct {
 func newMerger(memory *hfsource.MemoryBudget, o Options, cancel context.CancelCauseFunc) *merger {
 	return &merger{
 		early: map[int]plannedTrace{}, cancel: cancel, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
-		sessions: map[string]position{}, structure: mmapcache.NewStructure(),
+		sessions: map[string]position{}, prefixCaches: map[uint32]*weka.GlobalPrefixCache{}, structure: mmapcache.NewStructure(),
 		facts: mmapcache.StructureFacts{
 			Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{},
 			Rules: o.Rules.TimeRules(),
@@ -75,12 +75,7 @@ func (m *merger) append(p plannedTrace) error {
 	if p.err != nil {
 		return m.skip(p)
 	}
-	m.count(p)
-	m.countUnknownKeys(p)
-	for _, o := range p.notes.Oddities {
-		m.addOddity(o, p.plan.Trace.ID)
-	}
-	m.checkFormat(p)
+	m.addFacts(p)
 	if p.notes.Queries != nil {
 		m.addToPrefixCache(p.plan.Trace.BlockSize, p.notes.Queries)
 	}
@@ -106,28 +101,42 @@ func (m *merger) skip(p plannedTrace) error {
 	return nil
 }
 
-// count adds a trace to the facts.
-func (m *merger) count(p plannedTrace) {
+// addFacts adds a trace to the facts.
+func (m *merger) addFacts(p plannedTrace) {
+	m.facts.Traces++
+	m.countTurns(p.plan)
+	m.countNotes(&p.notes)
+	m.countUnknownKeys(p)
+	for _, o := range p.notes.Oddities {
+		m.addOddity(o, p.plan.Trace.ID)
+	}
+	m.checkFormat(p)
+	if size := int(p.plan.Trace.BlockSize); size > m.facts.MaxBlockSize {
+		m.facts.MaxBlockSize, m.facts.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
+	}
+}
+
+func (m *merger) countTurns(plan *mmapcache.Plan) {
 	f := &m.facts
-	f.Traces++
-	f.Sessions += len(p.plan.Sessions)
-	f.Turns += len(p.plan.Turns)
-	f.Blocks += int(p.plan.Trace.Blocks)
-	for _, t := range p.plan.Turns {
+	f.Sessions += len(plan.Sessions)
+	f.Turns += len(plan.Turns)
+	f.Blocks += int(plan.Trace.Blocks)
+	for _, t := range plan.Turns {
 		f.PromptTokens += int64(t.In)
 		f.OutputTokens += int64(t.Out)
 	}
-	f.Dropped += len(p.notes.Dropped)
-	f.Ambiguous += p.notes.Ambiguous
-	f.Seams += p.notes.Seams
-	f.Unclassified += p.notes.Unclassified
-	if p.notes.Queries == nil { // those of global scope are counted over all traces, by finish
-		f.ChainBreaks += p.notes.ChainBreaks
+}
+
+func (m *merger) countNotes(n *weka.Notes) {
+	f := &m.facts
+	f.Dropped += len(n.Dropped)
+	f.Ambiguous += n.Ambiguous
+	f.Seams += n.Seams
+	f.Unclassified += n.Unclassified
+	if n.Queries == nil { // those of global scope are counted over all traces, by finish
+		f.ChainBreaks += n.ChainBreaks
 	}
-	f.Generations[p.notes.Format]++
-	if size := int(p.plan.Trace.BlockSize); size > f.MaxBlockSize {
-		f.MaxBlockSize, f.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
-	}
+	f.Generations[n.Format]++
 }
 
 // countUnknownKeys counts the keys of a trace that the schema does not have, in sorted order: which keys are listed must
@@ -219,9 +228,6 @@ func (m *merger) checkFormat(p plannedTrace) {
 // addToPrefixCache adds a trace of global scope, which is about to be appended, to the prefix cache that it shares with
 // other traces of its block size.
 func (m *merger) addToPrefixCache(blockSize uint32, queries []weka.CacheQuery) {
-	if m.prefixCaches == nil {
-		m.prefixCaches = map[uint32]*weka.GlobalPrefixCache{}
-	}
 	cache := m.prefixCaches[blockSize]
 	if cache == nil {
 		cache = &weka.GlobalPrefixCache{}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -75,28 +76,24 @@ func (o *Options) SetProfile(name string) error {
 
 // withDefaults replaces zero values by what they mean.
 func (o Options) withDefaults() Options {
-	defaults := Options{}
+	var defaults Options
 	_ = defaults.SetProfile(DefaultProfile) // it exists
-	if o.Rules == (weka.Rules{}) {
-		o.Rules = defaults.Rules
-	}
-	if o.Placement == (weka.Placement{}) {
-		o.Placement = defaults.Placement
-	}
-	if o.Placement.Backend == "" {
-		o.Placement.Backend = defaults.Placement.Backend
-	}
-	if o.Tokenizer == "" {
-		o.Tokenizer = DefaultTokenizer
-	}
-	if o.Corpus == "" {
-		o.Corpus = DefaultCorpus
-	}
-	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
+	o.Rules = cmp.Or(o.Rules, defaults.Rules)
+	o.Placement = cmp.Or(o.Placement, defaults.Placement).WithDefaults()
+	o.Tokenizer = cmp.Or(o.Tokenizer, DefaultTokenizer)
+	o.Corpus = cmp.Or(o.Corpus, DefaultCorpus)
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.Source.Workers = o.Workers
+	return o.withCallbacks()
+}
+
+// withCallbacks replaces callbacks that are nil by some that do nothing.
+func (o Options) withCallbacks() Options {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
+	}
+	if o.OnWait == nil {
+		o.OnWait = func(string, string, time.Duration) {}
 	}
 	if o.Warn == nil {
 		o.Warn = func(string, ...any) {}
@@ -104,7 +101,6 @@ func (o Options) withDefaults() Options {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	o.Source.Workers = o.Workers
 	return o
 }
 
@@ -124,17 +120,13 @@ func (o Options) Validate() error {
 	if _, err := parseCorpusName(o.Corpus); err != nil {
 		return err
 	}
-	if v, ok := any(o.Rules).(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("rules: %w", err)
-		}
+	if err := o.Rules.Validate(); err != nil {
+		return err
 	}
-	if v, ok := any(o.Placement).(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("placement: %w", err)
-		}
+	if err := o.Placement.Validate(); err != nil {
+		return err
 	}
-	return nil
+	return o.Source.Validate()
 }
 
 // stageProgress returns a function that reports how much of one stage was done since its last call.

@@ -34,12 +34,14 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 // A value that cannot be used is refused before anything is read or written, by every function that takes options.
 func TestInvalidOptionsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"root: empty":                       func(o *Options) { o.Root = "" },
-		"inputs: none":                      func(o *Options) { o.Inputs = nil },
-		"workers -1: want 0":                func(o *Options) { o.Workers = -1 },
-		"workers 2000: want 0":              func(o *Options) { o.Workers = 2000 },
-		`tokenizer "x": want one of cl100k`: func(o *Options) { o.Tokenizer = "x" },
-		"corpus x: not known: want code":    func(o *Options) { o.Corpus = "x" },
+		"root: empty":                                func(o *Options) { o.Root = "" },
+		"inputs: none":                               func(o *Options) { o.Inputs = nil },
+		"workers -1: want 0":                         func(o *Options) { o.Workers = -1 },
+		"workers 2000: want 0":                       func(o *Options) { o.Workers = 2000 },
+		`tokenizer "x": want one of cl100k`:          func(o *Options) { o.Tokenizer = "x" },
+		"corpus x: not known: want code":             func(o *Options) { o.Corpus = "x" },
+		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = weka.Default(); o.Rules.LengthRule = "banana" },
+		`backend "xxh4": want xxh3`:                  func(o *Options) { o.Placement.Backend = "xxh4" },
 	} {
 		o := Options{Root: t.TempDir() + "/root", Inputs: []string{lines(t, trace("a"))}}
 		change(&o)

@@ -30,22 +30,28 @@ func (c *conversion) part(ctx context.Context, kind string, rebuild bool, fill f
 		}
 	}
 	for {
-		lease, found, err := cachestore.Claim(ctx, c.options.Root, kind, c.wanted[kind].Key, c.claimOptions(kind, rebuild))
-		if err == nil && found != nil {
-			err = c.checkPart(found)
-		}
-		if err != nil || found != nil {
-			return c.notePart(found, true), err
-		}
-		m, err := c.build(lease, kind, rebuild, fill)
-		if err := lease.Release(); err != nil {
-			c.options.Warn("%v: others may wait for a while", err)
-		}
+		m, err := c.claimAndBuild(ctx, kind, rebuild, fill)
 		if !errors.Is(err, cachestore.ErrLost) || ctx.Err() != nil { // ctx may be that of another lease, which was lost
-			return c.notePart(m, false), err
+			return m, err
 		}
 		c.options.Warn("%v: waiting for that", err)
 	}
+}
+
+// claimAndBuild builds a part, or returns the part that another process built while this one waited for it.
+func (c *conversion) claimAndBuild(ctx context.Context, kind string, rebuild bool, fill fillFunc) (*manifest.Manifest, error) {
+	lease, found, err := cachestore.Claim(ctx, c.options.Root, kind, c.wanted[kind].Key, c.claimOptions(kind, rebuild))
+	if err == nil && found != nil {
+		err = c.checkPart(found)
+	}
+	if err != nil || found != nil {
+		return c.notePart(found, true), err
+	}
+	m, err := c.build(lease, kind, rebuild, fill)
+	if err := lease.Release(); err != nil {
+		c.options.Warn("%v: others may wait for a while", err)
+	}
+	return c.notePart(m, false), err
 }
 
 // lookup returns the manifest of a part, nil where there is none. A manifest that contradicts the input is returned with an
@@ -118,9 +124,7 @@ func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOpt
 	return cachestore.ClaimOptions{Rebuild: rebuild, Wait: limit, OnWait: func(holder string, waited time.Duration) {
 		c.result.Stages["wait"] += waited - last
 		last = waited
-		if c.options.OnWait != nil {
-			c.options.OnWait(kind, holder, waited)
-		}
+		c.options.OnWait(kind, holder, waited)
 	}}
 }
 
@@ -152,6 +156,10 @@ func (c *conversion) build(lease *cachestore.Lease, kind string, replace bool, f
 	if err := fill(ctx, b); err != nil {
 		return nil, err
 	}
+	return c.publish(ctx, kind, b)
+}
+
+func (c *conversion) publish(ctx context.Context, kind string, b *mmapcache.Builder) (m *manifest.Manifest, err error) {
 	err = c.stage("publish", func() (err error) {
 		m, err = b.Publish(ctx, c.provenance(kind))
 		return err

@@ -64,14 +64,20 @@ func resolvePromptCorpus(name, tokenizerName string) (p promptCorpus, err error)
 	if parsed.sonnet {
 		p.stream = weka.SonnetStream
 	}
-	data, err := readCorpusFile(parsed.path)
+	err = p.readIDs(parsed.path)
+	return p, err
+}
+
+// readIDs reads the file of token ids that is the corpus.
+func (p *promptCorpus) readIDs(path string) error {
+	data, err := readCorpusFile(path)
 	if err != nil {
-		return p, err
+		return err
 	}
 	sum := sha256.Sum256(data)
 	p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
 	p.load, p.tokens = func() []byte { return data }, len(data)/4
-	return p, nil
+	return nil
 }
 
 // portableName returns the name of the corpus, with the path of a file as an absolute one.

@@ -42,37 +42,59 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 }
 
 // of returns the options from which a dataset was built, with those of o that do not change it.
-func (o Options) of(root string, info *cachestore.Info) (Options, error) {
+func (o Options) of(root string, info *cachestore.Info) (_ Options, err error) {
 	o.Root, o.Inputs = root, nil
 	o.SkipInvalid, o.Strict = true, false // flags were enforced when the dataset was built
 	for _, d := range info.Directories {
 		switch d.Manifest.Kind {
 		case mmapcache.StructureKind:
-			var image structureImage
-			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
-				return o, fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
-			}
-			o.Rules = image.Rules
-			if d.Provenance == nil || len(d.Provenance.Sources) == 0 {
-				return o, fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
-			}
-			for _, s := range d.Provenance.Sources {
-				o.Inputs = append(o.Inputs, s.Path)
-			}
+			err = o.setStructure(d)
 		case mmapcache.PlacementKind:
 			var image placementImage
-			if err := json.Unmarshal(d.Manifest.PreImage, &image); err != nil {
-				return o, fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
-			}
+			err = readPreImage(d, &image)
 			o.Placement = image.Placement
 		case mmapcache.ArenasKind:
-			if d.Provenance == nil || d.Provenance.Corpus == "" {
-				return o, fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
-			}
-			o.Corpus, o.Tokenizer = d.Provenance.Corpus, d.Provenance.Tokenizer
+			err = o.setArenas(d)
+		}
+		if err != nil {
+			return o, err
 		}
 	}
 	return o, nil
+}
+
+func (o *Options) setStructure(d cachestore.Directory) error {
+	var image structureImage
+	if err := readPreImage(d, &image); err != nil {
+		return err
+	}
+	o.Rules = image.Rules
+	if d.Provenance == nil || len(d.Provenance.Sources) == 0 {
+		return errNoSource(d)
+	}
+	for _, s := range d.Provenance.Sources {
+		o.Inputs = append(o.Inputs, s.Path)
+	}
+	return nil
+}
+
+func (o *Options) setArenas(d cachestore.Directory) error {
+	if d.Provenance == nil || d.Provenance.Corpus == "" {
+		return errNoSource(d)
+	}
+	o.Corpus, o.Tokenizer = d.Provenance.Corpus, d.Provenance.Tokenizer
+	return nil
+}
+
+func readPreImage(d cachestore.Directory, image any) error {
+	if err := json.Unmarshal(d.Manifest.PreImage, image); err != nil {
+		return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)
+	}
+	return nil
+}
+
+func errNoSource(d cachestore.Directory) error {
+	return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
 }
 
 // checkKeys fails where the input, or this program, has changed: what is built now has other keys.
@@ -108,17 +130,9 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("build beside %s: %w", path, err)
 	}
-	v, err := mmapcache.Verify(lease.Context(), root, key)
+	damages, err := c.findDifferences(lease.Context(), rebuilt)
 	if err != nil {
 		return err
-	}
-	damages := v.Damages
-	for _, kind := range mmapcache.Kinds() {
-		differ, err := comparePart(root, rebuilt, kind, c.wanted[kind].Key)
-		if err != nil {
-			return err
-		}
-		damages = append(damages, differ...)
 	}
 	if m, err := mmapcache.Lookup(root, mmapcache.DatasetKind, key); err == nil && m == nil {
 		return fmt.Errorf("%s: it was removed while it was being compared", path)
@@ -143,8 +157,25 @@ func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	return beside.options.Root, beside.run(durable.WithOptions(ctx, disk))
 }
 
-// comparePart compares the files that the manifests of two builds of one part list.
-func comparePart(root, rebuilt, kind, key string) (damages []mmapcache.Damage, err error) {
+// findDifferences verifies the digests of the dataset, and compares it with what was built in another root.
+func (c *conversion) findDifferences(ctx context.Context, rebuilt string) ([]mmapcache.Damage, error) {
+	v, err := mmapcache.Verify(ctx, c.options.Root, c.wanted[mmapcache.DatasetKind].Key)
+	if err != nil {
+		return nil, err
+	}
+	damages := v.Damages
+	for _, kind := range mmapcache.Kinds() {
+		differ, err := comparePart(c.options.Root, rebuilt, kind, c.wanted[kind].Key)
+		if err != nil {
+			return nil, err
+		}
+		damages = append(damages, differ...)
+	}
+	return damages, nil
+}
+
+// comparePart compares what the manifests of two builds of one part say.
+func comparePart(root, rebuilt, kind, key string) ([]mmapcache.Damage, error) {
 	now, err := mmapcache.Lookup(rebuilt, kind, key)
 	if err != nil {
 		return nil, err
@@ -156,7 +187,11 @@ func comparePart(root, rebuilt, kind, key string) (damages []mmapcache.Damage, e
 	if err != nil || before == nil || before.Digest == now.Digest {
 		return nil, err
 	}
-	dir := filepath.Join(root, kind, key)
+	return compareFiles(filepath.Join(root, kind, key), before, now), nil
+}
+
+// compareFiles lists the files of a part that differ from what is built now, or the manifest where only that differs.
+func compareFiles(dir string, before, now *manifest.Manifest) (damages []mmapcache.Damage) {
 	for _, f := range now.Files {
 		if old, ok := before.File(f.Name); !ok || old != f {
 			damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "another content is built now"})
@@ -165,5 +200,5 @@ func comparePart(root, rebuilt, kind, key string) (damages []mmapcache.Damage, e
 	if len(damages) == 0 {
 		damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "another one is built now"})
 	}
-	return damages, nil
+	return damages
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -24,12 +25,17 @@ func (c *conversion) structure(ctx context.Context) error {
 	if err := c.enforceFlags(c.result.Facts); err != nil {
 		return err
 	}
+	c.warnWithoutChecksum()
+	return nil
+}
+
+// warnWithoutChecksum warns of input files whose damage could go unnoticed. Those of the hub were compared with its digests.
+func (c *conversion) warnWithoutChecksum() {
 	for _, n := range c.result.Facts.FilesWithoutChecksum {
 		if f := &c.snapshot.Files[n-1]; !f.FromHub() {
 			c.options.Warn("%s carries no checksums: damage from before it was hashed would go unnoticed", f.Path)
 		}
 	}
-	return nil
 }
 
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
@@ -98,6 +104,11 @@ func (c *conversion) dataset(ctx context.Context) error {
 			return err
 		}
 	}
+	return c.complete(m, built)
+}
+
+// complete fills in the result when the dataset exists, and notes that it was used.
+func (c *conversion) complete(m *manifest.Manifest, built bool) (err error) {
 	r := c.result
 	r.Key, r.Hit = m.Key, !built && r.Parts[mmapcache.DatasetKind].Hit
 	delete(r.Parts, mmapcache.DatasetKind)
@@ -107,12 +118,9 @@ func (c *conversion) dataset(ctx context.Context) error {
 	return err
 }
 
+// nameParts adds the parts, which must still exist, to the manifest of the dataset.
 func (c *conversion) nameParts(b *mmapcache.Builder) error {
-	for _, kind := range mmapcache.Kinds() {
-		if kind == mmapcache.DatasetKind {
-			continue
-		}
-		part := c.parts[kind]
+	for _, part := range c.parts {
 		if err := c.checkExists(part); err != nil {
 			return err
 		}

@@ -186,8 +186,8 @@ func (a *answer) category() wire.Category {
 
 // describe copies the result of a request into its record.
 func describe(r *measure.Record, res *wire.Result) {
-	r.Sent, r.End = measure.Seconds(res.Sent, 0), measure.Seconds(res.End, 0)
-	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken, 0), measure.Seconds(res.LastToken, 0)
+	r.Sent, r.End = measure.Seconds(res.Sent), measure.Seconds(res.End)
+	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken), measure.Seconds(res.LastToken)
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
 	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived

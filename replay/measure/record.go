@@ -76,14 +76,8 @@ func Tokens(n int64) *int64 {
 	return &n
 }
 
-// Seconds returns an instant as a field of a Record: seconds since the start of the phase, which is an instant on the same
-// clock. A negative instant, which means never, is 0.
-func Seconds(at, phase time.Duration) float64 {
-	if at < 0 {
-		return 0
-	}
-	return (at - phase).Seconds()
-}
+// Seconds returns an instant since the start of the phase as a field of a Record. A negative instant, which means never, is 0.
+func Seconds(at time.Duration) float64 { return max(0, at).Seconds() }
 
 // OSL returns the output sequence length: output and reasoning tokens. It is false when the server did not report them.
 func (r *Record) OSL() (int64, bool) {

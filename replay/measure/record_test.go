@@ -73,8 +73,8 @@ func TestRecordOddNumber(t *testing.T) {
 func TestConversions(t *testing.T) {
 	require.Nil(t, Tokens(-1))
 	require.EqualValues(t, 0, *Tokens(0))
-	require.Zero(t, Seconds(-1, time.Second))
-	require.Equal(t, 0.25, Seconds(1250*time.Millisecond, time.Second))
+	require.Zero(t, Seconds(-1))
+	require.Equal(t, 1.25, Seconds(1250*time.Millisecond))
 }
 
 // Covers T-39.

@@ -21,8 +21,10 @@ func newCache() *cobra.Command {
 		Short: "List, describe, verify, keep, copy and remove prepared caches",
 		Long: `List, describe, verify, keep, copy and remove prepared caches.
 
-A cache is a dataset and the three parts it names: structure, starts and arenas. CACHE is the
-path that convert printed, or 8 characters or more of its key.`,
+A cache is a dataset and the three parts that it names: structure (the traces), starts (where in the
+prompt corpus each block begins) and arenas (the prompt corpus). Datasets share parts. CACHE is the
+path that convert printed, or 8 characters or more of its key in the cache root, which is --cache DIR,
+AGENTX_CACHE, or agentx in the user cache directory.`,
 		Example: "  agentx cache ls\n  agentx cache verify $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 20G",
 		Args:    refuseArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -36,11 +38,11 @@ func newCacheList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List what the cache root holds",
-		Long: `List the datasets of the cache root: their size with the parts that they name, when they were made,
-when they were last used (to the hour), and what holds them: a pin, or a process that uses them. A
-part that two datasets name is in the size of both; the last line counts it once.
+		Long: `List the datasets of the cache root: size with parts, creation, last use (to the hour), what holds
+them (a pin, or a process that uses them), and the first input. A part that two datasets share
+counts in the size of both, and once in the last line.
 
---parts lists the parts, too, each with the size of its own files.`,
+--parts lists the parts too, each with the size of its own files.`,
 		Example: "  agentx convert demo\n  agentx cache ls",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,15 +68,15 @@ part that two datasets name is in the size of both; the last line counts it once
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&parts, "parts", false, "list the parts of datasets, too")
+	cmd.Flags().BoolVar(&parts, "parts", false, "list the parts of datasets too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
 
-// keyShown is how much of a key is shown: more than enough to name it by.
+// keyShown is how much of a key is shown, in characters: more than enough to name the cache.
 const keyShown = 12
 
-// printEntries prints a table of directories, and how much all take. With parts every size is that of a directory alone.
+// printEntries prints a table of directories, and the size of all. With parts every size is that of a directory alone.
 func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) error {
 	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tCREATED\tLAST USE\tHELD\tSOURCE")
@@ -106,7 +108,7 @@ func printEntries(w io.Writer, entries, all []cachestore.Entry, parts bool) erro
 	return err
 }
 
-// heldText says in a word or two what keeps a directory.
+// heldText says in a word or two what keeps gc from a directory.
 func heldText(pinned bool, inUse string) string {
 	var held []string
 	if pinned {

@@ -15,12 +15,12 @@ func newCacheExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain INPUT...",
 		Short: "Say why a conversion would hit or miss, field by field",
-		Long: `Say why a conversion would hit or miss, field by field against what is most like it.
+		Long: `Say why a conversion would hit or miss, field by field against the most similar caches.
 
-Takes what convert takes, builds nothing and changes nothing. A key is the hash of everything
-that could change a byte: the content of each input file in order, rules, seed, corpus,
-tokenizer, and what this program makes of a small probe corpus. Names and places of files,
-times and the number of workers are no part of it.`,
+It takes what convert takes, and builds nothing. A key is the hash of everything that could change a
+byte: the content of each input file in order, rules, seed, corpus, tokenizer, and the digests of a
+small probe that this program converts. File names, places, times and the number of workers are no
+part of it.`,
 		Example: "  agentx cache explain demo --seed 7\n  agentx cache explain traces/ --profile aiperf --json",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +43,7 @@ times and the number of workers are no part of it.`,
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.registerForInput(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }

@@ -20,21 +20,21 @@ func newCacheGC() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Free what is of no use, and what was not used for longest",
-		Long: `Free what is of no use, and what was not used for longest.
+		Short: "Free space: garbage, then what was not used for long",
+		Long: `Free space in the cache root.
 
-Without flags it removes what no process can use: what killed processes have left, damaged datasets,
-parts that no dataset names. With --max-age also datasets that were not used for longer, with
---max-bytes the least recently used ones until the rest is small enough, each with the parts
-that nothing else needs.
+Without flags it removes garbage alone: what killed processes have left, damaged datasets, parts that
+no dataset names. --max-age also removes datasets that were not used for longer. --max-bytes also
+removes the least recently used datasets until the rest is small enough. The parts of a removed
+dataset go with it, unless another dataset names them.
 
-What is pinned or in use stays. So does, in a root that other machines may read (on a network
-file system, or with a file .shared in it), what was used within 7 days, for a reader who may
-not write there leaves no trace: --keep says otherwise.
+It never removes what is pinned or in use. In a root that other machines may read (on a network file
+system, or marked by cache warm with a file .shared) it also keeps what was used within 7 days: a
+reader that may not write there can leave no note of its use. --keep sets that time.
 
-It may run at any time, beside conversions and replays. While another process removes things
-from the same root, on whatever machine, it waits for a minute and then says who that is.`,
-		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # all that is neither pinned nor in use",
+It may run at any time, beside conversions and replays on any machine. If another process is removing
+from the same root it waits for a minute, then fails and names that process.`,
+		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # everything that is neither pinned nor in use",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := cacheRoot(cmd)
@@ -64,10 +64,10 @@ from the same root, on whatever machine, it waits for a minute and then says who
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(size{&maxBytes}, "max-bytes", "free least recently used datasets until all take no more, such as 20G or 500Mi")
-	ageVar(flags, &o.MaxAge, "max-age", "free datasets that were not used for longer, such as 30d or 12h")
-	ageVar(flags, &keep, "keep", "never free what was used within this time (default: 7d in a root that other machines may read, else 0)")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
+	flags.Var(size{&maxBytes}, "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
+	ageVar(flags, &o.MaxAge, "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
+	ageVar(flags, &keep, "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	flags.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }

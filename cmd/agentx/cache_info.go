@@ -16,7 +16,7 @@ func newCacheInfo() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "info CACHE",
-		Short:   "Say all about a cache: last use, pin, users, what it was made from, its files",
+		Short:   "Describe a cache: last use, pin, users, input, files",
 		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
 		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

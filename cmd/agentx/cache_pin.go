@@ -15,9 +15,9 @@ func newCachePin() *cobra.Command {
 	cmd = newPinning(&cobra.Command{
 		Use:   "pin CACHE...",
 		Short: "Keep caches from being removed by gc and rm",
-		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. The parts that a pinned
-cache names stay with it. agentx cache info says who has pinned it.`,
-		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # leaves it",
+		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. Their parts stay with them.
+agentx cache info says who pinned a cache.`,
+		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # keeps it",
 	}, "pinned", func(root, key string) (bool, error) {
 		return true, cachestore.Pin(cmd.Context(), root, key, userName())
 	})
@@ -32,7 +32,7 @@ func newCacheUnpin() *cobra.Command {
 	}, "unpinned", cachestore.Unpin)
 }
 
-// newPinning completes the verb that does something to each cache, and prints the keys under a word for that.
+// newPinning completes a verb that does something to each cache and prints the keys, under word in JSON.
 func newPinning(cmd *cobra.Command, word string, do func(root, key string) (bool, error)) *cobra.Command {
 	var asJSON bool
 	cmd.Args = checkArgs(cobra.MinimumNArgs(1))

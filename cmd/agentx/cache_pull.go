@@ -24,9 +24,9 @@ func newCachePull() *cobra.Command {
 		Short: "Copy a cache from a shared root to this node, verified",
 		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
 
-CACHE is a path in that root, or 8 characters or more of a key in it. What is here already is not
-copied. Of many jobs on a node that pull the same, one copies and the others wait for it. Every
-file is verified on arrival, and appears whole or not at all. The last line printed is the path.`,
+CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks.
+Of many jobs on a node that pull the same, one copies and the others wait for it. Every file is
+verified on arrival, and a cache appears whole or not at all. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
 		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

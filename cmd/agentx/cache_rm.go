@@ -16,9 +16,9 @@ func newCacheRemove() *cobra.Command {
 		Short: "Remove caches, and those of their parts that nothing else needs",
 		Long: `Remove caches, and those of their parts that no other cache names and no process uses.
 
-A cache that a replay or conversion is using is refused, with who that is; --force removes it all
-the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the environment means
---force here too. A pinned cache is refused until it is unpinned.`,
+It refuses a cache that a process is using, and names that process. --force removes it all the same;
+its parts then stay until a later agentx cache gc. AGENTX_FORCE in the environment means --force here
+too. It refuses a pinned cache until agentx cache unpin.`,
 		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ the same, and leaves its parts to agentx cache gc, later. AGENTX_FORCE in the en
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "although it is in use")
+	cmd.Flags().BoolVar(&force, "force", false, "remove caches although they are in use")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }

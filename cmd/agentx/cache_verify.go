@@ -21,15 +21,16 @@ func newCacheVerify() *cobra.Command {
 		Use:   "verify CACHE...",
 		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
 		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset. CACHE may
-also be a part, as agentx cache ls --parts lists them: of that it recomputes the digests.
+also be a part (agentx cache ls --parts), of which it recomputes the digests.
 
-Exit 0: all is whole. 3: damage, each named. 1: it could not look at one, and the others are
-whole. With --rebuild the cache is also built once more, beside it, from the input that its
-provenance names, and compared byte for byte: that finds what digests cannot, a conversion that
-makes something else than it did. That a cache is verified does not count as a use of it.
+Exit 0: everything is whole. 3: damage, a line for each file. 1: something could not be read, and
+the rest is whole. Verifying does not count as a use.
 
-What is missing is looked for again, for a minute on a network file system, whose clients remember
-for so long what another machine has removed or made since.`,
+--rebuild also builds the cache a second time, from the input that its provenance names, and
+compares byte for byte. That finds a conversion that has changed, which digests cannot.
+
+A missing file is looked for again, for up to a minute on a network file system: its clients may
+remember for so long that a file did not exist.`,
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +59,7 @@ for so long what another machine has removed or made since.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it once more beside it, and compare")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it a second time from its input, and compare")
 	return cmd
 }
 

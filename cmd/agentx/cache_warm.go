@@ -24,10 +24,9 @@ func newCacheWarm() *cobra.Command {
 		Short: "Prepare traces in a shared cache root, for many nodes to read or to pull from",
 		Long: `Prepare traces in a shared cache root, for many nodes to read or to pull from.
 
-What is prepared in the cache root of this node is copied; anything else is built there, in
-place. Either way all of it is verified there before the command says that it is done. Takes what
-convert takes. In a directory that its owner has opened for a group, what is made is open for the
-group, whatever the umask. The last line printed is the path.`,
+It copies what is prepared in the cache root of this node, and builds anything else in place. Either
+way it verifies everything in the shared root. It takes what convert takes. What it makes has the
+group permissions of the shared root, whatever the umask. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache warm traces/ --seed 7 --to /shared/agentx",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,13 +50,13 @@ group, whatever the umask. The last line printed is the path.`,
 			return s.print(cmd.OutOrStdout(), time.Since(begin), asJSON, hint)
 		},
 	}
-	f.register(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "cache root to prepare them in, such as a shared mount")
+	f.registerForInput(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "cache root to prepare the traces in, such as a shared mount")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
 
-// warm prepares a dataset in a root: by a copy if the cache root of this node has it.
+// warm prepares a dataset in a root: by a copy if the cache root of this node has it, else by a build.
 func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*shared, error) {
 	here, err := prepared(cmd, o, to)
 	if err != nil {
@@ -67,7 +66,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	if !here {
 		o.Root = to
 	}
-	r, err := runConvert(cmd, o) // a hit, where it is copied: it judges and warns like any
+	r, err := runConvert(cmd, o) // a hit where it is copied, with the same checks and warnings
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	for kind, p := range r.Parts {
 		s.parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
 	}
-	unverified := true // what a copy has copied it has verified
+	unverified := true // a copy verifies what it copies
 	if here {
 		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {
 			return nil, err

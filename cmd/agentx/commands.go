@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // newRoot returns the command tree.
@@ -12,16 +16,27 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "agentx",
 		Short: "Prepare recorded AI-agent traces once, replay them against an inference server many times",
-		Long: `agentx turns recorded AI-agent sessions (token counts, cache-block ids, timing) into a
-prepared cache, and replays them from it against an OpenAI-compatible server.
+		Long: `agentx replays recorded AI-agent sessions against an OpenAI-compatible inference server and
+measures it. A recording has no text: it has token counts, ids of prefix-cache blocks, times and
+subagents. From it agentx makes prompts of the recorded lengths that share the recorded prefixes,
+once, and stores them as a memory-mapped cache. Every replay reads that cache.
 
-The three commonest commands:
+  agentx demo                                   all of it in a few seconds, without a GPU
+  agentx convert TRACES                         prepare a directory, a file, hf://..., or "demo"
+  agentx inspect CACHE                          show what will be sent
+  agentx replay CACHE --url URL --model NAME    send it; print TTFT, ITL, latency, throughput
+  agentx cache ls                               list what is prepared
 
-  agentx convert TRACES            prepare a directory, .json, .jsonl(.zst|.gz), or "demo"
-  agentx replay CACHE --url URL --model NAME
-  agentx cache ls                  what has been prepared
+Words that the help uses:
 
-"agentx demo" shows all of it in a few seconds; "agentx help VERB" explains a verb.`,
+  trace   one recorded run of an agent: a main session and the subagents that it starts
+  tree    a trace as it is played: sessions that start and join each other
+  turn    one request of a session, and its answer
+  gap     recorded time between an answer and the next turn: tools ran, or a person read
+  lane    plays one tree at a time; --concurrency says how many lanes there are
+  CACHE   the path that convert printed, or 8 characters or more of its key
+
+"agentx help VERB" explains a verb, with examples. AGENTX_FLAG in the environment sets --flag.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -38,17 +53,18 @@ The three commonest commands:
 			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
 		}
 	})
+	setUsageTemplate(root)
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().String("cache", "", "cache root (default: agentx in the user cache directory)")
-	root.PersistentFlags().Bool("quiet", false, "no progress")
-	root.PersistentFlags().Bool("no-color", false, "no colour (agentx uses none yet; accepted for scripts)")
+	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
+	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
+	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
 	root.AddCommand(newConvert(), newReplay(), newFetch(), newInspect(), newCache(), newReport(), newMock(), newDemo(), newVersion())
 	registerCompletions(root)
 	return root
 }
 
-// newHelp is cobra's help, which for a verb that is not there shows the root's and succeeds.
+// newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [VERB]",
@@ -65,14 +81,46 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// flagGroup is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
+const flagGroup = "group"
+
+// setUsageTemplate makes usage list the flags of a group under its heading, and wrap lines.
+func setUsageTemplate(root *cobra.Command) {
+	cobra.AddTemplateFunc("flags", flagUsages)
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags .LocalFlags}}", 1))
+}
+
+// usageColumns is how wide a line of usage is, in characters.
+const usageColumns = 100
+
+// flagUsages lists flags for people: those without a group, then each group.
+func flagUsages(flags *pflag.FlagSet) string {
+	groups := map[string]*pflag.FlagSet{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		heading := "Flags"
+		if g := f.Annotations[flagGroup]; len(g) > 0 {
+			heading = g[0]
+		}
+		if groups[heading] == nil {
+			groups[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
+		}
+		groups[heading].AddFlag(f)
+	})
+	var b strings.Builder
+	for _, heading := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Compare(len(a), len(b)) }) {
+		fmt.Fprintf(&b, "%s:\n%s\n", heading, groups[heading].FlagUsagesWrapped(usageColumns))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
 // exitHelp says what the exit statuses mean.
 const exitHelp = `
 Exit status:
     0  done
-    1  failed: the message says what, nothing half-written is left; also a replay in which no
-       request completed, or that --max-error-rate stopped: its results are written
+    1  failed: the message says what; nothing is left half-written. Also a replay in which no
+       request completed, or that --max-error-rate ended: its results are written
     2  the command line is wrong
-    3  the command ran to its end and its verdict is no: damage was found, a hit differs on
-       rebuilding, a tree of a replay was wedged
-  130  interrupted: what a replay had measured is written
+    3  the command ran to its end and its verdict is no: damage was found, a second build differs,
+       a tree of a replay deadlocked
+  130  interrupted: a replay writes what it had measured
 `

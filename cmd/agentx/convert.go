@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
@@ -31,19 +32,29 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "vocabulary of the prompts: o200k_base or cl100k_base")
-	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text the prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
+	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text that prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
 	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
-	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a rule of the reconstruction such as block_size=64 (repeatable); a wrong name lists them")
-	flags.IntVar(&f.workers, "workers", 0, "traces at a time (default: one per core)")
-	flags.BoolVar(&f.force, "force", false, "build although it is there")
-	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build beside what is found, and compare: exit 3 when it differs")
+	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
+	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
+	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
+	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is found prepared, and compare; exit 3 if it differs")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
-	flags.BoolVar(&f.strict, "strict", false, "refuse input with oddities that are otherwise warned of, such as keys no trace has or negative times")
+	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as unknown keys or negative times")
 }
 
-// is reports whether a flag of that name is one of them.
-func (convertFlags) is(name string) bool {
+// registerForInput registers the flags for a verb that converts an INPUT first: usage lists them apart.
+func (f *convertFlags) registerForInput(cmd *cobra.Command) {
+	var own cobra.Command
+	f.register(&own)
+	own.Flags().VisitAll(func(flag *pflag.Flag) {
+		flag.Annotations = map[string][]string{flagGroup: {"Flags for the conversion of an INPUT"}}
+	})
+	cmd.Flags().AddFlagSet(own.Flags())
+}
+
+// has reports whether a flag of that name is one of them.
+func (convertFlags) has(name string) bool {
 	var own cobra.Command
 	new(convertFlags).register(&own)
 	return own.Flags().Lookup(name) != nil
@@ -103,14 +114,21 @@ func newConvert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
 		Short: "Prepare traces as a cache, or find them prepared",
-		Long: `Prepare traces as a memory-mapped cache, or find them prepared.
+		Long: `Prepare traces as a memory-mapped cache, or find them prepared. The last line printed is the path
+of the cache. doc/traces.md says what a trace looks like.
 
-INPUT is a directory (its .json, .jsonl and .parquet files, the former also as .zst and .gz, by
-name), such a file, "-" for JSON lines on standard input, hf://datasets/OWNER/NAME[@REVISION][/PATH],
-a name of "agentx fetch --list", or "demo" for the corpus inside agentx.
+INPUT is one of:
+  a directory    its .json, .jsonl and .parquet files, the first two also as .zst and .gz, by name
+  a file         such a file
+  -              JSON lines on standard input
+  hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
+  demo           16 small traces inside agentx
 
-The same content gives the same cache, whatever the files are called, wherever they lie and
-however many workers convert them. The last line printed is the path of the cache.`,
+A trace has no text. Each of its blocks gets a piece of --corpus that --seed chooses: equal block ids
+show equal text, so a server's prefix cache hits where the recording says.
+
+The same content and flags give the same cache, whatever the files are called, wherever they lie and
+however many workers convert them.`,
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

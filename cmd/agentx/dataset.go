@@ -26,7 +26,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
 			_, standing := flag.Annotations[inEnvironment]
 			lanes := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // it also says where lanes begin
-			if !standing && !lanes && f.is(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
+			if !standing && !lanes && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})

@@ -17,9 +17,9 @@ func newDemo() *cobra.Command {
 	var duration time.Duration
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Convert the embedded corpus and replay it against the built-in mock server",
-		Long: `Convert the embedded corpus, serve the mock on a free loopback port, and replay at
-concurrency 8 for a few seconds. It shows the commands that do the same by hand.`,
+		Short: "Convert the traces inside agentx and replay them against the built-in mock server",
+		Long: `Convert the traces inside agentx, serve the mock on a free loopback port, and replay with 8 lanes for
+a few seconds. It prints the commands that do the same by hand.`,
 		Args: checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd, duration)

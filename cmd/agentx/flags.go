@@ -18,6 +18,9 @@ type duration struct{ to *time.Duration }
 func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
 	*to = value
 	flags.Var(duration{to}, name, usage)
+	if value == 0 { // usage says what 0 means
+		flags.Lookup(name).DefValue = "0"
+	}
 }
 
 func (d duration) String() string {

@@ -26,12 +26,13 @@ func (f *inspectFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.sel.Trace, "trace", "", "only this trace")
 	flags.StringVar(&f.sel.Session, "session", "", "only this session")
 	flags.IntVar(&f.turn, "turn", mmapcache.None, "only this turn of each session, from 0")
-	flags.BoolVar(&f.all, "all", false, "every turn of every trace")
-	flags.BoolVar(&f.digest, "digest", false, "one JSON line of digests per trace")
+	flags.Lookup("turn").DefValue = "0" // usage prints no default
+	flags.BoolVar(&f.all, "all", false, "show every turn of every trace")
+	flags.BoolVar(&f.digest, "digest", false, "print one JSON line of digests per trace")
 	flags.StringVar(&f.model, "model", "-", "with --digest: model name of every turn; - keeps the recorded ones")
-	flags.BoolVar(&f.messages, "messages", false, "messages as JSON lines")
-	flags.BoolVar(&f.stats, "stats", false, "table of the corpus")
-	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the list of traces, or with --stats the table")
+	flags.BoolVar(&f.messages, "messages", false, "print messages as JSON lines")
+	flags.BoolVar(&f.stats, "stats", false, "print statistics of all traces")
+	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the list of traces, or with --stats the statistics")
 }
 
 // turns reports whether turns are shown, not tables.
@@ -72,9 +73,9 @@ is sent, turn by turn, in a stable text form; long texts are cut unless a single
   --all       every turn of every trace in that form
   --messages  the messages as JSON lines, exactly as sent
   --digest    one JSON line per trace, to compare programs with
-  --stats     a table of the corpus, with the lengths of prompts (ISL) and completions (OSL)
+  --stats     statistics of all traces, with the lengths of prompts (ISL) and completions (OSL)
 
-doc/tables.md describes the tables of a cache, for any program that reads Arrow files.`,
+The tables of a cache are Arrow files, for any program that reads those: doc/tables.md.`,
 		Example: "  agentx inspect demo\n  agentx inspect demo --trace demo-01-append\n  agentx inspect CACHE --trace ID --session SESSION --turn 0",
 		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,7 +101,7 @@ doc/tables.md describes the tables of a cache, for any program that reads Arrow 
 		},
 	}
 	f.register(cmd)
-	c.register(cmd)
+	c.registerForInput(cmd)
 	return cmd
 }
 

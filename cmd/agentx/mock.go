@@ -29,8 +29,8 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	durationVar(flags, &f.itl, "itl", 0, "time from one token to the next")
 	flags.Float64Var(&f.tokensPerSecond, "tokens-per-second", 0, "speed of one answer, instead of --itl; 0: no limit")
 	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
-	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault to play (repeatable); see below")
-	flags.Int64Var(&f.seed, "seed", 0, "decides which requests the faults befall")
+	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
+	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
 	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of --verify-lengths")
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
@@ -69,10 +69,10 @@ func newMock() *cobra.Command {
 		Use:   "mock",
 		Short: "Serve the OpenAI API without a model: for tests and demos",
 		Long: `Serve the OpenAI API without a model: chat and text completions (text or token ids), streamed or
-not, with a time model and a prefix cache. The first line on standard output says where it listens.
-GET /stats has counters.
+not, with set times and a prefix cache. The first line on standard output says where it listens.
+GET /stats returns counters.
 
-Faults, for --fault KIND:RATE with a rate from 0 to 1:
+Kinds of --fault KIND:RATE, with a rate from 0 to 1:
 
 ` + kinds.String(),
 		Example: "  agentx mock --listen 127.0.0.1:8000 --ttft 200ms --itl 10ms\n  agentx mock --fault status=503:0.1 --fault stall:0.01",

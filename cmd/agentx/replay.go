@@ -21,15 +21,20 @@ func newReplay() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "replay CACHE|INPUT",
-		Short: "Play a prepared cache against an inference server",
-		Long: `Play a prepared cache against an OpenAI-compatible server and record what happens. An INPUT is
-converted first, or found converted.
+		Short: "Play a prepared cache against an inference server, and measure it",
+		Long: `Play a prepared cache against an OpenAI-compatible server, and measure it. An INPUT is converted
+first, or found converted (agentx help convert).
 
-Every lane plays one tree of sessions at a time, with the recorded gaps between the end of one
-turn and the start of the next, subagents started and joined where they were recorded. The first
-interrupt ends the sending and writes the results; the second leaves at once.
+Each of --concurrency lanes plays one tree at a time: it sends a turn, reads the streamed answer,
+waits for the recorded gap, and sends the next turn. Subagents start and join where the recording
+has them. When a tree is done its lane takes the next trace. Without a bound (--duration, --requests,
+--trees) every trace is played once. The first interrupt stops sending and writes the results; the
+second exits at once.
 
---set takes these besides the rules of the reconstruction:` + settingsHelp(),
+It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
+summary and a record for every request (doc/replay.md).
+
+--set takes these options, besides the rules of the reconstruction:` + settingsHelp(),
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
 		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +66,7 @@ interrupt ends the sending and writes the results; the second leaves at once.
 		},
 	}
 	f.register(cmd)
-	c.register(cmd)
+	c.registerForInput(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary")
 	return cmd
 }
@@ -87,7 +92,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	}
 	o.Progress = p.replayed(o, length)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
-	if about := passedProxy(o.URL); about != "" {
+	if about := unusedProxy(o.URL); about != "" {
 		o.Warn(about)
 	}
 	o.Notice = func(about string) { p.println("agentx: " + about) }

@@ -86,43 +86,24 @@ func changedFields(object, other json.RawMessage) map[string]any {
 	return a
 }
 
-// optionsOf lists the flags of a command and the settings, with what they stand for left out. Flags that a setting set
-// have its value.
+// optionsOf lists the flags of a command and the options of --set, with their values and where these came from.
 func optionsOf(flags *pflag.FlagSet, o *replay.Options, set []string) (list []measure.Option) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && f.Name != "set" {
+			list = append(list, measure.Option{Name: f.Name, Value: flagValue(f), From: source(f)})
+		}
+	})
 	given := map[string]bool{}
 	for _, s := range set {
 		name, _, _ := strings.Cut(s, "=")
 		given[name] = true
 	}
-	by := map[string]string{} // setting, by the flag that it stands for
-	for name, s := range settings {
-		if flag, ok := strings.CutPrefix(s.says, "--"); ok && given[name] {
-			by[flag] = name
-		}
-	}
-	from := source(flags.Lookup("set"))
-	flags.VisitAll(func(f *pflag.Flag) {
-		switch name := by[f.Name]; {
-		case f.Name == "help" || f.Name == "set":
-		case name != "":
-			list = append(list, measure.Option{Name: f.Name, Value: valueOf(settings[name].at(o)), From: from})
-		default:
-			list = append(list, measure.Option{Name: f.Name, Value: flagValue(f), From: source(f)})
-		}
-	})
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		s := settings[name]
-		_, another := settings[s.says]
-		if another || strings.HasPrefix(s.says, "--") {
-			continue
+		from := "default"
+		if given[name] {
+			from = source(flags.Lookup("set"))
 		}
-		option := measure.Option{Name: name, Value: valueOf(s.at(o)), From: "default"}
-		for other := range given {
-			if other == name || settings[other].says == name {
-				option.From = from
-			}
-		}
-		list = append(list, option)
+		list = append(list, measure.Option{Name: name, Value: valueOf(settings[name].at(o)), From: from})
 	}
 	return list
 }

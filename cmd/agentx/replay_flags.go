@@ -35,42 +35,50 @@ type replayFlags struct {
 func (f *replayFlags) register(cmd *cobra.Command) {
 	f.wire.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.url, "url", "", "server, for example http://127.0.0.1:8000; also the root of its API, .../v1, or an endpoint, .../v1/chat/completions")
-	flags.StringVar(&f.model, "model", "", "model name to ask for")
-	flags.IntVar(&f.concurrency, "concurrency", replay.DefaultConcurrency, "lanes: trees of sessions played at a time")
-	durationVar(flags, &f.duration, "duration", 0, "send for this long; of several bounds the first that is reached ends the run")
-	flags.IntVar(&f.requests, "requests", 0, "send so many requests")
-	flags.IntVar(&f.trees, "trees", 0, "play so many trees")
-	flags.BoolVar(&f.once, "once", false, "play every trace once at most (the default without another bound)")
-	durationVar(flags, &f.grace, "grace", replay.DefaultGrace, "how long running requests may go on after --duration or an interrupt")
-	durationVar(flags, &f.timeout, "timeout", replay.DefaultTimeout, "longest time for one request")
-	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests fails, 0 to 1, looked at from the 20th on; 0: no limit")
-	flags.StringVar(&f.start, "start", "zero", "where lanes begin: zero, with the first turn; sampled, at an instant drawn from --seed, trace and lane")
-	flags.Float64Var(&f.speed, "speed", 1, "recorded gaps are divided by it")
-	durationVar(flags, &f.maxGap, "max-gap", 0, "longest gap that is played, after --speed; 0: no limit")
-	flags.BoolVar(&f.asap, "asap", false, "no gaps: every turn as soon as the one before is answered")
-	flags.StringVar(&f.marker, "marker", "", "cache-bust marker: off; first_turn_prefix, behind the system prompt; system_prefix, in front of it (default: first_turn_prefix, or off where traces share blocks)")
-	flags.StringVar(&f.payload, "payload", "chat", "chat: messages; ids: token ids to /v1/completions")
-	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, sent with every request (repeatable)")
+	flags.StringVar(&f.url, "url", "", "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions")
+	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
+	flags.IntVar(&f.concurrency, "concurrency", replay.DefaultConcurrency, "lanes: trees played at a time")
+	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; of several bounds the first that is reached counts")
+	flags.IntVar(&f.requests, "requests", 0, "stop after so many requests")
+	flags.IntVar(&f.trees, "trees", 0, "stop after so many trees")
+	flags.BoolVar(&f.once, "once", false, "play every trace at most once (the default without another bound)")
+	durationVar(flags, &f.grace, "grace", replay.DefaultGrace, "how long requests in flight may go on after --duration or an interrupt")
+	durationVar(flags, &f.timeout, "timeout", replay.DefaultTimeout, "longest time of one request")
+	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests has failed, 0 to 1, from the 20th request on; 0: no limit")
+	flags.StringVar(&f.start, "start", "zero", "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane")
+	flags.Float64Var(&f.speed, "speed", 1, "divide recorded gaps by this")
+	durationVar(flags, &f.maxGap, "max-gap", 0, "shorten gaps to this, after --speed; 0: no limit")
+	flags.BoolVar(&f.asap, "asap", false, "no gaps: send every turn as soon as the one before is answered")
+	flags.StringVar(&f.marker, "marker", "", "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix, behind the system prompt; system_prefix, in front of it; off (default: first_turn_prefix, or off where traces share blocks)")
+	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; ids: token ids to /v1/completions")
+	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, a header of every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
-	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only the first so many traces")
-	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces of which every prompt and completion fit so many tokens, the marker and the chat template of one message included")
-	flags.BoolVar(&f.noPreflight, "no-preflight", false, "begin without a look at the server: the list of its models, and one request for one token")
-	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number where that is taken)")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "remove the results that --out has already")
+	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
+	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces whose every prompt and completion fit into so many tokens, with the marker and the chat template of one message; 0: all")
+	flags.BoolVar(&f.noPreflight, "no-preflight", false, "do not ask the server for its models, nor for one token, before the run")
+	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
+}
+
+// defaultReplay returns the options that no flag sets, before --set.
+func defaultReplay() replay.Options {
+	return replay.Options{
+		Start:   replay.Start{Ratios: &resume.Ratios{Min: replay.DefaultMinRatio, Max: replay.DefaultMaxRatio}},
+		Limits:  replay.Limits{LaneStart: replay.DefaultLaneStart, TreeIdle: replay.DefaultTreeIdle},
+		Backoff: replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax},
+	}
 }
 
 // options resolves the flags; the caller opens the cache. Errors are usage errors.
 func (f *replayFlags) options() (replay.Options, error) {
-	o := replay.Options{
-		URL: f.url, Model: f.model, Concurrency: f.concurrency, Traces: f.limitTraces, MaxContext: f.maxContext,
-		Pace:     replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap},
-		Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Grace: f.grace, Timeout: f.timeout, Out: f.out, Overwrite: f.overwrite, SkipPreflight: f.noPreflight,
-		Start:   replay.Start{Sampled: f.start == "sampled", Ratios: &resume.Ratios{Min: replay.DefaultMinRatio, Max: replay.DefaultMaxRatio}},
-		Limits:  replay.Limits{LaneStart: replay.DefaultLaneStart, TreeIdle: replay.DefaultTreeIdle},
-		Backoff: replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax}, MaxErrorRate: f.maxErrorRate,
-	}
+	o := defaultReplay()
+	o.URL, o.Model, o.Concurrency, o.Traces, o.MaxContext = f.url, f.model, f.concurrency, f.limitTraces, f.maxContext
+	o.Pace = replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap}
+	o.Start.Sampled = f.start == "sampled"
+	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
+	o.Grace, o.Timeout, o.MaxErrorRate = f.grace, f.timeout, f.maxErrorRate
+	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
 	for _, apply := range []func(*replay.Options) error{f.checkServer, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
 		if err := apply(&o); err != nil {
 			return o, err

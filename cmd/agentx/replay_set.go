@@ -12,28 +12,22 @@ import (
 	"github.com/agentx/agentx/replay"
 )
 
-// settings are the options of a replay that --set takes, by name: what they say, and where their value is. Of one that
-// stands for a flag or for another setting the text is that name.
+// settings are the options of a replay that --set takes and no flag sets, by name: their meaning, and where their value is.
 var settings = map[string]struct {
-	says string
-	at   func(o *replay.Options) any
+	about string
+	at    func(o *replay.Options) any
 }{
-	"LaneStartCap":           {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
-	"TreeIdleCap":            {"longest time in which a tree has nothing on the wire", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
-	"TraceIdleCap":           {"TreeIdleCap", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
-	"SystemIdleCap":          {"longest time in which nothing is on the wire", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
-	"PrefillLimit":           {"requests without a first token", func(o *replay.Options) any { return &o.Limits.Prefill }},
-	"StartMinRatio":          {"with --start sampled: where in a trace a lane begins at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
-	"StartMaxRatio":          {"with --start sampled: where in a trace a lane begins at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Max }},
-	"BurstStart":             {"with --start sampled: true: all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
-	"SamplerOrder":           {"in which traces are dealt: sequential, shuffle, or random", func(o *replay.Options) any { return &o.Order }},
-	"AllowWrap":              {"true: more lanes than traces, also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
-	"StopOnWedge":            {"true: a tree in which nothing can happen any more ends the run", func(o *replay.Options) any { return &o.StopOnDeadlock }},
-	"GapCap":                 {"--max-gap", func(o *replay.Options) any { return &o.Pace.MaxGap }},
-	"IgnoreDelays":           {"--asap", func(o *replay.Options) any { return &o.Pace.ASAP }},
-	"BackOff":                {"longest pause of a lane that gets no connection: 1 s, then twice as long each time", func(o *replay.Options) any { return &o.Backoff }},
-	"FailedRequestThreshold": {"--max-error-rate", func(o *replay.Options) any { return &o.MaxErrorRate }},
-	"RequestTimeout":         {"--timeout", func(o *replay.Options) any { return &o.Timeout }},
+	"LaneStartCap":  {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
+	"TreeIdleCap":   {"longest time that a tree has no request in flight", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
+	"SystemIdleCap": {"longest time that no request at all is in flight", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
+	"PrefillLimit":  {"requests that may wait for their first token at a time", func(o *replay.Options) any { return &o.Limits.Prefill }},
+	"StartMinRatio": {"with --start sampled: where in a trace lanes begin at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
+	"StartMaxRatio": {"with --start sampled: where in a trace lanes begin at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Max }},
+	"BurstStart":    {"with --start sampled: start all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
+	"SamplerOrder":  {"order in which lanes get traces: sequential, shuffle, random", func(o *replay.Options) any { return &o.Order }},
+	"AllowWrap":     {"allow more lanes than traces also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
+	"StopOnWedge":   {"end the run when a tree deadlocks", func(o *replay.Options) any { return &o.StopOnDeadlock }},
+	"BackOff":       {"longest pause of a lane whose connections fail; the first is 1 s, each next twice as long", func(o *replay.Options) any { return &o.Backoff }},
 }
 
 // applySettings applies those of the --set values that name an option of a replay, and returns the others, which are rules of
@@ -62,13 +56,44 @@ func applySettings(o *replay.Options, list []string) (others []string, err error
 	return others, nil
 }
 
-// settingsHelp lists the options that --set takes.
+// settingsHelp lists the options that --set takes, with their defaults.
 func settingsHelp() string {
+	defaults := defaultReplay()
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&b, "\n  %-22s %s", name, settings[name].says)
+		s := settings[name]
+		fmt.Fprintf(&b, "\n  %-14s %s (default %s)", name, s.about, settingText(s.at(&defaults)))
 	}
 	return b.String()
+}
+
+// settingText writes the value of an option as --set takes it.
+func settingText(at any) string {
+	switch at := at.(type) {
+	case *replay.Order:
+		for name, order := range orders {
+			if order == *at {
+				return name
+			}
+		}
+	case *replay.Backoff:
+		return settingText(&at.Max)
+	case *time.Duration:
+		if *at == 0 {
+			return "off"
+		}
+		return strconv.FormatFloat(at.Seconds(), 'g', -1, 64) + "s"
+	case *int:
+		if *at == 0 {
+			return "off"
+		}
+		return strconv.Itoa(*at)
+	case *float64:
+		return strconv.FormatFloat(*at, 'g', -1, 64)
+	case *bool:
+		return strconv.FormatBool(*at)
+	}
+	panic(fmt.Sprintf("no option is a %T", at))
 }
 
 // set sets an option from its text.

@@ -16,7 +16,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// wireFlags say what a request body has beside the prompt, and how connections and errors are taken.
+// wireFlags say what a request body has besides the prompt, how connections are kept, and which errors are overflows.
 type wireFlags struct {
 	extraBody, maxTokensField    string
 	noIgnoreEOS, noStreamOptions bool
@@ -26,12 +26,12 @@ type wireFlags struct {
 
 func (f *wireFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.extraBody, "extra-body", "", "JSON object whose members go into every request body; fields that the recording needs win, which is said")
-	flags.BoolVar(&f.noIgnoreEOS, "no-ignore-eos", false, "leave ignore_eos out of the body: the model ends its answers, which are then not as long as recorded")
-	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "field of the length to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, max_tokens with ids)")
-	flags.BoolVar(&f.noStreamOptions, "no-stream-options", false, "leave stream_options out of the body: most servers then tell no token counts")
-	durationVar(flags, &f.keepAlive, "keep-alive", wire.DefaultKeepAlive, "how long an unused connection is used again; 0: every request has its own")
-	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression that tells a context overflow in the text of an error, in any letter case, beside the words of known servers (repeatable)")
+	flags.StringVar(&f.extraBody, "extra-body", "", "JSON object whose members go into every request body; fields that the recording needs win, with a warning")
+	flags.BoolVar(&f.noIgnoreEOS, "no-ignore-eos", false, "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded")
+	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, max_tokens with ids)")
+	flags.BoolVar(&f.noStreamOptions, "no-stream-options", false, "leave stream_options out of the body: most servers then report no token counts")
+	durationVar(flags, &f.keepAlive, "keep-alive", wire.DefaultKeepAlive, "how long an idle connection may be used again; 0: a connection for every request")
+	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)")
 }
 
 // apply resolves the flags.
@@ -61,9 +61,9 @@ func (f *wireFlags) apply(o *replay.Options) error {
 	return nil
 }
 
-// passedProxy says that the environment names a proxy for a server, which a replay does not use; "" where it does not. The
-// proxy itself is not named: it may have a password in it.
-func passedProxy(server string) string {
+// unusedProxy returns a warning where the environment names a proxy for a server, which a replay does not use, and else "".
+// The warning does not name the proxy: it may have a password in it.
+func unusedProxy(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
 		return ""

@@ -10,10 +10,10 @@ func newReport() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Make the summaries of runs again from their records",
-		Long: `Make summary.json of runs again from what they wrote, and print it. That of a run which came to its
-end is the same, byte for byte. A run that was killed has none: then its summary is what its
-records say, and what only its end would have told is null.`,
+		Short: "Rebuild the summaries of runs from their records",
+		Long: `Rebuild summary.json of runs from their records, and print it. For a run that ended it is the same,
+byte for byte. A run that was killed wrote no summary: then it holds what the records say, and null
+for what only the end of a run knows.`,
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n  agentx report results",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {

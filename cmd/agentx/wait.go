@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// waitFlags say how long to wait for another process that is making the same.
+// waitFlags say how long to wait for another process that makes the same.
 type waitFlags struct {
 	wait   time.Duration
 	noWait bool
 }
 
 func (f *waitFlags) register(cmd *cobra.Command) {
-	durationVar(cmd.Flags(), &f.wait, "wait", 0, "how long to wait for another process that is making the same; 0: as long as it is at it")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process is making the same")
+	durationVar(cmd.Flags(), &f.wait, "wait", 0, "how long to wait for another process that makes the same; 0: as long as it takes")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process makes the same")
 }
 
 // limit returns how long to wait: 0 for as long as it takes, below 0 for not at all. Errors are usage errors.

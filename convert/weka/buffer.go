@@ -23,7 +23,6 @@ type buffer struct {
 // message is one message of the prompt.
 type message struct {
 	role   mmapcache.Role
-	start  int // first block
 	count  int // blocks
 	tokens int // count blocks and, in the last message, filler
 	node   int // index into path of its first segment
@@ -53,8 +52,8 @@ type tail struct {
 }
 
 // push appends a message: blocks and, after them, n tokens of a tail.
-func (b *buffer) push(role mmapcache.Role, start int, blocks []span, n int, behind tail) {
-	s := message{role: role, start: start, node: len(b.path)}
+func (b *buffer) push(role mmapcache.Role, blocks []span, n int, behind tail) {
+	s := message{role: role, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
 	for _, sp := range blocks {
 		part.First, part.Count = sp.first, sp.n
@@ -91,10 +90,10 @@ func (b *buffer) init(g promptShape, ids int, blocks []span, declared declared, 
 		prefix = min(prefix, g.Covered)
 	}
 	if prefix > 0 {
-		b.push(mmapcache.System, 0, cut(nil, blocks, 0, prefix), 0, tail{})
+		b.push(mmapcache.System, cut(nil, blocks, 0, prefix), 0, tail{})
 	}
 	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
-		b.push(mmapcache.User, prefix, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
+		b.push(mmapcache.User, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
 	}
 	b.sent = len(b.messages)
 	return nil
@@ -123,10 +122,10 @@ func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	b.turn++
 	assistant := b.assistantBlocks(st, fresh, g.Filler)
 	if assistant > 0 {
-		b.push(mmapcache.Assistant, shared, cut(nil, blocks, shared, shared+assistant), 0, tail{})
+		b.push(mmapcache.Assistant, cut(nil, blocks, shared, shared+assistant), 0, tail{})
 	}
 	if fresh > assistant || g.Filler > 0 {
-		b.push(mmapcache.User, shared+assistant, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.behind)
+		b.push(mmapcache.User, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.behind)
 		if k := len(b.messages) - 1; b.shaped && st.tool && k > window && b.messages[k-1].role == mmapcache.Assistant {
 			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}

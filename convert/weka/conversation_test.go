@@ -239,7 +239,7 @@ func TestLengthRulesAgreeOnSoundLists(t *testing.T) {
 func traceOf(id string, blockSize int, turns []recorded) *Trace {
 	tr := &Trace{ID: id, BlockSize: int64(blockSize), Scope: ScopeLocal, Models: []string{"m"}}
 	for k, q := range turns {
-		tr.Entries = append(tr.Entries, Entry{Request: Request{T: float64(k), Type: 'n', In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}})
+		tr.Entries = append(tr.Entries, Entry{Request: Request{T: float64(k), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}})
 	}
 	return tr
 }
@@ -272,7 +272,7 @@ func drawTrace(t *rapid.T) *Trace {
 		Scope: rapid.SampledFrom([]Scope{ScopeAbsent, ScopeLocal, ScopeGlobal}).Draw(t, "scope")}
 	clock := func() float64 { return float64(rapid.IntRange(-2, 9).Draw(t, "t")) }
 	request := func(q recorded) Request {
-		r := Request{T: clock(), Type: 'n', In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}
+		r := Request{T: clock(), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}
 		r.APITime = Seconds{float64(rapid.IntRange(-1, 3).Draw(t, "api")), rapid.Bool().Draw(t, "known")}
 		return r
 	}

@@ -137,7 +137,6 @@ func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, e
 	s := newScanner(m.rules, m.Reserve)
 	s.milliseconds = true
 	s.read(data)
-	row.request.Type = 'n'
 	if s.want(jsonlex.Object) {
 		s.object(func(name string) { s.readRowMember(&row, name) })
 	}

@@ -28,7 +28,7 @@ type plainTrace struct {
 
 type plainEntry struct {
 	T            float64
-	Type         string // "n", "s", "?" or "subagent"
+	Marker       bool
 	Model        string
 	In, Out      int64
 	IDs          []int64
@@ -49,7 +49,7 @@ func plainOf(tr *Trace) plainTrace {
 		p.Unknown[name] = n
 	}
 	request := func(r Request) plainEntry {
-		return plainEntry{T: r.T, Type: string(r.Type), Model: tr.Models[r.Model], In: r.In, Out: r.Out, IDs: expandIDs(r.IDs),
+		return plainEntry{T: r.T, Model: tr.Models[r.Model], In: r.In, Out: r.Out, IDs: expandIDs(r.IDs),
 			Input: r.Input, Stop: r.Stop, API: r.APITime, Think: r.ThinkTime}
 	}
 	for _, e := range tr.Entries {
@@ -58,7 +58,7 @@ func plainOf(tr *Trace) plainTrace {
 			p.Entries = append(p.Entries, request(e.Request))
 			continue
 		}
-		x := plainEntry{T: m.T, Type: "subagent", Agent: m.AgentID, Completed: m.Completed, Tool: m.ToolTokens, System: m.SystemTokens}
+		x := plainEntry{T: m.T, Marker: true, Agent: m.AgentID, Completed: m.Completed, Tool: m.ToolTokens, System: m.SystemTokens}
 		if m.HasDuration {
 			x.Duration = Seconds{float64(m.DurationMS), true}
 		}
@@ -223,7 +223,6 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 		need(!inside, "nested")
 		return o.marker(m, e)
 	}
-	e.Type = kind
 	keys := slices.DeleteFunc(slices.Clone(requestNames), func(name string) bool { return name == "ttft" })
 	switch kind {
 	case "n":
@@ -232,7 +231,6 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 		orNull(m["ttft"], timeOf)
 	default:
 		need(!o.strict, "type")
-		e.Type = "?"
 		o.unknown["type "+strconv.Quote(clip([]byte(kind)))]++
 	}
 	o.known(m, keys...)
@@ -283,7 +281,7 @@ func (o oracle) either(m map[string]any, short, long string) int64 {
 
 func (o oracle) marker(m map[string]any, e plainEntry) plainEntry {
 	o.known(m, markerNames...)
-	e.Type, e.Agent = "subagent", as[string](m["agent_id"])
+	e.Marker, e.Agent = true, as[string](m["agent_id"])
 	for _, key := range []string{"subagent_type", "status"} {
 		if v := m[key]; v != nil || o.strict {
 			as[string](v)

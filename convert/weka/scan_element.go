@@ -280,16 +280,13 @@ func (s *scanner) finishRequest(e *element) {
 	known := requestKeys
 	switch e.kind {
 	case "n":
-		e.Type = 'n'
 	case "s":
-		e.Type = 's'
 		known = streamedKeys
 	default:
 		if s.strict {
 			s.fail(BadType, "request type %q: want \"n\", \"s\" or \"subagent\"", clip([]byte(e.kind)))
 			return
 		}
-		e.Type = '?'
 		s.countUnknown("type " + strconv.Quote(clip([]byte(e.kind))))
 	}
 	s.applySchema(e, known, requestRequires)

@@ -52,7 +52,6 @@ type Entry struct {
 // Request is one recorded request to the model.
 type Request struct {
 	T         float64 // start, seconds
-	Type      byte    // 'n' not streamed, 's' streamed, '?' any other word
 	Model     int     // index into Trace.Models
 	In, Out   int64   // tokens
 	IDs       IDs

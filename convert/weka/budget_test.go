@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// purse gives memory up to a limit.
+// purse reserves memory up to a limit.
 type purse struct{ taken, limit int64 }
 
 var errEmpty = errors.New("the row takes too much")
@@ -28,9 +28,9 @@ func oneRequest(ids string) string {
 	return `{"id":"x","models":["m"],"block_size":64,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":64,"out":5,"hash_ids":[` + ids + `]}]}`
 }
 
-// A few bytes of text can mean much memory: lists that are no runs, requests, names, blocks far apart. Each is refused in the
-// place where it takes too much, the same whether it is text or columns, in the middle of it and not behind.
-func TestTracesThatTakeTooMuch(t *testing.T) {
+// A few bytes of text can mean much memory: lists without runs, requests, names, blocks far apart. Each is refused at the
+// place where it exceeds the budget, in the middle of the scan, as text and as columns.
+func TestTracesBeyondTheMemoryBudgetAreRefused(t *testing.T) {
 	const many = 200_000
 	list := func(id func(k int) int) string {
 		var b strings.Builder

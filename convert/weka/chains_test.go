@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// turnsOf scans a list of requests, as it stands in a vector, and puts it on the root clock.
+// turnsOf scans a list of requests of a vector, and returns it on the clock of the trace.
 func turnsOf(t *testing.T, requests json.RawMessage) (*Trace, []turn) {
 	text := fmt.Sprintf(`{"id":"t","models":[],"block_size":4,"hash_id_scope":"local","requests":%s}`, requests)
 	tr, err := Scan([]byte(text), Default())
@@ -71,7 +71,7 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// A request without ids, or of the same instant as another, that comes after a seam: sorted by time, or where the seam put it.
+// A request without ids, or of the same instant as another, after a seam: sorted by time, or in the order of the seam.
 //
 // Covers P12.
 func TestOrderOfSplicedChains(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// withoutNulls is a JSON text without the members that columns do not tell from missing ones: nulls, and unknown keys
-// and totals below which there is no value.
+// withoutNulls deletes from a JSON text the members that columns do not distinguish from missing ones: nulls, and unknown keys
+// and totals without any value below.
 func withoutNulls(t require.TestingT, text []byte) []byte {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()
@@ -82,7 +82,7 @@ func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJS
 	return fromColumns, fromJSON, columnsErr, jsonErr, true
 }
 
-// Whatever a trace holds, both decoders give the same.
+// ScanColumns and Scan agree on random traces.
 func TestColumnsAgreeWithJSON(t *testing.T) {
 	accepted, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,7 +110,7 @@ func TestColumnsAgreeWithJSON(t *testing.T) {
 	assert.Positive(t, refused)
 }
 
-// Vectors of what is valid and what is not hold for columns as well.
+// The validation vectors apply to columns too.
 func TestColumnsAgreeOnVectors(t *testing.T) {
 	list, err := fixtures.Weka("validation")
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func columnsOf(t *testing.T, change func(c map[string]*column.Column)) *column.R
 	return row
 }
 
-// What JSON cannot hold, or holds in another way.
+// Values that JSON does not have, or writes in another way.
 func TestColumnsThatAreRefused(t *testing.T) {
 	floats := func(c *column.Column) []float64 {
 		c.Kind, c.Floats = column.Float, make([]float64, len(c.Ints))
@@ -213,13 +213,13 @@ func TestColumnsThatAreRefused(t *testing.T) {
 	}
 }
 
-// texts makes a column one of JSON texts.
+// texts turns a column into one of JSON texts.
 func texts(c *column.Column, values ...string) {
 	c.Kind, c.Type, c.Texts = column.JSON, "BYTE_ARRAY (JSON)", values
 	c.Lists = c.Lists[:min(len(c.Lists), strings.Count(strings.TrimSuffix(c.Path, "[]"), "[]"))]
 }
 
-// What is stored as JSON text, at whatever depth, is what it would be in its place.
+// A JSON text in a column, at any depth, means what it would mean in a JSON row.
 func TestColumnsOfJSONTexts(t *testing.T) {
 	var tr map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(small), &tr))
@@ -258,7 +258,7 @@ func TestColumnsOfJSONTexts(t *testing.T) {
 	}
 }
 
-// Numbers of any type are the numbers that they are, and a value of a key that does not count may be anything.
+// Columns of all number types are read, and a key that does not count may have a value of any type.
 func TestColumnsOfOtherTypes(t *testing.T) {
 	want, err := Scan(withoutNulls(t, []byte(small)), Default())
 	require.NoError(t, err)
@@ -278,7 +278,7 @@ func TestColumnsOfOtherTypes(t *testing.T) {
 	assert.Equal(t, plainOf(want), plainOf(got))
 }
 
-// A request has no requests of its own, and nothing inside them counts.
+// A request has no requests of its own: the column is unknown, and its values do not count.
 func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
 	text := strings.Replace(small, `"stop":""`, `"requests":[{"t":0,"type":"?","model":"other","in":1,"out":1,"odd":1}]`, 1)
 	got, want, err, wantErr, ok := scanBoth(t, []byte(text), Default())
@@ -290,7 +290,7 @@ func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
 	assert.Equal(t, map[string]int{"requests": 1}, got.Unknown)
 }
 
-func TestRowsOfMooncakeAreNamed(t *testing.T) {
+func TestColumnsOfMooncakeRowsAreNamedInTheError(t *testing.T) {
 	row, err := column.FromJSON(ColumnPaths(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
 	require.NoError(t, err)
 	_, err = ScanColumns(row, Default())
@@ -314,8 +314,8 @@ func FuzzColumns(f *testing.F) {
 	})
 }
 
-// Rows that are another thing than traces are called that, as text and as columns, under strict rules too.
-func TestRowsOfOtherForms(t *testing.T) {
+// Errors name rows that are no traces, as text and as columns, under strict rules too.
+func TestRowsOfOtherFormatsAreNamedInTheError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"messages":[{"role":"user","content":"hi"}],"id":"x"}`:          "a chat dataset",
 		`{"conversations":[{"from":"human","value":"hi"}]}`:               "a chat dataset",

@@ -17,8 +17,8 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// Prompts once more, slow and plain: token by token and by the letter of section 4, with the repaired length rule. Block
-// h is h*1000, h*1000+1, ...; filler is 900000, 900001, ...
+// This file is the oracle of prompts: slow and plain, token by token, as doc/spec/reconstruction.md 4 words it, with the
+// repaired length rule. Block h is h*1000, h*1000+1, ...; filler is 900000, 900001, ...
 
 // tile is a message of the prompt.
 type tile struct {
@@ -34,7 +34,7 @@ func blockTokens(id int64, blockSize int) (list []int) {
 	return list
 }
 
-// region is what stands in a prompt from a block on: blocks, then filler.
+// region returns the tokens of a prompt from a block on: blocks, then filler.
 func region(q recorded, blockSize, from int) (tokens []int, covered, filler int) {
 	covered = min(len(q.HashIDs), q.In/blockSize)
 	filler = q.In - covered*blockSize
@@ -56,7 +56,7 @@ func common(a, b []int64) (n int) {
 
 func up(n, blockSize int) int { return (n + blockSize - 1) / blockSize }
 
-// slowCaps is the planner of section 4.6, over a list of the owners of blocks.
+// slowCaps computes assistant caps as doc/spec/reconstruction.md 4.6 words it, over a list with the owner of every block.
 func slowCaps(blockSize int, turns []recorded) []int {
 	caps, kept := make([]int, len(turns)), make([]int, len(turns))
 	var owners []int
@@ -133,8 +133,8 @@ func slowPrompts(blockSize int, turns []recorded, declared int) (prompts [][]til
 	return prompts
 }
 
-// drawConversation draws requests that go on, are cut back, repeat, or share nothing; lists are as long as the prompt, or
-// longer, or shorter.
+// drawConversation draws requests that extend, cut, repeat, or share nothing with the one before. Lists are as long as the
+// prompt, longer, or shorter.
 func drawConversation(t *rapid.T, blockSize int) (turns []recorded) {
 	var last []int64
 	for range rapid.IntRange(1, 7).Draw(t, "turns") {
@@ -167,7 +167,7 @@ func drawConversation(t *rapid.T, blockSize int) (turns []recorded) {
 }
 
 // Covers P1, P4, P5, P6, P7.
-func TestPromptsAreTheSpecificationsTokenByToken(t *testing.T) {
+func TestPromptsMatchTheSpecificationTokenByToken(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		blockSize := rapid.SampledFrom([]int{1, 2, 4, 7}).Draw(t, "block size")
@@ -203,7 +203,7 @@ func TestPromptsAreTheSpecificationsTokenByToken(t *testing.T) {
 	}
 }
 
-// requireOwnFiller holds the segments of a prompt: filler is the turn's own, all of it, and the last of all.
+// requireOwnFiller requires that the filler of a prompt is the turn's own, complete, and its last segment.
 func requireOwnFiller(t require.TestingT, plan *mmapcache.Plan, turn int) {
 	filler := plan.Turns[turn].FillerTokens(plan.Trace.BlockSize)
 	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
@@ -220,7 +220,7 @@ func requireOwnFiller(t require.TestingT, plan *mmapcache.Plan, turn int) {
 // Where every list covers its prompt exactly, the published rule and the repaired one are the same.
 //
 // Covers P10.
-func TestLengthRulesAgreeOnSoundLists(t *testing.T) {
+func TestLengthRulesAgreeOnExactLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blockSize := rapid.SampledFrom([]int{1, 4}).Draw(t, "block size")
 		turns := drawConversation(t, blockSize)
@@ -293,7 +293,7 @@ func drawTrace(t *rapid.T) *Trace {
 	return tr
 }
 
-// asked is a request as the theoretical prefix cache sees it.
+// asked is a request as a theoretical prefix cache sees it.
 type asked struct {
 	t                  float64
 	outer, chain, turn int
@@ -421,7 +421,7 @@ func TestTracesWithSubagents(t *testing.T) {
 	assert.Positive(t, blocksShared)
 }
 
-// requireBlocks holds the blocks of a prompt, in order, against the numbers of the turn's ids.
+// requireBlocks requires that the blocks of a prompt are, in order, the numbers of the turn's ids.
 func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func(int) uint32) {
 	var blocks []uint32
 	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
@@ -441,8 +441,8 @@ func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func
 	}
 }
 
-// requireBranch holds spawn, join and offset of a subagent against the words of sections 5.7 and 6.7. It returns 1 for one
-// that is joined.
+// requireBranch computes spawn, join and offset of a subagent as doc/spec/reconstruction.md 5.7 and 6.7 word them, and requires
+// that the plan has them. It returns 1 for a subagent that is joined.
 func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapcache.Session, main []int) int {
 	outer := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Marker != nil && e.Marker.AgentID == s.Agent })
 	spawn, join := 0, mmapcache.None
@@ -503,7 +503,7 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 }
 
 // Covers P17.
-func TestAgentTwiceIsRefusedUnlessDropped(t *testing.T) {
+func TestSecondAgentOfOneIDIsRefusedUnlessDropped(t *testing.T) {
 	marker := func() Entry { return Entry{Marker: &Marker{AgentID: "a"}} }
 	request := Entry{Request: Request{T: 1, In: 1}}
 	tr := &Trace{ID: "t", BlockSize: 4, Models: []string{"m"}, Entries: []Entry{marker(), request, marker()}}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawIDs draws a list with runs in it.
+// drawIDs draws a list that has runs.
 func drawIDs(t *rapid.T) (list []int64) {
 	for range rapid.IntRange(0, 4).Draw(t, "runs") {
 		first := rapid.Int64Range(-3, 12).Draw(t, "first")
@@ -50,7 +50,7 @@ func TestCommonPrefix(t *testing.T) {
 }
 
 // The length of a run's text, around every power of ten.
-func TestTextOfRuns(t *testing.T) {
+func TestTextLengthOfRuns(t *testing.T) {
 	limit := int64(1)
 	for range 19 {
 		for first := max(0, limit-3); first <= limit+1; first++ {

@@ -42,7 +42,7 @@ func TestMooncakeRows(t *testing.T) {
 	assert.EqualValues(t, 2, last.First, "the head of the block of the last id")
 }
 
-func TestMooncakeFaults(t *testing.T) {
+func TestInvalidMooncakeRows(t *testing.T) {
 	for row, fault := range map[string]ErrorKind{
 		`{"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[0]}`:                  Conflict,
 		`{"timestamp":0,"input_length":-1,"output_length":5,"hash_ids":[0]}`:                   NegativeIn,
@@ -69,7 +69,7 @@ func TestMooncakeFaults(t *testing.T) {
 	assert.False(t, IsMooncake(nil))
 }
 
-// Null in a field of a row that may be left out is that field left out; strict rules refuse it.
+// Null counts as a field left out, where a row may leave it out. Strict rules refuse it.
 func TestNullInMooncakeRows(t *testing.T) {
 	traces := func(rules Rules, rows ...string) ([]*Trace, error) {
 		m := NewMooncake(0, rules)
@@ -97,7 +97,7 @@ func TestNullInMooncakeRows(t *testing.T) {
 	assert.ErrorContains(t, err, "looks like microseconds since 1970: want milliseconds")
 }
 
-// Whatever the rows are, they are taken or refused as an *Error, and what is taken can be planned.
+// Any rows are either accepted, and then planned, or refused with an *Error.
 func FuzzMooncake(f *testing.F) {
 	f.Add([]byte(`{"timestamp":3000,"input_length":1100,"output_length":5,"hash_ids":[0,1,2]}`), []byte(`{"delay":250,"input_length":5,"output_length":7,"hash_ids":[0],"session_id":"s"}`))
 	f.Add([]byte(`{"timestamp":0,"output_length":5,"hash_ids":[],"session_id":"s"}`), []byte(`{"timestamp":-1.5e3,"input_length":512,"output_length":-7,"hash_ids":[-1],"session_id":"s"}`))
@@ -118,7 +118,7 @@ func FuzzMooncake(f *testing.F) {
 	})
 }
 
-func TestGenerations(t *testing.T) {
+func TestFormats(t *testing.T) {
 	request := func(ids string, in int) string {
 		return `{"t":0,"type":"n","model":"m","out":1,"hash_ids":` + ids + `,"in":` + strconv.Itoa(in) + `}`
 	}

@@ -63,8 +63,8 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// A row of a session that is older than the one before it keeps that one's time.
-func TestBackwardMooncakeRowsAreOdd(t *testing.T) {
+// A row of a session that is older than the row before it gets the time of that row.
+func TestBackwardMooncakeRowsAreAnOddity(t *testing.T) {
 	m := NewMooncake(0, Default())
 	for _, at := range []int{5000, 3000, 4000} {
 		require.NoError(t, m.Add(fmt.Appendf(nil, `{"timestamp":%d,"input_length":1,"output_length":1,"hash_ids":[0],"session_id":"s"}`, at)))

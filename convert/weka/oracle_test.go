@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// This file is Scan once more, slow and plain: encoding/json gives a tree of maps, and the schema of section 1 is applied
-// to that.
+// This file is the oracle of Scan: slow and plain. encoding/json reads a tree of maps, and the schema of
+// doc/spec/reconstruction.md 1 is applied to that.
 
-// plainTrace is what a scanner understood, written out: ids one by one, models by name.
+// plainTrace is the result of a scan, written out: ids one by one, models by name.
 type plainTrace struct {
 	ID                      string
 	BlockSize, Tool, System int64
@@ -80,7 +80,7 @@ func expandIDs(l IDs) (list []int64) {
 	return list
 }
 
-// oracle reads a trace. What it panics with is the reason why it is invalid.
+// oracle reads a trace. It panics with the reason why a trace is invalid.
 type oracle struct {
 	strict  bool
 	unknown map[string]int
@@ -128,7 +128,7 @@ func (o oracle) known(m map[string]any, keys ...string) {
 	}
 }
 
-// leaveOut takes keys of some names that are null out of an object, where the rules are not strict.
+// leaveOut deletes keys of some names that are null, unless the rules are strict.
 func (o oracle) leaveOut(m map[string]any, names ...string) {
 	for _, name := range names {
 		if v, ok := m[name]; ok && v == nil && !o.strict {
@@ -209,7 +209,7 @@ func (o oracle) declared(m map[string]any) (tool, system int64) {
 	return tool, system
 }
 
-// The keys of both types: null is as good as nothing.
+// The keys of both types: null counts as a key left out.
 var (
 	requestNames = []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time", "ttft"}
 	markerNames  = []string{"t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
@@ -304,14 +304,14 @@ func (o oracle) marker(m map[string]any, e plainEntry) plainEntry {
 
 var surrogate = regexp.MustCompile(`(?i)\\u(d[89ab]..(\\u)?|d[c-f])`)
 
-// oddity names what sets the two scanners apart on purpose, "" where nothing does:
+// oddity names where Scan and its oracle differ on purpose, "" where they must agree:
 //
 //	bad UTF-8      encoding/json replaces it, Scan refuses it: ids of traces salt hashes
-//	surrogates     as before, for \ud800 without its other half
+//	surrogates     the same, for \ud800 without its other half
 //	key twice      encoding/json keeps the last value; so does Scan, but it reads all of them, and counts unknown ones twice
 //	deep nesting   Scan stops at 512, encoding/json at 10,000
 //
-// The case of keys does not: the tree has them as they are.
+// The case of keys is no difference: the tree of maps has keys as they are.
 func oddity(data []byte) string {
 	if !utf8.Valid(data) {
 		return "bad UTF-8"

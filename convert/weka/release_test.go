@@ -113,7 +113,7 @@ func (in endToEnd) view() (v mmapcache.View) {
 	return v
 }
 
-// planTrace plans a trace given as JSON. Vectors of AIPerf hold traces that are read loosely.
+// planTrace plans a trace given as JSON. Vectors of AIPerf have traces that only tolerant rules read.
 func planTrace(t *testing.T, text json.RawMessage, r Rules) (*mmapcache.Plan, Notes, error) {
 	loose := r
 	loose.UnknownKeys = "count"
@@ -122,7 +122,7 @@ func planTrace(t *testing.T, text json.RawMessage, r Rules) (*mmapcache.Plan, No
 	return MakePlan(tr, r)
 }
 
-// content writes out the prompt of a turn, over an identity corpus.
+// content writes out prompts over an identity corpus.
 type content struct {
 	plan   *mmapcache.Plan
 	placer *Placer
@@ -176,7 +176,7 @@ func (c content) prompt(turn int) []wired {
 	return out
 }
 
-// session returns whose turn a turn of the trace is, and its number there.
+// session returns the session of a turn of the trace, and the number of the turn in it.
 func (c content) session(turn int) (id string, k int) {
 	for _, s := range c.plan.Sessions {
 		if k := turn - int(s.FirstTurn); k >= 0 && k < int(s.Turns) {
@@ -598,7 +598,7 @@ func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
 	}
 }
 
-// Tool results are shaped as messages of their own role, which their call names.
+// Tool results become messages of the role tool, each with the id of its call.
 //
 // Covers P9.
 func TestToolShape(t *testing.T) {
@@ -671,5 +671,5 @@ func toolsOf(plan *mmapcache.Plan, turn int) map[int]uint32 {
 	return tools
 }
 
-// callID is the name of the tool call whose result a turn brings.
+// callID is the id of the tool call whose result a turn has.
 func callID(turn int) string { return fmt.Sprintf("call_turn_%d", turn) }

@@ -17,14 +17,14 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// modes are the two ways to read.
+// modes are the rules of the two ways to read: tolerant and strict.
 func modes() map[string]Rules {
 	strict := Default()
 	strict.UnknownKeys = "reject"
 	return map[string]Rules{"tolerant": Default(), "strict": strict}
 }
 
-// compareScans holds Scan against the oracle.
+// compareScans compares Scan with the oracle.
 func compareScans(t require.TestingT, data []byte) {
 	odd := oddity(data)
 	for mode, rules := range modes() {
@@ -45,7 +45,7 @@ func compareScans(t require.TestingT, data []byte) {
 	}
 }
 
-// writer writes traces as JSON in every way in which they might be written.
+// writer writes traces as JSON, in all ways that JSON allows.
 type writer struct {
 	t    *rapid.T
 	last []string // the ids of the list before
@@ -122,7 +122,7 @@ func (w *writer) ids() string {
 	if !w.chance(6) {
 		return "[" + strings.Join(list, ",") + "]"
 	}
-	var out strings.Builder // any way but the plain one
+	var out strings.Builder // with white space and other numbers
 	out.WriteString("[" + w.space())
 	for k, id := range list {
 		if k > 0 {
@@ -168,7 +168,7 @@ func (w *writer) names() string {
 	return w.list(rapid.IntRange(0, 2).Draw(w.t, "names"), func() string { return w.text(w.pick("a", "text", "tool_result")) })
 }
 
-// maybe appends a member now and then, null at times.
+// maybe appends a member in one of three cases, null at times.
 func (w *writer) maybe(to [][2]string, name, value string) [][2]string {
 	if w.chance(3) {
 		to = append(to, [2]string{name, w.pick(value, value, value, "null")})
@@ -227,7 +227,7 @@ func (w *writer) trace() string {
 	return w.space() + w.object(m...) + w.space()
 }
 
-// indented is another way to write the same.
+// indented returns the same JSON with indentation and CRLF.
 func indented(t require.TestingT, data string) []byte {
 	var out bytes.Buffer
 	require.NoError(t, json.Indent(&out, []byte(data), "", "  "))
@@ -252,7 +252,7 @@ func TestScanAgreesWithTheOracle(t *testing.T) {
 	assert.Positive(t, accepted)
 }
 
-// small is a trace with everything in it.
+// small is a trace with every kind of entry.
 const small = `{"id":"tr\u0061ce","models":["m","n"],"block_size":64,"hash_id_scope":"local","tool_tokens":10,"system_tokens":5,"totals":{"a":[null,true,false]},"requests":[` +
 	`{"t":0.5,"type":"n","model":"m","in":130,"out":30,"hash_ids":[1,2,99,100],"api_time":2.0,"think_time":null,"input_types":["text"],"output_types":[],"stop":"tool_use"},` +
 	`{"t":3e0,"agent_id":"a1","subagent_type":"x","status":"completed","duration_ms":4000,"total_tokens":1,"tool_use_count":null,"models":["m"],"tool_tokens":1,"system_tokens":0,"requests":[` +
@@ -283,7 +283,7 @@ func TestScanOfFlippedTraces(t *testing.T) {
 	}
 }
 
-// Every byte in turn is replaced, doubled, or taken out.
+// Each byte in turn is replaced, doubled, or deleted.
 func TestScanOfEditedTraces(t *testing.T) {
 	for k := range len(small) {
 		for _, c := range []byte("\"\\,:[]{} 019-e.tn\x00\xff") {
@@ -296,7 +296,7 @@ func TestScanOfEditedTraces(t *testing.T) {
 	}
 }
 
-// Every value in turn becomes another.
+// Each value in turn is replaced by another.
 func TestScanOfReplacedValues(t *testing.T) {
 	d := json.NewDecoder(strings.NewReader(small))
 	for {
@@ -362,7 +362,7 @@ func TestScanSaysWhere(t *testing.T) {
 	}
 }
 
-// AIPerf takes one scope only. What is wrong with another says so, and where it can be read.
+// AIPerf reads one scope only. The error about another says so, and which rules read it.
 func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	for scope, want := range map[string]string{
 		"global": `trace "trace": hash_id_scope: hash_id_scope "global": strict rules (--profile aiperf, unknown_keys=reject) take "local" only`,
@@ -374,8 +374,7 @@ func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	}
 }
 
-// The scanner compares a list with the one before as text: whatever stands between them, and whichever way they are
-// written.
+// The scanner compares a list with the one before as text, whatever is between them, and however they are written.
 func TestRepeatedLists(t *testing.T) {
 	for _, c := range [][2]string{
 		{"1,2,3", "1,2,3"}, {"1,2,3", "1,2,3,4"}, {"1,2,3", "1,2"}, {"1,2,3", "1,2,34"}, {"1,2,3", "1,2,3 ,4"}, {"1,2,34", "1,2,3"},
@@ -406,7 +405,7 @@ func TestRepeatedLists(t *testing.T) {
 	}
 }
 
-// Inside a request or marker not even a wrong first value counts.
+// Inside a request or marker a wrong first value is no error.
 func TestLastValueOfAKeyCounts(t *testing.T) {
 	for _, twice := range []string{
 		`"in":1,"in":130>"in":130`, `"in":"x","in":130>"in":130`, `"hash_ids":[1,2],"hash_ids":[1,2,99,100]>"hash_ids":[1,2,99,100]`,
@@ -439,7 +438,7 @@ func TestInputTypes(t *testing.T) {
 	}
 }
 
-// A request has no requests of its own: the key is unknown, and nothing inside it counts.
+// A request has no requests of its own: the key is unknown, and its value does not count.
 func TestRequestsOfARequestAreAnUnknownKey(t *testing.T) {
 	for _, inner := range []string{`[{"t":0,"type":"n","model":"other","in":1,"out":1,"odd":1}]`, `[{"t":0,"type":"?","model":"other","in":1,"out":1},{}]`, `7`} {
 		data := strings.Replace(small, `"stop":""`, `"requests":`+inner, 1)
@@ -451,7 +450,7 @@ func TestRequestsOfARequestAreAnUnknownKey(t *testing.T) {
 	}
 }
 
-// What Scan returns does not refer to its input, which is used again.
+// The result of Scan does not refer to its input, which callers reuse.
 func TestScanKeepsNothingOfItsInput(t *testing.T) {
 	data := []byte(small)
 	tr, err := Scan(data, Default())
@@ -475,8 +474,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { compareScans(t, data) })
 }
 
-// Writers of tables give every request the keys of markers, and markers those of requests: null there is as good as
-// nothing, but where nothing may be added.
+// Writers of tables give every request the keys of markers, and markers those of requests, as null. Such a null counts as no
+// key, except under strict rules.
 func TestNullsOfKeysOfAnotherType(t *testing.T) {
 	nulls := `"agent_id":null,"subagent_type":null,"duration_ms":null,"status":null,"requests":null,"models":null,"tool_tokens":null,"system_tokens":null,"ttft":null`
 	for was, now := range map[string]string{
@@ -503,9 +502,9 @@ func TestNullsOfKeysOfAnotherType(t *testing.T) {
 	assert.Equal(t, map[string]int{"agent_id": 1, "odd": 1}, tr.Unknown)
 }
 
-// A null in a field that may be left out is that field left out. AIPerf refuses it, with what to do about it, but where it
-// has null for a value.
-func TestNullIsAFieldLeftOut(t *testing.T) {
+// Null counts as a field left out, where the field may be. AIPerf refuses it with a hint, except in fields that have null as a
+// value.
+func TestNullCountsAsAFieldLeftOut(t *testing.T) {
 	for field, value := range map[string]string{
 		"hash_id_scope": `"local"`, "tool_tokens": "10", "totals": `{"a":[null,true,false]}`, "hash_ids": "[1,2,99,100]", "input_types": `["text"]`,
 		"output_types": "[]", "stop": `"tool_use"`, "api_time": "2.0", "status": `"completed"`, "subagent_type": `"x"`, "duration_ms": "4000", "ttft": "0.5",
@@ -538,8 +537,8 @@ func TestNullIsAFieldLeftOut(t *testing.T) {
 	}
 }
 
-// What is wrong with more than this trace, as far as one can tell, comes with what to do about it.
-func TestFaultsOfTheWholeFileSayWhatToDo(t *testing.T) {
+// An error that other traces of the file are likely to have too comes with a hint.
+func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 	for data, want := range map[string]string{
 		"[]": hintLines, "[" + small + "]": hintLines, small + small: hintLines, "7": hintForm, `{"messages":[]}`: hintTraces, `{"id":"x","messages":[]}`: hintTraces,
 		`[{"id":"x","conversations":[]},7]`: hintTraces, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: "",

@@ -41,7 +41,7 @@ type wholeTrace struct {
 	Trace         json.RawMessage
 }
 
-// rules returns those of the profile with the options of the vector.
+// rules returns the rules of the profile with the options of the vector.
 func (w wholeTrace) rules() Rules {
 	r := Default()
 	if w.Profile == "aiperf" {
@@ -68,7 +68,7 @@ func (w wholeTrace) view() (v mmapcache.View) {
 	return v
 }
 
-// placer returns that of the vector's back-end and seed.
+// placer returns the placer of the vector's back-end and seed.
 func (w wholeTrace) placer() *Placer {
 	if w.Seed != nil {
 		return NewPlacer(Placement{Backend: w.Backend, Seed: *w.Seed}, w.CorpusLen)
@@ -404,12 +404,12 @@ func publicTrace(t *testing.T, name, digest string) []byte {
 	return data
 }
 
-// extends reports whether a prompt goes on where another ended, message by message: what a delta can say.
+// extends reports whether a prompt begins with all messages of another, so that a delta can express it.
 func extends(before, after []int32) bool {
 	return len(before) <= len(after) && slices.Equal(before, after[:len(before)])
 }
 
-// A public trace as deltas over the identity corpus, by the SHA-256 of their text: section 13.2.
+// Public traces as deltas over the identity corpus, compared by the SHA-256 of their text: doc/spec/reconstruction.md 13.2.
 func TestPublicTraces(t *testing.T) {
 	type in struct {
 		wholeTrace
@@ -493,7 +493,7 @@ func TestPublicTraces(t *testing.T) {
 }
 
 // Covers D19, D20, D21.
-func TestRefusals(t *testing.T) {
+func TestRefusedPlans(t *testing.T) {
 	type want struct {
 		OK            bool
 		Fault         string

@@ -144,7 +144,7 @@ func TestMarkerTimes(t *testing.T) {
 	})
 }
 
-// AIPerf's seeds are unsigned, to 2^64 - 1: what it derives from the largest, and how it stands in a key.
+// AIPerf's seeds are unsigned, up to 2^64 - 1: what AIPerf derives from the largest, and how keys contain it.
 func TestLargestSeed(t *testing.T) {
 	assert.Equal(t, uint64(1454329628828595485), deriveSeed(math.MaxUint64, CodingStream))
 	for want, d := range map[string]Placement{
@@ -162,7 +162,7 @@ func TestLargestSeed(t *testing.T) {
 }
 
 // Covers D14.
-func TestSeeds(t *testing.T) {
+func TestSeedDerivation(t *testing.T) {
 	type seed struct{ Seed string }
 	type in struct {
 		Root       uint64
@@ -204,13 +204,13 @@ func TestBlockSeeds(t *testing.T) {
 	})
 }
 
-// placer is that of a vector: its base seed is given, not derived.
+// placer returns a placer whose base seed a vector gives.
 func placer(backend, base string, corpus int) *Placer {
 	return &Placer{n: uint64(corpus), placement: Placement{Backend: backend}, base: []byte(base)}
 }
 
 // Covers D16.
-func TestStarts(t *testing.T) {
+func TestBlockPlacement(t *testing.T) {
 	type in struct {
 		Backend   string
 		Seed      int64
@@ -251,10 +251,10 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-// Starts of consecutive ids are those of each alone, in any order.
+// Consecutive ids are placed where each is placed alone, in any order.
 //
 // Covers P11.
-func TestStartsTogetherAndAlone(t *testing.T) {
+func TestBlocksArePlacedAloneAsTogether(t *testing.T) {
 	for _, backend := range []string{XXH3, SHA256MT} {
 		w := NewPlacer(Placement{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
 		many := make([]uint32, 20)
@@ -268,7 +268,7 @@ func TestStartsTogetherAndAlone(t *testing.T) {
 }
 
 // Covers D3.
-func TestScopeNames(t *testing.T) {
+func TestScopeNamespaces(t *testing.T) {
 	type in struct {
 		Scope     *string `json:"hash_id_scope"`
 		TraceID   string  `json:"trace_id"`
@@ -337,7 +337,7 @@ func TestFillerSeedString(t *testing.T) {
 	assert.Equal(t, uint32(146997), w.Filler("trace_0001::sa:agent_001", 0, 36))
 }
 
-func TestGeometry(t *testing.T) {
+func TestPromptShape(t *testing.T) {
 	type in struct {
 		BlockSize int `json:"block_size"`
 		IDs, In   int
@@ -369,7 +369,7 @@ func TestMaxTokens(t *testing.T) {
 }
 
 // Covers P8.
-func TestCaps(t *testing.T) {
+func TestAssistantCaps(t *testing.T) {
 	type in struct {
 		BlockSize int `json:"block_size"`
 		Turns     []recorded
@@ -500,7 +500,7 @@ func prompt(plan *mmapcache.Plan, turn int) []plain {
 	return out
 }
 
-// accumulate is what a server that is sent deltas holds after each of them: section 4.8.
+// accumulate returns the prompt that a server has after each delta: doc/spec/reconstruction.md 4.8.
 func accumulate[M any](wire []M, reset bool, messages []M) []M {
 	if reset {
 		wire = nil
@@ -508,7 +508,7 @@ func accumulate[M any](wire []M, reset bool, messages []M) []M {
 	return append(slices.Clone(wire), messages...)
 }
 
-func TestWire(t *testing.T) {
+func TestPromptsAsSent(t *testing.T) {
 	type in struct {
 		Turns []struct {
 			Reset    bool
@@ -600,7 +600,7 @@ func TestConversations(t *testing.T) {
 	fixtures.EachWeka(t, "length_mismatch", check)
 }
 
-func TestInit(t *testing.T) {
+func TestBufferInit(t *testing.T) {
 	type in struct {
 		BlockSize    int     `json:"block_size"`
 		HashIDs      []int64 `json:"hash_ids"`
@@ -628,7 +628,7 @@ func TestInit(t *testing.T) {
 	})
 }
 
-func TestTruncate(t *testing.T) {
+func TestBufferTruncate(t *testing.T) {
 	type shape struct {
 		Role          string
 		Count, Tokens int
@@ -648,7 +648,7 @@ func TestTruncate(t *testing.T) {
 		next := uint32(0)
 		for _, s := range in.Segments {
 			var blocks []span
-			for range s.Count { // every block a part of its own, so that cuts fall between parts and inside them
+			for range s.Count { // every block a segment of its own, so that cuts fall between segments and inside them
 				blocks = append(blocks, span{next, 1})
 				next += 2
 			}
@@ -662,7 +662,7 @@ func TestTruncate(t *testing.T) {
 		}
 		assert.Equal(t, want.Segments, got)
 
-		var disturbed *int // the first segment that is no longer what it was
+		var disturbed *int // the first message that has changed
 		for k := range before {
 			if k >= len(b.messages) || b.messages[k] != before[k] {
 				disturbed = &k
@@ -671,7 +671,7 @@ func TestTruncate(t *testing.T) {
 		}
 		assert.Equal(t, want.Disturbed, disturbed)
 
-		tokens := 0 // what the plan holds is what the buffer says
+		tokens := 0 // the plan has what the buffer says
 		for _, id := range b.path {
 			part := b.plan.Segments[id]
 			if part.Part&mmapcache.Filler != 0 {
@@ -731,7 +731,7 @@ func TestAbsentTimesAreNaN(t *testing.T) {
 	assert.True(t, math.IsNaN(plan.Turns[0].ThinkTime))
 }
 
-// together are the default rules without the search for side chains: one conversation per agent.
+// together are the default rules without the detection of side chains: one conversation per agent.
 func together() Rules {
 	r := Default()
 	r.SplitAgents = false

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// chatBody is a chat request of about so many bytes, in messages of 4 KB of
-// source code, which is full of line ends and quotes.
+// chatBody returns a chat request of about so many bytes, in messages of 4 KB of source code, which has many line ends and
+// quotes.
 func chatBody(size, maxTokens int) []byte {
 	line := "\tfmt.Println(\"value\", name, fields[i+1]) // then the next one\n"
 	content, _ := json.Marshal(strings.Repeat(line, 4096/len(line)))
@@ -26,7 +26,7 @@ func chatBody(size, maxTokens int) []byte {
 	return b.Bytes()
 }
 
-// A sink is a ResponseWriter that keeps nothing.
+// sink is a ResponseWriter that discards everything.
 type sink struct {
 	header        http.Header
 	writes, bytes int
@@ -41,7 +41,7 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A bodyReader is a request body that can be read again.
+// bodyReader is a request body that can be rewound.
 type bodyReader struct{ bytes.Reader }
 
 func (*bodyReader) Close() error { return nil }
@@ -67,8 +67,7 @@ func benchmarkServe(b *testing.B, path string, body []byte, each func(i int)) {
 	b.ReportMetric(float64(w.writes)/float64(i), "writes/op")
 }
 
-// BenchmarkChat serves a body of 400 KB: of a prompt seen before (hit), of a new
-// one every time (miss, with evictions).
+// BenchmarkChat serves a body of 400 KB: the same prompt every time (hit), or a new one (miss, with evictions).
 func BenchmarkChat(b *testing.B) {
 	body := chatBody(400_000, 1)
 	place := body[bytes.Index(body, []byte("00000000")):][:8]
@@ -94,7 +93,7 @@ func BenchmarkEvents(b *testing.B) {
 	benchmarkServe(b, "/v1/chat/completions", chatBody(1000, 500), func(int) {})
 }
 
-// BenchmarkScan is the scan of the 400 KB body alone.
+// BenchmarkScan parses the 400 KB body, and nothing else.
 func BenchmarkScan(b *testing.B) {
 	body := chatBody(400_000, 1)
 	b.SetBytes(int64(len(body)))
@@ -108,7 +107,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmit is the prefix cache alone, with the 1,600 blocks of 400 KB.
+// BenchmarkAdmit measures the prefix cache alone, with the 1,600 blocks of 400 KB.
 func BenchmarkAdmit(b *testing.B) {
 	cache := newPrefixCache(1 << 18)
 	names := make([]uint64, 1600)
@@ -127,8 +126,8 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkConnection sends the 400 KB body over a connection of this machine and
-// reads the answer: the server, net/http, the kernel, and the least of a client.
+// BenchmarkConnection sends the 400 KB body over a loopback connection and reads the answer: the server, net/http, the kernel,
+// and a minimal client.
 func BenchmarkConnection(b *testing.B) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An oracle is a request as encoding/json reads it.
+// oracle is a request as encoding/json reads it.
 type oracle struct {
 	Model               *string `json:"model"`
 	Stream              bool    `json:"stream"`
@@ -56,14 +56,14 @@ func (o *oracle) texts(t require.TestingT) (texts []string) {
 	return texts
 }
 
-// The generators below write JSON by hand, for all the ways to write the same.
+// The generators below write JSON by hand, to write the same value in different ways.
 
 func genSpace() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"", "", "", "", " ", "\n\t", "\r\n  "})
 }
 
-// genString draws a string with its quotes: plain runs of every length around
-// the scanner's stride, short escapes, \u escapes, whole and half surrogates.
+// genString draws a string with its quotes: plain runs of every length around the lexer's stride of eight, short escapes, \u
+// escapes, whole and half surrogate pairs.
 func genString() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.StringMatching(`[a-zA-Z0-9 ,.:{}\[\]]{0,20}`),
@@ -106,8 +106,7 @@ func genValue(depth int) *rapid.Generator[string] {
 	)
 }
 
-// genObject draws an object with fields, each the text of a value, in any order,
-// some left out, among others that mean nothing.
+// genObject draws an object with fields, each the text of a value, in any order, some left out, and with unknown fields.
 func genObject(t *rapid.T, fields map[string]*rapid.Generator[string], always ...string) string {
 	var written []string
 	space := func() string { return genSpace().Draw(t, "space") }
@@ -242,7 +241,7 @@ func TestIDPromptReadsAsEncodingJSONReadsIt(t *testing.T) {
 	})
 }
 
-// requireServedOnlyJSON holds parse against encoding/json on any bytes.
+// requireServedOnlyJSON requires that parse accepts nothing that encoding/json refuses.
 func requireServedOnlyJSON(t require.TestingT, body []byte) {
 	for _, e := range []*endpoint{&chatEndpoint, &textEndpoint} {
 		var q request

@@ -24,7 +24,7 @@ func serve(s *Server, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// A completion is any answer or chunk of either endpoint.
+// completion is an answer or chunk of either endpoint.
 type completion struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -59,7 +59,7 @@ func decode(t *testing.T, data string) (c completion) {
 	return c
 }
 
-// events are the chunks of a stream that is complete, up to [DONE].
+// events returns the chunks of a complete stream, up to [DONE].
 func events(t *testing.T, body string) (chunks []completion) {
 	t.Helper()
 	parts := strings.Split(body, "\n\n")
@@ -153,7 +153,7 @@ func TestFinishReasons(t *testing.T) {
 
 func TestUsageInEveryChunk(t *testing.T) {
 	s := New(Config{})
-	for range 3 { // buffers and counts of one request are no matter of the next
+	for range 3 { // a request does not see the buffers and counts of the one before
 		w := serve(s, post("/v1/chat/completions", `{"messages":[{"content":"x"}],"stream":true,"max_tokens":3,
 			"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`))
 		var produced []int
@@ -164,7 +164,7 @@ func TestUsageInEveryChunk(t *testing.T) {
 	}
 }
 
-// usage asks for one token behind a prompt and returns what is said of the prompt.
+// usage asks for one token after a prompt and returns the usage of the prompt.
 func usage(t *testing.T, s *Server, path, prompt string) (tokens, cached int) {
 	t.Helper()
 	c := decode(t, serve(s, post(path, `{`+prompt+`,"max_tokens":1}`)).Body.String())
@@ -223,7 +223,7 @@ func TestCachedTokensOfMessages(t *testing.T) {
 	require.Equal(t, 151, tokens) // 602 / 4, rounded
 	require.Equal(t, 151*512/(604+11), cached)
 
-	// Another order of keys and another way to write the text are the same.
+	// Another order of keys and another spelling of the text share blocks.
 	_, cached = usage(t, s, "/v1/chat/completions",
 		`"messages":[{"content":[{"type":"text","text":"\u0030"},{"type":"text","text":"`+long[1:]+`"}],"role":"user"}]`)
 	require.Equal(t, 150*512/604, cached)
@@ -232,7 +232,7 @@ func TestCachedTokensOfMessages(t *testing.T) {
 	require.Zero(t, cached)
 }
 
-func TestLeastRecentlyUsedBlocksGo(t *testing.T) {
+func TestLeastRecentlyUsedBlocksAreEvicted(t *testing.T) {
 	s := New(Config{CacheBlocks: 4})
 	cached := func(prompt string) int {
 		_, n := usage(t, s, "/v1/completions", prompt)
@@ -241,12 +241,12 @@ func TestLeastRecentlyUsedBlocksGo(t *testing.T) {
 	require.Equal(t, 0, cached(ids(128, 1))) // a a
 	require.Equal(t, 0, cached(ids(128, 2))) // a a b b
 	require.Equal(t, 2, cached(ids(128, 1)))
-	require.Equal(t, 0, cached(ids(64, 3)))  // c takes the place of b's second block
-	require.Equal(t, 1, cached(ids(128, 2))) // b again, in the place of a's second block
+	require.Equal(t, 0, cached(ids(64, 3)))  // c evicts b's second block
+	require.Equal(t, 1, cached(ids(128, 2))) // b evicts a's second block
 	require.Equal(t, 1, cached(ids(64, 1)))
 }
 
-func TestReencoding(t *testing.T) {
+func TestCountTokens(t *testing.T) {
 	var counted []string
 	s := New(Config{CountTokens: func(text []byte) int {
 		counted = append(counted, string(text))
@@ -262,7 +262,7 @@ func TestReencoding(t *testing.T) {
 	require.EqualValues(t, 3, s.Stats().EstimatedTokens)
 }
 
-// A timedWriter notes how long after its start each part of a body came.
+// timedWriter records when each part of a body was written, after its own start.
 type timedWriter struct {
 	sink
 	start time.Time
@@ -319,9 +319,9 @@ func (c *lateClock) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// Tokens that fall due during a sleep that took too long go out together, and the
-// answer as a whole is late by no more than the last sleep.
-func TestLateSleepIsMadeUpFor(t *testing.T) {
+// Tokens that fall due during a sleep that took too long are written together. The whole answer is late by no more than the
+// last sleep.
+func TestLateSleepsDoNotAddUp(t *testing.T) {
 	clock := &lateClock{now: time.Unix(1000, 0), late: 25 * time.Millisecond}
 	s := New(Config{ITL: 10 * time.Millisecond, clock: clock})
 	w := newTimedWriter()
@@ -346,7 +346,7 @@ func TestLongAnswersAreWrittenInParts(t *testing.T) {
 	require.Greater(t, len(w.parts), 5)
 }
 
-// Everything that waits ends with the request's context, and not before.
+// Every wait ends with the request's context, and not before.
 func TestWaitsEndWithTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -370,7 +370,7 @@ func TestWaitsEndWithTheRequest(t *testing.T) {
 							fmt.Sprintf(`{"messages":[{"content":"x"}],"max_tokens":10,"stream":%v}`, stream)).WithContext(ctx))
 						ended = true
 					}()
-					time.Sleep(time.Second) // of the bubble, where it takes none
+					time.Sleep(time.Second) // fake time of the bubble
 					synctest.Wait()
 					require.False(t, ended)
 					require.EqualValues(t, 1, s.Stats().OpenRequests)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A failure is what a client has of a request.
+// failure is what a client gets for a request.
 type failure struct {
 	err     error // of the request or of reading the body
 	status  int   // 0 when no headers came
@@ -41,7 +41,7 @@ const (
 	whole    = `{"messages":[{"role":"user","content":"hello"}],"max_tokens":10}`
 )
 
-// isReset says whether a request ended with a TCP reset.
+// isReset reports whether a request ended with a TCP reset.
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 
 func requireTokens(t *testing.T, n int, body string) {
@@ -49,7 +49,7 @@ func requireTokens(t *testing.T, n int, body string) {
 	require.Equal(t, n, strings.Count(body, `"content":" `))
 }
 
-// requireBrokenOff wants half of an answer, and no end.
+// requireBrokenOff requires half of an answer, without an end.
 func requireBrokenOff(t *testing.T, f failure) {
 	t.Helper()
 	require.Equal(t, 200, f.status)
@@ -146,8 +146,7 @@ var faultChecks = map[string]func(t *testing.T, f failure, stream bool){
 			require.Equal(t, object, f.body)
 		}
 	},
-	// The two that wait for the client are in TestWaitsEndWithTheRequest, and
-	// whether their headers come is in TestStallSendsHeaders.
+	// TestWaitsEndWithTheRequest tests the two that wait for the client, TestStallSendsHeaders their headers.
 	"stall":     nil,
 	"stall-mid": nil,
 }
@@ -202,7 +201,7 @@ func TestStallSendsHeaders(t *testing.T) {
 	}
 }
 
-func TestWithoutAConnectionToBreakTheHandlerAborts(t *testing.T) {
+func TestFaultsAbortWithoutAHijackableConnection(t *testing.T) {
 	s := New(Config{Faults: []Fault{{"reset", 1}}})
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { serve(s, post("/v1/chat/completions", whole)) })
 }
@@ -265,7 +264,7 @@ func TestFaultsDependOnSeedAndNumberAlone(t *testing.T) {
 	require.NotEqual(t, first, other)
 	require.InDelta(t, 1000, counts["reset"], 100)
 	require.InDelta(t, 3000, counts["cut"], 150)
-	// Written down, so that a run of today can be repeated tomorrow.
+	// Pinned, so that later versions repeat a run.
 	require.Equal(t, []string{"", "", "reset", "", "cut", "", "", "", "reset", "cut"}, first[:10])
 
 	plan := planFaults([]Fault{{"reset", 1}, {"cut", 1}}, 1)

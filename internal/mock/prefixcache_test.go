@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slowCache is a prefixCache as one would explain it: the names in order of
-// use, the newest first.
+// slowCache is the oracle of prefixCache: the names in order of use, the newest first.
 type slowCache struct {
 	capacity int
 	names    []uint64
@@ -30,7 +29,7 @@ func (c *slowCache) admit(names []uint64) (hits int) {
 	return hits
 }
 
-// inOrder is what c holds, the newest first.
+// inOrder returns the names in c, the newest first.
 func (c *prefixCache) inOrder() (names []uint64) {
 	for slot := c.blocks[0].older; slot != 0; slot = c.blocks[slot].older {
 		names = append(names, c.blocks[slot].name)
@@ -38,9 +37,9 @@ func (c *prefixCache) inOrder() (names []uint64) {
 	return names
 }
 
-// Random walks over prompts that share prefixes and middles, so that blocks are
-// found behind a gap too, at capacities below and above a prompt's length.
-func TestPrefixCacheIsTheSlowOne(t *testing.T) {
+// Random walks over prompts that share prefixes and middles, so that blocks are also found after a gap, at capacities below and
+// above the length of a prompt.
+func TestPrefixCacheMatchesASortedList(t *testing.T) {
 	for _, capacity := range []int{1, 2, 7, 30, 3000} {
 		random := rand.New(rand.NewPCG(1, uint64(capacity)))
 		fast, slow := newPrefixCache(capacity), &slowCache{capacity: capacity}
@@ -100,7 +99,7 @@ func TestCacheSizes(t *testing.T) {
 	}
 }
 
-func TestModelsAndPromptFormsShareNothing(t *testing.T) {
+func TestModelsAndPromptKindsShareNoBlocks(t *testing.T) {
 	roots := map[uint64]bool{}
 	for _, model := range []string{`"a"`, `"b"`} {
 		for _, ids := range []bool{false, true} {

@@ -56,7 +56,7 @@ func TestStatsAndMetrics(t *testing.T) {
 			require.Equal(t, 200, serve(s, r).Code)
 		}
 		from("X-Session-ID", "one")
-		time.Sleep(1500 * time.Millisecond) // of the bubble, where it takes none
+		time.Sleep(1500 * time.Millisecond) // fake time of the bubble
 		from("x-correlation-id", "two")
 		from("X-Session-ID", "one")
 		from("X-Other", "three")
@@ -181,7 +181,7 @@ func TestServeReportsAFailingListener(t *testing.T) {
 	require.ErrorContains(t, err, "mock: 127.0.0.1:")
 }
 
-func TestConnectionsAreKept(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	url := start(t, New(Config{}))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()

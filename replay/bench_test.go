@@ -29,7 +29,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			url, _ := serve(b, server)
 			o := optionsFor(b, c, url)
-			o.Endpoint, o.Concurrency, o.Requests, o.Out = payload.ChatCompletions, 16, max(b.N, 1), b.TempDir()
+			o.Endpoint, o.Concurrency, o.Requests, o.AllowWrap, o.Out = payload.ChatCompletions, 16, max(b.N, 1), true, b.TempDir()
 			before := measure.ReadProcessUsage()
 			s, err := Run(context.Background(), o)
 			if err != nil || s.Completed != o.Requests {

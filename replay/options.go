@@ -160,7 +160,7 @@ type limited[T any] struct {
 // validateParts validates the fields that have rules of their own.
 func (o Options) validateParts() error {
 	if _, err := wire.New(o.URL, wire.Options{Header: o.Header, APIKey: o.APIKey}); err != nil {
-		return fmt.Errorf("server: %w", err)
+		return err
 	}
 	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
 		return err

@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// required are options with nothing but the fields that have no default.
+func required(c *mmapcache.Cache) Options { return Options{Cache: c, URL: nobody, Model: "m"} }
+
+func TestOptionsAreValidated(t *testing.T) {
+	c := cachetest.Demo(t)
+	require.NoError(t, required(c).Validate())
+	for want, change := range map[string]func(o *Options){
+		"cache: want an open one":                                  func(o *Options) { o.Cache = nil },
+		"model: want a name":                                       func(o *Options) { o.Model = "" },
+		"wire: target has scheme":                                  func(o *Options) { o.URL = "ftp://127.0.0.1" },
+		"endpoint 2: want 0 (chat completions) or 1 (completions)": func(o *Options) { o.Endpoint = 2 },
+		"marker target 4: want 0 to 3":                             func(o *Options) { o.Marker = payload.SystemPrefix + 1 },
+		`fields: length "n": want max_tokens`:                      func(o *Options) { o.Fields.Length = "n" },
+		"fields: extra: want a JSON object":                        func(o *Options) { o.Fields.Extra = json.RawMessage(`[1]`) },
+		"concurrency -1: want 1 to 65536":                          func(o *Options) { o.Concurrency = -1 },
+		"concurrency 65537: want 1 to 65536":                       func(o *Options) { o.Concurrency = MaxConcurrency + 1 },
+		"traces -1: want no negative value":                        func(o *Options) { o.Traces = -1 },
+		"max context -1: want":                                     func(o *Options) { o.MaxContext = -1 },
+		"requests -1: want":                                        func(o *Options) { o.Requests = -1 },
+		"trees -1: want":                                           func(o *Options) { o.Trees = -1 },
+		"prefill limit -1: want":                                   func(o *Options) { o.Limits.Prefill = -1 },
+		"duration -1s: want":                                       func(o *Options) { o.Duration = -time.Second },
+		"timeout -1s: want":                                        func(o *Options) { o.Timeout = -time.Second },
+		"system idle limit -1ns: want":                             func(o *Options) { o.Limits.SystemIdle = Off },
+		"order 3: want 0 to 2":                                     func(o *Options) { o.Order = Random + 1 },
+		"every trace once cannot be had in random order":           func(o *Options) { o.Order = Random },
+		"pace: speed -1: want a number above 0":                    func(o *Options) { o.Pace.Speed = -1 },
+		"pace: speed NaN: want":                                    func(o *Options) { o.Pace.Speed = math.NaN() },
+		"pace: speed +Inf: want":                                   func(o *Options) { o.Pace.Speed = math.Inf(1) },
+		"pace: max gap -1s: want no negative value":                func(o *Options) { o.Pace.MaxGap = -time.Second },
+		"start ratios 0.5 to 0.25: they must lie":                  func(o *Options) { o.Start = Start{Sampled: true, Ratios: &resume.Ratios{Min: 0.5, Max: 0.25}} },
+		`seed "seven": want a decimal number`:                      func(o *Options) { o.Seed = "seven" },
+		"max error rate 1.5: want 0 to 1":                          func(o *Options) { o.MaxErrorRate = 1.5 },
+		"max error rate NaN: want 0 to 1":                          func(o *Options) { o.MaxErrorRate = math.NaN() },
+		"backoff: max -1s: want no negative value":                 func(o *Options) { o.Backoff.Max = -time.Second },
+		"wire: header name":                                        func(o *Options) { o.Header = []wire.HeaderField{{Name: "a b"}} },
+	} {
+		t.Run(want, func(t *testing.T) {
+			o := required(c)
+			change(&o)
+			require.ErrorContains(t, o.Validate(), want)
+			_, err := Run(t.Context(), o)
+			require.ErrorContains(t, err, "replay: "+want)
+		})
+	}
+}
+
+func TestZeroOptionsMeanTheDefaults(t *testing.T) {
+	o := required(cachetest.Demo(t)).withDefaults()
+	require.Equal(t, 1, o.Concurrency)
+	require.Equal(t, "42", o.Seed)
+	require.Equal(t, 30*time.Second, o.Grace)
+	require.Equal(t, 6*time.Hour, o.Timeout)
+	require.Equal(t, Backoff{First: time.Second, Max: 30 * time.Second}, o.Backoff)
+	require.Equal(t, Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second}, o.Limits)
+	require.Equal(t, &resume.Ratios{Min: 0.25, Max: 0.75}, o.Start.Ratios)
+	require.Equal(t, payload.FirstTurnPrefix, o.Marker)
+	require.Len(t, o.NewID(), 36)
+	require.Equal(t, o.Backoff, o.withDefaults().Backoff, "defaults stay")
+}
+
+func TestOffTurnsDefaultsOff(t *testing.T) {
+	o := required(cachetest.Demo(t))
+	o.Grace, o.Limits, o.Backoff.First = Off, Limits{LaneStart: Off, TreeIdle: Off}, Off
+	o = o.withDefaults()
+	require.Zero(t, o.Grace)
+	require.Equal(t, Limits{}, o.Limits)
+	require.Zero(t, o.Backoff.First)
+}

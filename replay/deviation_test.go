@@ -30,8 +30,8 @@ func TestServerThatDoesNotPlayAlong(t *testing.T) {
 		fields payload.Fields
 		said   []string
 	}{
-		"as asked":      {payload.Fields{}, []string{"answers shorter", "answers not streamed", "prompts that the server counts", "requests that went out twice"}},
-		"not as strict": {payload.Fields{OmitIgnoreEOS: true}, []string{"answers not streamed", "prompts that the server counts", "requests that went out twice"}},
+		"as asked":      {payload.Fields{}, []string{"answers shorter", "answers not streamed", "prompts whose token count differs", "requests sent twice"}},
+		"not as strict": {payload.Fields{OmitIgnoreEOS: true}, []string{"answers not streamed", "prompts whose token count differs", "requests sent twice"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex

@@ -47,7 +47,7 @@ var deviations = []struct {
 	{"no_usage", "answers without token counts", func(r *Record) bool {
 		return r.PromptTokens == nil || r.OutputTokens == nil
 	}, func(*Record) string { return "no usage" }},
-	{"prompt_count", "prompts that the server counts otherwise than recorded", func(r *Record) bool {
+	{"prompt_count", "prompts whose token count differs from the recorded one", func(r *Record) bool {
 		if r.PromptTokens == nil {
 			return false
 		}
@@ -56,11 +56,12 @@ var deviations = []struct {
 	}, func(r *Record) string {
 		return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedISL)
 	}},
-	{"redirected", "requests that went out twice, for a redirect", func(r *Record) bool {
+	{"redirected", "requests sent twice because of a redirect", func(r *Record) bool {
 		return r.Redirected
-	}, func(*Record) string { return "the server sent it on" }},
+	}, func(*Record) string { return "redirected by the server" }},
 }
 
+// outputText describes an answer by its length and the length asked for.
 func outputText(r *Record) string {
 	n, _ := r.OSL()
 	return fmt.Sprintf("%d tokens for %d", n, r.MaxTokens)

@@ -29,7 +29,7 @@ func TestDeviations(t *testing.T) {
 		"a template's tokens":   {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 128) }, "", ""},
 		"other vocabulary":      {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 129) }, "prompt_count", "1229 tokens for 1000 recorded"},
 		"prompt cut":            {func(r *Record) { r.PromptTokens = Tokens(1000 - 100 - 129) }, "prompt_count", "771 tokens for 1000 recorded"},
-		"redirected":            {func(r *Record) { r.Redirected = true }, "redirected", "the server sent it on"},
+		"redirected":            {func(r *Record) { r.Redirected = true }, "redirected", "redirected by the server"},
 		"failed":                {func(r *Record) { r.Error, r.Redirected = &Error{Category: "timeout"}, true }, "", ""},
 		"cancelled at the end":  {func(r *Record) { r.Bucket, r.OutputTokens = CancelledAtEnd, nil }, "", ""},
 		"in cooldown it counts": {func(r *Record) { r.Bucket, r.OutputTokens = Cooldown, Tokens(1) }, "short_output", "1 tokens for 200"},

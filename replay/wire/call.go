@@ -161,7 +161,7 @@ const (
 )
 
 // drain reads the end of a body whose last message has come, so that the connection can serve another request. It gives up
-// after maxRest or restWait. The result's End is then the instant before drain.
+// after maxRest or restWait; the result's End is then the arrival of the last message.
 func (x *call) drain(cn *conn, h *responseHead, b *responseBody) {
 	if b.ended || b.untilClose || !h.keepAlive {
 		return

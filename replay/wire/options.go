@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // Validate returns an error that names the first field whose value cannot be used. The error never contains a secret.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	if !o.Epoch.IsZero() && o.Epoch == o.Epoch.Round(0) { // Round strips the monotonic reading
 		return fmt.Errorf("epoch %v has no monotonic reading: want a value of time.Now", o.Epoch)
 	}

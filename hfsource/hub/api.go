@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -185,46 +186,31 @@ func checkCommit(r *reply, commit string, required bool) error {
 	return r.unexpected(fmt.Sprintf("revision mismatch: %s answers for commit %s, asked was %s", redactURL(r.url), got, commit))
 }
 
-// source is the address of the content of a file.
-type source struct {
-	url *url.URL
-	cdn bool // a signed address outside the hub
-}
-
 // resolveURL returns the hub's address of a file at a commit.
 func (c *client) resolveURL(repo, commit, path string) *url.URL {
 	return c.address("/datasets/" + repo + "/resolve/" + commit + "/" + escapePath(path))
 }
 
-// head asks where the content of a file is, and compares what the hub says of it with the listing.
-func (c *client) head(ctx context.Context, repo, commit, path string, want entry) (source, error) {
+// head asks for the address of the content of a file, on the hub or elsewhere, and compares what the hub says of the file
+// with the listing.
+func (c *client) head(ctx context.Context, repo, commit, path string, want entry) (*url.URL, error) {
 	r, away, err := c.follow(ctx, request{method: http.MethodHead, url: c.resolveURL(repo, commit, path), budget: resolveBudget})
 	if err != nil {
-		return source{}, err
+		return nil, err
 	}
 	defer r.discard()
 	if away == nil && r.status != http.StatusOK {
-		return source{}, c.refusal(r)
+		return nil, c.refusal(r)
 	}
-	if err := checkMetadata(r, away != nil, commit, want); err != nil {
-		return source{}, err
-	}
-	if away != nil {
-		return source{away, true}, nil
-	}
-	return source{r.url, false}, nil
+	return cmp.Or(away, r.url), checkMetadata(r, commit, want)
 }
 
-// checkMetadata compares the headers of a resolve reply with the listing: commit, digest and size. redirected says that
-// the reply is the redirect that leads to the file.
-func checkMetadata(r *reply, redirected bool, commit string, want entry) error {
+// checkMetadata compares the headers of a resolve reply with the listing: commit, digest and size.
+func checkMetadata(r *reply, commit string, want entry) error {
 	if err := checkCommit(r, commit, true); err != nil {
 		return err
 	}
-	etag := r.header.Get("X-Linked-Etag")
-	if etag == "" {
-		etag = r.header.Get("ETag")
-	}
+	etag := cmp.Or(r.header.Get("X-Linked-Etag"), r.header.Get("ETag"))
 	etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 	if !etagForm.MatchString(etag) {
 		return r.notAHub("the etag of the file is "+strconv.Quote(sanitize(etag, 80))+", which is no digest", nil)
@@ -233,7 +219,7 @@ func checkMetadata(r *reply, redirected bool, commit string, want entry) error {
 		return r.notAHub(fmt.Sprintf("the file is %s here and %s in the listing of the same commit", etag, want.etag()), nil)
 	}
 	text := r.header.Get("X-Linked-Size")
-	if text == "" && !redirected { // the length of a redirect is that of its own body
+	if text == "" && !isRedirect(r.status) { // the length of a redirect is that of its own body
 		text = r.header.Get("Content-Length")
 	}
 	if text == "" {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -127,12 +128,7 @@ func (r *reply) discard() {
 
 // requestID returns the id of the reply for the hub's support.
 func (r *reply) requestID() string {
-	for _, name := range []string{"X-Request-Id", "X-Amzn-Trace-Id", "X-Amz-Cf-Id"} {
-		if v := r.header.Get(name); v != "" {
-			return sanitize(v, 100)
-		}
-	}
-	return ""
+	return sanitize(cmp.Or(r.header.Get("X-Request-Id"), r.header.Get("X-Amzn-Trace-Id"), r.header.Get("X-Amz-Cf-Id")), 100)
 }
 
 // encoding returns the Content-Encoding, "" for identity.

@@ -35,7 +35,7 @@ type download struct {
 	n      int64        // bytes in it
 	sums   digests      // of its bytes
 
-	from          *source  // where the content is; nil: not known, or no longer valid
+	from          *url.URL // of the content; nil: not known, or expired
 	validator     string   // ETag of the host that sent the first bytes, for If-Range
 	validatorFrom *url.URL // that host
 	most          int64    // bytes that the partial file had at most

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -95,10 +96,7 @@ func (env LookupEnv) dir(names ...string) string {
 }
 
 func (env LookupEnv) endpoint() (*url.URL, error) {
-	text := strings.TrimRight(env.get("HF_ENDPOINT"), "/")
-	if text == "" {
-		text = DefaultEndpoint
-	}
+	text := cmp.Or(strings.TrimRight(env.get("HF_ENDPOINT"), "/"), DefaultEndpoint)
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || strings.Contains(text, "#") {
 		if k := strings.LastIndexByte(text, '@'); k >= 0 { // a password stands before it

@@ -66,13 +66,15 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		b.WriteString(": " + redact(e.Err.Error()))
 	}
-	switch {
-	case e.Status != 0 && e.RequestID != "":
-		fmt.Fprintf(&b, " (status %d, request id %s)", e.Status, e.RequestID)
-	case e.Status != 0:
-		fmt.Fprintf(&b, " (status %d)", e.Status)
-	case e.RequestID != "":
-		fmt.Fprintf(&b, " (request id %s)", e.RequestID)
+	var reply []string
+	if e.Status != 0 {
+		reply = append(reply, fmt.Sprintf("status %d", e.Status))
+	}
+	if e.RequestID != "" {
+		reply = append(reply, "request id "+e.RequestID)
+	}
+	if reply != nil {
+		b.WriteString(" (" + strings.Join(reply, ", ") + ")")
 	}
 	return redactToken(b.String(), e.secret)
 }

@@ -33,7 +33,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if ok, err := d.accept(ctx, r); err != nil || !ok {
 		return err
 	}
-	if d.isFromHub(r) {
+	if d.isOnHub(r.url) {
 		if err := checkCommit(r, d.snapshot.Commit, true); err != nil {
 			return err
 		}
@@ -46,36 +46,32 @@ func (d *download) attempt(ctx context.Context) error {
 	return d.receive(ctx, r)
 }
 
-// locate asks the hub where the content is, unless that is known. The GET of the card does without.
-func (d *download) locate(ctx context.Context) error {
-	if d.from != nil || d.isCard {
-		return nil
-	}
-	from, err := d.client.head(ctx, d.currentRepo(), d.snapshot.Commit, d.path, d.want)
-	if err == nil {
-		d.from = &from
+// locate asks the hub where the content is, unless that is known. For the card that would be one request more than its GET.
+func (d *download) locate(ctx context.Context) (err error) {
+	switch {
+	case d.from != nil:
+	case d.isCard:
+		d.from = d.client.resolveURL(d.currentRepo(), d.snapshot.Commit, d.path)
+	default:
+		d.from, err = d.client.head(ctx, d.currentRepo(), d.snapshot.Commit, d.path, d.want)
 	}
 	return err
 }
 
 // get requests the missing bytes, from the hub or, after its redirect, from the CDN.
 func (d *download) get(ctx context.Context) (*reply, error) {
-	if d.from == nil || !d.from.cdn {
-		at := d.client.resolveURL(d.currentRepo(), d.snapshot.Commit, d.path)
-		if d.from != nil {
-			at = d.from.url
-		}
-		r, away, err := d.client.follow(ctx, request{method: http.MethodGet, url: at, budget: resolveBudget, header: d.rangeHeader})
+	if d.isOnHub(d.from) {
+		r, away, err := d.client.follow(ctx, request{method: http.MethodGet, url: d.from, budget: resolveBudget, header: d.rangeHeader})
 		if err != nil || away == nil {
 			return r, err
 		}
 		r.discard()
-		if err := checkMetadata(r, true, d.snapshot.Commit, d.want); err != nil {
+		if err := checkMetadata(r, d.snapshot.Commit, d.want); err != nil {
 			return nil, err
 		}
-		d.from = &source{away, true}
+		d.from = away
 	}
-	r, _, err := d.client.follow(ctx, request{cdn: true, method: http.MethodGet, url: d.from.url, header: d.rangeHeader})
+	r, _, err := d.client.follow(ctx, request{cdn: true, method: http.MethodGet, url: d.from, header: d.rangeHeader})
 	return r, err
 }
 
@@ -91,7 +87,7 @@ func (d *download) rangeHeader(at *url.URL) map[string]string {
 	return h
 }
 
-func (d *download) isFromHub(r *reply) bool { return origin(r.url) == origin(d.client.endpoint) }
+func (d *download) isOnHub(u *url.URL) bool { return origin(u) == origin(d.endpoint) }
 
 // accept reports whether the body of a reply is to be appended to the partial file. If not, and err is nil, the next
 // attempt follows.
@@ -110,7 +106,7 @@ func (d *download) accept(ctx context.Context, r *reply) (ok bool, err error) {
 		return false, d.restartAfter(ctx, fmt.Errorf("%s answers with another range than was asked", from))
 	case r.status == http.StatusRequestedRangeNotSatisfiable:
 		return false, d.restartAfter(ctx, fmt.Errorf("%s does not serve the range", from))
-	case d.isFromHub(r):
+	case d.isOnHub(r.url):
 		return false, d.client.refusal(r)
 	}
 	return false, d.refusedByCDN(ctx, r)

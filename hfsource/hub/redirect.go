@@ -98,11 +98,7 @@ func (c *client) address(path string) *url.URL {
 }
 
 func isRedirect(status int) bool {
-	switch status {
-	case 301, 302, 303, 307, 308:
-		return true
-	}
-	return false
+	return slices.Contains([]int{301, 302, 303, 307, 308}, status)
 }
 
 // origin returns scheme, host and port of an address.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,11 +129,7 @@ func (c *client) readHeaders(r *reply, b budget) {
 
 // isRetryable reports whether a status asks to try later.
 func isRetryable(status int) bool {
-	switch status {
-	case 408, 429, 500, 502, 503, 504:
-		return true
-	}
-	return false
+	return slices.Contains([]int{408, 429, 500, 502, 503, 504}, status)
 }
 
 // isPermanent reports whether the error of a connection would come again: the certificate is wrong.
@@ -144,11 +141,7 @@ func isPermanent(err error) bool {
 // networkHint says what to do where the hub cannot be reached, "" for other errors.
 func networkHint(err error) string {
 	var name *net.DNSError
-	unreachable := errors.As(err, &name)
-	for _, e := range unreachableErrors {
-		unreachable = unreachable || errors.Is(err, e)
-	}
-	if !unreachable {
+	if !errors.As(err, &name) && !slices.ContainsFunc(unreachableErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return ""
 	}
 	return "check the network; or without it: HF_ENDPOINT=URL of a mirror, HF_HUB_OFFLINE=1 for what the cache has, or the path of a local copy"

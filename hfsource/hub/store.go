@@ -204,12 +204,7 @@ func isAbsent(err error) bool {
 
 // isReadOnly reports whether an error says that this process may not write in a directory.
 func isReadOnly(err error) bool {
-	for _, e := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOTDIR, syscall.EPERM, syscall.EACCES} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return isEscape(err)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) || isEscape(err)
 }
 
 // isEscape reports whether an error of an os.Root says that a link leads out of it.

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,12 +30,7 @@ type entry struct {
 }
 
 // etag returns the digest that the hub uses for the content: sha256, or git's sha1 for a file outside LFS.
-func (e entry) etag() string {
-	if e.SHA256 != "" {
-		return e.SHA256
-	}
-	return e.BlobID
-}
+func (e entry) etag() string { return cmp.Or(e.SHA256, e.BlobID) }
 
 // maxFile limits the size of one file, in bytes, so that sums of sizes do not overflow.
 const maxFile = 1 << 50

@@ -35,6 +35,9 @@ func (l *Lease) Release() error { return l.lease.Release() }
 // Claim returns a lease to make the directory of a kind and key, or the manifest of that directory where it exists in
 // full size: another process may have made it while this one waited. A damaged directory is to be made again.
 func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
+	if err := o.Validate(); err != nil {
+		return nil, nil, err
+	}
 	var found *manifest.Manifest
 	lease, err := durable.Acquire(ctx, root, kind+"-"+key, func() (_ bool, err error) {
 		if o.Rebuild {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,43 +33,52 @@ func newCacheInfo() *cobra.Command {
 			if asJSON {
 				return printJSON(w, info)
 			}
-			w = sanitizer{w}
-			pin := "-"
-			if info.Pin != nil {
-				pin = "by " + info.Pin.String()
-			}
-			fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
-			for _, d := range info.Directories {
-				size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
-				if d.Manifest.Kind == mmapcache.DatasetKind { // which has none of its own
-					whose = ", those of its parts"
-					for _, part := range info.Directories {
-						if part.Manifest.Kind != mmapcache.DatasetKind {
-							size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
-						}
-					}
-				}
-				fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
-				if p := d.Provenance; p != nil {
-					fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
-					for k, s := range p.Sources {
-						if k == 3 {
-							fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
-							break
-						}
-						fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
-					}
-				}
-				fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
-				for _, f := range d.Manifest.Files {
-					fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
-				}
-			}
+			printInfo(sanitizer{w}, info)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// printInfo prints what is known of a dataset, then of each of its directories.
+func printInfo(w io.Writer, info *cachestore.Info) {
+	pin := "-"
+	if info.Pin != nil {
+		pin = "by " + info.Pin.String()
+	}
+	fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
+	for _, d := range info.Directories {
+		size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
+		if d.Manifest.Kind == mmapcache.DatasetKind { // which has no files of its own
+			whose = ", those of its parts"
+			for _, part := range info.Directories[1:] {
+				size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
+			}
+		}
+		fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
+		if d.Provenance != nil {
+			printProvenance(w, d.Provenance)
+		}
+		fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
+		for _, f := range d.Manifest.Files {
+			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
+		}
+	}
+}
+
+// sourcesShown is how many input files are shown of a directory.
+const sourcesShown = 3
+
+func printProvenance(w io.Writer, p *mmapcache.Provenance) {
+	fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
+	for k, s := range p.Sources {
+		if k == sourcesShown {
+			fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
+			break
+		}
+		fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
+	}
 }
 
 func newCachePath() *cobra.Command {

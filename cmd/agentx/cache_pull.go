@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,15 +117,7 @@ func (s *shared) print(w io.Writer, wall time.Duration, asJSON bool, hint string
 	case s.built:
 		what = "built and verified"
 	}
-	var found []string
-	for _, kind := range mmapcache.Kinds() {
-		if s.parts[kind].Hit && !s.hit {
-			found = append(found, kind)
-		}
-	}
-	if len(found) > 0 {
-		what += " (found: " + strings.Join(found, ", ") + ")"
-	}
+	what += foundText(func(kind string) bool { return s.parts[kind].Hit && !s.hit })
 	fmt.Fprintf(w, "%s\n%s on disk, %s copied\n%s\n", what, bytefmt.Format(s.bytes), bytefmt.Format(s.copied), secondsText(wall))
 	if hint != "" {
 		fmt.Fprintln(w, hint)

@@ -40,7 +40,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is found prepared, and compare; exit 3 if it differs")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
-	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as unknown keys or negative times")
+	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
 }
 
 // registerForInput registers the flags for a verb that converts an INPUT first: usage lists them apart.

@@ -73,43 +73,28 @@ func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, erro
 	return r, nil
 }
 
+// stageNames are the stages of a conversion, in order.
+var stageNames = []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"}
+
 // printConverted prints the result of a conversion.
 func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON bool) error {
 	u := measure.ReadProcessUsage()
-	f := r.Facts
 	if asJSON {
-		stages := map[string]float64{}
-		for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
-			stages[name] = r.Stages[name].Seconds()
-		}
-		return printJSON(w, map[string]any{
-			"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
-			"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
-			"input_bytes": r.InputBytes, "bytes": r.Bytes, "skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore, "oddities": append([]mmapcache.Oddity{}, f.Oddities...),
-			"passed_over": len(r.SkippedEntries), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
-			"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
-		})
+		return printJSON(w, convertedJSON(r, wall, u))
 	}
 	what := "built"
 	if r.Hit {
 		what = "hit: prepared before, nothing built"
 	}
-	var parts []string
-	for _, kind := range mmapcache.Kinds() {
-		if p, ok := r.Parts[kind]; ok && p.Hit && !r.Hit {
-			parts = append(parts, kind)
-		}
-	}
-	if len(parts) > 0 {
-		what += " (found: " + strings.Join(parts, ", ") + ")"
-	}
+	found := func(kind string) bool { return r.Parts[kind].Hit && !r.Hit }
 	var stages []string
-	for _, name := range []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"} {
+	for _, name := range stageNames {
 		if d, ok := r.Stages[name]; ok {
 			stages = append(stages, name+" "+secondsText(d))
 		}
 	}
-	fmt.Fprintf(w, "%s\n", what)
+	f := r.Facts
+	fmt.Fprintf(w, "%s%s\n", what, foundText(found))
 	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", groupDigits(f.Traces), groupDigits(f.Sessions), groupDigits(f.Turns), groupDigits(int(f.PromptTokens)), groupDigits(f.Blocks))
 	if n := f.AllSkipped(); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
@@ -118,4 +103,29 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
 	fmt.Fprintln(w, r.Path)
 	return nil
+}
+
+// convertedJSON is the result of a conversion for --json.
+func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage) map[string]any {
+	f, stages := r.Facts, map[string]float64{}
+	for _, name := range stageNames {
+		stages[name] = r.Stages[name].Seconds()
+	}
+	return map[string]any{
+		"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
+		"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
+		"input_bytes": r.InputBytes, "bytes": r.Bytes, "passed_over": len(r.SkippedEntries),
+		"skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore,
+		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
+		"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
+	}
+}
+
+// foundText lists the kinds of directory that existed before, " (found: KIND, ...)", or returns "".
+func foundText(found func(kind string) bool) string {
+	kinds := slices.DeleteFunc(mmapcache.Kinds(), func(kind string) bool { return !found(kind) })
+	if len(kinds) == 0 {
+		return ""
+	}
+	return " (found: " + strings.Join(kinds, ", ") + ")"
 }

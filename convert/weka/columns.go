@@ -6,13 +6,13 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// ColumnPaths lists the columns that ScanColumns reads, as paths: in this order they are to be in column.Row.Wanted.
+// ColumnPaths lists the paths of the columns that ScanColumns reads, in the order that column.Row.Wanted needs.
 func ColumnPaths() []string { return columnPaths }
 
 // columnKeys is how many keys a request has.
 const columnKeys = int(keySystemTokens)
 
-// columnPaths has the keys of a trace, behind them those of its requests, and then those of the requests of its markers.
+// columnPaths has the keys of a trace, then those of its requests, then those of the requests of its markers.
 var columnPaths = func() []string {
 	var paths []string
 	for _, name := range traceKeys {
@@ -34,39 +34,38 @@ var columnPaths = func() []string {
 	return paths
 }()
 
-// ScanColumns reads one trace from columns. The result refers to the row by its strings alone.
+// ScanColumns reads one trace from columns. Of the row, the result refers to strings only.
 //
-// It gives the Trace that Scan gives for the same row as JSON, by the same rules. What columns cannot say is decided so:
+// It returns the Trace that Scan returns for the same row as JSON, by the same rules, except where columns differ from JSON:
 //
-//   - A null is a key that is not given: in a file every key has a column, and null stands where a row is without. Strict
-//     rules refuse null for most keys in JSON.
-//   - Keys that the schema does not have count, or are refused in strict mode, where any value stands below them; a
-//     record of nothing but nulls, or an empty list, is not given either. That holds for totals too.
-//   - A number may come as whole numbers or as floating point ones whatever the key: 12 and 12.0 are the same, as in
-//     JSON. NaN and infinities, which JSON does not have, are refused, and so are floating point numbers beyond 2^53 where
-//     whole ones are wanted: they may stand for another.
-//   - A column of another type is an error where it holds a value and the key counts.
-//   - A column of JSON texts, as writers make it of objects whose keys differ, holds what Scan would read in its place.
-//   - Columns have no order within a row, and a key stands once.
+//   - A null is a key that is not given: a column has all rows, and null for a row without the key. In JSON, strict rules
+//     refuse null for most keys.
+//   - An unknown key counts, or is refused by strict rules, where its column has a value. A record of nulls only, or an empty
+//     list, is no value. The same holds for totals.
+//   - Every number may be whole or floating point: 12 and 12.0 are equal, as in JSON. NaN and infinities are refused, and so
+//     are floating point numbers beyond 2^53 where a whole number is wanted, for they are not exact.
+//   - A column of another type is an error where it has a value and the key counts.
+//   - A column of JSON texts, which writers make of objects with different keys, is read as Scan reads the text.
+//   - A key cannot occur twice.
 //
 // The error is always an *Error.
 func ScanColumns(row *column.Row, r Rules) (*Trace, error) { return ScanColumnsWithin(row, r, nil) }
 
-// ScanColumnsWithin is to ScanColumns what ScanWithin is to Scan.
+// ScanColumnsWithin is ScanColumns for a trace whose memory is limited, as ScanWithin is Scan.
 func ScanColumnsWithin(row *column.Row, r Rules, reserve Reserve) (*Trace, error) {
 	s := columnScanner{scanner: newScanner(r, reserve), row: row}
 	s.readTrace()
 	return s.result()
 }
 
-// columnScanner reads from columns what scanner reads from text. As a source it reads the value in slot at of column c.
+// columnScanner reads columns as scanner reads text. As a source it reads the value in one slot of one column.
 type columnScanner struct {
 	scanner
 	row           *column.Row
 	others, inner []otherColumn // keys that the schema does not have, of requests and of those of markers
 
-	c  *column.Column
-	at int
+	c  *column.Column // the value at hand: its column
+	at int            // and its slot
 }
 
 // otherColumn is a column of a key that the schema does not have.
@@ -91,8 +90,8 @@ func (s *columnScanner) readTrace() {
 	}
 }
 
-// sortOthers sorts the columns that the schema does not have by the records that they belong to, and returns the names of
-// those that belong to the trace itself and hold a value.
+// sortOthers sorts the columns that the schema does not have by the records that they belong to. It returns the names of
+// those of the trace itself that have a value.
 func (s *columnScanner) sortOthers() (unknown []string) {
 	for k := range s.row.Others {
 		o := &s.row.Others[k]
@@ -107,7 +106,7 @@ func (s *columnScanner) sortOthers() (unknown []string) {
 	return unknown
 }
 
-// nameMooncake adds to the error about a missing key that the rows look like Mooncake's.
+// nameMooncake adds to the error about a missing key that the rows look like Mooncake rows.
 func (s *columnScanner) nameMooncake(unknown []string) {
 	for _, name := range unknown {
 		if name == "hash_ids" {

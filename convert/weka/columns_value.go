@@ -9,7 +9,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// null reports false: what is null in a column is not given, and not read.
+// null reports false: nulls of columns are not read, for they are keys that are not given.
 func (s *columnScanner) null() bool { return false }
 
 func (s *columnScanner) skip() {}
@@ -54,7 +54,7 @@ func (s *columnScanner) texts(word string) (n int, found bool) {
 	return to - from, found
 }
 
-// span returns where the elements of the list at hand lie. They are to be of some kind, or of Float or Uint instead of Int.
+// span returns where the elements of the list at hand begin and end. They must be of some kind; Float and Uint count as Int.
 func (s *columnScanner) span(kind column.Kind, name string) (from, to int) {
 	c := s.c
 	if len(c.Lists) != strings.Count(c.Path, "[]") {

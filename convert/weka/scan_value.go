@@ -8,10 +8,10 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// source reads the value at hand: scanner from JSON text, columnScanner from a column. What a method cannot read it records
-// as the scanner's error, and returns zero.
+// source reads the value at hand: scanner from JSON text, columnScanner from a column. A method that cannot read the value
+// fails the scan and returns zero.
 type source interface {
-	null() bool // reads a null, if one stands here, and reports whether it did
+	null() bool // reads a null, and reports whether there was one
 	text() string
 	texts(word string) (n int, found bool) // a list of strings: how many there are, and whether word is one of them
 	whole() int64                          // a number without a fraction
@@ -32,7 +32,7 @@ func (s *scanner) want(kind jsonlex.Kind) bool {
 		return true
 	}
 	start := s.lex.Pos
-	if s.skip(); s.err != nil { // invalid JSON is the graver fault
+	if s.skip(); s.err != nil { // invalid JSON has precedence
 		return false
 	}
 	s.fail(WrongType, "want %s, found %s", kind, clip(s.lex.Data[start:s.lex.Pos]))
@@ -71,7 +71,7 @@ func (s *scanner) skip() { s.checkSyntax(s.lex.Skip()) }
 
 func (s *scanner) null() bool { return s.lex.Null() }
 
-// leftOut reads a null that counts as a field left out, as writers of tables mean it. Strict rules have no such nulls.
+// leftOut reads a null that counts as a field left out, and reports whether there was one. Strict rules have no such nulls.
 func (s *scanner) leftOut() bool { return !s.strict && s.null() }
 
 func (s *scanner) text() string {

@@ -1,13 +1,11 @@
 // Package jsonlex reads JSON text token by token, without reflection and with few allocations.
 //
-// A Lexer stands at a place of one text. Each method reads what begins there, after white space, and leaves the lexer
-// behind it:
+// A Lexer has a place in one text. Each method reads what begins there, after white space, and moves the place behind it:
 //
 //	l := jsonlex.New(text)
-//	err := l.Object(func(key []byte) error {
-//		switch string(key) {
-//		case "model":
-//			model, err = l.AppendString(model[:0])
+//	err := l.Object(func(key []byte) (err error) {
+//		if string(key) == "model" {
+//			model, err = l.Text()
 //			return err
 //		}
 //		return l.Skip()
@@ -19,6 +17,6 @@
 // By default a Lexer accepts exactly the texts that encoding/json accepts. Strict refuses two things that encoding/json
 // replaces by U+FFFD: halves of surrogate pairs, and bytes that are not UTF-8.
 //
-// Errors are *SyntaxError: what was expected, what stands there instead, and at which byte. After an error the place of the
-// lexer is undefined, unless Reset puts it back.
+// Errors are *SyntaxError: what was expected, what was found, and at which byte. After an error the place of the lexer is
+// undefined, until Reset moves it back.
 package jsonlex

@@ -217,7 +217,7 @@ func (l *Lexer) Skip() error {
 	return l.Expected("a value")
 }
 
-// Null reads a null, if one stands here, and reports whether it did.
+// Null reads a null, and reports whether there was one.
 func (l *Lexer) Null() bool { return l.word("null") }
 
 // Bool reads true or false.
@@ -231,7 +231,7 @@ func (l *Lexer) Bool() (bool, error) {
 	return false, l.Expected("true or false")
 }
 
-// word reads w, if it stands here, and reports whether it did.
+// word reads w, and reports whether it was there.
 func (l *Lexer) word(w string) bool {
 	if l.Peek() != w[0] || len(l.Data)-l.Pos < len(w) || string(l.Data[l.Pos:l.Pos+len(w)]) != w {
 		return false

@@ -57,7 +57,18 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 	}
 	slices.Reverse(p.path)
 	for k, id := range p.path {
-		p.addSegment(int32(k), id)
+		s := &t.Segments[id]
+		if s.Part&Continues == 0 {
+			p.Messages = append(p.Messages, Message{Role: s.Role, ToolTurn: None, path: [2]int32{int32(k), int32(k)}})
+			if turn, ok := t.tools[id]; ok { // answers a call of the message before it
+				n := len(p.Messages)
+				p.Messages[n-1].ToolTurn, p.Messages[n-2].ToolTurn = turn, turn
+			}
+		}
+		m := &p.Messages[len(p.Messages)-1]
+		m.path[1]++
+		m.Size += int(t.size(s))
+		p.Tokens += t.tokens(s)
 	}
 	if t.needsDecode == nil {
 		return
@@ -65,23 +76,6 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 	for k := range p.Messages {
 		p.Messages[k].Size += p.decodedGrowth(&p.Messages[k])
 	}
-}
-
-// addSegment adds segment id, number k of the prompt, to the last message, or begins a message with it.
-func (p *Prompt) addSegment(k, id int32) {
-	t := p.trace
-	s := &t.Segments[id]
-	if s.Part&Continues == 0 {
-		p.Messages = append(p.Messages, Message{Role: s.Role, ToolTurn: None, path: [2]int32{k, k}})
-		if turn, ok := t.tools[id]; ok { // answers a call of the message before it
-			n := len(p.Messages)
-			p.Messages[n-1].ToolTurn, p.Messages[n-2].ToolTurn = turn, turn
-		}
-	}
-	m := &p.Messages[len(p.Messages)-1]
-	m.path[1]++
-	m.Size += int(t.size(s))
-	p.Tokens += t.tokens(s)
 }
 
 // segments returns the segments of a message.

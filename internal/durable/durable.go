@@ -100,7 +100,7 @@ func (o Options) mkdirAll(root, path string) error {
 	}
 	for _, dir := range slices.Backward(missing) {
 		if len(dir) > len(root) { // below it
-			openLike(filepath.Dir(dir), dir)
+			matchMode(filepath.Dir(dir), dir)
 		}
 	}
 	for _, dir := range missing {
@@ -111,20 +111,20 @@ func (o Options) mkdirAll(root, path string) error {
 	return nil
 }
 
-// openLike makes a directory or file that was just created as open to group and others as the directory it is in. It is
+// matchMode makes a directory or file that was just created as open to group and others as the directory it is in. It is
 // best effort: what another process has created meanwhile is that process's business. It follows no link, which could
 // lead to any file of whoever runs this.
-func openLike(above, path string) {
-	f, err := os.OpenFile(path, os.O_RDONLY|plainly, 0)
+func matchMode(above, path string) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
 		return
 	}
-	fileLike(above, f)
+	matchFileMode(above, f)
 	_ = f.Close()
 }
 
-// fileLike is openLike for a file that is open.
-func fileLike(above string, f *os.File) {
+// matchFileMode is openLike for a file that is open.
+func matchFileMode(above string, f *os.File) {
 	like, err := os.Stat(above)
 	if err != nil {
 		return
@@ -161,14 +161,14 @@ func NewDir(root string, opts Options) (*Dir, error) {
 	} else if err := opts.mkdirAll(root, staging); err != nil {
 		return nil, err
 	}
-	d := &Dir{root: root, path: filepath.Join(staging, newOwner().String()), opts: opts}
+	d := &Dir{root: root, path: filepath.Join(staging, newOwner().fileName()), opts: opts}
 	if err := opts.step("mkdir", d.path); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(d.path, 0o777); err != nil {
-		return nil, opts.Lease.explain(err)
+		return nil, opts.Lease.asLost(err)
 	}
-	openLike(staging, d.path)
+	matchMode(staging, d.path)
 	return d, nil
 }
 
@@ -182,9 +182,9 @@ func (d *Dir) Create(name string) (*os.File, error) {
 	}
 	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, d.opts.Lease.explain(err)
+		return nil, d.opts.Lease.asLost(err)
 	}
-	fileLike(d.path, f)
+	matchFileMode(d.path, f)
 	return f, nil
 }
 
@@ -213,15 +213,15 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 		return false, err
 	}
 	if err := d.syncAll(); err != nil {
-		return false, d.opts.Lease.explain(err)
+		return false, d.opts.Lease.asLost(err)
 	}
 	if err := d.opts.step("rename", final); err != nil {
 		return false, err
 	}
 	if err := rename(d.path, final); err != nil {
 		// EEXIST or ENOTEMPTY: a directory of that name; ENOTDIR: a file. On Windows ENOTDIR also says that a path is gone.
-		if gone(err) || !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return false, d.opts.Lease.explain(err)
+		if isGone(err) || !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return false, d.opts.Lease.asLost(err)
 		}
 		existed = true // perhaps by a builder that has not synced it yet
 	}
@@ -239,12 +239,12 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 // that have its files open keep them. It is put aside beside the staging directory: who has lost the lease cannot do that.
 func (d *Dir) Replace(name string) error {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
-	trash := filepath.Join(filepath.Dir(d.path), newOwner().String())
+	trash := filepath.Join(filepath.Dir(d.path), newOwner().fileName())
 	if err := d.opts.step("rename", trash); err != nil {
 		return err
 	}
 	if err := rename(final, trash); errors.Is(err, fs.ErrNotExist) {
-		if err := d.opts.Lease.explain(err); errors.Is(err, ErrLost) {
+		if err := d.opts.Lease.asLost(err); errors.Is(err, ErrLost) {
 			return err
 		}
 	} else if err != nil {

@@ -87,7 +87,7 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 		} else if w.Report != nil {
 			w.Report(a.holder, waited)
 		}
-		if err := Sleep(ctx, opts.Heartbeat/looks); err != nil {
+		if err := Sleep(ctx, opts.Heartbeat/looksPerHeartbeat); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 	opts.Lease = l
 	l.ctx, l.lose = context.WithCancelCause(WithOptions(ctx, opts))
 	l.stop = make(chan struct{})
-	l.done.Go(l.keep)
+	l.done.Go(l.keepBeating)
 	there, err := made()
 	if err != nil || there {
 		return nil, errors.Join(err, l.Release())
@@ -103,8 +103,8 @@ func Acquire(ctx context.Context, root, name string, made func() (bool, error), 
 	return l, nil
 }
 
-// looks is how often per heartbeat a waiting process looks.
-const looks = 10
+// looksPerHeartbeat is how often per heartbeat a waiting process looksPerHeartbeat.
+const looksPerHeartbeat = 10
 
 // Sleep waits for d. The error is that of a context that ends before.
 func Sleep(ctx context.Context, d time.Duration) error {
@@ -156,7 +156,7 @@ func (a *acquisition) look() (c claims, err error) {
 		}
 		if e.IsDir() {
 			var held bool
-			if held, err = a.lookInto(&c, claimPath(a.root, a.name, g)); err != nil {
+			if held, err = a.lookAtClaim(&c, claimPath(a.root, a.name, g)); err != nil {
 				return c, err
 			} else if !held {
 				continue
@@ -167,10 +167,10 @@ func (a *acquisition) look() (c claims, err error) {
 	return c, nil
 }
 
-// lookInto adds a claim, if somebody holds it. One that goes away meanwhile has no holder.
-func (a *acquisition) lookInto(c *claims, claim string) (held bool, err error) {
+// lookAtClaim adds a claim, if somebody holds it. One that goes away meanwhile has no holder.
+func (a *acquisition) lookAtClaim(c *claims, claim string) (held bool, err error) {
 	inside, err := os.ReadDir(claim)
-	if err != nil && !gone(err) {
+	if err != nil && !isGone(err) {
 		return false, err
 	}
 	if len(inside) == 0 {
@@ -182,7 +182,7 @@ func (a *acquisition) lookInto(c *claims, claim string) (held bool, err error) {
 			continue
 		}
 		beats, err := os.ReadDir(path)
-		if err != nil && !gone(err) && !errors.Is(err, syscall.ENOTDIR) {
+		if err != nil && !isGone(err) && !errors.Is(err, syscall.ENOTDIR) {
 			return held, err
 		}
 		c.holders = append(c.holders, path)
@@ -194,8 +194,8 @@ func (a *acquisition) lookInto(c *claims, claim string) (held bool, err error) {
 	return held, nil
 }
 
-// gone reports whether an error says that a file or directory is no more: on NFS also by the name of a handle.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE) }
+// isGone reports whether an error says that a file or directory is no more: on NFS also by the name of a handle.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE) }
 
 // try looks once, and claims the name if nobody holds it, or nobody alive.
 func (a *acquisition) try() (got bool, err error) {
@@ -213,7 +213,7 @@ func (a *acquisition) try() (got bool, err error) {
 		a.seen, a.since = c.entries, now
 	}
 	if len(c.holders) > 0 {
-		silent := now.Sub(a.since) >= 3*a.opts.Heartbeat-a.opts.Heartbeat/looks
+		silent := now.Sub(a.since) >= 3*a.opts.Heartbeat-a.opts.Heartbeat/looksPerHeartbeat
 		if dead := a.allDead(c); !silent && !dead {
 			return false, nil
 		}
@@ -223,11 +223,11 @@ func (a *acquisition) try() (got bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
-	err = a.settle(c)
+	err = a.removeDead(c)
 	if err == nil {
 		return true, nil
 	}
-	if failed := a.leave(); !errors.Is(err, errAlive) {
+	if failed := a.removeClaim(); !errors.Is(err, errAlive) {
 		return false, errors.Join(err, failed)
 	} else if failed != nil {
 		return false, failed
@@ -241,7 +241,7 @@ func (a *acquisition) allDead(c claims) bool {
 	for _, path := range c.holders {
 		who, known := parseOwner(filepath.Base(path))
 		if dead = dead && known && who.dead(); known {
-			a.holder = who.text()
+			a.holder = who.describe()
 		}
 	}
 	return dead
@@ -253,12 +253,12 @@ func (a *acquisition) claim(generation int) error {
 	if err := a.opts.step("claim", claim); err != nil {
 		return err
 	}
-	made, me := filepath.Join(a.root, StagingDir, newOwner().String()), newOwner().String()
+	made, me := filepath.Join(a.root, StagingDir, newOwner().fileName()), newOwner().fileName()
 	err := os.MkdirAll(filepath.Join(made, me), 0o777)
 	if err == nil {
-		openLike(filepath.Dir(made), made)
-		openLike(made, filepath.Join(made, me))
-		err = a.sign(filepath.Join(made, me))
+		matchMode(filepath.Dir(made), made)
+		matchMode(made, filepath.Join(made, me))
+		err = a.writeFirstHeartbeat(filepath.Join(made, me))
 	}
 	if err == nil {
 		err = rename(made, claim)
@@ -270,8 +270,8 @@ func (a *acquisition) claim(generation int) error {
 	return nil
 }
 
-// sign leaves the first beat.
-func (a *acquisition) sign(dir string) error {
+// writeFirstHeartbeat leaves the first beat.
+func (a *acquisition) writeFirstHeartbeat(dir string) error {
 	beat := beatPath(dir, 0)
 	if err := a.opts.step("create", beat); err != nil {
 		return err
@@ -285,10 +285,10 @@ func (a *acquisition) sign(dir string) error {
 
 var errAlive = errors.New("the holder is alive")
 
-// settle puts the dead ones away, if those that were judged are still as they were, and nobody has come since: what was
+// removeDead puts the dead ones away, if those that were judged are still as they were, and nobody has come since: what was
 // seen may be old news by the time that the claim is made. They are put into one's own, so that who takes over from this
 // process, should it be killed meanwhile, removes them before it begins.
-func (a *acquisition) settle(judged claims) error {
+func (a *acquisition) removeDead(judged claims) error {
 	now, err := a.look()
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (a *acquisition) settle(judged claims) error {
 		return errAlive
 	}
 	for _, path := range judged.holders {
-		if err := discard(path, a.path, a.opts); err != nil {
+		if err := removeThrough(path, a.path, a.opts); err != nil {
 			return fmt.Errorf("claim of %s cannot be put away: %w", a.holder, err)
 		}
 		_ = os.Remove(filepath.Dir(path)) // if it is empty
@@ -305,23 +305,23 @@ func (a *acquisition) settle(judged claims) error {
 	return nil
 }
 
-// leave removes one's own from the claim, and the claim.
-func (l *Lease) leave() error {
-	if err := discard(l.path, filepath.Join(l.root, StagingDir), Options{}); err != nil {
+// removeClaim removes one's own from the claim, and the claim.
+func (l *Lease) removeClaim() error {
+	if err := removeThrough(l.path, filepath.Join(l.root, StagingDir), Options{}); err != nil {
 		return err
 	}
 	_ = os.Remove(filepath.Dir(l.path)) // by whoever looks at it next, if not
 	return nil
 }
 
-// discard removes a directory from sight by one rename into another one, and then for good. One that is gone is fine.
-func discard(path, into string, opts Options) error {
-	trash := filepath.Join(into, newOwner().String())
+// removeThrough removes a directory from sight by one rename into another one, and then for good. One that is gone is fine.
+func removeThrough(path, into string, opts Options) error {
+	trash := filepath.Join(into, newOwner().fileName())
 	if err := opts.step("rename", path); err != nil {
 		return err
 	}
 	if err := rename(path, trash); err != nil {
-		if gone(err) {
+		if isGone(err) {
 			return nil
 		}
 		return err
@@ -362,7 +362,7 @@ func onlyKept(path string) bool {
 func rename(from, to string) error {
 	was, lost := os.Lstat(from)
 	err := move(from, to)
-	if err != nil && gone(err) && lost == nil {
+	if err != nil && isGone(err) && lost == nil {
 		if now, statErr := os.Lstat(to); statErr == nil && os.SameFile(was, now) {
 			return nil
 		}
@@ -374,8 +374,8 @@ func beatPath(dir string, count int) string {
 	return filepath.Join(dir, fmt.Sprintf("beat.%06d", count))
 }
 
-// keep beats until Release, or until the lease is lost.
-func (l *Lease) keep() {
+// keepBeating beats until Release, or until the lease is lost.
+func (l *Lease) keepBeating() {
 	t := time.NewTicker(l.opts.Heartbeat)
 	defer t.Stop()
 	for {
@@ -404,23 +404,23 @@ func (l *Lease) renew() bool {
 	if errors.Is(err, syscall.ESTALE) { // of a handle that this machine remembers: by name it may be there
 		err = move(from, to)
 	}
-	if gone(err) { // lost, or the answer to an earlier rename was
+	if isGone(err) { // lost, or the answer to an earlier rename was
 		_, err = os.Lstat(to)
 	}
 	if err == nil {
 		l.count++
 	}
-	return !gone(err)
+	return !isGone(err)
 }
 
 // Context ends when the lease is lost, with a cause that wraps ErrLost, or when the context given to Acquire does. Its
 // options hold the lease: what is made under it can be published only while the lease is held.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// explain turns the error of a path under the claim that is no more into one that wraps ErrLost, and returns any other
+// asLost turns the error of a path under the claim that is no more into one that wraps ErrLost, and returns any other
 // as it is. A nil lease has nothing to lose.
-func (l *Lease) explain(err error) error {
-	if l == nil || !gone(err) || l.renew() {
+func (l *Lease) asLost(err error) error {
+	if l == nil || !isGone(err) || l.renew() {
 		return err
 	}
 	return fmt.Errorf("%s in %s: %w: %w", l.name, l.root, ErrLost, err)
@@ -435,5 +435,5 @@ func (l *Lease) Release() error {
 	if err := l.opts.step("release", l.path); err != nil {
 		return err
 	}
-	return l.leave()
+	return l.removeClaim()
 }

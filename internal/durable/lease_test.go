@@ -27,28 +27,28 @@ func never() (bool, error) { return false, nil }
 func (l *Lease) kill(t *testing.T) {
 	close(l.stop)
 	l.done.Wait()
-	far := owner{host: "far", boot: "b", pids: "1", pid: 1, once: newOwner().once}
+	far := owner{host: "far", boot: "b", pidNamespace: "1", pid: 1, random: newOwner().random}
 	l.become(t, far)
 	l.stop = make(chan struct{})
 }
 
 // become makes a lease look like one of another owner.
 func (l *Lease) become(t *testing.T, other owner) {
-	path := filepath.Join(filepath.Dir(l.path), other.String())
+	path := filepath.Join(filepath.Dir(l.path), other.fileName())
 	require.NoError(t, os.Rename(l.path, path))
 	l.path = path
 }
 
 // hold makes a claim of an owner who has never beaten.
 func hold(t *testing.T, root string, generation int, who owner) {
-	require.NoError(t, os.MkdirAll(filepath.Join(claimPath(root, "thing", generation), who.String()), 0o777))
-	require.NoError(t, os.WriteFile(beatPath(filepath.Join(claimPath(root, "thing", generation), who.String()), 0), nil, 0o666))
+	require.NoError(t, os.MkdirAll(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0o777))
+	require.NoError(t, os.WriteFile(beatPath(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0), nil, 0o666))
 }
 
 func far() owner { return as(func(o *owner) { o.host, o.boot = "h", "b" }) }
 
 // revive lets a killed lease, one that was only slow, beat again.
-func (l *Lease) revive() { l.done.Go(l.keep) }
+func (l *Lease) revive() { l.done.Go(l.keepBeating) }
 
 func acquire(t *testing.T, root string, w Waiting) *Lease {
 	t.Helper()
@@ -95,7 +95,7 @@ func TestWaitingEndsWhenItIsMade(t *testing.T) {
 		begin := time.Now()
 		l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { return made.Load(), nil }, Waiting{Report: func(holder string, waited time.Duration) {
 			reports++
-			assert.Equal(t, here().text(), holder)
+			assert.Equal(t, thisProcess().describe(), holder)
 			assert.Equal(t, time.Since(begin), waited)
 		}})
 		require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestReleaseThatFails(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		assert.Equal(t, claimPath(root, "thing", 1), list[0].Path)
-		assert.Equal(t, dead.text(), list[0].Owner)
+		assert.Equal(t, dead.describe(), list[0].Owner)
 		assert.Empty(t, staging(t, root))
 	})
 }

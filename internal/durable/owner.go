@@ -15,15 +15,15 @@ import (
 type owner struct {
 	host string
 	boot string // id of the boot of the machine: two machines never share one
-	pids string // namespace in which pid counts; unknown where it cannot be read
+	pidNamespace string // namespace in which pid counts; unknown where it cannot be read
 	pid  int
-	once string // random
+	random string // random
 }
 
 const unknown = "unknown"
 
-// here is the owner that this process is, without the random part.
-var here = sync.OnceValue(func() owner {
+// thisProcess is the owner that this process is, without the random part.
+var thisProcess = sync.OnceValue(func() owner {
 	read := func(text string, err error) string {
 		clean := strings.Map(func(r rune) rune {
 			if r == '/' || r == '_' || r <= ' ' {
@@ -37,28 +37,28 @@ var here = sync.OnceValue(func() owner {
 		return clean
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	o := owner{host: read(os.Hostname()), boot: read(string(boot), err), pids: unknown, pid: os.Getpid()}
+	o := owner{host: read(os.Hostname()), boot: read(string(boot), err), pidNamespace: unknown, pid: os.Getpid()}
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil { // pid:[4026531836]
-		o.pids = strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
+		o.pidNamespace = strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
 	}
 	return o
 })
 
 func newOwner() owner {
-	o := here()
+	o := thisProcess()
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // crypto/rand never fails
-	o.once = hex.EncodeToString(random[:])
+	o.random = hex.EncodeToString(random[:])
 	return o
 }
 
-// String is the owner as a name of a file: host_boot_namespace_pid_random.
-func (o owner) String() string {
-	return fmt.Sprintf("%s_%s_%s_%d_%s", o.host, o.boot, o.pids, o.pid, o.once)
+// fileName is the owner as a name of a file: host_boot_namespace_pid_random.
+func (o owner) fileName() string {
+	return fmt.Sprintf("%s_%s_%s_%d_%s", o.host, o.boot, o.pidNamespace, o.pid, o.random)
 }
 
-// text names the owner to a person.
-func (o owner) text() string {
+// describe names the owner to a person.
+func (o owner) describe() string {
 	if o == (owner{}) {
 		return "an unknown process"
 	}
@@ -71,24 +71,24 @@ func parseOwner(name string) (o owner, ok bool) {
 		return o, false
 	}
 	pid, err := strconv.Atoi(parts[3])
-	return owner{host: parts[0], boot: parts[1], pids: parts[2], pid: pid, once: parts[4]}, err == nil && pid > 0
+	return owner{host: parts[0], boot: parts[1], pidNamespace: parts[2], pid: pid, random: parts[4]}, err == nil && pid > 0
 }
 
 // dead reports whether the owner is a process of this machine that is surely no more.
 func (o owner) dead() bool {
-	me := here()
-	if o.boot == unknown || o.pids == unknown || o.boot != me.boot || o.pids != me.pids {
+	me := thisProcess()
+	if o.boot == unknown || o.pidNamespace == unknown || o.boot != me.boot || o.pidNamespace != me.pidNamespace {
 		return false
 	}
-	return ended(o.pid)
+	return processEnded(o.pid)
 }
 
-// elsewhere is for how long something that nobody here can tell more of must have been silent to count as left behind.
-const elsewhere = time.Hour
+// foreignSilence is for how long something that nobody here can tell more of must have been silent to count as left behind.
+const foreignSilence = time.Hour
 
-// left reports whether the owner is gone for good: dead, or silent for longer than three beats before the last boot of
+// leftBehind reports whether the owner is gone for good: dead, or silent for longer than three beats before the last boot of
 // this host, or for an hour and three beats anywhere, for a number of a process is given to another one some day.
-func (o owner) left(silent, beat time.Duration) bool {
-	me := here()
-	return o.dead() || o.host == me.host && o.boot != me.boot && silent > 3*beat || silent > elsewhere+3*beat
+func (o owner) leftBehind(silent, beat time.Duration) bool {
+	me := thisProcess()
+	return o.dead() || o.host == me.host && o.boot != me.boot && silent > 3*beat || silent > foreignSilence+3*beat
 }

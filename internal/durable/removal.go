@@ -50,12 +50,12 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 	if err := check(); err != nil {
 		return err
 	}
-	removed := filepath.Join(into, newOwner().String())
+	removed := filepath.Join(into, newOwner().fileName())
 	if err := o.step("remove", path); err != nil {
 		return err
 	}
 	if err := rename(path, removed); err != nil {
-		return o.Lease.explain(err)
+		return o.Lease.asLost(err)
 	}
 	if mark != "" {
 		_ = os.Remove(mark) // nobody need wait for the rest
@@ -79,14 +79,14 @@ func (o Options) mark(root, name string) (into, mark string, err error) {
 	err = o.step("mark", mark)
 	if err == nil {
 		var f *os.File
-		if f, err = os.OpenFile(mark, os.O_CREATE|os.O_WRONLY|plainly, 0o666); err == nil {
+		if f, err = os.OpenFile(mark, os.O_CREATE|os.O_WRONLY|noFollow, 0o666); err == nil {
 			err = f.Close()
 		}
 	}
 	if IsDiskFull(err) {
 		return staging, "", nil
 	}
-	return o.Lease.path, mark, o.Lease.explain(err)
+	return o.Lease.path, mark, o.Lease.asLost(err)
 }
 
 // putBack puts back what is in use. What cannot be put back is left where it lies.
@@ -102,7 +102,7 @@ func putBack(removed, path string, used error) error {
 // over, so that nothing is removed any more.
 func AwaitRemoval(ctx context.Context, root, lease string, names []string) error {
 	l, err := Acquire(ctx, root, lease, func() (bool, error) {
-		marked, err := marked(root, lease, names)
+		marked, err := isMarked(root, lease, names)
 		return !marked, err
 	}, Waiting{})
 	if err != nil || l == nil {
@@ -111,23 +111,23 @@ func AwaitRemoval(ctx context.Context, root, lease string, names []string) error
 	return l.Release() // whose marker it was has lost the lease
 }
 
-// marked reports whether a holder of a lease has marked one of names, or may have: markers are moved when a lease is taken
+// isMarked reports whether a holder of a lease has isMarked one of names, or may have: markers are moved when a lease is taken
 // over, so what is gone when it is read is looked for again.
-func marked(root, lease string, names []string) (found bool, err error) {
+func isMarked(root, lease string, names []string) (found bool, err error) {
 	for range 10 {
 		moved := false
-		if found, moved, err = lookForMarks(root, lease, names); err != nil || found || !moved {
+		if found, moved, err = findMarks(root, lease, names); err != nil || found || !moved {
 			return found, err
 		}
 	}
 	return true, nil
 }
 
-func lookForMarks(root, lease string, names []string) (found, moved bool, err error) {
+func findMarks(root, lease string, names []string) (found, moved bool, err error) {
 	staging := filepath.Join(root, StagingDir)
 	entries, err := os.ReadDir(staging)
 	if err != nil {
-		if gone(err) {
+		if isGone(err) {
 			err = nil
 		}
 		return false, false, err
@@ -137,7 +137,7 @@ func lookForMarks(root, lease string, names []string) (found, moved bool, err er
 			continue
 		}
 		err = filepath.WalkDir(filepath.Join(staging, e.Name()), func(_ string, e fs.DirEntry, err error) error {
-			if err != nil && gone(err) {
+			if err != nil && isGone(err) {
 				moved = true
 				return nil
 			}

@@ -60,11 +60,11 @@ func TestManyUse(t *testing.T) {
 		defer NoteUse(root, root, []string{"a", "b"}).Close()
 	}
 	far := as(func(o *owner) { o.host, o.boot, o.pid = "h", "b", 7 })
-	require.NoError(t, os.WriteFile(filepath.Join(root, far.String()+useSuffix), []byte("a\n"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(root, far.fileName()+useSuffix), []byte("a\n"), 0o666))
 	users, _, err := InUse(root, time.Now())
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{here().text(), far.text()}, strings.Split(users["a"], ", "))
-	assert.Equal(t, here().text(), users["b"])
+	assert.ElementsMatch(t, []string{thisProcess().describe(), far.describe()}, strings.Split(users["a"], ", "))
+	assert.Equal(t, thisProcess().describe(), users["b"])
 }
 
 // F19: a note is as open as the directory it is in, under any umask.

@@ -35,11 +35,11 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		owned, ours := ownedAt(path, e)
-		who, left := allLeft(owned, now)
+		who, left := allLeftBehind(owned, now)
 		if !ours || !left {
 			continue
 		}
-		l := Leftover{Path: path, Bytes: size(path), Owner: who.text()}
+		l := Leftover{Path: path, Bytes: size(path), Owner: who.describe()}
 		if !dryRun {
 			if err := removeOwned(dir, path, owned); err != nil {
 				failed = append(failed, err)
@@ -73,13 +73,13 @@ func ownedAt(path string, e fs.DirEntry) (owned []string, ours bool) {
 	return owned, err == nil
 }
 
-// allLeft reports whether all that was made was left by owners that are gone, and names one. A claim without a holder is
+// allLeftBehind reports whether all that was made was left by owners that are gone, and names one. A claim without a holder is
 // left by one that was killed when it ended.
-func allLeft(owned []string, now time.Time) (who owner, left bool) {
+func allLeftBehind(owned []string, now time.Time) (who owner, left bool) {
 	for _, path := range owned {
 		info, err := os.Lstat(path)
 		who, _ = parseOwner(filepath.Base(path))
-		if err != nil || !who.left(now.Sub(info.ModTime()), DefaultHeartbeat) {
+		if err != nil || !who.leftBehind(now.Sub(info.ModTime()), DefaultHeartbeat) {
 			return who, false
 		}
 	}
@@ -89,11 +89,11 @@ func allLeft(owned []string, now time.Time) (who owner, left bool) {
 // removeOwned removes what was left at a path of the staging directory.
 func removeOwned(dir, path string, owned []string) error {
 	for _, o := range owned {
-		if err := discard(o, dir, Options{}); err != nil {
+		if err := removeThrough(o, dir, Options{}); err != nil {
 			return err
 		}
 	}
-	if err := os.Remove(path); err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) { // of a claim: another may hold it now
+	if err := os.Remove(path); err != nil && !isGone(err) && !errors.Is(err, fs.ErrExist) { // of a claim: another may hold it now
 		return err
 	}
 	return nil

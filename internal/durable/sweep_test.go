@@ -24,7 +24,7 @@ func as(change func(*owner)) owner {
 
 func TestOwnersHaveNames(t *testing.T) {
 	o := newOwner()
-	got, ok := parseOwner(o.String())
+	got, ok := parseOwner(o.fileName())
 	assert.True(t, ok)
 	assert.Equal(t, o, got)
 	for _, bad := range []string{"", "a_b_c_d", "a_b_c_x_e", "a_b_c_-1_e", "a_b_c_0_e", "a_b_c_1_e_f"} {
@@ -47,8 +47,8 @@ func TestWhoIsGone(t *testing.T) {
 		{"this process", newOwner(), time.Hour, false},
 		{"a process of this number, long silent", newOwner(), time.Hour + 4*time.Second, true},
 		{"a dead process of this machine", as(dead), 0, true},
-		{"a dead process in another container of this machine", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour, false},
-		{"the same, long silent", as(func(o *owner) { dead(o); o.pids = "4" }), time.Hour + 4*time.Second, true},
+		{"a dead process in another container of this machine", as(func(o *owner) { dead(o); o.pidNamespace = "4" }), time.Hour, false},
+		{"the same, long silent", as(func(o *owner) { dead(o); o.pidNamespace = "4" }), time.Hour + 4*time.Second, true},
 		{"this host before its last boot", as(func(o *owner) { o.boot = "b" }), 4 * time.Second, true},
 		{"a machine that calls itself like this one, and beats", as(func(o *owner) { o.boot = "b" }), 2 * time.Second, false},
 		{"another machine", as(func(o *owner) { o.host, o.boot = "h", "b" }), time.Hour, false},
@@ -56,7 +56,7 @@ func TestWhoIsGone(t *testing.T) {
 		{"a clock that goes back", as(func(o *owner) { o.host, o.boot = "h", "b" }), -time.Hour, false},
 		{"nobody knows", owner{}, time.Hour, false},
 	} {
-		assert.Equal(t, c.want, c.who.left(c.silent, beat), c.what)
+		assert.Equal(t, c.want, c.who.leftBehind(c.silent, beat), c.what)
 	}
 }
 
@@ -80,9 +80,9 @@ func TestSweep(t *testing.T) {
 		return name
 	}
 	claim := func(name string, who owner, at time.Time, others ...owner) string {
-		put(filepath.Join(name, who.String()), "beat.000007", at)
+		put(filepath.Join(name, who.fileName()), "beat.000007", at)
 		for _, o := range others {
-			put(filepath.Join(name, o.String()), "beat.000007", at)
+			put(filepath.Join(name, o.fileName()), "beat.000007", at)
 		}
 		return name
 	}
@@ -90,13 +90,13 @@ func TestSweep(t *testing.T) {
 	mine := newOwner()
 	var gone, stay []string
 	gone = append(gone,
-		put(dead.String(), "f", now),
+		put(dead.fileName(), "f", now),
 		claim("thing.000001", dead, now),
 		claim("thing.000002", far, old),
 		claim("both.000001", dead, now, dead),
 	)
 	stay = append(stay,
-		put(mine.String(), "f", now),
+		put(mine.fileName(), "f", now),
 		claim("mine.000001", mine, now),
 		claim("far.000001", far, now),
 		claim("both.000002", dead, now, mine),
@@ -108,12 +108,12 @@ func TestSweep(t *testing.T) {
 	stay = append(stay, "file.000001")
 
 	elsewhere := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(elsewhere, dead.String()), 0o777))
+	require.NoError(t, os.Mkdir(filepath.Join(elsewhere, dead.fileName()), 0o777))
 	linked := t.TempDir()
 	require.NoError(t, os.Symlink(elsewhere, filepath.Join(linked, StagingDir)))
 	_, err = Sweep(linked, now, false)
 	require.ErrorContains(t, err, "no link is followed")
-	assert.DirExists(t, filepath.Join(elsewhere, dead.String()))
+	assert.DirExists(t, filepath.Join(elsewhere, dead.fileName()))
 
 	found, err := Sweep(root, now, true)
 	require.NoError(t, err)
@@ -137,13 +137,13 @@ func TestUse(t *testing.T) {
 	dir := filepath.Join(root, "notes")
 	u := NoteUse(root, dir, []string{"a", "b"})
 	dead := as(func(o *owner) { o.pid = deadPid })
-	require.NoError(t, os.WriteFile(filepath.Join(dir, dead.String()+useSuffix), []byte("c\n"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, dead.fileName()+useSuffix), []byte("c\n"), 0o666))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stranger.use"), []byte("d\n"), 0o666))
 	users, left, err := InUse(dir, time.Now())
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"a": here().text(), "b": here().text()}, users)
+	assert.Equal(t, map[string]string{"a": thisProcess().describe(), "b": thisProcess().describe()}, users)
 	require.Len(t, left, 1)
-	assert.Equal(t, dead.text(), left[0].Owner)
+	assert.Equal(t, dead.describe(), left[0].Owner)
 	u.Close()
 	users, _, err = InUse(dir, time.Now())
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestNotesFollowNothing(t *testing.T) {
 	link := filepath.Join(root, "link")
 	require.NoError(t, os.Symlink(victim, link))
 	require.Error(t, WriteSmall(root, link, []byte("x"), 0))
-	openLike(root, link)
+	matchMode(root, link)
 	info, err := os.Stat(victim)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -178,7 +178,7 @@ func TestNotesFollowNothing(t *testing.T) {
 	assert.Equal(t, map[string]string{"victim": "secret"}, files(t, filepath.Dir(victim)))
 
 	far := as(func(o *owner) { o.host, o.boot = "h", "b" })
-	pipe := filepath.Join(root, far.String()+useSuffix)
+	pipe := filepath.Join(root, far.fileName()+useSuffix)
 	require.NoError(t, mkfifo(t, pipe))
 	require.Error(t, WriteSmall(root, pipe, []byte("x"), 0))
 	users, left, err := InUse(root, time.Now())

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// plainly opens a file without following a link in its place and without waiting for a pipe.
-const plainly = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+// noFollow opens a file without following a link in its place and without waiting for a pipe.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// ended reports whether there is surely no process of this number.
-func ended(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// processEnded reports whether there is surely no process of this number.
+func processEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // openToSync opens a file or directory that is to be forced to disk.
 func openToSync(path string) (*os.File, error) { return os.Open(path) }

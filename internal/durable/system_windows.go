@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// plainly opens a link in the place of a file as itself, which is no regular file. No file waits like a pipe here.
-const plainly = syscall.FILE_FLAG_OPEN_REPARSE_POINT
+// noFollow opens a link in the place of a file as itself, which is no regular file. No file waits like a pipe here.
+const noFollow = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 
-// ended reports false: boots and namespaces of processes have no names here, so a number tells nothing. A claim of a
+// processEnded reports false: boots and namespaces of processes have no names here, so a number tells nothing. A claim of a
 // dead process is taken over after three heartbeats.
-func ended(int) bool { return false }
+func processEnded(int) bool { return false }
 
 // openToSync opens a file that is to be forced to disk, for writing: no other can be. A directory cannot at all, and the
 // file system has a journal of names; for one the file is nil.

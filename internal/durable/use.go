@@ -29,7 +29,7 @@ const useBeat = 10 * time.Minute
 // NoteUse leaves a note in dir, a directory below root, that this process uses names, until Close. It is best effort:
 // where nothing can be written it does nothing.
 func NoteUse(root, dir string, names []string) *Use {
-	u := &Use{path: filepath.Join(dir, newOwner().String()+useSuffix), stop: make(chan struct{})}
+	u := &Use{path: filepath.Join(dir, newOwner().fileName()+useSuffix), stop: make(chan struct{})}
 	note := []byte(strings.Join(names, "\n") + "\n")
 	if WriteSmall(root, u.path, note, os.O_EXCL) != nil {
 		u.path = ""
@@ -62,11 +62,11 @@ func (o Options) writeSmall(root, path string, data []byte, flag int) error {
 	if err := o.mkdirAll(root, dir); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|plainly|flag, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noFollow|flag, 0o666)
 	if err != nil {
 		return err
 	}
-	fileLike(dir, f)
+	matchFileMode(dir, f)
 	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
 		return errors.Join(statErr, fmt.Errorf("%s: not a regular file", path), f.Close())
 	}
@@ -109,27 +109,27 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 		}
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Lstat(path)
-		if gone(err) || err == nil && !info.Mode().IsRegular() {
+		if isGone(err) || err == nil && !info.Mode().IsRegular() {
 			continue // nobody here makes links or pipes
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if who.left(now.Sub(info.ModTime()), useBeat) {
-			left = append(left, Leftover{Path: path, Bytes: info.Size(), Owner: who.text()})
+		if who.leftBehind(now.Sub(info.ModTime()), useBeat) {
+			left = append(left, Leftover{Path: path, Bytes: info.Size(), Owner: who.describe()})
 			continue
 		}
 		data, err := readSmall(path)
-		if err != nil && !gone(err) {
+		if err != nil && !isGone(err) {
 			return nil, nil, err
 		}
 		for used := range strings.Lines(string(data)) {
 			used = strings.TrimSuffix(used, "\n")
 			switch others := users[used]; {
 			case others == "":
-				users[used] = who.text()
-			case !slices.Contains(strings.Split(others, ", "), who.text()):
-				users[used] = others + ", " + who.text()
+				users[used] = who.describe()
+			case !slices.Contains(strings.Split(others, ", "), who.describe()):
+				users[used] = others + ", " + who.describe()
 			}
 		}
 	}
@@ -141,7 +141,7 @@ const maxSmall = 1 << 20
 
 // readSmall reads a note. What is no regular file, or too large to be one, has nothing in it.
 func readSmall(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|plainly, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}

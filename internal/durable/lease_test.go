@@ -42,7 +42,7 @@ func (l *Lease) become(t *testing.T, other owner) {
 // hold makes a claim of an owner who has never beaten.
 func hold(t *testing.T, root string, generation int, who owner) {
 	require.NoError(t, os.MkdirAll(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0o777))
-	require.NoError(t, os.WriteFile(beatPath(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0), nil, 0o666))
+	require.NoError(t, os.WriteFile(heartbeatPath(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0), nil, 0o666))
 }
 
 func far() owner { return as(func(o *owner) { o.host, o.boot = "h", "b" }) }
@@ -400,12 +400,12 @@ func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
 func TestFilesThatNFSKeeps(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777))
-	assert.False(t, onlyKept(dir), "nothing is kept")
+	assert.False(t, hasOnlyNFSFiles(dir), "nothing is kept")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", ".nfs0001"), nil, 0o666))
-	assert.True(t, onlyKept(dir))
+	assert.True(t, hasOnlyNFSFiles(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "b", "f"), nil, 0o666))
-	assert.False(t, onlyKept(dir))
-	assert.False(t, onlyKept(filepath.Join(dir, "nothing")))
+	assert.False(t, hasOnlyNFSFiles(dir))
+	assert.False(t, hasOnlyNFSFiles(filepath.Join(dir, "nothing")))
 }
 
 // The answer to a rename may be lost, though the server has done it.
@@ -557,7 +557,7 @@ func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 // The answer to a heartbeat may be lost, though the server has done it.
 func TestHeartbeatWhoseAnswerWasLost(t *testing.T) {
 	l := acquire(t, t.TempDir(), Waiting{})
-	require.NoError(t, os.Rename(beatPath(l.path, 0), beatPath(l.path, 1)))
+	require.NoError(t, os.Rename(heartbeatPath(l.path, 0), heartbeatPath(l.path, 1)))
 	assert.True(t, l.renew())
 	assert.Equal(t, 1, l.count)
 	require.NoError(t, l.Release())

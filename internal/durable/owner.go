@@ -13,11 +13,11 @@ import (
 
 // owner tells a process, and one thing that it does, from every other on every machine.
 type owner struct {
-	host string
-	boot string // id of the boot of the machine: two machines never share one
+	host         string
+	boot         string // id of the boot of the machine: two machines never share one
 	pidNamespace string // namespace in which pid counts; unknown where it cannot be read
-	pid  int
-	random string // random
+	pid          int
+	random       string // random
 }
 
 const unknown = "unknown"

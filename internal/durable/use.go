@@ -2,7 +2,6 @@ package durable
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -50,39 +49,8 @@ func NoteUse(root, dir string, names []string) *Use {
 	return u
 }
 
-// WriteSmall writes a small file in root or in a directory below it, which is made if need be. It writes over what is there, so
-// that nobody finds the file empty, follows no link, and forces only new directories to disk: a root may be made by it. Flag is for opening, beside those of writing; with
-// os.O_EXCL nothing is left of a file that could not be written whole.
-func WriteSmall(root, path string, data []byte, flag int) error {
-	return Options{}.writeSmall(root, path, data, flag)
-}
-
-func (o Options) writeSmall(root, path string, data []byte, flag int) error {
-	dir := filepath.Dir(path)
-	if err := o.mkdirAll(root, dir); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noFollow|flag, 0o666)
-	if err != nil {
-		return err
-	}
-	matchFileMode(dir, f)
-	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return errors.Join(statErr, fmt.Errorf("%s: not a regular file", path), f.Close())
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err != nil && flag&os.O_EXCL != 0 {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
-}
-
 // Written reports whether the note could be left.
 func (u *Use) Written() bool { return u.path != "" }
-
-// MkdirAll makes a directory below root, and those above it.
-func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }
 
 // Close takes the note away.
 func (u *Use) Close() {

@@ -1,0 +1,144 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// StagingDir is the directory below a root in which unfinished directories are written.
+const StagingDir = ".staging"
+
+// Dir is a directory under construction.
+type Dir struct {
+	root string // the final name lies below it
+	path string // the staging directory
+	opts Options
+}
+
+// NewDir creates a staging directory below root, and root itself if it is missing. Its name tells host, boot and process
+// apart: no two builders share one, and a person, or Sweep, can tell which process made it.
+func NewDir(root string, opts Options) (*Dir, error) {
+	root = filepath.Clean(root)
+	staging := filepath.Join(root, StagingDir)
+	if l := opts.Lease; l != nil && l.root != root {
+		return nil, fmt.Errorf("%s: the lease on %s is for %s", root, l.name, l.root)
+	} else if l != nil {
+		staging = l.path
+	} else if err := opts.mkdirAll(root, staging); err != nil {
+		return nil, err
+	}
+	d := &Dir{root: root, path: filepath.Join(staging, newOwner().fileName()), opts: opts}
+	if err := opts.step("mkdir", d.path); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(d.path, 0o777); err != nil {
+		return nil, opts.Lease.asLost(err)
+	}
+	matchMode(staging, d.path)
+	return d, nil
+}
+
+// Path returns the path of a file inside the staging directory.
+func (d *Dir) Path(name string) string { return filepath.Join(d.path, name) }
+
+// Create creates a file in the directory, for reading and writing. The caller closes it before Publish.
+func (d *Dir) Create(name string) (*os.File, error) {
+	if err := d.opts.step("create", d.Path(name)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, d.opts.Lease.asLost(err)
+	}
+	matchFileMode(d.path, f)
+	return f, nil
+}
+
+// Write writes a whole small file.
+func (d *Dir) Write(name string, data []byte) error {
+	f, err := d.Create(name)
+	if err != nil {
+		return err
+	}
+	err = d.opts.step("write", d.Path(name))
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Root returns the directory below which the final name lies.
+func (d *Dir) Root() string { return d.root }
+
+// Publish makes the directory appear as name, a slash-separated path below the root. If the name is taken, existed is
+// true, the existing directory stays as it is, and the staging directory is left for Replace or Discard. Either way the
+// name is on disk when Publish returns.
+func (d *Dir) Publish(name string) (existed bool, err error) {
+	final := filepath.Join(d.root, filepath.FromSlash(name))
+	parent := filepath.Dir(final)
+	if err := d.opts.mkdirAll(d.root, parent); err != nil {
+		return false, err
+	}
+	if err := d.syncAll(); err != nil {
+		return false, d.opts.Lease.asLost(err)
+	}
+	if err := d.opts.step("rename", final); err != nil {
+		return false, err
+	}
+	if err := rename(d.path, final); err != nil {
+		// EEXIST or ENOTEMPTY: a directory of that name. ENOTDIR: a file, but on Windows also a missing path.
+		if isGone(err) || !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return false, d.opts.Lease.asLost(err)
+		}
+		existed = true // perhaps by a builder that has not synced it yet
+	}
+	for dir := parent; ; dir = filepath.Dir(dir) {
+		if err := d.opts.sync(dir); err != nil {
+			return false, err
+		}
+		if dir == d.root || len(dir) <= len(d.root) {
+			return existed, nil
+		}
+	}
+}
+
+// Replace is Publish for a name that may hold a damaged directory, or a file, which it renames away and then removes.
+// Readers that have its files open keep them. It renames to a place beside the staging directory, so that a process that
+// has lost the lease cannot.
+func (d *Dir) Replace(name string) error {
+	final := filepath.Join(d.root, filepath.FromSlash(name))
+	trash := filepath.Join(filepath.Dir(d.path), newOwner().fileName())
+	if err := d.opts.step("rename", trash); err != nil {
+		return err
+	}
+	if err := rename(final, trash); errors.Is(err, fs.ErrNotExist) {
+		if err := d.opts.Lease.asLost(err); errors.Is(err, ErrLost) {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	_, err := d.Publish(name)
+	return errors.Join(err, removeAll(trash))
+}
+
+// Discard removes the staging directory. After Publish it does nothing.
+func (d *Dir) Discard() error { return removeAll(d.path) }
+
+// syncAll forces the files of the staging directory, and then the directory, to disk.
+func (d *Dir) syncAll() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := d.opts.sync(d.Path(e.Name())); err != nil {
+			return err
+		}
+	}
+	return d.opts.sync(d.path)
+}

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// owner tells a process, and one thing that it does, from every other on every machine.
+// owner identifies a process and one thing that it does, among all processes on all machines.
 type owner struct {
 	host         string
-	boot         string // id of the boot of the machine: two machines never share one
-	pidNamespace string // namespace in which pid counts; unknown where it cannot be read
+	boot         string // id of the boot of the machine; no two machines share one
+	pidNamespace string // in which pid counts; unknown where it cannot be read
 	pid          int
-	random       string // random
+	random       string // tells two things apart that one process does
 }
 
 const unknown = "unknown"
@@ -52,12 +52,12 @@ func newOwner() owner {
 	return o
 }
 
-// fileName is the owner as a name of a file: host_boot_namespace_pid_random.
+// fileName returns the owner as a file name: host_boot_namespace_pid_random.
 func (o owner) fileName() string {
 	return fmt.Sprintf("%s_%s_%s_%d_%s", o.host, o.boot, o.pidNamespace, o.pid, o.random)
 }
 
-// describe names the owner to a person.
+// describe names the owner in messages.
 func (o owner) describe() string {
 	if o == (owner{}) {
 		return "an unknown process"
@@ -74,7 +74,7 @@ func parseOwner(name string) (o owner, ok bool) {
 	return owner{host: parts[0], boot: parts[1], pidNamespace: parts[2], pid: pid, random: parts[4]}, err == nil && pid > 0
 }
 
-// dead reports whether the owner is a process of this machine that is surely no more.
+// dead reports whether the owner is a process of this machine that has certainly ended.
 func (o owner) dead() bool {
 	me := thisProcess()
 	if o.boot == unknown || o.pidNamespace == unknown || o.boot != me.boot || o.pidNamespace != me.pidNamespace {
@@ -83,11 +83,11 @@ func (o owner) dead() bool {
 	return processEnded(o.pid)
 }
 
-// foreignSilence is for how long something that nobody here can tell more of must have been silent to count as left behind.
+// foreignSilence is for how long an owner must have been silent to count as gone where this machine cannot tell more.
 const foreignSilence = time.Hour
 
-// leftBehind reports whether the owner is gone for good: dead, or silent for longer than three beats before the last boot of
-// this host, or for an hour and three beats anywhere, for a number of a process is given to another one some day.
+// leftBehind reports whether the owner is gone for good: it is dead; or it is of an earlier boot of this host and silent for
+// three heartbeats; or it is silent for an hour and three heartbeats, because a process number is given out again some day.
 func (o owner) leftBehind(silent, beat time.Duration) bool {
 	me := thisProcess()
 	return o.dead() || o.host == me.host && o.boot != me.boot && silent > 3*beat || silent > foreignSilence+3*beat

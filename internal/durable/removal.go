@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Who removes something while others may begin to use it holds a lease. It writes a marker, which says what it is about to
-// remove, and then reads the notes of use (use.go). Who uses something leaves its note, and then reads the markers. So one
-// of the two sees the other, and nothing is out of its place for a moment only.
+// A process that removes something while others may begin to use it holds a lease. It writes a marker, which names what it
+// is about to remove, and then reads the notes of use (use.go). A process that begins to use something leaves its note, and
+// then reads the markers. So one of the two sees the other, and nothing is ever out of its place only for a moment.
 //
-// A marker is an empty file in the directory of the lease's holder, into which it also renames what it removes. So it is
-// gone with the lease: who waits for the marker of a killed or stopped process takes the lease over, and that process
-// can remove nothing any more.
+// A marker is an empty file in the directory of the lease's holder, into which the holder also renames what it removes. So
+// the marker goes with the lease: a process that waits for the marker of a killed or stopped one takes the lease over, and
+// that one can then remove nothing.
 
 // markSuffix ends the names of markers.
 const markSuffix = ".removing"
@@ -25,13 +25,13 @@ const markSuffix = ".removing"
 // markName is the name of the marker of a slash-separated name.
 func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + markSuffix }
 
-// Remove removes the directory name below root: it is renamed away first, so that nobody opens it half removed, and that
-// is on disk before anything is removed for good. Once the marker is there inUse, if not nil, is asked, and an error keeps
-// it in its place.
+// Remove removes the directory name below root. It renames it away first, so that no process opens it half removed, and
+// syncs that rename before it removes anything. Once its marker exists it calls inUse, which may be nil: an error keeps the
+// directory.
 //
-// The marker needs the lease of the options; a process that has lost it can remove nothing. Without a lease, or on a full
-// disk, where no marker can be made, the directory is renamed away, inUse is asked once more, and it is put back if it is
-// in use. A sweep on another machine may in that moment take it for left behind.
+// The marker needs the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a
+// full disk, where no marker can be made, Remove renames the directory away, calls inUse once more, and puts the directory
+// back if it is in use. In that moment a sweep on another machine may take it for left behind.
 func (o Options) Remove(root, name string, inUse func() error) error {
 	path := filepath.Join(root, filepath.FromSlash(name))
 	check := func() error {
@@ -45,7 +45,7 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 		return err
 	}
 	if mark != "" {
-		defer os.Remove(mark) // with the lease, if not now
+		defer os.Remove(mark) // if this fails, it goes with the lease
 	}
 	if err := check(); err != nil {
 		return err
@@ -58,18 +58,18 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 		return o.Lease.asLost(err)
 	}
 	if mark != "" {
-		_ = os.Remove(mark) // nobody need wait for the rest
+		_ = os.Remove(mark) // no process needs to wait for the rest
 	} else if err := check(); err != nil {
 		return putBack(removed, path, err)
 	}
-	if err := o.sync(filepath.Dir(path)); err != nil { // not on disk yet: nothing is removed for good
+	if err := o.sync(filepath.Dir(path)); err != nil { // the rename may not be on disk: remove nothing
 		return err
 	}
 	return removeAll(removed)
 }
 
-// mark makes the marker of a name under the lease, and says into which directory the name is to be renamed. Without a
-// lease, and on a full disk, there is none.
+// mark makes the marker of a name under the lease, and returns the directory into which to rename the name. Without a
+// lease, and on a full disk, mark is "".
 func (o Options) mark(root, name string) (into, mark string, err error) {
 	staging := filepath.Join(root, StagingDir)
 	if o.Lease == nil {
@@ -89,17 +89,17 @@ func (o Options) mark(root, name string) (into, mark string, err error) {
 	return o.Lease.path, mark, o.Lease.asLost(err)
 }
 
-// putBack puts back what is in use. What cannot be put back is left where it lies.
+// putBack renames a directory that is in use back. If it cannot, the error says where the directory lies.
 func putBack(removed, path string, used error) error {
-	if err := rename(removed, path); err != nil && !errors.Is(err, fs.ErrExist) { // EEXIST: it was made anew
+	if err := rename(removed, path); err != nil && !errors.Is(err, fs.ErrExist) { // EEXIST: it was built again
 		return fmt.Errorf("%w, and could not be put back: %w: it lies in %s", used, err, removed)
 	}
 	return used
 }
 
-// AwaitRemoval waits until nobody is about to remove one of names under the lease of the given name: each is in its place
-// then, or removed. It is called after a note of use was left. If the remover was killed, or is silent, it takes the lease
-// over, so that nothing is removed any more.
+// AwaitRemoval waits until no process is about to remove one of names under the named lease: each then exists or is
+// removed. Call it after leaving a note of use. If the remover was killed, or is silent, AwaitRemoval takes the lease over,
+// so that the remover can remove nothing more.
 func AwaitRemoval(ctx context.Context, root, lease string, names []string) error {
 	l, err := Acquire(ctx, root, lease, func() (bool, error) {
 		marked, err := isMarked(root, lease, names)
@@ -108,11 +108,11 @@ func AwaitRemoval(ctx context.Context, root, lease string, names []string) error
 	if err != nil || l == nil {
 		return err
 	}
-	return l.Release() // whose marker it was has lost the lease
+	return l.Release() // the process that made the marker has lost the lease
 }
 
-// isMarked reports whether a holder of a lease has isMarked one of names, or may have: markers are moved when a lease is taken
-// over, so what is gone when it is read is looked for again.
+// isMarked reports whether a holder of a lease has marked one of names, or may have. It looks again when something moves
+// while it reads, because markers move when a lease is taken over.
 func isMarked(root, lease string, names []string) (found bool, err error) {
 	for range 10 {
 		moved := false

@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// Leftover is something below a root that a process which is no more has left.
+// Leftover is something below a root that a process left before it ended.
 type Leftover struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 	Owner string `json:"owner"`
 }
 
-// Sweep removes from the staging directory of a root what killed processes have left; with dryRun it only lists it. Now
-// is the time by the clock of the file system (Now), for that is what dates the files. What a process of this machine
-// has left goes at once; what one of this host from before its last boot has, after three heartbeats of silence; what
-// one of another machine has, or nobody knows who, after an hour. Names that nobody here writes stay. What cannot be removed does not keep it
-// from the rest.
+// Sweep removes from the staging directory of a root what killed processes have left, and returns it; with dryRun it only
+// returns it. now is the time by the clock of the file system (FilesystemTime), which dates the files.
+//
+// What a dead process of this machine has left goes at once; what a process of this host has left before its last boot,
+// after three heartbeats of silence; what a process of another machine, or an unknown one, has left, after an hour. Names
+// that this package does not write stay. Sweep continues after an error, and returns all errors at the end.
 func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error) {
 	dir := filepath.Join(root, StagingDir)
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s: not a directory, and no link is followed: nothing is swept", dir)
+		return nil, fmt.Errorf("%s: not a directory: nothing is swept, and no link is followed", dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,8 +52,8 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 	return list, errors.Join(failed...)
 }
 
-// ownedAt returns what its owner has made at a path of the staging directory: what lies there, or of a claim its holders.
-// What has a name that nobody here gives is not ours.
+// ownedAt returns what an owner has made at a path of the staging directory: the path, or the holders of a claim. It is not
+// ours if this package does not write such names.
 func ownedAt(path string, e fs.DirEntry) (owned []string, ours bool) {
 	if _, ok := parseOwner(e.Name()); ok && e.IsDir() {
 		return []string{path}, true
@@ -73,8 +74,8 @@ func ownedAt(path string, e fs.DirEntry) (owned []string, ours bool) {
 	return owned, err == nil
 }
 
-// allLeftBehind reports whether all that was made was left by owners that are gone, and names one. A claim without a holder is
-// left by one that was killed when it ended.
+// allLeftBehind reports whether the owners of all paths are gone, and returns one of them. A claim without a holder was left
+// by a process that was killed while it released the lease.
 func allLeftBehind(owned []string, now time.Time) (who owner, left bool) {
 	for _, path := range owned {
 		info, err := os.Lstat(path)
@@ -93,7 +94,7 @@ func removeOwned(dir, path string, owned []string) error {
 			return err
 		}
 	}
-	if err := os.Remove(path); err != nil && !isGone(err) && !errors.Is(err, fs.ErrExist) { // of a claim: another may hold it now
+	if err := os.Remove(path); err != nil && !isGone(err) && !errors.Is(err, fs.ErrExist) { // a claim that another process holds now
 		return err
 	}
 	return nil
@@ -118,7 +119,7 @@ func size(path string) (n int64) {
 	return n
 }
 
-// FilesystemTime returns the time by the clock of the file system of a root, which dates the files in it.
+// FilesystemTime returns the time by the clock of a root's file system, which dates the files in it.
 func FilesystemTime(root string) (time.Time, error) {
 	d, err := NewDir(root, Options{})
 	if err != nil {

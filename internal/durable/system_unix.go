@@ -11,10 +11,10 @@ import (
 // noFollow opens a file without following a link in its place and without waiting for a pipe.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// processEnded reports whether there is surely no process of this number.
+// processEnded reports whether no process has this number.
 func processEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// openToSync opens a file or directory that is to be forced to disk.
+// openToSync opens a file or directory to force it to disk.
 func openToSync(path string) (*os.File, error) { return os.Open(path) }
 
 // move renames a file or directory.

@@ -11,12 +11,12 @@ import (
 // noFollow opens a link in the place of a file as itself, which is no regular file. No file waits like a pipe here.
 const noFollow = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 
-// processEnded reports false: boots and namespaces of processes have no names here, so a number tells nothing. A claim of a
+// processEnded reports false: Windows names neither boots nor process namespaces, so a number says nothing. The claim of a
 // dead process is taken over after three heartbeats.
 func processEnded(int) bool { return false }
 
-// openToSync opens a file that is to be forced to disk, for writing: no other can be. A directory cannot at all, and the
-// file system has a journal of names; for one the file is nil.
+// openToSync opens a file to force it to disk, for writing, as Windows demands. For a directory it returns nil: Windows
+// cannot sync one, and its file system keeps a journal of names.
 func openToSync(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -32,12 +32,13 @@ const (
 	diskFull         = syscall.Errno(112)
 )
 
-// move renames a file or directory. What is in the way of a directory is an error that wraps fs.ErrExist. While another process has a file or directory open, nothing can be renamed:
-// what only looks goes away in moments, and is waited for.
+// move renames a file or directory. Where something has the name of a directory's target, the error wraps fs.ErrExist.
+// While another process has a file open, Windows renames neither it nor the directories above it: move waits up to a
+// second, because a process that only reads closes it soon.
 func move(from, to string) (err error) {
 	was, err := os.Lstat(from)
 	if err != nil {
-		return err // Windows looks at what is in the way first
+		return err // Windows would report an existing target first
 	}
 	if is, err := os.Lstat(to); err == nil && was.IsDir() && !is.IsDir() {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

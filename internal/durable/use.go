@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Use is a note that this process has names in use. Nobody waits for it; who removes things looks for it (removal.go).
+// Use is a note that this process uses some names. A process that removes things reads it (removal.go); no process waits
+// for it.
 type Use struct {
 	path string
 	stop chan struct{}
@@ -22,11 +23,11 @@ type Use struct {
 // useSuffix ends the names of notes.
 const useSuffix = ".use"
 
-// useBeat is how often a note is written anew while it is held.
+// useBeat is how often a note is rewritten, which renews its date.
 const useBeat = 10 * time.Minute
 
-// NoteUse leaves a note in dir, a directory below root, that this process uses names, until Close. It is best effort:
-// where nothing can be written it does nothing.
+// NoteUse leaves a note in dir, a directory below root, that this process uses names, until Close. Where it cannot write,
+// it leaves none: see Written.
 func NoteUse(root, dir string, names []string) *Use {
 	u := &Use{path: filepath.Join(dir, newOwner().fileName()+useSuffix), stop: make(chan struct{})}
 	note := []byte(strings.Join(names, "\n") + "\n")
@@ -49,10 +50,10 @@ func NoteUse(root, dir string, names []string) *Use {
 	return u
 }
 
-// Written reports whether the note could be left.
+// Written reports whether the note was left.
 func (u *Use) Written() bool { return u.path != "" }
 
-// Close takes the note away.
+// Close removes the note.
 func (u *Use) Close() {
 	close(u.stop)
 	u.done.Wait()
@@ -61,8 +62,8 @@ func (u *Use) Close() {
 	}
 }
 
-// InUse reads the notes in a directory: who uses a name, for people. Notes that killed processes have left do not count;
-// they are returned as left.
+// InUse reads the notes in a directory. users says for each name which processes use it, in words. Notes of processes that
+// have ended do not count: left lists them.
 func InUse(dir string, now time.Time) (users map[string]string, left []Leftover, err error) {
 	users = map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -78,7 +79,7 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Lstat(path)
 		if isGone(err) || err == nil && !info.Mode().IsRegular() {
-			continue // nobody here makes links or pipes
+			continue // this package makes no links or pipes
 		}
 		if err != nil {
 			return nil, nil, err
@@ -107,7 +108,7 @@ func InUse(dir string, now time.Time) (users map[string]string, left []Leftover,
 // maxSmall bounds a note, in bytes.
 const maxSmall = 1 << 20
 
-// readSmall reads a note. What is no regular file, or too large to be one, has nothing in it.
+// readSmall reads a note. A file that is not regular, or too large to be a note, counts as empty.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {

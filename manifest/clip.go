@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Clip shortens a long value for a manifest: what it begins with and ends with, and how much is left out.
+// Clip shortens a long value for a manifest to about 400 bytes of its beginning and end.
 func Clip(value string) string { return ClipTo(value, 400) }
 
-// ClipTo is Clip to about so many bytes. What is less than twice as long stays whole.
+// ClipTo shortens a value to about size bytes of its beginning and end, and says how many bytes it left out. A value up to
+// twice as long stays whole.
 func ClipTo(value string, size int) string {
 	if len(value) <= 2*size {
 		return value

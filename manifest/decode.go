@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// decoder reads what Encode wrote and nothing else: members in their one order, indented, every string in its one form.
-// So what it accepts needs not be written again to see that it is the same. Its methods report whether what they look
-// for stands where the decoder is, and pass it.
+// decoder reads only what Encode writes: members in one order, indented, every string in one form. So a manifest that it
+// accepts encodes to the same bytes, which need not be compared. Each method reports whether what it looks for stands at
+// the decoder's position, and moves behind it.
 type decoder struct {
 	data []byte
 	at   int
@@ -86,7 +86,7 @@ func (d *decoder) line(depth int) bool {
 	return true
 }
 
-// raw passes a value of the manifest's object and returns it as it stands.
+// raw passes a value of the manifest's object and returns it as written.
 func (d *decoder) raw(to *[]byte) bool {
 	from := d.at
 	ok := d.value(1)
@@ -94,7 +94,7 @@ func (d *decoder) raw(to *[]byte) bool {
 	return ok
 }
 
-// value passes any value, that begins at a depth.
+// value passes any value that begins at a depth.
 func (d *decoder) value(depth int) bool {
 	if depth > maxDepth || d.at == len(d.data) {
 		return false
@@ -173,8 +173,8 @@ func (d *decoder) text(to *string) bool {
 	if to != nil {
 		*to = s
 	}
-	again, err := compact(s)
-	return err == nil && bytes.Equal(again, quoted)
+	encoded, err := compact(s)
+	return err == nil && bytes.Equal(encoded, quoted)
 }
 
 // number passes a number in any of its forms.

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Absent is what a Difference says of a side that has no such field.
+// Absent stands in a Difference for a side without the field.
 const Absent = "absent"
 
-// maxElements is how many differing elements of one list are told apart.
+// maxElements is how many differing elements of one list are compared field by field.
 const maxElements = 3
 
 // Difference is one field in which two pre-images differ.
@@ -24,21 +24,21 @@ type Difference struct {
 
 // Differences compares two pre-images field by field. Fields are sorted by name, elements of a list by number.
 //
-// Lists of different length give one difference for that, in words ("600 elements"). Of the elements that both have, the
-// first three that differ are compared field by field; the others are counted in a last difference, "inputs[...]", whose
-// sides say the same ("12 more differ").
+// Lists of different length give one difference about that, in words ("600 elements"). Of the elements that both have, the
+// first three that differ are compared field by field. A last difference, "inputs[...]", counts the others: both sides say
+// "12 more differ".
 //
-// The error is about an image that is not JSON.
+// The error is about a pre-image that is not JSON.
 func Differences(want, have json.RawMessage) ([]Difference, error) {
 	c, err := compare(want, have)
 	return c.list, err
 }
 
-// Near is a manifest and what sets it apart from another one.
+// Near is a manifest and its differences from another one.
 type Near struct {
 	Manifest    *Manifest
 	Differences []Difference // of the other's pre-image (Want) and this one's (Have)
-	Count       int          // of all fields that differ, and of elements that one side has more
+	Count       int          // of all fields that differ, and of the elements that one side has more
 }
 
 // Nearest orders manifests by how many fields of their pre-images differ from those of want, the fewest first, then by
@@ -67,7 +67,7 @@ func Nearest(want *Manifest, list []*Manifest) ([]Near, error) {
 // comparison gathers differences.
 type comparison struct {
 	list  []Difference
-	count int  // of all, told or not
+	count int  // of all, listed or not
 	quiet bool // count only
 }
 

@@ -1,13 +1,16 @@
-// Package manifest is the identity of a prepared cache: the description it was made from, the key that is the hash
-// of that description, and the list of files that hold it.
+// Package manifest identifies a directory of a cache: by the description that it was made from, the key that is the hash
+// of that description, and the list of its files.
+//
+// New describes a directory that is to be made, Encode writes its manifest, and Read reads and checks it. Differences and
+// Nearest say in which fields two descriptions differ, for a program that explains why it found no cache.
 //
 // # Format
 //
-// A cache is a directory with a file manifest.json, an object in indented JSON with sorted keys:
+// A directory of a cache has a file manifest.json, an object in indented JSON with sorted keys:
 //
 //	{
-//	  "facts": {...},        what the content is, counted: a pure function of the key
-//	  "files": [             every file of the directory but this one and provenance.json, by name
+//	  "facts": {...},        counts of the content: a pure function of the key
+//	  "files": [             every file of the directory, without this one and provenance.json, by name
 //	    {"name": "starts.bin", "sha256": "...", "size": 1234}
 //	  ],
 //	  "key": "...",          SHA-256 of pre_image in canonical form, the directory's name
@@ -18,9 +21,9 @@
 //	  "digest": "..."
 //	}
 //
-// The digest is the SHA-256, in hex, of all bytes before its line: the manifest vouches for the files, and the
-// digest for the manifest. It is always the last member. Nothing in the file depends on when, where or by whom it was made; that stands
-// in provenance.json beside it, outside every key and digest.
+// The digest is the SHA-256, in hex, of all bytes before its line: the manifest vouches for the files, and the digest for
+// the manifest. It is always the last member. Nothing in the file depends on when, where or by whom it was made. That is in
+// provenance.json beside it, outside every key and digest.
 //
 // Canonical form of the pre-image: JSON with sorted keys, without white space, numbers as Go's encoding/json writes
 // them, strings without HTML escaping.
@@ -44,29 +47,26 @@ import (
 	"syscall"
 )
 
-// Version is that of the manifest file.
+// Version is the version of the manifest file.
 const Version = 1
 
 // FileName is the name of the manifest in its directory.
 const FileName = "manifest.json"
 
-// ProvenanceName is the name of the file that says where a cache came from.
+// ProvenanceName is the name of the file that says where a directory came from.
 const ProvenanceName = "provenance.json"
 
-// maxSize bounds a manifest, in bytes: larger ones are neither written nor read.
+// maxSize bounds a manifest, in bytes. Larger ones are neither written nor read.
 const maxSize = 64 << 20
 
-// ErrDamaged is wrapped by errors about a manifest or file that is not what it was when it was written.
-var ErrDamaged = errors.New("damaged")
-
-// File is one file of a cache.
+// File is one file of the directory.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // hex
 }
 
-// Part is a reference from a dataset to one of its parts.
+// Part names one part of a dataset.
 type Part struct {
 	Key    string `json:"key"`
 	Digest string `json:"digest"` // of its manifest
@@ -82,7 +82,7 @@ type Manifest struct {
 	Facts    json.RawMessage `json:"facts"`
 	Parts    map[string]Part `json:"parts,omitempty"`
 
-	Digest string `json:"-"` // of the manifest's own bytes, set by Encode and Decode
+	Digest string `json:"-"` // of the manifest file; Encode and Decode set it
 }
 
 // Canonical returns v as JSON with sorted keys and no white space: the form that is hashed.
@@ -98,7 +98,7 @@ func Canonical(v any) ([]byte, error) {
 	return compact(tree) // maps are written with sorted keys
 }
 
-// parse reads one JSON value. Numbers stay as they are written.
+// parse reads one JSON value. Numbers stay as written.
 func parse(raw []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -154,17 +154,17 @@ func (m *Manifest) Encode() ([]byte, error) {
 	m.Digest = Sum(out.Bytes())
 	fmt.Fprintf(&out, "%s%s\"\n}\n", digestLine, m.Digest)
 	if out.Len() > maxSize {
-		return nil, fmt.Errorf("manifest of %d bytes, and none is read beyond %d: convert fewer input files at a time", out.Len(), maxSize)
+		return nil, fmt.Errorf("manifest of %d bytes, the limit is %d: convert fewer input files at a time", out.Len(), maxSize)
 	}
 	return out.Bytes(), nil
 }
 
-// Decode reads the bytes of a manifest file. It accepts nothing but what Encode wrote. Errors wrap ErrDamaged, but for
-// that about another version of the file.
+// Decode reads the bytes of a manifest file. It accepts only what Encode writes. Errors wrap ErrDamaged, except the one
+// about another version of the file.
 func Decode(data []byte) (*Manifest, error) {
 	at := bytes.LastIndex(data, []byte(digestLine))
 	if at < 0 {
-		return nil, fmt.Errorf("%w: no digest at the end: cut off?", ErrDamaged)
+		return nil, fmt.Errorf("%w: no digest at the end: was it cut off?", ErrDamaged)
 	}
 	body, sum := data[:at], Sum(data[:at])
 	if string(data[at:]) != digestLine+sum+"\"\n}\n" {
@@ -178,7 +178,7 @@ func Decode(data []byte) (*Manifest, error) {
 		if json.Unmarshal(append(bytes.Clone(body), '}'), &other) == nil && other.Manifest != Version {
 			return nil, fmt.Errorf("manifest version %d: this agentx reads version %d: convert again, or use the agentx that made it", other.Manifest, Version)
 		}
-		return nil, fmt.Errorf("%w: not in the form in which manifests are written", ErrDamaged)
+		return nil, fmt.Errorf("%w: not in the form that Encode writes", ErrDamaged)
 	}
 	if Sum(m.PreImage) != m.Key {
 		return nil, fmt.Errorf("%w: key does not match its pre-image", ErrDamaged)
@@ -189,7 +189,7 @@ func Decode(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// checkNames refuses files and parts whose path could lead elsewhere, and two of one name.
+// checkNames refuses a file or part whose name could lead outside of the directory, and a name that occurs twice.
 func (m *Manifest) checkNames() error {
 	seen := map[string]bool{FileName: true, ProvenanceName: true}
 	for _, f := range m.Files {
@@ -206,16 +206,16 @@ func (m *Manifest) checkNames() error {
 	return nil
 }
 
-// plain reports whether a name is that of a file in its directory, and not a hidden one.
+// plain reports whether a name is that of a file in the directory itself, not hidden.
 func plain(name string) bool {
 	return name != "" && name == filepath.Base(name) && name[0] != '.' && !strings.Contains(name, "\x00")
 }
 
-// Open opens a file of a cache for reading and returns its size in bytes. It never waits: what is no regular file, a
+// Open opens a file of a cache for reading and returns its size in bytes. It never waits: anything but a regular file, a
 // pipe for example, gives an error that wraps ErrDamaged. The file is an *os.File.
 func Open(path string) (fs.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.EAGAIN) { // a file that somebody else has a lease on, which is given back soon
+	if errors.Is(err, syscall.EAGAIN) { // another process has a lease on the file, which it gives back soon
 		f, err = os.Open(path)
 	}
 	switch {
@@ -234,10 +234,10 @@ func Open(path string) (fs.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Read reads the manifest of the cache in dir. A missing one gives an error that matches fs.ErrNotExist.
+// Read reads the manifest in dir. A missing one gives an error that matches fs.ErrNotExist.
 func Read(dir string) (*Manifest, error) { return ReadThrough(Open, dir) }
 
-// ReadThrough is Read with another Open: tests put faults into it.
+// ReadThrough is Read with another Open, which may retry or fail.
 func ReadThrough(open func(path string) (fs.File, int64, error), dir string) (*Manifest, error) {
 	path := filepath.Join(dir, FileName)
 	f, size, err := open(path)

@@ -447,7 +447,7 @@ func TestManifestsTooLargeToReadAreNotWritten(t *testing.T) {
 	m, err := New("kind", map[string]string{"a": strings.Repeat("x", maxSize)})
 	require.NoError(t, err)
 	_, err = m.Encode()
-	assert.ErrorContains(t, err, "none is read beyond")
+	assert.ErrorContains(t, err, "the limit is 67108864")
 }
 
 func TestClip(t *testing.T) {

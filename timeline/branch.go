@@ -5,19 +5,19 @@ import (
 	"sort"
 )
 
-// eps is the tolerance of comparisons between recorded times, seconds.
-const eps = 1e-6
+// tolerance is that of comparisons between recorded times, seconds.
+const tolerance = 1e-6
 
-// None stands for a turn that does not exist.
+// None is the index of no turn.
 const None = -1
 
-// MainTurn is a main turn: its place in the recording and its start, seconds.
+// MainTurn is a turn of the main session.
 type MainTurn struct {
-	Outer int
-	Start float64
+	Outer int     // index in the requests of the trace
+	Start float64 // seconds
 }
 
-// SpawnTurn returns the last main turn that stands before an outer index, None if there is none: section 5.7.
+// SpawnTurn returns the last main turn before an outer index, None if there is none: doc/spec/reconstruction.md 5.7.
 func SpawnTurn(main []MainTurn, outer int) int {
 	at := None
 	for k, t := range main {
@@ -28,9 +28,9 @@ func SpawnTurn(main []MainTurn, outer int) int {
 	return at
 }
 
-// JoinTurn returns the main turn that waits for what stands at an outer index, was spawned by a turn and ends at a time:
-// the first behind it, in document order, that starts no earlier. None waits: None. Turns up to the spawning one are
-// passed over, or refused.
+// JoinTurn returns the main turn that waits for a session at an outer index, which turn spawn spawned and which ends at a
+// time in seconds. It is the first turn after the index, in document order, that starts no earlier than the end; None if
+// there is none. With refuse it is an error if that turn is not after spawn; without, JoinTurn passes such turns over.
 func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (int, error) {
 	behind := make([]int, 0, len(main))
 	for k, t := range main {
@@ -40,7 +40,7 @@ func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (
 	}
 	sort.Slice(behind, func(i, j int) bool { return main[behind[i]].Outer < main[behind[j]].Outer })
 	for _, k := range behind {
-		if main[k].Start+eps < end {
+		if main[k].Start+tolerance < end {
 			continue
 		}
 		if k > spawn {

@@ -1,9 +1,3 @@
-// Package timeline turns recorded times into what is played: delays, spawn offsets, joins, predecessors, and the views
-// that change them without another cache. Pure functions, imported by the builder of a cache and by its player, so
-// that neither has a copy.
-//
-// Inputs are seconds as recorded, NaN where a value is missing. Outputs are milliseconds. The order of the arithmetic
-// is that of the specification (section 6), so results compare bit for bit.
 package timeline
 
 import (
@@ -11,20 +5,20 @@ import (
 	"math"
 )
 
-// Missing marks a time that is not there.
+// Missing stands for a time that was not recorded, or is not played.
 var Missing = math.NaN()
 
-// Rules are fixed when a cache is built.
+// Rules say how recorded times are read. They are fixed when a cache is built.
 type Rules struct {
-	SubtractNegative bool `json:"subtract_negative"` // a negative recorded duration lengthens the delay behind it
+	SubtractNegative bool `json:"subtract_negative"` // a negative recorded duration lengthens the delay after it
 	RawThink         bool `json:"raw_think"`         // a think time counts as recorded, even beyond the recorded gap
 	RefuseNegative   bool `json:"refuse_negative"`   // a negative delay of a child turn is an error
 }
 
-// View says how recorded times are read. The zero value reads them as they are.
+// View changes recorded times without another cache. The zero value leaves them as they are.
 type View struct {
-	ThinkTimeOnly bool    // recorded think times are the delays, where there are any
-	IgnoreDelays  bool    // no times at all
+	ThinkTimeOnly bool    // a recorded think time is the delay
+	IgnoreDelays  bool    // every time is Missing
 	TurnCap       float64 // longest delay, seconds; 0: none
 	BranchSpawns  bool    // spawn offsets count from the start of the child's branch, as AIPerf's do
 }
@@ -40,11 +34,11 @@ func (v View) Validate() error {
 // Recorded are the times of one request as recorded, seconds.
 type Recorded struct{ Start, API, Think float64 }
 
-// Played are the times of one turn as they are played, milliseconds; Missing where there is none.
+// Played are the times at which one turn is played, milliseconds; Missing where there is none.
 type Played struct{ Start, Delay, API float64 }
 
-// Play returns the times of a conversation: section 6.1, and 6.3 where warp is not nil. child tells a session that
-// another spawned. The error is about a delay that the rules refuse.
+// Play returns the times of the turns of one session: doc/spec/reconstruction.md 6.1, and 6.3 where warp is not nil. child
+// says that another session spawned it. The error is about a delay that the rules refuse.
 func (v View) Play(r Rules, turns []Recorded, child bool, warp *Warp) ([]Played, error) {
 	out := make([]Played, len(turns))
 	for k, t := range turns {
@@ -76,7 +70,7 @@ func (v View) Play(r Rules, turns []Recorded, child bool, warp *Warp) ([]Played,
 	return out, nil
 }
 
-// delay returns the delay of a turn before it is floored.
+// delay returns the delay of a turn, which may be negative, in milliseconds. width is the duration of the turn before it.
 func (v View) delay(r Rules, before, t Recorded, width float64, warp *Warp) float64 {
 	if warp != nil {
 		return positive((warp.Map(t.Start)-warp.Map(before.Start))*1000 - width)
@@ -105,7 +99,7 @@ func positive(v float64) float64 {
 	return 0
 }
 
-// Duration returns a recorded duration in milliseconds; a missing, negative or non-finite one has width 0.
+// Duration returns a recorded duration in milliseconds, 0 for one that is missing, negative or not finite.
 func Duration(apiTime float64) float64 {
 	if !finite(apiTime) || apiTime < 0 {
 		return 0
@@ -116,6 +110,7 @@ func Duration(apiTime float64) float64 {
 // Origin says from when a spawn offset counts.
 type Origin uint8
 
+// The origins.
 const (
 	FromReturn Origin = iota // the return of the spawning turn
 	FromIssue                // the issue of the spawning turn
@@ -123,8 +118,8 @@ const (
 
 func (o Origin) String() string { return [...]string{"return", "issue"}[o] }
 
-// SpawnOffset returns when the first turn of a child session is due, counted from the return or the issue of its
-// spawning turn, in milliseconds: section 6.7. turnStart and turnAPI are start and duration of the spawning turn,
+// SpawnOffset returns when the first turn of a child session is due, in milliseconds from the return or the issue of its
+// spawning turn: doc/spec/reconstruction.md 6.7. turnStart and turnAPI are start and duration of the spawning turn,
 // childStart is the start of the child's first request, in seconds.
 func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 	gap := childStart*1000 - turnStart*1000
@@ -135,9 +130,9 @@ func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 	return FromIssue, max(0, gap)
 }
 
-// BranchSpawnOffset is SpawnOffset as AIPerf has it: decided once for a branch, whose start is that of its earliest child,
-// so that the recorded time between the end of the spawning turn and the branch is lost. Seconds in, milliseconds out:
-// section 6.3 of the specification of the replay.
+// BranchSpawnOffset is SpawnOffset as AIPerf computes it. It decides once for a branch, whose start is that of its earliest
+// child, so that the recorded time between the end of the spawning turn and the branch is lost. It takes seconds and
+// returns milliseconds: doc/spec/replay.md 6.3.
 func BranchSpawnOffset(turnStart, turnAPI, branchStart, childStart float64) (Origin, float64) {
 	api := Duration(turnAPI)
 	if api == 0 || branchStart*1000-turnStart*1000 >= api {

@@ -2,17 +2,21 @@ package timeline
 
 import "sort"
 
-// Warp cuts long idle gaps of a whole trace: where no request starts for longer than a cap, the rest moves closer. Nil
-// leaves times as they are. Section 6.3.
+// Warp cuts long idle gaps of a whole trace: after a stretch without a start that is longer than a cap, everything
+// after it moves earlier by the excess. A nil Warp changes nothing. doc/spec/reconstruction.md 6.3.
 type Warp struct {
 	cap  float64 // seconds
 	gaps []gap
 }
 
-// gap is a stretch without a start, seconds.
-type gap struct{ from, to, before, excess float64 }
+// gap is a stretch without a start that is cut, in seconds.
+type gap struct {
+	from, to float64
+	before   float64 // what earlier gaps cut
+	excess   float64 // what this one cuts
+}
 
-// NewWarp returns the warp of a trace whose requests start at the given times, in any order.
+// NewWarp returns the warp of a trace whose requests start at the given seconds, in any order. limit is the cap in seconds.
 func NewWarp(starts []float64, limit float64) *Warp {
 	sorted := append([]float64(nil), starts...)
 	sort.Float64s(sorted)

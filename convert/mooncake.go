@@ -17,9 +17,9 @@ type mooncakeFiles struct {
 
 // take takes a row if its file is a Mooncake file, which its first row decides.
 func (f *mooncakeFiles) take(row hfsource.Row) bool {
-	if row.File != f.file.location || row.Number != f.file.position.file {
+	if row.File != f.file.location || row.FileIndex != f.file.position.file {
 		f.end()
-		f.file = plannedTrace{location: row.File, position: position{file: row.Number}}
+		f.file = plannedTrace{location: row.File, position: position{file: row.FileIndex}}
 		if row.Err == nil && row.Line > 0 && weka.IsMooncake(row.Data) {
 			f.open = weka.NewMooncake(f.started, f.rules)
 			f.started++
@@ -41,7 +41,7 @@ func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
 		retained += n
 		return memory.Grow(n)
 	}
-	p := plannedTrace{location: row.Location(), position: position{file: row.Number, line: row.Line}}
+	p := plannedTrace{location: row.Location(), position: position{file: row.FileIndex, line: row.Line}}
 	if p.err = f.open.Add(row.Data); p.err == nil {
 		p.fatal = f.memory.Retain(retained)
 	}

@@ -118,7 +118,7 @@ func (p position) String() string {
 func planRow(row hfsource.Row, rules weka.Rules) plannedTrace {
 	p := plannedTrace{
 		memory: row.TakeReservation(), location: row.Location(),
-		position: position{row.Number, row.Line, row.Columns != nil}, fatal: row.Err,
+		position: position{row.FileIndex, row.Line, row.Columns != nil}, fatal: row.Err,
 	}
 	if p.fatal != nil {
 		return p

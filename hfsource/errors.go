@@ -78,6 +78,9 @@ func (e *UnreadableError) Hint() string {
 }
 
 // MemoryLimitError says that a row, or the retained data of all rows, needs more memory than the MemoryBudget allows.
-type MemoryLimitError struct{ text, Hint string }
+type MemoryLimitError struct {
+	Text string // what needs too much, and the limit
+	Hint string // what the user can do
+}
 
-func (e *MemoryLimitError) Error() string { return e.text }
+func (e *MemoryLimitError) Error() string { return e.Text }

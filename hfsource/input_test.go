@@ -78,8 +78,8 @@ func collect(ctx context.Context, s *Snapshot) (list []got, err error) {
 		if r.Err != nil {
 			g.text = "error"
 		}
-		if r.File != s.Files[r.Number].Path {
-			return fmt.Errorf("%s is not file %d", r.File, r.Number)
+		if r.File != s.Files[r.FileIndex].Path {
+			return fmt.Errorf("%s is not file %d", r.File, r.FileIndex)
 		}
 		list = append(list, g)
 		return nil

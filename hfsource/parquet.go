@@ -52,7 +52,7 @@ func (r *fileReader) parquetRows(at io.ReaderAt, progress func(int64)) (last int
 	if err != nil {
 		return 0, err
 	}
-	next := Row{File: r.Path, Number: r.number, reservation: r.memory.Reserve()}
+	next := Row{File: r.Path, FileIndex: r.number, reservation: r.memory.Reserve()}
 	defer func() { next.reservation.Release() }()
 	p.Progress = progress
 	p.Reserve = func(n int64) error {

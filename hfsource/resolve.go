@@ -51,7 +51,7 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return hub.InputNotFound(in)
+		return &hub.Error{Class: hub.ClassInvalid, Text: fmt.Sprintf("input %s: there is no such file or directory", in), Hint: hub.Suggest(in)}
 	case err != nil:
 		return fmt.Errorf("input %s: %w", in, err)
 	case info.IsDir():

@@ -13,12 +13,12 @@ import (
 
 // Row is one row of a file: a JSON value, or columns.
 type Row struct {
-	File    string
-	Number  int         // of the file in the snapshot, from 0
-	Line    int         // line, or row of a Parquet file, from 1; 0 where the file is one value
-	Data    []byte      // JSON; valid until Free
-	Columns *column.Row // of a Parquet file, in place of Data; valid until Free
-	Err     error       // *UnreadableError: the rest of the file cannot be read, and there is no data
+	File      string
+	FileIndex int         // of the file in Snapshot.Files
+	Line      int         // line, or row of a Parquet file, from 1; 0 where the file is one value
+	Data      []byte      // JSON; valid until Free
+	Columns   *column.Row // of a Parquet file, in place of Data; valid until Free
+	Err       error       // *UnreadableError: the rest of the file cannot be read, and there is no data
 
 	buf         *[]byte
 	free        func()
@@ -133,7 +133,7 @@ func (f *File) unreadable(number, last int, unit string, err error) Row {
 	if last > 0 {
 		e.From = last + 1
 	}
-	return Row{File: f.Path, Number: number, Line: e.From, Err: e}
+	return Row{File: f.Path, FileIndex: number, Line: e.From, Err: e}
 }
 
 // readAll reads what is left of a file, for its digest.

@@ -105,11 +105,6 @@ func hubFailed(err error) bool {
 	return class == ClassUnavailable || class == ClassNotHub
 }
 
-// InputNotFound returns the error for an input that is not a file, with the reference that the user may have meant.
-func InputNotFound(input string) error {
-	return &Error{Class: ClassInvalid, Text: fmt.Sprintf("input %s: there is no such file or directory", input), Hint: Suggest(input)}
-}
-
 func diskError(text string, err error) error {
 	return &Error{Class: ClassLocalDisk, Text: text, Err: err}
 }

@@ -22,8 +22,9 @@ const (
 	workers     = 4              // files that are downloaded at a time
 )
 
-// Fetch returns the data files of a dataset, or the one file that the reference names, verified and on disk. It resolves
-// the revision to a commit once, and all files are of that commit. Its errors are *Error, or those of the context.
+// Fetch returns the data files of a dataset, or the one file that the reference names, on disk and verified (but see
+// Options.TrustCached). It resolves the revision to a commit once, and all files are of that commit. Its errors are *Error,
+// or those of the context.
 func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err

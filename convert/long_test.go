@@ -51,8 +51,8 @@ type rawRequest struct {
 	Requests []rawRequest
 }
 
-// What is sent for every turn of the 600 traces is, token for token, its hash_ids one by one and then its filler: the
-// specification written out plainly, from the JSON as another reader sees it.
+// TestLongEveryPromptPlainly compares every prompt of the 600 traces, token by token, with its hash_ids one by one and
+// then its filler: the rules of doc/spec/reconstruction.md 3, written out plainly over encoding/json.
 //
 // Covers F28.
 func TestLongEveryPromptPlainly(t *testing.T) {

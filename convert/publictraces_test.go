@@ -123,7 +123,7 @@ func TestReleaseVectorsOfSingleTraces(t *testing.T) {
 	}
 }
 
-// worked is the example of the specification of digests: a trace, and what the release makes of it.
+// worked is the example of doc/spec/digests.md 4: a trace, and the digests of the release.
 const (
 	worked = `{"id":"tiny","models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":30,"system_tokens":20,"requests":[{"t":0.0,"type":"n","model":"m","in":130,"out":30,"hash_ids":[1,2],"api_time":2.0},{"t":3.0,"type":"subagent","agent_id":"a1","subagent_type":"x","status":"completed","duration_ms":4000,"models":["m"],"requests":[{"t":3.0,"type":"n","model":"m","in":70,"out":5,"hash_ids":[9],"api_time":0.5}]},{"t":10.0,"type":"n","model":"m","in":262,"out":8,"hash_ids":[1,2,3,4],"api_time":1.0,"input_types":["tool_result"]}]}`
 

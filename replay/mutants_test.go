@@ -120,8 +120,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants puts known defects back in, one by one, and expects the test that is named to fail: section 7 of the
-// specification of the replay. It is what "make test-mutants" runs.
+// TestMutants puts known defects back in, one by one, and expects the test that each names to fail: doc/spec/replay.md 7.
+// "make test-mutants" runs it.
 func TestMutants(t *testing.T) {
 	if os.Getenv("AGENTX_MUTANTS") == "" {
 		t.Skip("runs the tests of a package for each of the patches: make test-mutants")

@@ -16,7 +16,7 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// vectors decodes a group of the specification's vectors and keeps those that hold for what is built.
+// vectors decodes a group of fixtures/vectors/replay.json and keeps the cases that hold under the preset default.
 func vectors[V any](t *testing.T, group string, profile func(V) string) (list []V) {
 	t.Helper()
 	raw, err := fixtures.Replay(group)

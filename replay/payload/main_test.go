@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// vectors decodes a group of the specification's vectors and keeps those that hold under the preset default.
+// vectors decodes a group of fixtures/vectors/replay.json and keeps the cases that hold under the preset default.
 func vectors[V any](t *testing.T, group string, profile func(V) string) (list []V) {
 	t.Helper()
 	raw, err := fixtures.Replay(group)

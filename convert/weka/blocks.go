@@ -51,7 +51,7 @@ func (p *planner) numbering(scope string) *numbering {
 // chain breaks: blocks that follow another one than where they were first seen. Recordings mostly number a prefix tree, but
 // nothing here relies on it. It stops where the memory budget is exceeded.
 func (p *planner) number(n *numbering, before []span, ids IDs, common int) []span {
-	list := cut(make([]span, 0, len(ids.Runs)+1), before, 0, common)
+	list := sliceSpans(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // plus 1
 	if k := len(list) - 1; k >= 0 {
 		last = list[k].first + list[k].n

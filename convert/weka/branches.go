@@ -29,7 +29,7 @@ func (p *planner) marker(m *Marker, outer int) *Error {
 	spawn := timeline.SpawnTurn(p.mainTurns, outer)
 	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
-		p.oddities.add(oddDropped, "%s: agent_id %q", spot{outer, none}, m.AgentID)
+		p.oddities.add(oddDropped, "%s: agent_id %q", requestPlace{outer, none}, m.AgentID)
 		return nil
 	}
 	if p.agents[m.AgentID] {
@@ -130,12 +130,17 @@ func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *Error) {
 // inherit returns the declared sizes that a side chain has at its turn 0: those of the main chain where both begin with the
 // declared prefix, proven by their ids, else none. base and first are the first lists of the two.
 func (d declared) inherit(blockSize int, base, first IDs) declared {
-	size, sum := int64(blockSize), d.tool+d.system
-	blocks := (sum + size - 1) / size
-	if sum <= 0 || blocks > int64(base.Len) || blocks > int64(first.Len) || int64(commonPrefix(base, first)) < blocks {
+	n := d.blocks(blockSize)
+	if n == 0 || n > base.Len || n > first.Len || commonPrefix(base, first) < n {
 		return declared{}
 	}
 	return d
+}
+
+// blocks returns how many blocks the declared prefix takes, the last one possibly in part.
+func (d declared) blocks(blockSize int) int {
+	sum, size := d.tool+d.system, int64(blockSize)
+	return int(max(0, (sum+size-1)/size))
 }
 
 // firstIDs returns the first list of ids that is not empty among some positions, leaving out position but.
@@ -148,4 +153,4 @@ func firstIDs(list []turn, positions []int, but int) IDs {
 	return IDs{}
 }
 
-func requestPath(outer int) string { return spot{outer, none}.String() }
+func requestPath(outer int) string { return requestPlace{outer, none}.String() }

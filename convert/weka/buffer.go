@@ -45,14 +45,14 @@ func (b *buffer) blocks() int {
 	return n
 }
 
-// tail says what the tokens after the last covered block are: the filler of a turn, or the head of a block.
-type tail struct {
+// ending says what the tokens after the last covered block are: the filler of a turn, or the head of a block.
+type ending struct {
 	part  mmapcache.Part
 	first uint32 // the turn within the trace, or the block
 }
 
-// push appends a message: blocks and, after them, n tokens of a tail.
-func (b *buffer) push(role mmapcache.Role, blocks []span, n int, behind tail) {
+// push appends a message: blocks and, after them, n tokens that end says.
+func (b *buffer) push(role mmapcache.Role, blocks []span, n int, end ending) {
 	s := message{role: role, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
 	for _, sp := range blocks {
@@ -62,8 +62,8 @@ func (b *buffer) push(role mmapcache.Role, blocks []span, n int, behind tail) {
 		s.count += int(sp.n)
 	}
 	if n > 0 || len(blocks) == 0 {
-		part.Part |= behind.part
-		part.First, part.Count = behind.first, uint32(n)
+		part.Part |= end.part
+		part.First, part.Count = end.first, uint32(n)
 		b.extend(part)
 	}
 	s.tokens = s.count*b.blockSize + n
@@ -80,20 +80,16 @@ func (b *buffer) extend(part mmapcache.Segment) {
 
 // init makes the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
 // of the list.
-func (b *buffer) init(g promptShape, ids int, blocks []span, declared declared, behind tail) *Error {
-	prefix := 0
-	if sum := declared.tool + declared.system; (declared.tool > 0 || declared.system > 0) && sum > 0 {
-		prefix = int((sum + int64(b.blockSize) - 1) / int64(b.blockSize))
-		if prefix > ids {
-			return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", sum, prefix, ids)}
-		}
-		prefix = min(prefix, g.Covered)
+func (b *buffer) init(g promptShape, ids int, blocks []span, prefix declared, end ending) *Error {
+	system := prefix.blocks(b.blockSize)
+	if system > ids {
+		return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
 	}
-	if prefix > 0 {
-		b.push(mmapcache.System, cut(nil, blocks, 0, prefix), 0, tail{})
+	if system = min(system, g.Covered); system > 0 {
+		b.push(mmapcache.System, sliceSpans(nil, blocks, 0, system), 0, ending{})
 	}
-	if rest := g.Covered - prefix; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
-		b.push(mmapcache.User, cut(nil, blocks, prefix, g.Covered), g.Filler, behind)
+	if rest := g.Covered - system; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
+		b.push(mmapcache.User, sliceSpans(nil, blocks, system, g.Covered), g.Filler, end)
 	}
 	b.sent = len(b.messages)
 	return nil
@@ -104,7 +100,7 @@ type advanceStep struct {
 	common  int   // ids that its list shares with the list before
 	prevOut int64 // recorded completion of the turn before, tokens
 	cap     int   // most blocks of the assistant's message, mmapcache.None for no limit
-	behind  tail
+	end     ending
 	tool    bool // the new input is a tool result
 }
 
@@ -122,10 +118,10 @@ func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	b.turn++
 	assistant := b.assistantBlocks(st, fresh, g.Filler)
 	if assistant > 0 {
-		b.push(mmapcache.Assistant, cut(nil, blocks, shared, shared+assistant), 0, tail{})
+		b.push(mmapcache.Assistant, sliceSpans(nil, blocks, shared, shared+assistant), 0, ending{})
 	}
 	if fresh > assistant || g.Filler > 0 {
-		b.push(mmapcache.User, cut(nil, blocks, shared+assistant, g.Covered), g.Filler, st.behind)
+		b.push(mmapcache.User, sliceSpans(nil, blocks, shared+assistant, g.Covered), g.Filler, st.end)
 		if k := len(b.messages) - 1; b.shaped && st.tool && k > window && b.messages[k-1].role == mmapcache.Assistant {
 			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}

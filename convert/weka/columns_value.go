@@ -151,7 +151,7 @@ func (s *columnScanner) ids() (ids IDs) {
 	if s.err != nil || from == to {
 		return ids
 	}
-	s.room = 0
+	s.reservedRuns = 0
 	if s.c.Kind == column.Int {
 		return s.idsFrom(s.c.Ints[from:to])
 	}
@@ -173,7 +173,7 @@ func (s *scanner) idsFrom(list []int64) IDs {
 		for rest := list[k:]; n < len(rest) && rest[n] == first+int64(n); {
 			n++
 		}
-		if ids.Runs = append(ids.Runs, Run{first, n}); len(ids.Runs) > s.room {
+		if ids.Runs = append(ids.Runs, Run{first, n}); len(ids.Runs) > s.reservedRuns {
 			if s.reserve(&ids); s.err != nil {
 				return ids
 			}

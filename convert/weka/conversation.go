@@ -68,17 +68,17 @@ func (p *planner) turn(c *conversation, k int) *Error {
 // prompt puts the prompt of turn k, which becomes the given row of the plan, into the buffer.
 func (p *planner) prompt(c *conversation, k, row int, input mmapcache.InputKind) *Error {
 	t, shape := c.turns[k], c.shapes[k]
-	covered := cut(nil, c.blocks, 0, shape.Covered)
-	behind := tail{mmapcache.Filler, uint32(row)}
+	covered := sliceSpans(nil, c.blocks, 0, shape.Covered)
+	end := ending{mmapcache.Filler, uint32(row)}
 	if n := shape.Covered; p.tr.TailIDs && t.IDs.Len > n && shape.Filler > 0 {
-		behind = tail{mmapcache.Head, cut(nil, c.blocks, n, n+1)[0].first}
+		end = ending{mmapcache.Head, sliceSpans(nil, c.blocks, n, n+1)[0].first}
 	}
 	if k == 0 {
-		return c.buffer.init(shape, t.IDs.Len, covered, c.prefix, behind)
+		return c.buffer.init(shape, t.IDs.Len, covered, c.prefix, end)
 	}
 	c.buffer.advance(shape, covered, advanceStep{
 		common: c.common[k], prevOut: c.turns[k-1].Out, cap: c.caps[k],
-		behind: behind, tool: input == mmapcache.ToolResult,
+		end: end, tool: input == mmapcache.ToolResult,
 	})
 	return nil
 }

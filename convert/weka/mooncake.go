@@ -99,7 +99,7 @@ func (t *Trace) addRow(row mooncakeRow) *Error {
 		return err
 	}
 	if backward {
-		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", spot{len(t.Entries), none}, row.timestamp.V, before.T*1000)
+		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", requestPlace{len(t.Entries), none}, row.timestamp.V, before.T*1000)
 	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)

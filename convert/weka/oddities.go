@@ -77,7 +77,7 @@ func (t *Trace) oddities() oddities {
 	}
 	last := none
 	for k := range t.Entries {
-		where, e := spot{k, none}, &t.Entries[k]
+		where, e := requestPlace{k, none}, &t.Entries[k]
 		if e.Marker != nil {
 			e.Marker.oddities(&o, where, t.BlockSize)
 			continue
@@ -91,10 +91,10 @@ func (t *Trace) oddities() oddities {
 	return o
 }
 
-// spot is the place of a request: its index in the trace's list, and in the list of a marker, none where it is in no marker.
-type spot struct{ outer, inner int }
+// requestPlace is the place of a request: its index in the trace's list, and in the list of a marker, none where it is in no marker.
+type requestPlace struct{ outer, inner int }
 
-func (s spot) String() string {
+func (s requestPlace) String() string {
 	if s.inner == none {
 		return fmt.Sprintf("requests[%d]", s.outer)
 	}
@@ -102,13 +102,13 @@ func (s spot) String() string {
 }
 
 // order compares a request with the one above it in its list.
-func (o *oddities) order(above, r *Request, where spot) {
+func (o *oddities) order(above, r *Request, where requestPlace) {
 	if r.T < above.T {
 		o.add(oddBackward, "%s: t = %g, below t = %g", where, r.T, above.T)
 	}
 }
 
-func (m *Marker) oddities(o *oddities, where spot, blockSize int64) {
+func (m *Marker) oddities(o *oddities, where requestPlace, blockSize int64) {
 	o.times(where, m.T)
 	if m.HasDuration && m.DurationMS < 0 {
 		o.add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
@@ -117,7 +117,7 @@ func (m *Marker) oddities(o *oddities, where spot, blockSize int64) {
 		o.add(oddEmptyAgent, "%s: agent_id %q", where, m.AgentID)
 	}
 	for k := range m.Requests {
-		inner := spot{where.outer, k}
+		inner := requestPlace{where.outer, k}
 		m.Requests[k].oddities(o, inner, blockSize)
 		if k > 0 {
 			o.order(&m.Requests[k-1], &m.Requests[k], inner)
@@ -125,7 +125,7 @@ func (m *Marker) oddities(o *oddities, where spot, blockSize int64) {
 	}
 }
 
-func (r *Request) oddities(o *oddities, where spot, blockSize int64) {
+func (r *Request) oddities(o *oddities, where requestPlace, blockSize int64) {
 	o.times(where, r.T)
 	if r.Out < 0 {
 		o.add("negative_out", "%s: out = %d", where, r.Out)
@@ -145,7 +145,7 @@ func (r *Request) oddities(o *oddities, where spot, blockSize int64) {
 }
 
 // times checks the start of a request or a marker.
-func (o *oddities) times(where spot, t float64) {
+func (o *oddities) times(where requestPlace, t float64) {
 	switch {
 	case t < 0:
 		o.add("negative_t", "%s: t = %g", where, t)

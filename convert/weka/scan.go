@@ -35,13 +35,13 @@ func ScanWithin(data []byte, r Rules, reserve Reserve) (*Trace, error) {
 
 // scanner reads one trace or Mooncake row from one JSON text. The first error sticks: every loop ends at it.
 type scanner struct {
-	lex    jsonlex.Lexer
-	strict bool
-	tr     *Trace
-	err    *Error
-	path   []step // names and indexes of the values that are open
-	prev   idList // the last hash_ids list read
-	room   int    // runs of the current list for which memory is reserved
+	lex          jsonlex.Lexer
+	strict       bool
+	tr           *Trace
+	err          *Error
+	path         []step // names and indexes of the values that are open
+	prev         idList // the last hash_ids list read
+	reservedRuns int    // runs of the current list for which memory is reserved
 
 	elementOf [2]element // the element that is read: of the trace's list, of a marker's
 

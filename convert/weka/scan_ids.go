@@ -22,7 +22,7 @@ func (s *scanner) ids() IDs {
 	}
 	s.lex.Pos++
 	start := s.lex.Pos
-	s.room = 0
+	s.reservedRuns = 0
 	ids := s.readRepeated()
 	s.reserve(&ids)
 	canonical := true
@@ -38,7 +38,7 @@ func (s *scanner) ids() IDs {
 
 // push appends an id, and reserves memory for it.
 func (s *scanner) push(ids *IDs, id int64) {
-	if ids.push(id); len(ids.Runs) > s.room {
+	if ids.push(id); len(ids.Runs) > s.reservedRuns {
 		s.reserve(ids)
 	}
 }
@@ -46,8 +46,8 @@ func (s *scanner) push(ids *IDs, id int64) {
 // reserve reserves memory for twice the runs of a list.
 func (s *scanner) reserve(ids *IDs) {
 	room := 2 * len(ids.Runs)
-	s.need((room - s.room) * runBytes)
-	s.room = room
+	s.need((room - s.reservedRuns) * runBytes)
+	s.reservedRuns = room
 }
 
 // readRepeated reads the ids at the head of a list that are, byte for byte, those of the list before: up to the bracket

@@ -18,8 +18,8 @@ func shapeOf(blockSize, n, in int) promptShape {
 // span is a stretch of consecutive blocks of a trace.
 type span struct{ first, n uint32 }
 
-// cut appends to dst the part of a list of spans from block index lo up to hi.
-func cut(dst, list []span, lo, hi int) []span {
+// sliceSpans appends to dst the part of a list of spans from block index lo up to hi.
+func sliceSpans(dst, list []span, lo, hi int) []span {
 	at := 0
 	for _, s := range list {
 		from, to := max(lo-at, 0), min(hi-at, int(s.n))

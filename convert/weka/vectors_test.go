@@ -652,7 +652,7 @@ func TestBufferTruncate(t *testing.T) {
 				blocks = append(blocks, span{next, 1})
 				next += 2
 			}
-			b.push(roles[s.Role], blocks, s.Tokens-s.Count*in.BlockSize, tail{mmapcache.Filler, 0})
+			b.push(roles[s.Role], blocks, s.Tokens-s.Count*in.BlockSize, ending{mmapcache.Filler, 0})
 		}
 		before := slices.Clone(b.messages)
 		b.truncate(in.Target)

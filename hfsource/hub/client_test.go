@@ -32,7 +32,7 @@ func TestPacesBeforeRateLimit(t *testing.T) {
 		assert.Contains(t, w.log(), "few api calls left")
 		assert.GreaterOrEqual(t, time.Since(begin), 50*time.Second)
 
-		left = 25 // a twentieth: nothing to save yet
+		left = 25 // 5 %: not yet paced
 		w.hub.ResetLog()
 		w.commit = w.hub.Commit(repoName, "main", w.files)
 		begin = time.Now()
@@ -62,10 +62,10 @@ func TestNodesShareRateLimit(t *testing.T) {
 		w.mustFetch(ref)
 		w.hub.ResetLog()
 		w.hub.On(fakehub.Match{Listener: "hub"}, fakehub.Status(429, "RateLimit", `"api";r=0;t=300`))
-		w.mustFetch(ref + "@" + w.commit) // pinned: nobody is asked
+		w.mustFetch(ref + "@" + w.commit) // pinned: no request
 		w.checkCalls(0, 0, 0)
 		w.hub.Off()
-		for range 10 { // by name: one call each, and the listing is never asked for again
+		for range 10 { // a branch: one call each, and no further listing
 			w.mustFetch(ref)
 		}
 		w.checkCalls(10, 0, 0)
@@ -92,7 +92,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	} {
 		assert.Equal(t, want, redact(in))
 	}
-	for _, token := range []string{"mysecrettoken", "hf_secret"} { // a peer may send the token back
+	for _, token := range []string{"mysecrettoken", "hf_secret"} { // a server may repeat the token
 		for _, m := range []fakehub.Match{onInfo, onTree, onHead} {
 			runInBubble(t, func(w *fixture) {
 				w.env["HF_TOKEN"] = token

@@ -135,7 +135,7 @@ func TestDatasetsOfflineIsSeparate(t *testing.T) {
 		w.env["TRANSFORMERS_OFFLINE"] = "1"
 		w.mustFetch(ref)
 	})
-	runInBubble(t, func(w *fixture) { // and a switch of the datasets' own wins over the common one
+	runInBubble(t, func(w *fixture) { // HF_DATASETS_OFFLINE overrides HF_HUB_OFFLINE
 		w.env["HF_HUB_OFFLINE"], w.env["HF_DATASETS_OFFLINE"] = "1", "0"
 		w.mustFetch(ref)
 	})

@@ -32,12 +32,12 @@ func TestExport(t *testing.T) {
 		there, err := os.Stat(blob)
 		require.NoError(t, err)
 		assert.False(t, os.SameFile(is, there), "another name of the blob")
-		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666)) // edited in place: the cache keeps what it has
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666)) // editing the copy does not change the cache
 		kept, err := os.ReadFile(blob)
 		require.NoError(t, err)
 		assert.Equal(t, w.files["plots/a.png"].Data, kept)
 		require.NoError(t, os.Remove(path))
-		require.NoError(t, os.Link(blob, path)) // as agentx laid files out before
+		require.NoError(t, os.Link(blob, path)) // a hard link, as earlier versions of agentx made
 		_, err = s.Export(w.t.Context(), dir, nil)
 		require.NoError(t, err)
 		is, err = os.Stat(path)
@@ -81,7 +81,7 @@ func TestExportKeepsEqualFiles(t *testing.T) {
 		s := w.mustFetch(ref)
 		dir := t.TempDir()
 		path := filepath.Join(dir, data)
-		layOut := func() (is os.FileInfo) {
+		export := func() (is os.FileInfo) {
 			var done, all int64
 			_, err := s.Export(w.t.Context(), dir, func(n, total int64) { done, all = done+n, total })
 			require.NoError(t, err)
@@ -95,18 +95,18 @@ func TestExportKeepsEqualFiles(t *testing.T) {
 			assert.True(t, is.Mode().IsRegular())
 			return is
 		}
-		first := layOut()
-		assert.True(t, os.SameFile(first, layOut()), "it was written again")
+		first := export()
+		assert.True(t, os.SameFile(first, export()), "it was written again")
 		other := bytes.Clone(w.files[data].Data)
 		other[9]++
 		require.NoError(t, os.WriteFile(path, other, 0o666))
-		assert.False(t, os.SameFile(first, layOut()))
+		assert.False(t, os.SameFile(first, export()))
 		require.NoError(t, os.Remove(path))
-		require.NoError(t, os.Symlink(w.repoPath("blobs", w.files[data].ETag()), path)) // the content, but not of its own
-		layOut()
+		require.NoError(t, os.Symlink(w.repoPath("blobs", w.files[data].ETag()), path)) // a symbolic link to the blob
+		export()
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, mkfifo(t, path))
-		layOut()
+		export()
 	})
 }
 
@@ -183,7 +183,7 @@ func TestExportDirIsChecked(t *testing.T) {
 			w.checkCalls(c.calls[0], c.calls[1], c.calls[2])
 		})
 	}
-	runInBubble(t, func(w *fixture) { // a link to a directory is as good as one, and a file is replaced
+	runInBubble(t, func(w *fixture) { // a link to a directory is accepted, and a file is replaced
 		dest := t.TempDir()
 		require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(dest, "link")))
 		require.NoError(t, os.WriteFile(filepath.Join(dest, data), []byte("mine"), 0o666))

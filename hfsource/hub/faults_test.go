@@ -74,7 +74,7 @@ func TestRenamedRepositoryIsFollowed(t *testing.T) {
 			w.mustFail(ref, ClassNotHub, "more than 5 redirects", data)
 		})
 	}
-	runInBubble(t, func(w *fixture) { // relative, and yet out of the hub
+	runInBubble(t, func(w *fixture) { // a relative address that leads out of the endpoint
 		w.env["HF_ENDPOINT"] = w.hub.HubURL + "/mirror"
 		w.hub.On(fakehub.Match{}, fakehub.Redirect("/elsewhere"))
 		w.mustFail(ref, ClassNotHub, "leads out of")
@@ -128,7 +128,7 @@ func TestRedirectToCDN(t *testing.T) {
 		w.hub.On(onHead, fakehub.SetHeader("Location", "http://cdn.test:8443/x?secret"))
 		w.mustFail(ref, ClassNotHub, "https to http", data)
 	})
-	runInBubble(t, func(w *fixture) { // a file that git holds comes from the hub itself
+	runInBubble(t, func(w *fixture) { // a file outside LFS comes from the hub itself
 		s := w.mustFetch(ref + "/stats.txt")
 		assert.Equal(t, w.files["stats.txt"].ETag(), s.Files[0].ETag)
 		w.checkCalls(2, 2, 0) // HEAD and GET; no card is asked for
@@ -190,7 +190,7 @@ func TestCommitHeaderIsChecked(t *testing.T) {
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.SetHeader("X-Repo-Commit", other))
 		w.mustFail(ref+"/stats.txt", ClassNotHub, "revision mismatch", "stats.txt")
 	})
-	runInBubble(t, func(w *fixture) { // elsewhere only if it is there
+	runInBubble(t, func(w *fixture) { // other replies are checked only if they name a commit
 		w.hub.On(onTree, fakehub.SetHeader("X-Repo-Commit", ""))
 		w.hub.On(onInfo, fakehub.SetHeader("X-Repo-Commit", ""))
 		w.mustFetch(ref)
@@ -306,7 +306,7 @@ func TestCutBodyIsResumed(t *testing.T) {
 		w.hub.On(onFile, fakehub.Times(4, fakehub.Drop))
 		w.mustFetch(ref)
 	})
-	runInBubble(t, func(w *fixture) { // for ever, without progress
+	runInBubble(t, func(w *fixture) { // every body is cut, without progress
 		w.hub.On(onFile, fakehub.Cut(1000))
 		e := w.mustFail(ref, ClassUnavailable, data, "8 attempts")
 		assert.Contains(t, e.Hint, "continues from there")
@@ -322,7 +322,7 @@ func TestCutBodyIsResumed(t *testing.T) {
 			assert.Empty(t, r.Header.Get("If-Range"), "the validator of another process")
 		}
 	})
-	runInBubble(t, func(w *fixture) { // for ever, with progress: as often as it takes
+	runInBubble(t, func(w *fixture) { // every body is cut, with progress: any number of times
 		w.commitData(content(12<<20, 9))
 		w.hub.On(onFile, fakehub.Cut(1<<20))
 		w.mustFetch(ref)
@@ -337,7 +337,7 @@ func TestWrongContentLength(t *testing.T) {
 			w.mustFetch(ref)
 		})
 	}
-	runInBubble(t, func(w *fixture) { // always too small: every answer brings the rest but one byte, and that one never comes
+	runInBubble(t, func(w *fixture) { // always one byte too small: the last byte never arrives
 		w.hub.On(onFile, fakehub.MisstateLength(-1))
 		w.mustFail(ref, ClassUnavailable, data)
 	})
@@ -364,7 +364,7 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 		w.checkCalls(2, 2, 2)
 		assert.Empty(t, leftovers(t, w.home))
 	})
-	runInBubble(t, func(w *fixture) { // what git holds has a digest, too
+	runInBubble(t, func(w *fixture) { // a file outside LFS has a digest, too
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/stats.txt"}, fakehub.Corrupt(3))
 		w.mustFail(ref+"/stats.txt", ClassMismatch, "stats.txt", w.files["stats.txt"].ETag())
 	})
@@ -372,7 +372,7 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 		w.hub.On(fakehub.Match{Listener: "hub", Method: "GET", Path: "/README.md"}, fakehub.Corrupt(60))
 		w.mustFail(ref, ClassMismatch, cardName)
 	})
-	runInBubble(t, func(w *fixture) { // a partial file that is damaged on disk is found out in the end
+	runInBubble(t, func(w *fixture) { // the digest of the whole file finds damage in a resumed partial file
 		w.hub.On(onFile, fakehub.Cut(10_000))
 		w.mustFail(ref, ClassUnavailable)
 		w.hub.Off()
@@ -388,13 +388,13 @@ func TestCorruptBodyIsDownloadedAgain(t *testing.T) {
 
 // Covers S9.
 func TestExpiredURLIsRenewed(t *testing.T) {
-	runInBubble(t, func(w *fixture) { // after bytes
+	runInBubble(t, func(w *fixture) { // by bytes
 		w.hub.On(onFile, w.hub.ExpireBytes(130_000))
 		w.mustFetch(ref)
 		// 130,000 bytes; the same address again, refused; a new one: twice over
 		w.checkCalls(2, 2+2, 1+2+2)
 	})
-	runInBubble(t, func(w *fixture) { // after a time: the addresses of a cut body are stale when it is asked again
+	runInBubble(t, func(w *fixture) { // by time: the address of a cut body has expired at the next request
 		w.hub.On(onFile, w.hub.Expire(500*time.Millisecond))
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Cut(100_000)))
 		s := w.mustFetch(ref)
@@ -509,7 +509,7 @@ func TestAccessErrors(t *testing.T) {
 					assert.Zero(t, time.Since(begin), "it was asked again")
 				})
 			}
-			runInBubble(t, func(w *fixture) { // and no copy of another time takes its place
+			runInBubble(t, func(w *fixture) { // and no copy of another commit replaces it
 				w.mustFetch(ref)
 				w.hub.On(onInfo, fakehub.Refuse(c.status, c.code, c.message))
 				_, err := w.fetch(ref)
@@ -525,7 +525,7 @@ func TestAccessErrors(t *testing.T) {
 		require.Error(t, err)
 		assert.NotContains(t, err.Error()+Hint(err), "verysecretive")
 	})
-	runInBubble(t, func(w *fixture) { // a token that is not to be sent is none
+	runInBubble(t, func(w *fixture) { // without a token, if the environment disables it
 		w.env["HF_TOKEN"], w.env["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "hf_abc", "1"
 		w.hub.Token = "hf_abc"
 		assert.Contains(t, w.mustFail(ref, ClassNotFound, "private").Hint, "unset HF_HUB_DISABLE_IMPLICIT_TOKEN")
@@ -550,7 +550,7 @@ func TestBranchMovesDuringFetch(t *testing.T) {
 			assert.NotEqual(t, w.commit, again.Commit)
 			assert.Equal(t, fakehub.Digest(files[data].Data), again.Files[0].SHA256)
 
-			w.files = first // who is pinned stays
+			w.files = first // a pinned fetch gets the old commit
 			w.transport = forbidden{t}
 			s = w.mustFetch(ref + "@" + w.commit)
 			assert.Equal(t, fakehub.Digest(first[data].Data), s.Files[0].SHA256)
@@ -611,7 +611,7 @@ func TestEndlessListingIsRefused(t *testing.T) {
 
 // Covers S15.
 func TestSlowBodyIsCut(t *testing.T) {
-	runInBubble(t, func(w *fixture) { // a byte a second is a cut after 30, and silence is one
+	runInBubble(t, func(w *fixture) { // one byte per second counts as a cut after 30 s, and so does silence
 		w.hub.On(onFile, fakehub.Times(1, fakehub.Slow(1000)), fakehub.Times(2, fakehub.Slow(10)))
 		begin := time.Now()
 		w.mustFetch(ref)
@@ -629,7 +629,7 @@ func TestSlowBodyIsCut(t *testing.T) {
 		w.mustFetch(ref)
 		assert.Equal(t, 7*time.Second, time.Since(begin))
 	})
-	runInBubble(t, func(w *fixture) { // fast at first: what came then does not count for later
+	runInBubble(t, func(w *fixture) { // fast bytes at the beginning do not count for a later window
 		w.hub.On(onFile, fakehub.Times(1, fakehub.SlowAfter(200_000, 10_000)))
 		begin := time.Now()
 		w.mustFetch(ref)
@@ -654,7 +654,7 @@ func TestSlowBodyIsCut(t *testing.T) {
 		w.mustFetch(ref)
 		assert.Equal(t, 3500*time.Millisecond, time.Since(begin))
 	})
-	runInBubble(t, func(w *fixture) { // something comes now and then, but it would take more than a day
+	runInBubble(t, func(w *fixture) { // it progresses, but would take more than a day
 		w.hub.Page = 1
 		for k := range 200 {
 			w.files[fmt.Sprintf("more/%03d", k)] = fakehub.File{Data: []byte{1}}
@@ -810,10 +810,10 @@ func TestFileNames(t *testing.T) {
 			require.Error(t, err)
 			assert.Equal(t, ClassInvalid, classOf(err), err)
 			assert.NoDirExists(t, filepath.Join(w.home, "hub"))
-			w.mustFetch(ref + "/" + twins[0]) // one of them is fine
+			w.mustFetch(ref + "/" + twins[0]) // one of two such files may be selected
 		})
 	}
-	runInBubble(t, func(w *fixture) { // a listing with a name that is refused is not kept, though another file is taken
+	runInBubble(t, func(w *fixture) { // a listing with an invalid name is not written to the cache, though another file is downloaded
 		w.files["../x"] = fakehub.File{Data: []byte("x"), LFS: true}
 		w.commit = w.hub.Commit(repoName, "main", w.files)
 		w.mustFetch(ref)
@@ -825,7 +825,7 @@ func TestFileNames(t *testing.T) {
 func TestSymlinkSwap(t *testing.T) {
 	outside := func(w *fixture) string {
 		path := filepath.Join(w.root, "outside")
-		require.NoError(w.t, os.WriteFile(path, w.files[data].Data, 0o666)) // even the right bytes: nothing outside is read
+		require.NoError(w.t, os.WriteFile(path, w.files[data].Data, 0o666)) // it has the right bytes, but nothing outside the cache is read
 		return path
 	}
 	swap := func(path, target string) error {
@@ -843,7 +843,7 @@ func TestSymlinkSwap(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, info.Mode().IsRegular())
 	})
-	runInBubble(t, func(w *fixture) { // the snapshot's link leads out: it is made anew
+	runInBubble(t, func(w *fixture) { // the link of the snapshot leads out: it is replaced
 		w.mustFetch(ref)
 		link := w.repoPath("snapshots", w.commit, data)
 		require.NoError(t, swap(link, outside(w)))
@@ -853,7 +853,7 @@ func TestSymlinkSwap(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "../../blobs/"+w.files[data].ETag(), text)
 	})
-	runInBubble(t, func(w *fixture) { // it leads to another blob: also
+	runInBubble(t, func(w *fixture) { // it leads to another blob: it is replaced
 		w.mustFetch(ref)
 		w.mustFetch(ref + "/plots/a.png")
 		link := w.repoPath("snapshots", w.commit, data)
@@ -878,7 +878,7 @@ func TestSymlinkSwap(t *testing.T) {
 		w.durable.Step = nil
 		w.mustFetch(ref)
 	})
-	runInBubble(t, func(w *fixture) { // other content, of the right size, between opening and the rest: what was hashed is what is read
+	runInBubble(t, func(w *fixture) { // the blob is replaced after it was opened: the bytes that are read are those that were hashed
 		w.mustFetch(ref)
 		other := content(300_000, 99)
 		s := w.mustFetch(ref)
@@ -890,11 +890,11 @@ func TestSymlinkSwap(t *testing.T) {
 		_, err = copyAll(sum, r)
 		require.NoError(t, err)
 		assert.Equal(t, s.Files[0].SHA256, sum.sha256Hex())
-		s = w.mustFetch(ref) // and the next run finds it out
+		s = w.mustFetch(ref) // the next run notices
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.Contains(t, w.log(), "hash mismatch")
 	})
-	runInBubble(t, func(w *fixture) { // swapped at the very moment of opening, by a link outside: every open of a blob is raced
+	runInBubble(t, func(w *fixture) { // every open of a blob races with its replacement by a link that leads out
 		w.mustFetch(ref)
 		target := outside(w)
 		swaps := 0

@@ -262,7 +262,7 @@ func (f forbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestBudgets(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
 		s := w.mustFetch(ref)
-		w.checkCalls(2, 2, 1) // revision, tree; README, HEAD; the file
+		w.checkCalls(2, 2, 1) // revision, tree; README, HEAD of the file; the file
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		assert.EqualValues(t, len(w.files[data].Data), s.BytesNetwork)
 		assert.Equal(t, "dataset "+repoName+" @ main -> "+w.commit[:12]+" (resolved now)", s.Summary())

@@ -93,7 +93,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 			})
 		}
 	}
-	runInBubble(t, func(w *fixture) { // another repository has no part in it when the shared one is wrong
+	runInBubble(t, func(w *fixture) { // damage in the shared file does not concern other repositories
 		w.writePythonCache(true, true, cardName, data)
 		store := w.moveToXet(data)
 		wrong := content(300_000, 77)
@@ -109,7 +109,7 @@ func TestAdoptsXetBlobs(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(wrong, got), "it is not ours to mend")
 	})
-	runInBubble(t, func(w *fixture) { // the directory that is shared is a link that leads out
+	runInBubble(t, func(w *fixture) { // the shared directory is a link that leads out
 		w.writePythonCache(true, true, cardName, data)
 		dir := filepath.Dir(w.moveToXet(data))
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -136,7 +136,7 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 		assert.Equal(t, FromOtherProgram, w.mustFetch(ref).Files[0].Source)
 		w.checkCalls(1, 0, 0)
 	})
-	for _, listing := range []bool{true, false} { // copies: only the listing says what they should be
+	for _, listing := range []bool{true, false} { // copies without links: only the listing has their digests
 		runInBubble(t, func(w *fixture) {
 			w.writePythonCache(false, listing, cardName, data)
 			s := w.mustFetch(ref)
@@ -146,7 +146,7 @@ func TestAdoptsFilesOfPythonClient(t *testing.T) {
 			assert.Zero(t, resolvers+cdn)
 			w.mustFetch(ref)
 		})
-		runInBubble(t, func(w *fixture) { // without the network
+		runInBubble(t, func(w *fixture) { // offline
 			w.writePythonCache(false, listing, cardName, data)
 			w.env["HF_HUB_OFFLINE"] = "1"
 			w.transport = forbidden{t}
@@ -221,7 +221,7 @@ func TestTrustCachedOpensNoBlob(t *testing.T) {
 		w.checkSnapshot(s)
 		require.NoError(t, s.Close())
 
-		require.NoError(t, os.WriteFile(w.blob(), content(1000, 1), 0o666)) // of another size: that is seen
+		require.NoError(t, os.WriteFile(w.blob(), content(1000, 1), 0o666)) // another size is noticed
 		s = lazy()
 		assert.Equal(t, FromNetwork, s.Files[0].Source)
 		w.checkSnapshot(s)
@@ -275,7 +275,7 @@ func TestFallsBackToLocalCopy(t *testing.T) {
 			assert.Equal(t, ResolvedByLocalRef, got.Resolution)
 			assert.Contains(t, w.log(), "using the last known commit")
 		})
-		runInBubble(t, func(w *fixture) { // no listing: single files are still known by their links
+		runInBubble(t, func(w *fixture) { // without a listing, single files are found by their links
 			w.writePythonCache(true, false, cardName, data)
 			w.hub.On(fakehub.Match{Listener: "hub"}, s)
 			w.mustFetch(ref)
@@ -313,7 +313,7 @@ func TestDirectoryIsNotASnapshot(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
 		files := map[string]fakehub.File{"a.jsonl": {Data: content(5000, 1), LFS: true}, "b.jsonl": {Data: content(5000, 2), LFS: true}}
 		w.files, w.commit = files, w.hub.Commit(repoName, "main", files)
-		w.writePythonCache(true, false, "a.jsonl") // as a download leaves it that was killed: reference, directory, the first file
+		w.writePythonCache(true, false, "a.jsonl") // what a killed download leaves: reference, directory, the first file
 		w.env["HF_HUB_OFFLINE"] = "1"
 		_, err := w.fetch(ref)
 		assert.Equal(t, ClassNotCached, classOf(err))
@@ -337,7 +337,7 @@ func TestOtherSnapshotsAreNotRead(t *testing.T) {
 		w.mustFetch(ref)
 		old, before := w.commit, w.files
 		w.commitData(content(250_000, 8))
-		w.mustFetch(ref) // a newer one lies beside it
+		w.mustFetch(ref) // a newer snapshot of another commit
 		other := clone(w.files)
 		other[data] = fakehub.File{Data: content(1000, 9), LFS: true}
 		w.hub.Commit("other/corpus", "main", other)
@@ -412,7 +412,7 @@ func TestManyFiles(t *testing.T) {
 		assert.Equal(t, total, s.BytesNetwork)
 		require.NoError(t, s.Close())
 	})
-	runInBubble(t, func(w *fixture) { // one that fails ends it for all, and names the file
+	runInBubble(t, func(w *fixture) { // one failure cancels the others, and names the file
 		w.files = map[string]fakehub.File{}
 		for k := range 20 {
 			w.files[fmt.Sprintf("%02d.jsonl", k)] = fakehub.File{Data: content(1000+k, byte(k)), LFS: true}

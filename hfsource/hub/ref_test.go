@@ -93,7 +93,7 @@ func TestRevisionsTravelEncoded(t *testing.T) {
 
 func TestShortCommitIsRefused(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
-		w.hub.Commit(repoName, w.commit[:8], w.files) // as a hub that takes it for one
+		w.hub.Commit(repoName, w.commit[:8], w.files) // some hub may accept it as a revision
 		w.commit = w.hub.Commit(repoName, w.commit[:8], w.files)
 		w.mustFetch(ref + "@main")
 		short := w.commit[:10]

@@ -59,7 +59,7 @@ func TestChoose(t *testing.T) {
 	for name, c := range map[string]struct {
 		ref   Ref
 		files string // space-separated
-		card  string // "": there is none
+		card  string // "": no card
 		want  string // "": an error, which contains
 		text  string
 	}{

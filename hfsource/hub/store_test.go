@@ -48,7 +48,7 @@ func TestDiskFull(t *testing.T) {
 		s := w.mustFetch(ref)
 		assert.Less(t, s.BytesNetwork, int64(300_000), "what was there was used")
 	})
-	runInBubble(t, func(w *fixture) { // seen beforehand
+	runInBubble(t, func(w *fixture) { // before the download
 		d := &download{store: openStore(w.home, repoName, durable.Options{}), fileJob: &fileJob{want: entry{Size: 1 << 60}}}
 		defer d.store.close()
 		err := d.checkSpace()
@@ -77,7 +77,7 @@ func TestReadOnlyCache(t *testing.T) {
 		assert.Empty(t, w.log())
 		assert.NoDirExists(t, filepath.Join(w.root, "hub"), "nothing is left to be noted")
 	})
-	runInBubble(t, func(w *fixture) { // present, but for the listing, which is kept elsewhere
+	runInBubble(t, func(w *fixture) { // present except for the listing, which is written to the second cache
 		w.writePythonCache(true, false, cardName, data)
 		readOnly(w)
 		assert.Equal(t, FromOtherProgram, w.mustFetch(ref).Files[0].Source)
@@ -97,7 +97,7 @@ func TestReadOnlyCache(t *testing.T) {
 		w.env["HF_HUB_OFFLINE"] = "1"
 		w.mustFetch(ref)
 	})
-	runInBubble(t, func(w *fixture) { // absent, and nowhere to go
+	runInBubble(t, func(w *fixture) { // absent, and no cache can be written
 		w.root = ""
 		readOnly(w)
 		_, err := w.fetch(ref)
@@ -125,7 +125,7 @@ func TestEveryStepFailsOnce(t *testing.T) {
 	steps := 0
 	runInBubble(t, func(w *fixture) {
 		w.durable.Step = func(name, _ string) error {
-			if name != "release" { // whose claim would stay until it expires
+			if name != "release" { // the lease would stay until it expires
 				steps++
 			}
 			return nil
@@ -161,7 +161,7 @@ func TestEveryStepFailsOnce(t *testing.T) {
 // The reference is written before everything else of its commit: "hf cache prune" removes commits without one at any time.
 func TestRefIsWrittenFirst(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
-		var order []string // of what appears in the repository
+		var order []string // paths in the order in which they appear
 		w.durable.Step = func(name, path string) error {
 			w.checkRef(w.repoPath())
 			if name == "rename" || name == "link" {
@@ -204,7 +204,7 @@ func TestRemovedPartialFile(t *testing.T) {
 // A process that lost its lease because it was slow changes neither the partial file of the new holder nor its blob.
 func TestTakenOverHolderChangesNothing(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
-		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(290_000))) // its bytes are wrong ones
+		w.hub.On(onFile, fakehub.Times(1, fakehub.Corrupt(290_000))) // the slow process receives wrong bytes
 		stopped, goOn := make(chan bool), make(chan bool)
 		faulty := w.durable
 		n := 0
@@ -261,7 +261,7 @@ func TestSweep(t *testing.T) {
 		dead := filepath.Join(w.home, "hub", ".locks", filepath.Base(w.repoPath()), durable.StagingDir, strings.Repeat("d", 64)+".000001")
 		require.NoError(t, os.Mkdir(dead, 0o777))
 		require.NoError(t, os.Chtimes(dead, ago, ago))
-		require.NoError(t, os.Remove(w.blob())) // so that something is written
+		require.NoError(t, os.Remove(w.blob())) // so that the cache is written
 		_, err := w.fetch(ref)
 		require.NoError(t, err)
 		assert.NoFileExists(t, old)

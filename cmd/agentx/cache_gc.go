@@ -42,7 +42,7 @@ from the same root it waits for a minute, then fails and names that process.`,
 				return err
 			}
 			if cmd.Flags().Changed("max-age") {
-				o.MaxAge = max(o.MaxAge, 1) // 0: whatever its age
+				o.MaxAge = max(o.MaxAge, 1) // 0 means any age
 			}
 			if cmd.Flags().Changed("keep") {
 				o.Keep = &keep

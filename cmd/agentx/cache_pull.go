@@ -57,16 +57,16 @@ verified on arrival, and a cache appears whole or not at all. The last line prin
 	return cmd
 }
 
-// shared is what warm or pull has done.
-type shared struct {
+// copyReport is what warm or pull did.
+type copyReport struct {
 	path, key     string
 	hit, built    bool
 	bytes, copied int64                                 // on disk, all parts; copied
 	parts         map[string]cachestore.CopiedDirectory // by kind
 }
 
-// runCopy copies with progress, waiting and warnings on standard error.
-func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared, error) {
+// runCopy copies a dataset. Progress, waiting and warnings go to standard error.
+func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyReport, error) {
 	p := newProgress(cmd)
 	defer p.close()
 	limit, err := wait.limit()
@@ -97,13 +97,13 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*shared,
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{path: c.Path, key: key, hit: c.Hit(), bytes: bytes, copied: c.Bytes, parts: c.Directories}
+	s := &copyReport{path: c.Path, key: key, hit: c.Hit(), bytes: bytes, copied: c.Bytes, parts: c.Directories}
 	delete(s.parts, mmapcache.DatasetKind)
 	return s, nil
 }
 
-// print prints the result; the hint is for people.
-func (s *shared) print(w io.Writer, wall time.Duration, asJSON bool, hint string) error {
+// print prints the result, with a hint in the form for people.
+func (s *copyReport) print(w io.Writer, wall time.Duration, asJSON bool, hint string) error {
 	if asJSON {
 		return printJSON(w, map[string]any{
 			"path": s.path, "key": s.key, "hit": s.hit, "built": s.built, "bytes": s.bytes, "bytes_copied": s.copied,

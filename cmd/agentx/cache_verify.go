@@ -44,7 +44,7 @@ remember for so long that a file did not exist.`,
 				}
 			}
 			all := mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}
-			var failed error // what could not be looked at
+			var failed error // what could not be read
 			for _, c := range caches {
 				failed = errors.Join(failed, verify(cmd, c, rebuild, &all))
 			}
@@ -82,7 +82,7 @@ func printVerified(w io.Writer, all *mmapcache.Verification, rebuilt, complete b
 	fmt.Fprintln(w)
 }
 
-// verdict returns the error of verify: damage if there is any, else what could not be looked at.
+// verdict returns the error of verify: damage if there is any, else what could not be read.
 func verdict(all *mmapcache.Verification, failed error) error {
 	n := len(all.Damages)
 	if n == 0 {
@@ -119,9 +119,9 @@ func verify(cmd *cobra.Command, c cacheName, rebuild bool, all *mmapcache.Verifi
 	return err
 }
 
-// verifyRebuild builds a cache once more and returns what differs.
+// verifyRebuild builds a cache a second time and returns what differs.
 func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
-	o := convert.Options{Version: version, Source: sources(cmd)}
+	o := convert.Options{Version: version, Source: inputSources(cmd)}
 	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
 	var differs *convert.RebuildMismatchError
 	if errors.As(err, &differs) {

@@ -57,8 +57,8 @@ group permissions of the shared root, whatever the umask. The last line printed 
 }
 
 // warm prepares a dataset in a root: by a copy if the cache root of this node has it, else by a build.
-func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*shared, error) {
-	here, err := prepared(cmd, o, to)
+func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*copyReport, error) {
+	here, err := isPrepared(cmd, o, to)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{path: r.Path, key: r.Key, hit: r.Hit, built: !r.Hit, bytes: r.Bytes, parts: map[string]cachestore.CopiedDirectory{}}
+	s := &copyReport{path: r.Path, key: r.Key, hit: r.Hit, built: !r.Hit, bytes: r.Bytes, parts: map[string]cachestore.CopiedDirectory{}}
 	for kind, p := range r.Parts {
 		s.parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
 	}
@@ -98,9 +98,9 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*sh
 	return s, nil
 }
 
-// prepared reports whether the cache root of this node, which is not the one to be warmed, has a dataset.
-func prepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
-	if slices.Contains(o.Inputs, "-") || cachestore.SameDirectory(o.Root, to) { // standard input can be read once
+// isPrepared reports whether the cache root of this node has the dataset, and is another root than the one to warm.
+func isPrepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
+	if slices.Contains(o.Inputs, "-") || cachestore.SameDirectory(o.Root, to) { // standard input can be read only once
 		return false, nil
 	}
 	var e *convert.Explanation

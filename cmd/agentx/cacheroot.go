@@ -14,7 +14,7 @@ import (
 
 // cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory.
 func cacheRoot(cmd *cobra.Command) (string, error) {
-	dir, _ := cmd.Flags().GetString("cache") // a flag of every command
+	dir, _ := cmd.Flags().GetString("cache") // every command has the flag
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
@@ -35,11 +35,10 @@ func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
 	return found, key, err
 }
 
-// cacheName is a directory of a cache, and where it lies.
+// cacheName is a directory of a cache root.
 type cacheName struct{ root, kind, key string }
 
-// findCaches resolves all CACHE arguments of a command, before anything is done to the first. One that is given twice
-// counts once.
+// findCaches resolves all CACHE arguments of a command, without duplicates.
 func findCaches(cmd *cobra.Command, names []string) ([]cacheName, error) {
 	return findEach(names, func(name string) (c cacheName, err error) {
 		c.kind = mmapcache.DatasetKind

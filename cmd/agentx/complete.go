@@ -17,9 +17,9 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// What shells complete: arguments by verb, values of flags by name. A flag means the same wherever it is.
+// Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb.
 
-// completedArguments are the arguments of verbs. Other verbs take none.
+// completedArguments completes the arguments of verbs. Verbs that are not listed take none.
 var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx convert":       inputs,
 	"agentx cache explain": inputs,
@@ -29,7 +29,7 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx fetch":         once(datasetNames),
 	"agentx cache info":    once(caches),
 	"agentx cache path":    once(caches),
-	"agentx cache pull":    once(cachesThere),
+	"agentx cache pull":    once(cachesInFrom),
 	"agentx cache verify":  cachesAndParts,
 	"agentx cache pin":     caches,
 	"agentx cache unpin":   caches,
@@ -37,7 +37,7 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx report":        directories,
 }
 
-// completedFlags are the values of flags. Numbers, times and sizes have none.
+// completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":        choice(tokenizer.Names()...),
@@ -66,7 +66,7 @@ func choice(values ...string) cobra.CompletionFunc {
 	}
 }
 
-// registerCompletions gives a command and those below it their completions.
+// registerCompletions registers the completions of a command and of its subcommands.
 func registerCompletions(cmd *cobra.Command) {
 	arguments, ok := completedArguments[cmd.CommandPath()]
 	if !ok {
@@ -90,7 +90,7 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// once completes the first argument alone.
+// once completes only the first argument.
 func once(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -105,7 +105,7 @@ func withPrefix(values []string, begun string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, begun) })
 }
 
-// verbNames completes the verbs below those that are there already.
+// verbNames completes the subcommands of the verbs typed so far.
 func verbNames(cmd *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 	at, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -145,8 +145,8 @@ func cachesAndInputs(cmd *cobra.Command, args []string, begun string) ([]string,
 	return append(cacheKeys(rootOf(cmd), begun, mmapcache.DatasetKind), values...), directive
 }
 
-// cachesThere completes the caches of the root that is copied from.
-func cachesThere(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// cachesInFrom completes the caches in the root of --from.
+func cachesInFrom(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	rootOf(cmd)
 	from, _ := cmd.Flags().GetString("from")
 	if from == "" {
@@ -155,19 +155,19 @@ func cachesThere(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.
 	return cacheKeys(from, begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault
 }
 
-// rootOf returns the cache root of a command that has not resolved its flags yet; "" where there is none.
+// rootOf returns the cache root of a command that has not read its environment yet, or "".
 func rootOf(cmd *cobra.Command) string {
 	_ = fromEnvironment(cmd.Flags())
 	root, _ := cacheRoot(cmd)
 	return root
 }
 
-// cacheKeys lists the keys in a cache root that begin so, with what they were made from.
+// cacheKeys lists the keys in a cache root that begin with what the user has typed, each with its source.
 func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	if root == "" {
 		return nil
 	}
-	entries, _ := cachestore.List(root) // what cannot be read completes nothing
+	entries, _ := cachestore.List(root) // a root that cannot be read completes nothing
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
 			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
@@ -194,7 +194,7 @@ func sessionIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobr
 	})
 }
 
-// idsIn completes ids of the cache that the first argument names.
+// idsIn completes ids that are read from the cache of the first argument.
 func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache.Structure) []string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -208,7 +208,7 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer c.Close()
-	_ = c.Guard(func() error { ids = withPrefix(read(c.Structure), begun); return nil }) // what is damaged completes nothing
+	_ = c.Guard(func() error { ids = withPrefix(read(c.Structure), begun); return nil }) // a damaged cache completes nothing
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 )
 
-// convertFlags are the flags that decide what a conversion makes and how.
+// convertFlags say what a conversion makes, and how.
 type convertFlags struct {
 	profile, tokenizer, corpus string
 	seed                       string
@@ -43,7 +43,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
 }
 
-// registerForInput registers the flags for a verb that converts an INPUT first: usage lists them apart.
+// registerForInput registers the flags for a verb that converts an INPUT first. Usage lists them in a group of their own.
 func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	var own cobra.Command
 	f.register(&own)
@@ -53,7 +53,7 @@ func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	cmd.Flags().AddFlagSet(own.Flags())
 }
 
-// has reports whether a flag of that name is one of them.
+// has reports whether a flag belongs to a conversion.
 func (convertFlags) has(name string) bool {
 	var own cobra.Command
 	new(convertFlags).register(&own)
@@ -66,7 +66,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		Inputs:    inputs,
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
-		Source: sources(cmd),
+		Source: inputSources(cmd),
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
 		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
@@ -103,8 +103,8 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	return o, err
 }
 
-// sources is where input may come from besides files.
-func sources(cmd *cobra.Command) hfsource.Options {
+// inputSources returns where input may come from besides files: standard input, and the demo traces.
+func inputSources(cmd *cobra.Command) hfsource.Options {
 	return hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}}
 }
 

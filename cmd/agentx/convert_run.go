@@ -18,7 +18,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// withProgress runs f while progress, waiting and warnings of a conversion go to standard error.
+// withProgress runs f with options under which progress, waiting and warnings go to standard error.
 func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error {
 	p := newProgress(cmd)
 	defer p.close()
@@ -30,16 +30,16 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 	return f()
 }
 
-// runConvert converts with progress and warnings on standard error.
+// runConvert converts. Progress, waiting and warnings go to standard error.
 func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
 	err = withProgress(cmd, &o, func() error {
-		r, err = warnedConvert(cmd, o)
+		r, err = convertWithWarnings(cmd, o)
 		return err
 	})
 	return r, err
 }
 
-func warnedConvert(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
 	if o.Placement.Backend == weka.SHA256MT && o.Corpus == convert.DefaultCorpus {
 		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
 	}
@@ -105,7 +105,7 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	return nil
 }
 
-// convertedJSON is the result of a conversion for --json.
+// convertedJSON returns what --json prints of a conversion.
 func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage) map[string]any {
 	f, stages := r.Facts, map[string]float64{}
 	for _, name := range stageNames {

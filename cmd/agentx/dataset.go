@@ -25,7 +25,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
 			_, standing := flag.Annotations[inEnvironment]
-			lanes := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // it also says where lanes begin
+			lanes := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // in a replay it also decides where lanes begin
 			if !standing && !lanes && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
@@ -35,7 +35,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	if rootErr != nil {
 		return nil, rootErr
 	}
-	if !errors.Is(err, mmapcache.ErrNoCache) || cachestore.IsCachePath(name) { // more than one; or none, and no input
+	if !errors.Is(err, mmapcache.ErrNoCache) || cachestore.IsCachePath(name) { // more than one cache, or none and the argument is no input
 		return nil, err
 	}
 	o, err := f.options(cmd, []string{name})

@@ -33,7 +33,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	w := cmd.OutOrStdout()
 	fmt.Fprintln(w, "$ agentx convert demo")
 	var c convertFlags
-	c.register(&cobra.Command{}) // the defaults
+	c.register(&cobra.Command{}) // sets the defaults
 	o, err := c.options(cmd, []string{"demo"})
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	}
 	defer p.Cache.Close()
 	f.chooseMarker(cmd, &p)
-	if p.Provenance, err = aboutRun(cmd, &p, nil); err != nil {
+	if p.Provenance, err = runProvenance(cmd, &p, nil); err != nil {
 		return err
 	}
 	return runReplay(cmd, p, false)

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// inEnvironment marks a flag that the environment has set.
+// inEnvironment is the annotation of a flag that the environment set.
 const inEnvironment = "environment"
 
-// fromEnvironment sets every flag that the command line does not from AGENTX_<FLAG>.
+// fromEnvironment sets flags from AGENTX_FLAG in the environment, unless the command line sets them.
 func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "AGENTX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

@@ -16,13 +16,13 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a wrong command line.
+// usageError says that the command line is wrong.
 type usageError struct{ error }
 
-// verdictError is a command that ran to its end and whose answer is no.
+// verdictError says that a command ran to its end and its verdict is no.
 type verdictError struct{ error }
 
-// hintError carries what to try.
+// hintError is an error with what to try.
 type hintError struct {
 	error
 	hint string
@@ -43,7 +43,7 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		if !errors.Is(err, context.Canceled) { // what could not be written, say
+		if !errors.Is(err, context.Canceled) { // such as results that could not be written
 			printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		fmt.Fprintln(stderr, "agentx: interrupted")

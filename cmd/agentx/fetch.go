@@ -81,7 +81,7 @@ func (f *fetchFlags) run(cmd *cobra.Command, name string) error {
 	}
 	root, err := cacheRoot(cmd)
 	if err != nil {
-		root = "" // the hub's own cache may do
+		root = "" // the hub's own cache may be enough
 	}
 	o := hubOptions(p, root, limit)
 	o.ExportDir = f.dest

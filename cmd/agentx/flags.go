@@ -18,7 +18,7 @@ type duration struct{ to *time.Duration }
 func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
 	*to = value
 	flags.Var(duration{to}, name, usage)
-	if value == 0 { // usage says what 0 means
+	if value == 0 { // then usage prints no default
 		flags.Lookup(name).DefValue = "0"
 	}
 }
@@ -64,7 +64,7 @@ func (a age) Set(text string) error {
 	wrong := fmt.Errorf("want an age such as 7d, 90m or seconds")
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, ok := number(days)
-		if !ok || n > 100_000 { // time.Duration ends soon after
+		if !ok || n > 100_000 { // a time.Duration holds little more
 			return wrong
 		}
 		*a.to = time.Duration(n * 24 * float64(time.Hour))
@@ -106,7 +106,7 @@ func (s seed) Set(text string) error {
 	return nil
 }
 
-// seedOf returns the bits of a seed where a back-end takes it.
+// seedOf returns the bits of a seed, if the back-end takes it.
 func seedOf(text, backend string) (int64, error) {
 	signed, signedErr := strconv.ParseInt(text, 10, 64)
 	unsigned, unsignedErr := strconv.ParseUint(text, 10, 64)
@@ -147,7 +147,7 @@ func (s size) Set(text string) error {
 	return nil
 }
 
-// number reads digits with at most one point among them: no sign, no exponent, no name.
+// number parses digits with at most one decimal point: no sign, no exponent, no inf or nan.
 func number(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && strings.Trim(text, "0123456789.") == ""

@@ -47,7 +47,7 @@ func hintConvert(err error) error {
 	return hintHub(err)
 }
 
-// hintRoot adds what to try to an error about a cache root that is not for this user to write in.
+// hintRoot adds what to try to an error about a cache root that this user may not write in.
 func hintRoot(cmd *cobra.Command, err error) error {
 	var try hintError
 	var at *fs.PathError
@@ -59,13 +59,13 @@ func hintRoot(cmd *cobra.Command, err error) error {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
 		return ok && (rest == "" || os.IsPathSeparator(rest[0]))
 	}
-	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // it, or what it would be made in
+	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // the root, or a directory that the root would be made in
 		return err
 	}
 	return hintError{err, "--cache DIR, a directory that you may write in"}
 }
 
-// hintHub adds what to do about an error of the hub.
+// hintHub adds what to try to an error of the hub.
 func hintHub(err error) error {
 	if try := hub.Hint(err); try != "" {
 		return hintError{err, try}

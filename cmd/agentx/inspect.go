@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// inspectFlags say what is shown of a cache, and how.
+// inspectFlags say what to show of a cache, and how.
 type inspectFlags struct {
 	sel                                  mmapcache.Selection
 	turn                                 int // None: all
@@ -35,12 +35,12 @@ func (f *inspectFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the list of traces, or with --stats the statistics")
 }
 
-// turns reports whether turns are shown, not tables.
+// turns reports whether the flags ask for turns.
 func (f *inspectFlags) turns() bool {
 	return f.all || f.sel.Trace != "" || f.sel.Session != "" || f.turn != mmapcache.None
 }
 
-// check refuses flags that do not go together.
+// check returns a usage error for flags that do not go together.
 func (f *inspectFlags) check() error {
 	switch {
 	case f.messages && f.sel.Trace == "" && f.sel.Session == "":
@@ -105,7 +105,7 @@ The tables of a cache are Arrow files, for any program that reads those: doc/tab
 	return cmd
 }
 
-// write shows what the flags ask for.
+// write writes what the flags ask for.
 func (f *inspectFlags) write(ctx context.Context, out *bufio.Writer, c *mmapcache.Cache) error {
 	switch {
 	case f.digest:
@@ -139,7 +139,7 @@ func writeDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, m
 	return nil
 }
 
-// writeMessages writes one line per turn. The content goes through as it is rendered, so it is what replay sends.
+// writeMessages writes one line per turn. The content is what replay sends, byte for byte.
 func writeMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection) error {
 	var prompt mmapcache.Prompt
 	var line []byte

@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// corpusStats is the table of a corpus.
+// corpusStats are statistics of all traces of a cache.
 type corpusStats struct {
 	Traces          int            `json:"traces"`
 	Sessions        map[string]int `json:"sessions"` // by class
@@ -19,14 +19,14 @@ type corpusStats struct {
 	Background      int            `json:"background"`
 	Turns           int            `json:"turns"`
 	PromptTokens    int64          `json:"prompt_tokens"`
-	UniqueTokens    int64          `json:"unique_tokens"` // of distinct blocks, as far as a prompt holds them, and fillers
+	UniqueTokens    int64          `json:"unique_tokens"` // of distinct blocks, as far as prompts hold them, and of fillers
 	OutputTokens    int64          `json:"output_tokens"`
 	LargestPrompt   uint32         `json:"largest_prompt"`
 	HashIDs         int64          `json:"hash_ids"`
 	Blocks          int            `json:"blocks"` // distinct, over all traces
 	BlockRuns       int            `json:"block_runs"`
 	Segments        int            `json:"segments"`
-	TheoreticalHits float64        `json:"theoretical_hit_rate"`       // the next, under its older name
+	TheoreticalHits float64        `json:"theoretical_hit_rate"`       // BlockHits under its older name
 	BlockHits       float64        `json:"theoretical_block_hit_rate"` // of an unlimited prefix cache, of the blocks with a hash id
 	TokenHits       float64        `json:"theoretical_token_hit_rate"` // of all prompt tokens, as servers count
 	Scopes          map[string]int `json:"scopes"`                     // traces by hash_id_scope

@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// traceRow is a trace in the list of a cache.
+// traceRow is a line of the list of traces.
 type traceRow struct {
 	ID           string  `json:"id"`
 	Sessions     int     `json:"sessions"`
@@ -21,7 +21,7 @@ type traceRow struct {
 	Span         float64 `json:"span"` // seconds from the start of the first turn to the end of the last, as recorded
 }
 
-// traceRows reads the list of a cache.
+// traceRows reads the list of traces of a cache.
 func traceRows(c *mmapcache.Cache) (list []traceRow, err error) {
 	err = c.Guard(func() error {
 		for i := range c.Structure.Traces.Len() {
@@ -50,7 +50,7 @@ func rowOf(s *mmapcache.Structure, t mmapcache.Trace) traceRow {
 	return r
 }
 
-// writeTraces prints the list of a cache.
+// writeTraces prints the list of traces of a cache.
 func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	list, err := traceRows(c)
 	if err != nil {
@@ -69,7 +69,8 @@ func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 
 const year = 365.25 * 24 * 3600 // seconds
 
-// spanText writes a span of recorded time for people. One of many years, as damaged times give, is longer than a Duration.
+// spanText writes a span of recorded time, in seconds, for people. Damaged times give spans of centuries, which a
+// time.Duration does not hold.
 func spanText(seconds float64) string {
 	if seconds > 100*year {
 		return fmt.Sprintf("%.0f years", seconds/year)
@@ -81,7 +82,7 @@ func spanText(seconds float64) string {
 	return time.Duration(seconds * 1e9).Round(unit).String()
 }
 
-// checkSelection fails where a cache does not have the trace or session of a selection, with the one that was meant.
+// checkSelection returns an error if a cache lacks the trace or session of a selection. It suggests the most similar name.
 func checkSelection(c *mmapcache.Cache, cache string, sel mmapcache.Selection) error {
 	return c.Guard(func() error {
 		var traces, sessions []string
@@ -105,7 +106,7 @@ func checkSelection(c *mmapcache.Cache, cache string, sel mmapcache.Selection) e
 	})
 }
 
-// unknownName is the error about something that a cache does not have, with what is most like it, or else how to look.
+// unknownName returns an error about a name that a cache lacks. It suggests the most similar name, or else how to look.
 func unknownName(what, name string, names []string, look string) error {
 	err := fmt.Errorf("no %s %q in this cache", what, name)
 	if near := suggest.Closest(name, names); near != "" {

@@ -35,7 +35,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
 
-// config resolves the flags.
+// config returns the configuration that the flags say.
 func (f *mockFlags) config() (mock.Config, error) {
 	c := mock.Config{TTFT: f.ttft, ITL: f.itl, TokensPerSecond: f.tokensPerSecond, CacheBlocks: f.cacheBlocks, Seed: f.seed}
 	for _, text := range f.faults {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// resultWriter is standard output, which remembers that it could not be written.
+// resultWriter is standard output. It remembers the first error of writing.
 type resultWriter struct {
 	w   io.Writer
 	err error
@@ -25,15 +25,15 @@ func (r *resultWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// printJSON prints one object on one line.
+// printJSON prints a value as one line of JSON.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
-// columns is the width of a terminal, 0 for what is none.
-func columns(w io.Writer) int {
+// terminalWidth returns the columns of a terminal, 0 for another writer.
+func terminalWidth(w io.Writer) int {
 	if r, ok := w.(*resultWriter); ok {
 		w = r.w
 	}
@@ -62,7 +62,7 @@ func secondsText(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// groupDigits writes a number with commas.
+// groupDigits writes a number with a comma between groups of three digits.
 func groupDigits(n int) string {
 	s := strconv.Itoa(n)
 	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {

@@ -17,8 +17,8 @@ import (
 	"github.com/agentx/agentx/replay"
 )
 
-// progress shows how far a command has come: a bar with rate and ETA on a terminal, otherwise a line every five
-// seconds, and none at all with --quiet.
+// progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every
+// five seconds. With --quiet it shows nothing.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -73,7 +73,7 @@ func (p *progress) update(stage string, n, total int64) {
 	}
 }
 
-// waiting says at once, and then every five seconds, who is waited for.
+// waiting prints, at once and then every five seconds, which process the command waits for.
 func (p *progress) waiting(part, holder string, waited time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *progress) waiting(part, holder string, waited time.Duration) {
 	}
 }
 
-// println prints a line beside the bars.
+// println prints a line above the bars.
 func (p *progress) println(line string) {
 	if p.bars != nil {
 		printError(p.bars, line)
@@ -92,7 +92,7 @@ func (p *progress) println(line string) {
 	printError(p.w, line)
 }
 
-// finish ends the bar of the stage that is over.
+// finish removes the bar of the stage that has ended.
 func (p *progress) finish() {
 	if p.bar != nil {
 		p.bar.Abort(true)

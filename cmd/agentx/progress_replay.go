@@ -12,9 +12,9 @@ import (
 	"github.com/agentx/agentx/replay"
 )
 
-// replayed returns what shows the progress of a replay: one line that is written over on a terminal, a line every five
-// seconds elsewhere. length is how long a run without a bound may last; 0: not known.
-func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.Progress) {
+// replayProgress returns a function that shows the progress of a replay: on a terminal one line that is written over, else
+// a line every five seconds. Length is how long a run without a bound may last; 0: not known.
+func (p *progress) replayProgress(o replay.Options, length time.Duration) func(replay.Progress) {
 	return func(r replay.Progress) {
 		if p.quiet {
 			return
@@ -37,7 +37,7 @@ func (p *progress) replayed(o replay.Options, length time.Duration) func(replay.
 	}
 }
 
-// fractionDone is how far a run is, from 0 to 1: by the bound that is nearest. 0 says nothing.
+// fractionDone returns how much of a run is done, 0 to 1, by the bound that is nearest; 0 where there is no bound.
 func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
 	for _, b := range [][2]float64{
 		{float64(r.Elapsed), float64(o.Duration)}, {float64(r.Elapsed), float64(length)},
@@ -50,7 +50,7 @@ func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (fa
 	return min(far, 1)
 }
 
-// replayLine is the line of a terminal of so many columns: of what there is to say the most important that fit.
+// replayLine returns a line of progress for a terminal: the most important parts that fit into its columns.
 func replayLine(r replay.Progress, far float64, columns int) string {
 	type part struct {
 		rank int

@@ -59,7 +59,7 @@ summary and a record for every request (doc/replay.md).
 					return err
 				}
 			}
-			if o.Provenance, err = aboutRun(cmd, &o, set); err != nil {
+			if o.Provenance, err = runProvenance(cmd, &o, set); err != nil {
 				return err
 			}
 			return runReplay(cmd, o, asJSON)
@@ -71,7 +71,7 @@ summary and a record for every request (doc/replay.md).
 	return cmd
 }
 
-// prefault reads a cache into memory with progress.
+// prefault reads a cache into memory and shows the progress.
 func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 	p := newProgress(cmd)
 	defer p.close()
@@ -82,7 +82,7 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 	})
 }
 
-// runReplay plays with progress on standard error and prints the summary.
+// runReplay plays a cache and prints the summary. Progress and warnings go to standard error.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	turnOff(&o)
 	p := newProgress(cmd)
@@ -90,7 +90,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	o.Progress = p.replayed(o, length)
+	o.Progress = p.replayProgress(o, length)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
 	if about := unusedProxy(o.URL); about != "" {
 		o.Warn(about)
@@ -98,8 +98,8 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	o.Notice = func(about string) { p.println("agentx: " + about) }
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()
-	if s != nil { // measured, even where something went wrong
-		err = errors.Join(err, printReplayed(cmd, s, asJSON))
+	if s != nil { // there are measurements even after an error
+		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
 	if err != nil {
 		return hintReplay(err)
@@ -116,7 +116,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	return nil
 }
 
-// turnOff tells the replay what the command line sets to 0 or off: zero values of its options mean defaults.
+// turnOff replaces durations that the command line sets to 0 or off by replay.Off: in the options 0 means the default.
 func turnOff(o *replay.Options) {
 	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Limits.TreeIdle, &o.Backoff.First} {
 		if *d == 0 {
@@ -141,7 +141,7 @@ func mostFrequentError(s *measure.Summary) string {
 	return fmt.Sprintf(": %s: %s", of, best.Message)
 }
 
-// plannedLength says of a run without a bound how long it may last, and returns it; 0 for others.
+// plannedLength estimates how long a run without a bound may last, and prints that. For other runs it returns 0.
 func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, error) {
 	if p.quiet || o.Duration > 0 || o.Requests > 0 || o.Trees > 0 {
 		return 0, nil
@@ -154,9 +154,9 @@ func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Dura
 	return length, err
 }
 
-func printReplayed(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
+func printSummary(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 	if asJSON {
 		return s.WriteJSON(cmd.OutOrStdout())
 	}
-	return s.WriteTable(cmd.OutOrStdout(), columns(cmd.OutOrStdout()))
+	return s.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// replayFlags say what is played and how.
+// replayFlags say what to play, how, and against which server.
 type replayFlags struct {
 	url, model, payload, marker, apiKeyEnv, out string
 	start                                       string
@@ -164,7 +164,7 @@ func (f *replayFlags) applyHeader(o *replay.Options) error {
 	return nil
 }
 
-// applyOut resolves --out: without it, a new directory that is called by the time.
+// applyOut resolves --out. Without it the results go to a new directory named by the time.
 func (f *replayFlags) applyOut(o *replay.Options) error {
 	if o.Out == "" {
 		o.Out, o.UniqueOut = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
@@ -180,7 +180,7 @@ func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 		return
 	}
 	o.Marker = o.Marker.Resolve(o.Cache)
-	f.marker = o.Marker.String() // for the options in the results
+	f.marker = o.Marker.String() // which the results list among the options
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
 	}

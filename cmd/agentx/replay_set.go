@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/replay"
 )
 
-// settings are the options of a replay that --set takes and no flag sets, by name: their meaning, and where their value is.
+// settings are the options of a replay that --set takes, by name: the meaning, and where the value is. None has a flag.
 var settings = map[string]struct {
 	about string
 	at    func(o *replay.Options) any
@@ -30,8 +30,8 @@ var settings = map[string]struct {
 	"BackOff":       {"longest pause of a lane whose connections fail; the first is 1 s, each next twice as long", func(o *replay.Options) any { return &o.Backoff }},
 }
 
-// applySettings applies those of the --set values that name an option of a replay, and returns the others, which are rules of
-// the reconstruction.
+// applySettings applies the --set values that name an option of a replay. It returns the others, which are rules of the
+// reconstruction.
 func applySettings(o *replay.Options, list []string) (others []string, err error) {
 	for _, s := range list {
 		name, value, ok := strings.Cut(s, "=")

@@ -34,7 +34,7 @@ func (f *wireFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)")
 }
 
-// apply resolves the flags.
+// apply sets the options that the flags say.
 func (f *wireFlags) apply(o *replay.Options) error {
 	o.Fields = payload.Fields{
 		Extra: json.RawMessage(f.extraBody), Length: payload.LengthField(f.maxTokensField),

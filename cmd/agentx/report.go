@@ -23,7 +23,7 @@ for what only the end of a run knows.`,
 					printError(cmd.ErrOrStderr(), "agentx: warning: "+text)
 				}
 				if s != nil {
-					if err := printReplayed(cmd, s, asJSON); err != nil {
+					if err := printSummary(cmd, s, asJSON); err != nil {
 						return err
 					}
 				}

@@ -10,9 +10,8 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// sanitize writes a text that others have chosen, such as the name of a file, of a branch or of who pinned a cache, so that
-// nothing in it acts on a terminal or hides: control characters, those that turn the direction of text, those that cannot
-// be seen and bytes that are no text are escaped, as \u202e. All else stays as it is.
+// sanitize makes a text from outside, such as a file name, safe for a terminal. It escapes control characters, characters
+// that change the direction of text, invisible characters and bytes that are not UTF-8, as \u202e. Other text stays as it is.
 func sanitize(text string) string {
 	if strings.IndexFunc(text, isHidden) < 0 {
 		return text
@@ -30,10 +29,10 @@ func sanitize(text string) string {
 	return b.String()
 }
 
-// isHidden reports whether a character is none that can be seen; utf8.RuneError stands for bytes that are no text, too.
+// isHidden reports whether a character cannot be seen. utf8.RuneError also stands for bytes that are not UTF-8.
 func isHidden(c rune) bool { return !strconv.IsGraphic(c) || c == utf8.RuneError || isBlank(c) }
 
-// isBlank reports whether a letter or mark, by its class, is drawn as nothing.
+// isBlank reports whether a character that Unicode counts among letters or marks is drawn as nothing.
 func isBlank(c rune) bool {
 	switch c {
 	case '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':
@@ -42,8 +41,7 @@ func isBlank(c rune) bool {
 	return false
 }
 
-// sanitizer is a writer of results for people: what is written to it is visible, line for line. A path that a script is to
-// take from them does not go through it.
+// sanitizer sanitizes every line of the results for people. Paths for scripts, on last lines, do not go through it.
 type sanitizer struct{ w io.Writer }
 
 func (l sanitizer) Write(p []byte) (int, error) {
@@ -57,8 +55,8 @@ func (l sanitizer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printError writes a line to standard error, without the middle of a very long one.
+// printError writes a sanitized line to standard error. It leaves the middle of a very long line out.
 func printError(w io.Writer, line string) { fmt.Fprintln(w, sanitize(manifest.ClipTo(line, maxLine))) }
 
-// maxLine bounds a line of standard error, in bytes. A name of the input may have megabytes.
+// maxLine bounds a line of standard error, in bytes: a name in the input may have megabytes.
 const maxLine = 4000

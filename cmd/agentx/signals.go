@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// interruptible returns a context that the first INT, TERM or HUP cancels; the second leaves at once. A program that was
-// started to go on without its terminal does not hear HUP.
+// interruptible returns a context that the first INT, TERM or HUP cancels; the second exits at once. HUP is left alone if
+// the program was started to survive its terminal (nohup).
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -25,11 +25,11 @@ func interruptible() (context.Context, func()) {
 	}
 }
 
-// sameSignal is how long after the first signal another counts as the same: timeout(1) sends its signal to its child and
-// then to the whole group of processes, and a terminal that goes away may send two.
+// sameSignal is how long after the first signal another one counts as the same: timeout(1) signals its child and then the
+// whole process group, and a closing terminal may send two signals.
 const sameSignal = 500 * time.Millisecond
 
-// watchSignals calls cancel at the first signal and leave at the next that is not the same, until there are no more.
+// watchSignals calls cancel at the first signal, and leave at the next one that does not count as the same.
 func watchSignals(signals <-chan os.Signal, now func() time.Time, cancel, leave func()) {
 	if _, ok := <-signals; !ok {
 		return

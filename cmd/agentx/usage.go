@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 )
 
-// refuseArgs refuses arguments of a command that has refuseArgs of its own: they name none of these.
+// refuseArgs refuses arguments of a command that has verbs: they name none of these.
 func refuseArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -20,7 +20,7 @@ func refuseArgs(cmd *cobra.Command, args []string) error {
 	return unknownVerb(cmd, args[0])
 }
 
-// unknownVerb is the error about a verb that a command does not have, with the one that was meant.
+// unknownVerb returns an error about a verb that a command lacks. It suggests the most similar verb.
 func unknownVerb(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -34,7 +34,7 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	return err
 }
 
-// flagError says what is wrong with a flag: one that does not exist, with the one that was meant, or a value.
+// flagError says what is wrong with a flag or its value. For an unknown flag it suggests the most similar one.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
@@ -51,7 +51,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// explainValue says what a flag takes, from the error of its value.
+// explainValue turns the error of a value into one that says what the flag takes.
 func explainValue(err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
@@ -73,7 +73,7 @@ func explainValue(err error) error {
 	return errors.New("want a whole number")
 }
 
-// checkArgs is cobra's check of the number of checkArgs as a usage error.
+// checkArgs turns cobra's check of the number of arguments into one that returns a usage error.
 func checkArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

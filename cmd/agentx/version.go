@@ -42,7 +42,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// versionText is what version and --version print.
+// versionText returns what version and --version print.
 func versionText() string {
 	return fmt.Sprintf("agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
 		version, commit, mmapcache.Format, convert.Recipe, runtime.Version())

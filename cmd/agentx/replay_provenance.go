@@ -17,15 +17,15 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// aboutRun is what the results say of a run besides what the player knows: the program, what the dataset was made of, and
-// every option with where it came from. set are the values of --set.
-func aboutRun(cmd *cobra.Command, o *replay.Options, set []string) (measure.Run, error) {
-	dataset, err := aboutDataset(o.Cache)
+// runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
+// from, and every option with its origin. Set are the values of --set.
+func runProvenance(cmd *cobra.Command, o *replay.Options, set []string) (measure.Run, error) {
+	dataset, err := datasetProvenance(o.Cache)
 	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: optionsOf(cmd.Flags(), o, set)}, err
 }
 
-// aboutDataset reads what a dataset was made of: from its manifests, and names from its provenance.
-func aboutDataset(c *mmapcache.Cache) (d measure.Dataset, err error) {
+// datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance.
+func datasetProvenance(c *mmapcache.Cache) (d measure.Dataset, err error) {
 	info, err := cachestore.Describe(c.Root, c.Manifest.Key)
 	if err != nil {
 		return d, err
@@ -59,7 +59,7 @@ func aboutDataset(c *mmapcache.Cache) (d measure.Dataset, err error) {
 	return d, nil
 }
 
-// profileOf names the profile that rules of a reconstruction are nearest to, and those that are not its own.
+// profileOf returns the profile that differs least from some rules of the reconstruction, and the rules that differ.
 func profileOf(rules json.RawMessage) (profile string, changed json.RawMessage) {
 	best := -1
 	for _, name := range []string{"default", "aiperf"} {
@@ -78,15 +78,15 @@ func profileOf(rules json.RawMessage) (profile string, changed json.RawMessage) 
 	return profile, changed
 }
 
-// changedFields returns the fields of a JSON object that another does not have so.
+// changedFields returns the fields of a JSON object that another object lacks or has with another value.
 func changedFields(object, other json.RawMessage) map[string]any {
 	var a, b map[string]any
-	_, _ = json.Unmarshal(object, &a), json.Unmarshal(other, &b) // what is no object has no fields
+	_, _ = json.Unmarshal(object, &a), json.Unmarshal(other, &b) // other JSON has no fields
 	maps.DeleteFunc(a, func(name string, v any) bool { w, ok := b[name]; return ok && v == w })
 	return a
 }
 
-// optionsOf lists the flags of a command and the options of --set, with their values and where these came from.
+// optionsOf lists the flags of a command and the options of --set, each with its value and the origin of that.
 func optionsOf(flags *pflag.FlagSet, o *replay.Options, set []string) (list []measure.Option) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" && f.Name != "set" {
@@ -108,7 +108,7 @@ func optionsOf(flags *pflag.FlagSet, o *replay.Options, set []string) (list []me
 	return list
 }
 
-// source says where the value of a flag came from.
+// source returns the origin of the value of a flag: default, environment or flag.
 func source(f *pflag.Flag) string {
 	if f == nil || !f.Changed {
 		return "default"
@@ -119,7 +119,7 @@ func source(f *pflag.Flag) string {
 	return "flag"
 }
 
-// flagValue is the value of a flag as JSON, without what may be a secret: of header fields the names alone.
+// flagValue returns the value of a flag as JSON, without secrets: of header fields only the names.
 func flagValue(f *pflag.Flag) json.RawMessage {
 	if d, ok := f.Value.(duration); ok {
 		return valueOf(d.to)
@@ -144,7 +144,7 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	return valueOf(text)
 }
 
-// valueOf is a value as JSON: durations in seconds, limits of 0 are off.
+// valueOf returns a value as JSON: durations in seconds, orders by name.
 func valueOf(v any) json.RawMessage {
 	switch at := v.(type) {
 	case *time.Duration:
@@ -159,7 +159,7 @@ func valueOf(v any) json.RawMessage {
 		}
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // a number that is none
+	if err != nil { // NaN or infinity
 		return json.RawMessage("null")
 	}
 	return text

@@ -48,7 +48,6 @@ type Event struct {
 	Session int
 	Turn    int
 
-	Due      time.Duration // of TurnSent
 	Outcome  Outcome       // of TurnReturned
 	Reason   EndReason     // of SessionClosed
 	Skipped  time.Duration // of TreeIdleSkipped and IdleSkipped

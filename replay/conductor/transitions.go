@@ -139,7 +139,7 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		return
 	}
 	t.sent++
-	t.lastEvent = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due}
+	t.lastEvent = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn}
 	c.emit(t.lastEvent)
 	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
 		c.stop(now)

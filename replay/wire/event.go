@@ -8,7 +8,6 @@ import (
 // event is what a replay needs of one payload of a response. A choice has its text under delta (a chunk of a chat), message
 // (a complete chat answer) or text (a completion). The member "object" is ignored.
 type event struct {
-	json      bool   // the payload is a JSON object; any other payload is ignored
 	failed    bool   // its member error is set
 	content   bool   // choice 0 has text
 	reasoning bool   // choice 0 has reasoning
@@ -29,7 +28,7 @@ func decodeEvent(payload []byte) event {
 	if !ok {
 		return event{}
 	}
-	e := event{json: true, failed: isSet(top["error"])}
+	e := event{failed: isSet(top["error"])}
 	if usage, ok := object(top["usage"]); ok && len(usage) > 0 {
 		e.usage = top["usage"]
 	}

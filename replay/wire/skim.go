@@ -29,7 +29,6 @@ func skimEvent(b []byte) (e event, sure bool) {
 	if m.at < 0 || skipSpace(b, m.at) != len(b) {
 		return event{}, false
 	}
-	e.json = true
 	return e, true
 }
 

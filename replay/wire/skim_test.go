@@ -16,26 +16,26 @@ var commonEvents = []struct {
 	want    event
 }{
 	{`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
-		event{json: true}},
+		event{}},
 	{`{"id":"c1","choices":[{"index":0,"delta":{"content":" tok\n\u00e9"},"logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
-		event{json: true, content: true}},
+		event{content: true}},
 	{`{"choices": [{"index": 0, "delta": {"reasoning_content": "hm", "content": null}}]}`,
-		event{json: true, reasoning: true}},
+		event{reasoning: true}},
 	{`{"choices":[{"delta":{"reasoning":"hm","content":"x"},"finish_reason":"stop"}]}`,
-		event{json: true, reasoning: true, content: true, finish: "stop"}},
+		event{reasoning: true, content: true, finish: "stop"}},
 	{`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"ls","arguments":""}}]}}]}`,
-		event{json: true, toolCall: true}},
+		event{toolCall: true}},
 	{`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}},{"index":1,"function":{"arguments":""}}]},"finish_reason":"tool_calls"}]}`,
-		event{json: true, toolCall: true, finish: "tool_calls"}},
+		event{toolCall: true, finish: "tool_calls"}},
 	{`{"choices":[{"delta":{"tool_calls":[]},"finish_reason":"length"},{"delta":{"content":"other"},"finish_reason":"stop"}]}`,
-		event{json: true, finish: "length"}},
+		event{finish: "length"}},
 	{`{"object":"text_completion","choices":[{"index":0,"text":"abc","logprobs":{"top":[1.5e-3,-2,true,false]},"finish_reason":null}]}`,
-		event{json: true, content: true}},
+		event{content: true}},
 	{`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
-		event{json: true, content: true, finish: "stop", usage: []byte(`{"prompt_tokens":3}`)}},
+		event{content: true, finish: "stop", usage: []byte(`{"prompt_tokens":3}`)}},
 	{`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}},"error":null}`,
-		event{json: true, usage: []byte(`{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}}`)}},
-	{`{}`, event{json: true}},
+		event{usage: []byte(`{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}}`)}},
+	{`{}`, event{}},
 }
 
 func TestSkimCommonEvents(t *testing.T) {
@@ -66,22 +66,22 @@ func TestDecodeEventOdd(t *testing.T) {
 		`hello`:                     {},
 		`null`:                      {},
 		`[1]`:                       {},
-		`{"error":{"message":"x"}}`: {json: true, failed: true},
-		`{"error":"x"}`:             {json: true, failed: true},
-		`{"error":1}`:               {json: true, failed: true},
-		`{"error":true}`:            {json: true, failed: true},
-		`{"error":["x"]}`:           {json: true, failed: true},
-		`{"error":null}`:            {json: true},
-		`{"error":""}`:              {json: true},
-		`{"error":{}}`:              {json: true},
-		`{"error":false}`:           {json: true},
-		`{"usage":{}}`:              {json: true},
-		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`:                                   {json: true, finish: "odd", content: true},
-		`{"choices":[{"delta":{"content":[{"type":"text","text":"x"}]}}]}`:                                  {json: true, content: true},
-		`{"choices":[{"message":{"content":[{"type":"text","text":""},{"type":"text","text":"x"}]}}]}`:      {json: true, content: true},
-		`{"choices":[{"delta":{"content":[{"type":"text","text":""},{"type":"image_url"},"",7,null]}}]}`:    {json: true},
-		`{"choices":[{"delta":{"content":[]}}]}`:                                                            {json: true},
-		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}]}`: {json: true, reasoning: true},
+		`{"error":{"message":"x"}}`: {failed: true},
+		`{"error":"x"}`:             {failed: true},
+		`{"error":1}`:               {failed: true},
+		`{"error":true}`:            {failed: true},
+		`{"error":["x"]}`:           {failed: true},
+		`{"error":null}`:            {},
+		`{"error":""}`:              {},
+		`{"error":{}}`:              {},
+		`{"error":false}`:           {},
+		`{"usage":{}}`:              {},
+		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`:                                   {finish: "odd", content: true},
+		`{"choices":[{"delta":{"content":[{"type":"text","text":"x"}]}}]}`:                                  {content: true},
+		`{"choices":[{"message":{"content":[{"type":"text","text":""},{"type":"text","text":"x"}]}}]}`:      {content: true},
+		`{"choices":[{"delta":{"content":[{"type":"text","text":""},{"type":"image_url"},"",7,null]}}]}`:    {},
+		`{"choices":[{"delta":{"content":[]}}]}`:                                                            {},
+		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}]}`: {reasoning: true},
 	} {
 		require.Equal(t, want, decodeEvent([]byte(payload)), payload)
 	}
@@ -96,6 +96,7 @@ func withoutText(e event) event {
 // requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage.
 func requireAgreement(t require.TestingT, payload []byte) {
 	if got, sure := skimEvent(payload); sure {
+		require.True(t, json.Valid(payload), "%q", payload)
 		require.Equal(t, decodeEvent(payload), withoutText(got), "%q", payload)
 	}
 	if got, sure := skimUsage(payload); sure {

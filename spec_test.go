@@ -93,6 +93,7 @@ func coverage(t *testing.T) map[specID][]string {
 			if !ok || f.Recv != nil || !testName.MatchString(f.Name.Name) {
 				continue
 			}
+			assert.NotRegexp(t, `^Test(Long)?[A-Z][0-9]{2}`, f.Name.Name, "%s: tests are named by behaviour, with the id in the comment", path)
 			ids, err := idsOf(f.Doc)
 			assert.NoError(t, err, "%s: %s", path, f.Name.Name)
 			for _, id := range ids {
@@ -150,6 +151,29 @@ func TestCitationsOfTheSpecification(t *testing.T) {
 		}
 		for _, from := range []string{"shared/specs", "shared/design", "shared/style"} {
 			assert.False(t, strings.Contains(text, "../"+from), "%s cites %s, which is not in the tree", path, from)
+		}
+	})
+}
+
+// TestHazardsAndInvariantsAreDeclared looks up the hazards and invariants that sources and mutants name in the replay's
+// specification.
+func TestHazardsAndInvariantsAreDeclared(t *testing.T) {
+	text, err := os.ReadFile("doc/spec/replay.md")
+	require.NoError(t, err)
+	lookUp := func(path, id string) {
+		assert.True(t, strings.Contains(string(text), "\n| "+id+" |"), "%s names %s: doc/spec/replay.md does not", path, id)
+	}
+	names := regexp.MustCompile(`INV-[0-9]+|hazards? H[0-9]+(?:(?:,| and) H[0-9]+)*`)
+	eachFile(t, ".go", func(path, source string) {
+		for _, list := range names.FindAllString(source, -1) {
+			for _, id := range regexp.MustCompile(`INV-[0-9]+|H[0-9]+`).FindAllString(list, -1) {
+				lookUp(path, id)
+			}
+		}
+	})
+	eachFile(t, ".patch", func(path, _ string) {
+		if name := strings.TrimSuffix(filepath.Base(path), ".patch"); strings.HasPrefix(name, "H") {
+			lookUp(path, name)
 		}
 	})
 }

@@ -92,7 +92,7 @@ func TestPredecessorsOfWhatHasNoStart(t *testing.T) {
 	require.Equal(t, [][][]TurnRef{{nil, nil, nil}, {nil, {{0, 0}}}}, got)
 }
 
-// BenchmarkPredecessors: 2,000 requests in 200 streams, one after the other and all at a time (H35).
+// BenchmarkPredecessors: 2,000 requests in 200 streams, one after the other and all at a time (hazard H35).
 func BenchmarkPredecessors(b *testing.B) {
 	for name, gap := range map[string]float64{"serial": 10, "parallel": 0.001} {
 		streams := make([]Stream, 200)

@@ -39,7 +39,7 @@ func (t *Trace) Bounds() (first, last float64, ok bool) {
 //
 // A request that started before t* is done, even if it was still running. Only children of the root can be live. A branch
 // with a live child counts as spawned: its other children are over, and its spawning turn starts none of them, even if
-// that turn is still to be sent (H15). Nor does that turn start a child that sent everything before t*.
+// that turn is still to be sent (hazard H15). Nor does that turn start a child that sent everything before t*.
 func (t *Trace) At(tStar float64) *conductor.StartState {
 	done := make([]int, len(t.Sessions))
 	for n := range done {

@@ -14,7 +14,7 @@ import (
 // template keeps out of MaxContext are counted.
 func EstimateDuration(o Options) (time.Duration, error) {
 	o = o.withDefaults()
-	traces, err := selectOptions(o, 0)
+	traces, err := selectTraces(o, 0)
 	if err != nil || len(traces) == 0 {
 		return 0, err
 	}

@@ -7,22 +7,23 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// ledger hands out cache-bust markers: one for each tree, from its start to its end, and never the same twice. It lives as
-// long as a run. doc/spec/replay.md 5, M-3 to M-7.
+// ledger gives every tree of a run a cache-bust marker of its own, which it keeps until it is over: doc/spec/replay.md 5,
+// M-3 to M-7.
 type ledger struct {
-	benchmark string
-	passes    map[string]int         // by trace: markers that were minted for it
-	live      map[int]payload.Marker // by tree that is open
+	benchmark string                 // id of the run, which every marker depends on
+	passes    map[string]int         // by trace: markers minted for it
+	live      map[int]payload.Marker // by open tree
 }
 
 func newLedger(benchmark string) *ledger {
 	return &ledger{benchmark: benchmark, passes: map[string]int{}, live: map[int]payload.Marker{}}
 }
 
-// mint returns the marker of a tree that plays a trace on a lane: the one that it has, or a new one. With off it has none.
-func (l *ledger) mint(tree, lane int, trace string, off bool) payload.Marker {
+// mint returns the marker of a tree that plays a trace on a lane: the one that it has, or a new one. An unmarked tree has
+// none.
+func (l *ledger) mint(tree, lane int, trace string, unmarked bool) payload.Marker {
 	m, ok := l.live[tree]
-	if !ok && !off {
+	if !ok && !unmarked {
 		base := payload.BaseTrace(trace)
 		m = payload.NewMarker(l.benchmark, l.passes[base], lane, base)
 		l.passes[base]++
@@ -31,10 +32,10 @@ func (l *ledger) mint(tree, lane int, trace string, off bool) payload.Marker {
 	return m
 }
 
-// drop forgets a tree that is over. Its pass stays counted.
+// drop forgets a tree that is over. The passes of its trace stay counted.
 func (l *ledger) drop(tree int) { delete(l.live, tree) }
 
-// markerCost says what a marker costs where traces share blocks with one another; "" where none do.
+// markerCost returns a warning of the prefix hits that markers cost, "" if traces share no blocks.
 func markerCost(c *mmapcache.Cache, t payload.MarkerTarget) (string, error) {
 	n := c.SharedTraces()
 	if t == payload.NoMarker || n == 0 {

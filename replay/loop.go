@@ -11,15 +11,14 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// loop plays one phase. It tells the conductor the time and what came back, sends what the conductor orders, and ends the
-// phase. Everything in it happens in one goroutine, on a clock that is real or virtual. What a request goes through is in
-// request.go.
+// loop plays one phase. It tells the conductor the time and what came back, sends what the conductor dispatches, and ends
+// the phase. It runs in one goroutine, on a real or a virtual clock. The way of a request through it is in request.go.
 type loop struct {
 	conductor *conductor.Conductor
 	clock     clock
 	transport transport
 	recorder  recorder
-	inFlight  map[int]*request // by id: what was sent and has not returned
+	inFlight  map[int]*request // by id
 	deadlines deadlines
 	cutoff    measure.Cutoff
 	backoff   backoff
@@ -35,19 +34,19 @@ type loop struct {
 	notice   func(string)   // must not wait
 }
 
-// transport sends requests. What becomes of each comes back through the clock as events.
+// transport sends requests. Each comes back as an event of the clock.
 type transport interface {
 	send(r *request)
 	cancelAll() // cancels every request in flight
 }
 
-// recorder takes what happens into the results.
+// recorder keeps what happens for the results.
 type recorder interface {
 	record(r *measure.Record) error // the error says that the record cannot be written
 	onEvent(e conductor.Event)
 }
 
-// event is something that comes in.
+// event is news for the loop.
 type event struct {
 	kind   eventKind
 	id     int     // of the request
@@ -59,7 +58,7 @@ type eventKind uint8
 const (
 	returned    eventKind = iota // a request is over
 	firstToken                   // the answer to a request has begun
-	interrupted                  // the caller wants the run to end
+	interrupted                  // the caller ends the run
 )
 
 func newLoop(o Options, source conductor.Source, clock clock, transport transport, recorder recorder) *loop {
@@ -139,7 +138,7 @@ func (l *loop) fail(err error) {
 	}
 }
 
-// handle takes in an event.
+// handle acts on an event.
 func (l *loop) handle(e event, now time.Duration) {
 	switch e.kind {
 	case returned:
@@ -164,7 +163,7 @@ func drainNotice(requests int, longest time.Duration) string {
 	return fmt.Sprintf("interrupted: waiting for %s, %v at most; a second interrupt leaves at once", n, longest.Round(10*time.Millisecond))
 }
 
-// onEvent takes in what the conductor did.
+// onEvent acts on what the conductor did.
 func (l *loop) onEvent(e conductor.Event) {
 	l.recorder.onEvent(e)
 	if e.Kind == conductor.TreeDeadlocked && l.stopOnDeadlock {
@@ -199,7 +198,7 @@ func (l *loop) count(outcome conductor.Outcome) {
 	}
 }
 
-// outcomeOf returns what the end of a request means for its session.
+// outcomeOf returns the outcome of a request for its session.
 func outcomeOf(f *wire.Failure) conductor.Outcome {
 	switch {
 	case f == nil:
@@ -215,7 +214,7 @@ func outcomeOf(f *wire.Failure) conductor.Outcome {
 // progressInterval is how often progress is reported.
 const progressInterval = time.Second
 
-// nextWake returns the instant until which there is nothing to do but to wait for events.
+// nextWake returns the next instant at which something is due without an event.
 func (l *loop) nextWake(now time.Duration) time.Duration {
 	wake := min(now+progressInterval, l.deadlines.next())
 	if at, ok := l.conductor.NextWake(); ok {

@@ -16,7 +16,7 @@ import (
 )
 
 // required are options with nothing but the fields that have no default.
-func required(c *mmapcache.Cache) Options { return Options{Cache: c, URL: nobody, Model: "m"} }
+func required(c *mmapcache.Cache) Options { return Options{Cache: c, URL: unreachable, Model: "m"} }
 
 func TestOptionsAreValidated(t *testing.T) {
 	c := cachetest.Demo(t)

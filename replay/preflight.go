@@ -34,8 +34,8 @@ type preflight struct {
 	found   measure.Preflight
 }
 
-// lookAtServer returns what the server of a run says. The error is a *PreflightError, or that of the context.
-func lookAtServer(ctx context.Context, o Options, e *payload.Encoder) (measure.Preflight, error) {
+// runPreflight lists the models of the server of a run, and probes it. The error is a *PreflightError, or that of the context.
+func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (measure.Preflight, error) {
 	p := &preflight{Options: o, encoder: e, server: RedactURL(o.URL)}
 	var err error
 	p.client, err = wire.New(o.URL, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})

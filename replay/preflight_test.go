@@ -179,9 +179,9 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	for url, want := range map[string][2]string{
-		nobody:                         {nobody + ": dial tcp 127.0.0.1:1: connect: connection refused", "start the server"},
+		unreachable:                         {unreachable + ": dial tcp 127.0.0.1:1: connect: connection refused", "start the server"},
 		secure.URL:                     {"certificate", "SSL_CERT_FILE"},
-		nobody + "/v1?key=very-secret": {nobody + "/v1: dial", "start the server"},
+		unreachable + "/v1?key=very-secret": {unreachable + "/v1: dial", "start the server"},
 	} {
 		o := optionsFor(t, c, url)
 		o.SkipPreflight = false
@@ -341,5 +341,5 @@ func TestTemplateIsPartOfTheContext(t *testing.T) {
 func look(t *testing.T, o Options) (measure.Preflight, error) {
 	e, _, err := payload.NewEncoder(o.Cache, payload.Options{Endpoint: o.Endpoint, Model: o.Model, Marker: o.Marker})
 	require.NoError(t, err)
-	return lookAtServer(t.Context(), o, e)
+	return runPreflight(t.Context(), o, e)
 }

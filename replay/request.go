@@ -12,25 +12,27 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// A request goes through this file from top to bottom. When its turn is due the conductor orders it with a Dispatch. The
-// loop notes it as in flight (launch) and the sender starts a goroutine for it (send), which makes the body, has package
-// wire send it, and posts the answer (do). The loop takes the answer in (onReturn): it completes the record, writes it, and
-// tells the conductor, which decides what is due next.
+// A request passes through this file from top to bottom:
+//
+//	launch    the conductor dispatches a turn that is due, and the loop notes the request as in flight
+//	send      the sender begins the record, and starts a goroutine
+//	do        the goroutine writes the body, sends it with package wire, and posts the answer as an event
+//	onReturn  the loop completes and writes the record, and tells the conductor, which decides what is due next
 
-// request is one turn from its dispatch to its record. Only the loop changes it.
+// request is one turn in flight. Only the loop changes it.
 type request struct {
 	dispatch conductor.Dispatch
 	tree     *activeTree
 	record   measure.Record
 }
 
-// answer is what became of a request on the wire. Instants count from the start of the run.
+// answer is the outcome of a request on the wire. Its instants count from the start of the run.
 type answer struct {
 	wire.Result
-	cacheErr error // the cache cannot be read, so no request can be made any more
+	cacheErr error // the cache cannot be read, which ends the run
 }
 
-// launch puts the request of a turn on the wire. The conductor calls it.
+// launch sends the request of a turn. The conductor calls it.
 func (l *loop) launch(d conductor.Dispatch) error {
 	r := &request{dispatch: d}
 	l.inFlight[d.ID] = r
@@ -90,12 +92,12 @@ func (s *sender) newRecord(r *request) measure.Record {
 func (s *sender) do(r *request) *answer {
 	trace, err := r.tree.render()
 	if err != nil {
-		return s.unread(r, err)
+		return s.cacheFailure(r, err)
 	}
 	row := int(r.tree.plan.Sessions[r.dispatch.Session].FirstTurn) + r.dispatch.Turn
 	body, err := s.encoder.Body(trace, row, r.tree.marker, int(r.record.MaxTokens))
 	if err != nil {
-		return s.unread(r, err)
+		return s.cacheFailure(r, err)
 	}
 	defer body.Release()
 	q := &wire.Request{
@@ -115,10 +117,10 @@ func (s *sender) do(r *request) *answer {
 	return a
 }
 
-// unread returns the answer to a request whose prompt cannot be read.
-func (s *sender) unread(r *request, err error) *answer {
+// cacheFailure returns the answer of a request whose prompt cannot be read.
+func (s *sender) cacheFailure(r *request, err error) *answer {
 	now := time.Since(s.epoch)
-	return &answer{Result: unsent(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
+	return &answer{Result: failedResult(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
 }
 
 func cacheError(r *request, err error) error {
@@ -126,15 +128,15 @@ func cacheError(r *request, err error) error {
 		r.record.Lane, r.record.Trace, r.record.Session, r.record.Turn, err)
 }
 
-// unsent returns the result of a request of which no answer came.
-func unsent(sent, end time.Duration, category wire.Category, message string) wire.Result {
+// failedResult returns the result of a request without an answer from the server.
+func failedResult(sent, end time.Duration, category wire.Category, message string) wire.Result {
 	return wire.Result{
 		Sent: sent, End: end, FirstToken: wire.Never, LastToken: wire.Never, Usage: wire.NoUsage,
 		Err: &wire.Failure{Category: category, Message: message},
 	}
 }
 
-// post hands an event to the loop, unless that is over.
+// post hands an event to the loop. When the loop is over, the event is dropped.
 func (s *sender) post(e event) {
 	select {
 	case s.events <- e:
@@ -145,22 +147,22 @@ func (s *sender) post(e event) {
 // cancelAll cancels every request in flight. Each returns as cancelled.
 func (s *sender) cancelAll() { s.cancel() }
 
-// giveUp takes a request for over that was cancelled and has not returned. Its answer will be ignored.
+// giveUp ends a request that was cancelled and has not returned. Its answer will be ignored.
 func (l *loop) giveUp(r *request, now time.Duration) {
-	sent := r.dispatch.Issued // as far as is known
-	l.onReturn(r.dispatch.ID, &answer{Result: unsent(sent, now, wire.Cancelled, "no answer to its cancellation")}, now)
+	sent := r.dispatch.Issued // the real instant is not known
+	l.onReturn(r.dispatch.ID, &answer{Result: failedResult(sent, now, wire.Cancelled, "no answer to its cancellation")}, now)
 }
 
-// onReturn takes in the answer to a request: it completes and writes the record, and tells the conductor.
+// onReturn completes and writes the record of a request, and tells the conductor that it has returned.
 func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	r, ok := l.inFlight[id]
 	if !ok {
-		return // it was given up
+		return // given up before
 	}
 	delete(l.inFlight, id)
 	outcome := outcomeOf(a.Err)
 	l.count(outcome)
-	describe(&r.record, &a.Result)
+	fillRecord(&r.record, &a.Result)
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
 	if pause := l.backoff.after(r.dispatch.Lane, a); pause > 0 && !l.conductor.Stopped() {
 		r.record.BackOff = pause.Seconds()
@@ -184,8 +186,8 @@ func (a *answer) category() wire.Category {
 	return a.Err.Category
 }
 
-// describe copies the result of a request into its record.
-func describe(r *measure.Record, res *wire.Result) {
+// fillRecord copies the result of a request into its record.
+func fillRecord(r *measure.Record, res *wire.Result) {
 	r.Sent, r.End = measure.Seconds(res.Sent), measure.Seconds(res.End)
 	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken), measure.Seconds(res.LastToken)
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused

@@ -140,8 +140,8 @@ func (r *results) describeDeadlock(e conductor.Event, t *activeTree) measure.Dea
 // maxSilentLanes is how many lanes that sent nothing are named.
 const maxSilentLanes = 10
 
-// warnOfRest warns of lanes that sent nothing, and of deadlocked trees that were not named.
-func (r *results) warnOfRest(s *measure.Summary) {
+// warnAtEnd warns of lanes that sent nothing, and of deadlocked trees that were not named.
+func (r *results) warnAtEnd(s *measure.Summary) {
 	silent := 0
 	for _, l := range r.lanes {
 		if l.Trace != "" && l.Requests == 0 {

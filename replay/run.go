@@ -38,7 +38,7 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 		return s, errors.Join(refused, r.results.write(s))
 	}
 	s, err := r.play(ctx)
-	r.results.warnOfRest(s)
+	r.results.warnAtEnd(s)
 	return s, errors.Join(err, r.results.write(s))
 }
 
@@ -71,15 +71,15 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	for _, c := range conflicts {
 		r.reporter.warn(c)
 	}
-	if err := r.selectTraces(); err != nil {
+	if err := r.chooseTraces(); err != nil {
 		return err
 	}
 	before := r.overhead()
-	if err := r.lookAtServer(ctx); err != nil {
+	if err := r.preflight(ctx); err != nil {
 		return err
 	}
 	if r.MaxContext > 0 && r.overhead() > before { // fewer traces may fit
-		if err := r.selectTraces(); err != nil {
+		if err := r.chooseTraces(); err != nil {
 			return err
 		}
 	}
@@ -89,18 +89,19 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return r.openFirstTrees()
 }
 
-func (r *run) lookAtServer(ctx context.Context) error {
+// preflight looks at the server, unless that is to be skipped.
+func (r *run) preflight(ctx context.Context) error {
 	if r.SkipPreflight {
 		return nil
 	}
-	found, err := lookAtServer(ctx, r.Options, r.encoder)
+	found, err := runPreflight(ctx, r.Options, r.encoder)
 	r.results.info.Preflight = &found
 	return err
 }
 
-// selectTraces selects the traces that are played. The error says that no trace fits, or that there are too many lanes.
-func (r *run) selectTraces() (err error) {
-	if r.traces, err = selectOptions(r.Options, r.overhead()); err != nil {
+// chooseTraces selects the traces that are played. The error says that no trace fits, or that there are too many lanes.
+func (r *run) chooseTraces() (err error) {
+	if r.traces, err = selectTraces(r.Options, r.overhead()); err != nil {
 		return err
 	}
 	policy := resume.WrapPolicy{

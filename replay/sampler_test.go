@@ -20,7 +20,7 @@ import (
 // dealing deals a cache to so many lanes, each of which has begun.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(c, lanes)
-	s.dealer.traces = selectTraces(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
 	s.ledger = newLedger("bench-1")
 	return s
 }
@@ -70,17 +70,17 @@ func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
 		context, traces int
 		want            []int
 	}{{0, 0, []int{0, 1, 2}}, {129, 0, []int{1}}, {130, 0, []int{0, 1}}, {257, 0, []int{0, 1}}, {258, 0, []int{0, 1, 2}}, {130, 1, []int{0}}} {
-		got, err := selectOptions(Options{Cache: c, MaxContext: test.context, Traces: test.traces}, 0)
+		got, err := selectTraces(Options{Cache: c, MaxContext: test.context, Traces: test.traces}, 0)
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
 	}
-	got, err := selectOptions(Options{Cache: c, MaxContext: 147}, 17)
+	got, err := selectTraces(Options{Cache: c, MaxContext: 147}, 17)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, got, "as 130 without 17 tokens more")
-	got, err = selectOptions(Options{Cache: c, MaxContext: 146}, 17)
+	got, err = selectTraces(Options{Cache: c, MaxContext: 146}, 17)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, got)
-	_, err = selectOptions(Options{Cache: c, MaxContext: 10}, 0)
+	_, err = selectTraces(Options{Cache: c, MaxContext: 10}, 0)
 	require.ErrorContains(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 66")
 }
 

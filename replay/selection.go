@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// selectOptions returns the positions in the cache of the traces that options select: with MaxContext those whose requests
+// selectTraces returns the positions in the cache of the traces that options select: with MaxContext those whose requests
 // all fit it, when overhead tokens come to each prompt.
-func selectOptions(o Options, overhead int) (kept []int, err error) {
+func selectTraces(o Options, overhead int) (kept []int, err error) {
 	peaks := make([]int, o.Cache.Structure.Traces.Len())
 	if o.MaxContext > 0 {
 		for i := range peaks {
 			peaks[i] = peakTokens(o, i, overhead)
 		}
 	}
-	kept = selectTraces(peaks, o.MaxContext, o.Traces)
+	kept = firstFitting(peaks, o.MaxContext, o.Traces)
 	if len(kept) == 0 && len(peaks) > 0 {
 		return nil, fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
 	}
@@ -32,9 +32,9 @@ func peakTokens(o Options, trace, overhead int) (peak int) {
 	return peak
 }
 
-// selectTraces returns the positions of the first traces whose peak fits a context, as many as are wanted. peaks are in
+// firstFitting returns the positions of the first traces whose peak fits a context, as many as are wanted. peaks are in
 // tokens; 0 is no limit. doc/spec/reconstruction.md 7.4.
-func selectTraces(peaks []int, maxContext, wanted int) (kept []int) {
+func firstFitting(peaks []int, maxContext, wanted int) (kept []int) {
 	for k, peak := range peaks {
 		if wanted > 0 && len(kept) == wanted {
 			break

@@ -42,7 +42,7 @@ func TestSelectionVectors(t *testing.T) {
 		if in.Count != nil {
 			count = *in.Count
 		}
-		kept := selectTraces(peaks, limit, count)
+		kept := firstFitting(peaks, limit, count)
 		if want.Error != "" {
 			assert.Empty(t, kept)
 			return

@@ -20,11 +20,11 @@ func downUntil(s *simulation, up time.Duration) {
 	}
 }
 
-// usual are the pauses of the command.
+// usual are the default pauses.
 var usual = Backoff{First: DefaultBackoffFirst, Max: DefaultBackoffMax}
 
-// TestLanesThatGetNoConnectionBackOff: with no gaps in the recording a server that is down is asked by each lane after 1,
-// 2, 4, 8, 16, 30 and 30 s, and what is sent then is not late.
+// Without recorded gaps, each lane tries a server that is down after pauses of 1, 2, 4, 8, 16, 30 and 30 s. Requests after a
+// pause are not late.
 func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
 	s := &simulation{}
 	downUntil(s, 63*time.Second)
@@ -70,8 +70,7 @@ func TestBackOff(t *testing.T) {
 	require.Zero(t, after(0, wire.Connection, 0, 0))
 }
 
-// TestTooManyErrorsEndARun: from the twentieth request on that ended, and not before; overflows and cancellations count as
-// neither.
+// The error rate ends a run from the twentieth request on. Overflows and cancelled requests do not count.
 func TestTooManyErrorsEndARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate   float64

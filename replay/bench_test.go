@@ -12,8 +12,8 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// BenchmarkReplay plays 400 KB bodies on 16 lanes as fast as they go against the mock in this process: the figures are
-// those of both. BenchmarkReplay/sink is the same against a handler that reads and answers, no more.
+// BenchmarkReplay plays bodies of 400 KB on 16 lanes without gaps. The server is the mock or, as sink, a handler that reads
+// and answers and does nothing else. It runs in this process, so the figures include it.
 func BenchmarkReplay(b *testing.B) {
 	c := cachetest.Large(b)
 	const answer = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"

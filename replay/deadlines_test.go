@@ -15,7 +15,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// gate is a server that answers unreachable before it is opened.
+// gate is a server that answers no request before it is opened.
 type gate struct {
 	server  *mock.Server
 	arrived chan struct{} // one for every request
@@ -54,7 +54,7 @@ func TestInterruptDrainsAndWritesTheResults(t *testing.T) {
 		for range o.Concurrency {
 			<-g.arrived
 		}
-		i.now <- struct{}{} // the player has it
+		i.now <- struct{}{} // the run has received it
 		close(g.opened)
 	}()
 	p := play(t, i, o)

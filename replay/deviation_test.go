@@ -14,9 +14,9 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// TestServerThatDoesNotPlayAlong: what a server makes of the requests otherwise than they ask is counted, and said once,
-// but for what the fields of the bodies explain.
-func TestServerThatDoesNotPlayAlong(t *testing.T) {
+// A server that does not do what requests ask for is warned of once for each kind of deviation. A deviation that the fields
+// of the bodies ask for is only counted.
+func TestDeviationsAreReported(t *testing.T) {
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if !strings.HasPrefix(r.URL.Path, "/moved") {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTraceDuration(t *testing.T) {
-	// 10 to 12, beside it 11 to 15, and 15 to 16; then 84 s of nothing, one of which nobody knows how long it took, 900 s
+	// 10 to 12, beside it 11 to 15, and 15 to 16; then 84 s of nothing, one whose duration is not known, and 900 s
 	turns := []mmapcache.Turn{{T: 100, APITime: math.NaN()}, {T: 10, APITime: 2}, {T: 11, APITime: 4}, {T: 15, APITime: 1}, {T: 1000, APITime: 5}}
 	for want, c := range map[time.Duration]struct {
 		pace Pace
@@ -29,7 +29,7 @@ func TestTraceDuration(t *testing.T) {
 	require.Zero(t, traceDuration(nil, Pace{}, 0))
 }
 
-// TestEstimateDuration: each lane takes the next trace when it is the first to be free.
+// The lane that is free first takes the next trace.
 func TestEstimateDuration(t *testing.T) {
 	traces := cachetest.TraceLine("a", 64, 64, 64) + cachetest.TraceLine("b", 64) + cachetest.TraceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
 	c := cachetest.Prepare(t, traces, "code")

@@ -22,7 +22,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// faults are the categories that every fault of the mock ends in.
+// faults maps every fault of the mock to the category of its error.
 var faults = map[string]wire.Category{
 	"refuse": wire.Connection, "reset": wire.Connection, "reset-mid": wire.Connection, "cut-chunk": wire.Connection,
 	"status=NNN": wire.HTTPStatus, "status-plain=NNN": wire.HTTPStatus,
@@ -89,7 +89,7 @@ func TestSomeFaultsLeaveTheOthersAlone(t *testing.T) {
 	require.EqualValues(t, 197+p.Resent, server.Stats().Requests, "nothing else is sent again")
 }
 
-// unreachable is where unreachable listens.
+// unreachable is a URL without a server.
 const unreachable = "http://127.0.0.1:1"
 
 func TestServerThatIsDown(t *testing.T) {
@@ -140,7 +140,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, RecordsFile)
 }
 
-func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
+func TestFullDiskIsReportedBesideTheSummary(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("needs /dev/full")
 	}
@@ -163,7 +163,7 @@ func TestDiskThatIsFullIsSaidBesideTheSummary(t *testing.T) {
 	require.FileExists(t, filepath.Join(o.Out, SummaryFile))
 }
 
-// TestCacheThatIsCutWhileItIsPlayed: the file is emptied when the first request has been read, before it is answered.
+// The file is emptied when the server has read the first request, before it answers.
 func TestCacheThatIsCutWhileItIsPlayed(t *testing.T) {
 	for _, c := range []struct {
 		file     string
@@ -201,7 +201,7 @@ func TestStartsThatAreCutWhileTheyArePlayed(t *testing.T) {
 	require.Positive(t, p.Completed)
 }
 
-// What is done to the tables of a structure once they are open, cutting them or writing over them, is unreachable's business.
+// The tables of a structure are read when it is opened. Later changes to their files do not matter.
 func TestTablesThatAreCutWhileTheyArePlayed(t *testing.T) {
 	o, p := playCut(t, cachetest.Demo(t), "turns.arrow", payload.Completions)
 	p.requireConsistent(t, o)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 )
 
-// TestFieldsArrive: the preflight's body and those of the run have the fields that were chosen.
+// The bodies of the preflight and of the run have the fields that were chosen.
 func TestFieldsArrive(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []map[string]any
@@ -43,7 +43,7 @@ func TestFieldsArrive(t *testing.T) {
 	}
 }
 
-// TestUsageOfTheFirstMessage: it says how many tokens came at once where it was asked for, and nothing where it was not.
+// The token count of the first message is recorded if it was asked for.
 func TestUsageOfTheFirstMessage(t *testing.T) {
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -17,7 +17,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// inProcess answers every request at once, so that what is late is so because of the conductor and its clock alone.
+// inProcess answers every request at once, so that lateness comes from the conductor and its clock alone.
 type inProcess struct {
 	epoch    time.Time
 	events   chan event
@@ -35,7 +35,7 @@ func (s *inProcess) cancelAll()                   {}
 func (s *inProcess) record(*measure.Record) error { return nil }
 func (s *inProcess) onEvent(conductor.Event)      {}
 
-// spaced hands out, to one lane after another, a session of turns so far apart; the lanes begin one after the other.
+// spaced gives every lane a session of turns that are gap apart. The lanes begin one after the other within the first gap.
 type spaced struct {
 	tree  *conductor.Tree
 	gap   time.Duration
@@ -55,10 +55,10 @@ func (s spaced) Next(lane int) (conductor.Assignment, bool) {
 	return conductor.Assignment{Tree: s.tree, Start: &conductor.StartState{TurnsDone: []int{0}, Live: []conductor.LiveSession{first}}}, true
 }
 
-// BenchmarkLateness is how late turns go out, due to sent. An operation is a run of two seconds.
-//   - conductor: 10,000 turns a second that are answered in process: the conductor and its clock alone
-//   - wire: as many with bodies of 4 KB, on the wire to a mock in this process
-//   - recorded: 1,000 a second with the prompts of the demo corpus
+// BenchmarkLateness measures the time from due to sent. An operation is a run of two seconds:
+//   - conductor: 10,000 turns a second, answered in process, for the conductor and its clock alone
+//   - wire: 10,000 turns a second with bodies of 4 KB, sent to a mock in this process
+//   - recorded: 1,000 turns a second with the prompts of the demo corpus
 func BenchmarkLateness(b *testing.B) {
 	const length = 2 * time.Second
 	b.Run("conductor", func(b *testing.B) {
@@ -82,7 +82,7 @@ func BenchmarkLateness(b *testing.B) {
 		for range 400 {
 			prompts = append(prompts, 1000) // tokens
 		}
-		c := cachetest.Prepare(b, cachetest.TraceLine("even", prompts...), "code") // a second apart, of which the server takes a quarter
+		c := cachetest.Prepare(b, cachetest.TraceLine("even", prompts...), "code") // a second apart, answered after a quarter of a second
 		lateOnTheWire(b, c, Options{Concurrency: 1000, AllowWrap: true, Duration: length, Pace: Pace{Speed: 7.5}, Start: middle})
 	})
 	b.Run("recorded", func(b *testing.B) {

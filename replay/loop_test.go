@@ -24,7 +24,7 @@ import (
 type simulation struct {
 	at       time.Duration
 	script   func(conductor.Dispatch) (takes time.Duration, token time.Duration, category wire.Category)
-	silent   bool // what is cancelled does not return
+	silent   bool // cancelled requests do not return
 	pending  []pendingEvent
 	sent     []conductor.Dispatch
 	sentAt   []time.Duration
@@ -110,7 +110,7 @@ func (s *simulation) buckets() map[measure.Bucket]int {
 	return n
 }
 
-// turnsOf hands out, to every lane again and again, a session of turns so far apart.
+// turnsOf gives every lane one session after the other, with these gaps before its turns.
 type turnsOf []time.Duration
 
 func (d turnsOf) Next(int) (conductor.Assignment, bool) {
@@ -121,7 +121,7 @@ func (d turnsOf) Next(int) (conductor.Assignment, bool) {
 	return conductor.Assignment{Tree: t}, true
 }
 
-// simulate returns a loop in which every request takes so long.
+// simulate returns a loop in which every request takes the same time.
 func simulate(o Options, takes time.Duration) (*simulation, *loop) {
 	s := &simulation{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) { return takes, 0, "" }}
 	return s, s.loop(o, turnsOf{0, time.Second, time.Minute})
@@ -215,7 +215,7 @@ func TestInterruptActsAsADeadline(t *testing.T) {
 	}
 }
 
-// What comes in late is late for everybody: nothing is sent at or after the deadline, whatever was due before it.
+// Nothing is sent at or after the deadline, not even a turn that was due before it and is noticed late.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	s, l := simulate(Options{Concurrency: 1, Duration: 10 * time.Second}, time.Second)
 	l.conductor.Start(0)
@@ -316,7 +316,7 @@ func TestPrefillSlotsAreReleasedByTheFirstToken(t *testing.T) {
 	}
 }
 
-// A first token that is noticed after the deadline sends nobody who waited for its slot.
+// A first token that is noticed after the deadline sends no turn that waited for its prefill slot.
 func TestFirstTokenAfterTheDeadline(t *testing.T) {
 	s, l := simulate(Options{Concurrency: 2, Duration: 10 * time.Second, Grace: time.Minute, Limits: Limits{Prefill: 1}}, time.Minute)
 	require.NoError(t, l.conductor.Start(0))
@@ -356,7 +356,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// The conductor can name neither option nor switch: it imports nothing of ours, and declares nothing called like one.
+// The conductor knows no options: it imports no package of this module, and no identifier in it is called like one.
 func TestConductorKnowsNoOption(t *testing.T) {
 	pkgs, err := filepath.Glob("conductor/*.go")
 	require.NoError(t, err)

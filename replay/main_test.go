@@ -58,7 +58,7 @@ func cut(t *testing.T, c *mmapcache.Cache, name string) {
 	require.True(t, found)
 }
 
-// serve serves a handler on the loopback until stop is called or the test ends.
+// serve runs a handler on the loopback interface until stop is called or the test ends.
 func serve(t testing.TB, h http.Handler) (url string, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +90,7 @@ func mocked(t testing.TB, config mock.Config) (*mock.Server, string) {
 	return s, url
 }
 
-// optionsFor plays a cache as fast as it goes on four lanes.
+// optionsFor are options that play a cache on four lanes without gaps and pauses.
 func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
 	var ids atomic.Int64
 	return Options{
@@ -100,13 +100,13 @@ func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
 	}
 }
 
-// played is what a run left behind.
+// played is the summary and the records of a run.
 type played struct {
 	*measure.Summary
 	records []measure.Record
 }
 
-// play runs and checks that what it says is consistent.
+// play runs a replay and checks that its results are consistent.
 func play(t *testing.T, ctx context.Context, o Options) played {
 	t.Helper()
 	s, err := Run(ctx, o)
@@ -131,7 +131,7 @@ func readRecords(t testing.TB, dir string) (list []measure.Record) {
 	return list
 }
 
-// requireConsistent holds summary, summary.json and records against each other and against the rules of a replay.
+// requireConsistent compares summary, summary.json and records with each other, and with the rules of a replay.
 func (p played) requireConsistent(t *testing.T, o Options) {
 	t.Helper()
 	written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))

@@ -17,12 +17,12 @@ type mutant struct {
 	name string
 	pkg  string // of the test
 	test string
-	// hunks by file, from the root of the module: what is there, and what the defect makes of it.
+	// hunks by file, from the root of the module: the text before and after the patch.
 	hunks map[string][][2]string
 }
 
-// readMutant reads a patch: a unified diff after lines that begin with #, of which one says "test: PACKAGE TEST". Line
-// numbers do not count: what a hunk takes away must stand in the file once.
+// readMutant reads a patch: a unified diff after lines that begin with #, of which one says "test: PACKAGE TEST". Hunks have
+// no line numbers: the text before a hunk occurs once in its file.
 func readMutant(name, text string) (m mutant, err error) {
 	m = mutant{name: name, hunks: map[string][][2]string{}}
 	file := ""
@@ -108,7 +108,7 @@ func mutants(t *testing.T) (list []mutant) {
 	return list
 }
 
-// Every patch applies to the files as they are: what has been rewritten must be broken anew.
+// Every patch applies to the program as it is. A patch to code that was rewritten must be adapted.
 func TestMutantsApply(t *testing.T) {
 	module, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -120,8 +120,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants puts known defects back in, one by one, and expects the test that each names to fail: doc/spec/replay.md 7.
-// "make test-mutants" runs it.
+// TestMutants applies the patches one by one, and expects the test that each names to fail: doc/spec/replay.md 7. "make
+// test-mutants" runs it.
 func TestMutants(t *testing.T) {
 	if os.Getenv("AGENTX_MUTANTS") == "" {
 		t.Skip("runs the tests of a package for each of the patches: make test-mutants")

@@ -86,7 +86,7 @@ type Options struct {
 	Notice   func(string)   // gets what an interrupt waits for
 	Progress func(Progress) // gets the progress about every second
 
-	NewID func() string // ids of requests and sessions, called by several goroutines; nil: random UUIDs
+	NewID func() string // ids of requests and sessions; nil: random UUIDs
 }
 
 // Start says where lanes begin in their first traces. The zero value is the first turn of each.

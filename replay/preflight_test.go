@@ -24,7 +24,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// strict is a server that has one model, knows some fields of a body, and keeps the bodies that it got.
+// strict is a server with one model that refuses unknown fields, and keeps the bodies that it received.
 type strict struct {
 	server *mock.Server
 	model  string // "": any, and it lists none
@@ -124,8 +124,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// requireLikeTheRun holds the first body that a server got against the others: the same fields in the same order, for one
-// token, and not marked with a trace.
+// requireLikeTheRun checks the first body that a server received: it has the fields of the others in the same order, asks
+// for one token, and has no marker.
 func requireLikeTheRun(t *testing.T, s *strict) {
 	require.Len(t, s.bodies, 4)
 	require.Empty(t, s.marks[0])
@@ -157,7 +157,7 @@ func requireLikeTheRun(t *testing.T, s *strict) {
 	require.NotContains(t, s.raw[0], "[rid:")
 }
 
-// TestPreflightMeasuresTheTemplate: what a server counts beside the tokens that it was sent is its template.
+// The tokens that a server counts beside those of the probe are its chat template.
 func TestPreflightMeasuresTheTemplate(t *testing.T) {
 	c := cachetest.Demo(t)
 	_, url := mocked(t, mock.Config{CountTokens: func(text []byte) int { return 100 }})
@@ -180,7 +180,7 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 	t.Cleanup(secure.Close)
 	for url, want := range map[string][2]string{
 		unreachable:                         {unreachable + ": dial tcp 127.0.0.1:1: connect: connection refused", "start the server"},
-		secure.URL:                     {"certificate", "SSL_CERT_FILE"},
+		secure.URL:                          {"certificate", "SSL_CERT_FILE"},
 		unreachable + "/v1?key=very-secret": {unreachable + "/v1: dial", "start the server"},
 	} {
 		o := optionsFor(t, c, url)
@@ -198,7 +198,7 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestResultsOfARefusedRunAreReplaced: the same command can be given again when the server is up.
+// A run that the preflight refused can be repeated with the same directory.
 func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), "http://127.0.0.1:1")
@@ -214,7 +214,7 @@ func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	require.ErrorIs(t, err, ErrResultsExist)
 }
 
-// TestPreflightIsInterrupted: there is nothing to write of a run that was not begun.
+// An interrupt during the preflight writes no results.
 func TestPreflightIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -241,8 +241,7 @@ func TestMessageOfAFailure(t *testing.T) {
 	require.Len(t, messageOf(&wire.Failure{Message: strings.Repeat("x", 5000)}), maxMessage+3)
 }
 
-// TestPreflightOfAnswersWithoutContent: an answer that cannot have any, or is no answer of the API, is refused; one whose
-// one token cannot be seen is not.
+// An answer that cannot have content, or is no answer of the API, is refused. An answer whose one token is invisible passes.
 func TestPreflightOfAnswersWithoutContent(t *testing.T) {
 	c := cachetest.Demo(t)
 	for name, test := range map[string]struct {
@@ -281,7 +280,7 @@ func TestPreflightOfAnswersWithoutContent(t *testing.T) {
 	}
 }
 
-// TestPreflightOfManyModels: the one of the run is looked for among all, and the results name some.
+// The model of the run is looked up among all models, and the results name some of them.
 func TestPreflightOfManyModels(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "GET" {
@@ -296,7 +295,7 @@ func TestPreflightOfManyModels(t *testing.T) {
 	require.Len(t, found.Models, maxModels)
 }
 
-// TestPreflightWhereTheListBreaks: a server that hangs up when it is asked for its models can serve a run all the same.
+// A server that closes the connection when it is asked for its models passes.
 func TestPreflightWhereTheListBreaks(t *testing.T) {
 	server := mock.New(mock.Config{})
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -310,7 +309,7 @@ func TestPreflightWhereTheListBreaks(t *testing.T) {
 	require.Equal(t, 3, play(t, t.Context(), o).Completed)
 }
 
-// TestTemplateIsPartOfTheContext: what a server adds to a prompt, as the preflight measured it, must fit as well.
+// MaxContext includes the chat template that the preflight measured.
 func TestTemplateIsPartOfTheContext(t *testing.T) {
 	c := threeTraces(t) // they need 130, 66 and 258 tokens
 	for added, want := range map[int][]string{0: {"a", "b"}, 10: {"a", "b"}, 11: {"b"}} {

@@ -16,8 +16,8 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// TestResultsAreNotWrittenOver: not without a word, and then wholly.
-func TestResultsAreNotWrittenOver(t *testing.T) {
+// Results of another run are an error, or are replaced as a whole with Overwrite.
+func TestResultsAreNotOverwritten(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Requests = 3
@@ -31,7 +31,7 @@ func TestResultsAreNotWrittenOver(t *testing.T) {
 	require.Len(t, readRecords(t, o.Out), 2)
 }
 
-// TestResultsThatAnotherRunReplaced: a run that is still going when another one takes its directory over leaves that alone.
+// A run whose results were replaced by another run leaves the new ones alone.
 func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
@@ -48,8 +48,8 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestNewDirectories: runs that start in one second do not share one.
-func TestNewDirectories(t *testing.T) {
+// Runs that want the same new directory each get their own.
+func TestUniqueDirectories(t *testing.T) {
 	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), UniqueOut: true, Cache: cachetest.Demo(t)}
 	var runs sync.WaitGroup
 	got := make([]string, 8)
@@ -76,8 +76,8 @@ func TestNewDirectories(t *testing.T) {
 	}
 }
 
-// TestWhatIsRunIsSaidBefore: run.json is there when the first request arrives, and completed at the end.
-func TestWhatIsRunIsSaidBefore(t *testing.T) {
+// run.json exists before the first request is sent, and is completed at the end.
+func TestRunFileIsWrittenFirst(t *testing.T) {
 	c := cachetest.Demo(t)
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, c, url+"?key=very-secret")
@@ -119,7 +119,7 @@ func TestWhatIsRunIsSaidBefore(t *testing.T) {
 	require.Equal(t, string(first), string(again))
 }
 
-// TestRebuildOfARunThatWasKilled: what the records say is there, all else is missing, and both is said.
+// The summary of a killed run has what its records say, and the rest is reported as missing.
 func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)

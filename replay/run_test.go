@@ -60,8 +60,8 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 	}
 }
 
-// TestServerFindsWhatWasSentBefore: without a marker the second pass finds all of it in the server's cache; with one
-// only what stands before the first user message, or nothing.
+// Without a marker the second pass over a trace finds its whole prompts in the server's prefix cache. With a marker it
+// finds only what stands before the first user message, or nothing.
 func TestServerFindsWhatWasSentBefore(t *testing.T) {
 	c := cachetest.Demo(t)
 	blocks := func(tokens int64) int64 { return tokens / mock.BlockTokens * mock.BlockTokens }
@@ -112,7 +112,7 @@ func TestChatIsAnsweredLikeCompletions(t *testing.T) {
 	require.Empty(t, s.Records)
 }
 
-// TestGapsArePlayed: every turn is due at the end of the one before and the gap, children where they were recorded.
+// Every turn is due its gap after the end of the turn before it, and after the requests that it waits for.
 func TestGapsArePlayed(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	c := cachetest.Demo(t)
@@ -187,10 +187,10 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// absorb reads the body of a request, and leaves it to be read again. Only then does a server notice that its client,
-// or it itself, closes the connection.
+// absorb reads the body of a request and leaves it to be read again. A server notices a closed connection only after it
+// has read the body.
 func absorb(r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // half a body is refused by who reads it
+	body, _ := io.ReadAll(r.Body) // the next reader refuses half a body
 	r.Body = io.NopCloser(bytes.NewReader(body))
 }
 
@@ -250,7 +250,7 @@ func TestTwoRunsShareACache(t *testing.T) {
 	require.Equal(t, what(all[0]), what(all[1]))
 }
 
-// TestHeaders: what tells requests and sessions apart, and what the caller adds.
+// Requests carry the ids of request and session, and the header of the caller.
 func TestHeaders(t *testing.T) {
 	server := mock.New(mock.Config{})
 	var mu sync.Mutex
@@ -273,7 +273,7 @@ func TestHeaders(t *testing.T) {
 	require.Len(t, p.records[0].RequestID, 36)
 }
 
-// A tree in which two turns wait for each other is reported by name when it goes quiet, and its lane goes on.
+// A tree in which two turns wait for each other is reported by name, and its lane goes on.
 func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
@@ -322,7 +322,7 @@ func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	played{s, readRecords(t, o.Out)}.requireConsistent(t, o)
 }
 
-// Every lane has a line, also one that had nothing to play.
+// Every lane has a line in the file of lanes, even a lane that had nothing to play.
 func TestLanesAreReported(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
@@ -367,7 +367,7 @@ func TestLanesAreReported(t *testing.T) {
 	require.Greater(t, later, 8)
 }
 
-// More lanes than traces need a permission that the caller gives, or a marker; then there is a warning.
+// More lanes than traces need AllowWrap, or a marker, of which there is a warning.
 func TestMoreLanesThanTraces(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Concurrency, o.Requests = 17, 20

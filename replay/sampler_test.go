@@ -17,7 +17,7 @@ import (
 	"github.com/agentx/agentx/replay/resume"
 )
 
-// dealing deals a cache to so many lanes, each of which has begun.
+// dealing returns a sampler of all traces of a cache.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(c, lanes)
 	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
@@ -184,7 +184,7 @@ func TestMarkerLedger(t *testing.T) {
 	}
 }
 
-// several are traces of so many turns each, a second apart.
+// several returns traces with so many turns each, a second apart.
 func several(t *testing.T, turns ...int) *mmapcache.Cache {
 	var lines strings.Builder
 	for k, n := range turns {
@@ -197,7 +197,7 @@ func several(t *testing.T, turns ...int) *mmapcache.Cache {
 	return cachetest.Prepare(t, lines.String(), "code")
 }
 
-// beginning prepares so many lanes at sampled instants, and returns them with what was warned of.
+// beginning opens the first trees at sampled instants, and returns where they begin, with the warnings.
 func beginning(c *mmapcache.Cache, lanes int, l laneStarts) (*sampler, []laneStart, []string) {
 	s, warned := dealing(c, lanes), []string{}
 	s.warn = func(about string) { warned = append(warned, about) }
@@ -245,8 +245,8 @@ func TestLanesOfOneTraceDifferInInstantAndMarker(t *testing.T) {
 	require.Len(t, instants, 8)
 }
 
-// Traces that cannot be taken up are skipped, named once, and every lane has one all the same; without any there is no
-// lane, and not forever.
+// A trace in which no lane can begin is skipped, with one warning, and its lane gets another. Without a playable trace the
+// search ends, and no lane begins.
 //
 // Covers T-16.
 func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
@@ -281,7 +281,7 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	require.LessOrEqual(t, s.dealt, 4+2)
 }
 
-// Spread lanes keep their distances, and the first starts at once; in a burst all do; no lane starts later than the cap.
+// Spread lanes keep their distances, and the first starts at once. In a burst all lanes do. None starts after the limit.
 func TestLanesAreAligned(t *testing.T) {
 	c := several(t, 20, 30, 40)
 	first := func(l laneStarts, pace Pace) (list []time.Duration, skipped []float64) {

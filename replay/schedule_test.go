@@ -16,7 +16,7 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// vectors decodes a group of fixtures/vectors/replay.json and keeps the cases that hold under the preset default.
+// vectors decodes a group of the specification's vectors, and keeps those that hold under the preset default.
 func vectors[V any](t *testing.T, group string, profile func(V) string) (list []V) {
 	t.Helper()
 	raw, err := fixtures.Replay(group)
@@ -27,7 +27,7 @@ func vectors[V any](t *testing.T, group string, profile func(V) string) (list []
 	})
 }
 
-// seconds turns a recorded time into what a plan holds.
+// seconds converts a recorded time in milliseconds to the seconds of a plan.
 func seconds(ms *float64) float64 {
 	if ms == nil {
 		return math.NaN()
@@ -116,7 +116,7 @@ func TestPace(t *testing.T) {
 		{Pace{Speed: 0.5}, 1000, 2 * time.Second},
 		{Pace{MaxGap: time.Second}, 999, 999 * time.Millisecond},
 		{Pace{MaxGap: time.Second}, 1001, time.Second},
-		{Pace{Speed: 10, MaxGap: time.Second}, 9000, 900 * time.Millisecond}, // the cap is of what is played
+		{Pace{Speed: 10, MaxGap: time.Second}, 9000, 900 * time.Millisecond}, // MaxGap bounds what is played
 		{Pace{ASAP: true, Speed: 0.1, MaxGap: time.Second}, 9000, 0},
 		{Pace{}, 0, 0},
 		{Pace{}, -1, 0},
@@ -168,7 +168,7 @@ func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 	require.Equal(t, []float64{700, 1800}, got.Starts[1])
 }
 
-// scheduleOf is the schedule of a plan under rules that refuse nothing.
+// scheduleOf returns the schedule of a plan under rules that refuse nothing.
 func scheduleOf(t *testing.T, p *mmapcache.Plan, pace Pace) *schedule {
 	s, err := newSchedule(p, pace, mmapcache.TimeRules{})
 	require.NoError(t, err)

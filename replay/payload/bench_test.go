@@ -17,7 +17,7 @@ func largest(b *testing.B, c *mmapcache.Cache, e *Encoder) (*mmapcache.RenderedT
 	return tree, len(tree.Turns) - 1
 }
 
-// endpoints are those of the benchmarks, by name.
+// endpoints are all endpoints by name.
 var endpoints = map[string]Endpoint{"chat": ChatCompletions, "ids": Completions}
 
 // encoderOf returns an encoder for the prompts of a cache.
@@ -30,7 +30,7 @@ func encoderOf(t testing.TB, c *mmapcache.Cache, endpoint Endpoint, model string
 	return e
 }
 
-// BenchmarkFill is what it takes to know all about a body before it is written.
+// BenchmarkFill makes a body without writing it.
 func BenchmarkFill(b *testing.B) {
 	c := cachetest.Large(b)
 	for name, endpoint := range endpoints {
@@ -46,7 +46,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// copyTo is where bodies and copies go: memory larger than the processor's caches, used round and round.
+// copyTo is memory that is written from end to end, again and again. It is larger than the processor's caches.
 type copyTo struct {
 	memory []byte
 	at     int
@@ -63,8 +63,8 @@ func (c *copyTo) Write(p []byte) (int, error) {
 // beyondCaches is larger than the caches of a processor, bytes.
 const beyondCaches = 256 << 20
 
-// BenchmarkAssemble writes a body to memory, and a plain copy of as many bytes from memory that is in no cache, in
-// alternate blocks of one run. copy-ratio is the speed of the first over that of the second; at least a half is wanted.
+// BenchmarkAssemble writes a body to memory and, in alternate blocks, copies as many bytes from memory that is in no cache.
+// copy-ratio is the speed of the body over that of the copy; the goal is at least 0.5.
 func BenchmarkAssemble(b *testing.B) {
 	c := cachetest.Large(b)
 	from, to := make([]byte, beyondCaches), &copyTo{memory: make([]byte, beyondCaches)}

@@ -30,7 +30,7 @@ type streaming struct {
 	Usage bool `json:"include_usage"`
 }
 
-// read decodes a body, which may hold nothing that a request does not have.
+// read decodes a body, which has no field that request lacks.
 func read(t *testing.T, data []byte) (r request) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -54,7 +54,7 @@ func written(t *testing.T, b *Body) []byte {
 	return first.Bytes()
 }
 
-// eachTurn calls f for every turn of a cache, for some of every trace when the time is short.
+// eachTurn calls f for every turn of a cache, or for a quarter of them in short tests.
 func eachTurn(t *testing.T, c *mmapcache.Cache, endpoint Endpoint, f func(tree *mmapcache.RenderedTrace, turn int)) {
 	t.Helper()
 	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{}, endpoint.Encoding(), func(tree *mmapcache.RenderedTrace, _, turn int) error {
@@ -65,7 +65,7 @@ func eachTurn(t *testing.T, c *mmapcache.Cache, endpoint Endpoint, f func(tree *
 	}))
 }
 
-// contents are the messages of a turn by the slow way.
+// contents returns the messages of a turn, without the fast path of bodies.
 func contents(tree *mmapcache.RenderedTrace, turn int) []message {
 	var p mmapcache.Prompt
 	tree.Prompt(turn, &p)
@@ -78,7 +78,7 @@ func contents(tree *mmapcache.RenderedTrace, turn int) []message {
 
 const someMarker = Marker("0123456789ab")
 
-// targets are those that a body can have.
+// targets are the targets of a resolved marker.
 var targets = []MarkerTarget{NoMarker, FirstTurnPrefix, SystemPrefix}
 
 func TestChatBodyHoldsTheMessages(t *testing.T) {
@@ -203,7 +203,7 @@ func TestBodyIsReused(t *testing.T) {
 	require.Equal(t, string(written(t, &fresh)), string(written(t, &used)))
 }
 
-// failing takes so many bytes and fails then.
+// failing is a writer that fails after so many bytes.
 type failing struct{ left int }
 
 var errFull = errors.New("full")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFieldsOfABody: what follows the prompt, and which members of the extra body give way.
+// The fields after the prompt are those that were chosen, and members of Extra that conflict are named.
 //
 // Covers T-40.
 func TestFieldsOfABody(t *testing.T) {
@@ -64,7 +64,7 @@ func TestExtraBodyIsChecked(t *testing.T) {
 	require.NoError(t, Fields{}.Validate())
 }
 
-// TestEveryOptionalFieldHasAFlag: with the flag that a field names, the field is gone or has another name.
+// The flag that FlagFor names removes or renames its field.
 func TestEveryOptionalFieldHasAFlag(t *testing.T) {
 	for _, endpoint := range endpoints {
 		f := Fields{Extra: json.RawMessage(`{"top_k":1}`)}

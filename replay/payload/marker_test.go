@@ -91,7 +91,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// inject is the rule of the targets, written out plainly: bodies are held against it, and it against the vectors.
+// inject puts a marker into messages by the rule of the targets. Bodies are compared with it, and it with the vectors.
 func inject(messages []message, marker string, target MarkerTarget) []message {
 	out := append([]message{}, messages...)
 	if target == NoMarker {

@@ -14,7 +14,7 @@ type Assignment struct {
 // Source hands out trees.
 type Source interface {
 	// Next returns the next tree of a lane, false when none is left for it.
-	Next(lane int) (o Assignment, ok bool)
+	Next(lane int) (next Assignment, ok bool)
 }
 
 // Dispatch is an order to put one turn on the wire.

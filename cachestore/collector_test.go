@@ -20,12 +20,12 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// justNote leaves a note of use, and does not look for markers yet.
+// justNote leaves a note of use without waiting for markers.
 func justNote(t *testing.T, root string, names ...string) {
 	t.Cleanup(durable.NoteUse(root, useDirOf(root), names).Close)
 }
 
-// What comes into use, or is pinned, when it is marked already stays, and is in its place all the time.
+// A dataset that comes into use, or is pinned, once GC has marked it stays, and stays in its place all the time.
 func TestGCKeepsDatasetsThatComeIntoUseOnceMarked(t *testing.T) {
 	now := time.Now()
 	for name, meanwhile := range map[string]func(t *testing.T, root, first string){
@@ -61,7 +61,7 @@ func marked(t *testing.T, root, kind, key string) bool {
 	return len(found) > 0
 }
 
-// Who begins to use or pin what is marked waits. When the remover has seen the note the dataset is there, else it is gone.
+// A process that opens or pins a marked dataset waits. If the remover saw its note the dataset stays; else it is gone.
 func TestReadersWaitForMarkedDatasets(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(ctx context.Context, root, key string) error
@@ -83,11 +83,11 @@ func TestReadersWaitForMarkedDatasets(t *testing.T) {
 					done := make(chan error, 1)
 					begin := func() {
 						go func() { done <- c.begin(t.Context(), root, key) }()
-						synctest.Wait() // it has left its note, or pin, and waits for the marker
+						synctest.Wait() // until it has written its note or pin, and waits for the marker
 						assert.Empty(t, done)
 					}
 					ctx := onceMarked(t, begin)
-					if late { // after the notes were read
+					if late { // after GC has read the notes
 						ctx = withSteps(t, func(step, path string) error {
 							if step == "remove" && path == mmapcache.DatasetPath(root, key) {
 								begin()
@@ -111,8 +111,8 @@ func TestReadersWaitForMarkedDatasets(t *testing.T) {
 	}
 }
 
-// The marker of a remover that was killed, wherever it was, keeps a reader waiting no longer than the lease does; and what
-// was not renamed away yet is not removed by one that was only slow.
+// The marker of a killed remover keeps a reader waiting no longer than its lease lasts. A remover that was only slow then
+// removes nothing that it has not renamed away yet.
 func TestMarkersEndWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -123,7 +123,7 @@ func TestMarkersEndWithTheLease(t *testing.T) {
 		ctx := withSteps(t, func(step, path string) error {
 			switch {
 			case step == "beat" && stopped.Load():
-				return syscall.EIO // so it does not beat
+				return syscall.EIO // so it has no heartbeat
 			case step == "remove" && path == mmapcache.DatasetPath(root, key):
 				defer stopped.Store(false)
 				c, err := Open(t.Context(), root, key)
@@ -141,7 +141,7 @@ func TestMarkersEndWithTheLease(t *testing.T) {
 	})
 }
 
-// Nobody waits for the marker of something else, nor who can leave no note.
+// Readers of other datasets do not wait for a marker. Neither do readers that can leave no note.
 func TestReadersIgnoreMarkersOfOtherDatasets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -168,7 +168,7 @@ func TestReadersIgnoreMarkersOfOtherDatasets(t *testing.T) {
 	})
 }
 
-// What was damaged when it was looked at may have been made again when its turn comes.
+// A dataset that was damaged when GC scanned it may have been built again when its turn comes.
 func TestGCKeepsRepairedDatasets(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -193,7 +193,7 @@ func TestGCKeepsRepairedDatasets(t *testing.T) {
 	whole(t, root, healed)
 }
 
-// The dataset that names a part may come while the part is marked.
+// The dataset that names a part may be published while the part is marked.
 func TestGCKeepsPartsThatBecomeNamed(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
@@ -207,7 +207,7 @@ func TestGCKeepsPartsThatBecomeNamed(t *testing.T) {
 	whole(t, root, first)
 }
 
-// What somebody has begun to use since it was looked at does not go by its old age, unless it was asked for by name.
+// A dataset that was used since the scan is not removed for its age, but still by Remove.
 func TestGCKeepsDatasetsUsedSinceTheScan(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
@@ -227,7 +227,7 @@ func TestGCKeepsDatasetsUsedSinceTheScan(t *testing.T) {
 	require.NoError(t, c.checkUnneeded(it))
 }
 
-// While one process removes something nobody else does.
+// While one process removes from a root, GC and Remove of other processes wait or fail.
 func TestOneProcessRemovesAtATime(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -264,7 +264,7 @@ func keysAndKinds(t *testing.T, root string) (list [][2]string) {
 	return list
 }
 
-// Who has lost the lease, for he was so slow that another one took over, removes nothing.
+// A process that was so slow that another one took its lease over removes nothing.
 func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -280,7 +280,7 @@ func TestGCStopsWhenItsLeaseIsLost(t *testing.T) {
 	assert.Empty(t, stagingOf(t, root))
 }
 
-// On a full disk no lease can be had, and room is made all the same.
+// A full disk has no room for a lease. GC frees space without one.
 //
 // Covers F18.
 func TestGCOnAFullDiskGoesWithoutALease(t *testing.T) {
@@ -302,7 +302,7 @@ func TestGCOnAFullDiskGoesWithoutALease(t *testing.T) {
 	}
 }
 
-// On a full disk, where there is no marker, what comes into use while it is renamed away is put back.
+// On a full disk, without a marker, GC puts back a dataset that comes into use while it is renamed away.
 //
 // Covers F18.
 func TestGCOnAFullDiskPutsBackWhatIsUsed(t *testing.T) {
@@ -328,7 +328,7 @@ func TestGCOnAFullDiskPutsBackWhatIsUsed(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends after so many looks at it.
+// countdown is a context that ends after so many calls of Err.
 type countdown struct {
 	context.Context
 	left int
@@ -341,7 +341,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Wherever it is stopped, every dataset that is left is whole, and running it again finishes.
+// Wherever GC is stopped, every dataset that is left is whole, and the next GC finishes.
 func TestGCCanBeStoppedAnywhere(t *testing.T) {
 	origin := t.TempDir()
 	twins(t, origin)
@@ -366,7 +366,7 @@ func TestGCCanBeStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// Readers, converters and two sweepers at once: whoever has left a note before he looked, and found something, keeps it.
+// Readers, converters and two collectors at once: a process that left a note before it looked keeps what it found.
 func TestGCBesideReadersAndBuilders(t *testing.T) {
 	root := t.TempDir()
 	y := plainToy(40)
@@ -406,7 +406,7 @@ func TestGCBesideReadersAndBuilders(t *testing.T) {
 	assert.Empty(t, stagingOf(t, root))
 }
 
-// keyOf is the key that a toy's directory gets.
+// keyOf returns the key of a toy's directory.
 func keyOf(t require.TestingT, kind, salt string) string {
 	m, err := manifest.New(kind, map[string]string{"kind": kind, "salt": salt})
 	require.NoError(t, err)

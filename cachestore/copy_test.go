@@ -45,7 +45,7 @@ func publishedIn(t *testing.T, root string) map[string]string {
 	return files
 }
 
-// checkWholeOrAbsent checks that of the directories of a source another root has some, whole, and parts before the dataset.
+// checkWholeOrAbsent checks that a root has some directories of a source, each whole, and no dataset without its parts.
 func checkWholeOrAbsent(t *testing.T, source map[string]string, root string) {
 	t.Helper()
 	got := publishedIn(t, root)
@@ -65,7 +65,7 @@ func checkWholeOrAbsent(t *testing.T, source map[string]string, root string) {
 	require.Empty(t, got)
 }
 
-// noStaging checks that nothing is left of what was being made.
+// noStaging checks that the staging directory is empty.
 func noStaging(t *testing.T, root string) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(root, durable.StagingDir)); err == nil {
@@ -73,7 +73,7 @@ func noStaging(t *testing.T, root string) {
 	}
 }
 
-// copyAll copies and checks that the copy is the source, byte by byte.
+// copyAll copies a dataset and compares the copy with the source, byte by byte.
 func copyAll(t *testing.T, from, to, key string, o CopyOptions) *CopyResult {
 	t.Helper()
 	return copyAllUnder(withoutSync(t), t, from, to, key, o)
@@ -131,7 +131,7 @@ func TestCopy(t *testing.T) {
 	assert.Equal(t, before, publishedIn(t, again))
 }
 
-// What is there is left alone, and nothing is written for it.
+// Copy leaves existing directories alone and writes nothing for them.
 func TestCopyFindsExistingDirectories(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	first, second := twins(t, from)
@@ -169,7 +169,7 @@ func TestCopyToItself(t *testing.T) {
 	assert.ErrorContains(t, err, "lies inside the cache")
 }
 
-// Who asks for what is not there changes nothing.
+// A copy of a missing dataset changes nothing in either root.
 func TestCopyOfAMissingDataset(t *testing.T) {
 	dir := t.TempDir()
 	key := plainToy(40).build(t, filepath.Join(dir, "from"), "")
@@ -211,13 +211,13 @@ var spoils = map[string]func(t *testing.T, path string, good []byte){
 	"dead link": func(t *testing.T, path string, _ []byte) { require.NoError(t, os.Symlink(path+"-gone", path)) },
 }
 
-// Damage of the source is an error that names the file; the directory that holds it does not arrive, and no dataset.
+// Damage of the source is an error that names the file. Neither that directory nor the dataset is published.
 func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 	y, from := plainToy(40), t.TempDir()
 	y.corpus = append(y.corpus, 12, 13, 30)
 	key := y.build(t, from, "")
 	whole := publishedIn(t, from)
-	seen := map[string]bool{} // of each kind the manifest, and one file
+	seen := map[string]bool{} // of each kind the manifest and one file
 	for _, path := range filesOf(t, from, key) {
 		which := fmt.Sprint(filepath.Dir(path), filepath.Base(path) == manifest.FileName)
 		if seen[which] {
@@ -250,7 +250,7 @@ func TestCopyFindsEveryDamageOfItsSource(t *testing.T) {
 	}
 }
 
-// A part that is sound by itself, but not the one that the dataset names, is damage.
+// A whole part that is not the one that the dataset names is damage.
 func TestCopyRefusesPartsThatTheDatasetDoesNotName(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -269,7 +269,7 @@ func TestCopyRefusesPartsThatTheDatasetDoesNotName(t *testing.T) {
 	}
 }
 
-// A file of the source that grows while it is read is damage, and not copied for ever.
+// A file of the source that grows while it is read is damage. Copy does not read on for ever.
 func TestCopyOfAFileThatGrows(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -291,7 +291,7 @@ func TestCopyOfAFileThatGrows(t *testing.T) {
 	noStaging(t, to)
 }
 
-// On NFS a name may lead to what another host has replaced: every call to the source in turn says so, once or for good.
+// On NFS another host may replace a file: every call to the source in turn returns ESTALE, once or always.
 func TestCopyRetriesStaleFiles(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -316,7 +316,7 @@ func TestCopyRetriesStaleFiles(t *testing.T) {
 			to := begun(t, from)
 			_, err := d.copy(withoutSync(t), from, to, key, CopyOptions{})
 			if forGood && err == nil {
-				continue // but for a provenance it is an error
+				continue // an error, unless the file is a provenance
 			} else if forGood {
 				require.True(t, errors.Is(err, manifest.ErrDamaged) || errors.Is(err, syscall.ESTALE), "%v", err)
 				checkWholeOrAbsent(t, whole, to)
@@ -334,7 +334,7 @@ func TestCopyRetriesStaleFiles(t *testing.T) {
 	}
 }
 
-// A provenance is copied as it is, unless it cannot be read or leads elsewhere: then the copy has none.
+// A provenance is copied as it is. If it cannot be read, or is a link, the copy has none.
 func TestCopyOfProvenance(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -375,7 +375,7 @@ func TestCopyOfProvenance(t *testing.T) {
 	assert.Equal(t, "none", copied("long"))
 }
 
-// What the target holds is read back before anybody can see it: each file in turn is lost on the way.
+// Copy reads the target back before it publishes: each file in turn is changed on the way.
 func TestCopyVerifiesOnArrival(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -410,7 +410,7 @@ func TestCopyVerifiesOnArrival(t *testing.T) {
 	}
 }
 
-// begun returns a root that has the structure and arenas of another one already: each directory is copied the same way.
+// begun returns a root that has the structure and the arenas of another one.
 func begun(t *testing.T, from string) string {
 	to := t.TempDir()
 	for _, kind := range []string{mmapcache.StructureKind, mmapcache.ArenasKind} {
@@ -421,7 +421,7 @@ func begun(t *testing.T, from string) string {
 
 var errFull = errors.New("no space left")
 
-// Every step that touches the disk fails in turn: what arrives is whole, nothing else is left, and the next copy ends it.
+// Every step on disk fails in turn: published directories are whole, nothing else is left, and the next copy finishes.
 func TestEveryFailingStepOfCopy(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -429,7 +429,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		for fail := 1; ; fail++ {
 			to, steps := begun(t, from), 0
-			if damaged { // what is there is cut, so that it must be put aside
+			if damaged { // cut, so that Copy must replace it
 				for path := range whole {
 					if strings.HasPrefix(path, mmapcache.PlacementKind) || strings.HasPrefix(path, mmapcache.DatasetKind) {
 						require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, path)), 0o777))
@@ -445,7 +445,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 			}
 			_, err := Copy(durable.WithOptions(t.Context(), durable.Options{
 				Step: func(name, path string) error {
-					if name == "beat" || name == "release" { // which cost no more than a warning
+					if name == "beat" || name == "release" { // these cause only a warning
 						return nil
 					}
 					return step()
@@ -471,7 +471,7 @@ func TestEveryFailingStepOfCopy(t *testing.T) {
 	}
 }
 
-// Who is told to stop at any step, or between two chunks, leaves whole directories and nothing else.
+// A copy that is stopped at any step, or between two chunks, leaves whole directories and nothing else.
 func TestCopyStopsWithItsContext(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -507,7 +507,7 @@ func TestCopyStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// The rest of a long file is not read.
+// A stopped copy does not read the rest of a long file.
 func TestCopyStopsBetweenChunks(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(chunk).build(t, from, "")
@@ -526,7 +526,7 @@ func TestCopyStopsBetweenChunks(t *testing.T) {
 	noStaging(t, to)
 }
 
-// Of several who copy the same to one place one copies, and the others wait for it and use it.
+// Of several processes that copy the same to one root, one copies and the others wait for it.
 func TestConcurrentCopiesCopyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := t.TempDir(), t.TempDir()
@@ -534,13 +534,13 @@ func TestConcurrentCopiesCopyOnce(t *testing.T) {
 		waiting := make(chan struct{})
 		var others sync.Once
 		o := CopyOptions{OnWait: func(holder string, _ time.Duration) {
-			if strings.Contains(holder, fmt.Sprint("process ", os.Getpid())) { // it may not have said yet
+			if strings.Contains(holder, fmt.Sprint("process ", os.Getpid())) { // the holder may not have written its name yet
 				others.Do(func() { close(waiting) })
 			}
 		}}
 		ctx := withSteps(t, func(name, path string) error {
 			if name == "rename" && strings.HasPrefix(path, filepath.Join(to, mmapcache.StructureKind)) {
-				<-waiting // it ends nothing before another one waits for it
+				<-waiting // until another copy waits for this one
 			}
 			return nil
 		})
@@ -575,7 +575,7 @@ func TestConcurrentCopiesCopyOnce(t *testing.T) {
 	})
 }
 
-// Who may not wait is told who is at it.
+// A copy that may not wait fails and names the process that holds the lease.
 func TestCopyThatMayNotWait(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -589,7 +589,7 @@ func TestCopyThatMayNotWait(t *testing.T) {
 	assert.Equal(t, []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.ArenasKind}, hitsOf(copyAll(t, from, to, key, CopyOptions{})))
 }
 
-// What a killed copy has left is replaced, and a copy that was only slow uses what the other one has made.
+// What a killed copy left is replaced. A copy that was only slow uses what the other one made.
 func TestCopyIsTakenOver(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -606,7 +606,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 			assert.Empty(t, hitsOf(c))
 		})
 	})
-	// The slow one stops at a step of one directory until another one has copied all.
+	// The slow copy stops at a step of one directory until another copy has finished.
 	for _, at := range []string{"create tokens.u32", "written tokens.u32", "create manifest.json", "sync tokens.u32", "rename " + m.Parts[mmapcache.ArenasKind].Key} {
 		t.Run(at, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -617,7 +617,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 				step := func(name, path string) error {
 					switch {
 					case name == "beat" && silent.Load():
-						return errFull // it is not heard of
+						return errFull // no heartbeat
 					case name+" "+filepath.Base(path) == at && strings.Contains(path, m.Parts[mmapcache.ArenasKind].Key) && slow.CompareAndSwap(false, true):
 						silent.Store(true)
 						close(stopped)
@@ -650,7 +650,7 @@ func TestCopyIsTakenOver(t *testing.T) {
 	}
 }
 
-// Two contents under one key mean that a key does not cover what it should: what is there stays.
+// Two contents under one key are an error of the program that made one of them: Copy keeps the existing one and fails.
 func TestCopyKeepsOtherContent(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -673,7 +673,7 @@ func TestCopyKeepsOtherContent(t *testing.T) {
 	}
 }
 
-// Somebody who knows of no leases may publish while a copy is under way: before it has the lease, or after.
+// A process without a lease may publish during a copy: before the copy has the lease, or after.
 func TestCopyFindsDirectoriesPublishedMeanwhile(t *testing.T) {
 	from, source := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -727,7 +727,7 @@ func TestCopyFindsDirectoriesPublishedMeanwhile(t *testing.T) {
 
 const otherFacts = `{"other":true}`
 
-// makeOther changes a directory to one of another content under the same key.
+// makeOther gives a directory other content under the same key.
 func makeOther(t *testing.T, dir string) {
 	other, err := manifest.Read(dir)
 	require.NoError(t, err)
@@ -737,7 +737,7 @@ func makeOther(t *testing.T, dir string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
 }
 
-// What the target has in another size than it says is copied again.
+// Directories of the target with files of a wrong size are copied again.
 func TestCopyRepairsItsTarget(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -754,7 +754,7 @@ func TestCopyRepairsItsTarget(t *testing.T) {
 	}
 }
 
-// A dataset is published only if the parts that it names still are there.
+// Copy publishes a dataset only if the parts that it names still exist.
 func TestCopyPublishesNoDatasetOfRemovedParts(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -778,7 +778,7 @@ func TestCopyPublishesNoDatasetOfRemovedParts(t *testing.T) {
 	}
 }
 
-// While a copy is under way the parts that it finds or has made are noted as in use, and then the dataset as used.
+// During a copy the parts are noted as in use, and afterwards the dataset is recorded as used.
 func TestCopyNotesWhatItUses(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -805,7 +805,7 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 	}
 }
 
-// No name in a manifest leads out of its directory.
+// Copy refuses names in a manifest that lead out of its directory.
 func TestCopyRefusesPathsOutOfADirectory(t *testing.T) {
 	y, from := plainToy(40), t.TempDir()
 	m, err := readManifest(from, mmapcache.DatasetKind, y.build(t, from, ""), "")
@@ -836,14 +836,14 @@ func TestCopyRefusesPathsOutOfADirectory(t *testing.T) {
 	}
 }
 
-// What is copied into a directory that a group shares is the group's, whatever the umask.
+// A copy into a directory that a group shares is open to the group, whatever the umask.
 func TestCopyKeepsThePermissionsOfItsTarget(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
 	require.NoError(t, os.Chmod(to, 0o770|fs.ModeSetgid))
 	require.NoError(t, umasked(t, 0o077, func() error {
 		copyAllUnder(withSteps(t, func(name, path string) error {
-			if name == "rename" { // what waiting processes of the group read and write
+			if name == "rename" { // at this step other processes of the group read and write the staging directory
 				checkOpenToGroup(t, to)
 			}
 			return nil
@@ -857,7 +857,7 @@ func checkOpenToGroup(t *testing.T, root string) {
 	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		if strings.HasPrefix(e.Name(), "beat.") {
-			return nil // others only rename it, which is a matter of the directory
+			return nil // renaming a file needs permission only for its directory
 		}
 		info, err := e.Info()
 		require.NoError(t, err)

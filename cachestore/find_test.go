@@ -44,7 +44,7 @@ func TestFindErrors(t *testing.T) {
 	stranger := mmapcache.DatasetPath(root, key[:minPrefix]+"-copy")
 	require.NoError(t, os.Mkdir(stranger, 0o777))
 	_, _, err = Find(root, stranger)
-	assert.ErrorIs(t, err, mmapcache.ErrNoCache, "somebody else's")
+	assert.ErrorIs(t, err, mmapcache.ErrNoCache, "a foreign directory")
 	_, _, err = Find(root, key[:minPrefix])
 	assert.NoError(t, err)
 	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, key[:minPrefix]+strings.Repeat("0", 64-minPrefix)), 0o777))
@@ -52,7 +52,7 @@ func TestFindErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "more than one")
 }
 
-// TestFindAnyFindsParts: a part is named like a dataset, where parts may be, and verified alone.
+// FindAny finds parts by path and key, and VerifyPart verifies them alone.
 func TestFindAnyFindsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
@@ -99,7 +99,7 @@ func TestFindAnyFindsParts(t *testing.T) {
 	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
 
-// A dataset that another host has published a moment ago is found, although this one remembers that it was missing.
+// Find finds a dataset that another host has just published, although this client remembers that it was missing.
 func TestFindLooksPastRememberedMisses(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "a", "root")
 	key := plainToy(40).build(t, root, "")

@@ -19,16 +19,16 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// quarry is a root from which estates are put together: parts by number, and a dataset for every way to join them.
-type quarry struct {
+// partPool is a root from which model roots are put together: parts by number, and a dataset for every combination.
+type partPool struct {
 	root     string
 	parts    map[string][]string // keys by kind
 	datasets map[[3]int]string   // key by structure, starts and arenas
 }
 
-func newQuarry(t *testing.T) *quarry {
+func newPartPool(t *testing.T) *partPool {
 	y := plainToy(40)
-	q := &quarry{t.TempDir(), map[string][]string{}, map[[3]int]string{}}
+	q := &partPool{t.TempDir(), map[string][]string{}, map[[3]int]string{}}
 	manifests := map[string][]*manifest.Manifest{}
 	for k := range 2 {
 		m := y.buildStructure(t, q.root, fmt.Sprint(k))
@@ -58,20 +58,20 @@ func newQuarry(t *testing.T) *quarry {
 	return q
 }
 
-// estate is a root in which anything may be the case, and what is known of it.
-type estate struct {
+// modelRoot is a root in any state, and what the test knows of it.
+type modelRoot struct {
 	root     string
 	now      time.Time
-	datasets map[string]*holding // by key
-	noted    map[string]bool     // "kind/key" in use by somebody who lives, or may
-	young    map[string]bool     // parts made within the hour
+	datasets map[string]*modelDataset // by key
+	noted    map[string]bool          // "kind/key" in use by a process that may live
+	young    map[string]bool          // parts made within the hour
 	notes    int
 	left     int // things that killed processes and removed datasets have left
 	close    func()
 }
 
-// holding is a dataset of an estate.
-type holding struct {
+// modelDataset is a dataset of a model root.
+type modelDataset struct {
 	parts   []string
 	used    time.Time
 	pinned  bool
@@ -79,15 +79,15 @@ type holding struct {
 	isYoung bool
 }
 
-// leaveNote writes a note of use of somebody else.
-func (e *estate) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
+// leaveNote writes a note of use of another process.
+func (e *modelRoot) leaveNote(t *rapid.T, owner string, age time.Duration, names []string) {
 	path := filepath.Join(useDirOf(e.root), owner+".use")
 	require.NoError(t, os.MkdirAll(useDirOf(e.root), 0o777))
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o666))
 	require.NoError(t, os.Chtimes(path, e.now.Add(-age), e.now.Add(-age)))
 }
 
-// killed is an owner like this process, but for its number, which no process has.
+// killed returns an owner like this process, with a process id that no process has.
 func killed(t require.TestingT) string {
 	root, err := os.MkdirTemp("", "")
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func killed(t require.TestingT) string {
 	return strings.Join(fields, "_")
 }
 
-func (e *estate) drawNote(t *rapid.T, names []string) {
+func (e *modelRoot) drawNote(t *rapid.T, names []string) {
 	e.notes++
 	name := fmt.Sprint(e.notes)
 	switch rapid.SampledFrom([]string{"", "", "", "live", "dead", "foreign", "silent"}).Draw(t, "note") {
@@ -128,16 +128,16 @@ func (e *estate) drawNote(t *rapid.T, names []string) {
 	}
 }
 
-func (e *estate) copy(t require.TestingT, q *quarry, name string) {
+func (e *modelRoot) copy(t require.TestingT, q *partPool, name string) {
 	if _, err := os.Stat(filepath.Join(e.root, name)); err != nil {
 		require.NoError(t, os.CopyFS(filepath.Join(e.root, name), os.DirFS(filepath.Join(q.root, name))))
 	}
 }
 
-func drawEstate(t *rapid.T, q *quarry) *estate {
-	root, err := os.MkdirTemp("", "estate")
+func drawRoot(t *rapid.T, q *partPool) *modelRoot {
+	root, err := os.MkdirTemp("", "modelRoot")
 	require.NoError(t, err)
-	e := &estate{root: root, now: time.Now().Truncate(time.Second), datasets: map[string]*holding{}, noted: map[string]bool{}, young: map[string]bool{}}
+	e := &modelRoot{root: root, now: time.Now().Truncate(time.Second), datasets: map[string]*modelDataset{}, noted: map[string]bool{}, young: map[string]bool{}}
 	e.close = func() { require.NoError(t, os.RemoveAll(root)) }
 	hours := func(label string) time.Time {
 		return e.now.Add(-time.Duration(rapid.SampledFrom([]float64{0, 0.5, 2, 5, 40, 300}).Draw(t, label) * float64(time.Hour)))
@@ -149,7 +149,7 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 		if e.datasets[key] != nil {
 			continue
 		}
-		d := &holding{parts: []string{mmapcache.StructureKind + "/" + q.parts[mmapcache.StructureKind][at[0]], mmapcache.PlacementKind + "/" + q.parts[mmapcache.PlacementKind][at[1]], mmapcache.ArenasKind + "/" + q.parts[mmapcache.ArenasKind][at[2]]}}
+		d := &modelDataset{parts: []string{mmapcache.StructureKind + "/" + q.parts[mmapcache.StructureKind][at[0]], mmapcache.PlacementKind + "/" + q.parts[mmapcache.PlacementKind][at[1]], mmapcache.ArenasKind + "/" + q.parts[mmapcache.ArenasKind][at[2]]}}
 		e.datasets[key] = d
 		e.copy(t, q, mmapcache.DatasetKind+"/"+key)
 		for _, part := range d.parts {
@@ -201,8 +201,8 @@ func drawEstate(t *rapid.T, q *quarry) *estate {
 	return e
 }
 
-// drawLeftovers leaves what nobody needs any more.
-func (e *estate) drawLeftovers(t *rapid.T) {
+// drawLeftovers leaves what killed processes and removed datasets leave.
+func (e *modelRoot) drawLeftovers(t *rapid.T) {
 	gone := strings.Repeat("a", 64)
 	old := e.now.Add(-2 * time.Hour)
 	for _, name := range []string{gone + ".used", gone + ".pin", "." + gone + ".pin.123"} {
@@ -224,8 +224,8 @@ func (e *estate) drawLeftovers(t *rapid.T) {
 	}
 }
 
-// held says in plain words what keeps a dataset, "" if nothing does.
-func (e *estate) held(key string, keep time.Duration) string {
+// held returns what keeps a dataset from GC, "" if nothing does.
+func (e *modelRoot) held(key string, keep time.Duration) string {
 	d := e.datasets[key]
 	switch {
 	case d.pinned:
@@ -242,8 +242,8 @@ func (e *estate) held(key string, keep time.Duration) string {
 	return ""
 }
 
-// opaque reports whether a dataset is left that might name any part.
-func (e *estate) opaque() bool {
+// opaque reports whether a dataset that cannot be read is left: it might name any part.
+func (e *modelRoot) opaque() bool {
 	for key, d := range e.datasets {
 		if d.state != "whole" && exists(e.root, mmapcache.DatasetKind, key) {
 			return true
@@ -252,7 +252,7 @@ func (e *estate) opaque() bool {
 	return false
 }
 
-func (e *estate) named(part string) bool {
+func (e *modelRoot) named(part string) bool {
 	for key, d := range e.datasets {
 		if d.state == "whole" && exists(e.root, mmapcache.DatasetKind, key) && slices.Contains(d.parts, part) {
 			return true
@@ -261,16 +261,16 @@ func (e *estate) named(part string) bool {
 	return false
 }
 
-// GC never removes what is pinned, used or named; what is left is small enough or held; what is left is whole; and a dry
-// run says exactly what a run does. In any estate, under any options.
+// In any root and under any options GC removes nothing that is pinned, in use or named, what is left is whole, and small
+// enough unless something keeps it. A dry run reports exactly what a run does.
 func TestGCAgreesWithItsModel(t *testing.T) {
-	q := newQuarry(t)
+	q := newPartPool(t)
 	if checks := flags.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") == "" && checks.Value.String() == checks.DefValue {
 		require.NoError(t, checks.Value.Set("30"))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e := drawEstate(t, q)
+		e := drawRoot(t, q)
 		defer func() { e.close() }()
 		before := totalOf(t, e.root)
 		hour := func(label string, list ...float64) time.Duration {
@@ -288,7 +288,7 @@ func TestGCAgreesWithItsModel(t *testing.T) {
 		o.DryRun = true
 		was := names(t, e.root)
 		said := gc(t, e.root, e.now, o)
-		delete(was, durable.StagingDir) // in which the time is looked up
+		delete(was, durable.StagingDir) // GC takes the time there
 		require.Equal(t, was, func() map[string]bool { n := names(t, e.root); delete(n, durable.StagingDir); return n }(), "a dry run changes nothing")
 		o.DryRun = false
 		r := gc(t, e.root, e.now, o)
@@ -308,7 +308,7 @@ func TestGCAgreesWithItsModel(t *testing.T) {
 	})
 }
 
-// names lists all below a directory.
+// names lists everything below a directory.
 func names(t require.TestingT, dir string) map[string]bool {
 	list := map[string]bool{}
 	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, _ fs.DirEntry, err error) error {
@@ -318,18 +318,18 @@ func names(t require.TestingT, dir string) map[string]bool {
 	return list
 }
 
-func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
+func (e *modelRoot) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
 	for key, d := range e.datasets {
 		there, held := exists(e.root, mmapcache.DatasetKind, key), e.held(key, keep)
 		switch {
 		case held != "":
 			require.True(t, there, "held: %s", held)
 		case d.state != "whole":
-			require.False(t, there, "nobody can open it")
+			require.False(t, there, "damaged datasets go")
 		case o.MaxAge > 0 && e.now.Sub(d.used) > o.MaxAge:
 			require.False(t, there, "too old")
 		case o.MaxBytes == nil:
-			require.True(t, there, "nobody asked for its removal")
+			require.True(t, there, "no option asks for its removal")
 		}
 		if there && d.state == "whole" {
 			whole(t, e.root, key)
@@ -337,7 +337,7 @@ func (e *estate) checkDatasets(t *rapid.T, o GCOptions, keep time.Duration) {
 	}
 }
 
-func (e *estate) checkParts(t *rapid.T, r *GCReport) {
+func (e *modelRoot) checkParts(t *rapid.T, r *GCReport) {
 	gone := map[string]bool{}
 	for _, m := range r.Removed {
 		name := m.Kind + "/" + m.Key
@@ -350,7 +350,7 @@ func (e *estate) checkParts(t *rapid.T, r *GCReport) {
 		}
 		require.False(t, e.named(name))
 		require.False(t, e.opaque(), "it might be named")
-		for key, d := range e.datasets { // a dataset before its parts
+		for key, d := range e.datasets { // the dataset goes before its parts
 			if d.state == "whole" && slices.Contains(d.parts, name) {
 				require.True(t, gone[mmapcache.DatasetKind+"/"+key])
 			}
@@ -366,7 +366,7 @@ func (e *estate) checkParts(t *rapid.T, r *GCReport) {
 	}
 }
 
-func (e *estate) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCReport) {
+func (e *modelRoot) checkSize(t *rapid.T, o GCOptions, keep time.Duration, r *GCReport) {
 	last, freed := time.Time{}, int64(0)
 	for k, m := range r.Removed {
 		if strings.HasPrefix(m.Why, "least recently used") {

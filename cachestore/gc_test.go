@@ -34,7 +34,7 @@ func gcUnder(ctx context.Context, t require.TestingT, root string, now time.Time
 
 func forever() GCOptions { return GCOptions{} }
 
-// ageDirectory dates a directory of a cache.
+// ageDirectory sets the modification time of a directory of a cache.
 func ageDirectory(t require.TestingT, root, kind, key string, at time.Time) {
 	require.NoError(t, os.Chtimes(filepath.Join(root, kind, key), at, at))
 }
@@ -59,7 +59,7 @@ func whole(t require.TestingT, root, key string) {
 	require.Empty(t, v.Damages)
 }
 
-// A cache that gets a dataset a day stays within its bounds, and what was used last is there.
+// A root that gets a dataset a day stays within MaxBytes, and keeps the most recently used datasets.
 //
 // Covers F18.
 func TestGCFreesLeastRecentlyUsedDatasets(t *testing.T) {
@@ -72,7 +72,7 @@ func TestGCFreesLeastRecentlyUsedDatasets(t *testing.T) {
 		key := y.build(t, root, fmt.Sprint("day ", k))
 		day = day.Add(24 * time.Hour)
 		dateUse(t, root, key, day)
-		dateUse(t, root, first, day) // which is used every day
+		dateUse(t, root, first, day) // used every day
 		r := gc(t, root, day.Add(time.Second), GCOptions{MaxBytes: &limit})
 		assert.Equal(t, totalOf(t, root), r.BytesAfter)
 		require.LessOrEqual(t, totalOf(t, root), limit)
@@ -86,7 +86,7 @@ func TestGCFreesLeastRecentlyUsedDatasets(t *testing.T) {
 	assert.Len(t, notes, 3, "nothing is left of what was removed")
 }
 
-// So it does by age.
+// GC frees the datasets that were not used for MaxAge, and their parts.
 //
 // Covers F18.
 func TestGCFreesDatasetsByAge(t *testing.T) {
@@ -115,12 +115,12 @@ func TestGCOfAnEmptyRoot(t *testing.T) {
 	}
 }
 
-// Where nothing can be written nothing is removed, and a dry run says all the same what would be.
+// GC removes nothing from a root that it cannot write. A dry run still reports what would be removed.
 func TestGCInAReadOnlyRoot(t *testing.T) {
 	root := t.TempDir()
 	plainToy(40).build(t, root, "")
 	require.NoError(t, os.Remove(filepath.Join(root, durable.StagingDir)))
-	require.NoError(t, os.WriteFile(filepath.Join(root, durable.StagingDir), nil, 0o666)) // the superuser may write anywhere, but make no directory over a file
+	require.NoError(t, os.WriteFile(filepath.Join(root, durable.StagingDir), nil, 0o666)) // root may write anywhere, but cannot make a directory over a file
 	r, err := GC(t.Context(), root, GCOptions{MaxBytes: new(int64(0))})
 	assert.ErrorContains(t, err, root)
 	assert.Nil(t, r)
@@ -130,7 +130,7 @@ func TestGCInAReadOnlyRoot(t *testing.T) {
 	assert.Len(t, keysOf(t, root), 4)
 }
 
-// A report is what scripts read.
+// Scripts read the report as JSON.
 func TestGCReport(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -155,7 +155,7 @@ func TestGCReport(t *testing.T) {
 	assert.Contains(t, r.Kept[0].Why, "pinned by me on ")
 }
 
-// Who may only read a shared root leaves no trace: there a dataset stays for a week after its last use.
+// A reader that may not write a shared root leaves no note. So a dataset stays there for a week after its last use.
 func TestGCKeepsRecentlyUsedDatasetsInSharedRoots(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
@@ -182,7 +182,7 @@ func TestGCKeepsRecentlyUsedDatasetsInSharedRoots(t *testing.T) {
 	assert.Len(t, gc(t, root, now.Add(25*time.Hour), o).Removed, 4, "a week has passed")
 }
 
-// What is not called like a directory of a cache is somebody else's: nobody lists it, minds it or removes it.
+// List and GC leave names alone that are none of a cache's.
 func TestGCLeavesForeignFilesAlone(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
@@ -218,7 +218,7 @@ func TestGCLeavesForeignFilesAlone(t *testing.T) {
 	}
 }
 
-// A symbolic link was put there by hand, perhaps to another disk: what it leads to counts, and it stays.
+// GC keeps a dataset that is a symbolic link, made by hand, and the parts that it names.
 func TestGCLeavesLinksAlone(t *testing.T) {
 	root, disk := t.TempDir(), t.TempDir()
 	first, second := twins(t, root)
@@ -233,14 +233,14 @@ func TestGCLeavesLinksAlone(t *testing.T) {
 	whole(t, root, first)
 	unmounted := filepath.Join(disk, "unmounted")
 	require.NoError(t, os.Rename(filepath.Join(disk, first), unmounted))
-	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: new(int64(0))}).Removed, "while nobody can say what it names, all stays")
+	assert.Empty(t, gc(t, root, time.Now().Add(1000*time.Hour), GCOptions{MaxBytes: new(int64(0))}).Removed, "all stays while the names of its parts cannot be read")
 	require.NoError(t, os.Rename(unmounted, filepath.Join(disk, first)))
 	_, err := Remove(t.Context(), root, first, RemoveOptions{})
 	require.NoError(t, err, "by name it goes, with what it names")
 	assert.Equal(t, map[string]int{mmapcache.ArenasKind: 1}, keysOf(t, root))
 }
 
-// newer makes the manifest of a directory one of a version to come.
+// newer gives the manifest of a directory a future version.
 func newer(t require.TestingT, dir string) {
 	path := filepath.Join(dir, manifest.FileName)
 	data, err := os.ReadFile(path)
@@ -254,7 +254,7 @@ func newer(t require.TestingT, dir string) {
 	require.NotErrorIs(t, err, manifest.ErrDamaged)
 }
 
-// A dataset of a newer agentx stays, whatever is asked for, with all that it might name.
+// A dataset of a newer agentx stays under any options, with all parts that it might name.
 func TestGCKeepsPartsThatNewerManifestsMayName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -270,7 +270,7 @@ func TestGCKeepsPartsThatNewerManifestsMayName(t *testing.T) {
 	assert.ErrorContains(t, err, "version 99")
 }
 
-// A dataset in another format is one like any other: it says what it names, and this program or another has dated its use.
+// GC treats a dataset in another cache format like any other: its manifest names its parts, and its last use is recorded.
 func TestGCOfAnotherFormat(t *testing.T) {
 	root := t.TempDir()
 	first, _ := twins(t, root)
@@ -298,7 +298,7 @@ func TestGCOfAnotherFormat(t *testing.T) {
 	assert.Empty(t, keysOf(t, root))
 }
 
-// Nobody can open a damaged dataset, so it goes; but not what may just be being written by a means that we do not know.
+// GC removes damaged datasets, except young ones, which another program may just be writing.
 func TestGCRemovesDamagedDatasets(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -322,7 +322,7 @@ func TestGCRemovesDamagedDatasets(t *testing.T) {
 	assert.Empty(t, keysOf(t, root))
 }
 
-// A conversion publishes its parts before the dataset that names them.
+// A conversion publishes parts before the dataset that names them, so GC keeps young parts.
 func TestGCKeepsYoungAndUsedParts(t *testing.T) {
 	root, y, now := t.TempDir(), plainToy(40), time.Now()
 	key := y.buildStructure(t, root, "").Key
@@ -340,8 +340,8 @@ func TestGCKeepsYoungAndUsedParts(t *testing.T) {
 	assert.Len(t, gc(t, root, now, forever()).Removed, 1)
 }
 
-// What is no directory in the place of one goes as what is damaged does: by rm, and by gc when it is old enough. A link
-// may lead to a disk that is not mounted, and goes by rm alone.
+// A file in the place of a directory counts as damaged: Remove removes it, and GC once it is old enough. A link may lead to
+// a disk that is not mounted, so only Remove removes it.
 func TestGCRemovesFilesInThePlaceOfDirectories(t *testing.T) {
 	key := strings.Repeat("a", 64)
 	for what, put := range map[string]func(path string) error{
@@ -378,7 +378,7 @@ func TestGCRemovesFilesInThePlaceOfDirectories(t *testing.T) {
 	}
 }
 
-// A project may have folders that are called like those of a cache.
+// A project may have folders named like those of a cache. GC touches nothing there.
 func TestGCTouchesNothingOutsideACache(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"dataset/cifar/a", "structure/b", "arenas/" + strings.Repeat("a", 63) + "/c", ".staging/next/d", ".use/e.used", ".use/f"} {
@@ -412,7 +412,7 @@ func TestGCTouchesNothingOutsideACache(t *testing.T) {
 	}
 }
 
-// What cannot be made out to be no pin is one, and keeps nothing else.
+// A pin that cannot be read counts as a pin of its dataset, and keeps nothing else.
 func TestGCGoesOnAfterAPinItCannotRead(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)
@@ -426,8 +426,7 @@ func TestGCGoesOnAfterAPinItCannotRead(t *testing.T) {
 	assert.Contains(t, r.Kept[0].Why, "pinned by somebody")
 }
 
-// What lies behind a link is not the cache's: whoever may write into a shared root must not make another's gc remove
-// what it could not remove itself.
+// GC follows no link: a user who may write into a shared root must not make the GC of another user remove that one's files.
 func TestGCFollowsNoLinkedKindDirectory(t *testing.T) {
 	for _, name := range append(mmapcache.Kinds(), useDir, durable.StagingDir) {
 		root, elsewhere := t.TempDir(), t.TempDir()

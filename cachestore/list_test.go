@@ -46,7 +46,7 @@ func TestList(t *testing.T) {
 	assert.Equal(t, bytesOf(t, list[3].Path), list[3].Bytes)
 }
 
-// What keeps one from looking is said: it is not that there is no cache, nor that it is damaged.
+// List and Find report what cannot be reached as unreachable, neither as missing nor as damaged.
 func TestUnreachableIsNotMissing(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")

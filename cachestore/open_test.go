@@ -20,11 +20,11 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// startsFile is the file of a directory of starts.
+// startsFile is the file in a directory of starts.
 const startsFile = "starts.bin"
 
-// A dataset that another process removes, and perhaps makes again, while it is opened or copied is not damaged: it is
-// whole, or gone, or comes and goes.
+// A dataset that another process removes, and perhaps makes again, while it is opened or copied is whole, gone, or reported
+// as changing; never as damaged.
 func TestDatasetsRemovedWhileReadAreNotDamaged(t *testing.T) {
 	const again = 3
 	for name, read := range map[string]func(d disk, root, key string) error{
@@ -78,7 +78,7 @@ func TestDatasetsRemovedWhileReadAreNotDamaged(t *testing.T) {
 	}
 }
 
-// A dataset that is being replaced is waited for, and noted with its parts.
+// Open waits for a dataset that is being replaced, and notes it with its parts.
 func TestOpenWaitsForReplacedDatasets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
@@ -128,14 +128,14 @@ func (d disk) opener(root, key string) (*mmapcache.Cache, error) {
 	return mmapcache.Open(root, key)
 }
 
-// A dataset that came back between the note and the opening is noted once more, with its parts; so is one of which a file
-// was missed at that moment.
+// Open notes a dataset once more, with its parts, if it came back between the note and the opening, or if a file of it was
+// missing at that moment.
 func TestOpenNotesWhatItOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		key := plainToy(40).build(t, root, "")
 		for missed, times := range map[string]int{
-			filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName):                                              2, // it is listed, so it is read twice
+			filepath.Join(mmapcache.DatasetPath(root, key), manifest.FileName):                                              2, // which is listed, so it is read twice
 			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), startsFile):        1,
 			filepath.Join(root, mmapcache.PlacementKind, partKey(t, root, key, mmapcache.PlacementKind), manifest.FileName): 2,
 		} {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Pins that are no files are pins, and keep nobody waiting.
+// A pin that is not a regular file counts as a pin, and reading it does not block.
 func TestPinsThatAreNotFiles(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")

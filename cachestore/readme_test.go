@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever finds the folder finds words in it. They are written once: somebody may have added to them.
+// The README of a root is written once: a person may have edited it.
 func TestReadme(t *testing.T) {
 	root := t.TempDir()
 	plainToy(40).build(t, root, "")

@@ -6,20 +6,20 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A model of how a directory is removed beside those who read it: every interleaving of the steps of two removers and two
-// readers, each of which may be killed before any step, or be so slow that another one takes its lease over.
+// A model of the removal of a directory beside its readers: every interleaving of the steps of two removers and two
+// readers. Each may be killed before any step, or be so slow that another one takes its lease over.
 
 // protocol says what the modelled processes do.
 type protocol struct {
 	putBack    bool // the remover renames first, then reads the notes, and puts back what is in use
 	notesFirst bool // wrong: the remover reads the notes, then writes its marker
 	lookFirst  bool // wrong: a reader reads the markers, then writes its note
-	noFence    bool // wrong: who has lost the lease can still rename
+	noFence    bool // wrong: a remover that has lost the lease can still rename
 	noTakeover bool // wrong: readers wait for a marker and do nothing about a dead remover
 	readOnly   bool // readers can write no notes
 }
 
-// Where a process of the model is.
+// The steps at which a process of the model can be.
 const (
 	ended = iota - 1 // killed
 	start
@@ -34,9 +34,9 @@ const (
 	reading1 // remover: reads the note of reader 1
 	renaming // remover
 	unmarking
-	deleting // remover: what it has renamed away
-	judging0 // remover, putBack: reads the notes once more
-	judging1
+	deleting   // remover: what it has renamed away
+	rereading0 // remover, putBack: reads the notes once more
+	rereading1
 	restoring
 	releasing
 )
@@ -46,14 +46,14 @@ type world struct {
 	there   bool    // the directory lies under its name
 	aside   [2]bool // it lies in the directory of a remover
 	marker  [2]bool
-	lease   int // the remover that holds it, -1: nobody
+	lease   int // the remover that holds it; -1: none
 	note    [2]bool
 	reader  [2]int
 	remover [2]int
 	missed  [2]bool // a reader found nothing
 }
 
-// explorer goes through all worlds.
+// explorer visits all worlds.
 type explorer struct {
 	protocol
 	seen   map[world]bool
@@ -66,20 +66,20 @@ func explore(p protocol) *explorer {
 	return e
 }
 
-// visit judges a world and goes on to those that one step makes of it.
+// visit checks a world and then visits those that are one step away.
 func (e *explorer) visit(w world) {
 	if e.seen[w] {
 		return
 	}
 	e.seen[w] = true
-	e.judge(w)
+	e.check(w)
 	for _, next := range e.steps(w) {
 		e.visit(next)
 	}
 }
 
-// judge records what must not be.
-func (e *explorer) judge(w world) {
+// check records the faults of a world.
+func (e *explorer) check(w world) {
 	for k := range 2 {
 		if w.reader[k] == opened && !w.there && !(e.readOnly && k == 1) {
 			e.faults["removed although opened"] = true
@@ -231,7 +231,7 @@ func (e *explorer) removerSteps(w world, k int) (list []world) {
 	case renaming:
 		after := unmarking
 		if e.putBack {
-			after = judging0
+			after = rereading0
 		}
 		if held && w.there {
 			to(after, func(next *world) { next.there, next.aside[k] = false, true })
@@ -240,12 +240,12 @@ func (e *explorer) removerSteps(w world, k int) (list []world) {
 		} else {
 			to(unmarking, nil)
 		}
-	case judging0, judging1:
+	case rereading0, rereading1:
 		switch {
-		case w.note[w.remover[k]-judging0]:
+		case w.note[w.remover[k]-rereading0]:
 			to(restoring, nil)
-		case w.remover[k] == judging0:
-			to(judging1, nil)
+		case w.remover[k] == rereading0:
+			to(rereading1, nil)
 		default:
 			to(deleting, nil)
 		}
@@ -268,7 +268,7 @@ func (e *explorer) removerSteps(w world, k int) (list []world) {
 // The remover writes a marker, then reads the notes; a reader writes its note, then reads the markers. So one of them
 // sees the other.
 func TestRemovalProtocolKeepsOpenedDirectories(t *testing.T) {
-	for _, readOnly := range []bool{false, true} { // who can write no note misses nothing for a moment either
+	for _, readOnly := range []bool{false, true} { // a reader without a note must not miss the directory for a moment either
 		e := explore(protocol{readOnly: readOnly})
 		assert.Empty(t, e.faults)
 		removed, used, waited := false, false, false
@@ -282,7 +282,7 @@ func TestRemovalProtocolKeepsOpenedDirectories(t *testing.T) {
 	}
 }
 
-// What the marker replaces, and every protocol that lacks a part of it, fails: so the model sees what it is to see.
+// Putting back instead of marking fails, and so does every protocol that lacks a part of marking: the model sees faults.
 func TestWeakerRemovalProtocolsFail(t *testing.T) {
 	const removed, momentarily, lost, blocked = "removed although opened", "missing for a moment", "lost by a kill although opened", "blocked for good"
 	for name, c := range map[string]struct {

@@ -68,7 +68,7 @@ func TestRemoveKeepsSharedParts(t *testing.T) {
 	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
 
-// A dataset whose manifest cannot be read might name any part.
+// Remove keeps parts that a dataset may name whose manifest cannot be read.
 func TestRemoveKeepsPartsThatADamagedDatasetMightName(t *testing.T) {
 	root := t.TempDir()
 	first, second := twins(t, root)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// unsynced leaves out what makes builds slow, and is tested elsewhere.
+// unsynced skips fsync, which makes builds slow and is tested elsewhere.
 var unsynced = durable.Options{Sync: func(*os.File) error { return nil }}
 
 // withoutSync is the context of a test in which nothing is forced to disk.
@@ -39,7 +39,7 @@ func onceMarked(t require.TestingT, f func()) context.Context {
 	})
 }
 
-// toy is what a small dataset is made of: one trace over a corpus of plain tokens.
+// toy is a small dataset: one trace over a corpus of plain tokens.
 type toy struct {
 	corpus []uint32
 	starts []uint32 // of three blocks and two fillers
@@ -231,13 +231,13 @@ func usersOf(t require.TestingT, root string) map[string]string {
 	return users
 }
 
-// dateUse makes the record of the last use of a dataset say a time.
+// dateUse sets the last use of a dataset.
 func dateUse(t require.TestingT, root, key string, at time.Time) {
 	Touch(root, key)
 	require.NoError(t, os.Chtimes(usePath(root, key, usedSuffix), at, at))
 }
 
-// entryOf is what List says of a directory.
+// entryOf returns the entry of a directory in List.
 func entryOf(t require.TestingT, root, kind, key string) Entry {
 	list, err := List(root)
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestNoteDatasetNotesParts(t *testing.T) {
 	u.Close()
 }
 
-// Who only looks whether a dataset is whole has not used it.
+// NoteDataset, which cache verify calls, records no use.
 func TestNoteDatasetRecordsNoUse(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
@@ -48,7 +48,7 @@ func TestNoteDatasetRecordsNoUse(t *testing.T) {
 	assert.Nil(t, lastUse(root, key))
 }
 
-// The last use is recorded at most hourly, and dated by the clock of the file system.
+// Touch records the last use at most hourly, by the clock of the file system.
 func TestTouchWritesHourly(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
@@ -68,11 +68,11 @@ func TestTouchWritesHourly(t *testing.T) {
 	}
 }
 
-// Where nothing can be written nothing is said, and everything can be looked at.
+// In a root that cannot be written notes are left out without an error, and everything can be read.
 func TestUseInAReadOnlyRoot(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
-	require.NoError(t, os.WriteFile(useDirOf(root), nil, 0o666)) // root may write anywhere, but no directory over a file
+	require.NoError(t, os.WriteFile(useDirOf(root), nil, 0o666)) // root may write anywhere, but cannot make a directory over a file
 	before := snapshotOf(t, root)
 	u := use(t, root, key)
 	writeReadme(filepath.Join(root, readmeName))
@@ -84,7 +84,7 @@ func TestUseInAReadOnlyRoot(t *testing.T) {
 	assert.Error(t, Pin(contextOf(t), root, key, "me"))
 }
 
-// Notes and pins can be read, and replaced, by whoever the root is shared with.
+// Users who share a root can read and replace its notes and pins.
 //
 // Covers F19.
 func TestNotesAreAsOpenAsTheRoot(t *testing.T) {

@@ -63,7 +63,7 @@ func TestDifferencesAreInOrder(t *testing.T) {
 	assert.Equal(t, []Difference{{"a[2]", "2", "0"}, {"a[10]", "0", "1"}, {"b.x", "1", "2"}, {"b.y", "1", "2"}, {"c", "3", "absent"}, {"d", "absent", "4"}}, got)
 }
 
-// Of many elements that differ the first few are told, the rest is counted.
+// Of many elements that differ the first few are listed and the rest counted.
 func TestLongListsAreCutShort(t *testing.T) {
 	list := func(n, first int) json.RawMessage {
 		var items []string

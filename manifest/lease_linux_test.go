@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file server's lease on a file is waited for: it is given back when somebody opens the file.
+// Open waits for a file server that has a lease on the file and gives it back.
 func TestOpenOfAFileUnderALease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, []byte("content"), 0o666))

@@ -127,7 +127,7 @@ func TestManifestByteByByte(t *testing.T) {
 	assert.Equal(t, Sum([]byte(golden[:at])), m.Digest, "the digest is that of all bytes before its line")
 }
 
-func TestWhatIsEncodedDecodesToItself(t *testing.T) {
+func TestEncodedManifestDecodesToItself(t *testing.T) {
 	name := rapid.StringMatching(`[a-z][a-z0-9.]{0,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		m, err := New(rapid.String().Draw(t, "kind"), rapid.MapOf(rapid.String(), rapid.Int64()).Draw(t, "image"))
@@ -182,13 +182,13 @@ func TestEveryChangeIsRefused(t *testing.T) {
 	}
 }
 
-// seal gives changed text the digest it ought to have: damage that only the rules can find.
+// seal gives changed text a valid digest: only the other checks can find the damage.
 func seal(text string) []byte {
 	at := strings.LastIndex(text, digestLine)
 	return []byte(text[:at] + digestLine + Sum([]byte(text[:at])) + "\"\n}\n")
 }
 
-func TestSoundDigestOverNonsenseIsRefused(t *testing.T) {
+func TestValidDigestOverBadContentIsRefused(t *testing.T) {
 	good, err := example(t).Encode()
 	require.NoError(t, err)
 	for _, c := range [][2]string{
@@ -218,7 +218,7 @@ func TestSoundDigestOverNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-// Another version is not damage: who reads that is told what to do. It may hold other things than this one.
+// Another version is not damage: the error says what to do. It may have other members than this one.
 func TestAnotherVersion(t *testing.T) {
 	good, err := example(t).Encode()
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestRead(t *testing.T) {
 	assert.ErrorContains(t, err, path+": damaged: 67108865 bytes", "before it is read")
 }
 
-// What stands in the place of a file and is none is said to be damaged, and nobody waits for it.
+// Anything but a regular file is damage, and Open never waits for it.
 func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	posix(t, "it has no pipes among files, and links for few")
 	dir := t.TempDir()
@@ -333,7 +333,7 @@ func TestFaultsWhileReading(t *testing.T) {
 	assert.ErrorIs(t, read(io.EOF), ErrDamaged, "cut after it was opened")
 }
 
-// slowly is Decode the plain way: read as any JSON, and written again to see that it is the same.
+// slowly is Decode the plain way: it reads any JSON, encodes it and compares.
 func slowly(data []byte) (*Manifest, error) {
 	at := bytes.LastIndex(data, []byte(digestLine))
 	var m Manifest
@@ -353,7 +353,7 @@ func slowly(data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// checkSlowly holds Decode against slowly.
+// checkSlowly compares Decode with slowly.
 func checkSlowly(t require.TestingT, data []byte) *Manifest {
 	want, wantErr := slowly(data)
 	got, err := Decode(data)
@@ -376,7 +376,7 @@ func rich(t require.TestingT) []byte {
 	return data[:bytes.LastIndex(data, []byte(digestLine))]
 }
 
-// Sound digests over text that is nearly a manifest: what Decode takes is what would be written again.
+// Valid digests over text that is nearly a manifest: Decode accepts only what encodes to itself.
 func TestDecodeIsStrict(t *testing.T) {
 	body := rich(t)
 	accepted := 0
@@ -416,7 +416,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	require.Nil(t, checkSlowly(t, seal(empty)))
 }
 
-// Whatever stands before a right digest, it is refused or decodes to something that names no file elsewhere.
+// Any text with a valid digest is refused, or decodes to a manifest that names no file outside of its directory.
 func FuzzDecode(f *testing.F) {
 	m, err := New("starts", map[string]any{"seed": 42})
 	require.NoError(f, err)

@@ -30,7 +30,7 @@ func snapshotOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// stagingOf lists what stands below the staging directory of a root.
+// stagingOf lists what is below the staging directory of a root.
 func stagingOf(t *testing.T, root string) (names []string) {
 	entries, err := os.ReadDir(filepath.Join(root, durable.StagingDir))
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestPublishedAgainStaysAsItIs(t *testing.T) {
 	assert.Empty(t, stagingOf(t, root))
 }
 
-// What is damaged is replaced by what was made again, down to the last bit.
+// Publish replaces a damaged directory, whichever bit is wrong.
 func TestPublishReplacesWhatIsDamaged(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -72,7 +72,7 @@ func TestPublishReplacesWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// Who is told to stop while it looks at what is there replaces nothing.
+// A Publish whose context ends while it checks the existing directory replaces nothing.
 func TestPublishStopsWithItsContext(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")

@@ -19,7 +19,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-func TestOpenOfNothingNamesThePath(t *testing.T) {
+func TestOpenOfMissingDatasetNamesThePath(t *testing.T) {
 	root := t.TempDir()
 	_, err := Open(root, "0123456789")
 	assert.ErrorIs(t, err, os.ErrNotExist)
@@ -27,7 +27,7 @@ func TestOpenOfNothingNamesThePath(t *testing.T) {
 }
 
 // A directory renamed to another key is not the cache of that key.
-func TestOpenHoldsTheKeyAgainstTheName(t *testing.T) {
+func TestOpenChecksTheKeyAgainstTheName(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	require.NoError(t, os.Rename(DatasetPath(root, key), DatasetPath(root, "0123456789")))
@@ -35,8 +35,8 @@ func TestOpenHoldsTheKeyAgainstTheName(t *testing.T) {
 	assert.ErrorIs(t, err, manifest.ErrDamaged)
 }
 
-// Sound digests over content that does not fit together: what a faulty program would write. Open or the loading of a
-// tree refuses it and names the file; so does Verify.
+// Valid digests over parts that do not fit together, as a faulty program would write them. Open or Render refuses them and
+// names the file; so does Verify.
 func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 	words := func(kind string, list ...uint32) func(io.Writer) error {
 		return func(w io.Writer) error { return writeFlat(w, kind, list) }
@@ -101,7 +101,7 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestDatasetThatNamesTooLittle(t *testing.T) {
+func TestDatasetWithoutAllPartsIsRefused(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	structure := y.buildStructure(t, root, "")
 	m := y.part(t, root, DatasetKind, "", func(b *Builder) error { b.AddPart(structure); return nil })
@@ -124,7 +124,7 @@ func TestStructureOpensAlone(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// What is done to a table while it is in use changes nothing: it was read, and checked, when it was opened.
+// Changing the file of a table while it is in use changes nothing: Open has read and checked it.
 func TestTablesChangedWhileInUse(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	m := y.buildStructure(t, root, "")
@@ -147,7 +147,7 @@ func TestTablesChangedWhileInUse(t *testing.T) {
 	}
 }
 
-// publish publishes a directory with a manifest of one's own.
+// publish publishes a directory with the given pre-image, files and parts.
 func publish(t *testing.T, root, kind string, image any, files map[string]string, parts ...*manifest.Manifest) *manifest.Manifest {
 	b, err := NewBuilder(withoutSync(t), root, kind, image)
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func publish(t *testing.T, root, kind string, image any, files map[string]string
 	return m
 }
 
-// A cache in another format is whole: whoever reads it is told what to do. One that names no format is taken.
+// A cache in another format is not damaged: the error says what to do. One that names no format is accepted.
 func TestAnotherFormatIsNoDamage(t *testing.T) {
 	y := plainToy(40)
 	for format, shown := range map[string]string{`2`: "2", `0`: "0", `"1"`: `"1"`, `1`: "", `null`: "null", `{}`: "{}"} {
@@ -269,8 +269,8 @@ func TestManifestsThatListOtherThings(t *testing.T) {
 	assert.ErrorContains(t, err, filepath.Join("dataset", file.Key, "more")+": damaged")
 }
 
-// What another host has published a moment ago is found, although this one remembers that it was missing.
-func TestWhatWasMissingIsFound(t *testing.T) {
+// A directory that another host has just published is found, although this one remembers that it was missing.
+func TestRememberedAbsenceIsLookedUpAgain(t *testing.T) {
 	y, root := plainToy(40), filepath.Join(t.TempDir(), "a", "root")
 	key := y.build(t, root, "")
 	list := directoriesOf(t, root, key)
@@ -316,7 +316,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 	}
 }
 
-// Each call in turn says ESTALE once: nobody notices.
+// Each call in turn fails with ESTALE once: the caller does not notice.
 func TestStaleOnce(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -383,7 +383,7 @@ func TestStaleOnce(t *testing.T) {
 	}
 }
 
-// Where a server says ESTALE for what is gone, that is gone.
+// A file for which the server always answers ESTALE is gone.
 func TestStaleForGood(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -442,7 +442,7 @@ type kindOf struct {
 
 func (k kindOf) Mode() fs.FileMode { return k.mode }
 
-func TestLookupTellsDamageFromNotKnowing(t *testing.T) {
+func TestLookupTellsDamageFromUnreadable(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.buildStructure(t, root, "").Key
 	d := realDisk()

@@ -39,7 +39,7 @@ func walk(c *Cache) error {
 	return nil
 }
 
-// A file that is cut under the map is an error that names it, not the end of the process.
+// Cutting a mapped file gives an error that names it, and does not kill the process.
 //
 // Covers F23.
 func TestFileCutWhileInUse(t *testing.T) {
@@ -71,7 +71,7 @@ func TestFileCutWhileInUse(t *testing.T) {
 	}
 }
 
-func TestGuardLetsOtherPanicsGo(t *testing.T) {
+func TestGuardPassesOtherPanicsOn(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
 	assert.PanicsWithValue(t, "mine", func() { _ = c.Guard(func() error { panic("mine") }) })

@@ -28,7 +28,7 @@ func wide(t *testing.T) (root, key, tokens string) {
 	return root, key, filepath.Join(root, ArenasKind, m.Parts[ArenasKind].Key, "tokens.u32")
 }
 
-// kernels are what the call that populates a window can be: the one of this system, and none.
+// kernels are the calls that populate a window: that of this system, and failing ones.
 var kernels = map[string]func([]byte) error{
 	"populate": populate,
 	"touch":    func([]byte) error { return syscall.EINVAL },
@@ -71,7 +71,7 @@ func TestPrefault(t *testing.T) {
 	assert.Empty(t, windows)
 }
 
-// A file that was cut after it was mapped is an error that names it.
+// Cutting a mapped file gives an error that names it.
 func TestPrefaultOfACutFile(t *testing.T) {
 	root, key, tokens := wide(t)
 	for name, kernel := range kernels {

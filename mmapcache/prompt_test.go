@@ -16,7 +16,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Sending is copying windows; what is sent is the message decoded as a whole, wherever the windows were cut.
+// Content is copied window by window and equals the message decoded as a whole, wherever the windows were cut.
 func TestPromptIsTheMessageDecodedAsAWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := drawToy(t)
@@ -34,8 +34,8 @@ func TestPromptIsTheMessageDecodedAsAWhole(t *testing.T) {
 	})
 }
 
-// Every place where windows can meet: all sequences of windows of a corpus that is cut inside characters everywhere.
-func TestEveryMeetingOfWindows(t *testing.T) {
+// All sequences of windows of a corpus whose tokens are cut inside characters.
+func TestEveryAdjacencyOfWindows(t *testing.T) {
 	pieces := len(vocabulary) - 10 // the rest are whole characters
 	for _, c := range []struct{ blockSize, windows int }{{1, 3}, {2, 2}, {3, 2}, {pieces, 1}, {2*pieces + 1, 2}} {
 		y := &toy{plans: []*Plan{{Trace: Trace{ID: "t", BlockSize: uint32(c.blockSize), Blocks: uint32(pieces)}}}, starts: [][]uint32{nil}}
@@ -81,7 +81,7 @@ func TestEveryMeetingOfWindows(t *testing.T) {
 	}
 }
 
-// checkPrompts holds every prompt of a tree against the truth.
+// checkPrompts compares every prompt of a trace with the truth.
 func checkPrompts(t require.TestingT, y *toy, trace int, tree *RenderedTrace) {
 	var p Prompt
 	for turn := range tree.Turns {
@@ -113,7 +113,7 @@ func checkPrompts(t require.TestingT, y *toy, trace int, tree *RenderedTrace) {
 	}
 }
 
-// checkPieces holds content that is appended in pieces of every small limit against the whole.
+// checkPieces compares content appended in pieces of every small limit with the whole.
 func checkPieces(t require.TestingT, p *Prompt, k int, whole []byte) {
 	for limit := 1; limit <= 9; limit++ {
 		var got []byte

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What traces share, against their prompts written out block by block.
+// Sharing and Reuse agree with prompts written out block by block.
 func TestSharing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := drawToy(t)
@@ -122,7 +122,7 @@ func (y *toy) reuse(system bool) (want Reuse) {
 	return want
 }
 
-// leading counts the names from the first on that are held, and takes in all.
+// leading counts the names at the beginning that are held, and adds all names.
 func leading(held map[string]bool, names []string) (n int64) {
 	for n < int64(len(names)) && held[names[n]] {
 		n++

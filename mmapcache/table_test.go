@@ -37,7 +37,7 @@ func reread(t require.TestingT, s *Structure) *Structure {
 	return again
 }
 
-// asAppended is a plan without the places of its rows, which Append fills in, as text: NaN equals itself.
+// asAppended returns a plan as text, in which NaN equals itself, without what Append fills in.
 func asAppended(p *Plan) string {
 	q := *p
 	q.Trace = Trace{ID: p.Trace.ID, Scope: p.Trace.Scope, BlockSize: p.Trace.BlockSize, Blocks: p.Trace.Blocks}
@@ -102,7 +102,7 @@ func TestArrowFilesAsTheLibraryReadsThem(t *testing.T) {
 	}
 }
 
-// Whatever the bytes say, they are columns or an error.
+// Any bytes are columns or an error.
 func FuzzArrow(f *testing.F) {
 	s := NewStructure()
 	require.NoError(f, s.Append(plainToy(20).plans[0]))

@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// vocabulary is a toy one: token i is the bytes of its entry. It cuts characters at every place where they can be cut.
+// vocabulary is that of the tests: token i is the bytes of entry i. It cuts characters at every place.
 var vocabulary = []string{
 	"a", "the ", "\n", "\t\x00\x1f", `"`, `\`, `\u0041`, "\x7f", "e\u0301", "\u2028",
 	"", "\u4e2d", "\xe4", "\xb8\xad", "\xe4\xb8", "\xad", // a Han character whole, and cut after each byte
@@ -30,7 +30,7 @@ func vocabularyBytes(id uint32) ([]byte, bool) {
 	return []byte(vocabulary[id]), true
 }
 
-// unsynced leaves out what makes builds slow, and is tested elsewhere.
+// unsynced leaves out the syncing, which makes builds slow and is tested elsewhere.
 var unsynced = durable.Options{Sync: func(*os.File) error { return nil }}
 
 // withoutSync is the context of a test in which nothing is forced to disk.
@@ -38,7 +38,7 @@ func withoutSync(t require.TestingT) context.Context {
 	return durable.WithOptions(contextOf(t), unsynced)
 }
 
-// toy is what a cache is made of, and the plain truth that it is held against.
+// toy is a small cache in plain form: a builder writes it, and tests compare what they read with it.
 type toy struct {
 	corpus []uint32
 	plans  []*Plan
@@ -165,7 +165,7 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 	return list
 }
 
-// drawToy draws a corpus and the plans of some traces. Every index is valid; besides that anything goes.
+// drawToy draws a corpus and the plans of some traces. Every index is valid; everything else is arbitrary.
 func drawToy(t *rapid.T) *toy {
 	words := rapid.SampledFrom([][2]int{{0, 10}, {0, 12}, {10, 16}, {10, 26}, {0, len(vocabulary)}}).Draw(t, "words")
 	y := &toy{corpus: rapid.SliceOfN(rapid.Uint32Range(uint32(words[0]), uint32(words[1]-1)), 1, 40).Draw(t, "corpus"), short: rapid.Bool().Draw(t, "short")}

@@ -75,7 +75,7 @@ func TestReplacementVectors(t *testing.T) {
 	}
 }
 
-func TestReplacementAgreesWithTheTruth(t *testing.T) {
+func TestReplacementAgreesWithTheDecoder(t *testing.T) {
 	piece := rapid.SampledFrom(vocabulary)
 	rapid.Check(t, func(t *rapid.T) {
 		var raw []byte

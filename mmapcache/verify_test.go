@@ -42,7 +42,7 @@ func directoriesOf(t *testing.T, root, key string) (list []directory) {
 	return list
 }
 
-// filesOf lists the files of a dataset and its parts that a manifest vouches for, manifests included.
+// filesOf lists the manifests of a dataset and its parts and the files that they list.
 func filesOf(t *testing.T, root, key string) (files []string) {
 	for _, d := range directoriesOf(t, root, key) {
 		files = append(files, filepath.Join(d.Path, manifest.FileName))
@@ -58,8 +58,7 @@ func damaged(v *Verification, path string) bool {
 	return slices.ContainsFunc(v.Damages, func(d Damage) bool { return d.File == path })
 }
 
-// checkDamage holds Verify and Open against a file that was damaged. Open promises to find it unless spot lies in what it
-// leaves to Verify.
+// checkDamage checks that Verify and Open find a damaged file. Open finds it unless spot lies in what it leaves to Verify.
 func checkDamage(t *testing.T, root, key, path string, spot int) {
 	t.Helper()
 	v, err := hasty(realDisk()).verifyDirectory(t.Context(), root, DatasetKind, key)
@@ -125,7 +124,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 	assert.Empty(t, v.Damages)
 }
 
-// A manifest that is sound by itself but not the one that the dataset names is damage: content under another's name.
+// A valid manifest that is not the one that the dataset names is damage: content under another name.
 func TestVerifyFindsAnotherManifest(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -160,8 +159,8 @@ func TestVerifyNotesWhatIsHarmless(t *testing.T) {
 	}
 }
 
-// What stands in the place of a file and is none is damage, and nobody waits for it or reads it for ever.
-func TestThingsInThePlaceOfFiles(t *testing.T) {
+// Anything but a regular file is damage, and Verify neither waits for it nor reads it for ever.
+func TestVerifyOfOtherThanRegularFiles(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
 	pipe := filepath.Join(root, "pipe")
@@ -210,7 +209,7 @@ func TestThingsInThePlaceOfFiles(t *testing.T) {
 	assert.Contains(t, v.Notes[0], origin)
 }
 
-func TestThingsInThePlaceOfDirectories(t *testing.T) {
+func TestVerifyOfOtherThanDirectories(t *testing.T) {
 	for _, kind := range PartKinds() {
 		y, root := plainToy(40), t.TempDir()
 		key := y.build(t, root, "")
@@ -226,7 +225,7 @@ func TestThingsInThePlaceOfDirectories(t *testing.T) {
 	}
 }
 
-// What cannot be read is not known to be damaged.
+// A file that cannot be read is an error, not damage.
 func TestVerifySaysWhatItCouldNotLookAt(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -356,21 +355,21 @@ func TestVerifyStopsInTheMiddleOfAFile(t *testing.T) {
 	assert.Equal(t, 4, reads)
 }
 
-// hasty is a disk whose pauses take no time.
+// hasty is a disk whose waits take no time.
 func hasty(d disk) disk {
 	d.Sleep = func(context.Context, time.Duration) error { return nil }
 	return d
 }
 
-// patient is a disk whose pauses are only added up.
+// patient is a disk that adds its waits up and takes no time for them.
 func patient(waited *time.Duration) disk {
 	d := realDisk()
 	d.Sleep = func(_ context.Context, pause time.Duration) error { *waited += pause; return nil }
 	return d
 }
 
-// What is missing while the dataset stays as it is is damage when it is still missing after some looks, and on a network
-// file system after a minute, for as long as its clients may remember what is no more.
+// A missing file of an unchanged dataset is damage if it stays missing for a second, and on a network file system, whose
+// clients may remember a removed file that long, for a minute.
 func TestVerifyLooksAgain(t *testing.T) {
 	y, root := plainToy(40), t.TempDir()
 	key := y.build(t, root, "")
@@ -407,8 +406,8 @@ func TestVerifyLooksAgain(t *testing.T) {
 	}
 }
 
-// A dataset that another removes, and perhaps makes again, while it is looked at is not damaged: it is whole, or gone, or
-// comes and goes.
+// A dataset that another process removes, and perhaps makes again, during Verify is not damaged: it is whole, or gone, or
+// changing.
 func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 	const again = 3
 	for name, read := range map[string]func(d disk, root, key string) error{
@@ -458,12 +457,12 @@ func TestWhatIsRemovedMeanwhileIsNotDamaged(t *testing.T) {
 	}
 }
 
-func TestVerifyOfNothing(t *testing.T) {
+func TestVerifyOfMissingDataset(t *testing.T) {
 	_, err := Verify(t.Context(), t.TempDir(), "0123456789")
 	require.ErrorIs(t, err, ErrNoCache)
 }
 
-// A cache of about 25 KB: the tests that flip each of its bits live on this being fast.
+// BenchmarkVerify verifies a cache of about 25 KB. The tests that flip each of its bits need this to be fast.
 func BenchmarkVerify(b *testing.B) {
 	y, root := plainToy(400), b.TempDir()
 	key := y.build(b, root, "")

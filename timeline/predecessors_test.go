@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainPredecessors compares every turn with every other: what Predecessors is held against.
+// plainPredecessors is Predecessors the plain way: it compares every turn with every other.
 func plainPredecessors(streams []Stream) [][][]TurnRef {
 	after := make([][][]TurnRef, len(streams))
 	at := func(t TurnRef) Interval { return streams[t.Stream].Intervals[t.Turn] }
@@ -49,7 +49,7 @@ func plainPredecessors(streams []Stream) [][][]TurnRef {
 	return after
 }
 
-// plainLatest returns the request that had begun before an instant and was over by then, the last by end, start and place.
+// plainLatest is latest the plain way.
 func plainLatest(list []Interval, instant float64) (at int, ok bool) {
 	for k, c := range list {
 		if !(c.Start < instant && c.End <= instant) {
@@ -85,7 +85,7 @@ func TestPredecessorsAreThoseOfTheComparisonOfAll(t *testing.T) {
 	})
 }
 
-// Infinite starts are none.
+// A request whose start is infinite has no predecessors and is none.
 func TestPredecessorsOfWhatHasNoStart(t *testing.T) {
 	inf := math.Inf(1)
 	got := Predecessors([]Stream{{"a", []Interval{{0, 1}, {inf, inf}, {-inf, -inf}}}, {"b", []Interval{{inf, inf}, {2, 3}}}})

@@ -29,7 +29,7 @@ func replayVectors[In, Want any](t *testing.T, group string) (list []vector[In, 
 	return list
 }
 
-// seconds is a recorded time of a vector: null is missing, "NaN" a number that is none.
+// seconds is a recorded time of a vector: null is missing, "NaN" is NaN.
 type seconds float64
 
 func (s *seconds) UnmarshalJSON(data []byte) error {
@@ -40,7 +40,7 @@ func (s *seconds) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(s))
 }
 
-// orMissing turns a wanted time into what Play gives.
+// orMissing returns a wanted time as Play does.
 func orMissing(v *float64) float64 {
 	if v == nil {
 		return Missing
@@ -48,7 +48,7 @@ func orMissing(v *float64) float64 {
 	return *v
 }
 
-// assertTime compares bit for bit but for the kind of NaN.
+// assertTime compares bit for bit; every NaN equals every other.
 func assertTime(t *testing.T, want, got float64, what string) {
 	t.Helper()
 	if math.IsNaN(want) {

@@ -62,7 +62,7 @@ func staging(t *testing.T, root string) (names []string) {
 
 var content = map[string]string{"a": "1", "b": ""}
 
-// build writes the content into a new directory and ends it with finish. Whatever fails, what is left is discarded.
+// build writes the content into a new directory and ends it with finish. After an error it discards the directory.
 func build(root string, opts Options, finish func(*Dir) error) error {
 	d, err := NewDir(root, opts)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestOrderOfTheSteps(t *testing.T) {
 	}, again.steps, "what another published is synced too")
 }
 
-// Whatever way the root is written, the directories above the name are synced up to it.
+// Publish syncs the directories between name and root, also where the path of the root is not clean.
 func TestRootsThatAreNotClean(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, root := range []string{".", "./././././r", "a//b/", "a/../c"} {
@@ -156,7 +156,7 @@ func TestEveryFailingStepLeavesTheNameAbsentOrWhole(t *testing.T) {
 	}
 }
 
-func TestPublishKeepsWhatIsThere(t *testing.T) {
+func TestPublishKeepsAnExistingDirectory(t *testing.T) {
 	root := t.TempDir()
 	final := filepath.Join(root, "kind", "name")
 	require.NoError(t, os.MkdirAll(final, 0o777))
@@ -166,7 +166,7 @@ func TestPublishKeepsWhatIsThere(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 }
 
-// A file in the place of a name is kept as a directory is, and replaced.
+// Publish keeps a file that has the name, as it keeps a directory, and Replace replaces it.
 func TestPublishWhereAFileIs(t *testing.T) {
 	root := t.TempDir()
 	final := filepath.Join(root, "kind", "name")
@@ -179,7 +179,7 @@ func TestPublishWhereAFileIs(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 }
 
-// A rename that fails for another reason than that the name is taken is an error, whatever stands there.
+// A rename that fails for another reason than a taken name is an error, also where the name is taken.
 func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
 	root := t.TempDir()
 	final := filepath.Join(root, "kind", "name")
@@ -196,7 +196,7 @@ func TestPublishTakesNoOtherErrorForATakenName(t *testing.T) {
 	assert.Equal(t, content, files(t, final))
 }
 
-// Who has a file of a replaced directory open keeps it.
+// A process that has a file of a replaced directory open can go on reading it.
 func TestReplace(t *testing.T) {
 	posix(t, "a file that is open keeps its directory there")
 	root := t.TempDir()

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// F18: a note that cannot be written whole is not left behind. Here files may not grow further, which is as good as a full
-// disk.
+// A note that cannot be written whole is removed. A limit on the size of files stands in for a full disk.
 //
 // Covers F18.
 func TestNotesOnAFullDisk(t *testing.T) {

@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// never is for what nobody has made yet.
+// never says that the name does not exist.
 func never() (bool, error) { return false, nil }
 
-// kill ends the heartbeats of a lease as kill -9 would, and no more. What its process was is rewritten to another
-// machine's, so that nobody here can know of it but by its silence.
+// kill ends the heartbeats of a lease and nothing else, as kill -9 would. It renames the holder to a process of another
+// machine, so that only its silence tells this one.
 func (l *Lease) kill(t *testing.T) {
 	close(l.stop)
 	l.done.Wait()
@@ -32,14 +32,14 @@ func (l *Lease) kill(t *testing.T) {
 	l.stop = make(chan struct{})
 }
 
-// become makes a lease look like one of another owner.
+// become renames the holder of a lease to another owner.
 func (l *Lease) become(t *testing.T, other owner) {
 	path := filepath.Join(filepath.Dir(l.path), other.fileName())
 	require.NoError(t, os.Rename(l.path, path))
 	l.path = path
 }
 
-// hold makes a claim of an owner who has never beaten.
+// hold makes the claim of an owner that has never beaten.
 func hold(t *testing.T, root string, generation int, who owner) {
 	require.NoError(t, os.MkdirAll(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0o777))
 	require.NoError(t, os.WriteFile(heartbeatPath(filepath.Join(claimPath(root, "thing", generation), who.fileName()), 0), nil, 0o666))
@@ -47,7 +47,7 @@ func hold(t *testing.T, root string, generation int, who owner) {
 
 func far() owner { return as(func(o *owner) { o.host, o.boot = "h", "b" }) }
 
-// revive lets a killed lease, one that was only slow, beat again.
+// revive lets a killed lease beat again, as if its process had only been slow.
 func (l *Lease) revive() { l.done.Go(l.keepBeating) }
 
 func acquire(t *testing.T, root string, w Waiting) *Lease {
@@ -81,7 +81,7 @@ func TestOneHolderAtATime(t *testing.T) {
 	})
 }
 
-// Who waits is told for whom, and uses what was made instead of making it again.
+// A waiting process learns which process it waits for, and uses what that one made.
 func TestWaitingEndsWhenItIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -110,7 +110,7 @@ func TestWaitingEndsWhenItIsMade(t *testing.T) {
 	})
 }
 
-// What was made between the last look and the claim is found after it.
+// A name that was made between the last look and the claim is found after the claim.
 func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
 	root, asked := t.TempDir(), 0
 	l, err := Acquire(t.Context(), root, "thing", func() (bool, error) { asked++; return asked == 2, nil }, Waiting{})
@@ -131,7 +131,7 @@ func TestMadeIsAskedOnceMoreAfterTheClaim(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 }
 
-// F9: a holder killed with -9, of whom nothing is known but that its heartbeats have stopped, is replaced within three.
+// A killed holder of another machine is replaced within three heartbeats: nothing but its silence is known.
 //
 // Covers F9.
 func TestKilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
@@ -158,7 +158,7 @@ func TestKilledHolderIsReplacedWithinThreeHeartbeats(t *testing.T) {
 	}
 }
 
-// On the machine of the holder nobody has to wait for its silence.
+// On the machine of the dead holder no process has to wait for three heartbeats.
 func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
 	posix(t, "it knows no dead processes")
 	synctest.Test(t, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestDeadProcessOfThisMachineIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
-// A claim with nobody in it is of one that was killed when it ended it: nobody waits for that.
-func TestEmptyClaimIsNobodys(t *testing.T) {
+// A claim without a holder was left by a process that was killed while it released it: no process waits for it.
+func TestEmptyClaimHasNoHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		require.NoError(t, os.MkdirAll(claimPath(root, "thing", 7), 0o777))
@@ -186,7 +186,7 @@ func TestEmptyClaimIsNobodys(t *testing.T) {
 	})
 }
 
-// What is no directory in the place of a claim keeps nobody from the name, and is swept after an hour.
+// A file that has the name of a claim keeps no process from the lease, and is swept after an hour.
 func TestFilesInThePlaceOfAClaim(t *testing.T) {
 	posix(t, "it has no pipes among files, and links for few")
 	for what, put := range map[string]func(path string) error{
@@ -213,7 +213,7 @@ func TestFilesInThePlaceOfAClaim(t *testing.T) {
 	}
 }
 
-// A claim that its holder could not remove is found by its name, and removed, when that is dead.
+// A claim that its holder could not remove is swept when the holder is dead.
 func TestReleaseThatFails(t *testing.T) {
 	posix(t, "it knows no dead processes")
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestReleaseThatFails(t *testing.T) {
 	})
 }
 
-// The fence: one who was only slow cannot publish, make or replace anything any more, and learns why.
+// The fence: a holder that was only slow can no longer publish, create or replace anything, and the error says why.
 func TestSlowHolderCannotPublishAfterItWasReplaced(t *testing.T) {
 	for name, end := range map[string]func(*Dir) error{
 		"publish": publish,
@@ -282,8 +282,8 @@ func TestSlowHolderCannotPublishAfterItWasReplaced(t *testing.T) {
 	}
 }
 
-// Of many who find a dead holder one takes over.
-func TestOneTakesOver(t *testing.T) {
+// Of several processes that find a dead holder one takes over.
+func TestOneProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		acquire(t, root, Waiting{}).kill(t)
@@ -303,8 +303,8 @@ func TestOneTakesOver(t *testing.T) {
 	})
 }
 
-// What was seen may be old news by the time that the claim is made: whoever has come since keeps its claim.
-func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
+// A look may be outdated by the time the claim is made: a process that has claimed the name since keeps its claim.
+func TestClaimOnOutdatedLookIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		var second *Lease
@@ -325,8 +325,8 @@ func TestAClaimMadeOnOldNewsIsGivenUp(t *testing.T) {
 	})
 }
 
-// One that is so slow before its claim appears that another has made it by then waits for that.
-func TestASlowClaimantWaits(t *testing.T) {
+// A process that is slow to make its claim waits for one that was faster.
+func TestSlowClaimantWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		var other *Lease
@@ -344,9 +344,9 @@ func TestASlowClaimantWaits(t *testing.T) {
 	})
 }
 
-// One that was stopped while it took over, and goes on when another has done so and has ended, puts nothing away of who
-// holds the name by then: that may have a claim of the generation that it was about to put away.
-func TestASlowTakeoverPutsNobodyElseAway(t *testing.T) {
+// A process that stops during a takeover, and goes on after another has taken over and released, removes nothing of the
+// present holder, which may have a claim of the generation that it was about to remove.
+func TestSlowTakeoverRemovesNoOtherHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		hold(t, root, 1, far())
@@ -372,9 +372,9 @@ func TestASlowTakeoverPutsNobodyElseAway(t *testing.T) {
 	})
 }
 
-// One killed between making the claim of the next generation and putting the old one away says nothing of the old one's
-// holder, who may beat: neither when nobody knows of its death, nor when it is known.
-func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
+// A process killed between making the claim of the next generation and removing the old one says nothing about the old
+// holder, which may still beat: neither when its death is known, nor when it is not.
+func TestDeadClaimAboveLiveOneIsNotTakenOver(t *testing.T) {
 	posix(t, "it knows no dead processes")
 	for _, dead := range []owner{far(), as(func(o *owner) { o.pid = deadPid })} {
 		synctest.Test(t, func(t *testing.T) {
@@ -396,8 +396,8 @@ func TestADeadClaimAboveALiveOneIsNoDeath(t *testing.T) {
 	}
 }
 
-// A file that the client keeps because somebody has it open, as NFS does, keeps nobody from going on.
-func TestFilesThatNFSKeeps(t *testing.T) {
+// A file that an NFS client keeps, because a process has it open, is no error.
+func TestRemoveAllLeavesNFSFiles(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777))
 	assert.False(t, hasOnlyNFSFiles(dir), "nothing is kept")
@@ -408,7 +408,7 @@ func TestFilesThatNFSKeeps(t *testing.T) {
 	assert.False(t, hasOnlyNFSFiles(filepath.Join(dir, "nothing")))
 }
 
-// The answer to a rename may be lost, though the server has done it.
+// The answer to a rename may be lost after the server has done it.
 func TestRenameWhoseAnswerWasLost(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -417,7 +417,7 @@ func TestRenameWhoseAnswerWasLost(t *testing.T) {
 	require.ErrorIs(t, rename(a, b), os.ErrNotExist)
 }
 
-// A holder who beats between the judgement and the takeover keeps its claim.
+// A holder that beats between the judgement and the takeover keeps its claim.
 func TestTakeoverStopsWhereTheHolderIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -438,8 +438,8 @@ func TestTakeoverStopsWhereTheHolderIsAlive(t *testing.T) {
 	})
 }
 
-// A heartbeat that the server does not answer is not taken for the holder's silence: it did not answer us either.
-func TestSlowServerIsNoDeath(t *testing.T) {
+// While the server is slow to answer, the holder does not count as silent.
+func TestSlowServerIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		first := acquire(t, root, Waiting{})
@@ -484,7 +484,7 @@ func TestLimitsOfWaiting(t *testing.T) {
 	})
 }
 
-// Every step of a lease fails in turn: an error, and nothing is left that would keep anybody waiting.
+// Every step of a lease fails in turn: an error, and nothing is left that would keep a process waiting.
 func TestEveryFailingStepOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, dead := range []bool{false, true} {
@@ -531,7 +531,7 @@ func TestEveryFailingStepOfALease(t *testing.T) {
 	})
 }
 
-// An error of one heartbeat is not the loss of the lease: the next one may do.
+// One failing heartbeat does not lose the lease: the next one may succeed.
 func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := 0
@@ -554,7 +554,7 @@ func TestFailingHeartbeatIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The answer to a heartbeat may be lost, though the server has done it.
+// The answer to a heartbeat may be lost after the server has done it.
 func TestHeartbeatWhoseAnswerWasLost(t *testing.T) {
 	l := acquire(t, t.TempDir(), Waiting{})
 	require.NoError(t, os.Rename(heartbeatPath(l.path, 0), heartbeatPath(l.path, 1)))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is in use when the marker is there stays, and is never out of its place.
+// A directory that is in use when the marker exists stays, and is never renamed.
 func TestRemoveLeavesWhatIsInUse(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
@@ -39,8 +39,8 @@ func TestRemoveLeavesWhatIsInUse(t *testing.T) {
 	assert.Empty(t, staging(t, root))
 }
 
-// Killed at any step, a remover leaves what it was removing whole or gone, and keeps who waits for its marker no longer
-// than its lease lasts. Nothing of it is left then.
+// A remover killed at any step leaves what it was removing whole or gone. A process that waits for its marker waits no
+// longer than its lease lasts. Then nothing of it is left.
 func TestRemoverKilledAtAnyStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var roots []string
@@ -78,7 +78,7 @@ func TestRemoverKilledAtAnyStep(t *testing.T) {
 	})
 }
 
-// Who waits for a marker gives up when he is told to, and has taken nothing over from one that is alive.
+// A wait for a marker ends with its context, and takes nothing over from a live process.
 func TestAwaitRemovalEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// F18: on a full disk no directory can be made, but what is to make room can be removed all the same, or put back.
+// On a full disk no directory can be made, but a directory can still be removed, or put back.
 //
 // Covers F18.
 func TestRemoveOnAFullDisk(t *testing.T) {
@@ -35,7 +35,7 @@ func TestRemoveOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A note is written over, never emptied first: who reads it at that moment must not take what it names for unused.
+// A note is overwritten and never emptied: a reader at that moment must not take what it names for unused.
 func TestWriteSmallWritesOver(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "notes", "a")
@@ -53,7 +53,7 @@ func TestWriteSmallWritesOver(t *testing.T) {
 	assert.NotEqual(t, old.Unix(), info.ModTime().Unix(), "and that dates it")
 }
 
-// All who use a name are told, each once.
+// InUse lists every process that uses a name, once.
 func TestManyUse(t *testing.T) {
 	root := t.TempDir()
 	for range 2 {
@@ -67,7 +67,7 @@ func TestManyUse(t *testing.T) {
 	assert.Equal(t, thisProcess().describe(), users["b"])
 }
 
-// F19: a note is as open as the directory it is in, under any umask.
+// A note is as open as the directory it is in, under any umask.
 //
 // Covers F19.
 func TestNotesUnderAnyUmask(t *testing.T) {

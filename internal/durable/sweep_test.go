@@ -15,7 +15,7 @@ import (
 // deadPid is above every limit of pids.
 const deadPid = 1 << 29
 
-// as is this machine's owner with something changed.
+// as returns this machine's owner with something changed.
 func as(change func(*owner)) owner {
 	o := newOwner()
 	change(&o)
@@ -33,8 +33,8 @@ func TestOwnersHaveNames(t *testing.T) {
 	}
 }
 
-// Who has left: the table of rules.
-func TestWhoIsGone(t *testing.T) {
+// Which owners are gone: the table of rules.
+func TestOwnersThatAreGone(t *testing.T) {
 	posix(t, "it knows no dead processes")
 	const beat = time.Second
 	dead := func(o *owner) { o.pid = deadPid }
@@ -158,8 +158,8 @@ func TestUse(t *testing.T) {
 	none.Close()
 }
 
-// Notes follow no link and wait for no pipe: a root may be shared with people who leave such.
-func TestNotesFollowNothing(t *testing.T) {
+// Notes follow no link and wait for no pipe, which other users of a shared root may leave.
+func TestNotesFollowNoLinks(t *testing.T) {
 	posix(t, "links are for few there, and Wine has its own")
 	root, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
 	require.NoError(t, os.Chmod(root, 0o777))
@@ -193,8 +193,8 @@ func TestNotesFollowNothing(t *testing.T) {
 	assert.Empty(t, users)
 }
 
-// A note is written anew, so that other machines see that it is not left behind.
-func TestNotesBeat(t *testing.T) {
+// A note is rewritten regularly, so that other machines see that its process is alive.
+func TestNotesAreRefreshed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		u := NoteUse(root, root, []string{"a"})
@@ -212,7 +212,7 @@ func TestNotesBeat(t *testing.T) {
 	})
 }
 
-// Without a lease, what comes into use while it is being removed is put back whole.
+// Without a lease, a directory that comes into use while it is being removed is put back whole.
 func TestRemovePutsBackWhatIsInUse(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, build(root, Options{}, publish))
@@ -231,8 +231,8 @@ func TestRemovePutsBackWhatIsInUse(t *testing.T) {
 	assert.Nil(t, files(t, filepath.Join(root, "kind", "name")))
 }
 
-// What is in use and cannot be put back is left where it lies, and so is what is not surely off its place on disk.
-func TestRemoveRemovesNothingItIsNotSureOf(t *testing.T) {
+// A directory that is in use and cannot be put back is left where it lies, and so is one whose rename is not on disk.
+func TestRemoveKeepsWhatItCannotCheck(t *testing.T) {
 	lies := func(root string) string {
 		found, err := filepath.Glob(filepath.Join(root, StagingDir, "*", "a"))
 		require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestRemoveRemovesNothingItIsNotSureOf(t *testing.T) {
 	assert.Equal(t, content, files(t, lies(root)))
 }
 
-// F19: what is made below a root is as open as the root, under any umask, and no more.
+// What is made below a root is as open as the root, under any umask, and no more.
 //
 // Covers F19.
 func TestSharedRootsUnderAnyUmask(t *testing.T) {
@@ -306,7 +306,7 @@ func TestSharedRootsUnderAnyUmask(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "a root that is made keeps to the umask")
 }
 
-// A root that a note makes, as the first of a conversion, is on disk with the directories above it.
+// A root that is created by its first note is on disk with the directories above it.
 func TestRootsThatNotesMakeAreSynced(t *testing.T) {
 	posix(t, "directories are not synced there")
 	above := t.TempDir()

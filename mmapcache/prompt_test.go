@@ -81,6 +81,28 @@ func TestEveryAdjacencyOfWindows(t *testing.T) {
 	}
 }
 
+// A character that is cut on both sides of an empty head is whole again.
+func TestEmptyHeadJoinsItsNeighbors(t *testing.T) {
+	const a, empty, front, back = 0, 10, 14, 15 // "a", "", "\xe4\xb8", "\xad"
+	y := &toy{corpus: []uint32{a, front, empty, a, back, a}, starts: [][]uint32{{0, 2, 4, 0}}, plans: []*Plan{{
+		Trace:    Trace{ID: "t", BlockSize: 2, Blocks: 3},
+		Sessions: []Session{{ID: "t", Parent: None, Turns: 1, SpawnTurn: None, JoinTurn: None}},
+		Turns:    []Turn{{In: 4, HashIDs: 2, Last: 2}},
+		Segments: []Segment{
+			{Parent: None, Role: User, First: 0, Count: 1},
+			{Parent: 0, Role: User, Part: Continues | Head, First: 1, Count: 1},
+			{Parent: 1, Role: User, Part: Continues, First: 2, Count: 1},
+		},
+		Runs: []BlockRun{{Count: 3}},
+	}}}
+	root := t.TempDir()
+	trace, err := open(t, root, y.build(t, root, "")).Render(0, Text)
+	require.NoError(t, err)
+	var p Prompt
+	trace.Prompt(0, &p)
+	assert.Equal(t, "a\u4e2da", string(p.AppendText(nil, 0)))
+}
+
 // checkPrompts compares every prompt of a trace with the truth.
 func checkPrompts(t require.TestingT, y *toy, trace int, tree *RenderedTrace) {
 	var p Prompt

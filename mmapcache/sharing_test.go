@@ -71,6 +71,11 @@ func (y *toy) sharing() Sharing {
 					held[fmt.Sprint("filler ", i, " ", s.First)] = int64(n)
 					continue
 				}
+				if s.Part&Head != 0 {
+					name := y.blockName(i, s.First)
+					held[name] = max(held[name], int64(s.Count))
+					continue
+				}
 				for b := range s.Count {
 					held[y.blockName(i, s.First+b)] = int64(p.Trace.BlockSize)
 				}
@@ -104,15 +109,20 @@ func (y *toy) reuse(system bool) (want Reuse) {
 		behind := system
 		for _, s := range y.plans[o.trace].path(o.row) {
 			behind = behind || s.Role == User
-			for b := range s.Count {
-				if s.Part&Filler == 0 {
-					name := y.blockName(o.trace, s.First+b)
-					names = append(names, name)
-					if behind {
-						name = fmt.Sprint("trace ", o.trace, ": ", name)
-					}
-					private = append(private, name)
+			blocks := s.Count
+			switch {
+			case s.Part&Filler != 0:
+				blocks = 0
+			case s.Part&Head != 0:
+				blocks = 1
+			}
+			for b := range blocks {
+				name := y.blockName(o.trace, s.First+b)
+				names = append(names, name)
+				if behind {
+					name = fmt.Sprint("trace ", o.trace, ": ", name)
 				}
+				private = append(private, name)
 			}
 		}
 		want.Blocks += int64(len(names))

@@ -153,6 +153,10 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 			m.tokens = append(m.tokens, y.tokens(y.starts[trace][p.Trace.Blocks+s.First], n)...)
 			continue
 		}
+		if s.Part&Head != 0 {
+			m.tokens = append(m.tokens, y.tokens(y.starts[trace][s.First], s.Count)...)
+			continue
+		}
 		for b := s.First; b < s.First+s.Count; b++ {
 			m.tokens = append(m.tokens, y.tokens(y.starts[trace][b], p.Trace.BlockSize)...)
 		}
@@ -226,6 +230,10 @@ func drawSegments(t *rapid.T, p *Plan, small func(int, int) int) {
 			s.Part |= Filler
 			s.First = uint32(small(0, len(p.Turns)-1))
 			s.Count = p.Turns[s.First].FillerTokens(p.Trace.BlockSize)
+		} else if p.Trace.BlockSize > 1 && rapid.Bool().Draw(t, "head") {
+			s.Part |= Head
+			s.First = uint32(small(0, int(p.Trace.Blocks)-1))
+			s.Count = uint32(small(1, int(p.Trace.BlockSize)-1))
 		} else {
 			s.First = uint32(small(0, int(p.Trace.Blocks)-1))
 			s.Count = uint32(small(0, int(p.Trace.Blocks-s.First)))

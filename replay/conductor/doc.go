@@ -20,15 +20,17 @@
 // A lane plays one tree at a time: a root session and the sessions that it spawns, which may spawn others. A session goes
 // from state to state:
 //
-//		fresh -> due -> retained -> queued -> in flight -> deciding -> closed
-//		                                                       |  \--> due, with its next turn
-//		                                                       \-----> parked -> retained or queued
+//	fresh -> due -> retained -> queued -> in flight -> deciding -> closed
+//	                                                       |  \--> due, with its next turn
+//	                                                       \-----> parked -> retained or queued
 //
-//	  - fresh: its spawning turn has not returned
-//	  - due: its time has not come (timers.go)
-//	  - retained: turns of other sessions that precede it in the recording are not done (barrier.go)
-//	  - queued: it waits for a prefill slot (prefill.go)
-//	  - parked: it waits for the branches that its turn joins, and for the recorded time of that turn
+// What a session waits for in each state:
+//
+//   - fresh: the return of its spawning turn
+//   - due: its time (timers.go)
+//   - retained: turns of other sessions that precede its turn in the recording (barrier.go)
+//   - queued: a prefill slot (prefill.go)
+//   - parked: the branches that its turn joins, and the recorded time of that turn
 //
 // Every transition (transitions.go) checks the state that it leaves and panics on another one: a turn that is sent twice is
 // a defect of this package. All that will lead to a request has its timer in one queue, which is where the caps on idle time

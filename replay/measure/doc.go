@@ -10,8 +10,10 @@
 //	s := a.Summary(info)
 //	s.WriteTable(os.Stdout, 0)
 //
-// [Aggregate.Rebuild] computes the same from the file of a run that was killed. To add a metric, add what it needs to Record,
-// keep it in Aggregate.Add and publish it in Metrics; doc/spec/results.md names every key.
+// [Aggregate.Rebuild] computes the same from the file of a run that was killed.
+//
+// A new metric needs a field of Record (record.go, record_json.go), lines in observations.add and observations.metrics
+// (observations.go), a field of Metrics (summary.go) and its key in doc/spec/results.md, which a test compares.
 //
 // Times are seconds since the start of the phase, sizes are bytes. A figure that is not known is [Missing], in JSON null.
 package measure

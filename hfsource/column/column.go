@@ -1,19 +1,27 @@
-// Package column is the form of a row that is not text: for each leaf of it the values and where they lie. Whoever
-// reads rows names the leaves that it wants, as paths; whoever delivers them fills in a Column for each.
+// Package column describes a row as columns: for each path the values, and where in the row they lie.
 //
-// A path is the names of fields from the row on, with [] behind the name of a list: "id", "requests[].t",
-// "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values, only presence.
+// A path names fields from the row on, separated by dots, with [] after the name of a list: "id", "requests[].t",
+// "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values. It says which of them are
+// present.
+//
+// A row with two requests, of which the second has no hash_ids, is for the path "requests[].hash_ids[]":
+//
+//	Ints:     [1 2 3]                  // all ids
+//	Lists[0]: {State: [Value], Ends: [2]}            // requests: the row has a list of 2
+//	Lists[1]: {State: [Value Null], Ends: [3 3]}     // hash_ids: 3 elements, and null
+//
+// The reader of a file requests paths and gets a Column for each.
 package column
 
 import "slices"
 
-// State says whether something is there.
+// State says whether something is present.
 type State uint8
 
 const (
-	Absent State = iota // there is no such column, or what holds the value is itself null
-	Null                // given as null
-	Value               // given; a list may still be empty
+	Absent State = iota // the file has no such column, or what should hold the value is itself null
+	Null                // null
+	Value               // a value; of a list, also an empty one
 )
 
 // Kind is the type of a column's values.
@@ -21,42 +29,42 @@ type Kind uint8
 
 const (
 	Missing Kind = iota // the file has no such column
-	None                // it can only hold null, or is a record or a list of records: presence is all there is
+	None                // no values: the column is of type null, or a record, or a list of records
 	Int                 // Ints
-	Uint                // Ints, the bits of unsigned 64-bit numbers
+	Uint                // Ints, as the bits of unsigned 64-bit numbers
 	Float               // Floats
-	Text                // Texts, as they lie: not necessarily UTF-8
-	Other               // a type or a shape that the path does not stand for, see Type: presence is all there is
-	JSON                // Texts, each a JSON value: in the place of all that the path, and every longer one, stands for
+	Text                // Texts, not necessarily UTF-8
+	Other               // no values: the file has another type or shape there than the path says, see Column.Type
+	JSON                // Texts, each a JSON value that stands for all paths that begin with this one
 )
 
-// Row is one row as columns.
+// Row is one row.
 type Row struct {
-	Wanted []Column // in the order of the paths asked for
-	Others []Column // fields of wanted records that nobody asked for, for their presence: their Kind is Other
+	Wanted []Column // of the requested paths, in their order
+	Others []Column // other fields of the records on those paths, of the kind Other
 }
 
-// Column is what one row holds of one path. A slot is what a value belongs to: the row, or an element of the innermost
-// list of records above it, counted through the whole row.
+// Column is what one row has for one path. Its slots are the elements of the innermost list of records on the path, counted
+// through the whole row; where there is no such list, the row itself is the only slot.
 type Column struct {
 	Path  string
 	Kind  Kind
-	Type  string  // the file's name for the type, for messages
+	Type  string  // the name of the type in the file, for messages
 	State []State // by slot
-	Lists []List  // of the path, outermost first
+	Lists []List  // on the path, outermost first
 
-	// Values, one for each slot, or for each element where the path ends with a list; what is null holds zero.
+	// Values: one for each slot, or for each element where the path ends with a list. A null has the zero value.
 	Ints   []int64
 	Floats []float64
 	Texts  []string
 
-	Nulls []int32 // elements of a list of values that are null, ascending
+	Nulls []int32 // where the path ends with a list: the elements that are null, ascending
 }
 
-// List is one list of a path: who has one, and which elements are whose.
+// List is one list on a path: which slots have one, and which elements belong to each.
 type List struct {
 	State []State // by slot of the list above, or of the row
-	Ends  []int32 // behind the last element of each, as elements are counted through the row
+	Ends  []int32 // by slot: where its elements end, as elements are counted through the row
 }
 
 // At returns the state of a slot.
@@ -67,7 +75,7 @@ func (c *Column) At(slot int) State {
 	return c.State[slot]
 }
 
-// Span returns which elements of the list that the path ends with belong to a slot.
+// Span returns the range of the elements that a slot has in the last list of the path.
 func (c *Column) Span(slot int) (from, to int) {
 	if len(c.Lists) == 0 {
 		return 0, 0
@@ -75,7 +83,7 @@ func (c *Column) Span(slot int) (from, to int) {
 	return c.Lists[len(c.Lists)-1].Span(slot)
 }
 
-// Span returns which elements belong to a slot.
+// Span returns the range of the elements that a slot has.
 func (l *List) Span(slot int) (from, to int) {
 	if slot >= len(l.Ends) {
 		return 0, 0
@@ -86,7 +94,7 @@ func (l *List) Span(slot int) (from, to int) {
 	return from, int(l.Ends[slot])
 }
 
-// NullIn returns the first null element of a span, -1 where there is none.
+// NullIn returns the first element of a range that is null, -1 where there is none.
 func (c *Column) NullIn(from, to int) int {
 	if k, _ := slices.BinarySearch(c.Nulls, int32(from)); k < len(c.Nulls) && int(c.Nulls[k]) < to {
 		return int(c.Nulls[k])

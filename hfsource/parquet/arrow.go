@@ -10,12 +10,12 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// Writers of the Arrow family store columns of times without saying so in the schema of the file: a duration of
-// nanoseconds is a plain INT64 there, as a number of seconds would be. What it is stands in the footer, under this key,
-// as a message of Arrow: the schema that the writer was given.
+// arrowKey is the key in the footer under which writers of the Arrow family store the schema that they were given, as a
+// FlatBuffers message. The schema of the file does not have its types of times: a duration in nanoseconds is a plain INT64
+// there, like a number of seconds.
 const arrowKey = "ARROW:schema"
 
-// Types of fields, by their numbers in Arrow's Schema.fbs.
+// Types of fields, as numbered in Arrow's Schema.fbs.
 const (
 	arrowDate          = 8
 	arrowTime          = 9
@@ -30,42 +30,47 @@ const (
 	arrowLargeListView = 26
 )
 
-// maxArrowFields bounds the fields that are looked at: a damaged schema may name one field in many places.
+// maxArrowFields bounds how many fields are read: a damaged schema can refer to one field from many places.
 const maxArrowFields = 4 * maxColumns
 
-// markTimes makes what Arrow or Spark knows as a time a column of another type: its numbers count units that only their
-// schema names, and whoever took them for seconds would be wrong by powers of ten.
-func markTimes(root *node, metadata []format.KeyValue) error {
+// markTimes gives the kind Other to columns that are times by the schema of Arrow or Spark. Only that schema names the unit
+// of their numbers: read as seconds, they would be wrong by powers of ten.
+func markTimes(root *node, metadata []format.KeyValue) (err error) {
 	for _, kv := range metadata {
-		if kv.Key == sparkKey {
-			if err := markIntervals(root, kv.Value); err != nil {
-				return err
-			}
+		switch kv.Key {
+		case sparkKey:
+			err = markSparkTimes(root, kv.Value)
+		case arrowKey:
+			err = markArrowTimes(root, kv.Value)
 		}
-		if kv.Key != arrowKey {
-			continue
-		}
-		message, err := base64.StdEncoding.DecodeString(kv.Value)
 		if err != nil {
-			return errArrow
-		}
-		if len(message) >= 4 && binary.LittleEndian.Uint32(message) == 0xffffffff { // not before Arrow 0.15
-			message = message[4:]
-		}
-		if len(message) < 4 {
-			return errArrow
-		}
-		w := arrowSchema{b: message[4:]} // behind its length
-		w.fields(root, w.vector(w.ref(w.ref(0, -1), 2), 1), 0)
-		if w.bad {
-			return errArrow
+			return err
 		}
 	}
 	return nil
 }
 
-// arrowSchema reads the FlatBuffer of a schema. Positions are offsets into it, 0 is what is not there; bad stays once
-// something was outside.
+func markArrowTimes(root *node, value string) error {
+	message, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return errArrow
+	}
+	if len(message) >= 4 && binary.LittleEndian.Uint32(message) == 0xffffffff { // since Arrow 0.15
+		message = message[4:]
+	}
+	if len(message) < 4 {
+		return errArrow
+	}
+	s := arrowSchema{b: message[4:]} // its length comes first
+	s.fields(root, s.vector(s.ref(s.ref(0, -1), 2), 1), 0)
+	if s.bad {
+		return errArrow
+	}
+	return nil
+}
+
+// arrowSchema reads the FlatBuffers message of a schema. Positions are offsets into b, 0 for what is missing. bad stays set
+// once something lies outside.
 type arrowSchema struct {
 	b    []byte
 	seen int
@@ -83,7 +88,7 @@ func (s *arrowSchema) bytes(at, n int) []byte {
 func (s *arrowSchema) u16(at int) int { return int(binary.LittleEndian.Uint16(s.bytes(at, 2))) }
 func (s *arrowSchema) u32(at int) int { return int(binary.LittleEndian.Uint32(s.bytes(at, 4))) }
 
-// slot returns where a field of a table lies.
+// slot returns the position of a field of a table.
 func (s *arrowSchema) slot(table, field int) int {
 	if table == 0 {
 		return 0
@@ -99,7 +104,7 @@ func (s *arrowSchema) slot(table, field int) int {
 	return table + at
 }
 
-// ref follows the field of a table that refers to another; -1 is the reference at the place itself.
+// ref returns the position that a field of a table refers to. Field -1 is a reference at the position itself.
 func (s *arrowSchema) ref(table, field int) int {
 	at := table
 	if field >= 0 {
@@ -110,7 +115,7 @@ func (s *arrowSchema) ref(table, field int) int {
 	return at + s.u32(at)
 }
 
-// vector returns the tables that a field lists.
+// vector returns the positions of the tables that a field lists.
 func (s *arrowSchema) vector(table, field int) (list []int) {
 	at := s.ref(table, field)
 	if at == 0 || s.bad {
@@ -140,7 +145,7 @@ func (s *arrowSchema) name(table int) string {
 	return string(s.bytes(at+4, n))
 }
 
-// fields holds the fields of a record against those of the file, by name.
+// fields marks the fields of a record, which it finds by their names.
 func (s *arrowSchema) fields(record *node, list []int, depth int) {
 	for _, table := range list {
 		if s.seen++; s.bad || s.seen > maxArrowFields {
@@ -156,7 +161,7 @@ func (s *arrowSchema) fields(record *node, list []int, depth int) {
 	}
 }
 
-// field holds one field against what it is in the file.
+// field marks one field, or the fields inside it.
 func (s *arrowSchema) field(n *node, table, depth int) {
 	if s.bad || depth > maxDepth {
 		s.bad = true
@@ -175,17 +180,30 @@ func (s *arrowSchema) field(n *node, table, depth int) {
 		}
 	case arrowDate, arrowTime, arrowTimestamp, arrowInterval, arrowDuration:
 		if l := n.leaf; l != nil && l.kind == column.Int {
-			what := map[int]string{arrowDate: "a date", arrowTime: "a time of day", arrowTimestamp: "a timestamp", arrowInterval: "an interval", arrowDuration: "a duration"}[kind]
-			if kind == arrowDuration {
-				unit := 1
-				if at := s.slot(s.ref(table, 3), 0); at > 0 {
-					unit = s.u16(at)
-				}
-				if unit < 4 {
-					what += [...]string{" in seconds", " in milliseconds", " in microseconds", " in nanoseconds"}[unit]
-				}
-			}
-			l.kind, l.typeName = column.Other, fmt.Sprintf("%s (%s by its Arrow schema)", l.typeName, what)
+			l.kind, l.typeName = column.Other, fmt.Sprintf("%s (%s by its Arrow schema)", l.typeName, s.timeType(table, kind))
 		}
 	}
+}
+
+// timeType describes the type of a field that is a time.
+func (s *arrowSchema) timeType(table, kind int) string {
+	switch kind {
+	case arrowDate:
+		return "a date"
+	case arrowTime:
+		return "a time of day"
+	case arrowTimestamp:
+		return "a timestamp"
+	case arrowInterval:
+		return "an interval"
+	}
+	unit := 1
+	if at := s.slot(s.ref(table, 3), 0); at > 0 {
+		unit = s.u16(at)
+	}
+	units := [...]string{" in seconds", " in milliseconds", " in microseconds", " in nanoseconds"}
+	if unit >= len(units) {
+		return "a duration"
+	}
+	return "a duration" + units[unit]
 }

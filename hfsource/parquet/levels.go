@@ -5,23 +5,24 @@ import (
 	"math"
 )
 
-// padding is how many bytes behind any encoded bytes can be read, so that a word may be loaded at the last of them.
+// padding is how many bytes can be read behind encoded bytes, so that a word can be loaded at the last of them.
 const padding = 8
 
-// hybrid reads numbers as Parquet writes levels and indices: runs of one value, and groups of eight packed by bits.
+// hybrid reads levels and indices in the RLE/bit-packing hybrid encoding: runs of one value, and runs of packed groups of
+// eight numbers.
 type hybrid struct {
-	b      []byte // runs to come
+	b      []byte // the runs that follow
 	width  int    // bits of a number, at most 32
-	left   int    // numbers of the run at hand
-	packed bool
-	value  uint32 // of a run of one value
+	left   int    // numbers of the current run that were not taken yet
+	packed bool   // the current run is packed
+	value  uint32 // else: its value
 	bits   []byte // of a packed run
-	at     int    // numbers taken of it
+	at     int    // of a packed run: numbers taken
 }
 
 func newHybrid(b []byte, width int) hybrid { return hybrid{b: b, width: width} }
 
-// nextRun makes sure that there is a run at hand.
+// nextRun opens runs until the current one has a number.
 func (h *hybrid) nextRun() error {
 	for h.left == 0 {
 		head, n := binary.Uvarint(h.b)
@@ -31,36 +32,47 @@ func (h *hybrid) nextRun() error {
 		h.b = h.b[n:]
 		count := int(head >> 1)
 		if h.packed = head&1 == 1; h.packed {
-			size := min(count*h.width, len(h.b)) // the last group may be cut
-			if count *= 8; size < count/8*h.width {
-				count = size * 8 / h.width
-			}
-			h.bits, h.b, h.at = h.b[:size], h.b[size:], 0
-		} else {
-			size := (h.width + 7) / 8
-			if len(h.b) < size {
-				return errLevels
-			}
-			h.value = 0
-			for k := range size {
-				h.value |= uint32(h.b[k]) << (8 * k)
-			}
-			if uint64(h.value)>>h.width != 0 {
-				return errLevels
-			}
-			h.b = h.b[size:]
+			h.openPacked(count)
+		} else if err := h.openRepeated(count); err != nil {
+			return err
 		}
-		h.left = count
 	}
 	return nil
 }
 
-// maxFill is how many numbers may follow the last in its packed run. The format knows less than a group; DuckDB writes
-// 256 numbers at a time, and what it had there before behind the last.
+// openPacked opens a run of packed groups.
+func (h *hybrid) openPacked(groups int) {
+	size := min(groups*h.width, len(h.b)) // writers may cut the last group
+	h.left = groups * 8
+	if size < groups*h.width {
+		h.left = size * 8 / h.width
+	}
+	h.bits, h.b, h.at = h.b[:size], h.b[size:], 0
+}
+
+// openRepeated opens a run of count times one value.
+func (h *hybrid) openRepeated(count int) error {
+	size := (h.width + 7) / 8
+	if len(h.b) < size {
+		return errLevels
+	}
+	h.value = 0
+	for k := range size {
+		h.value |= uint32(h.b[k]) << (8 * k)
+	}
+	if uint64(h.value)>>h.width != 0 {
+		return errLevels
+	}
+	h.b, h.left = h.b[size:], count
+	return nil
+}
+
+// maxFill is how many numbers may follow the last one in its packed run. The format allows less than a group. DuckDB writes
+// 256 numbers at a time, and leaves what its buffer held behind the last one.
 const maxFill = 256
 
-// done reports whether nothing is left but what fills up the run of the last number, and runs of no number, of which
-// parquet-go writes one where there is none.
+// done reports whether nothing follows but what fills up the run of the last number, and empty runs: parquet-go writes one
+// for a page without numbers.
 func (h *hybrid) done() bool {
 	if h.left > 0 && !(h.packed && h.at > 0 && h.left < maxFill) {
 		return false
@@ -78,7 +90,7 @@ func (h *hybrid) done() bool {
 	return true
 }
 
-// holds reports whether n numbers are left, and no more than what fills up a group.
+// holds reports whether n numbers follow, and then nothing but what fills up their run.
 func (h hybrid) holds(n int) bool {
 	for n > 0 {
 		if h.nextRun() != nil {
@@ -107,16 +119,16 @@ func (h *hybrid) unpack(to []uint32) {
 // levels reads repetition or definition levels as runs of equal ones.
 type levels struct {
 	hybrid
-	max   int // the largest that there can be; nothing is written where it is 0
+	max   int // the largest level; if it is 0, none are written
 	cache [64]uint32
-	at, n int // of what was unpacked
+	at, n int // the levels of cache that were not taken yet
 }
 
 func (l *levels) reset(b []byte, max, width int) {
 	l.hybrid, l.max, l.at, l.n = newHybrid(b, width), max, 0, 0
 }
 
-// run returns the next level and how many times it comes, at least once.
+// run returns the next level, and how many times it repeats, at least once.
 func (l *levels) run() (level, n int, err error) {
 	if l.max == 0 {
 		return 0, math.MaxInt, nil
@@ -146,7 +158,7 @@ func (l *levels) check(v uint32) error {
 	return nil
 }
 
-// count returns how many of n levels are the largest, and fails unless there are n, none larger.
+// count returns how many of n levels are max. It fails unless exactly n follow, none larger.
 func (l levels) count(n int) (largest int, err error) {
 	if l.max == 0 {
 		return n, nil
@@ -169,7 +181,7 @@ func (l levels) count(n int) (largest int, err error) {
 	return largest, nil
 }
 
-// take passes over n levels of the run.
+// take skips n levels of the current run.
 func (l *levels) take(n int) {
 	switch {
 	case l.max == 0:
@@ -180,7 +192,7 @@ func (l *levels) take(n int) {
 	}
 }
 
-// done reports whether no level is left, but for what fills up the last group.
+// done reports whether nothing follows but what fills up the last run.
 func (l *levels) done() bool {
 	return l.max == 0 || l.n-l.at+l.left < maxFill && l.hybrid.done()
 }

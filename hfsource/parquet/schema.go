@@ -12,15 +12,15 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// node is a field of the schema as a reader of rows sees it: a leaf, a record or a list. How lists are spelled ends here.
+// node is a field of the schema: a leaf, a record or a list. It hides the several ways in which schemas spell lists.
 type node struct {
 	name   string
-	parent int      // definition level at which what holds it is there
-	def    int      // definition level at which it is there: given, and not null
+	parent int      // definition level from which on the parent is present
+	def    int      // definition level from which on the field is present and not null
 	leaf   *leaf    // of a leaf
 	fields []*node  // of a record
 	elem   *node    // of a list
-	inner  int      // of a list: definition level at which it has an element
+	inner  int      // of a list: definition level from which on it has an element
 	rep    int      // of a list: repetition level of its elements
 	path   []string // in the schema, for messages
 }
@@ -34,28 +34,29 @@ type leaf struct {
 	typeName string
 	maxRep   int
 	maxDef   int
-	unsigned bool // 32 bits that count from 0
+	unsigned bool // of 32 bits, without a sign
 }
 
 const (
-	maxDepth   = 64
+	maxDepth   = 64 // of records and lists in each other
 	maxColumns = 1 << 14
 )
 
-// schemaReader turns the flat schema of a file into nodes.
+// schemaReader turns the schema of a file, which is a flat list, into a tree.
 type schemaReader struct {
 	elements []format.SchemaElement
 	next     int
 	leaves   []*leaf
 }
 
-// element is an element of the schema with its children.
+// element is an element of the schema, with its children.
 type element struct {
 	*format.SchemaElement
 	children []element
 	leaf     *leaf
 }
 
+// tree reads the element at hand and its children. rep and def are the levels of its parent.
 func (b *schemaReader) tree(path []string, rep, def int) (element, error) {
 	if b.next >= len(b.elements) || len(path) > maxDepth {
 		return element{}, errors.New("schema: it is cut off, or too deep")
@@ -71,21 +72,13 @@ func (b *schemaReader) tree(path []string, rep, def int) (element, error) {
 			rep, def = rep+1, def+1
 		}
 	}
-	if e.Type.Valid {
+	if e.Type.Valid { // a leaf
 		if e.NumChildren.Valid && e.NumChildren.V != 0 || len(b.leaves) >= maxColumns {
 			return element{}, fmt.Errorf("schema: %s has a type and fields, or there are more than %d columns", e.Name, maxColumns)
 		}
-		kind, name := kindOf(e.SchemaElement)
-		if e.LogicalType.Value != nil && e.ConvertedType.Valid { // said twice, and to be the same
-			old := *e.SchemaElement
-			old.LogicalType = format.LogicalType{}
-			if k, _ := kindOf(&old); k != kind || unsigned(&old) != unsigned(e.SchemaElement) {
-				return element{}, fmt.Errorf("schema: %s is of type %v and of converted type %s", strings.Join(path, "."), e.LogicalType.Value, convertedName(e.ConvertedType.V))
-			}
-		}
-		e.leaf = &leaf{index: len(b.leaves), path: path, physical: e.Type.V, kind: kind, typeName: name, maxRep: rep, maxDef: def, unsigned: unsigned(e.SchemaElement)}
+		e.leaf = &leaf{index: len(b.leaves), path: path, physical: e.Type.V, maxRep: rep, maxDef: def}
 		b.leaves = append(b.leaves, e.leaf)
-		return e, nil
+		return e, e.leaf.setType(e.SchemaElement)
 	}
 	for range e.NumChildren.V {
 		child, err := b.tree(path, rep, def)
@@ -97,6 +90,22 @@ func (b *schemaReader) tree(path []string, rep, def int) (element, error) {
 	return e, nil
 }
 
+// setType sets the type of values. The schema may state it twice, by its logical and by its older converted type: then both
+// must be the same.
+func (l *leaf) setType(e *format.SchemaElement) error {
+	l.kind, l.typeName = kindOf(e)
+	l.unsigned = unsigned(e)
+	if e.LogicalType.Value == nil || !e.ConvertedType.Valid {
+		return nil
+	}
+	old := *e
+	old.LogicalType = format.LogicalType{}
+	if kind, _ := kindOf(&old); kind != l.kind || unsigned(&old) != l.unsigned {
+		return fmt.Errorf("schema: %s is of type %v and of converted type %s", l, e.LogicalType.Value, convertedName(e.ConvertedType.V))
+	}
+	return nil
+}
+
 func repetition(e *format.SchemaElement) format.FieldRepetitionType {
 	if e.RepetitionType.Valid {
 		return e.RepetitionType.V
@@ -104,7 +113,7 @@ func repetition(e *format.SchemaElement) format.FieldRepetitionType {
 	return format.Required
 }
 
-// resolveSchema returns the record that a row is, and the columns.
+// resolveSchema returns a row as a record, and its leaves, which are the columns of the file in their order.
 func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
 	b := schemaReader{elements: elements}
 	root, err := b.tree(nil, 0, 0)
@@ -119,11 +128,12 @@ func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
 	return n, b.leaves, err
 }
 
+// fields resolves the fields of a record. No two may have the same name.
 func fields(list []element, path []string, rep, def int) (nodes []*node, err error) {
 	names := map[string]bool{}
 	for _, e := range list {
 		if names[e.Name] {
-			return nil, fmt.Errorf("schema: %s is there twice", strings.Join(append(slices.Clone(path), e.Name), "."))
+			return nil, fmt.Errorf("schema: %s occurs twice", strings.Join(append(slices.Clone(path), e.Name), "."))
 		}
 		names[e.Name] = true
 		n, err := nodeOf(e, path, rep, def)
@@ -135,49 +145,63 @@ func fields(list []element, path []string, rep, def int) (nodes []*node, err err
 	return nodes, nil
 }
 
-// Spellings of lists: an optional list around repeated list, bag or array, around element, item or array_element; the
-// form of two levels, without the last; and a field that is repeated itself.
+// Schemas spell lists in three ways. With three levels: an optional group, in it a repeated group called list, bag or array,
+// and in that a field called element, item or array_element. With two levels: the last is left out. With one level: the
+// field itself is repeated.
 var (
 	repeatedNames = []string{"list", "bag", "array", "element", "item", "array_element"}
 	elementNames  = []string{"element", "item", "array_element"}
 )
 
-func nodeOf(e element, path []string, rep, def int) (*node, error) {
-	n := &node{name: e.Name, parent: def, def: def, path: append(slices.Clone(path), e.Name)}
-	var err error
+// nodeOf resolves an element of the schema inside a parent with the given levels.
+func nodeOf(e element, path []string, rep, def int) (n *node, err error) {
+	n = &node{name: e.Name, parent: def, def: def, path: append(slices.Clone(path), e.Name)}
 	switch r := repetition(e.SchemaElement); {
-	case r == format.Repeated: // a list without a name of its own: it is there whenever what holds it is
+	case r == format.Repeated: // one level: the list is present whenever its parent is
 		n.inner, n.rep = def+1, rep+1
-		n.elem = &node{name: e.Name, parent: def + 1, def: def + 1, leaf: e.leaf, path: n.path}
-		if e.leaf == nil {
-			n.elem.fields, err = fields(e.children, n.path, rep+1, def+1)
-		}
+		n.elem, err = itemOf(e, n.path, n.rep, n.inner)
 		return n, err
 	case r == format.Optional:
 		n.def++
 	}
-	if e.leaf != nil {
-		n.leaf = e.leaf
-		return n, nil
-	}
-	if len(e.children) != 1 || repetition(e.children[0].SchemaElement) != format.Repeated || !(isList(e) || slices.Contains(repeatedNames, e.children[0].Name)) {
-		n.fields, err = fields(e.children, n.path, rep, n.def)
-		return n, err
-	}
-	inside := e.children[0]
-	n.inner, n.rep = n.def+1, rep+1
-	at := append(slices.Clone(n.path), inside.Name)
-	three := len(inside.children) == 1 && (inside.Name != "array" && inside.Name != e.Name+"_tuple" || slices.Contains(elementNames, inside.children[0].Name))
 	switch {
-	case three:
-		n.elem, err = nodeOf(inside.children[0], at, n.rep, n.inner)
+	case e.leaf != nil:
+		n.leaf = e.leaf
+	case e.spellsList():
+		n.inner, n.rep = n.def+1, rep+1
+		n.elem, err = e.listElement(n)
 	default:
-		n.elem = &node{name: inside.Name, parent: n.inner, def: n.inner, leaf: inside.leaf, path: at}
-		if inside.leaf == nil {
-			n.elem.fields, err = fields(inside.children, at, n.rep, n.inner)
-		}
+		n.fields, err = fields(e.children, n.path, rep, n.def)
 	}
 	return n, err
+}
+
+// itemOf returns the element of a list whose repeated field is e itself.
+func itemOf(e element, path []string, rep, def int) (n *node, err error) {
+	n = &node{name: e.Name, parent: def, def: def, leaf: e.leaf, path: path}
+	if e.leaf == nil {
+		n.fields, err = fields(e.children, path, rep, def)
+	}
+	return n, err
+}
+
+// spellsList reports whether a group is the outer one of a list of two or three levels.
+func (e element) spellsList() bool {
+	return len(e.children) == 1 && repetition(e.children[0].SchemaElement) == format.Repeated &&
+		(isList(e) || slices.Contains(repeatedNames, e.children[0].Name))
+}
+
+// listElement returns the element of the list that e spells.
+func (e element) listElement(list *node) (*node, error) {
+	repeated := e.children[0]
+	path := append(slices.Clone(list.path), repeated.Name)
+	// A repeated group with one field is a list of records of one field if its name says so, by the rules of the format.
+	threeLevels := len(repeated.children) == 1 &&
+		(repeated.Name != "array" && repeated.Name != e.Name+"_tuple" || slices.Contains(elementNames, repeated.children[0].Name))
+	if threeLevels {
+		return nodeOf(repeated.children[0], path, list.rep, list.inner)
+	}
+	return itemOf(repeated, path, list.rep, list.inner)
 }
 
 func isList(e element) bool {
@@ -187,7 +211,7 @@ func isList(e element) bool {
 	return e.ConvertedType.Valid && e.ConvertedType.V == deprecated.List
 }
 
-// convertedNames are those that the format gives its older annotations, by number.
+// convertedNames are the names of converted types, the older annotations of the format, by number.
 var convertedNames = [...]string{"UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS", "TIMESTAMP_MILLIS",
 	"TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64", "INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL"}
 
@@ -198,67 +222,84 @@ func convertedName(c deprecated.ConvertedType) string {
 	return convertedNames[c]
 }
 
-// kindOf says which values a leaf has.
+// kindOf returns the kind of a leaf's values, and the name of its type for messages.
 func kindOf(e *format.SchemaElement) (column.Kind, string) {
 	name := e.Type.V.String()
 	logical := e.LogicalType.Value
 	if logical == nil && e.ConvertedType.Valid {
-		switch c := e.ConvertedType.V; c {
-		case deprecated.UTF8, deprecated.Enum:
-			logical = &format.StringType{}
-		case deprecated.Json:
-			logical = &format.JsonType{}
-		case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
-			logical = &format.IntType{IsSigned: true}
-		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
-			logical = &format.IntType{}
-		default:
-			return column.Other, fmt.Sprintf("%s (%s)", name, convertedName(c))
+		if logical = logicalOf(e.ConvertedType.V); logical == nil {
+			return column.Other, fmt.Sprintf("%s (%s)", name, convertedName(e.ConvertedType.V))
 		}
 	}
+	if logical == nil {
+		return physicalKind(e.Type.V), name
+	}
+	kind, suffix := logicalKind(logical, e.Type.V)
+	return kind, name + suffix
+}
+
+// logicalOf returns the logical type that replaces a converted type, nil for those that are not read.
+func logicalOf(c deprecated.ConvertedType) format.LogicalTypeValue {
+	switch c {
+	case deprecated.UTF8, deprecated.Enum:
+		return &format.StringType{}
+	case deprecated.Json:
+		return &format.JsonType{}
+	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
+		return &format.IntType{IsSigned: true}
+	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+		return &format.IntType{}
+	}
+	return nil
+}
+
+// logicalKind returns the kind of a logical type of some physical type, and what to add to the name of the latter.
+func logicalKind(logical format.LogicalTypeValue, physical format.Type) (column.Kind, string) {
 	switch logical := logical.(type) {
-	case nil:
 	case *format.NullType:
-		return column.None, name
+		return column.None, ""
 	case *format.StringType, *format.EnumType:
-		if e.Type.V == format.ByteArray {
-			return column.Text, name
+		if physical == format.ByteArray {
+			return column.Text, ""
 		}
 	case *format.JsonType:
-		if e.Type.V == format.ByteArray {
-			return column.JSON, name + " (JSON)"
+		if physical == format.ByteArray {
+			return column.JSON, " (JSON)"
 		}
 	case *format.IntType:
 		switch {
-		case e.Type.V == format.Int64 && !logical.IsSigned:
-			return column.Uint, name + " (unsigned)"
-		case e.Type.V == format.Int64, e.Type.V == format.Int32:
-			return column.Int, name
+		case physical == format.Int64 && !logical.IsSigned:
+			return column.Uint, " (unsigned)"
+		case physical == format.Int64, physical == format.Int32:
+			return column.Int, ""
 		}
 	}
-	if logical != nil {
-		return column.Other, fmt.Sprintf("%s (%v)", name, logical)
-	}
-	switch e.Type.V {
-	case format.Int32, format.Int64:
-		return column.Int, name
-	case format.Float, format.Double:
-		return column.Float, name
-	case format.ByteArray:
-		return column.Text, name
-	}
-	return column.Other, name
+	return column.Other, fmt.Sprintf(" (%v)", logical)
 }
 
+func physicalKind(t format.Type) column.Kind {
+	switch t {
+	case format.Int32, format.Int64:
+		return column.Int
+	case format.Float, format.Double:
+		return column.Float
+	case format.ByteArray:
+		return column.Text
+	}
+	return column.Other
+}
+
+// unsigned reports whether the type of a leaf is an integer without a sign.
 func unsigned(e *format.SchemaElement) bool {
 	if t, ok := e.LogicalType.Value.(*format.IntType); ok {
 		return !t.IsSigned
 	}
-	if e.LogicalType.Value == nil && e.ConvertedType.Valid {
-		switch e.ConvertedType.V {
-		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
-			return true
-		}
+	if e.LogicalType.Value != nil || !e.ConvertedType.Valid {
+		return false
+	}
+	switch e.ConvertedType.V {
+	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+		return true
 	}
 	return false
 }

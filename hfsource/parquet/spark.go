@@ -7,13 +7,13 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// Spark stores intervals as plain INT64 and INT32: microseconds, and months. What they are stands in the footer, under
-// this key, as Spark's own schema in JSON.
+// sparkKey is the key in the footer under which Spark stores its own schema, in JSON. The schema of the file does not have
+// its intervals: they are plain INT64 and INT32 there, in microseconds and months.
 const sparkKey = "org.apache.spark.sql.parquet.row.metadata"
 
-// sparkType is a type of Spark: the name of a plain one, or an object for one that is made of others.
+// sparkType is a type of Spark: a name, or an object for a type that is made of others.
 type sparkType struct {
-	name   string // "struct", "array" and others are objects
+	name   string // "" for an object
 	fields []struct {
 		Name string
 		Type sparkType
@@ -39,12 +39,22 @@ func (t *sparkType) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// markIntervals makes what Spark knows as an interval or a time a column of another type, as markTimes does.
-func markIntervals(root *node, schema string) error {
+// markSparkTimes gives the kind Other to columns that are intervals or times by the schema of Spark.
+func markSparkTimes(root *node, schema string) error {
 	var t sparkType
-	depth, deepest := 0, 0
-	for k := range len(schema) { // what is deep is read again and again
-		switch schema[k] {
+	// UnmarshalJSON reads what is nested once for every level above it.
+	if nesting(schema) > 4*maxDepth || json.Unmarshal([]byte(schema), &t) != nil {
+		return errSpark
+	}
+	t.mark(root, 0)
+	return nil
+}
+
+// nesting returns how deep the brackets of a JSON text nest, at most.
+func nesting(text string) (deepest int) {
+	depth := 0
+	for k := range len(text) {
+		switch text[k] {
 		case '{', '[':
 			depth++
 			deepest = max(deepest, depth)
@@ -52,13 +62,10 @@ func markIntervals(root *node, schema string) error {
 			depth--
 		}
 	}
-	if deepest > 4*maxDepth || json.Unmarshal([]byte(schema), &t) != nil {
-		return errSpark
-	}
-	t.mark(root, 0)
-	return nil
+	return deepest
 }
 
+// mark marks a node that has this type, or the nodes inside it.
 func (t *sparkType) mark(n *node, depth int) {
 	if depth > maxDepth {
 		return

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Metadata is written in thrift's compact protocol. A list says its own length there, and the library allocates what it
-// says; so a footer is walked through before the library sees it, and page headers are read here alone.
+// Metadata is written in thrift's compact protocol. A list states its own length there, and the library allocates as much
+// as it states. So a footer is walked through here before the library parses it. Page headers are read here alone.
 
 const (
 	maxThriftDepth    = 16
-	maxThriftElements = 1 << 20 // of lists, in one footer: a column chunk of a file takes some 50
+	maxThriftElements = 1 << 20 // of all lists in one footer; a column chunk has some 50
 )
 
 // Types of the protocol.
@@ -31,7 +31,7 @@ const (
 	tUUID   = 13
 )
 
-// thrift walks over a struct. The first error sticks.
+// thrift reads a struct. Its first error stays.
 type thrift struct {
 	b        []byte
 	i        int
@@ -78,7 +78,7 @@ func (t *thrift) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// int32 reads a whole number of 32 bits.
+// int32 reads an integer of 32 bits.
 func (t *thrift) int32() int32 {
 	v := t.varint()
 	if int64(int32(v)) != v {
@@ -87,8 +87,8 @@ func (t *thrift) int32() int32 {
 	return int32(v)
 }
 
-// fields calls field for every field of the struct that begins here; field reads its value and says so, or leaves it to
-// be passed over.
+// fields calls field for every field of the struct that begins here. field reads the value and returns true, or returns
+// false, and the value is skipped.
 func (t *thrift) fields(depth int, field func(id int16, kind byte) bool) {
 	if depth > maxThriftDepth {
 		t.fail()
@@ -112,7 +112,7 @@ func (t *thrift) fields(depth int, field func(id int16, kind byte) bool) {
 	}
 }
 
-// skip passes over a value. A boolean is in its type, unless it is an element.
+// skip skips a value. A boolean is in its type, unless it is an element of a list.
 func (t *thrift) skip(kind byte, depth int, element bool) {
 	switch kind {
 	case tTrue, tFalse:
@@ -164,11 +164,11 @@ func (t *thrift) elementsOf(n uint64, depth int, kinds ...byte) {
 	}
 }
 
-// encryptionField is of the footer: how columns of the file are encrypted. The footer itself need not be, and is signed then:
-// 28 bytes follow it.
+// encryptionField is the field of the footer that says how columns are encrypted. The footer itself may be plain: then a
+// signature of 28 bytes follows it.
 const encryptionField = 8
 
-// checkFooter walks over a footer, which has to end where the struct does.
+// checkFooter walks through a footer. It must end where its struct ends.
 func checkFooter(b []byte) error {
 	t := thrift{b: b}
 	encrypted := false
@@ -195,7 +195,7 @@ const (
 	dataPageV2     = 3
 )
 
-// pageHeader is what stands before a page.
+// pageHeader is the header of a page.
 type pageHeader struct {
 	kind               int32
 	size, compressed   int32 // bytes of the page, decompressed and in the file
@@ -204,26 +204,18 @@ type pageHeader struct {
 	values             int32
 	encoding           int32
 	repLevel, defLevel int32 // encodings, of a data page of version 1
-	nulls, rows        int32 // of a data page of version 2, and
-	repBytes, defBytes int32
-	uncompressed       bool // not compressed
-	seen               uint // fields of the page, as bits
-	body               bool // the header of its kind of page is there
+	nulls, rows        int32 // of a data page of version 2
+	repBytes, defBytes int32 // likewise: lengths of the levels
+	uncompressed       bool  // likewise: the values are not compressed
+	seen               uint  // fields of the struct at hand that were read, as bits
+	complete           bool  // the header for its kind of page has all fields
 }
 
-// readPageHeader reads a header from the beginning of b and returns its length.
+// readPageHeader reads a page header from the beginning of b, and returns its length.
 func readPageHeader(b []byte) (h pageHeader, n int, err error) {
 	t := thrift{b: b}
 	h.kind = -1
-	ints := func(id int16, kind byte, fields ...*int32) bool {
-		if kind != tInt32 || int(id) > len(fields) || id < 1 || fields[id-1] == nil {
-			return false
-		}
-		*fields[id-1] = t.int32()
-		h.seen |= 1 << id
-		return true
-	}
-	top := uint(0)
+	top := uint(0) // fields of the outer struct that were read, as bits
 	t.fields(0, func(id int16, kind byte) bool {
 		h.seen = 0
 		switch {
@@ -231,41 +223,55 @@ func readPageHeader(b []byte) (h pageHeader, n int, err error) {
 			h.crc, h.hasCRC = uint32(t.int32()), true
 			return true
 		case id <= 3:
-			done := ints(id, kind, &h.kind, &h.size, &h.compressed)
+			done := h.readInt(&t, id, kind, &h.kind, &h.size, &h.compressed)
 			top |= h.seen
 			return done
-		case kind != tStruct:
-			return false
-		case id == 5 && h.kind == dataPage:
-			t.fields(1, func(id int16, kind byte) bool {
-				return ints(id, kind, &h.values, &h.encoding, &h.defLevel, &h.repLevel)
-			})
-			h.body = h.seen&0b11110 == 0b11110
-			return true
-		case id == 7 && h.kind == dictionaryPage:
-			t.fields(1, func(id int16, kind byte) bool { return ints(id, kind, &h.values, &h.encoding) })
-			h.body = h.seen&0b110 == 0b110
-			return true
-		case id == 8 && h.kind == dataPageV2:
-			t.fields(1, func(id int16, kind byte) bool {
-				if id == 7 && (kind == tTrue || kind == tFalse) {
-					h.uncompressed = kind == tFalse
-					return true
-				}
-				return ints(id, kind, &h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes)
-			})
-			h.body = h.seen&0b1111110 == 0b1111110
-			return true
 		}
-		return false
+		return kind == tStruct && h.readKind(&t, id)
 	})
 	switch {
 	case t.err != nil:
 		return h, 0, fmt.Errorf("page header: %w", t.err)
-	case top&0b1110 != 0b1110 || h.kind != indexPage && !h.body:
-		return h, 0, errors.New("page header: it lacks what a page needs")
+	case top&0b1110 != 0b1110 || h.kind != indexPage && !h.complete:
+		return h, 0, errors.New("page header: a field is missing")
 	case h.size < 0 || h.compressed < 0 || h.values < 0 || h.nulls < 0 || h.nulls > h.values || h.rows < 0 || h.repBytes < 0 || h.defBytes < 0:
 		return h, 0, errors.New("page header: a negative size")
 	}
 	return h, t.i, nil
+}
+
+// readInt reads field number id, from 1, into the one of fields with that number.
+func (h *pageHeader) readInt(t *thrift, id int16, kind byte, fields ...*int32) bool {
+	if kind != tInt32 || id < 1 || int(id) > len(fields) {
+		return false
+	}
+	*fields[id-1] = t.int32()
+	h.seen |= 1 << id
+	return true
+}
+
+// readKind reads the struct for one kind of page, if that is the kind of this page.
+func (h *pageHeader) readKind(t *thrift, id int16) bool {
+	switch {
+	case id == 5 && h.kind == dataPage:
+		t.fields(1, func(id int16, kind byte) bool {
+			return h.readInt(t, id, kind, &h.values, &h.encoding, &h.defLevel, &h.repLevel)
+		})
+		h.complete = h.seen&0b11110 == 0b11110
+	case id == 7 && h.kind == dictionaryPage:
+		t.fields(1, func(id int16, kind byte) bool { return h.readInt(t, id, kind, &h.values, &h.encoding) })
+		h.complete = h.seen&0b110 == 0b110
+	case id == 8 && h.kind == dataPageV2:
+		t.fields(1, func(id int16, kind byte) bool {
+			if id == 7 && (kind == tTrue || kind == tFalse) {
+				h.uncompressed = kind == tFalse
+				return true
+			}
+			return h.readInt(t, id, kind, &h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes)
+		})
+		h.complete = h.seen&0b1111110 == 0b1111110
+	default:
+		return false
+	}
+	return true
 }

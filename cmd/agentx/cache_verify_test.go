@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// TestVerifyOfSeveralCaches: what is found of one cache is said although another one cannot be looked at, and damage decides.
+// cache verify reports damage of one cache although another one cannot be read, and damage decides the exit status.
 func TestVerifyOfSeveralCaches(t *testing.T) {
 	root := t.TempDir()
 	caches := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An error of a cache root that the user may not write in advises --cache; other errors do not.
+// An error about a cache root that the user may not write in comes with the hint --cache; other errors do not.
 func TestHintRoot(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", home)

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// freeText lists flags whose values no completion can guess.
+// freeText lists flags whose values cannot be completed.
 var freeText = []string{"url", "model", "header", "listen", "extra-body", "overflow-pattern"}
 
-// TestEveryFlagIsCompleted: a flag that takes words stands in completedFlags, or in freeText, with its verb in no other
-// place than completedArguments.
+// Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
+// completedArguments.
 func TestEveryFlagIsCompleted(t *testing.T) {
 	paths := map[string]bool{}
 	var walk func(*cobra.Command)

@@ -12,8 +12,8 @@ import (
 )
 
 // hubs DIR [REVISION] serves a directory as the dataset of agentx-062126, its .jsonl files in LFS, from a hub of the
-// script's own: $HF_ENDPOINT. $HF_HOME has nothing in it at first, and $COMMIT is what the dataset is at. What is served
-// can be changed by another call; hub gated|down|corrupt makes it misbehave, and hub stop ends it.
+// script's own: $HF_ENDPOINT. $HF_HOME is empty at first, and $COMMIT is the commit of the dataset. Another call changes
+// what is served; hub gated, hub down and hub corrupt make it fail, and hub stop ends it.
 func hubs(ts *testscript.TestScript, neg bool, args []string) {
 	h := hubsRunning[ts]
 	if h == nil {

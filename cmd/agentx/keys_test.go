@@ -14,10 +14,10 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 )
 
-// Every flag of convert stands under one of two heads: it can change a byte of what is made, and then it changes a key, or
-// it cannot, and then it changes none. A flag under neither fails.
+// Every flag of convert either can change a byte of a part, and then it changes the key of that part, or it cannot, and
+// then it changes no key. A flag that is missing here fails the test.
 var flagHeads = map[string]struct {
-	value   string // another than the default
+	value   string // not the default
 	changes string // the parts whose keys it changes
 }{
 	"profile":   {"aiperf", "structure starts"},
@@ -113,7 +113,7 @@ func TestCacheRoot(t *testing.T) {
 	assert.Equal(t, home, root("--cache", home))
 }
 
-// Another process is at it: --no-wait fails at once and says who, --wait after that time; a hit needs neither.
+// While another process builds the same, --no-wait fails at once and names it, --wait after that time. A hit needs neither.
 func TestWaitingForAnotherBuilder(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("AGENTX_CACHE", root)

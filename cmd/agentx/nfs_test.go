@@ -30,8 +30,8 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 )
 
-// TestNFS tests a cache root that lies on NFS, with a server and clients that have caches of their own: a machine of
-// user-mode Linux is booted (testdata/nfs-init.sh) in which this test program runs TestNFSMachine. Its scenarios are the
+// TestNFS tests a cache root on NFS, with a server and clients that have caches of their own. It boots a machine of
+// user-mode Linux (testdata/nfs-init.sh) in which this test program runs TestNFSMachine. The scenarios of that are the
 // subtests here. NFS_RUN chooses among them.
 func TestNFS(t *testing.T) {
 	for _, need := range []struct{ program, packages string }{
@@ -69,7 +69,7 @@ func TestNFS(t *testing.T) {
 	begin := time.Now()
 	require.NoError(t, machine.Start())
 	defer func() {
-		_ = syscall.Kill(-machine.Process.Pid, syscall.SIGKILL) // what is left of it
+		_ = syscall.Kill(-machine.Process.Pid, syscall.SIGKILL) // with its children
 		_ = machine.Wait()
 	}()
 
@@ -102,7 +102,7 @@ func TestNFS(t *testing.T) {
 	}
 }
 
-// TestNFSMachine is what runs inside the machine.
+// TestNFSMachine runs inside the machine.
 func TestNFSMachine(t *testing.T) {
 	switch os.Getenv("NFS_STAGE") {
 	case "modules":
@@ -143,7 +143,7 @@ func loadModule(name string) error {
 			continue
 		}
 		files := append([]string{file}, strings.Fields(needs)...)
-		for _, file := range slices.Backward(files) { // what is needed stands behind
+		for _, file := range slices.Backward(files) { // a module stands before those that it needs
 			image, err := os.ReadFile(filepath.Join(filepath.Dir(lists[0]), file))
 			if err != nil {
 				return err
@@ -174,14 +174,14 @@ var (
 	localB   = client{mount: "/mnt/b", local: true}
 )
 
-// beat is the time between two heartbeats of a builder, and margin what a scenario may take beyond what is asserted: the
-// machine is slow, and others may be at work on its host.
+// beat is the time between two heartbeats of a builder. Margin is how much longer than asserted a scenario may take: the
+// machine is slow, and its host may be busy.
 const (
 	beat   = 5 * time.Second
 	margin = 3 * time.Second
 )
 
-const export = "/mnt/export" // what the server has
+const export = "/mnt/export" // the directory that the server exports
 
 // process is a running agentx.
 type process struct {
@@ -193,7 +193,7 @@ type process struct {
 	wait   func() error
 }
 
-// output is what a process has written, to be read while it goes on.
+// output collects what a process writes, and can be read meanwhile.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -240,7 +240,7 @@ func (p *process) end() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// run runs agentx to its end, which must be good, and returns its standard output.
+// run runs agentx, which must succeed, and returns its standard output.
 func (c client) run(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	p := c.start(t, root, args...)
@@ -253,7 +253,7 @@ func (p *process) signal(s os.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(s), "%s: has it ended? %s", p.cmd, &p.stderr)
 }
 
-// eventually waits for a condition, closely enough to catch a build in the act.
+// eventually waits for a condition. It looks often enough to see a build while it runs.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
@@ -293,7 +293,7 @@ func (p *process) waits() {
 	eventually(p.t, "it says that it waits", func() bool { return strings.Contains(p.stderr.String(), "agentx: waiting for ") })
 }
 
-// conversion is what convert --json says.
+// conversion is the JSON of convert.
 type conversion struct {
 	Key    string
 	Hit    bool
@@ -342,7 +342,7 @@ func (c client) replay(t *testing.T, root string, of conversion, args ...string)
 	assert.Empty(t, summary.Errors)
 }
 
-// counters are what a mount has done so far.
+// counters count what a mount has done so far.
 type counters struct {
 	read  int64 // bytes that came from the server
 	calls map[string]int64
@@ -376,7 +376,7 @@ func (c client) counters(t *testing.T) counters {
 	return n
 }
 
-// since returns what was done since.
+// since returns the difference to earlier counters.
 func (n counters) since(before counters) counters {
 	d := counters{n.read - before.read, map[string]int64{}}
 	for name, v := range n.calls {
@@ -394,7 +394,7 @@ func cold(t *testing.T) {
 	require.NoError(t, os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0))
 }
 
-// treeOf lists what the server has of a root or what is below it: names, rights, sizes, times.
+// treeOf lists everything below a root on the server: names, permissions, sizes, times.
 func treeOf(t *testing.T, path string) (list []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(filepath.Join(export, path), func(path string, d fs.DirEntry, err error) error {
@@ -408,8 +408,8 @@ func treeOf(t *testing.T, path string) (list []string) {
 	return list
 }
 
-// The server tells the clients apart. It would recall nothing between two mounts that it takes for one client, and what
-// the other scenarios show would be that one client sees what it has done itself.
+// The server tells the clients apart. Between two mounts that it takes for one client it would recall no delegations, and
+// the other scenarios would only show that a client sees its own changes.
 func testNFSClientsAreTold(t *testing.T) {
 	infos, err := filepath.Glob("/proc/fs/nfsd/clients/*/info")
 	require.NoError(t, err)
@@ -425,7 +425,7 @@ func testNFSClientsAreTold(t *testing.T) {
 	assert.ElementsMatch(t, []string{"Linux NFSv4.2 a", "Linux NFSv4.2 b", "Linux NFSv4.2 ro"}, names)
 }
 
-// A reader takes every byte of a cache from the server once at most, whatever it does with it, and asks for no lock.
+// A reader reads every byte of a cache from the server at most once, whatever it does with it, and takes no lock.
 func testNFSBytesOnTheWire(t *testing.T) {
 	made := clientA.convert(t, "wire", "demo")
 	cold(t)
@@ -440,7 +440,7 @@ func testNFSBytesOnTheWire(t *testing.T) {
 	t.Logf("a cache of %d bytes: %d read by a first replay (%.1f %%), %d by a second, %d in all after one of token ids and a verification; calls %v",
 		made.Bytes, first.read, 100*float64(first.read)/float64(made.Bytes), again.read-first.read, all.read, all.calls)
 	assert.Positive(t, first.read)
-	const notes = 4096 // what is not the cache: the record of its last use
+	const notes = 4096 // bytes besides the cache: the record of its last use
 	assert.InDelta(t, first.read, again.read, notes, "a second replay reads nothing")
 	assert.InDelta(t, made.Bytes, all.read, notes, "all of it was read once")
 	for _, name := range []string{"LOCK", "LOCKT", "LOCKU"} {
@@ -448,7 +448,7 @@ func testNFSBytesOnTheWire(t *testing.T) {
 	}
 }
 
-// What can only be read can be replayed, and stays as it is.
+// A read-only cache can be replayed, and stays as it is.
 func testNFSReadOnlyMount(t *testing.T) {
 	made := clientA.convert(t, "readonly", "demo")
 	before := treeOf(t, "readonly")
@@ -466,8 +466,8 @@ func testNFSReadOnlyMount(t *testing.T) {
 	assert.Positive(t, calls["READ"])
 }
 
-// What a client has looked for in vain it takes for missing for half a minute, unless it lists the directory. That must
-// not keep a cache from those who looked for it before it was there.
+// A client remembers for half a minute that a name was missing, unless it lists the directory. It must still find a cache
+// that was published after it looked.
 func testNFSCachedAsMissing(t *testing.T) {
 	made := clientA.convert(t, "missing", "demo")
 	var names []string
@@ -513,8 +513,8 @@ func testNFSCachedAsMissing(t *testing.T) {
 	}
 }
 
-// sound requires that a root is whole as both clients see it, and that it holds nothing but what belongs there: of
-// processes that were killed, so many notes of use.
+// sound requires that a root is whole for both clients, and that nothing is left in it but so many notes of use, of killed
+// processes.
 func sound(t *testing.T, root, key string, killed int) {
 	t.Helper()
 	clientA.run(t, root, "cache", "verify", key)
@@ -544,7 +544,7 @@ func builtOnce(t *testing.T, a, b conversion) {
 	assert.Equal(t, a.Key, b.Key)
 }
 
-// Of two clients that want the same one builds it; the other says that it waits, and then has it.
+// Of two clients that want the same, one builds it; the other says that it waits, and then finds it.
 func testNFSOneBuildsOneWaits(t *testing.T) {
 	a := clientA.start(t, "wait", "convert", "demo", "--json")
 	a.catch("wait", "arenas")
@@ -565,8 +565,7 @@ func testNFSOneBuildsOneWaits(t *testing.T) {
 	sound(t, "wait", made.Key, 0)
 }
 
-// A builder that is slow but alive is waited for, for longer than a dead one would be. Its heartbeats reach the other
-// client in time.
+// A client waits for a slow builder that is alive, for longer than for a dead one: heartbeats reach it in time.
 func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
 	a := clientA.start(t, "slow", "convert", "demo", "--json")
 	a.catch("slow", "arenas")
@@ -583,12 +582,12 @@ func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
 		return ""
 	}
 	last, slowest := beatAt(export), time.Duration(0)
-	for range 5 { // it runs for as long as it takes to beat once
+	for range 5 { // each time it runs for one heartbeat
 		time.Sleep(beat)
 		a.signal(syscall.SIGCONT)
 		var at time.Time
 		eventually(t, "a heartbeat", func() bool {
-			now := beatAt(export) // none, too, when it is renamed while the directory is read
+			now := beatAt(export) // also none when the file is renamed while the directory is read
 			at = time.Now()
 			return now != "" && now != last || len(claims("slow", "arenas")) == 0
 		})
@@ -609,7 +608,7 @@ func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
 	sound(t, "slow", made.Key, 0)
 }
 
-// What a client that dies has begun, another one takes over: after three heartbeats that do not come.
+// When a client dies, another one takes over what it has begun, after three missing heartbeats.
 func testNFSKilledElsewhere(t *testing.T) {
 	a := clientA.start(t, "killed", "convert", "demo")
 	a.catch("killed", "arenas")
@@ -629,7 +628,7 @@ func testNFSKilledElsewhere(t *testing.T) {
 	sound(t, "killed", made.Key, 1)
 }
 
-// A process of the same machine that is no more is not waited for, whenever it died.
+// A dead process of the same machine is not waited for, whenever it died.
 func testNFSKilledHere(t *testing.T) {
 	alone := localA.convert(t, "here", "demo")
 	caught := map[string]int{}
@@ -657,7 +656,7 @@ func testNFSKilledHere(t *testing.T) {
 	assert.Less(t, longest, beat.Seconds())
 }
 
-// A builder that was stopped for so long that another one took over finds that out when it goes on, and breaks nothing.
+// A builder that was stopped for so long that another one took over notices that when it goes on, and breaks nothing.
 func testNFSStoppedTooLong(t *testing.T) {
 	a := clientA.start(t, "stopped", "convert", "demo", "--json")
 	a.catch("stopped", "arenas")
@@ -674,8 +673,8 @@ func testNFSStoppedTooLong(t *testing.T) {
 	sound(t, "stopped", made.Key, 0)
 }
 
-// The fence: who has lost a lease cannot publish, though its client may go on for half a minute to reach by their handles
-// directories that have been renamed.
+// The fence: a process that has lost its lease cannot publish, although its client may still reach renamed directories by
+// their handles for half a minute.
 func testNFSFence(t *testing.T) {
 	const root, name = "lease", "arenas/key"
 	var silent atomic.Bool
@@ -710,8 +709,7 @@ func testNFSFence(t *testing.T) {
 	require.NoError(t, b.Release())
 }
 
-// What was damaged and has been built again is whole for the client that has seen the damage: at once, and not when what
-// it remembers of the old directory runs out.
+// A client that has seen damage sees the repaired cache at once, and not only when its memory of the old directory expires.
 func testNFSRepaired(t *testing.T) {
 	verify := func(t *testing.T, root string, made conversion) { clientB.run(t, root, "cache", "verify", made.Key) }
 	replay := func(t *testing.T, root string, made conversion) { clientB.replay(t, root, made) }
@@ -723,7 +721,7 @@ func testNFSRepaired(t *testing.T) {
 		{"replay-manifest", "manifest.json", replay}, {"replay-file", "starts.bin", replay},
 	} {
 		t.Run(c.root, func(t *testing.T) {
-			t.Parallel() // most of it is the minute for which what is missing is looked for
+			t.Parallel() // most of it waits for the minute for which a missing file is looked for
 			made := clientA.convert(t, c.root, "demo")
 			verify(t, c.root, made)
 			files, err := filepath.Glob(filepath.Join(clientA.mount, c.root, "starts", "*", c.file))
@@ -743,8 +741,8 @@ func testNFSRepaired(t *testing.T) {
 	}
 }
 
-// Whatever a reader finds in the list of caches is whole, or gone by the time it looks, whatever it reads it with. It makes
-// it anew itself now and then.
+// Whatever a reader finds in the list of caches is whole, or gone when it looks, whatever verb it reads with. Now and then it
+// builds the cache again itself.
 func testNFSReadersSeeWholeEntries(t *testing.T) {
 	const root = "churn"
 	corpus, err := filepath.Abs("small.u32le")
@@ -820,7 +818,7 @@ func testNFSReadersSeeWholeEntries(t *testing.T) {
 	<-done
 	t.Logf("removed %d times, and %d times refused, made again as often; a reader found: %v", removed.Load(), refused.Load(), said)
 	assert.GreaterOrEqual(t, int(removed.Load()), enough)
-	for _, r := range readers { // what is removed no more is there
+	for _, r := range readers { // nothing is removed any more: the caches exist
 		p := read(r)
 		assert.Zero(t, p.end(), "%s: %s", r.verb, &p.stderr)
 	}

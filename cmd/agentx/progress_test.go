@@ -26,7 +26,7 @@ func TestReplayLine(t *testing.T) {
 	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s", replayLine(r, 0, 80), "nobody knows how long")
 }
 
-// TestFractionDone: the bound that is nearest says how far a run is.
+// The nearest bound decides how much of a run is done.
 func TestFractionDone(t *testing.T) {
 	r := replay.Progress{Elapsed: 30 * time.Second, Requests: 40, TreesDrained: 1}
 	require.Zero(t, fractionDone(replay.Options{}, 0, r))

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPIKeyMustFitInAHeader: a key with a line end in it, as files have one, is refused as the command line is, and not shown.
+// A key with a line end, as files have one, is a usage error, and the message does not show the key.
 func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	t.Setenv("KEY", "hunter2\n")
 	f := replayFlags{

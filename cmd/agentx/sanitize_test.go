@@ -39,7 +39,7 @@ func TestSanitize(t *testing.T) {
 	assert.Equal(t, "a\\u202e\nb\n", out.String())
 }
 
-// Names of files reach a terminal as they can be seen, be it in a message or in a table; who reads JSON has them as they are.
+// File names are sanitized in messages and tables; JSON has them as they are.
 func TestForeignNamesAreSanitized(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	good, bad := filepath.Join(dir, "a\u202elnosj.jsonl"), filepath.Join(dir, "b\x1b[2J.json")

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the scripts of testdata, each in a directory of its own, with this program on the path and a cache
-// root, $AGENTX_CACHE, that has nothing in it but the arenas of the shipped corpus: they take a second to make.
+// root, $AGENTX_CACHE, that holds only the arenas of the built-in corpus, which take a second to make.
 func TestScripts(t *testing.T) {
 	prepared := t.TempDir()
 	require.Zero(t, run([]string{"convert", "demo", "--quiet", "--cache", prepared}, nil, new(strings.Builder), os.Stderr))
@@ -90,7 +90,7 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// datasets N checks that the cache root holds so many datasets, and nothing half-made.
+// datasets N checks that the cache root holds N datasets, and nothing unfinished.
 func datasets(ts *testscript.TestScript, neg bool, args []string) {
 	root := ts.Getenv("AGENTX_CACHE")
 	for dir, want := range map[string]string{"dataset": args[0], ".staging": "0"} {
@@ -127,7 +127,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(files[0], data, 0o600))
 }
 
-// readonly DIR takes all rights to write from a directory and what is in it, until the script ends.
+// readonly DIR makes a directory and everything in it read-only until the script ends.
 func readonly(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	set := func(file, directory fs.FileMode) {
@@ -142,14 +142,14 @@ func readonly(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { set(0o644, 0o755) })
 }
 
-// tree DIR FILE writes names, sizes and times of all that is in a directory to a file.
+// tree DIR FILE writes the names, sizes and times of everything in a directory to a file.
 func tree(ts *testscript.TestScript, neg bool, args []string) {
 	var out strings.Builder
 	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.Name() == ".use" { // where root may write notes, though the cache be read-only
+		if d.Name() == ".use" { // root may write notes there although the cache is read-only
 			return fs.SkipDir
 		}
 		info, err := d.Info()
@@ -180,7 +180,7 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// arrived N waits until so many requests are at the server.
+// arrived N waits until N requests have reached the server.
 func arrived(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -246,7 +246,7 @@ func instants(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// corpus FILE writes a corpus of token ids that is small enough to be made again and again.
+// corpus FILE writes a corpus of token ids that is small enough to be converted often.
 func corpus(ts *testscript.TestScript, neg bool, args []string) {
 	var ids []byte
 	for id := range uint32(5000) {
@@ -263,8 +263,8 @@ func agentx(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestSiblingsThatShareIDsShowTheSameText: the hash ids of a trace's subagents mean what they mean in their parent.
-func TestSiblingsThatShareIDsShowTheSameText(t *testing.T) {
+// Hash ids of subagents that share a scope stand for the same text in all of them.
+func TestSiblingsWithSharedIDsShowTheSameText(t *testing.T) {
 	root := t.TempDir()
 	path := strings.TrimSpace(agentx(t, "convert", "demo", "--quiet", "--cache", root))
 	path = path[strings.LastIndexByte(path, '\n')+1:]
@@ -296,7 +296,7 @@ func TestSiblingsThatShareIDsShowTheSameText(t *testing.T) {
 	require.True(t, parent[1].Content[:clearly] == child[1].Content[:clearly], "the child begins with the prompt of its parent")
 }
 
-// TestEveryFlagIsDescribed: the manual is the usage.
+// Every verb has a help text.
 func TestEveryFlagIsDescribed(t *testing.T) {
 	root := newRoot()
 	verbs := []string{}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatchSignals: signals within half a second of the first are the same, however many; a later one leaves.
+// Signals within half a second of the first count as the same; a later one exits at once.
 func TestWatchSignals(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 )
 
-// table writes n rows as Parquet that no trace is in.
+// table writes n rows as Parquet that are no traces.
 func table(t *testing.T, n int, codec compress.Codec) []byte {
 	type row struct {
 		ID    string `parquet:"id"`
@@ -33,7 +33,7 @@ func table(t *testing.T, n int, codec compress.Codec) []byte {
 	return out.Bytes()
 }
 
-// A file that cannot be read is no trace to skip: nobody knows which traces it has.
+// A file that cannot be read is an error also with --skip-invalid: which traces it holds is unknown.
 func TestUnreadableFilesFailAlways(t *testing.T) {
 	var gz bytes.Buffer
 	z := gzip.NewWriter(&gz)
@@ -83,7 +83,7 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 	}
 }
 
-// What is wrong with every trace of a file is not answered with leaving them out.
+// For a fault of every trace in a file the hint is not --skip-invalid.
 func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 	type timed struct {
 		ID        string   `parquet:"id"`
@@ -128,7 +128,7 @@ func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 	}
 }
 
-// written is one row as Parquet.
+// written returns one row as Parquet.
 func written[T any](t *testing.T, row T) []byte {
 	var out bytes.Buffer
 	w := parquet.NewGenericWriter[T](&out)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Sharing counts what traces do not have in common. Equal hash ids of one scope are the same block in every trace.
+// Sharing counts the distinct content of all traces. Equal hash ids of one scope are the same block in every trace.
 type Sharing struct {
 	Blocks int   // distinct
 	Tokens int64 // of each distinct block the longest part that a prompt holds, and of every filler

@@ -2,160 +2,179 @@ package mmapcache
 
 import (
 	"fmt"
-
-	"github.com/agentx/agentx/timeline"
+	"io"
 )
 
-// Role is the chat role of a segment.
-type Role uint8
+// Structure holds the tables of a set of traces: everything about them but tokens.
+type Structure struct {
+	Traces   Table[Trace]
+	Sessions Table[Session]
+	Turns    Table[Turn]
+	Segments Table[Segment]
+	Runs     Table[BlockRun]
+	Tools    Table[Tool]
 
-// The roles.
-const (
-	System Role = iota
-	User
-	Assistant
-)
+	blocks uint64 // of all traces
+}
 
-func (r Role) String() string { return nameOf("role", int(r), "system", "user", "assistant") }
+// NewStructure returns an empty structure, to append plans to.
+func NewStructure() *Structure {
+	return &Structure{Traces: traceTable(), Sessions: sessionTable(), Turns: turnTable(), Segments: segmentTable(), Runs: runTable(), Tools: toolTable()}
+}
 
-// nameOf returns the name of value k, with a fallback for the values of a damaged table.
-func nameOf(what string, k int, names ...string) string {
-	if k < len(names) {
-		return names[k]
+func traceTable() Table[Trace] {
+	return Table[Trace]{file: "traces.arrow", columns: []column[Trace]{
+		text("id", func(r *Trace) *string { return &r.ID }),
+		word("hash_id_scope", func(r *Trace) *string { return &r.Scope }),
+		number("block_size", func(r *Trace) *uint32 { return &r.BlockSize }),
+		number("first_session", func(r *Trace) *uint32 { return &r.FirstSession }),
+		number("sessions", func(r *Trace) *uint32 { return &r.Sessions }),
+		number("first_turn", func(r *Trace) *uint32 { return &r.FirstTurn }),
+		number("turns", func(r *Trace) *uint32 { return &r.Turns }),
+		number("first_segment", func(r *Trace) *uint32 { return &r.FirstSegment }),
+		number("segments", func(r *Trace) *uint32 { return &r.Segments }),
+		number("first_run", func(r *Trace) *uint32 { return &r.FirstRun }),
+		number("runs", func(r *Trace) *uint32 { return &r.Runs }),
+		number("first_block", func(r *Trace) *uint32 { return &r.FirstBlock }),
+		number("blocks", func(r *Trace) *uint32 { return &r.Blocks }),
+		number("first_tool", func(r *Trace) *uint32 { return &r.FirstTool }),
+		number("tools", func(r *Trace) *uint32 { return &r.Tools }),
+	}}
+}
+
+func sessionTable() Table[Session] {
+	return Table[Session]{file: "sessions.arrow", columns: []column[Session]{
+		text("session_id", func(r *Session) *string { return &r.ID }),
+		text("agent_id", func(r *Session) *string { return &r.Agent }),
+		number("kind", func(r *Session) *uint8 { return (*uint8)(&r.Kind) }),
+		number("parent", func(r *Session) *int32 { return &r.Parent }),
+		number("source_outer_idx", func(r *Session) *uint32 { return &r.Outer }),
+		number("first_turn", func(r *Session) *uint32 { return &r.FirstTurn }),
+		number("turns", func(r *Session) *uint32 { return &r.Turns }),
+		number("spawn_turn", func(r *Session) *int32 { return &r.SpawnTurn }),
+		number("join_turn", func(r *Session) *int32 { return &r.JoinTurn }),
+		number("spawn_from", func(r *Session) *uint8 { return (*uint8)(&r.SpawnFrom) }),
+		number("spawn_offset_ms", func(r *Session) *float64 { return &r.SpawnOffset }),
+		optional("marker_start", func(r *Session) *float64 { return &r.Start }),
+		optional("marker_end", func(r *Session) *float64 { return &r.End }),
+		word("marker_clock", func(r *Session) *string { return &r.Clock }),
+	}}
+}
+
+// hitsColumn is the column of turns.arrow that SetHits corrects.
+const hitsColumn = "cache_hits"
+
+func turnTable() Table[Turn] {
+	return Table[Turn]{file: "turns.arrow", columns: []column[Turn]{
+		number("t", func(r *Turn) *float64 { return &r.T }),
+		optional("api_time", func(r *Turn) *float64 { return &r.APITime }),
+		optional("think_time", func(r *Turn) *float64 { return &r.ThinkTime }),
+		number("in", func(r *Turn) *uint32 { return &r.In }),
+		number("out", func(r *Turn) *int32 { return &r.Out }),
+		number("hash_ids", func(r *Turn) *uint32 { return &r.HashIDs }),
+		number(hitsColumn, func(r *Turn) *uint32 { return &r.CacheHits }),
+		number("last_segment", func(r *Turn) *int32 { return &r.Last }),
+		number("source_outer_idx", func(r *Turn) *uint32 { return &r.Outer }),
+		number("source_inner_idx", func(r *Turn) *int32 { return &r.Inner }),
+		word("model", func(r *Turn) *string { return &r.Model }),
+		number("input_kind", func(r *Turn) *uint8 { return (*uint8)(&r.Input) }),
+	}}
+}
+
+func segmentTable() Table[Segment] {
+	return Table[Segment]{file: "segments.arrow", columns: []column[Segment]{
+		number("parent", func(r *Segment) *int32 { return &r.Parent }),
+		number("role", func(r *Segment) *uint8 { return (*uint8)(&r.Role) }),
+		number("part", func(r *Segment) *uint8 { return (*uint8)(&r.Part) }),
+		number("first", func(r *Segment) *uint32 { return &r.First }),
+		number("count", func(r *Segment) *uint32 { return &r.Count }),
+	}}
+}
+
+func runTable() Table[BlockRun] {
+	return Table[BlockRun]{file: "blocks.arrow", columns: []column[BlockRun]{
+		word("scope", func(r *BlockRun) *string { return &r.Scope }),
+		number("hash_id", func(r *BlockRun) *int64 { return &r.ID }),
+		number("first", func(r *BlockRun) *uint32 { return &r.First }),
+		number("count", func(r *BlockRun) *uint32 { return &r.Count }),
+	}}
+}
+
+func toolTable() Table[Tool] {
+	return Table[Tool]{file: "tools.arrow", columns: []column[Tool]{
+		number("segment", func(r *Tool) *int32 { return &r.Segment }),
+		number("turn", func(r *Tool) *uint32 { return &r.Turn }),
+	}}
+}
+
+// tableFile is a table as a file.
+type tableFile struct {
+	name  string
+	read  func(data []byte) error
+	write func(io.Writer) error
+}
+
+// files lists the tables as files, in the order in which they are written.
+func (s *Structure) files() []tableFile {
+	return []tableFile{s.Traces.asFile(), s.Sessions.asFile(), s.Turns.asFile(), s.Segments.asFile(), s.Runs.asFile(), s.Tools.asFile()}
+}
+
+func (t *Table[R]) asFile() tableFile { return tableFile{t.file, t.read, t.writeTo} }
+
+// BuildStructure writes the tables of a structure.
+func (b *Builder) BuildStructure(s *Structure, facts StructureFacts) error {
+	for _, t := range s.files() {
+		if err := b.writeFile(file{t.name, t.write}); err != nil {
+			return err
+		}
 	}
-	return fmt.Sprintf("%s %d", what, k)
+	return b.setFacts(facts)
 }
 
-// SessionKind says where a session comes from.
-type SessionKind uint8
+// Blocks returns the number of blocks of all traces: distinct ids per scope and trace.
+func (s *Structure) Blocks() int { return int(s.blocks) }
 
-// The kinds of a session.
-const (
-	Main     SessionKind = iota // the trace's own list of requests
-	Subagent                    // the requests of a marker
-	Flat                        // a side chain found in the trace's own list
-)
-
-func (k SessionKind) String() string {
-	return nameOf("kind", int(k), "weka_main", "weka_subagent", "weka_flat")
+// Append adds the plan of the next trace. It fails where a table would exceed the range of its indices.
+func (s *Structure) Append(p *Plan) error {
+	const most = 1<<31 - 1
+	t := p.Trace
+	if s.blocks+uint64(t.Blocks)+uint64(s.Turns.Len()+len(p.Turns)) > most || s.Segments.Len()+len(p.Segments) > most {
+		return fmt.Errorf("trace %q: more than %d blocks or segments: split the input", t.ID, most)
+	}
+	t.FirstSession, t.Sessions = s.Sessions.append(p.Sessions)
+	t.FirstTurn, t.Turns = s.Turns.append(p.Turns)
+	t.FirstSegment, t.Segments = s.Segments.append(p.Segments)
+	t.FirstRun, t.Runs = s.Runs.append(p.Runs)
+	t.FirstTool, t.Tools = s.Tools.append(p.Tools)
+	t.FirstBlock = uint32(s.blocks)
+	s.blocks += uint64(t.Blocks)
+	s.Traces.push(t)
+	return nil
 }
 
-// InputKind says what the new input of a turn is.
-type InputKind uint8
-
-// The kinds of input.
-const (
-	InputUnknown InputKind = iota
-	UserInput
-	ToolResult
-)
-
-func (k InputKind) String() string { return nameOf("input", int(k), "", "user_input", "tool_result") }
-
-// None is the index of nothing.
-const None = -1
-
-// Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.
-type Plan struct {
-	Trace    Trace
-	Sessions []Session // the root first
-	Turns    []Turn    // those of a session stand together, sessions in order
-	Segments []Segment // a parent stands before its children
-	Runs     []BlockRun
-	Tools    []Tool // only where tool results are shaped
+// SetHits corrects the cache hits of a turn that has been appended.
+func (s *Structure) SetHits(turn, hits int) {
+	for _, c := range s.Turns.columns {
+		if n, ok := c.(*numbers[Turn, uint32]); ok && n.name == hitsColumn {
+			n.values[turn] = uint32(hits)
+		}
+	}
 }
 
-// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables.
-type Trace struct {
-	ID           string
-	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
-	BlockSize    uint32 // tokens
-	Blocks       uint32 // distinct hash ids, per scope
-	FirstSession uint32
-	Sessions     uint32
-	FirstTurn    uint32
-	Turns        uint32
-	FirstSegment uint32
-	Segments     uint32
-	FirstRun     uint32 // rows of blocks.arrow
-	Runs         uint32
-	FirstBlock   uint32 // in the placement
-	FirstTool    uint32
-	Tools        uint32
+// Plan returns the plan of trace i, as it was appended.
+func (s *Structure) Plan(i int) *Plan {
+	p := new(Plan)
+	s.plan(i, p)
+	return p
 }
 
-// Session is one row of sessions.arrow: a conversation.
-type Session struct {
-	ID          string
-	Agent       string // agent_id of its marker, "" for the root
-	Kind        SessionKind
-	Parent      int32  // session within the trace; None for the root
-	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
-	FirstTurn   uint32 // within the trace
-	Turns       uint32
-	SpawnTurn   int32           // turn of the root session that starts it; None for the root
-	JoinTurn    int32           // turn of the root session that waits for it; None: no turn does
-	SpawnFrom   timeline.Origin // from when SpawnOffset counts
-	SpawnOffset float64         // milliseconds; 0 for the root
-	Start, End  float64         // of its marker on the root clock, seconds; NaN for the root
-	Clock       string          // how its marker's times were read, "basis/reading"; "" for the root
+// plan is Plan into the slices of p.
+func (s *Structure) plan(i int, p *Plan) {
+	t := s.Traces.At(i)
+	p.Trace = t
+	p.Sessions = s.Sessions.Range(p.Sessions[:0], t.FirstSession, t.Sessions)
+	p.Turns = s.Turns.Range(p.Turns[:0], t.FirstTurn, t.Turns)
+	p.Segments = s.Segments.Range(p.Segments[:0], t.FirstSegment, t.Segments)
+	p.Runs = s.Runs.Range(p.Runs[:0], t.FirstRun, t.Runs)
+	p.Tools = s.Tools.Range(p.Tools[:0], t.FirstTool, t.Tools)
 }
-
-// Turn is one row of turns.arrow: a request to send, with what was recorded of it.
-type Turn struct {
-	T         float64 // start on the root clock, seconds
-	APITime   float64 // recorded duration, seconds; NaN where missing
-	ThinkTime float64 // recorded think time, seconds; NaN where missing
-	In        uint32  // prompt, tokens
-	Out       int32   // recorded completion, tokens
-	HashIDs   uint32  // length of hash_ids as recorded
-	CacheHits uint32  // of these, how many an unlimited prefix cache would have held
-	Last      int32   // last segment of the prompt; None for an empty prompt
-	Outer     uint32  // index in the trace's requests; for a turn of a subagent, of its marker
-	Inner     int32   // index in the marker's requests; None outside a subagent
-	Model     string  // as recorded
-	Input     InputKind
-}
-
-// Segment is one row of segments.arrow: a stretch of one message. Segments form a tree; a turn's prompt is the path
-// from the root to its last segment.
-type Segment struct {
-	Parent int32 // None for the first of a prompt
-	Role   Role
-	Part   Part
-	First  uint32 // first block, or the turn whose filler it is; both within the trace
-	Count  uint32 // blocks; tokens of a filler or head
-}
-
-// Part says what a segment is to its message.
-type Part uint8
-
-// The parts: Continues, or not, with at most one of the others.
-const (
-	Continues Part = 1 << iota // belongs to the message of its parent; without it, it begins a message
-	Filler                     // all tokens of its turn that no hash id covers
-	Head                       // the first tokens of one block: the last id of a list covers less than a block
-)
-
-// BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
-type BlockRun struct {
-	Scope string // salt of the hash ids
-	ID    int64
-	First uint32 // within the trace
-	Count uint32
-}
-
-// Tool is one row of tools.arrow: a message that answers a tool call of the assistant's message before it.
-type Tool struct {
-	Segment int32  // that begins the message, within the trace
-	Turn    uint32 // of the session, that brings the result: it names the call
-}
-
-// FillerTokens returns how many tokens of a turn's prompt no hash id covers: doc/spec/reconstruction.md 3.1.
-func (t Turn) FillerTokens(blockSize uint32) uint32 {
-	full := t.In / blockSize
-	return t.In - min(full, t.HashIDs)*blockSize
-}
-
-// MaxTokens returns the recorded completion length, at least 1: servers refuse 0.
-func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }

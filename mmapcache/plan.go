@@ -1,0 +1,161 @@
+package mmapcache
+
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/timeline"
+)
+
+// Role is the chat role of a segment.
+type Role uint8
+
+// The roles.
+const (
+	System Role = iota
+	User
+	Assistant
+)
+
+func (r Role) String() string { return nameOf("role", int(r), "system", "user", "assistant") }
+
+// nameOf returns the name of value k, with a fallback for the values of a damaged table.
+func nameOf(what string, k int, names ...string) string {
+	if k < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("%s %d", what, k)
+}
+
+// SessionKind says where a session comes from.
+type SessionKind uint8
+
+// The kinds of a session.
+const (
+	Main     SessionKind = iota // the trace's own list of requests
+	Subagent                    // the requests of a marker
+	Flat                        // a side chain found in the trace's own list
+)
+
+func (k SessionKind) String() string {
+	return nameOf("kind", int(k), "weka_main", "weka_subagent", "weka_flat")
+}
+
+// InputKind says what the new input of a turn is.
+type InputKind uint8
+
+// The kinds of input.
+const (
+	InputUnknown InputKind = iota
+	UserInput
+	ToolResult
+)
+
+func (k InputKind) String() string { return nameOf("input", int(k), "", "user_input", "tool_result") }
+
+// None is the index of nothing.
+const None = -1
+
+// Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.
+type Plan struct {
+	Trace    Trace
+	Sessions []Session // the root first
+	Turns    []Turn    // those of a session stand together, sessions in order
+	Segments []Segment // a parent stands before its children
+	Runs     []BlockRun
+	Tools    []Tool // only where tool results are shaped
+}
+
+// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables.
+type Trace struct {
+	ID           string
+	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
+	BlockSize    uint32 // tokens
+	Blocks       uint32 // distinct hash ids, per scope
+	FirstSession uint32
+	Sessions     uint32
+	FirstTurn    uint32
+	Turns        uint32
+	FirstSegment uint32
+	Segments     uint32
+	FirstRun     uint32 // rows of blocks.arrow
+	Runs         uint32
+	FirstBlock   uint32 // in the placement
+	FirstTool    uint32
+	Tools        uint32
+}
+
+// Session is one row of sessions.arrow: a conversation.
+type Session struct {
+	ID          string
+	Agent       string // agent_id of its marker, "" for the root
+	Kind        SessionKind
+	Parent      int32  // session within the trace; None for the root
+	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
+	FirstTurn   uint32 // within the trace
+	Turns       uint32
+	SpawnTurn   int32           // turn of the root session that starts it; None for the root
+	JoinTurn    int32           // turn of the root session that waits for it; None: no turn does
+	SpawnFrom   timeline.Origin // from when SpawnOffset counts
+	SpawnOffset float64         // milliseconds; 0 for the root
+	Start, End  float64         // of its marker on the root clock, seconds; NaN for the root
+	Clock       string          // how its marker's times were read, "basis/reading"; "" for the root
+}
+
+// Turn is one row of turns.arrow: a request to send, with what was recorded of it.
+type Turn struct {
+	T         float64 // start on the root clock, seconds
+	APITime   float64 // recorded duration, seconds; NaN where missing
+	ThinkTime float64 // recorded think time, seconds; NaN where missing
+	In        uint32  // prompt, tokens
+	Out       int32   // recorded completion, tokens
+	HashIDs   uint32  // length of hash_ids as recorded
+	CacheHits uint32  // of these, how many an unlimited prefix cache would have held
+	Last      int32   // last segment of the prompt; None for an empty prompt
+	Outer     uint32  // index in the trace's requests; for a turn of a subagent, of its marker
+	Inner     int32   // index in the marker's requests; None outside a subagent
+	Model     string  // as recorded
+	Input     InputKind
+}
+
+// Segment is one row of segments.arrow: a stretch of one message. Segments form a tree; a turn's prompt is the path
+// from the root to its last segment.
+type Segment struct {
+	Parent int32 // None for the first of a prompt
+	Role   Role
+	Part   Part
+	First  uint32 // first block, or the turn whose filler it is; both within the trace
+	Count  uint32 // blocks; tokens of a filler or head
+}
+
+// Part says what a segment is to its message.
+type Part uint8
+
+// The parts: Continues, or not, with at most one of the others.
+const (
+	Continues Part = 1 << iota // belongs to the message of its parent; without it, it begins a message
+	Filler                     // all tokens of its turn that no hash id covers
+	Head                       // the first tokens of one block: the last id of a list covers less than a block
+)
+
+// BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
+type BlockRun struct {
+	Scope string // salt of the hash ids
+	ID    int64
+	First uint32 // within the trace
+	Count uint32
+}
+
+// Tool is one row of tools.arrow: a message that answers a tool call of the assistant's message before it.
+type Tool struct {
+	Segment int32  // that begins the message, within the trace
+	Turn    uint32 // of the session, that brings the result: it names the call
+}
+
+// FillerTokens returns how many tokens of a turn's prompt no hash id covers: doc/spec/reconstruction.md 3.1.
+func (t Turn) FillerTokens(blockSize uint32) uint32 {
+	full := t.In / blockSize
+	return t.In - min(full, t.HashIDs)*blockSize
+}
+
+// MaxTokens returns the recorded completion length, at least 1: servers refuse 0.
+func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }

@@ -222,6 +222,15 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	})
 }
 
+// TestDesignNamesEveryPackage compares the table of packages in doc/design.md with the table of imports.
+func TestDesignNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("doc/design.md")
+	require.NoError(t, err)
+	for folder := range imports {
+		assert.True(t, strings.Contains(string(text), "`"+folder+"`"), "doc/design.md has no package %s", folder)
+	}
+}
+
 // eachFile reads every file of the tree whose name ends so. Hidden directories hold caches.
 func eachFile(t *testing.T, suffix string, use func(path, text string)) {
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

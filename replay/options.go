@@ -126,6 +126,10 @@ func (o Options) Validate() error {
 		return errors.New("model: want a name")
 	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
 		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
+	case o.Duration < 0:
+		return fmt.Errorf("duration %v: want no negative value", o.Duration)
+	case o.Timeout < 0:
+		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
 	case o.Order > Random:
 		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
 	case o.Order == Random && o.once():
@@ -136,25 +140,15 @@ func (o Options) Validate() error {
 	if _, ok := new(big.Int).SetString(o.Seed, 10); !ok && o.Seed != "" {
 		return fmt.Errorf("seed %q: want a decimal number", o.Seed)
 	}
-	for _, n := range []limited[int]{
-		{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}, {"prefill limit", o.Limits.Prefill},
-	} {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
 		}
 	}
-	for _, d := range []limited[time.Duration]{{"duration", o.Duration}, {"timeout", o.Timeout}, {"system idle limit", o.Limits.SystemIdle}} {
-		if d.value < 0 {
-			return fmt.Errorf("%s %v: want no negative value", d.name, d.value)
-		}
-	}
 	return o.validateParts()
-}
-
-// limited is the value of a field that cannot be negative.
-type limited[T any] struct {
-	name  string
-	value T
 }
 
 // validateParts validates the fields that have rules of their own.
@@ -165,15 +159,31 @@ func (o Options) validateParts() error {
 	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
 		return err
 	}
-	if r := o.Start.Ratios; r != nil && o.Start.Sampled {
-		if err := r.Validate(); err != nil {
+	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Limits, o.Backoff} {
+		if err := part.Validate(); err != nil {
 			return err
 		}
 	}
-	if err := o.Pace.Validate(); err != nil {
-		return err
+	return nil
+}
+
+// Validate returns an error for ratios that name no part of a trace. They do not matter unless Sampled is set.
+func (s Start) Validate() error {
+	if s.Ratios == nil || !s.Sampled {
+		return nil
 	}
-	return o.Backoff.Validate()
+	return s.Ratios.Validate()
+}
+
+// Validate returns an error that names the first limit that cannot be used.
+func (l Limits) Validate() error {
+	switch {
+	case l.SystemIdle < 0:
+		return fmt.Errorf("limits: system idle %v: want no negative value", l.SystemIdle)
+	case l.Prefill < 0:
+		return fmt.Errorf("limits: prefill %d: want no negative value", l.Prefill)
+	}
+	return nil
 }
 
 // once reports whether every trace is played once, which is also the bound of a run without another.

@@ -56,7 +56,8 @@ type run struct {
 
 // newRun returns a run of options with defaults.
 func newRun(o Options) *run {
-	r := &run{Options: o, reporter: newReporter(o), sampler: newSampler(o.Cache, o.Concurrency)}
+	r := &run{Options: o, reporter: newReporter(o)}
+	r.sampler = newSampler(o, r.reporter.warn)
 	r.results = newResults(o, r.sampler, r.reporter.warn)
 	return r
 }
@@ -139,10 +140,6 @@ func (r *run) warnOfMarkers() error {
 
 // openFirstTrees opens the first tree of every lane, before the clock starts. The error says that none can be played.
 func (r *run) openFirstTrees() error {
-	s := r.sampler
-	s.pace, s.encoding, s.once, s.unmarked, s.warn = r.Pace, r.Endpoint.Encoding(), r.once(), r.Marker == payload.NoMarker, r.reporter.warn
-	s.dealer = dealer{traces: r.traces, order: r.Order, seed: r.Seed}
-	s.ledger = newLedger(r.NewID())
 	lanes := r.Concurrency
 	if r.Trees > 0 {
 		lanes = min(lanes, r.Trees)
@@ -151,7 +148,8 @@ func (r *run) openFirstTrees() error {
 	if r.Start.Burst {
 		starts.alignment = resume.Burst
 	}
-	begun := s.openFirst(lanes, starts)
+	r.sampler.dealer.traces = r.traces
+	begun := r.sampler.openFirst(lanes, starts)
 	switch {
 	case len(begun) == 0:
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(r.traces))

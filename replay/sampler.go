@@ -39,7 +39,7 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 }
 
 // sampler deals the selected traces to lanes, again and again unless each is to be played once. A trace that cannot be
-// played is skipped, with one warning. Only the loop calls it.
+// played is skipped, with one warning. It is the source of trees of the conductor, and runs in the loop's goroutine.
 type sampler struct {
 	cache    *mmapcache.Cache
 	pace     Pace
@@ -57,19 +57,20 @@ type sampler struct {
 	skipped map[int]bool              // traces that cannot be played
 	warned  map[int]bool              // traces that a warning was about
 	lanes   []*activeTree             // by lane; nil: it has nothing to play
-	first   []conductor.Assignment    // by lane: its first tree, until it is asked for
+	first   []conductor.Assignment    // by lane: its first tree, until the conductor takes it
 	ahead   map[int]func() loadResult // by trace: being loaded ahead
 
 	prefetches sync.WaitGroup
 	closed     atomic.Bool
 }
 
-// newSampler returns a sampler for so many lanes.
-func newSampler(cache *mmapcache.Cache, lanes int) *sampler {
+// newSampler returns a sampler. Its dealer has no traces yet.
+func newSampler(o Options, warn func(string)) *sampler {
 	return &sampler{
-		cache: cache, warn: func(string) {}, passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{},
-		warned: map[int]bool{}, lanes: make([]*activeTree, lanes), first: make([]conductor.Assignment, lanes),
-		ahead: map[int]func() loadResult{},
+		cache: o.Cache, pace: o.Pace, encoding: o.Endpoint.Encoding(), once: o.once(), unmarked: o.Marker == payload.NoMarker, warn: warn,
+		dealer: dealer{order: o.Order, seed: o.Seed}, ledger: newLedger(o.NewID()),
+		passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
+		lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency), ahead: map[int]func() loadResult{},
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 
 // dealing returns a sampler of all traces of a cache.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
-	s := newSampler(c, lanes)
+	s := newSampler(Options{Cache: c, Concurrency: lanes, NewID: func() string { return "bench-1" }}, func(string) {})
+	s.once = false
 	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
-	s.ledger = newLedger("bench-1")
 	return s
 }
 

@@ -86,7 +86,7 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 	Touch(from, key)
 	c := copier{disk: d, from: from, to: to, o: o, buffer: make([]byte, chunk),
 		result: &CopyResult{Key: key, Path: mmapcache.DatasetPath(to, key), Directories: map[string]CopiedDirectory{}}}
-	if err := c.Steady(ctx, mmapcache.DatasetPath(from, key), func() error { return c.copyAll(ctx, key) }); err != nil {
+	if err := c.RetryMissing(ctx, mmapcache.DatasetPath(from, key), func() error { return c.copyAll(ctx, key) }); err != nil {
 		return nil, err
 	}
 	writeReadme(to)

@@ -34,7 +34,7 @@ func Describe(root, key string) (*Info, error) {
 	}
 	info.InUse = users(root)[mmapcache.DatasetKind+"/"+key]
 	d := realDisk()
-	return info, d.Steady(context.Background(), mmapcache.DatasetPath(root, key), func() (err error) {
+	return info, d.RetryMissing(context.Background(), mmapcache.DatasetPath(root, key), func() (err error) {
 		info.Directories, err = d.directories(root, key)
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 // disk is how the files of a root are reached.
 type disk struct{ cachedir.Disk }
 
-func realDisk() disk { return disk{cachedir.Real()} }
+func realDisk() disk { return disk{cachedir.NewDisk()} }
 
 // readManifest reads the manifest of a directory in the format that this program reads. Digest, unless "", is the one that
 // a dataset names.

@@ -33,7 +33,7 @@ func Open(ctx context.Context, root, key string) (*Dataset, error) {
 func (d disk) openDataset(ctx context.Context, root, key string, open func(root, key string) (*mmapcache.Cache, error)) (dataset *Dataset, err error) {
 	Touch(root, key)
 	path := mmapcache.DatasetPath(root, key)
-	err = d.Steady(ctx, path, func() error {
+	err = d.RetryMissing(ctx, path, func() error {
 		use, noted := d.noteDataset(ctx, root, key)
 		cache, err := open(root, key)
 		if err == nil && slices.Equal(noted, namesOf(cache.Manifest)) {

@@ -82,7 +82,7 @@ func checkParts(dir string, m *manifest.Manifest) error {
 // disk reads the directories of a cache, in the format that this program reads.
 type disk struct{ cachedir.Disk }
 
-func realDisk() disk { return disk{cachedir.Real()} }
+func realDisk() disk { return disk{cachedir.NewDisk()} }
 
 // readManifest reads the manifest of a directory. It checks kind and key against the directory's name, the format, and
 // the digest unless that is "". A missing manifest gives an error that matches fs.ErrNotExist.

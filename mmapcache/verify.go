@@ -40,7 +40,7 @@ func VerifyPart(ctx context.Context, root, kind, key string) (*Verification, err
 func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
 	var v *verifier
 	dir := filepath.Join(root, kind, key)
-	err := d.Steady(ctx, dir, func() (err error) {
+	err := d.RetryMissing(ctx, dir, func() (err error) {
 		v = &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
 		if kind == DatasetKind {
 			err = v.dataset(ctx, key)

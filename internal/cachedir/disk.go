@@ -1,9 +1,8 @@
 // Package cachedir reads the directories of a cache root, ROOT/KIND/KEY, while other processes and machines may publish,
 // replace and remove them.
 //
-// A Disk is how the files are reached. Its methods look again where a file system of the network may have answered from
-// memory: once after ESTALE, and once more where the directory above lists what seemed to be missing. Steady waits until
-// a directory that is being replaced is there again.
+// A network file system may answer from the memory of its client. So the methods of Disk look again after ESTALE, and where
+// the directory above lists what seemed to be missing. RetryMissing waits for a directory that is being replaced.
 package cachedir
 
 import (
@@ -21,18 +20,18 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Disk is how the files of a cache are reached. Tests put faults into it.
+// Disk reads the files of a cache. Tests put faults into it (package faultdisk).
 type Disk struct {
-	Open    func(path string) (fs.File, int64, error) // a regular file and its size, see manifest.Open
+	Open    func(path string) (fs.File, int64, error) // opens a regular file and returns its size, see manifest.Open
 	Stat    func(path string) (fs.FileInfo, error)
 	ReadDir func(dir string) ([]fs.DirEntry, error)
 
 	Sleep     func(context.Context, time.Duration) error // nil: by the clock
-	IsNetwork func(dir string) bool                      // whether it is on a network file system; nil: what the system says
+	IsNetwork func(dir string) bool                      // on a network file system; nil: see IsLocal
 }
 
-// Real returns the disk of the operating system.
-func Real() Disk { return Disk{Open: manifest.Open, Stat: os.Stat, ReadDir: os.ReadDir} }
+// NewDisk returns the disk of the operating system, without faults.
+func NewDisk() Disk { return Disk{Open: manifest.Open, Stat: os.Stat, ReadDir: os.ReadDir} }
 
 // RetryStale calls f, and once more after ESTALE. On NFS that says that another host has replaced or removed what the
 // name led to; the second call finds what is there now. After a second ESTALE nothing is there: the error matches
@@ -48,14 +47,14 @@ func RetryStale(f func() error) error {
 	return err
 }
 
-// Listed reports whether the directory above a path lists it. On NFS a client may remember for half a minute that a name
-// was missing, but not once it has read the directory; where that itself is remembered as missing, the one above.
+// Listed reports whether the directory above a path lists it. An NFS client may remember for half a minute that a name was
+// missing, but not once it has read the directory. If that itself is remembered as missing, Listed reads the one above.
 func (d Disk) Listed(path string) bool {
-	entries, _ := d.List(filepath.Dir(path)) // what cannot be read lists nothing
+	entries, _ := d.List(filepath.Dir(path)) // a directory that cannot be read lists nothing
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(path) })
 }
 
-// List lists a directory, also one that is remembered as missing.
+// List lists a directory, also one that the client remembers as missing.
 func (d Disk) List(dir string) (list []fs.DirEntry, err error) {
 	read := func() error {
 		return RetryStale(func() (err error) { list, err = d.ReadDir(dir); return err })
@@ -66,12 +65,12 @@ func (d Disk) List(dir string) (list []fs.DirEntry, err error) {
 	return list, err
 }
 
-// Reopen is RetryStale for a file of a directory of a cache. Where it is missing, a client of NFS may remember a directory
-// that has been replaced since: Reopen reads those above and tries the file once more.
+// Reopen is RetryStale for a file in a directory of a cache. If the file is missing, an NFS client may remember a directory
+// that was replaced since. Reopen then reads the directories above and tries the file once more.
 func (d Disk) Reopen(path string, f func() error) error {
 	err := RetryStale(f)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, _ = d.List(filepath.Dir(filepath.Dir(path))) // what cannot be read lists nothing
+		_, _ = d.List(filepath.Dir(filepath.Dir(path))) // a directory that cannot be read lists nothing
 		if d.Listed(path) {
 			err = RetryStale(f)
 		}
@@ -79,7 +78,7 @@ func (d Disk) Reopen(path string, f func() error) error {
 	return err
 }
 
-// Find returns what is at a path, also where that is remembered as missing.
+// Find returns what is at a path, also if the client remembers it as missing.
 func (d Disk) Find(path string) (info fs.FileInfo, err error) {
 	stat := func() error {
 		return RetryStale(func() (err error) { info, err = d.Stat(path); return err })
@@ -90,8 +89,8 @@ func (d Disk) Find(path string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
-// ReadManifest reads the manifest of a directory in any format. It checks kind and key against the name of the directory
-// and, unless it is "", the digest. A missing manifest gives an error that matches fs.ErrNotExist.
+// ReadManifest reads the manifest of a directory in any cache format. It compares kind and key with the name of the
+// directory and, unless digest is "", the digest. An error about a missing manifest matches fs.ErrNotExist.
 func (d Disk) ReadManifest(root, kind, key, digest string) (m *manifest.Manifest, err error) {
 	dir := filepath.Join(root, kind, key)
 	read := func() error {
@@ -119,7 +118,7 @@ func (d Disk) ReadManifest(root, kind, key, digest string) (m *manifest.Manifest
 // MaxProvenance is how much of a provenance is read, in bytes.
 const MaxProvenance = 64 << 20
 
-// ReadProvenance reads the bytes of the provenance of a directory, at most MaxProvenance of them. Size is that of the file.
+// ReadProvenance reads the provenance of a directory, at most MaxProvenance bytes of it. Size is that of the file.
 func (d Disk) ReadProvenance(dir string) (data []byte, size int64, err error) {
 	err = RetryStale(func() error {
 		var f fs.File
@@ -135,7 +134,8 @@ func (d Disk) ReadProvenance(dir string) (data []byte, size int64, err error) {
 	return data, size, err
 }
 
-// IsDamage reports whether an error says that a file is damaged, gone or no file; others say that it could not be reached.
+// IsDamage reports whether an error says that a file is damaged, missing or no regular file. Other errors say that it could
+// not be reached.
 func IsDamage(err error) bool {
 	return errors.Is(err, manifest.ErrDamaged) || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)

@@ -10,7 +10,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// HashFile returns size and digest of a file.
+// HashFile returns the size of a file and its SHA-256 in hex.
 func HashFile(ctx context.Context, path string) (int64, string, error) {
 	f, _, err := manifest.Open(path)
 	if err != nil {
@@ -20,13 +20,13 @@ func HashFile(ctx context.Context, path string) (int64, string, error) {
 	return new(Hasher).Hash(ctx, f)
 }
 
-// Hasher takes digests, of many files with one buffer.
+// Hasher computes digests of many files with one buffer.
 type Hasher struct {
 	sum hash.Hash
 	buf []byte
 }
 
-// Hash returns how many bytes a reader has, and their digest in hex.
+// Hash returns how many bytes a reader has, and their SHA-256 in hex.
 func (h *Hasher) Hash(ctx context.Context, r io.Reader) (n int64, sum string, err error) {
 	if h.buf == nil {
 		h.sum, h.buf = sha256.New(), make([]byte, 32<<10)

@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// localTypes are the file systems that no other machine sees, by the number that statfs gives. Any other one counts as
-// shared: there are more network file systems than anybody knows, and what is kept too long does less harm than what is
-// removed too early.
+// localTypes are the file systems that only one machine sees, by the number of statfs. Every other file system counts as
+// shared: to keep a dataset for too long does less harm than to remove it too early.
 var localTypes = []uint32{
 	0xef53,     // ext2, ext3, ext4
 	0x58465342, // xfs

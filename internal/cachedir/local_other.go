@@ -2,5 +2,5 @@
 
 package cachedir
 
-// IsLocal reports whether a directory is on a file system that only this machine sees. Here nothing is known of that.
+// IsLocal reports whether a directory is on a file system that only this machine sees. On this system that is unknown.
 func IsLocal(string) bool { return false }

@@ -1,4 +1,4 @@
-// Package faultdisk has disks that fail as network file systems do, for tests.
+// Package faultdisk provides disks that fail as network file systems do, for tests.
 package faultdisk
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/agentx/agentx/internal/cachedir"
 )
 
-// Client is a client of a file server that remembers what was missing, until it reads the directory above, for which it
-// needs two attempts.
+// Client is an NFS client that remembers names as missing until it reads the directory above. Every first attempt to read a
+// directory fails with ESTALE.
 type Client struct {
-	Missing map[string]bool
-	Lists   int
+	Missing map[string]bool // paths
+	Lists   int             // attempts to read a directory
 }
 
 // knows reports whether nothing on the way to a path is remembered as missing.
@@ -26,8 +26,9 @@ func (c *Client) knows(path string) bool {
 	return true
 }
 
+// Disk returns the real disk as this client sees it.
 func (c *Client) Disk() cachedir.Disk {
-	d := cachedir.Real()
+	d := cachedir.NewDisk()
 	gone := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT} }
 	return cachedir.Disk{
 		Open: func(path string) (fs.File, int64, error) {
@@ -59,12 +60,13 @@ func (c *Client) Disk() cachedir.Disk {
 	}
 }
 
-// Stale makes the calls to a disk fail that are to.
+// Stale makes calls to a disk fail.
 type Stale struct {
-	Calls int
-	Fails func(call int) error
+	Calls int                  // so far
+	Fails func(call int) error // the error of a call, from 1; nil: it succeeds
 }
 
+// Fail counts a call and returns its error.
 func (s *Stale) Fail(path string) error {
 	s.Calls++
 	if err := s.Fails(s.Calls); err != nil {
@@ -73,6 +75,7 @@ func (s *Stale) Fail(path string) error {
 	return nil
 }
 
+// StaleFile is a file of which every read is such a call.
 type StaleFile struct {
 	fs.File
 	*Stale
@@ -85,9 +88,9 @@ func (f StaleFile) Read(p []byte) (int, error) {
 	return f.File.Read(p)
 }
 
-// Disk is the real one with faults. mapped says that files are mapped, not read.
+// Disk returns the real disk with these faults. Mapped says that tables are mapped, not read.
 func (s *Stale) Disk(mapped bool) cachedir.Disk {
-	d := cachedir.Real()
+	d := cachedir.NewDisk()
 	return cachedir.Disk{
 		Open: func(path string) (fs.File, int64, error) {
 			if err := s.Fail(path); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 )
 
-// For how long something that is missing is looked for again.
+// How long RetryMissing looks for something that is missing.
 const (
-	WaitReplaced = time.Second      // where it, or the directory, is gone: who replaces it puts the new one there
-	WaitRemember = time.Minute      // on a network file system, whose clients remember for as long what they have seen
+	WaitReplaced = time.Second      // where it is gone: a process that replaces it puts the new one there
+	WaitRemember = time.Minute      // on a network file system: its clients remember for so long that a name was missing
 	WaitChanging = 10 * time.Second // where the directory was made again meanwhile
 )
 
@@ -26,24 +26,24 @@ var ErrMissing = errors.New("missing")
 // ErrNoCache is wrapped by errors about a dataset or part that does not exist.
 var ErrNoCache = errors.New("no such cache")
 
-// ErrChanging is wrapped by the error about a directory that was made again and again while Steady waited for it.
+// ErrChanging is wrapped by the error about a directory that was made again and again while RetryMissing waited.
 var ErrChanging = errors.New("it comes and goes: another process may be removing it")
 
-// IsMissing reports whether an error says that something is not there.
+// IsMissing reports whether an error says that a file or directory does not exist.
 func IsMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrMissing)
 }
 
-// IsAbsent reports whether an error says that there is nothing at a path, and not that it could not be reached.
+// IsAbsent reports whether an error says that nothing is at a path. ESTALE does not say that.
 func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESTALE)
 }
 
-// Steady calls look, which reads a directory of a cache and what that names, until nothing is missing. What is missing of
-// a dataset that is removed, or removed and made again, meanwhile is no damage. So only what is still missing when the
-// directory has stayed as it is, and the caches of the file system have had their time, is returned as missing. Of a
-// directory that is gone the error wraps ErrNoCache.
-func (d Disk) Steady(ctx context.Context, dir string, look func() error) error {
+// RetryMissing calls look, which reads a directory of a cache and what that names, until nothing is missing. A file may be
+// missing because another process removes or replaces the dataset at this moment, which is no damage. So an error is final
+// only once the directory has not changed for as long as clients of the file system remember. An error about a directory
+// that is gone wraps ErrNoCache.
+func (d Disk) RetryMissing(ctx context.Context, dir string, look func() error) error {
 	waited := time.Duration(0)
 	var before fs.FileInfo
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -75,7 +75,7 @@ func (d Disk) Steady(ctx context.Context, dir string, look func() error) error {
 	}
 }
 
-// sight is what a look at a directory shows, nil where it is not; not what a client of NFS remembers of it.
+// sight returns what the server has at a directory, nil for nothing, and not what an NFS client remembers.
 func (d Disk) sight(dir string) fs.FileInfo {
 	if !d.Listed(dir) {
 		return nil
@@ -87,7 +87,7 @@ func (d Disk) sight(dir string) fs.FileInfo {
 	return info
 }
 
-// remembers reports whether clients of the file system may remember what is no more.
+// remembers reports whether clients of the file system may remember an old state of a directory.
 func (d Disk) remembers(dir string) bool {
 	if d.IsNetwork != nil {
 		return d.IsNetwork(dir)

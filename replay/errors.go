@@ -6,7 +6,7 @@ import "errors"
 // cannot be read wraps manifest.ErrDamaged, and too few traces for the lanes is resume.ErrNoTraces or says what to change.
 var (
 	// ErrResultsExist is wrapped by the error about a directory that holds results of another run.
-	ErrResultsExist = errors.New("there are results already")
+	ErrResultsExist = errors.New("results exist already")
 )
 
 // PreflightError says that the server cannot serve the run. It is known before the first lane begins.

@@ -18,15 +18,15 @@ type laneStarts struct {
 	seed      string
 }
 
-// laneStart is where a lane has begun.
+// laneStart says where a lane begins.
 type laneStart struct {
 	trace   string
 	tStar   float64       // milliseconds; NaN: with the first turn, or in a trace without times
-	skipped time.Duration // by which its first request was brought forward
+	skipped time.Duration // how much earlier its first request is, because of the limit
 }
 
-// openFirst opens the first trees of so many lanes, before the phase starts. Traces in which no lane can begin are skipped;
-// after as many tries as there are lanes, and twice as many as there are traces, lanes stay empty: doc/spec/replay.md 2.2.
+// openFirst opens the first trees of so many lanes, before the phase starts. It skips traces in which no lane can begin. The
+// search ends after one try per lane and two per trace, and the remaining lanes stay empty: doc/spec/replay.md 2.2.
 func (s *sampler) openFirst(lanes int, starts laneStarts) []laneStart {
 	var list []laneStart
 	var states []*conductor.StartState
@@ -59,7 +59,8 @@ func (s *sampler) openFirst(lanes int, starts laneStarts) []laneStart {
 	return list
 }
 
-// draw returns where a lane takes a trace up; nil: nowhere. The draw depends on the seed, the trace and the lane alone.
+// draw draws the state in which a lane takes a trace up; nil: there is none. The draw depends on the seed, the trace and
+// the lane alone.
 func (l laneStarts) draw(t *loadedTrace, lane int) (state *conductor.StartState, tStar float64) {
 	seed := resume.LaneSeed(l.seed, t.plan.Trace.ID, lane)
 	if first, last, ok := t.Bounds(); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// explain returns what is wrong in one line, and what may help.
+// explain turns the failure of the probe into one line that says what is wrong, and a hint.
 func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
 	e := &PreflightError{Hint: "--no-preflight starts without a look at the server"}
 	message := messageOf(f)
@@ -79,7 +79,7 @@ func (p *preflight) fieldsHint(fields []string) string {
 func connectionHint(message string) string {
 	switch {
 	case strings.Contains(message, "x509") || strings.Contains(message, "certificate"):
-		return "SSL_CERT_FILE=FILE with the certificate of who signed the server's"
+		return "SSL_CERT_FILE=FILE with the certificate of the authority that signed the server's"
 	case strings.Contains(message, "lookup"):
 		return "--url with a host that this machine can resolve"
 	case strings.Contains(message, "HTTP"):

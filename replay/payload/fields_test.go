@@ -57,7 +57,7 @@ func TestFieldsOfABody(t *testing.T) {
 func TestExtraBodyIsChecked(t *testing.T) {
 	for extra, want := range map[string]string{
 		`[]`: "want a JSON object", `x`: "want a JSON object", `{"a"`: "want a JSON object", `{"a":}`: `"a"`, `{"a":1,`: "want a JSON object",
-		`{"a":1} {}`: "nothing behind it", `{"a":1,"b":2,"a":3}`: `"a" stands there twice`, `{"stream_options":7}`: "stream_options: want a JSON object",
+		`{"a":1} {}`: "nothing after it", `{"a":1,"b":2,"a":3}`: `"a" occurs twice`, `{"stream_options":7}`: "stream_options: want a JSON object",
 	} {
 		require.ErrorContains(t, ValidateExtra(json.RawMessage(extra)), want, extra)
 	}

@@ -55,7 +55,7 @@ func membersOf(object []byte) (list []member, err error) {
 		}
 		m.value = value.Bytes()
 		if slices.ContainsFunc(list, func(o member) bool { return o.name == m.name }) {
-			return nil, fmt.Errorf("%s stands there twice", quote(m.name))
+			return nil, fmt.Errorf("%s occurs twice", quote(m.name))
 		}
 		list = append(list, m)
 	}
@@ -63,7 +63,7 @@ func membersOf(object []byte) (list []member, err error) {
 		return nil, fmt.Errorf("want a JSON object: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("want one JSON object and nothing behind it")
+		return nil, errors.New("want one JSON object and nothing after it")
 	}
 	return list, nil
 }

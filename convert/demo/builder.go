@@ -8,26 +8,26 @@ import (
 
 const blockSize = 64
 
-// A trace is one in the making. While it is told, a block is known by the number under which it was first written;
-// record gives out the final ids.
+// trace is a trace that is being built. Until record assigns the final ids, a block has a number in the order of creation.
 type trace struct {
 	id     string
 	rng    rng
-	blocks int // numbers given out
+	blocks int // created so far
 	root   *lane
 	agents []*agent
 	system map[string][]int // blocks of the system prompt, by role
 }
 
-// A role is what a lane is sent to do: who it is for the record, which model answers, and how many tokens its tools
-// and its system prompt take. All lanes of one role in a trace begin with the same blocks.
+// role is the kind of a conversation. All lanes of one role in a trace begin with the same system prompt, and so with the
+// same blocks.
 type role struct {
-	name, model   string
-	tools, system int
-	inherits      bool // it begins with the parent's prompt instead
+	name          string // as the type of a subagent in the record
+	model         string
+	tools, system int  // tokens of the tools and of the system prompt
+	inherits      bool // a lane begins with its parent's prompt instead
 }
 
-// The models have no makers; nobody is compared here.
+// Model names that no vendor has.
 const (
 	large = "demo-large"
 	small = "demo-small"
@@ -47,32 +47,31 @@ func newTrace(id string, seed uint64) *trace {
 	return t
 }
 
-// A lane is one conversation: the parent's, or that of a subagent, whose clock starts at 0. Its prompt is in tokens
-// long and covered by blocks up to the last whole one.
+// lane is one conversation: that of the parent, or of a subagent, whose clock starts at 0.
 type lane struct {
 	trace    *trace
 	role     role
-	in       int
-	prompt   []int
+	in       int   // length of the prompt, tokens
+	prompt   []int // its whole blocks
 	requests []*request
-	cut      map[*request]bool // numbered, but left out of the record
+	omitted  map[*request]bool // their blocks are numbered, but the record lacks them
 
-	answered millis // end of the last response
-	free     millis // before this the next request cannot go
-	streams  bool
+	answeredAt   millis // when the last response ended
+	blockedUntil millis // earliest time of the next request
+	streamed     bool
 }
 
 func (t *trace) lane(r role) *lane {
-	l := &lane{trace: t, role: r, cut: make(map[*request]bool)}
+	l := &lane{trace: t, role: r, omitted: make(map[*request]bool)}
 	if t.system[r.name] == nil {
-		t.system[r.name] = t.fresh((r.tools + r.system) / blockSize)
+		t.system[r.name] = t.newBlocks((r.tools + r.system) / blockSize)
 	}
 	l.prompt = slices.Clone(t.system[r.name])
 	l.in = r.tools + r.system
 	return l
 }
 
-func (t *trace) fresh(n int) []int {
+func (t *trace) newBlocks(n int) []int {
 	blocks := make([]int, n)
 	for i := range blocks {
 		t.blocks++
@@ -81,51 +80,51 @@ func (t *trace) fresh(n int) []int {
 	return blocks
 }
 
-// ---- what can happen in a lane; each verb is one request ----
+// ---- Requests of a lane ----
 
-// start sends the first prompt: the system prompt, which is there already, and so many tokens of task.
+// start sends the first prompt: the system prompt and a task of some tokens.
 func (l *lane) start(task int) *request { return l.grow(task) }
 
 // grow appends to the prompt.
 func (l *lane) grow(tokens int) *request {
 	l.in += tokens
-	l.prompt = append(l.prompt, l.trace.fresh(l.in/blockSize-len(l.prompt))...)
+	l.prompt = append(l.prompt, l.trace.newBlocks(l.in/blockSize-len(l.prompt))...)
 	return l.send(l.role.model, l.in, l.prompt)
 }
 
-// align appends to the prompt so that it ends with its last block.
+// align appends whole blocks, and less than one more, so that the prompt ends with a whole block.
 func (l *lane) align(blocks int) *request { return l.grow(blocks*blockSize - l.in%blockSize) }
 
-// edit takes tokens off the end of the prompt and appends others.
+// edit replaces off tokens at the end of the prompt by on others.
 func (l *lane) edit(off, on int) *request {
 	l.in -= off
 	l.prompt = l.prompt[:l.in/blockSize]
 	return l.grow(on)
 }
 
-// pullback is an edit that takes off a part of the prompt, in percent.
-func (l *lane) pullback(percent, on int) *request { return l.edit(l.in*percent/100, on) }
+// cutBack is an edit that removes a part of the prompt, in percent.
+func (l *lane) cutBack(percent, on int) *request { return l.edit(l.in*percent/100, on) }
 
-// reset forgets everything, the system prompt too.
+// reset replaces the whole prompt, with the system prompt.
 func (l *lane) reset(tokens int) *request { return l.edit(l.in, tokens) }
 
-// again sends the last prompt once more.
-func (l *lane) again() *request { return l.grow(0) }
+// repeat sends the last prompt once more.
+func (l *lane) repeat() *request { return l.grow(0) }
 
-// aside asks another model something small that has nothing to do with the prompt, such as a title.
-func (l *lane) aside(model string, tokens int) *request {
-	return l.send(model, tokens, l.trace.fresh(tokens/blockSize))
+// sideRequest asks another model something short that has no part of the prompt, such as a title.
+func (l *lane) sideRequest(model string, tokens int) *request {
+	return l.send(model, tokens, l.trace.newBlocks(tokens/blockSize))
 }
 
-// work appends n times, by some hundred tokens each.
-func (l *lane) work(n int) {
+// growTimes sends n requests, each of which appends some hundred tokens.
+func (l *lane) growTimes(n int) {
 	for range n {
 		l.grow(l.trace.rng.between(200, 1700))
 	}
 }
 
-// lost is a request that went out and had its part in the numbering, but was cut from the record.
-func (l *lane) lost(r *request) { l.cut[r] = true }
+// cutFromRecord leaves a request out of the record. Its blocks keep their ids.
+func (l *lane) cutFromRecord(r *request) { l.omitted[r] = true }
 
 func (l *lane) send(model string, in int, prompt []int) *request {
 	rng := &l.trace.rng
@@ -142,7 +141,7 @@ func (l *lane) send(model string, in int, prompt []int) *request {
 		if last.Stop == "tool_use" {
 			r.InputTypes[0] = "tool_result"
 		}
-		r.T = max(l.answered, l.free) + rng.pause()
+		r.T = max(l.answeredAt, l.blockedUntil) + rng.thinkTime()
 		// The recorder knew a response's end only by api_time; without it, it counted from the request.
 		think = r.T - last.T
 		if last.APITime != nil {
@@ -150,18 +149,18 @@ func (l *lane) send(model string, in int, prompt []int) *request {
 		}
 	}
 	took := millis(rng.between(100, 800))
-	l.answered = r.T + took
+	l.answeredAt = r.T + took
 	r.ThinkTime, r.APITime = &think, &took
 	l.requests = append(l.requests, r)
-	if l.streams {
+	if l.streamed {
 		r.streamed()
 	}
 	return r
 }
 
-// ---- what can be said of a request ----
+// ---- Properties of a request ----
 
-// streamed makes it a request whose first token was timed.
+// streamed makes the request a streamed one, with the time of its first token.
 func (r *request) streamed() *request {
 	ttft := *r.APITime / 3
 	r.Type, r.TTFT = "s", &ttft
@@ -177,12 +176,13 @@ func (r *request) outputs(n int) *request {
 	return r
 }
 
-// noAPITime and noThinkTime are the recorder's gaps.
+// noAPITime and noThinkTime leave out what recorders sometimes do not record.
 func (r *request) noAPITime() *request   { r.APITime = nil; return r }
 func (r *request) noThinkTime() *request { r.ThinkTime = nil; return r }
 
-// ---- subagents ----
+// ---- Subagents ----
 
+// agent is a run of a subagent.
 type agent struct {
 	id    string
 	start millis // on the parent's clock
@@ -190,19 +190,20 @@ type agent struct {
 	async bool
 }
 
-func (a *agent) end() millis { return a.start + a.lane.answered }
+func (a *agent) end() millis { return a.start + a.lane.answeredAt }
 
-// spawn runs a subagent soon after the parent's last answer; the parent waits for it. Two spawns in a row run side by side.
-func (l *lane) spawn(r role, story func(*lane)) {
-	l.free = max(l.free, l.fork(r, story).end())
+// spawn runs a subagent soon after the parent's last answer, and the parent waits for it. Two spawns in a row run in
+// parallel.
+func (l *lane) spawn(r role, play func(*lane)) {
+	l.blockedUntil = max(l.blockedUntil, l.fork(r, play).end())
 }
 
-// fork runs a subagent while the parent goes on; the next turn after its end hears of it.
-func (l *lane) fork(r role, story func(*lane)) *agent {
+// fork runs a subagent while the parent continues. The parent's first turn after its end joins it.
+func (l *lane) fork(r role, play func(*lane)) *agent {
 	t := l.trace
 	a := &agent{
 		id:    fmt.Sprintf("agent_%03d", len(t.agents)+1),
-		start: l.answered + millis(t.rng.between(20, 90)),
+		start: l.answeredAt + millis(t.rng.between(20, 90)),
 	}
 	if r.inherits {
 		r.tools, r.system = l.role.tools, l.role.system
@@ -210,32 +211,33 @@ func (l *lane) fork(r role, story func(*lane)) *agent {
 	} else {
 		a.lane = t.lane(r)
 	}
-	story(a.lane)
+	play(a.lane)
 	t.agents = append(t.agents, a)
 	return a
 }
 
-// launch runs a subagent in the background: the record has its start, and no end.
-func (l *lane) launch(r role, story func(*lane)) { l.fork(r, story).async = true }
+// forkAsync runs a subagent in the background. The record has its start but not its end.
+func (l *lane) forkAsync(r role, play func(*lane)) { l.fork(r, play).async = true }
 
+// record returns the marker of the subagent in the parent's list of requests.
 func (a *agent) record() *subagent {
 	s := &subagent{
 		T: a.start, Type: "subagent", AgentID: a.id, SubagentType: a.lane.role.name, Status: "async_launched",
 		Requests: a.lane.requests, Models: models(a.lane.requests),
 		ToolTokens: a.lane.role.tools, SystemTokens: a.lane.role.system,
 	}
-	if !a.async { // of a subagent that reports back, the set records when it did
+	if !a.async { // the public set records the time at which a subagent returned
 		last := s.Requests[len(s.Requests)-1]
-		duration, size, tools := int(a.lane.answered), last.In+last.Out, len(s.Requests)-1
+		duration, size, tools := int(a.lane.answeredAt), last.In+last.Out, len(s.Requests)-1
 		s.T, s.Status = a.end(), "completed"
 		s.DurationMS, s.TotalTokens, s.ToolUseCount = &duration, &size, &tools
 	}
 	return s
 }
 
-// ---- the record ----
+// ---- The record ----
 
-// record numbers the blocks and puts everything in the order of time.
+// record assigns the ids of the blocks, and puts requests and subagents in the order of time.
 func (t *trace) record() *record {
 	agents := make([]*subagent, len(t.agents))
 	for i, a := range t.agents {
@@ -243,7 +245,7 @@ func (t *trace) record() *record {
 	}
 	slices.SortStableFunc(agents, func(a, b *subagent) int { return cmp.Compare(a.T, b.T) })
 
-	// Ids count from 1 in the order of first appearance, the whole parent first.
+	// Ids count from 1 in the order of first use, those of the parent first.
 	ids := make(map[int]int)
 	number := func(requests []*request) {
 		for _, r := range requests {
@@ -256,7 +258,7 @@ func (t *trace) record() *record {
 		}
 	}
 	number(t.root.requests)
-	kept := slices.DeleteFunc(t.root.requests, func(r *request) bool { return t.root.cut[r] })
+	kept := slices.DeleteFunc(t.root.requests, func(r *request) bool { return t.root.omitted[r] })
 
 	rec := &record{
 		ID: t.id, Models: models(kept), BlockSize: blockSize, HashIDScope: "local",
@@ -291,9 +293,9 @@ func models(requests []*request) []string {
 	return names
 }
 
-// ---- chance ----
+// ---- Random numbers ----
 
-// rng is splitmix64: a few lines, and the same numbers for ever.
+// rng is splitmix64. Its numbers must never change.
 type rng uint64
 
 func (r *rng) next() uint64 {
@@ -304,11 +306,11 @@ func (r *rng) next() uint64 {
 	return z ^ z>>31
 }
 
-// between draws from lo to hi, both included.
+// between draws a number from lo to hi, both included.
 func (r *rng) between(lo, hi int) int { return lo + int(r.next()%uint64(hi-lo+1)) }
 
-// pause draws a think time of 0.1 to 3 s, mostly short.
-func (r *rng) pause() millis {
+// thinkTime draws a time of 0.1 to 3 s, mostly short.
+func (r *rng) thinkTime() millis {
 	x := int64(r.between(0, 1000))
 	return millis(100 + 2900*x*x/1_000_000)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The traces as a reader of the JSON sees them; nothing of the builder is used below.
+// The traces as a reader of the JSON sees them: the tests below do not use the builder.
 type (
 	Trace struct {
 		ID           string
@@ -111,7 +111,7 @@ func shared(a, b []int) int {
 	return n
 }
 
-// step says what became of the last prompt in the next one.
+// step names the change from one prompt to the next.
 func step(a, b Entry) string {
 	kept, before := shared(a.HashIDs, b.HashIDs), len(a.HashIDs)
 	switch {
@@ -153,7 +153,7 @@ func TestDigest(t *testing.T) {
 	t.Logf("%d bytes", len(JSONL()))
 }
 
-// What holds for every trace, as it does in the public set.
+// Every trace has the properties that all traces of the public set have.
 func TestEveryTrace(t *testing.T) {
 	all := traces(t)
 	require.True(t, len(all) >= 12 && len(all) <= 16, len(all))
@@ -254,7 +254,7 @@ func checkTotals(t *testing.T, tr Trace) {
 	assert.Equal(t, len(tr.agents()), tr.Totals.Count)
 }
 
-// What each story is there for.
+// Every scenario has the shape that it is for.
 func TestShapes(t *testing.T) {
 	aligned := func(r Entry) bool { return r.In%64 == 0 }
 	streamed := func(r Entry) bool { return r.Type == "s" }
@@ -309,7 +309,7 @@ func TestShapes(t *testing.T) {
 			prefix := shared(a[0].Requests[0].HashIDs, a[1].Requests[0].HashIDs)
 			assert.Equal(t, (a[0].ToolTokens+a[0].SystemTokens)/64, prefix)
 			assert.Less(t, prefix, len(a[0].Requests[0].HashIDs))
-			assert.Zero(t, family(tr), "shared with the parent")
+			assert.Zero(t, sharedIDs(tr), "shared with the parent")
 
 			from0, to0 := a[0].span()
 			from1, to1 := a[1].span()
@@ -350,7 +350,7 @@ func TestShapes(t *testing.T) {
 			assert.Greater(t, highest, unique+100)
 		},
 		"family": func(t *testing.T, tr Trace) {
-			assert.Greater(t, family(tr), (tr.ToolTokens+tr.SystemTokens)/64)
+			assert.Greater(t, sharedIDs(tr), (tr.ToolTokens+tr.SystemTokens)/64)
 			highest, unique := numbers(tr)
 			assert.Equal(t, unique, highest)
 		},
@@ -373,7 +373,7 @@ func TestShapes(t *testing.T) {
 	assert.Empty(t, shapes)
 }
 
-// around gives the parent's turns at whose answer a subagent starts and at which its end is known first.
+// around returns the parent's turn after which a subagent starts, and the first one after its end.
 func around(tr Trace, agent Entry) (sent, joined int) {
 	from, to := agent.span()
 	p := tr.parent()
@@ -389,8 +389,8 @@ func around(tr Trace, agent Entry) (sent, joined int) {
 	return sent, joined
 }
 
-// family counts the ids that the parent shares with any subagent.
-func family(tr Trace) int {
+// sharedIDs counts the ids that the parent shares with any subagent.
+func sharedIDs(tr Trace) int {
 	lanes := tr.lanes()
 	in := make(map[int]int)
 	for i, lane := range lanes {
@@ -426,7 +426,7 @@ func numbers(tr Trace) (highest, unique int) {
 	return highest, len(seen)
 }
 
-// A replay of the demo is to take seconds.
+// A replay of the demo takes seconds.
 func TestPace(t *testing.T) {
 	for _, tr := range traces(t) {
 		last := tr.Requests[len(tr.Requests)-1]

@@ -2,8 +2,7 @@ package demo
 
 import "fmt"
 
-// The types of this file are the JSON, field by field and in the order of the v8 set.
-
+// record is a trace in JSON. The fields of the types of this file are those of the v8 set, in its order.
 type record struct {
 	ID           string   `json:"id"`
 	Models       []string `json:"models"`
@@ -64,8 +63,7 @@ type subagent struct {
 	SystemTokens int        `json:"system_tokens"`
 }
 
-// millis is a time or a length of time. It is counted in whole milliseconds and written in seconds, so that no
-// rounding of floats can show in the bytes.
+// millis is a time or a duration in whole milliseconds. It is written in seconds, with exactly three decimals.
 type millis int
 
 func (m millis) MarshalJSON() ([]byte, error) {

@@ -1,27 +1,27 @@
 package demo
 
-// The stories, one trace each. Between them they hold every shape that the public v8 set is known for; the last two are
-// ours. demo_test.go asserts each shape under the name of its story.
-var stories = []struct {
+// scenarios say what happens in each trace. Together they have every shape that the public v8 set is known to have; the last
+// two have shapes that it lacks. demo_test.go asserts the shape of each, by its name.
+var scenarios = []struct {
 	name string
-	tell func(p *lane)
+	play func(p *lane)
 }{
 	// Pure appends: every prompt is a prefix of the next.
 	{"append", func(p *lane) {
 		p.start(1900)
-		p.work(8)
+		p.growTimes(8)
 	}},
 
-	// The same, streamed; one answer whose first token was not timed.
+	// Pure appends, streamed. One response has no time of its first token.
 	{"stream", func(p *lane) {
-		p.streams = true
+		p.streamed = true
 		p.start(2600)
-		p.work(4)
+		p.growTimes(4)
 		p.grow(310).TTFT = nil
-		p.work(4)
+		p.growTimes(4)
 	}},
 
-	// Tail churn: no prompt ends with a block, and now and then the last block is another one.
+	// No prompt ends with a whole block, and sometimes the last whole block changes.
 	{"churn", func(p *lane) {
 		p.start(2333)
 		for range 4 {
@@ -31,55 +31,55 @@ var stories = []struct {
 		p.edit(66, 67)
 	}},
 
-	// Edits of the tail: less than a tenth of the prompt is taken back and written anew.
+	// Edits at the end: less than a tenth of the prompt is replaced.
 	{"edit", func(p *lane) {
 		p.start(3700)
-		p.work(3)
+		p.growTimes(3)
 		p.edit(400, 610)
-		p.work(2)
+		p.growTimes(2)
 		p.edit(250, 90)
-		p.work(2)
+		p.growTimes(2)
 	}},
 
-	// Pull-backs of more than a tenth.
+	// Edits that remove more than a tenth of the prompt.
 	{"pullback", func(p *lane) {
 		p.start(4100)
-		p.work(5)
-		p.pullback(35, 480)
-		p.work(3)
-		p.pullback(60, 1300)
-		p.work(2)
+		p.growTimes(5)
+		p.cutBack(35, 480)
+		p.growTimes(3)
+		p.cutBack(60, 1300)
+		p.growTimes(2)
 	}},
 
-	// A full reset, with the model unchanged: nothing of the old prompt is left.
+	// A reset: the next prompt shares nothing with the one before. The model stays the same.
 	{"reset", func(p *lane) {
 		p.start(2900)
-		p.work(4)
+		p.growTimes(4)
 		p.reset(2450)
-		p.work(5)
+		p.growTimes(5)
 	}},
 
-	// An identical prompt twice: a retry.
+	// A retry: the same prompt twice.
 	{"twice", func(p *lane) {
 		p.start(400)
-		p.work(3)
-		p.again()
-		p.work(3)
+		p.growTimes(3)
+		p.repeat()
+		p.growTimes(3)
 	}},
 
-	// Prompts that end with a block, alone and in a row, and an answer of no tokens.
+	// Prompts that end with a whole block, one and several in a row, and a response of no tokens.
 	{"aligned", func(p *lane) {
 		p.start(3000)
 		p.align(4)
-		p.work(2)
+		p.growTimes(2)
 		p.align(1)
 		p.align(9)
 		p.grow(700).outputs(0)
-		p.work(2)
+		p.growTimes(2)
 	}},
 
-	// The recorder's gaps: requests without api_time, after which think_time counts from the request before, and
-	// some without think_time.
+	// Requests without api_time, after which think_time counts from the start of the request before, and requests without
+	// think_time.
 	{"gaps", func(p *lane) {
 		p.start(2200)
 		p.grow(400).noAPITime()
@@ -88,78 +88,78 @@ var stories = []struct {
 		p.grow(390).noThinkTime()
 		p.grow(275).noAPITime().noThinkTime()
 		p.grow(515).streamed().noAPITime()
-		p.work(2)
+		p.growTimes(2)
 	}},
 
-	// Siblings: two subagents side by side, with the same system prompt; the parent waits for both.
+	// Two subagents in parallel, with the same system prompt. The parent waits for both.
 	{"siblings", func(p *lane) {
 		p.start(3300)
-		p.work(2)
-		p.spawn(explore, func(c *lane) { c.start(900); c.work(3) })
-		p.spawn(explore, func(c *lane) { c.start(1240); c.work(4) })
-		p.work(4)
+		p.growTimes(2)
+		p.spawn(explore, func(c *lane) { c.start(900); c.growTimes(3) })
+		p.spawn(explore, func(c *lane) { c.start(1240); c.growTimes(4) })
+		p.growTimes(4)
 	}},
 
-	// A late join: the subagent reports back some turns after the one that sent it.
+	// A late join: the parent joins the subagent some turns after the spawn.
 	{"late-join", func(p *lane) {
 		p.start(2750)
-		p.work(2)
-		p.fork(general, func(c *lane) { c.start(1500); c.work(6) })
-		p.work(8)
+		p.growTimes(2)
+		p.fork(general, func(c *lane) { c.start(1500); c.growTimes(6) })
+		p.growTimes(8)
 	}},
 
-	// A background agent that nobody waits for and that outlives several turns.
+	// A background subagent that the parent never joins, and that runs during several turns.
 	{"background", func(p *lane) {
 		p.start(3050)
-		p.work(1)
-		p.launch(planner, func(c *lane) { c.start(2100); c.work(7) })
-		p.work(7)
+		p.growTimes(1)
+		p.forkAsync(planner, func(c *lane) { c.start(2100); c.growTimes(7) })
+		p.growTimes(7)
 	}},
 
-	// Two models: small questions to another one between the turns, streamed and not.
+	// Two models: short requests to another model between the turns, streamed and not.
 	{"models", func(p *lane) {
 		p.start(4400)
-		p.aside(small, 540)
-		p.work(3)
+		p.sideRequest(small, 540)
+		p.growTimes(3)
 		p.grow(600).streamed()
-		p.aside(small, 1130).streamed()
-		p.work(3)
+		p.sideRequest(small, 1130).streamed()
+		p.growTimes(3)
 	}},
 
-	// A hole in the ids: a request that read much was cut from the record, and the next one did not keep what it read.
+	// A gap in the ids: a request with many new blocks is missing in the record, and the next prompt does not have them.
 	{"hole", func(p *lane) {
 		p.start(2500)
-		p.work(3)
-		p.lost(p.grow(7000))
+		p.growTimes(3)
+		p.cutFromRecord(p.grow(7000))
 		p.edit(7000, 350)
-		p.work(4)
+		p.growTimes(4)
 	}},
 
-	// Not in the public set: a child that begins with its parent's prompt and so shares its ids.
+	// Not in the public set: a subagent that begins with its parent's prompt, and so shares ids with it.
 	{"family", func(p *lane) {
 		p.start(2000)
-		p.work(3)
-		p.spawn(clone, func(c *lane) { c.grow(260); c.work(3) })
-		p.work(3)
+		p.growTimes(3)
+		p.spawn(clone, func(c *lane) { c.grow(260); c.growTimes(3) })
+		p.growTimes(3)
 	}},
 
-	// Not in the public set either: a bit of everything in one long session.
+	// Not in the public set: most shapes in one long trace.
 	{"everything", func(p *lane) {
 		p.start(4600)
-		p.aside(small, 470)
-		p.work(2)
-		p.spawn(explore, func(c *lane) { c.start(800); c.work(2) })
-		p.spawn(explore, func(c *lane) { c.start(660); c.work(1) })
+		p.sideRequest(small, 470)
+		p.growTimes(2)
+		p.spawn(explore, func(c *lane) { c.start(800); c.growTimes(2) })
+		p.spawn(explore, func(c *lane) { c.start(660); c.growTimes(1) })
 		p.grow(3900).streamed()
-		p.launch(general, func(c *lane) { c.start(1800); c.work(4) })
+		p.forkAsync(general, func(c *lane) { c.start(1800); c.growTimes(4) })
 		p.edit(310, 505)
-		p.fork(clone, func(c *lane) { c.grow(120); c.work(2) })
+		p.fork(clone, func(c *lane) { c.grow(120); c.growTimes(2) })
 		p.grow(2200).noAPITime()
-		p.pullback(45, 760)
+		p.cutBack(45, 760)
 		p.grow(180).outputs(0)
-		p.again()
+		p.repeat()
 		p.reset(3100)
 		p.align(12)
-		p.work(2)
+		p.growTimes(2)
 	}},
 }

@@ -32,7 +32,7 @@ func TestCode(t *testing.T) {
 	assert.True(t, utf8.Valid(Code()))
 	assert.False(t, bytes.Contains(Code(), []byte("<|")), "nothing may look like a special token")
 	assert.False(t, bytes.Contains(Code(), []byte("«")), "nothing may be left unexpanded")
-	assert.Equal(t, sha256.Sum256(makeCode()), sum, "a second time")
+	assert.Equal(t, sha256.Sum256(generateCode()), sum, "a second time")
 }
 
 func TestTokens(t *testing.T) {
@@ -168,9 +168,9 @@ func TestRandom(t *testing.T) {
 	assert.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4}, []uint64{r.next(), r.next()})
 }
 
-func BenchmarkMake(b *testing.B) {
+func BenchmarkGenerateCode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		makeCode()
+		generateCode()
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A project is what the sections of one session have in common: a language, files, and words that keep coming back.
+// project is what the sections of one session have in common: a language, files, and words that recur.
 type project struct {
 	language language
 	things   []string
@@ -20,8 +20,8 @@ type file struct {
 	text string
 }
 
-// A language names its rules by prefix: PREFIX.file, and for those a project is written in also .stmt, .trace, .compile
-// and .run. Its files lie in dir and are named by one of the filters.
+// language is a programming language or another kind of file. The names of its rules begin with prefix: PREFIX.file, and of
+// the languages of projects also .stmt, .trace, .compile and .run. Its files are in dir, with names formed by a filter.
 type language struct{ prefix, dir, naming, extension string }
 
 var languages = []language{
@@ -43,6 +43,7 @@ var documents = []language{
 	{"json", "testdata/", "snake", ".json"},
 }
 
+// begin draws a new project.
 func (g *generator) begin() {
 	p := project{language: pick(&g.rng, languages)}
 	g.project = project{}
@@ -61,7 +62,7 @@ func (g *generator) path(l language, things []string) string {
 	return l.dir + g.text("noun") + "/" + name + l.extension
 }
 
-// A section is one piece of a context. The weights say how often each is drawn.
+// sections are the pieces of a context. The weights say how often each is drawn.
 var sections = []struct {
 	weight int
 	write  func(*generator)
@@ -90,7 +91,7 @@ var totalWeight = func() (n int) {
 	return n
 }()
 
-// session writes one exchange from question to commit.
+// session writes one task, from the question to the commit.
 func (g *generator) session() {
 	g.begin()
 	g.paragraph("## Task\n\n" + g.text("ask"))
@@ -117,7 +118,7 @@ func (g *generator) paragraph(text string) {
 	g.write("\n\n")
 }
 
-// result is what a tool gave back, after the call.
+// result returns a section that is a tool call and its result.
 func result(rule string) func(*generator) {
 	return func(g *generator) {
 		g.paragraph(g.text("tool.call"))
@@ -125,6 +126,7 @@ func result(rule string) func(*generator) {
 	}
 }
 
+// repeat writes a rule lo to hi times, on a line each.
 func (g *generator) repeat(lo, hi int, rule string) {
 	for range lo + g.rng.below(hi-lo+1) {
 		g.write(g.text(rule))
@@ -133,7 +135,7 @@ func (g *generator) repeat(lo, hi int, rule string) {
 	g.write("\n")
 }
 
-// call writes a tool call; pairs are the names and values of its input.
+// call writes a tool call. pairs are the names and values of its arguments.
 func (g *generator) call(tool string, pairs ...string) {
 	g.write(`{"name":"` + tool + `","input":{`)
 	for i := 0; i < len(pairs); i += 2 {
@@ -145,7 +147,7 @@ func (g *generator) call(tool string, pairs ...string) {
 	g.write("}}\n")
 }
 
-// quote writes a JSON string as agents' clients do, without escaping more than it must.
+// quote returns a JSON string as agents' clients write it: only what must be escaped is.
 func quote(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// newFile writes a source file of the project's language, now and then of another kind.
+// newFile adds a file in some language to the project.
 func (g *generator) newFile(l language) file {
 	f := file{path: g.path(l, g.project.things), text: g.text(l.prefix + ".file")}
 	g.project.files = append(g.project.files, f)
 	return f
 }
 
-// readFile is a file as a tool shows it: with numbered lines.
+// readFile writes a file as a tool shows it: with line numbers.
 func (g *generator) readFile() {
 	f := g.newFile(g.project.language)
 	g.call("read_file", "path", f.path)
@@ -22,7 +22,7 @@ func (g *generator) readFile() {
 	g.write("\n")
 }
 
-// readDocument is a file as it is, in a fence.
+// readDocument writes a document in a fenced block.
 func (g *generator) readDocument() {
 	f := g.newFile(pick(&g.rng, documents))
 	g.write("`" + f.path + "`:\n\n```" + f.path[strings.LastIndexByte(f.path, '.')+1:] + "\n")
@@ -30,7 +30,7 @@ func (g *generator) readDocument() {
 	g.write("\n```\n\n")
 }
 
-// editFile is a call that replaces a few lines; the new ones are escaped inside JSON.
+// editFile writes a tool call that replaces a few lines of a file.
 func (g *generator) editFile() {
 	f := pick(&g.rng, g.project.files)
 	lines := strings.Split(f.text, "\n")
@@ -42,7 +42,7 @@ func (g *generator) editFile() {
 	g.paragraph("The file " + f.path + " has been updated.")
 }
 
-// code is some statements of the project's language.
+// code returns lo to hi statements in the project's language.
 func (g *generator) code(lo, hi int) string {
 	statements := make([]string, lo+g.rng.below(hi-lo+1))
 	for i := range statements {
@@ -51,7 +51,7 @@ func (g *generator) code(lo, hi int) string {
 	return strings.Join(statements, "\n")
 }
 
-// diff is a unified diff between a file of the project and what became of it.
+// diff writes a unified diff of a file of the project.
 func (g *generator) diff() {
 	f := pick(&g.rng, g.project.files)
 	lines := strings.Split(f.text, "\n")
@@ -86,7 +86,7 @@ func (g *generator) lines(sign, indent string, lines []string) {
 
 func indentation(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// grep looks for one of the project's words in all its files.
+// grep writes a search for one of the project's words in all its files.
 func (g *generator) grep() {
 	word := pick(&g.rng, strings.Fields(pick(&g.rng, g.project.things)))
 	g.call("grep", "pattern", word, "path", ".")
@@ -102,7 +102,7 @@ func (g *generator) grep() {
 	g.paragraph(fmt.Sprintf("(%d matches)", found))
 }
 
-// tree draws a directory, now and then with box characters.
+// tree writes a directory as tree shows it, sometimes with box characters.
 func (g *generator) tree() {
 	branch, last, stem := "|-- ", "`-- ", "|   "
 	if g.rng.below(5) == 0 {
@@ -130,7 +130,7 @@ func (g *generator) tree() {
 	g.paragraph(fmt.Sprintf("\n%d directories, %d files", dirs, files))
 }
 
-// listing is a directory as ls shows it.
+// listing writes a directory as ls shows it.
 func (g *generator) listing() {
 	g.write("$ ls -la " + g.text("path") + "\ntotal " + fmt.Sprint(8*(1+g.rng.below(200))) + "\n")
 	owner := g.text("person")

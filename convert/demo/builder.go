@@ -194,12 +194,12 @@ func (a *agent) end() millis { return a.start + a.lane.answeredAt }
 
 // spawn runs a subagent soon after the parent's last answer, and the parent waits for it. Two spawns in a row run in
 // parallel.
-func (l *lane) spawn(r role, play func(*lane)) {
-	l.blockedUntil = max(l.blockedUntil, l.fork(r, play).end())
+func (l *lane) spawn(r role, run func(*lane)) {
+	l.blockedUntil = max(l.blockedUntil, l.fork(r, run).end())
 }
 
 // fork runs a subagent while the parent continues. The parent's first turn after its end joins it.
-func (l *lane) fork(r role, play func(*lane)) *agent {
+func (l *lane) fork(r role, run func(*lane)) *agent {
 	t := l.trace
 	a := &agent{
 		id:    fmt.Sprintf("agent_%03d", len(t.agents)+1),
@@ -211,13 +211,13 @@ func (l *lane) fork(r role, play func(*lane)) *agent {
 	} else {
 		a.lane = t.lane(r)
 	}
-	play(a.lane)
+	run(a.lane)
 	t.agents = append(t.agents, a)
 	return a
 }
 
 // forkAsync runs a subagent in the background. The record has its start but not its end.
-func (l *lane) forkAsync(r role, play func(*lane)) { l.fork(r, play).async = true }
+func (l *lane) forkAsync(r role, run func(*lane)) { l.fork(r, run).async = true }
 
 // record returns the marker of the subagent in the parent's list of requests.
 func (a *agent) record() *subagent {

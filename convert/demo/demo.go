@@ -26,7 +26,7 @@ var jsonl = sync.OnceValue(func() []byte {
 	lines := json.NewEncoder(&out)
 	for i, s := range scenarios {
 		t := newTrace(fmt.Sprintf("demo-%02d-%s", i+1, s.name), uint64(i+1))
-		s.play(t.root)
+		s.run(t.root)
 		if err := lines.Encode(t.record()); err != nil {
 			panic(err) // plain structs of strings and integers
 		}

@@ -4,7 +4,7 @@ package demo
 // two have shapes that it lacks. demo_test.go asserts the shape of each, by its name.
 var scenarios = []struct {
 	name string
-	play func(p *lane)
+	run  func(p *lane)
 }{
 	// Pure appends: every prompt is a prefix of the next.
 	{"append", func(p *lane) {

@@ -1,8 +1,12 @@
-// Package tokenizer turns text into token ids and ids back into bytes, for the vocabularies that are shipped inside the
-// binary. It never touches the network or the disk.
+// Package tokenizer turns text into token ids, and ids back into bytes, with the vocabularies inside the binary. It reads
+// neither the network nor the disk.
 //
-// A library does the encoding; nothing of it shows outside this package. The bytes of a token come from a table of
-// our own, because that is what fills arenas and it has to be cheap.
+//	t, err := tokenizer.Load("o200k_base")
+//	ids := t.Encode("some text")
+//	text, ok := t.Bytes(ids[0])
+//
+// The library tiktoken-go encodes. Its types do not appear in this API. Bytes reads a table of this package, because it is
+// called for every token of a corpus and must be cheap.
 package tokenizer
 
 import (
@@ -20,9 +24,9 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// A vocabulary is what is pinned about one encoding: where its file lies in the embedded assets, the digest and the
-// number of tokens of that file, and the pattern that cuts text into the pieces within which bytes are merged.
-// The pattern is not in the file, so a change of it needs a new name.
+// vocabulary is what is pinned of one encoding: its file in the embedded assets, the digest and the number of tokens of that
+// file, and the pattern that splits text into pieces within which bytes are merged. The digest does not cover the pattern,
+// so a change of the pattern needs a new name.
 type vocabulary struct {
 	name    string
 	file    string
@@ -31,7 +35,7 @@ type vocabulary struct {
 	pattern string
 }
 
-// The patterns stand in the order in which their branches are tried; both are as published for these encodings.
+// The patterns are those published for these encodings. Their branches are tried in order.
 var vocabularies = []vocabulary{
 	{
 		name:   "cl100k_base",
@@ -62,8 +66,8 @@ func Names() []string {
 	return names
 }
 
-// Digest returns the SHA-256 of the encoding's vocabulary file in hexadecimal: what a cache key holds of a
-// tokenizer. It is a constant; nothing is loaded, and Load refuses a file that does not have it.
+// Digest returns the SHA-256 of an encoding's vocabulary file, in hexadecimal, which cache keys contain. It is a constant:
+// nothing is loaded. Load refuses a file with another digest.
 func Digest(name string) (string, error) {
 	v, err := find(name)
 	if err != nil {
@@ -81,10 +85,10 @@ func find(name string) (*vocabulary, error) {
 	return nil, fmt.Errorf("tokenizer: unknown encoding %q (known: %s)", name, strings.Join(Names(), ", "))
 }
 
-// A Tokenizer is one loaded encoding. All methods may be called concurrently.
+// Tokenizer is one loaded encoding. Several goroutines may call its methods.
 //
-// Special tokens (<|endoftext|> and the like) are not part of it: text that looks like one is encoded as ordinary
-// text, and their ids count as ids the vocabulary does not have. They lie above Size in both encodings.
+// It has no special tokens, such as <|endoftext|>: text that looks like one is encoded as ordinary text. Their ids are above
+// Size in both encodings, and unknown to Bytes.
 type Tokenizer struct {
 	name string
 
@@ -95,10 +99,9 @@ type Tokenizer struct {
 	encoder func() *tiktoken.Tiktoken
 }
 
-// Load checks the embedded vocabulary of the named encoding against its digest and builds the table of token bytes
-// (o200k_base: 15 ms, 2 MB). The encoder proper is dearer (0.1 s, 20 MB) and is built by the first Encode, so that whoever
-// only turns ids into bytes does not pay for it. Each call loads afresh and nothing global is kept: the
-// memory goes when the Tokenizer does.
+// Load loads an encoding. It compares the embedded vocabulary with its digest and builds the table of token bytes, which
+// takes 15 ms and 2 MB for o200k_base. The first Encode builds the encoder, which takes 0.1 s and 20 MB. Nothing is shared
+// between calls of Load, or kept when the Tokenizer is garbage.
 func Load(name string) (*Tokenizer, error) {
 	v, err := find(name)
 	if err != nil {
@@ -123,8 +126,8 @@ func (v *vocabulary) load(file []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parse reads a vocabulary file: one token per line, its bytes in base64, a space and its id, which is the number of
-// the line counted from 0.
+// parse reads a vocabulary file of size tokens. A line has the bytes of one token in base64, a space, and its id, which is
+// the number of the line from 0.
 func (t *Tokenizer) parse(file []byte, size int) error {
 	t.text = make([]byte, 0, len(file)*3/4)
 	t.offsets = append(make([]uint32, 0, size+1), 0)
@@ -149,8 +152,8 @@ func (t *Tokenizer) parse(file []byte, size int) error {
 	return nil
 }
 
-// newEncoder hands the vocabulary to the library. Its own way in, GetEncoding, is avoided: it goes through a global
-// loader that fetches from the network unless replaced, and keeps what it loads for ever.
+// newEncoder builds the encoder of the library from the vocabulary. It does not use the library's GetEncoding, whose global
+// loader reads the network unless it is replaced, and never frees what it has loaded.
 func (t *Tokenizer) newEncoder(pattern string) *tiktoken.Tiktoken {
 	ranks := make(map[string]int, t.Size())
 	for id := range t.Size() {
@@ -158,7 +161,7 @@ func (t *Tokenizer) newEncoder(pattern string) *tiktoken.Tiktoken {
 	}
 	bpe, err := tiktoken.NewCoreBPE(ranks, nil, pattern)
 	if err != nil {
-		// Neither the pattern nor the vocabulary can be other than what the tests saw.
+		// Pattern and vocabulary are pinned, and the tests build both encoders.
 		panic(fmt.Sprintf("tokenizer: %s: %v", t.name, err))
 	}
 	return tiktoken.NewTiktoken(bpe, &tiktoken.Encoding{Name: t.name}, nil)
@@ -167,11 +170,11 @@ func (t *Tokenizer) newEncoder(pattern string) *tiktoken.Tiktoken {
 // Name returns the name of the encoding, as given to Load.
 func (t *Tokenizer) Name() string { return t.name }
 
-// Size returns the number of tokens; they have the ids 0 to Size()-1 without holes.
+// Size returns the number of tokens. Their ids are 0 to Size()-1.
 func (t *Tokenizer) Size() int { return len(t.offsets) - 1 }
 
-// Encode returns the ids of text, special tokens never among them. The bytes of the ids, joined, are text again if it
-// is well-formed UTF-8; of other text each byte that belongs to no character is encoded as U+FFFD.
+// Encode returns the token ids of text. The bytes of the ids, joined, are the text, if it is well-formed UTF-8. In other text
+// every byte that belongs to no character is encoded as U+FFFD.
 func (t *Tokenizer) Encode(text string) []uint32 {
 	ids := make([]uint32, 0, len(text)/3)
 	for text != "" {
@@ -184,12 +187,11 @@ func (t *Tokenizer) Encode(text string) []uint32 {
 	return ids
 }
 
-// The library holds about 100 bytes for each byte of a text it encodes. Pieces of this size keep that to a few megabytes.
+// pieceSize is how many bytes of a text are encoded at a time. The library needs about 100 bytes of memory for each.
 const pieceSize = 64 << 10
 
-// cut returns a length, at least size if the text is that long, at which text can be divided without a change of ids:
-// in front of a letter that follows a line feed. No branch of either pattern matches across such a place, or looks at what
-// lies beyond it.
+// cut returns a length, at least size where the text is that long, at which text can be split without changing its ids: before
+// a letter that follows a line feed. No branch of either pattern matches across such a place, or depends on what follows it.
 func cut(text string, size int) int {
 	for n := size; n < len(text); n++ {
 		if text[n-1] == '\n' && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z') {
@@ -199,8 +201,8 @@ func cut(text string, size int) int {
 	return len(text)
 }
 
-// Bytes returns the bytes of one token, or false where the vocabulary has no such id. A token need not be a whole
-// character. The slice points into the Tokenizer and must not be changed; the call neither allocates nor searches.
+// Bytes returns the bytes of a token, which may end inside a character, or false for an unknown id. It does not allocate. The
+// slice is part of the Tokenizer and must not be changed.
 func (t *Tokenizer) Bytes(id uint32) ([]byte, bool) {
 	if int64(id) >= int64(t.Size()) {
 		return nil, false

@@ -562,3 +562,18 @@ func TestHeartbeatWhoseAnswerWasLost(t *testing.T) {
 	assert.Equal(t, 1, l.count)
 	require.NoError(t, l.Release())
 }
+
+// What is made under a lease's context lies under the lease, and only below its root.
+func TestLeaseTravelsInItsContext(t *testing.T) {
+	root := t.TempDir()
+	l := acquire(t, root, Waiting{})
+	opts := OptionsOf(l.Context())
+	d, err := NewDir(root, opts)
+	require.NoError(t, err)
+	assert.Equal(t, l.path, filepath.Dir(d.path))
+	other := t.TempDir()
+	_, err = NewDir(other, opts)
+	require.ErrorContains(t, err, other+": the lease on thing is for "+root)
+	require.NoError(t, l.Release())
+	assert.Equal(t, Options{}, OptionsOf(t.Context()))
+}

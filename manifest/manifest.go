@@ -194,13 +194,13 @@ func (m *Manifest) checkNames() error {
 	seen := map[string]bool{FileName: true, ProvenanceName: true}
 	for _, f := range m.Files {
 		if !plain(f.Name) || f.Size < 0 || seen[f.Name] {
-			return fmt.Errorf("bad file entry %q", f.Name)
+			return fmt.Errorf("file %q of %d bytes: want a plain name that occurs once, and 0 bytes or more", f.Name, f.Size)
 		}
 		seen[f.Name] = true
 	}
 	for kind, p := range m.Parts {
 		if !plain(kind) || !plain(p.Key) {
-			return fmt.Errorf("bad part entry %q %q", kind, p.Key)
+			return fmt.Errorf("part %q with key %q: want plain names", kind, p.Key)
 		}
 	}
 	return nil
@@ -220,13 +220,13 @@ func Open(path string) (fs.File, int64, error) {
 	}
 	switch {
 	case errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ELOOP):
-		return nil, 0, fmt.Errorf("%s: %w: no regular file: %w", path, ErrDamaged, errors.Unwrap(err))
+		return nil, 0, fmt.Errorf("%s: %w: not a regular file: %w", path, ErrDamaged, errors.Unwrap(err))
 	case err != nil:
 		return nil, 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w: no regular file: %v", path, ErrDamaged, info.Mode())
+		err = fmt.Errorf("%s: %w: not a regular file: %v", path, ErrDamaged, info.Mode())
 	}
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
@@ -246,7 +246,7 @@ func ReadThrough(open func(path string) (fs.File, int64, error), dir string) (*M
 	}
 	defer f.Close()
 	if size > maxSize {
-		return nil, fmt.Errorf("%s: %w: %d bytes", path, ErrDamaged, size)
+		return nil, fmt.Errorf("%s: %w: %d bytes, the limit is %d", path, ErrDamaged, size, maxSize)
 	}
 	data := make([]byte, size)
 	if n, err := io.ReadFull(f, data); err == io.EOF || err == io.ErrUnexpectedEOF {

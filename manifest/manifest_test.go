@@ -302,7 +302,7 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 			assert.ErrorIs(t, err, fs.ErrNotExist)
 		default:
 			assert.ErrorIs(t, err, ErrDamaged, what)
-			assert.ErrorContains(t, err, path+": damaged: no regular file", what)
+			assert.ErrorContains(t, err, path+": damaged: not a regular file", what)
 		}
 		assert.Equal(t, err.Error(), readErr.Error(), what)
 	}

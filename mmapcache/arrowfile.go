@@ -54,7 +54,7 @@ func readArrow(data []byte, want int) (columns []arrowColumn, err error) {
 	fields := schema.vector(1, 4)
 	blocks := footer.vector(3, 24)
 	if f.bad || footer.vector(2, 24).n != 0 || blocks.n != 1 || schema.number(0, 2) != 0 {
-		return nil, fmt.Errorf("%w: footer", errArrow)
+		return nil, fmt.Errorf("%w: bad footer", errArrow)
 	}
 	if fields.n != want {
 		return nil, fmt.Errorf("%d columns, want %d", fields.n, want)
@@ -67,11 +67,11 @@ func readArrow(data []byte, want int) (columns []arrowColumn, err error) {
 		columns = append(columns, c)
 	}
 	if f.bad {
-		return nil, fmt.Errorf("%w: schema", errArrow)
+		return nil, fmt.Errorf("%w: bad schema", errArrow)
 	}
 	at, head, body := f.int64(blocks.at), int64(int32(f.uint32(blocks.at+8))), f.int64(blocks.at+16)
 	if total := int64(len(data)); at < 8 || at%8 != 0 || head < 8 || head%8 != 0 || body < 0 || at > total || head > total-at || body > total-at-head {
-		return nil, fmt.Errorf("%w: a batch of %d + %d bytes at %d", errArrow, head, body, at)
+		return nil, fmt.Errorf("%w: a batch of %d + %d bytes at %d in a file of %d", errArrow, head, body, at, total)
 	}
 	return columns, readBatch(data[at:at+head], data[at+head:at+head+body], columns)
 }
@@ -94,7 +94,7 @@ func readField(field fbTable) (c arrowColumn, err error) {
 		c.words = pairs.table(0).bytes(1)
 	}
 	if field.buf.bad || c.kind == arrow.NULL || field.has(4) || field.vector(5, 4).n != 0 {
-		return c, fmt.Errorf("%w: column %q", errArrow, c.name)
+		return c, fmt.Errorf("%w: column %q is nested, has a dictionary or is of an unknown type", errArrow, c.name)
 	}
 	return c, nil
 }
@@ -107,7 +107,7 @@ func readBatch(head, body []byte, columns []arrowColumn) error {
 	rows := int64(batch.number(0, 8))
 	nodes, buffers := batch.vector(1, 16), batch.vector(2, 16)
 	if f.bad || binary.LittleEndian.Uint32(head) != arrowContinuation || message.number(1, 1) != arrowRecordBatch || batch.has(3) || nodes.n != len(columns) {
-		return fmt.Errorf("%w: record batch", errArrow)
+		return fmt.Errorf("%w: bad record batch", errArrow)
 	}
 	next := 0
 	buffer := func() []byte {
@@ -131,7 +131,7 @@ func readBatch(head, body []byte, columns []arrowColumn) error {
 			c.buffers = append(c.buffers, buffer())
 		}
 		if n := f.int64(nodes.at + 16*k); f.bad || n != rows || n < 0 || n > int64(len(body)) {
-			return fmt.Errorf("%w: column %q: %d of %d rows", errArrow, c.name, n, rows)
+			return fmt.Errorf("%w: column %q: %d rows, the batch has %d", errArrow, c.name, n, rows)
 		}
 		c.rows = int(rows)
 	}
@@ -145,7 +145,7 @@ func readBatch(head, body []byte, columns []arrowColumn) error {
 func values[T arrow.NumericType](c *arrowColumn) ([]T, error) {
 	list := arrow.GetData[T](c.buffers[0])
 	if len(list) < c.rows {
-		return nil, fmt.Errorf("%d of %d rows", len(list), c.rows)
+		return nil, fmt.Errorf("%d values for %d rows", len(list), c.rows)
 	}
 	return list[:c.rows], nil
 }
@@ -157,13 +157,13 @@ func (c *arrowColumn) texts() ([]string, error) {
 		return nil, nil
 	}
 	if len(offsets) <= c.rows {
-		return nil, fmt.Errorf("%d offsets of %d rows", len(offsets), c.rows)
+		return nil, fmt.Errorf("%d offsets for %d rows", len(offsets), c.rows)
 	}
 	all, list := string(c.buffers[1]), make([]string, c.rows)
 	for k := range list {
 		from, to := offsets[k], offsets[k+1]
 		if from < 0 || from > to || int(to) > len(all) {
-			return nil, fmt.Errorf("row %d: bytes %d to %d of %d", k, from, to, len(all))
+			return nil, fmt.Errorf("row %d: bytes [%d,%d) out of range [0,%d)", k, from, to, len(all))
 		}
 		list[k] = all[from:to]
 	}

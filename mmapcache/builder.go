@@ -156,7 +156,7 @@ func (b *Builder) existing(ctx context.Context) (*manifest.Manifest, error) {
 	case old.Digest != m.Digest && b.replace:
 		return nil, nil
 	case old.Digest != m.Digest:
-		return nil, fmt.Errorf("%s: made again, its content is another: the cache was made by a program with the same recipe and other results: agentx convert --force replaces it", filepath.Join(root, m.Kind, m.Key))
+		return nil, fmt.Errorf("%s: it exists with other content: a program with the same recipe and other results made it: agentx convert --force replaces it", filepath.Join(root, m.Kind, m.Key))
 	}
 	v := Verification{}
 	if err := v.directory(ctx, root, old); err != nil || len(v.Damages) > 0 {

@@ -109,7 +109,7 @@ func TestPublishOfOtherContentIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, key, b.Key())
 	_, err = b.Publish(t.Context(), Provenance{})
-	assert.ErrorContains(t, err, "its content is another")
+	assert.ErrorContains(t, err, "it exists with other content")
 	b.Discard()
 	assert.Equal(t, before, snapshotOf(t, root))
 	assert.Empty(t, stagingOf(t, root))

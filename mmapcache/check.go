@@ -2,64 +2,64 @@ package mmapcache
 
 import "fmt"
 
-// check validates every index of the tables, so that no reader has to. Every trace begins in each table where the one
-// before it ends.
+// check validates every index of the tables, so that no reader has to. The rows of every trace begin in each table where
+// those of the trace before end.
 func (s *Structure) check() error {
-	var next Trace // where the next trace begins
-	var blocks uint64
 	var p Plan
+	var ends [5]int // of the rows of the traces so far, by table
+	blocks := uint64(0)
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
-		if t.FirstSession != next.FirstSession || t.FirstTurn != next.FirstTurn || t.FirstSegment != next.FirstSegment ||
-			t.FirstRun != next.FirstRun || t.FirstTool != next.FirstTool || uint64(t.FirstBlock) != blocks {
-			return fmt.Errorf("trace %d %q does not begin where the one before ends", i, t.ID)
+		err := s.checkRows(&t, &ends)
+		if uint64(t.FirstBlock) != blocks {
+			err = fmt.Errorf("first block %d, want %d", t.FirstBlock, blocks)
 		}
 		if blocks += uint64(t.Blocks); blocks > 1<<31 {
-			return fmt.Errorf("trace %d %q: more than %d blocks up to here", i, t.ID, 1<<31)
+			err = fmt.Errorf("ends at block %d, the limit is %d", blocks, 1<<31)
 		}
-		if err := s.advance(&next, &t); err != nil {
-			return fmt.Errorf("trace %d %q: %w", i, t.ID, err)
+		if err == nil {
+			s.plan(i, &p)
+			err = p.check()
 		}
-		s.plan(i, &p)
-		if err := p.check(); err != nil {
+		if err != nil {
 			return fmt.Errorf("trace %d %q: %w", i, t.ID, err)
 		}
 	}
-	for _, c := range s.ends(&next, &Trace{}) {
-		if int(*c.first) != c.rows {
-			return fmt.Errorf("%s: %d rows, the traces have %d", c.table, c.rows, *c.first)
+	for k, r := range s.rows(&Trace{}) {
+		if r.inTable != ends[k] {
+			return fmt.Errorf("%s: %d rows, the traces have %d", r.table, r.inTable, ends[k])
 		}
 	}
 	s.blocks = blocks
 	return nil
 }
 
-// tableEnd is where the rows of a trace begin in a table, and how many the trace and the table have.
-type tableEnd struct {
-	table string
-	first *uint32
-	count uint32
-	rows  int
+// rows says which rows of a table belong to a trace.
+type rows struct {
+	table    string
+	first, n uint32
+	inTable  int // all of them
 }
 
-// ends lists the tables with next, where the rows of trace t begin.
-func (s *Structure) ends(next, t *Trace) [5]tableEnd {
-	return [...]tableEnd{
-		{s.Sessions.file, &next.FirstSession, t.Sessions, s.Sessions.Len()},
-		{s.Turns.file, &next.FirstTurn, t.Turns, s.Turns.Len()},
-		{s.Segments.file, &next.FirstSegment, t.Segments, s.Segments.Len()},
-		{s.Runs.file, &next.FirstRun, t.Runs, s.Runs.Len()},
-		{s.Tools.file, &next.FirstTool, t.Tools, s.Tools.Len()},
+func (s *Structure) rows(t *Trace) [5]rows {
+	return [...]rows{
+		{s.Sessions.file, t.FirstSession, t.Sessions, s.Sessions.Len()},
+		{s.Turns.file, t.FirstTurn, t.Turns, s.Turns.Len()},
+		{s.Segments.file, t.FirstSegment, t.Segments, s.Segments.Len()},
+		{s.Runs.file, t.FirstRun, t.Runs, s.Runs.Len()},
+		{s.Tools.file, t.FirstTool, t.Tools, s.Tools.Len()},
 	}
 }
 
-// advance moves next behind the rows of a trace.
-func (s *Structure) advance(next, t *Trace) error {
-	for _, c := range s.ends(next, t) {
-		if uint64(*c.first)+uint64(c.count) > uint64(c.rows) {
-			return fmt.Errorf("%s: %d rows from %d on, the table has %d", c.table, c.count, *c.first, c.rows)
+// checkRows checks that the rows of a trace begin at ends and exist, and moves ends behind them.
+func (s *Structure) checkRows(t *Trace, ends *[5]int) error {
+	for k, r := range s.rows(t) {
+		if int(r.first) != ends[k] {
+			return fmt.Errorf("%s: first row %d, want %d", r.table, r.first, ends[k])
 		}
-		*c.first += c.count
+		if ends[k] += int(r.n); ends[k] > r.inTable {
+			return fmt.Errorf("%s: rows [%d,%d), the table has %d", r.table, r.first, ends[k], r.inTable)
+		}
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (s *Structure) advance(next, t *Trace) error {
 // check validates the indices of one trace.
 func (p *Plan) check() error {
 	if p.Trace.BlockSize == 0 {
-		return fmt.Errorf("block size 0")
+		return fmt.Errorf("block size 0: want 1 or more")
 	}
 	if err := p.checkSessions(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p *Plan) checkSessions() error {
 	for i, s := range p.Sessions {
 		err := p.checkSession(i)
 		if s.FirstTurn != next || s.Turns > p.Trace.Turns-next {
-			err = fmt.Errorf("turns [%d,%d+%d): the session before ends at %d, the trace at %d", s.FirstTurn, s.FirstTurn, s.Turns, next, p.Trace.Turns)
+			err = fmt.Errorf("first turn %d and %d turns: want %d, and at most %d turns", s.FirstTurn, s.Turns, next, p.Trace.Turns-next)
 		}
 		if err != nil {
 			return fmt.Errorf("session %d %q: %w", i, s.ID, err)

@@ -84,7 +84,7 @@ func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 		counts = append(counts, o.Count-1)
 	}
 	if slices.Min(counts) < 0 {
-		return f, fmt.Errorf("%s %s: %w: facts: a count or number is too small", m.Kind, m.Key, manifest.ErrDamaged)
+		return f, fmt.Errorf("%s %s: %w: facts: a count is negative, or the number of a file or line too small", m.Kind, m.Key, manifest.ErrDamaged)
 	}
 	return f, nil
 }

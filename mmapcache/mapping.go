@@ -43,7 +43,7 @@ func (d disk) load(dir string, want manifest.File) (data []byte, err error) {
 		data = make([]byte, want.Size)
 		_, err := io.ReadFull(f, data)
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return fmt.Errorf("%s: %w: cut while it was read", path, manifest.ErrDamaged)
+			return fmt.Errorf("%s: %w: it was cut while it was read", path, manifest.ErrDamaged)
 		}
 		return err
 	})

@@ -101,7 +101,7 @@ func (c *numbers[R, T]) write() arrow.ArrayData {
 
 func (c *numbers[R, T]) read(a *arrowColumn) (err error) {
 	if a.nulls != 0 {
-		return fmt.Errorf("%d nulls", a.nulls)
+		return fmt.Errorf("%d nulls, want none", a.nulls)
 	}
 	c.values, err = values[T](a)
 	return err
@@ -176,7 +176,7 @@ func (c *texts[R]) write() arrow.ArrayData {
 
 func (c *texts[R]) read(a *arrowColumn) (err error) {
 	if a.nulls != 0 {
-		return fmt.Errorf("%d nulls", a.nulls)
+		return fmt.Errorf("%d nulls, want none", a.nulls)
 	}
 	c.values, err = a.texts()
 	return err
@@ -234,7 +234,7 @@ func (c *words[R]) read(a *arrowColumn) (err error) {
 	}
 	for row, k := range c.values {
 		if int(k) >= len(c.set) {
-			return fmt.Errorf("row %d: word %d of %d", row, k, len(c.set))
+			return fmt.Errorf("row %d: word %d out of range [0,%d)", row, k, len(c.set))
 		}
 	}
 	return nil

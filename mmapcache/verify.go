@@ -105,7 +105,7 @@ func (v *verifier) note(file string, err error) error {
 	}
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		return fmt.Errorf("could not look: %w", err)
+		return fmt.Errorf("could not check: %w", err)
 	}
 	return err
 }

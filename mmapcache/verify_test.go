@@ -250,7 +250,7 @@ func TestVerifySaysWhatItCouldNotLookAt(t *testing.T) {
 				continue
 			}
 			assert.ErrorIs(t, err, errno)
-			assert.ErrorContains(t, err, "could not look: reach ")
+			assert.ErrorContains(t, err, "could not check: reach ")
 		}
 	}
 }

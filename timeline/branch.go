@@ -47,7 +47,7 @@ func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (
 			return k, nil
 		}
 		if refuse {
-			return None, fmt.Errorf("spawned by turn %d, it would be joined by turn %d", spawn, k)
+			return None, fmt.Errorf("spawn turn %d: the join turn would be %d, want a later one", spawn, k)
 		}
 	}
 	return None, nil

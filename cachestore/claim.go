@@ -15,11 +15,11 @@ type ClaimOptions struct {
 	Rebuild bool          // make the directory although it exists
 	Wait    time.Duration // for another process that makes the same; 0: as long as it takes; below 0: not at all
 
-	// OnWait is called several times a heartbeat while Claim waits, with who holds the lease. It may be nil.
+	// OnWait is called about twice a second while Claim waits, with the process that makes the directory. It may be nil.
 	OnWait func(holder string, waited time.Duration)
 }
 
-// Validate reports which option is out of range. Every value is allowed today.
+// Validate reports the option that is out of range. Every value is allowed today.
 func (o ClaimOptions) Validate() error { return nil }
 
 // Lease is the right of this process to make one directory of a root.

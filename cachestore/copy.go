@@ -18,7 +18,7 @@ import (
 // CopyOptions say how to copy. The zero value waits for as long as another process makes the same.
 type CopyOptions struct {
 	Wait     time.Duration                             // for each directory that another process makes; 0: as long as it takes; below 0: not at all
-	OnWait   func(holder string, waited time.Duration) // called several times a second while Copy waits; may be nil
+	OnWait   func(holder string, waited time.Duration) // called about twice a second while Copy waits; may be nil
 	Progress func(done, total int64)                   // in bytes, after every chunk, without what other processes make meanwhile; may be nil
 	Warn     func(format string, args ...any)          // may be nil
 }

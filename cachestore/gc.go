@@ -27,7 +27,7 @@ type GCOptions struct {
 	DryRun   bool           // report only
 
 	Wait   time.Duration                             // for another process that removes from the root; 0: DefaultRemovalWait; below 0: not at all
-	OnWait func(holder string, waited time.Duration) // called several times a second while GC waits; may be nil
+	OnWait func(holder string, waited time.Duration) // called about twice a second while GC waits; may be nil
 
 	now time.Time // of tests; zero: the time of the file system
 }

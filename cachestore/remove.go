@@ -15,7 +15,7 @@ type RemoveOptions struct {
 	Force bool // remove it although it is in use
 
 	Wait   time.Duration                             // for another process that removes from the root; 0: DefaultRemovalWait; below 0: not at all
-	OnWait func(holder string, waited time.Duration) // called several times a second while Remove waits; may be nil
+	OnWait func(holder string, waited time.Duration) // called about twice a second while Remove waits; may be nil
 }
 
 // Validate reports the option that is out of range. Every value is allowed today.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
@@ -31,7 +32,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
 	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
 	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
-	flags.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary of --verify-lengths")
+	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "vocabulary of --verify-lengths")
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
 

@@ -23,7 +23,7 @@ func TestReplayLine(t *testing.T) {
 		require.Equal(t, want, line)
 		require.LessOrEqual(t, len(line), columns)
 	}
-	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s", replayLine(r, 0, 80), "nobody knows how long")
+	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s", replayLine(r, 0, 80), "without a bound there is no ETA")
 }
 
 // The nearest bound decides how much of a run is done.

@@ -181,7 +181,7 @@ func (s *scanner) readRowMember(row *mooncakeRow, name string) {
 // readOtherRowMember reads a member that plain Mooncake rows do not have.
 func (s *scanner) readOtherRowMember(name string) {
 	if variant, ok := mooncakeVariants[name]; ok {
-		s.fail(UnknownKey, "this is %s, which is not built: only plain Mooncake rows are", variant)
+		s.fail(UnknownKey, "this is %s, which agentx does not read: only plain Mooncake rows are read", variant)
 		s.err.Hint = hintPlain
 		return
 	}

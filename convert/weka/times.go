@@ -106,9 +106,9 @@ func sinceEpoch(v float64) string {
 func (row *mooncakeRow) start(before *Request) (t float64, backward bool, err *Error) {
 	switch {
 	case row.delay.OK && row.delay.V < 0:
-		return 0, false, &Error{Kind: TooLarge, Where: "delay", Problem: fmt.Sprintf("%g ms: want no negative delay", row.delay.V)}
+		return 0, false, &Error{Kind: TooLarge, Where: "delay", Problem: fmt.Sprintf("%g ms: want 0 or more", row.delay.V)}
 	case before == nil && row.delay.OK && row.delay.V > 0:
-		return 0, false, &Error{Kind: Conflict, Where: "delay", Problem: "the first turn of a session has no turn to wait for"}
+		return 0, false, &Error{Kind: Conflict, Where: "delay", Problem: fmt.Sprintf("%g ms: want none or 0 for the first turn of a session, which follows no turn", row.delay.V)}
 	case before == nil && !row.timestamp.OK:
 		return 0, false, &Error{Kind: MissingField, Problem: `required field "timestamp" is missing: only later turns of a session may leave it out`}
 	case before == nil:

@@ -18,7 +18,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// verdict is what a program makes of a trace: digests, or a refusal.
+// verdict is the result of one program for a trace: digests, or a refusal.
 type verdict struct {
 	mmapcache.Digest
 	Warped  string `json:"digest_warped"` // of the times under a cap of warpCap on idle gaps, "" where those are refused
@@ -28,7 +28,7 @@ type verdict struct {
 // warpCap is the cap of verdict.Warped, seconds.
 const warpCap = 60
 
-// verdicts converts traces, one a row, and says what came out of each.
+// verdicts converts traces, one a row, and returns the result for each.
 func verdicts(t *testing.T, o Options, rows []string) []verdict {
 	const sound = `{"id":"sound","models":[],"block_size":64,"hash_id_scope":"local","requests":[]}` // so that there is a dataset
 	o.Inputs, o.SkipInvalid = []string{lines(t, append([]string{sound}, rows...)...)}, true
@@ -81,8 +81,8 @@ func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// The traces on which AIPerf 0.13.0 does what a reader would not guess come out as there, refusals included. The digests of
-// messages need its prompt corpus: make test-oracle compares them.
+// Traces for which AIPerf 0.13.0 does something unexpected are converted, or refused, as by AIPerf. The digests of messages
+// need its prompt corpus: make test-oracle compares them.
 func TestReleaseCases(t *testing.T) {
 	names, rows, want := releaseCases(t)
 	o := options(t)
@@ -97,7 +97,7 @@ func TestReleaseCases(t *testing.T) {
 	}
 }
 
-// releaseCases are the traces of the fixtures, one a row, and what the release makes of them.
+// releaseCases returns the traces of the fixtures, one a row, and AIPerf's results for them.
 func releaseCases(t *testing.T) (names, rows []string, want []verdict) {
 	data, err := fixtures.ReleaseCases()
 	require.NoError(t, err)

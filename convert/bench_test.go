@@ -21,7 +21,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// The input of the benchmarks: the public traces where they are at hand, else the demo traces repeated under other ids.
+// benchInput returns the input of the benchmarks: the public traces where they exist, else the demo traces under many ids.
 func benchInput(b *testing.B) string {
 	public := filepath.Join("..", "..", "shared", "corpus", "weka-v8-600.jsonl.zst")
 	if _, err := os.Stat(public); err == nil {
@@ -98,7 +98,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// From a path to the first bytes of the first request.
+// BenchmarkOpen measures the time from a path to the first bytes of the first request.
 func BenchmarkOpen(b *testing.B) {
 	o := options(b, benchInput(b)).withDefaults()
 	r := o.convert(b)
@@ -115,7 +115,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// What a lane takes before it plays a trace: every block gets its place.
+// BenchmarkTree measures what a lane does before it replays a trace: every block gets its place in the corpus.
 func BenchmarkTree(b *testing.B) {
 	o := options(b, benchInput(b)).withDefaults()
 	r := o.convert(b)
@@ -131,7 +131,7 @@ func BenchmarkTree(b *testing.B) {
 	b.ReportMetric(elapsed/1e6/float64(c.Structure.Traces.Len()), "ms/trace")
 }
 
-// scanAll is the least a build has to do: reading, decompressing and scanning, with as many workers.
+// scanAll does the least that a build must do: it reads, decompresses and scans, with as many workers.
 func scanAll(ctx context.Context, o Options) error {
 	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)
 	if err != nil {
@@ -154,8 +154,8 @@ func scanAll(ctx context.Context, o Options) error {
 	return err
 }
 
-// A build against the least it has to do, both in this run. Resolving hashes the input and is in both; what syncing
-// takes (publish) is reported apart, and arenas, built once per tokenizer and corpus, are there already.
+// BenchmarkBuild compares a build with scanAll in the same run. Both hash the input. The time of syncing (publish) is reported
+// separately. The arenas, which are built once per tokenizer and corpus, exist before.
 func BenchmarkBuild(b *testing.B) {
 	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
@@ -181,7 +181,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// benchForms writes the traces of the benchmarks in every form: JSON lines, and Parquet as two writers have it.
+// benchForms writes the traces of the benchmarks as JSON lines, and as Parquet by two writers.
 func benchForms(b *testing.B) map[string]string {
 	rows, _ := benchRows(b)
 	library := libraryParquet(b, rows, parquet.MaxRowsPerRowGroup(100))
@@ -191,7 +191,7 @@ func benchForms(b *testing.B) map[string]string {
 	}
 }
 
-// Reading rows, of which nobody makes anything, against reading the files.
+// BenchmarkRows compares reading rows, without scanning them, with reading the files.
 func BenchmarkRows(b *testing.B) {
 	for name, path := range benchForms(b) {
 		b.Run(name, func(b *testing.B) {
@@ -221,7 +221,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// The plan stage, which reads, scans and plans, from every form of the same traces.
+// BenchmarkPlanStage measures the plan stage, which reads, scans and plans, for each file format.
 func BenchmarkPlanStage(b *testing.B) {
 	for name, path := range benchForms(b) {
 		b.Run(name, func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
-// Blocks of AIPerf's own coding corpus, as text.
+// Blocks of AIPerf's coding corpus have the texts that the vectors state.
 func TestBlockTextVectors(t *testing.T) {
 	data, err := os.ReadFile(shared(t, "corpus/aiperf-coding-42-o200k_base.u32le"))
 	require.NoError(t, err)

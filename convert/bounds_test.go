@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// However much is wrong with an input, its manifest is small and says how much more there is.
+// The manifest of an input with very many findings stays small, and counts what it does not list.
 func TestListsOfAManifestAreBounded(t *testing.T) {
 	seconds(t)
 	long := strings.Repeat("x", 1<<20)
@@ -43,7 +43,7 @@ func TestListsOfAManifestAreBounded(t *testing.T) {
 	requireSound(t, first)
 }
 
-// A conversion whose parts are removed while it ends has not succeeded.
+// A conversion fails where its parts are removed while it ends.
 func TestPartsThatAreGoneAtTheEnd(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// demoLines are the traces of the demo corpus, one row each.
+// demoLines returns the traces of the demo, one row each.
 func demoLines() []string {
 	return strings.Split(strings.TrimSpace(string(demo.JSONL())), "\n")
 }
@@ -68,7 +68,7 @@ func TestOrderOfTheInputChangesNoTrace(t *testing.T) {
 	assert.NotEqual(t, key, other)
 }
 
-// Names, places and dates of the input are no part of the key; how a file is compressed is, but changes no table.
+// Names, directories and dates of input files do not change keys. Their compression does, but it changes no table.
 func TestOnlyContentOfTheInputCounts(t *testing.T) {
 	text := []byte(trace("a") + "\n" + trace("b") + "\n")
 	o := options(t, write(t, "in.jsonl", text))
@@ -219,7 +219,7 @@ func TestDamagedPartsAreBuiltAgain(t *testing.T) {
 	}
 }
 
-// A part that was found and is removed before the dataset is published leaves no dataset that names nothing.
+// Where a part is removed between its discovery and the end, no dataset is published that names it.
 func TestPartsThatAreRemovedMeanwhile(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	first := o.convert(t)
@@ -273,7 +273,7 @@ func TestProgressAddsUp(t *testing.T) {
 	assert.Equal(t, demo.SHA256, decode[structureImage](t, string(preImage(t, o, r))).Inputs[0].SHA256)
 }
 
-// preImage returns what a structure's key is the hash of.
+// preImage returns the pre-image of a structure's key.
 func preImage(t *testing.T, o Options, r *Result) []byte {
 	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)

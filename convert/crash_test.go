@@ -22,10 +22,10 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// childVariable makes a process of this test binary a conversion: it holds the options as JSON.
+// childVariable is the environment variable that makes a process of this test binary convert. It holds a child as JSON.
 const childVariable = "AGENTX_TEST_CONVERT"
 
-// child is what a conversion in a process of its own is told.
+// child says what a conversion in another process does.
 type child struct {
 	Root, Input, Corpus string
 	Force               bool
@@ -54,7 +54,7 @@ func (c child) run() error {
 	return err
 }
 
-// command is a conversion in a process of its own.
+// command returns a process that converts.
 func (c child) command(t *testing.T) *exec.Cmd {
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
@@ -63,8 +63,7 @@ func (c child) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// requireWhole holds a root that a killed or failed conversion has left: every directory in it is whole, every dataset
-// verifies.
+// requireWhole checks a root after a killed or failed conversion: every directory is complete, and every dataset verifies.
 func requireWhole(t *testing.T, root string) {
 	t.Helper()
 	list, err := cachestore.List(root)
@@ -82,9 +81,9 @@ func requireWhole(t *testing.T, root string) {
 	}
 }
 
-// A real process is killed with -9 at hundreds of random instants, while it builds into an empty root, builds again over
-// what is there, or mends damage: what is there is whole each time, the next conversion does not wait and gives the same
-// bytes, and a sweep leaves nothing.
+// A process is killed with -9 at hundreds of random instants, while it builds into an empty root, rebuilds, or replaces damaged
+// parts. Each time all published directories are complete, the next conversion does not wait and gives the same bytes, and
+// a sweep leaves nothing.
 func TestLongKilledAtRandomInstants(t *testing.T) {
 	long(t)
 	c := child{Root: filepath.Join(t.TempDir(), "root"), Input: lines(t, demoLines()...), Corpus: tinyCorpus(t, 300)}
@@ -155,7 +154,7 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 	assert.Greater(t, left, 20)
 }
 
-// Out of memory. Building the 600 traces takes no more anonymous memory than the target, in a process of its own.
+// Building the 600 traces takes no more anonymous memory than the target.
 //
 // Covers F15.
 func TestLongMemoryIsBounded(t *testing.T) {

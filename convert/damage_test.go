@@ -21,8 +21,8 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// tinyCache converts one trace with a corpus of a few hundred ids: all parts together have less than 32 KB. It returns the
-// root, the key and every file that a manifest vouches for, manifests included, by its path in the root.
+// tinyCache converts one trace with a corpus of a few hundred ids, which gives less than 32 KB. It returns the root, the key,
+// and every file that has a digest, manifests included, by its path in the root.
 func tinyCache(t *testing.T) (root, key string, files map[string][]byte) {
 	o := options(t, lines(t, trace("a")))
 	r := o.convert(t)
@@ -51,8 +51,8 @@ func namesOf(files []manifest.File) (names []string) {
 	return names
 }
 
-// checkEveryDamage flips bits and cuts files of a tiny cache, one damage at a time, and holds Verify against each. Of the
-// damages it does every stride-th. It returns how many it did.
+// checkEveryDamage flips bits and cuts files of a tiny cache, one damage at a time, and checks that Verify finds each. It does
+// every stride-th damage, and returns how many.
 func checkEveryDamage(t *testing.T, stride int) (done int) {
 	root, key, files := tinyCache(t)
 	v, err := mmapcache.Verify(t.Context(), root, key)
@@ -113,13 +113,13 @@ func damageFile(t *testing.T, root, key, path string, good []byte, stride int) (
 	return done
 }
 
-// Verify finds damage wherever it is: a stride through all of it, coprime to the 8 bits of a byte and to every width.
+// Verify finds damage everywhere. The stride is coprime to the 8 bits of a byte and to every width of a column.
 func TestDamageEverywhereIsFound(t *testing.T) {
 	seconds(t)
 	assert.Greater(t, checkEveryDamage(t, 97), 1000)
 }
 
-// Every single bit and every truncation, all of them.
+// Verify finds every flipped bit and every truncation.
 func TestLongEveryBitAndEveryTruncation(t *testing.T) {
 	long(t)
 	n := checkEveryDamage(t, 1)
@@ -127,8 +127,8 @@ func TestLongEveryBitAndEveryTruncation(t *testing.T) {
 	assert.Greater(t, n, 100_000)
 }
 
-// checkHostileTables changes numbers in the tables of a tiny cache and seals every table again, so that its digest is
-// sound. Whatever a table then claims, opening it takes no more memory than the good one, and ten times the file.
+// checkHostileTables changes numbers in the tables of a tiny cache and corrects the digests. Whatever a table then claims,
+// opening it takes no more memory than opening the original, and ten times the file.
 func checkHostileTables(t *testing.T, mutations int) (refused int) {
 	root, key, files := tinyCache(t)
 	dataset, err := manifest.Read(mmapcache.DatasetPath(root, key))

@@ -25,7 +25,7 @@ import (
 
 // Each of the tests below that has a Covers line reproduces one failure of earlier caches: doc/spec/cache.md 2 lists them.
 
-// keysFor are the keys by kind that a conversion would have.
+// keysFor returns the keys of a conversion, by kind.
 func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
 	list, err := wantedParts(rules, draws, &hfsource.Snapshot{Files: files}, p)
 	require.NoError(t, err)
@@ -66,8 +66,8 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 	return n
 }
 
-// A field missing from the key. Every field of the rules and draws, every file and every ingredient of the corpus
-// changes the keys of just the parts that it can change a byte of, and of the dataset.
+// Every field of the rules and of the placement, every file, and every part of the corpus changes the keys of exactly those
+// parts whose bytes it can change, and of the dataset. The failure: a field was missing in the key.
 //
 // Covers F1, F4.
 func TestEveryIngredientIsInTheKey(t *testing.T) {
@@ -105,9 +105,8 @@ func TestEveryIngredientIsInTheKey(t *testing.T) {
 	assert.Equal(t, []string{mmapcache.PlacementKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
 }
 
-// The bytes of another branch, which counted its versions alike. What this program makes of the probe is in the key of
-// every part, so one that makes something else has other keys, whatever its numbers say. (That the probe notices changes
-// is the matter of probe_test.go.)
+// The key of every part contains a probe, so a program that builds something else has other keys, whatever its version numbers
+// are. probe_test.go shows that probes change. The failure: two branches had the same version number.
 //
 // Covers F2.
 func TestAnotherProgramHasOtherKeys(t *testing.T) {
@@ -136,7 +135,7 @@ func TestAnotherProgramHasOtherKeys(t *testing.T) {
 	}
 }
 
-// Caching silently off. What cannot be a key is an error.
+// What cannot be encoded as a key is an error. The failure: caching was silently off.
 //
 // Covers F5.
 func TestKeyErrorsAreErrors(t *testing.T) {
@@ -147,7 +146,7 @@ func TestKeyErrorsAreErrors(t *testing.T) {
 	requireClean(t, o.Root)
 }
 
-// Never a hit. Nothing in a key comes from chance, the clock, the place or the number of workers.
+// A key does not depend on chance, the clock, the directory or the number of workers. The failure: there was never a hit.
 //
 // Covers F6.
 func TestTheSameIsAHit(t *testing.T) {
@@ -161,7 +160,7 @@ func TestTheSameIsAHit(t *testing.T) {
 	assert.Equal(t, first.Key, again.Key)
 }
 
-// The wrong conversation under concurrent readers.
+// Concurrent readers of one cache each get the trace that they ask for.
 //
 // Covers F7.
 func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
@@ -188,7 +187,7 @@ func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 	wg.Wait()
 }
 
-// Jobs that wait beside a finished entry, for a holder that is dead or alive.
+// A hit does not wait for leases, whether their holders are alive or dead.
 //
 // Covers F8.
 func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
@@ -210,7 +209,7 @@ func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrBusy, "the leases are real")
 }
 
-// Two builders at once. Each part is built once, whoever asks for it.
+// Of several processes that want one part, one builds it.
 //
 // Covers F10.
 func TestOneBuilderForEachPart(t *testing.T) {
@@ -243,7 +242,7 @@ func TestOneBuilderForEachPart(t *testing.T) {
 	requireSound(t, results[0])
 }
 
-// A key blocked for good by a directory without a manifest, or with a bad one.
+// A directory without a manifest, with a bad one, or another file in its place does not block a key.
 //
 // Covers F11.
 func TestNothingBlocksAKey(t *testing.T) {
@@ -280,8 +279,8 @@ func TestNothingBlocksAKey(t *testing.T) {
 	}
 }
 
-// A crash on a hit, for metadata that nobody looked at before it was committed. What a manifest with a sound digest
-// says beyond sense is damage: it is built again, and opening finds it.
+// A manifest with a correct digest but impossible content is damage: Open reports it, and Convert builds again. The failure: a
+// hit crashed on metadata that was not checked before.
 //
 // Covers F12.
 func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
@@ -348,7 +347,7 @@ func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// A truncated file served as a hit.
+// A part with a truncated file is no hit.
 //
 // Covers F13.
 func TestTruncatedFilesAreNoHit(t *testing.T) {
@@ -368,7 +367,7 @@ func TestTruncatedFilesAreNoHit(t *testing.T) {
 	}
 }
 
-// A first run that dies late saves nothing. Every part that was published stays, and the next run begins there.
+// A run that fails late keeps the parts that it has published, and the next run finds them.
 //
 // Covers F14.
 func TestWhatWasPublishedIsKept(t *testing.T) {
@@ -387,8 +386,8 @@ func TestWhatWasPublishedIsKept(t *testing.T) {
 	assert.Equal(t, "arenas structure", hits(o.convert(t)))
 }
 
-// A warm directory that keeps a broken conversion green. Every digest of the planted entry is sound; only building
-// again shows that it is not what is built now.
+// VerifyHit finds a dataset with correct digests whose content is not what is built now. The failure: a warm cache hid a broken
+// conversion.
 //
 // Covers F20.
 func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
@@ -426,14 +425,14 @@ func TestVerifyHitFindsWhatDigestsCannot(t *testing.T) {
 	require.ErrorAs(t, err, &differs)
 }
 
-// seal writes a manifest with the digest that it ought to have.
+// seal writes a manifest with its correct digest.
 func seal(t *testing.T, dir string, m *manifest.Manifest) {
 	data, err := m.Encode()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest.FileName), data, 0o666))
 }
 
-// Requests without output, and prompts that do not change.
+// Requests without output, and prompts that equal the one before, are converted.
 //
 // Covers F21.
 func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
@@ -454,7 +453,7 @@ func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
 	}
 }
 
-// JSON lines that are pretty-printed JSON.
+// Pretty-printed JSON is read as one value, and refused as JSON lines.
 //
 // Covers F22.
 func TestPrettyPrintedJSON(t *testing.T) {
@@ -475,7 +474,7 @@ func TestPrettyPrintedJSON(t *testing.T) {
 	requireClean(t, o.Root)
 }
 
-// A dataset can be built again from its provenance, as long as what that names is there.
+// A dataset can be built again from its provenance, as long as the input exists.
 func TestVerifyRebuild(t *testing.T) {
 	input := lines(t, trace("a"))
 	o := options(t, input)
@@ -556,7 +555,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, e.Parts[0].Why, "turns.arrow")
 }
 
-// A hit that the flags refuse is explained as such.
+// Explain says where the flags refuse a hit.
 func TestExplainRefusedHit(t *testing.T) {
 	o := options(t, lines(t, trace("a"), "{}"))
 	o.SkipInvalid = true

@@ -14,8 +14,8 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 )
 
-// A disk that is full at every size from nothing to enough: an error each time that says so, nothing half-written, and
-// what was there before is still there. It needs a small file system of its own, and root to mount it.
+// On disks of every size that is too small, a conversion fails with an error that says so, leaves nothing incomplete, and keeps
+// what existed before. The test mounts a small file system, for which it needs root.
 func TestLongFullDisk(t *testing.T) {
 	long(t)
 	disk := filepath.Join(t.TempDir(), "disk")

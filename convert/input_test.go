@@ -39,7 +39,7 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// trace is a small trace as one line of JSON.
+// trace returns a small trace as one line of JSON.
 func trace(id string) string {
 	return fmt.Sprintf(`{"id":%q,"models":["m"],"block_size":4,"hash_id_scope":"local","tool_tokens":4,"requests":[`+
 		`{"t":0,"type":"n","model":"m","in":14,"out":3,"hash_ids":[1,2,3],"api_time":1},`+
@@ -53,7 +53,7 @@ func lines(t testing.TB, rows ...string) string {
 	return write(t, "in.jsonl", []byte(strings.Join(rows, "\n")+"\n"))
 }
 
-// options are those of a conversion of inputs into a root of its own, with a tiny corpus.
+// options returns options that convert inputs into a new root, with a tiny corpus.
 func options(t testing.TB, inputs ...string) Options {
 	return plainOptions(filepath.Join(t.TempDir(), "root"), tinyCorpus(t, 300), inputs...)
 }
@@ -67,7 +67,7 @@ func plainOptions(root, corpus string, inputs ...string) Options {
 	}
 }
 
-// convert runs a conversion that is to succeed.
+// convert runs a conversion, which must succeed.
 func (o Options) convert(t testing.TB) *Result {
 	t.Helper()
 	r, err := Convert(t.Context(), o)
@@ -75,7 +75,7 @@ func (o Options) convert(t testing.TB) *Result {
 	return r
 }
 
-// withArenas returns options with a root of its own that holds the arenas of another: they take longest to build.
+// withArenas returns options with a new root that has the arenas of another one: they take the longest to build.
 func withArenas(t testing.TB, o Options) Options {
 	from := os.DirFS(filepath.Join(o.Root, mmapcache.ArenasKind))
 	o.Root = filepath.Join(t.TempDir(), "root")
@@ -83,7 +83,7 @@ func withArenas(t testing.TB, o Options) Options {
 	return o
 }
 
-// filesOf reads every file of a cache below a root, by its path there, but for the provenance.
+// filesOf returns the files of a cache by their paths in the root, without the provenance.
 func filesOf(t testing.TB, root string) map[string]string {
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
@@ -101,7 +101,7 @@ func filesOf(t testing.TB, root string) map[string]string {
 	return files
 }
 
-// tables are the tables of the one structure below a root.
+// tables returns the tables of the only structure in a root.
 func tables(t testing.TB, root string) map[string]string {
 	found := map[string]string{}
 	for name, data := range filesOf(t, root) {
@@ -113,8 +113,7 @@ func tables(t testing.TB, root string) map[string]string {
 	return found
 }
 
-// requireClean holds a root after a conversion that failed: no dataset, nothing being built, and every part that is there
-// whole.
+// requireClean checks a root after a failed conversion: no dataset, nothing in staging, and every part complete.
 func requireClean(t testing.TB, root string) {
 	t.Helper()
 	list, err := cachestore.List(root)
@@ -152,7 +151,7 @@ func openResult(t testing.TB, o Options, r *Result) *mmapcache.Cache {
 	return c
 }
 
-// written is a trace written out: its rows, and the tokens of every message of every prompt.
+// written returns a trace as text: its rows, and the tokens of every message of every prompt.
 func written(t testing.TB, c *mmapcache.Cache, i int) string {
 	tree, err := c.Render(i, mmapcache.IDs)
 	require.NoError(t, err)
@@ -187,7 +186,7 @@ func shared(t testing.TB, name string) string {
 	return path
 }
 
-// decode reads JSON that is to be sound.
+// decode decodes JSON, which must be valid.
 func decode[T any](t testing.TB, data string) (v T) {
 	require.NoError(t, json.Unmarshal([]byte(data), &v))
 	return v

@@ -111,7 +111,7 @@ func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
 	requireSound(t, o.convert(t))
 }
 
-// Where rows are invalid in several places, the first in the input is reported, whoever gets there first.
+// Of several invalid rows the first one in the input is reported, whichever worker is first.
 func TestFirstInvalidRowIsReported(t *testing.T) {
 	rows := []string{}
 	for k := range 40 {
@@ -192,8 +192,7 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	assert.EqualError(t, again, err.Error())
 }
 
-// What is taken as it stands, though hardly meant so, is counted, with the first of each kind. Strict runs refuse it, on a
-// hit as on a build.
+// Oddities are counted, with the first of each kind. Strict runs refuse them, on a hit as on a build.
 func TestStrictRunRefusesOddities(t *testing.T) {
 	row := func(id string, size int, requests string) string {
 		return fmt.Sprintf(`{"id":%q,"models":[],"block_size":%d,"hash_id_scope":"local","requests":[%s]}`, id, size, requests)
@@ -246,7 +245,7 @@ func TestMixedFormsAreOdd(t *testing.T) {
 	}
 }
 
-// Two sessions of one name are refused, of one trace or of two: what is written down by name would mean both.
+// Two sessions with one name are refused, in one trace or in two: results name sessions.
 func TestSessionsOfOneName(t *testing.T) {
 	request := func(t float64, ids string) string {
 		return fmt.Sprintf(`{"t":%g,"type":"n","model":"m","in":70,"out":1,"hash_ids":[%s]}`, t, ids)
@@ -275,7 +274,7 @@ func TestSessionsOfOneName(t *testing.T) {
 	o.convert(t)
 }
 
-// What a changing file gave is no trace of the digest, so not even SkipInvalid goes on.
+// A file that changes while it is read ends the conversion, even with SkipInvalid: its rows are not those of the digest.
 func TestFileThatChangesIsNoTraceToSkip(t *testing.T) {
 	text := trace("a") + "\n" + trace("b") + "\n"
 	for name, now := range map[string][]byte{
@@ -353,7 +352,7 @@ func TestCancelledWhilePlanningAndFilling(t *testing.T) {
 	}
 }
 
-// Who converts under a lease that is lost ends, and does not wait for who has taken that over: it is not what is made here.
+// A conversion whose context belongs to a lost lease ends, and does not wait for the new holder, which builds something else.
 func TestLosingTheLeaseAround(t *testing.T) {
 	ctx, lose := context.WithCancelCause(t.Context())
 	defer lose(nil)
@@ -398,7 +397,7 @@ func TestComparisonsAtTheSameTime(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// Every step that touches the disk fails in turn: what is there afterwards is whole, and the next run completes it.
+// Each step that touches the disk fails once. Then all parts are complete, and the next run succeeds.
 func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	seconds(t)
 	base := options(t, lines(t, trace("a")))

@@ -18,21 +18,21 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// long skips a test that takes more than seconds, unless it was asked for.
+// long skips a test that takes minutes, unless AGENTX_LONG is set.
 func long(t *testing.T) {
 	if os.Getenv("AGENTX_LONG") == "" {
 		t.Skip("takes a minute or more: make test-long")
 	}
 }
 
-// seconds skips, under -short, a test that takes seconds with little concurrency: the race detector makes minutes of it.
+// seconds skips, under -short, a test that takes seconds and has little concurrency: with the race detector it takes minutes.
 func seconds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: without -short")
 	}
 }
 
-// All 600 public traces are, digest for digest, what AIPerf 0.13.0 makes of them.
+// All 600 public traces have the digests of AIPerf 0.13.0.
 func TestLongEveryReleaseDigest(t *testing.T) {
 	long(t)
 	o := release(t, shared(t, "corpus/weka-v8-600.jsonl.zst"))
@@ -145,7 +145,7 @@ func tokensOf(t *testing.T, o Options, r *Result) (tokens []uint32) {
 	return tokens
 }
 
-// A Mooncake file becomes what its own README counts: sums of the public conversation trace.
+// The public Mooncake trace has the sums that its README states.
 func TestMooncakeSums(t *testing.T) {
 	o := options(t, shared(t, "corpus/mooncake-conversation.jsonl.zst"))
 	o.Corpus = "code"

@@ -9,7 +9,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 )
 
-// What stays of all traces is bounded: the last that fits is taken, the next ends the conversion.
+// The memory for the plans of all traces is bounded. The first plan beyond the bound ends the conversion.
 func TestStructureThatTakesTooMuch(t *testing.T) {
 	m := newMerger(hfsource.NewMemoryBudget(t.Context(), 0), Options{Rules: weka.Default()}, nil)
 	next := func(id string) plannedTrace {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 )
 
-// Options of which only root and inputs are given convert what the options with all defaults spelled out do.
+// Options with only root and inputs give the same dataset as options with all defaults spelled out.
 func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	input := lines(t, trace("a"))
 	zero, err := Convert(t.Context(), Options{Root: t.TempDir(), Inputs: []string{input}})

@@ -20,12 +20,12 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 )
 
-// stricter are refusals of ours where AIPerf accepts: numbers written as text, numbers beyond what anything can send, and
-// names that would mean two sessions. Whatever AIPerf makes of such a trace counts for nothing.
+// stricter lists the refusals of agentx where AIPerf accepts: numbers as strings, numbers too large to send, and names of two
+// sessions. AIPerf's result for such a trace is not compared.
 var stricter = regexp.MustCompile(`want number, found ["tf]|cannot have a negative length|outside the signed 64-bit range|larger than \d+ tokens|beyond 1e\+15|want 1 to \d+ tokens|a second session of the name`)
 
-// Random traces, sound and damaged, are accepted or refused as by AIPerf 0.13.0, live, and come out the same to the last
-// byte of a message. ORACLE_TRACES says how many, ORACLE_SEED which.
+// Random traces, valid and damaged, are accepted or refused as by AIPerf 0.13.0, which runs beside, and give the same bytes of
+// every message. ORACLE_TRACES is their number, ORACLE_SEED the seed.
 func TestOracle(t *testing.T) {
 	python := os.Getenv("ORACLE_PYTHON")
 	if python == "" {
@@ -54,7 +54,7 @@ func TestOracle(t *testing.T) {
 	})
 }
 
-// compareVerdicts holds what we make of traces against what AIPerf makes of them.
+// compareVerdicts compares the results of agentx with those of AIPerf.
 func compareVerdicts(t *testing.T, rows []string, theirs, ours []verdict) {
 	var equal, refused, ourOwn int
 	for k, got := range ours {
@@ -75,7 +75,7 @@ func compareVerdicts(t *testing.T, rows []string, theirs, ours []verdict) {
 	assert.Greater(t, equal, len(rows)/3, "too few to say anything")
 }
 
-// ask gives traces to AIPerf, which also writes the prompt corpus of the seed.
+// ask runs AIPerf on traces. It also writes the prompt corpus of the seed.
 func ask(t *testing.T, python string, seed uint64, corpus string, rows []string) []verdict {
 	cmd := exec.CommandContext(t.Context(), python, "../contrib/check-aiperf.py", "--seed", strconv.FormatUint(seed, 10),
 		"--ranks", os.Getenv("ORACLE_RANKS"), "--corpus", corpus, "--warp", strconv.Itoa(warpCap))
@@ -102,7 +102,7 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// invention makes up a trace.
+// invention generates a trace.
 type invention struct {
 	*rand.Rand
 	lists [][]int // of ids, to go on from
@@ -113,14 +113,14 @@ func newInvention(a, b uint64) *invention {
 	return &invention{Rand: rand.New(rand.NewPCG(a, b))}
 }
 
-// one says yes once in n times.
+// one returns true with probability 1/n.
 func (v *invention) one(n int) bool { return v.IntN(n) == 0 }
 
 func pick[T any](v *invention, list ...T) T { return list[v.IntN(len(list))] }
 
 type object = map[string]any
 
-// row is a trace as one line, damaged now and then.
+// row returns a trace as one line, sometimes damaged.
 func (v *invention) row(id string) string {
 	tr := object{"id": id + pick(v, "", "", "", "", "::sa:b", ":fa:000"), "models": []any{"m"}, "hash_id_scope": "local", "requests": v.requests(),
 		"block_size": pick(v, 64, 64, 64, 64, 16, 1, 100)}
@@ -137,7 +137,7 @@ func (v *invention) row(id string) string {
 	return string(text)
 }
 
-// requests are those of a trace, subagents among them.
+// requests returns the requests of a trace, with subagents.
 func (v *invention) requests() []any {
 	list := []any{}
 	at := pick(v, 0.0, 0, 0, 3, 1e6)
@@ -152,7 +152,7 @@ func (v *invention) requests() []any {
 	return list
 }
 
-// gap is the time to the next request: with ties, gaps that rounding decides, and long ones. Seldom it is negative.
+// gap returns the time to the next request: 0, one that is decided by rounding, a long one, or rarely a negative one.
 func (v *invention) gap() float64 {
 	return pick(v, 0, 5e-7, 1e-6, 0.25, 1, 1, 2.5, 7.123, 7, 61, 4000, -0.5)
 }
@@ -172,14 +172,14 @@ func (v *invention) request(at float64) object {
 	return r
 }
 
-// maybe sets a key now and then.
+// maybe sometimes sets a key.
 func (v *invention) maybe(o object, key string, values ...any) {
 	if v.one(2) {
 		o[key] = pick(v, values...)
 	}
 }
 
-// ids is a prompt's list: one from before, whole, cut, extended or changed at its end, or a new one, or none.
+// ids returns the hash ids of a prompt: an earlier list, the same, cut, extended or changed at its end; a new list; or none.
 func (v *invention) ids() []int {
 	list := []int{}
 	if len(v.lists) > 0 && !v.one(8) {
@@ -216,7 +216,7 @@ func (v *invention) subagent(k int, at float64) object {
 	return m
 }
 
-// damage changes one member somewhere: to another kind of value, to one out of range, or to nothing.
+// damage changes one member of a trace to a value of another kind or out of range, or removes it.
 func (v *invention) damage(o object) {
 	if list, ok := o["requests"].([]any); ok && len(list) > 0 && !v.one(4) {
 		if inner, ok := pick(v, list...).(object); ok {

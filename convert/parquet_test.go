@@ -35,7 +35,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// Traces as the library's writer takes them. Everything is optional, as writers of other programs have it.
+// Traces as structs for the writer of parquet-go. Every field is optional, as in files of other programs.
 type (
 	parquetTrace struct {
 		ID           *string          `json:"id" parquet:"id,optional"`
@@ -83,7 +83,7 @@ type (
 	}
 )
 
-// libraryParquet writes JSON rows with parquet-go, a few at a time, with the checksums that it writes anyway.
+// libraryParquet writes JSON rows with parquet-go, which writes checksums.
 func libraryParquet(t testing.TB, rows [][]byte, options ...parquet.WriterOption) []byte {
 	var out bytes.Buffer
 	w := parquet.NewGenericWriter[parquetTrace](&out, append([]parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.PageBufferSize(1 << 18)}, options...)...)
@@ -97,8 +97,8 @@ func libraryParquet(t testing.TB, rows [][]byte, options ...parquet.WriterOption
 	return out.Bytes()
 }
 
-// datasetsParquet writes JSON rows as the library datasets does from its version 5 on, which makes JSON texts of objects
-// whose keys differ. Columns stand in the order of their names.
+// datasetsParquet writes JSON rows as the library datasets does since version 5: objects whose keys differ as JSON texts, and
+// columns sorted by name.
 func datasetsParquet(t testing.TB, rows [][]byte) []byte {
 	text, number := parquet.Optional(parquet.String()), parquet.Optional(parquet.Int(64))
 	schema := parquet.NewSchema("schema", parquet.Group{"block_size": number, "hash_id_scope": text, "id": text, "models": parquet.Optional(parquet.List(text)),
@@ -138,7 +138,7 @@ func optional[T any](column int, v *T) []parquet.Value {
 	return []parquet.Value{parquet.ValueOf(*v).Level(0, 1, column)}
 }
 
-// list is an optional list of optional elements.
+// list returns the values of an optional list of optional elements.
 func list[T any](column int, elements []T) (values []parquet.Value) {
 	for k, e := range elements {
 		v := any(e)
@@ -233,7 +233,7 @@ func rewritten(t testing.TB, data []byte, group int64) []byte {
 	return out.Bytes()
 }
 
-// publicRows are the first n public traces, as JSON.
+// publicRows returns the first n public traces, as JSON.
 func publicRows(t testing.TB, n int) (rows [][]byte) {
 	f, err := os.Open(shared(t, "corpus/weka-v8-600.jsonl.zst"))
 	require.NoError(t, err)
@@ -276,7 +276,7 @@ func requireSameForms(t testing.TB, rows [][]byte, files map[string][]byte) {
 	}
 }
 
-// Parquet and JSON lines of the same traces are the same structure, whoever wrote the file.
+// Parquet by any writer gives the same structure as JSON lines of the same traces.
 func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	seconds(t)
 	rows := publicRows(t, 20)
@@ -285,7 +285,7 @@ func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	})
 }
 
-// So are they in every compression and with texts in every encoding that is supported.
+// Parquet in every supported compression, and with texts in every supported encoding, gives the same structure as JSON lines.
 func TestParquetInEveryCodec(t *testing.T) {
 	rows := demoRows(t)
 	files := map[string][]byte{}
@@ -302,7 +302,7 @@ func TestParquetInEveryCodec(t *testing.T) {
 	requireSameForms(t, rows, files)
 }
 
-// Objects that are stored as JSON texts are read as JSON lines are, and refused as they are.
+// Objects that Parquet stores as JSON texts are read, and refused, as in JSON lines.
 func TestParquetOfJSONTexts(t *testing.T) {
 	rows := demoRows(t)
 	requireSameForms(t, rows, map[string][]byte{"datasets": datasetsParquet(t, rows)})
@@ -318,7 +318,7 @@ func TestParquetOfJSONTexts(t *testing.T) {
 	}
 }
 
-// What the library datasets itself writes is read as the JSON lines are that it was given. make test-datasets brings it.
+// Parquet that the library datasets wrote gives the same structure as its JSON lines. make test-datasets installs it.
 func TestParquetOfDatasets(t *testing.T) {
 	python := os.Getenv("DATASETS_PYTHON")
 	if python == "" {
@@ -336,7 +336,7 @@ func TestParquetOfDatasets(t *testing.T) {
 	requireSameForms(t, rows, map[string][]byte{"datasets": data})
 }
 
-// So are all the public ones.
+// Parquet of all public traces gives the same structure as their JSON lines.
 func TestLongParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	long(t)
 	rows := publicRows(t, 600)
@@ -344,7 +344,7 @@ func TestLongParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	requireSameForms(t, rows, map[string][]byte{"parquet-go": library, "arrow": rewritten(t, library, 100), "datasets": datasetsParquet(t, rows)})
 }
 
-// demoRows are small traces with everything in them.
+// demoRows returns the traces of the demo, and some small ones.
 func demoRows(t testing.TB) [][]byte {
 	rows := bytes.Split(bytes.TrimSpace(demo.JSONL()), []byte("\n"))
 	for k := range 5 {
@@ -353,7 +353,7 @@ func demoRows(t testing.TB) [][]byte {
 	return rows
 }
 
-// Rows of a file are, column by column, what the slow plain way makes of the same JSON.
+// The columns of a file equal those that column.FromJSON returns for the same JSON.
 func TestParquetRowsArePlainly(t *testing.T) {
 	rows := demoRows(t)
 	for name, data := range map[string][]byte{
@@ -382,7 +382,7 @@ func TestParquetRowsArePlainly(t *testing.T) {
 	}
 }
 
-// plainColumn writes down what a column says, but for the types of files and which kind of nothing there is.
+// plainColumn returns a column as text, without the type in the file and the difference between null and absent.
 func plainColumn(c *column.Column) string {
 	out := ""
 	given := func(list []column.State) (text string) {
@@ -454,7 +454,7 @@ func tracesOf(t testing.TB, data []byte) (list []string, damage error) {
 	return list, damage
 }
 
-// mutations damages a file in every way there is, n times each, with what was done.
+// mutations damages a file n times in each way, and says what it did.
 func mutations(data []byte, n int, each func(what string, damaged []byte)) {
 	r := rand.New(rand.NewPCG(7, uint64(len(data))))
 	footer := len(data) - 8 - int(binary.LittleEndian.Uint32(data[len(data)-8:]))
@@ -478,14 +478,13 @@ func mutations(data []byte, n int, each func(what string, damaged []byte)) {
 	}
 }
 
-// With checksums, a damaged file is an error or gives what the whole one does; without, it gives traces or errors, and
-// never more than that.
+// A damaged file with checksums is an error, or gives the same traces as the original. One without gives traces or an error.
 func TestDamagedParquet(t *testing.T) {
 	seconds(t)
 	testDamagedParquet(t, 60)
 }
 
-// Fifteen thousand of each.
+// Fifteen thousand damages of each file.
 func TestLongDamagedParquet(t *testing.T) {
 	long(t)
 	testDamagedParquet(t, 3000)
@@ -528,7 +527,7 @@ func testDamagedParquet(t *testing.T, n int) {
 	}
 }
 
-// A file without checksums is named, and no other.
+// Convert warns of files without checksums, and of no others.
 func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 	rows := demoRows(t)
 	for _, c := range []struct {
@@ -571,8 +570,7 @@ func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 	require.Equal(t, 1, warned)
 }
 
-// What is wrong with a row is said with the row and the field, and may be skipped; what is wrong with a file, with the
-// file, the row and the column.
+// An invalid row is reported with row and field, and can be skipped. A damaged file is reported with row and column.
 func TestInvalidParquet(t *testing.T) {
 	rows := demoRows(t)
 	bad := slices.Clone(rows)
@@ -601,14 +599,14 @@ func TestInvalidParquet(t *testing.T) {
 	require.ErrorContains(t, err, ": page ")
 }
 
-// The form of a file is part of the key, and leaves that of JSON as it was; its name is not.
+// The format of a file is part of the key, and its name is not. For JSON the key has no field for it.
 func TestFormIsPartOfTheKey(t *testing.T) {
 	image, err := json.Marshal(inputImages(&hfsource.Snapshot{Files: []hfsource.File{{Format: hfsource.FileFormat{Lines: true}, SHA256: "x"}, {SHA256: "y"}, {Format: hfsource.FileFormat{Parquet: true}, SHA256: "z"}}}))
 	require.NoError(t, err)
 	require.Equal(t, `[{"lines":true,"sha256":"x"},{"lines":false,"sha256":"y"},{"lines":false,"form":"parquet","sha256":"z"}]`, string(image))
 }
 
-// Unknown keys of a file count as those of JSON do, where they hold a value.
+// Unknown columns that hold a value count as unknown keys.
 func TestUnknownColumns(t *testing.T) {
 	type request struct {
 		parquetRequest
@@ -644,7 +642,7 @@ func TestUnknownColumns(t *testing.T) {
 	require.ErrorContains(t, err, `unknown key "odd", 2 times, first in a`)
 }
 
-// Row groups without rows, as some writers make them of an empty shard: their columns have a dictionary and no page.
+// Row groups without rows are read. Some writers write them for an empty shard, with dictionaries but no pages.
 func TestParquetWithoutRows(t *testing.T) {
 	rows := demoRows(t)[:2]
 	empty := arrowParquet(t, [][]byte{}, 1)

@@ -13,8 +13,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// The digests of what this program makes. A change here means that caches made before are made anew: say in the commit
-// what is made differently.
+// A change of a probe changes the keys: every cache is built again. Say in the commit what is built differently.
 func TestProbesArePinned(t *testing.T) {
 	assert.Equal(t, Probes{
 		Structure: "a378b6870e66e42cc19f0d5976992fbdba41912b0baec69e8b336515752fb672",
@@ -28,7 +27,7 @@ func TestProbesArePinned(t *testing.T) {
 	}, Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
 }
 
-// Every field of the rules changes what is made of the probe corpus, or it stresses too little.
+// Every field of the rules changes the probe. A field that does not needs more traces in the probe.
 func TestProbeNoticesEveryRule(t *testing.T) {
 	other := map[string]string{
 		"block_size": "8", "length_rule": "upstream", "unknown_keys": "reject", "nested_basis": "absolute", "marker_time": "start",
@@ -38,7 +37,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 		"worker_group_min": "2", "seam_max_gap_seconds": "1", "seam_min_overlap_ratio": "0.9", "tool_shaped": "true",
 		"spliced_order": "true", "max_isl": "1000", "start_offset": "1", "end_offset": "5000", "max_osl": "",
 	}
-	// What these change is not on disk: the reader applies them, and the manifest records them.
+	// These change nothing on disk: readers of the cache apply them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}
 	_, before := probeStructure(weka.Default(), weka.Scan)
 	for _, name := range weka.RuleNames() {
@@ -54,7 +53,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 	}
 }
 
-// All but what a profile refuses on purpose is planned.
+// Every trace of the probe is planned, except those that a profile refuses on purpose.
 func TestProbeIsPlanned(t *testing.T) {
 	lines := bytes.Count(probeTraces, []byte("\n"))
 	plans, _ := probeStructure(weka.Default(), weka.Scan)
@@ -63,7 +62,7 @@ func TestProbeIsPlanned(t *testing.T) {
 	assert.Greater(t, len(plans), lines/2)
 }
 
-// Both decoders make the same of the probe corpus, under the rules of either profile and with any rule changed.
+// Both decoders give the same probe, under the rules of either profile and with any rule changed.
 func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 	for name, r := range map[string]weka.Rules{"default": weka.Default(), "aiperf": weka.AIPerf()} {
 		assert.Equal(t, Probe(r, weka.Placement{Backend: weka.XXH3}).Structure, ProbeColumns(r), name)
@@ -85,7 +84,7 @@ func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 	assert.NotEqual(t, want, other, "a decoder that reads something else")
 }
 
-// The keys of what is made from Parquet have the digest of its decoder, those of JSON do not.
+// Keys of what is built from Parquet contain the probe of its decoder. Keys of JSON do not.
 func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 	p, err := resolvePromptCorpus(options(t).Corpus, options(t).Tokenizer)
 	require.NoError(t, err)
@@ -104,7 +103,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 	assert.Contains(t, image(hfsource.FileFormat{Lines: true}, hfsource.FileFormat{Parquet: true}), field)
 }
 
-// Why a miss is one does not name what follows from the form of the input.
+// Explain leaves out differences of probes that follow from the format of the input.
 func TestExplainPassesOverTheProbeOfColumns(t *testing.T) {
 	rows := [][]byte{[]byte(trace("a"))}
 	text, table := write(t, "in.jsonl", rows[0]), write(t, "in.parquet", libraryParquet(t, rows))

@@ -22,7 +22,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// release are options under which traces become what AIPerf 0.13.0 makes of them.
+// release returns options with which traces are converted as by AIPerf 0.13.0.
 func release(t testing.TB, input string) Options {
 	o := options(t, input)
 	o.Rules, o.Tokenizer = weka.AIPerf(), "o200k_base"
@@ -31,7 +31,7 @@ func release(t testing.TB, input string) Options {
 	return o
 }
 
-// The sums that the README of the public test data gives for the 600 traces, counted there by another program.
+// The 600 traces have the sums that the README of the public test data states, counted by another program.
 func TestSumsOfThePublicTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 385 MB of JSON")
@@ -94,7 +94,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 	}
 }
 
-// releaseDigests are the digests of AIPerf 0.13.0 for the 600 traces.
+// releaseDigests returns the digests of AIPerf 0.13.0 for the 600 traces.
 func releaseDigests(t *testing.T) (list []mmapcache.Digest) {
 	data, err := fixtures.ReleaseDigests()
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestWorkedExampleByText(t *testing.T) {
 	assert.Equal(t, decode[mmapcache.Digest](t, workedDigests), got)
 }
 
-// A corpus given as token ids is used as it stands.
+// A corpus of token ids is used unchanged.
 func TestCorpusOfTokenIDs(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	c := openResult(t, o, o.convert(t))
@@ -199,7 +199,7 @@ func TestCorpusOfTokenIDs(t *testing.T) {
 	assert.Equal(t, len(data)/4, c.CorpusTokens())
 }
 
-// AIPerf's coding corpus, as contrib/aiperf-corpus.py exports it.
+// AIPerf's coding corpus, as contrib/aiperf-corpus.py exports it, has the digests of the vectors.
 func TestCodingCorpus(t *testing.T) {
 	list, err := fixtures.Weka("coding_corpus")
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// arrowTypes are the times of Arrow, and what is none. plain makes them what a writer stores them as.
+// arrowTypes are the types of times in Arrow, and one that is no time. plain replaces them by the types that writers store.
 func arrowTypes(plain bool) *arrow.StructType {
 	of := func(t arrow.DataType) arrow.DataType {
 		if plain && t.ID() == arrow.DURATION {
@@ -41,8 +41,8 @@ func arrowTypes(plain bool) *arrow.StructType {
 
 const arrowJSON = `{"seconds":1,"ms":2,"us":3,"ns":4,"stamp":1767225600000000,"number":5,"float":6.5,"list":[7,8],"large":[{"t":9}]}`
 
-// arrowMessage is the schema of a row with those types at the top, and in a list of records below it, as the writers of
-// Python and Rust keep it.
+// arrowMessage returns the schema of a row that has those types as fields, and as fields of a list of records, as the writers
+// of Python and Rust store it.
 func arrowMessage(t testing.TB) []byte {
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(arrowSchemaOf(false)))
@@ -55,8 +55,8 @@ func arrowSchemaOf(plain bool) *arrow.Schema {
 	return arrow.NewSchema(append(types.Fields(), arrow.Field{Name: "r", Type: arrow.ListOf(types), Nullable: true}), nil)
 }
 
-// arrowFile writes one row of that schema. Go's writer knows no durations: so it is given what they are stored as, and the
-// schema apart from that.
+// arrowFile writes one row of that schema. The writer for Go does not have durations, so it gets the stored types, and the
+// schema separately.
 func arrowFile(t testing.TB) []byte {
 	schema := arrowSchemaOf(true)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -73,7 +73,7 @@ func arrowFile(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// A duration is a plain INT64 in the file: that it is none of seconds is only in the schema of Arrow.
+// Times and durations by the schema of Arrow are no numbers of seconds, although the file stores some as plain INT64.
 func TestTimesOfArrowAreNoNumbers(t *testing.T) {
 	var paths []string
 	for _, prefix := range []string{"", "r[]."} {
@@ -102,7 +102,7 @@ func TestTimesOfArrowAreNoNumbers(t *testing.T) {
 	}
 }
 
-// Whatever the schema of Arrow is changed to, reading it ends, without a panic.
+// Reading a damaged schema of Arrow ends, without a panic.
 func TestDamagedSchemasOfArrow(t *testing.T) {
 	message := arrowMessage(t)
 	mark := func(message []byte) error {

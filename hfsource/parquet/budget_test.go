@@ -16,21 +16,21 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// made is a file written by hand: one row, in a list of records with some fields, all of one form.
+// made describes a file that is written here, not by a library: one row with a list of records, whose fields are alike.
 type made struct {
 	fields int
 	n      int         // elements of the list
 	def    uint64      // definition level of each: 2 for a record that is null, 3 for a field that is, 4 for a value
 	kind   format.Type // of the fields
 	codec  format.CompressionCodec
-	page   []byte // values of a page, as they lie
-	size   int    // and unpacked
+	page   []byte // values of a page, compressed
+	size   int    // decompressed, as the header states
 	pages  int    // of each column; the elements are spread over them
 
 	encoding format.Encoding // of the values; the zero value is plain
 }
 
-// bytes writes the file.
+// bytes returns the file.
 func (m made) bytes(t testing.TB) []byte {
 	compact := new(wire.CompactProtocol)
 	marshal := func(v any) []byte {
@@ -82,7 +82,7 @@ func (m made) bytes(t testing.TB) []byte {
 	return append(out, "PAR1"...)
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -91,7 +91,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// paths asks for all fields of the records.
+// paths returns the paths of all fields of the records, and of their list.
 func (m made) paths() (list []string) {
 	for k := range m.fields {
 		list = append(list, fmt.Sprintf("r[].f%d", k))
@@ -99,7 +99,7 @@ func (m made) paths() (list []string) {
 	return append(list, "r[]")
 }
 
-// read reads the rows and counts the elements of the list.
+// read reads the row and returns the number of elements of the list.
 func (m made) read(t testing.TB, data []byte) (elements int, err error) {
 	f, err := Open(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
@@ -111,8 +111,8 @@ func (m made) read(t testing.TB, data []byte) (elements int, err error) {
 	return elements, err
 }
 
-// A small file can ask for much memory: by lists of nothing, by pages that unpack to much, by texts. What it gets is
-// bounded, whatever it says.
+// A small file that asks for much memory is refused within bounded memory: by lists of nulls, by pages that decompress to
+// much, or by texts.
 func TestMemoryOfHostileFilesIsBounded(t *testing.T) {
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestMemoryOfHostileFilesIsBounded(t *testing.T) {
 		require.Less(t, n, 450<<20, name)
 	}
 
-	// What a trace may have is far below: 13,700 requests are the most of the public ones.
+	// Real traces are far below the bounds: the longest public one has 13,700 requests.
 	m := made{fields: 60, n: 50_000, pages: 1, def: 2, kind: format.Int64}
 	n, err := m.read(t, m.bytes(t))
 	require.NoError(t, err)

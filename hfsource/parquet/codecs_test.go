@@ -19,8 +19,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// codecRows are rows of a text and a list of texts, several pages of them, with nulls and with texts that repeat what
-// stands before them.
+// codecRows returns several pages of rows with a text and a list of texts. Some are null, others begin like the text before.
 func codecRows() (rows []lib.Row) {
 	for k := range 3000 {
 		row := lib.Row{v(nil, 0, 0, 0)}
@@ -66,7 +65,7 @@ func TestCodecsAndEncodingsGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// A column that is not read, but asked for its presence, may have pages of nulls in any encoding.
+// Pages of nulls in any encoding are read, for values and for presence.
 func TestPagesOfNullsInEveryEncoding(t *testing.T) {
 	for _, e := range []encoding.Encoding{&lib.Plain, &lib.RLEDictionary, &lib.DeltaLengthByteArray, &lib.DeltaByteArray} {
 		schema := lib.NewSchema("row", lib.Group{"a": lib.Optional(lib.Encoded(lib.String(), e)), "b": lib.Leaf(lib.Int64Type)})
@@ -77,7 +76,7 @@ func TestPagesOfNullsInEveryEncoding(t *testing.T) {
 	}
 }
 
-// What does not decompress to the size that the page states is an error, in every codec.
+// A page that decompresses to another size than it states is an error, in every codec.
 func TestPagesThatDecompressToAnotherSize(t *testing.T) {
 	for _, codec := range []format.CompressionCodec{format.Snappy, format.Gzip, format.Zstd, format.Brotli, format.Lz4Raw} {
 		content := bytes.Repeat([]byte("content "), 100)
@@ -134,7 +133,7 @@ func TestBombsAreErrors(t *testing.T) {
 	}
 }
 
-// Packed numbers end where their encoder says, whatever follows; what they state beyond the page is an error.
+// packedEnd finds the end of packed numbers, whatever follows them. Headers that state more than the page holds are errors.
 func TestEndOfPackedNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.Int32(), 0, 400).Draw(t, "list")

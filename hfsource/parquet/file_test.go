@@ -29,7 +29,7 @@ func file(t testing.TB, schema *lib.Schema, rows []lib.Row, options ...lib.Write
 	return out.Bytes()
 }
 
-// read reads all rows, and copies what they say.
+// read returns all rows.
 func read(t testing.TB, data []byte, paths ...string) (rows []*column.Row) {
 	rows, err := tryRead(t, data, paths...)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ type listNode struct{ lib.Node }
 
 func (listNode) Type() lib.Type { return lib.List(lib.Leaf(lib.Int64Type)).Type() }
 
-// Every way to spell a list of records that hold a list of numbers gives the same columns.
+// A list of records with a list of numbers gives the same columns, however the schema spells lists.
 func TestSpellingsOfLists(t *testing.T) {
 	number, x := lib.Leaf(lib.Int64Type), lib.Optional(lib.Leaf(lib.Int64Type))
 	group := func(annotated bool, g lib.Group) lib.Node {
@@ -130,7 +130,7 @@ func TestSpellingsOfLists(t *testing.T) {
 	}
 }
 
-// Every type of number and text is read as what it says that it is.
+// Values of every type are read, in pages of both versions and in every compression.
 func TestTypesOfValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		node  lib.Node
@@ -175,7 +175,7 @@ func TestTypesOfValues(t *testing.T) {
 	}
 }
 
-// What is of another shape than the path is said to be there, and what it is.
+// A field of another shape than the path has the kind Other, its presence, and the name of its type.
 func TestOtherShapes(t *testing.T) {
 	one := func(n lib.Node, value lib.Value, path string) *column.Column {
 		return &read(t, file(t, lib.NewSchema("row", lib.Group{"a": n}), []lib.Row{{value}}), path)[0].Wanted[0]
@@ -198,7 +198,7 @@ func TestOtherShapes(t *testing.T) {
 	assert.Equal(t, column.Missing, one(number, v(1, 0, 0, 0), "a.b").Kind)
 }
 
-// A record is there when anything below it is.
+// A record is present where any field below it is.
 func TestPresenceOfRecords(t *testing.T) {
 	x := lib.Optional(lib.Leaf(lib.Int64Type))
 	schema := lib.NewSchema("row", lib.Group{"a": lib.Optional(lib.Group{"b": x, "c": lib.List(lib.String()), "d": x})})
@@ -213,7 +213,7 @@ func TestPresenceOfRecords(t *testing.T) {
 	assert.Equal(t, []bool{true, true, true, false, false}, states)
 }
 
-// A header of a page repeats its smallest and largest value, however long they are.
+// A page header with a long smallest and largest value is read.
 func TestHeadersOfLongTexts(t *testing.T) {
 	schema := lib.NewSchema("row", lib.Group{"a": lib.Optional(lib.String())})
 	var want []string
@@ -229,7 +229,7 @@ func TestHeadersOfLongTexts(t *testing.T) {
 	assert.True(t, slices.Equal(want, got))
 }
 
-// Levels and indices, of any width and in runs of either kind, are read back.
+// Levels and indices of any width, in runs of both kinds, are read as they were written.
 func TestHybrid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 31).Draw(t, "width")
@@ -304,7 +304,7 @@ func TestHybrid(t *testing.T) {
 	})
 }
 
-// A footer that says that a list is long, or ends in the middle, is found before anyone believes it.
+// A footer that states an impossible length, or is cut off, is an error before memory is allocated by it.
 func TestHostileFooters(t *testing.T) {
 	long := []byte{0x29, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07} // field 2: a list of 2^31 records
 	for name, footer := range map[string][]byte{
@@ -323,7 +323,7 @@ func TestHostileFooters(t *testing.T) {
 	}
 }
 
-// What nests without end is refused although it ends: whoever follows it would not.
+// Footers that nest too deep are refused: a recursive reader would exhaust its stack.
 func TestFootersThatNestTooDeep(t *testing.T) {
 	nested := func(head byte, n int) []byte {
 		return append(bytes.Repeat([]byte{head}, n), make([]byte, n+1)...)
@@ -334,7 +334,7 @@ func TestFootersThatNestTooDeep(t *testing.T) {
 	require.Error(t, checkFooter(append(lists, 0, 0)))
 }
 
-// A list of two levels whose records have one field is no list of three, by its names.
+// A list of two levels whose records have one field is told from a list of three levels by its names.
 func TestRecordsOfOneField(t *testing.T) {
 	for name, want := range map[string]string{"array": "r[].x", "r_tuple": "r[].x", "list": "r[]"} {
 		schema := lib.NewSchema("row", lib.Group{"r": lib.Optional(listNode{lib.Group{name: lib.Repeated(lib.Group{"x": lib.Optional(lib.Leaf(lib.Int64Type))})}})})
@@ -343,7 +343,7 @@ func TestRecordsOfOneField(t *testing.T) {
 	}
 }
 
-// A type that is said twice is said the same.
+// A logical type and a converted type that differ are an error.
 func TestTypesThatContradictThemselves(t *testing.T) {
 	leaf := func(logical format.LogicalTypeValue, old deprecated.ConvertedType) error {
 		root := format.SchemaElement{Name: "row"}
@@ -363,7 +363,7 @@ func TestTypesThatContradictThemselves(t *testing.T) {
 	assert.ErrorContains(t, leaf(&format.IntType{BitWidth: 64, IsSigned: true}, deprecated.Uint64), "and of converted type UINT_64")
 }
 
-// Types that are not read are called by their names.
+// Errors name types that are not read as the format does.
 func TestOlderTypesHaveNames(t *testing.T) {
 	for old, want := range map[deprecated.ConvertedType]string{
 		deprecated.Date: "INT32 (DATE)", deprecated.Interval: "INT32 (INTERVAL)", deprecated.TimeMillis: "INT32 (TIME_MILLIS)", deprecated.Bson: "INT32 (BSON)",
@@ -377,7 +377,7 @@ func TestOlderTypesHaveNames(t *testing.T) {
 	}
 }
 
-// A page that holds more or less than its levels say gives no row at all.
+// A page with more or fewer values than its levels state is an error before the first row.
 func TestPagesHoldWhatTheySay(t *testing.T) {
 	for name, n := range map[string]lib.Node{"plain": lib.Leaf(lib.Int64Type), "dictionary": lib.Encoded(lib.Leaf(lib.Int64Type), &lib.RLEDictionary), "text": lib.String()} {
 		value := lib.ValueOf(int64(1))
@@ -409,7 +409,7 @@ func TestPagesHoldWhatTheySay(t *testing.T) {
 	}
 }
 
-// Columns of one row group that are not of the schema, or lie where another does, are refused.
+// Row groups that contradict the schema, the number of rows or each other are errors.
 func TestFootersThatContradictThemselves(t *testing.T) {
 	data := file(t, lib.NewSchema("row", lib.Group{"a": lib.Leaf(lib.Int64Type), "b": lib.Leaf(lib.Int64Type)}), []lib.Row{{v(1, 0, 0, 0), v(2, 0, 0, 1)}})
 	f, err := Open(bytes.NewReader(data), int64(len(data)))
@@ -463,7 +463,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// Where there is no data page, its place is 0, and the dictionary stands before nothing.
+// A chunk without data pages has the offset 0 for them, or begins with its dictionary.
 func TestChunksWithoutAPage(t *testing.T) {
 	for _, c := range []struct{ data, dictionary, want int64 }{{100, 4, 4}, {4, 0, 4}, {0, 4, 4}, {4, 100, 4}, {0, 0, 0}} {
 		m := format.ColumnMetaData{DataPageOffset: c.data, DictionaryPageOffset: c.dictionary}

@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// An interval of Spark is a plain INT64 in the file: that it is none of seconds is only in the schema of Spark.
+// Intervals by the schema of Spark are no numbers of seconds, although the file stores them as plain INT64.
 func TestIntervalsOfSparkAreNoNumbers(t *testing.T) {
 	type record struct {
 		T int64 `parquet:"t"`

@@ -1,4 +1,4 @@
-// Package meant guesses which of the names that exist was meant by one that does not.
+// Package suggest finds the existing name that a user most likely meant by one that does not exist.
 package suggest
 
 import (
@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Closest returns the name most like word: one that holds it, that it holds, or that differs in a third of its letters at
-// most. Without such a name it is "".
+// Closest returns the name most similar to word: one that contains it, is contained in it, or differs in at most a third of
+// its letters. Without such a name it returns "".
 func Closest(word string, names []string) string {
 	for _, name := range Nearest(word, names) {
-		if alike(strings.ToLower(word), strings.ToLower(name)) {
+		if similar(strings.ToLower(word), strings.ToLower(name)) {
 			return name
 		}
 	}
 	return ""
 }
 
-// held is the shortest part of a name that stands for it.
-const held = 3
+// minContained is the shortest part of a name that counts as similar, in bytes.
+const minContained = 3
 
-func alike(word, name string) bool {
-	return min(len(word), len(name)) >= held && (strings.Contains(name, word) || strings.Contains(word, name)) ||
+func similar(word, name string) bool {
+	return min(len(word), len(name)) >= minContained && (strings.Contains(name, word) || strings.Contains(word, name)) ||
 		distance(word, name) <= len(word)/3
 }
 
-// Nearest returns the names, those most like word first. Equally near ones keep their order.
+// Nearest returns the names by similarity to word, the most similar first. Equally similar names keep their order.
 func Nearest(word string, names []string) []string {
 	type near struct {
 		name     string
@@ -44,7 +44,7 @@ func Nearest(word string, names []string) []string {
 	return sorted
 }
 
-// distance is the fewest bytes to put in, take out or change that make one text the other.
+// distance is the Levenshtein distance of two texts, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for k := range row {

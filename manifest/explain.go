@@ -34,8 +34,8 @@ func Differences(want, have json.RawMessage) ([]Difference, error) {
 	return c.list, err
 }
 
-// Near is a manifest and its differences from another one.
-type Near struct {
+// Neighbor is a manifest and its differences from another one.
+type Neighbor struct {
 	Manifest    *Manifest
 	Differences []Difference // of the other's pre-image (Want) and this one's (Have)
 	Count       int          // of all fields that differ, and of the elements that one side has more
@@ -43,8 +43,8 @@ type Near struct {
 
 // Nearest orders manifests by how many fields of their pre-images differ from those of want, the fewest first, then by
 // key. Those of another kind are left out. The error is about a pre-image that is not JSON.
-func Nearest(want *Manifest, list []*Manifest) ([]Near, error) {
-	near := []Near{}
+func Nearest(want *Manifest, list []*Manifest) ([]Neighbor, error) {
+	near := []Neighbor{}
 	for _, m := range list {
 		if m.Kind != want.Kind {
 			continue
@@ -53,9 +53,9 @@ func Nearest(want *Manifest, list []*Manifest) ([]Near, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: pre-image: %w", m.Kind, m.Key, err)
 		}
-		near = append(near, Near{m, c.list, c.count})
+		near = append(near, Neighbor{m, c.list, c.count})
 	}
-	slices.SortFunc(near, func(a, b Near) int {
+	slices.SortFunc(near, func(a, b Neighbor) int {
 		if a.Count != b.Count {
 			return a.Count - b.Count
 		}

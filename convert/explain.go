@@ -106,9 +106,9 @@ func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (Part
 	case err != nil:
 		return p, err
 	case found != nil && c.options.Force:
-		p.Why = "it is there, and --force builds it again"
+		p.Why = "it exists, and --force builds it again"
 	case found != nil:
-		p.Why, p.Hit = "it is there", true
+		p.Why, p.Hit = "it exists", true
 	default:
 		p.Why = "there is no " + kind + " of this key"
 		if kind != mmapcache.DatasetKind { // its key is made of those of the parts, which are explained

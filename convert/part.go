@@ -109,7 +109,7 @@ func (c *conversion) checkArenas(m *manifest.Manifest) error {
 func (c *conversion) checkDataset(m *manifest.Manifest) error {
 	for kind, part := range c.parts {
 		if m.Parts[kind].Digest != part.Digest {
-			return fmt.Errorf("names another content of %s %s than is there", kind, part.Key)
+			return fmt.Errorf("names other content of %s %s than exists", kind, part.Key)
 		}
 	}
 	return nil
@@ -177,9 +177,9 @@ func (c *conversion) checkExists(part *manifest.Manifest) error {
 	switch {
 	case err != nil:
 	case now == nil:
-		err = errors.New("it was removed meanwhile, perhaps by agentx cache rm")
+		err = errors.New("it was removed in the meantime, perhaps by agentx cache rm")
 	case now.Digest != part.Digest:
-		err = errors.New("it was replaced meanwhile by other content")
+		err = errors.New("it was replaced in the meantime by other content")
 	default:
 		return nil
 	}

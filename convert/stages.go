@@ -59,7 +59,7 @@ func (c *conversion) arenas(ctx context.Context) error {
 	}
 	facts, err := mmapcache.ArenaFactsOf(m)
 	if err == nil && facts.Tokens != c.prompts.tokens {
-		err = fmt.Errorf("corpus %s has %d tokens, and not the %d that keys are made of: this agentx is broken", c.options.Corpus, facts.Tokens, c.prompts.tokens)
+		err = fmt.Errorf("corpus %s has %d tokens, and the key says %d: this is a bug in agentx", c.options.Corpus, facts.Tokens, c.prompts.tokens)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (b *budget) take(values, structure int) error {
 	b.row -= values + structure
 	b.unreserved += values + structure
 	if b.structure -= structure; b.row < 0 || b.structure < 0 {
-		return &UnsupportedError{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for what is null", MaxRow>>20, maxStructure>>20), "write the file again as JSON lines, if it is to have such rows"}
+		return &UnsupportedError{fmt.Sprintf("a row that takes more than %d MiB, or %d MiB for nulls", MaxRow>>20, maxStructure>>20), "write the file again as JSON lines, if it is to have such rows"}
 	}
 	if b.unreserved >= reserveStep {
 		return b.reserveTaken()

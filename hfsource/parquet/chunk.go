@@ -125,11 +125,11 @@ func (c *chunk) header() (h pageHeader, err error) {
 	c.file.countRead(n)
 	switch {
 	case int64(h.compressed) > c.remaining:
-		return h, fmt.Errorf("a page of %d bytes, of which %d are there", h.compressed, c.remaining)
+		return h, fmt.Errorf("a page of %d bytes, of which %d remain", h.compressed, c.remaining)
 	case h.size > maxPage || h.values > maxValues:
 		return h, fmt.Errorf("a page of %d bytes and %d values: more than %d and %d", h.size, h.values, maxPage, maxValues)
 	case c.codec == format.Uncompressed && h.size != h.compressed:
-		return h, fmt.Errorf("a page of %d bytes, where it says %d", h.compressed, h.size)
+		return h, fmt.Errorf("a page of %d bytes, whose header states %d", h.compressed, h.size)
 	}
 	return h, nil
 }
@@ -204,7 +204,7 @@ func (f *File) checksum(h pageHeader, data []byte) error {
 	} else {
 		f.withChecksum = true
 		if crc32.ChecksumIEEE(data) != h.crc {
-			return errors.New("a page does not have its checksum")
+			return errors.New("a page does not match its checksum")
 		}
 	}
 	if f.withChecksum && f.checksumOmitted {

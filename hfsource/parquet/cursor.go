@@ -55,7 +55,7 @@ func (c *cursor) row(to *column.Column, left *budget) error {
 		case rep == 0:
 			began, n = true, 1
 		case !began:
-			return errors.New("it goes on with a row that has ended")
+			return errors.New("a value continues a row that has ended")
 		}
 		if err := c.appendRun(to, left, rep, def, n); err != nil {
 			return err

@@ -11,7 +11,7 @@
 //	})
 //
 // Open reads and checks the footer. Rows streams the row groups: in memory are one page of each requested column and the
-// row at hand. Package column describes paths and rows.
+// current row. Package column describes paths and rows.
 //
 // # Why not the readers of a library
 //

@@ -419,10 +419,10 @@ func TestFootersThatContradictThemselves(t *testing.T) {
 	for want, change := range map[string]func(g *format.RowGroup){
 		"it is c in row group 1":    func(g *format.RowGroup) { g.Columns[0].MetaData.PathInSchema = []string{"c"} },
 		"and DOUBLE in row group 1": func(g *format.RowGroup) { g.Columns[1].MetaData.Type = format.Double },
-		"two columns lie at":        func(g *format.RowGroup) { g.Columns[0].MetaData.DataPageOffset = g.Columns[1].MetaData.DataPageOffset },
+		"two columns overlap at":    func(g *format.RowGroup) { g.Columns[0].MetaData.DataPageOffset = g.Columns[1].MetaData.DataPageOffset },
 		"beyond the file":           func(g *format.RowGroup) { g.Columns[0].MetaData.TotalCompressedSize = end },
-		"it lies in another file":   func(g *format.RowGroup) { g.Columns[0].FilePath = "x" },
-		"rows more than":            func(g *format.RowGroup) { g.NumRows = 0 },
+		"it is in another file":     func(g *format.RowGroup) { g.Columns[0].FilePath = "x" },
+		"rows more than its":        func(g *format.RowGroup) { g.NumRows = 0 },
 		"where the schema has 2":    func(g *format.RowGroup) { g.Columns = g.Columns[:1] },
 		"row group 1: -1 values":    func(g *format.RowGroup) { g.Columns[0].MetaData.NumValues = -1 },
 		"values in 0 bytes at -9, b": func(g *format.RowGroup) {
@@ -435,11 +435,11 @@ func TestFootersThatContradictThemselves(t *testing.T) {
 		assert.ErrorContains(t, f.checkRowGroups(1, end), want)
 	}
 	for want, change := range map[string]func(g *format.RowGroup){
-		"1 values are missing":      func(g *format.RowGroup) { g.Columns[0].MetaData.NumValues = 2 },
-		"more than there should be": func(g *format.RowGroup) { g.Columns[0].MetaData.NumValues = 0 },
-		"it ends too early":         func(g *format.RowGroup) { g.NumRows = 2 },
-		"compression LZO: not read": func(g *format.RowGroup) { g.Columns[0].MetaData.Codec = format.LZO },
-		"of which ":                 func(g *format.RowGroup) { g.Columns[0].MetaData.TotalCompressedSize-- },
+		"1 values are missing":        func(g *format.RowGroup) { g.Columns[0].MetaData.NumValues = 2 },
+		"more than the footer states": func(g *format.RowGroup) { g.Columns[0].MetaData.NumValues = 0 },
+		"it ends too early":           func(g *format.RowGroup) { g.NumRows = 2 },
+		"compression LZO: not read":   func(g *format.RowGroup) { g.Columns[0].MetaData.Codec = format.LZO },
+		"of which ":                   func(g *format.RowGroup) { g.Columns[0].MetaData.TotalCompressedSize-- },
 	} {
 		f, err := Open(bytes.NewReader(data), end)
 		require.NoError(t, err)

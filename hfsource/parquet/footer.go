@@ -67,7 +67,7 @@ func (f *File) checkRowGroups(rows, end int64) error {
 		}
 	}
 	if rows != 0 {
-		return fmt.Errorf("%d rows more than in the row groups", rows)
+		return fmt.Errorf("the file states %d rows more than its row groups", rows)
 	}
 	return checkOverlaps(ranges)
 }
@@ -78,7 +78,7 @@ func (l *leaf) checkChunk(c *format.ColumnChunk, group int, end int64) (at byteR
 	from := chunkStart(m)
 	switch {
 	case c.FilePath != "":
-		return at, &UnsupportedError{fmt.Sprintf("it lies in another file, %q", c.FilePath), "write the file again as one file"}
+		return at, &UnsupportedError{fmt.Sprintf("it is in another file, %q", c.FilePath), "write the file again as one file"}
 	case !slices.Equal(m.PathInSchema, l.path):
 		return at, fmt.Errorf("it is %s in row group %d", strings.Join(m.PathInSchema, "."), group)
 	case m.Type != l.physical:
@@ -94,7 +94,7 @@ func checkOverlaps(ranges []byteRange) error {
 	slices.SortFunc(ranges, func(a, b byteRange) int { return cmp.Compare(a.from, b.from) })
 	for k := 1; k < len(ranges); k++ {
 		if ranges[k].from < ranges[k-1].to {
-			return fmt.Errorf("two columns lie at byte %d", ranges[k].from)
+			return fmt.Errorf("two columns overlap at byte %d", ranges[k].from)
 		}
 	}
 	return nil

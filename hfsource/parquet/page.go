@@ -92,7 +92,7 @@ func width(max int) int { return bits.Len(uint(max)) }
 // begin makes a data page the current one.
 func (c *chunk) begin(data []byte, h pageHeader) error {
 	if int64(h.values) > c.values {
-		return fmt.Errorf("%d values more than there should be", int64(h.values)-c.values)
+		return fmt.Errorf("%d values more than the footer states", int64(h.values)-c.values)
 	}
 	c.values -= int64(h.values)
 	c.pending = int(h.values)
@@ -115,7 +115,7 @@ func (c *chunk) openValues(data []byte, h pageHeader) error {
 	c.read.leaf = c.leaf
 	switch {
 	case h.kind == dataPageV2 && n-present != int(h.nulls):
-		return fmt.Errorf("%w: %d of %d are null, where %d should be", errValues, n-present, n, h.nulls)
+		return fmt.Errorf("%w: %d of %d are null, the header states %d", errValues, n-present, n, h.nulls)
 	case !c.decodesValues():
 		if present == 0 && len(data) > maxEmpty || present > 0 && len(data) == 0 {
 			return errAmount

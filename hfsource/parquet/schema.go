@@ -56,7 +56,7 @@ type element struct {
 	leaf     *leaf
 }
 
-// tree reads the element at hand and its children. rep and def are the levels of its parent.
+// tree reads the next element and its children. rep and def are the levels of its parent.
 func (b *schemaReader) tree(path []string, rep, def int) (element, error) {
 	if b.next >= len(b.elements) || len(path) > maxDepth {
 		return element{}, errors.New("schema: it is cut off, or too deep")

@@ -207,7 +207,7 @@ type pageHeader struct {
 	nulls, rows        int32 // of a data page of version 2
 	repBytes, defBytes int32 // likewise: lengths of the levels
 	uncompressed       bool  // likewise: the values are not compressed
-	seen               uint  // fields of the struct at hand that were read, as bits
+	seen               uint  // fields of the current struct that were read, as bits
 	complete           bool  // the header for its kind of page has all fields
 }
 

@@ -167,9 +167,6 @@ func (t *Tokenizer) newEncoder(pattern string) *tiktoken.Tiktoken {
 	return tiktoken.NewTiktoken(bpe, &tiktoken.Encoding{Name: t.name}, nil)
 }
 
-// Name returns the name of the encoding, as given to Load.
-func (t *Tokenizer) Name() string { return t.name }
-
 // Size returns the number of tokens. Their ids are 0 to Size()-1.
 func (t *Tokenizer) Size() int { return len(t.offsets) - 1 }
 

@@ -25,8 +25,8 @@ func (sel Selection) Validate() error {
 	return nil
 }
 
-// EachTurn calls visit for every selected turn, with the rendered trace, the number of the session and that of the turn,
-// both within the trace. It fails where nothing is selected, and stops with the first error, that of ctx included.
+// EachTurn calls visit for every selected turn. session and turn count within the trace. It fails where nothing is
+// selected, and stops at the first error, that of ctx included.
 func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, visit func(t *RenderedTrace, session int, turn int) error) error {
 	if err := sel.Validate(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // soon after the context ends.
 const prefaultWindow = 4 << 20
 
-// Prefault brings the whole cache into memory and into the page tables of this process, so that no page fault stops a
+// Prefault brings the whole cache into memory and into the page tables of this process. No page fault then stops a
 // goroutine that sends. After every 4 MiB it calls progress, which may be nil, with the bytes done and their total. When
 // memory is short the kernel may drop pages, and reads them from disk when they are touched.
 //

@@ -85,8 +85,8 @@ func (p *Plan) sent() []bool {
 	return sent
 }
 
-// HitRates returns the share of all prompts that an unlimited prefix cache would have held, by blocks and by tokens, which
-// are what servers count.
+// HitRates returns the share of all prompts that an unlimited prefix cache would have held, by blocks and by tokens.
+// Servers count tokens.
 func (c *Cache) HitRates() (blocks, tokens float64) {
 	var hits, ids, held, in int64
 	s := c.Structure

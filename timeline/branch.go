@@ -28,9 +28,10 @@ func SpawnTurn(main []MainTurn, outer int) int {
 	return at
 }
 
-// JoinTurn returns the main turn that waits for a session at an outer index, which turn spawn spawned and which ends at a
-// time in seconds. It is the first turn after the index, in document order, that starts no earlier than the end; None if
-// there is none. With refuse it is an error if that turn is not after spawn; without, JoinTurn passes such turns over.
+// JoinTurn returns the main turn that waits for a session. The session stands at an outer index, turn spawn spawned it,
+// and it ends at end seconds. The join turn is the first turn after the index, in document order, that starts no earlier
+// than the end; None if there is none. With refuse it is an error if that turn is not after spawn; without, JoinTurn passes
+// such turns over.
 func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (int, error) {
 	behind := make([]int, 0, len(main))
 	for k, t := range main {

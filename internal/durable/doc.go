@@ -1,5 +1,5 @@
-// Package durable makes files and directories appear whole or not at all, on local disks and on NFS, and decides which of
-// several processes makes them.
+// Package durable makes files and directories appear whole or not at all, on local disks and on NFS. Of several processes
+// that want to make the same, it lets one do so.
 //
 // The order is always the same. A Dir is written in the staging directory of a root; every file is synced, then the Dir;
 // one rename gives it its final name; the directory above is synced. A crash at any instant leaves the final name absent

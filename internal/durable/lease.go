@@ -70,8 +70,8 @@ func (l *Lease) removeClaim() error {
 	return nil
 }
 
-// asLost turns the error about a path under a claim that no longer exists into one that wraps ErrLost, and returns any
-// other as it is. A nil lease cannot be lost.
+// asLost makes an error about a missing path wrap ErrLost if the lease is lost. It returns any other error as it is. A nil
+// lease cannot be lost.
 func (l *Lease) asLost(err error) error {
 	if l == nil || !isGone(err) || l.renew() {
 		return err

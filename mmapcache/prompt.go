@@ -129,7 +129,8 @@ func (p *Prompt) AppendContent(dst []byte, k int) []byte {
 }
 
 // AppendUpTo appends content of the message at the cursor until dst holds limit bytes or more. It reports the end of the
-// message, after which the cursor stands before the next one. If dst has room for limit bytes and one window more, it allocates only to decode windows.
+// message, after which the cursor stands before the next one. If dst has room for limit bytes and one window more, it
+// allocates only to decode windows.
 func (p *Prompt) AppendUpTo(dst []byte, c *Cursor, limit int) (_ []byte, ended bool) {
 	t, m := p.trace, &p.Messages[c.Message]
 	r := &t.cache.renderings[t.encoding]

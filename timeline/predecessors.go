@@ -21,8 +21,8 @@ type Stream struct {
 type TurnRef struct{ Stream, Turn int }
 
 // Predecessors returns, for every turn of every stream, the turns of other streams that had completed when it began. It
-// leaves out those that another of them implies: doc/spec/reconstruction.md 6.5. Lists are sorted by (stream id, turn). Each
-// turn costs one binary search in every other stream.
+// leaves out those that another of them implies: doc/spec/reconstruction.md 6.5. Lists are sorted by (stream id, turn).
+// Each turn costs one binary search in every other stream.
 func Predecessors(streams []Stream) [][][]TurnRef {
 	f := finder{streams: streams, ended: make([][]int, len(streams))}
 	for y, s := range streams {

@@ -119,8 +119,8 @@ const (
 func (o Origin) String() string { return [...]string{"return", "issue"}[o] }
 
 // SpawnOffset returns when the first turn of a child session is due: doc/spec/reconstruction.md 6.7. It counts in
-// milliseconds from the return or the issue of the spawning turn. turnStart and turnAPI are start and duration of the spawning turn,
-// childStart is the start of the child's first request, in seconds.
+// milliseconds from the return or the issue of the spawning turn. turnStart and turnAPI are start and duration of the
+// spawning turn, childStart is the start of the child's first request, in seconds.
 func SpawnOffset(turnStart, turnAPI, childStart float64) (Origin, float64) {
 	gap := childStart*1000 - turnStart*1000
 	api := Duration(turnAPI)

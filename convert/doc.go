@@ -1,4 +1,4 @@
-// Package convert prepares recorded traces once, as a dataset in a cache that package mmapcache opens in microseconds.
+// Package convert prepares recorded traces once, as a dataset in a cache that package mmapcache maps into memory.
 //
 //	r, err := convert.Convert(ctx, convert.Options{Root: "cache", Inputs: []string{"traces.jsonl"}})
 //	if err != nil {

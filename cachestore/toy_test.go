@@ -74,9 +74,9 @@ func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Ma
 		Turns:    []mmapcache.Turn{{In: 14, HashIDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, HashIDs: 3, Last: 3, Model: "m"}},
 		Segments: []mmapcache.Segment{
 			{Parent: mmapcache.None, Role: mmapcache.User, First: 0, Count: 3},
-			{Parent: 0, Role: mmapcache.User, Part: mmapcache.Continues | mmapcache.Filler, First: 0, Count: 2},
+			{Parent: 0, Role: mmapcache.User, Flags: mmapcache.Continues | mmapcache.Filler, First: 0, Count: 2},
 			{Parent: 0, Role: mmapcache.Assistant, First: 1, Count: 2},
-			{Parent: 2, Role: mmapcache.User, Part: mmapcache.Filler, First: 1, Count: 4},
+			{Parent: 2, Role: mmapcache.User, Flags: mmapcache.Filler, First: 1, Count: 4},
 		},
 		Runs: []mmapcache.BlockRun{{Scope: "t", ID: 1, First: 0, Count: 3}},
 	}))

@@ -89,7 +89,7 @@ func (p *Plan) check() error {
 		if r.Segment < 0 || int(r.Segment) >= len(p.Segments) {
 			return fmt.Errorf("tool result %d: segment %d out of range [0,%d)", i, r.Segment, len(p.Segments))
 		}
-		if s := p.Segments[r.Segment]; s.Part&Continues != 0 || s.Parent == None {
+		if s := p.Segments[r.Segment]; s.Flags&Continues != 0 || s.Parent == None {
 			return fmt.Errorf("tool result %d: segment %d begins no message that follows another", i, r.Segment)
 		}
 	}
@@ -151,10 +151,10 @@ func (p *Plan) checkSegment(i int) error {
 		return fmt.Errorf("parent %d out of range [-1,%d)", s.Parent, i)
 	case s.Role > Assistant:
 		return fmt.Errorf("role %d out of range [0,%d]", s.Role, Assistant)
-	case s.Part&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role):
+	case s.Flags&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role):
 		return fmt.Errorf("continues segment %d, which is no message of role %s", s.Parent, s.Role)
 	}
-	switch part := s.Part &^ Continues; {
+	switch part := s.Flags &^ Continues; {
 	case part == Filler && s.First >= t.Turns:
 		return fmt.Errorf("filler of turn %d out of range [0,%d)", s.First, t.Turns)
 	case part == Filler && s.Count != p.Turns[s.First].FillerTokens(t.BlockSize):
@@ -166,7 +166,7 @@ func (p *Plan) checkSegment(i int) error {
 		return fmt.Errorf("head of block %d: %d tokens out of range [1,%d)", s.First, s.Count, t.BlockSize)
 	case part == Head:
 	case part != 0:
-		return fmt.Errorf("part %d: want a sum of %d and one of %d and %d", s.Part, Continues, Filler, Head)
+		return fmt.Errorf("part %d: want a sum of %d and one of %d and %d", s.Flags, Continues, Filler, Head)
 	case uint64(s.First)+uint64(s.Count) > uint64(t.Blocks):
 		return fmt.Errorf("%d blocks from %d on, the trace has %d", s.Count, s.First, t.Blocks)
 	}

@@ -140,9 +140,9 @@ func (p *Prompt) describe(k int) string {
 		s := &p.trace.Segments[id]
 		tokens += p.trace.tokens(s)
 		switch {
-		case s.Part&Filler != 0:
+		case s.Flags&Filler != 0:
 			parts = append(parts, fmt.Sprintf("filler %d", s.Count))
-		case s.Part&Head != 0:
+		case s.Flags&Head != 0:
 			parts = append(parts, fmt.Sprintf("%d of block %d", s.Count, s.First))
 		default:
 			parts = append(parts, fmt.Sprintf("blocks %d+%d", s.First, s.Count))

@@ -122,19 +122,19 @@ type Turn struct {
 type Segment struct {
 	Parent int32 // None for the first of a prompt
 	Role   Role
-	Part   Part
+	Flags  SegmentFlags
 	First  uint32 // first block, or the turn whose filler it is; both within the trace
 	Count  uint32 // blocks; tokens of a filler or head
 }
 
-// Part says what a segment is to its message.
-type Part uint8
+// SegmentFlags say how a segment belongs to its message.
+type SegmentFlags uint8
 
-// The parts: Continues, or not, with at most one of the others.
+// The flags: Continues, or not, with at most one of the others.
 const (
-	Continues Part = 1 << iota // belongs to the message of its parent; without it, it begins a message
-	Filler                     // all tokens of its turn that no hash id covers
-	Head                       // the first tokens of one block: the last id of a list covers less than a block
+	Continues SegmentFlags = 1 << iota // belongs to the message of its parent; without it, it begins a message
+	Filler                             // all tokens of its turn that no hash id covers
+	Head                               // the first tokens of one block: the last id of a list covers less than a block
 )
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.

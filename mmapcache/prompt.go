@@ -58,7 +58,7 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 	slices.Reverse(p.path)
 	for k, id := range p.path {
 		s := &t.Segments[id]
-		if s.Part&Continues == 0 {
+		if s.Flags&Continues == 0 {
 			p.Messages = append(p.Messages, Message{Role: s.Role, ToolTurn: None, path: [2]int32{int32(k), int32(k)}})
 			if turn, ok := t.tools[id]; ok { // answers a call of the message before it
 				n := len(p.Messages)
@@ -176,9 +176,9 @@ func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	for _, id := range p.segments(&p.Messages[k]) {
 		s := t.Segments[id]
 		switch {
-		case s.Part&Filler != 0:
+		case s.Flags&Filler != 0:
 			dst = t.cache.appendTokens(dst, t.fillerStart(s.First), t.fillerLength(s.First))
-		case s.Part&Head != 0:
+		case s.Flags&Head != 0:
 			dst = t.cache.appendTokens(dst, t.blockStart(s.First), s.Count)
 		default:
 			for b := s.First; b < s.First+s.Count; b++ {

@@ -52,7 +52,7 @@ func TestEveryAdjacencyOfWindows(t *testing.T) {
 				for k := range pieces {
 					s := Segment{Parent: parent, Role: User, First: uint32(k), Count: 1}
 					if parent != None {
-						s.Part = Continues
+						s.Flags = Continues
 					}
 					longer = append(longer, int32(len(p.Segments)))
 					p.Segments = append(p.Segments, s)
@@ -90,8 +90,8 @@ func TestEmptyHeadJoinsItsNeighbors(t *testing.T) {
 		Turns:    []Turn{{In: 4, HashIDs: 2, Last: 2}},
 		Segments: []Segment{
 			{Parent: None, Role: User, First: 0, Count: 1},
-			{Parent: 0, Role: User, Part: Continues | Head, First: 1, Count: 1},
-			{Parent: 1, Role: User, Part: Continues, First: 2, Count: 1},
+			{Parent: 0, Role: User, Flags: Continues | Head, First: 1, Count: 1},
+			{Parent: 1, Role: User, Flags: Continues, First: 2, Count: 1},
 		},
 		Runs: []BlockRun{{Count: 3}},
 	}}}
@@ -162,9 +162,9 @@ func plainToy(n int) *toy {
 		Turns:    []Turn{{In: 14, HashIDs: 3, Last: 1, Model: "m"}, {T: 2, In: 16, HashIDs: 3, Last: 3, Model: "m"}},
 		Segments: []Segment{
 			{Parent: None, Role: User, First: 0, Count: 3},
-			{Parent: 0, Role: User, Part: Continues | Filler, First: 0, Count: 2},
+			{Parent: 0, Role: User, Flags: Continues | Filler, First: 0, Count: 2},
 			{Parent: 0, Role: Assistant, First: 1, Count: 2},
-			{Parent: 2, Role: User, Part: Filler, First: 1, Count: 4},
+			{Parent: 2, Role: User, Flags: Filler, First: 1, Count: 4},
 		},
 		Runs: []BlockRun{{Scope: "t", ID: 1, First: 0, Count: 3}},
 	}}}

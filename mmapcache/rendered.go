@@ -75,7 +75,7 @@ func (t *RenderedTrace) locateAll() error {
 		t.fillerSizes[k] = size
 	}
 	for k := range t.Segments {
-		if s := &t.Segments[k]; s.Part&Head != 0 {
+		if s := &t.Segments[k]; s.Flags&Head != 0 {
 			if err := t.locateHead(s); err != nil {
 				return err
 			}
@@ -127,9 +127,9 @@ func (t *RenderedTrace) measure(start, n uint32) (size uint64, decode bool, err 
 // size returns the bytes of a segment.
 func (t *RenderedTrace) size(s *Segment) uint64 {
 	switch {
-	case s.Part&Filler != 0:
+	case s.Flags&Filler != 0:
 		return t.fillerSizes[s.First]
-	case s.Part&Head != 0:
+	case s.Flags&Head != 0:
 		return t.heads[[2]uint32{s.First, s.Count}].size
 	}
 	return t.ends[s.First+s.Count] - t.ends[s.First]
@@ -138,9 +138,9 @@ func (t *RenderedTrace) size(s *Segment) uint64 {
 // tokens returns the tokens of a segment.
 func (t *RenderedTrace) tokens(s *Segment) int {
 	switch {
-	case s.Part&Filler != 0:
+	case s.Flags&Filler != 0:
 		return int(t.fillerLength(s.First))
-	case s.Part&Head != 0:
+	case s.Flags&Head != 0:
 		return int(s.Count)
 	}
 	return int(s.Count) * int(t.Trace.BlockSize)
@@ -169,7 +169,7 @@ func (t *RenderedTrace) blockStart(block uint32) uint32 {
 
 // windows returns the number of windows of a segment.
 func (s *Segment) windows() uint32 {
-	if s.Part&(Filler|Head) != 0 {
+	if s.Flags&(Filler|Head) != 0 {
 		return 1
 	}
 	return s.Count
@@ -178,9 +178,9 @@ func (s *Segment) windows() uint32 {
 // window returns where window k of a segment lies in the rendering: its first byte, and its bytes.
 func (t *RenderedTrace) window(s *Segment, k uint32) (at, size uint64) {
 	switch {
-	case s.Part&Filler != 0:
+	case s.Flags&Filler != 0:
 		return uint64(t.starts[t.Trace.Blocks+s.First]), t.fillerSizes[s.First]
-	case s.Part&Head != 0:
+	case s.Flags&Head != 0:
 		return uint64(t.starts[s.First]), t.size(s)
 	}
 	b := s.First + k
@@ -191,9 +191,9 @@ func (t *RenderedTrace) window(s *Segment, k uint32) (at, size uint64) {
 func (t *RenderedTrace) cleanRun(s *Segment, k uint32) uint32 {
 	first, n := s.First+k, s.windows()-k
 	switch {
-	case s.Part&Filler != 0:
+	case s.Flags&Filler != 0:
 		first = t.Trace.Blocks + s.First
-	case s.Part&Head != 0:
+	case s.Flags&Head != 0:
 		if t.heads[[2]uint32{s.First, s.Count}].needsDecode {
 			return 0
 		}

@@ -89,9 +89,9 @@ func (w *reuse) turn(t sentTurn) {
 		marked = marked || s.Role == User
 		n := s.Count
 		switch {
-		case s.Part&Filler != 0:
+		case s.Flags&Filler != 0:
 			continue
-		case s.Part&Head != 0:
+		case s.Flags&Head != 0:
 			n = 1
 		}
 		for b := t.trace.FirstBlock + s.First; n > 0; b, n = b+1, n-1 {

@@ -53,11 +53,11 @@ func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
 		s := &p.Segments[k]
 		switch {
 		case !sent:
-		case s.Part&Filler != 0 && !filled[s.First]:
+		case s.Flags&Filler != 0 && !filled[s.First]:
 			filled[s.First] = true
 			fillers += int64(c.fillerTokens(p, s.First))
-		case s.Part&Filler != 0:
-		case s.Part&Head != 0:
+		case s.Flags&Filler != 0:
+		case s.Flags&Head != 0:
 			b := numbers[s.First]
 			held[b] = max(held[b], s.Count)
 		default:

@@ -63,7 +63,7 @@ func (y *toy) sharing() Sharing {
 		}
 		for turn := range p.Turns {
 			for _, s := range p.path(turn) {
-				if s.Part&Filler != 0 {
+				if s.Flags&Filler != 0 {
 					n := s.Count
 					if y.short {
 						n = min(n, uint32(len(y.corpus)))
@@ -71,7 +71,7 @@ func (y *toy) sharing() Sharing {
 					held[fmt.Sprint("filler ", i, " ", s.First)] = int64(n)
 					continue
 				}
-				if s.Part&Head != 0 {
+				if s.Flags&Head != 0 {
 					name := y.blockName(i, s.First)
 					held[name] = max(held[name], int64(s.Count))
 					continue
@@ -111,9 +111,9 @@ func (y *toy) reuse(system bool) (want Reuse) {
 			behind = behind || s.Role == User
 			blocks := s.Count
 			switch {
-			case s.Part&Filler != 0:
+			case s.Flags&Filler != 0:
 				blocks = 0
-			case s.Part&Head != 0:
+			case s.Flags&Head != 0:
 				blocks = 1
 			}
 			for b := range blocks {

@@ -85,7 +85,7 @@ func segmentTable() Table[Segment] {
 	return Table[Segment]{file: "segments.arrow", columns: []column[Segment]{
 		number("parent", func(r *Segment) *int32 { return &r.Parent }),
 		number("role", func(r *Segment) *uint8 { return (*uint8)(&r.Role) }),
-		number("part", func(r *Segment) *uint8 { return (*uint8)(&r.Part) }),
+		number("part", func(r *Segment) *uint8 { return (*uint8)(&r.Flags) }),
 		number("first", func(r *Segment) *uint32 { return &r.First }),
 		number("count", func(r *Segment) *uint32 { return &r.Count }),
 	}}

@@ -77,5 +77,5 @@ func TestTablesAreDescribed(t *testing.T) {
 	for _, k := range []timeline.Origin{timeline.FromReturn, timeline.FromIssue} {
 		assert.Contains(t, document, fmt.Sprintf("%d `%s`", k, k))
 	}
-	assert.Equal(t, []Part{1, 2, 4}, []Part{Continues, Filler, Head})
+	assert.Equal(t, []SegmentFlags{1, 2, 4}, []SegmentFlags{Continues, Filler, Head})
 }

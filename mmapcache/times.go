@@ -56,8 +56,8 @@ func (v View) warp(p *Plan) *timeline.Warp {
 
 // Times are the times of a trace under a view.
 type Times struct {
-	Turns    []timeline.Played // by turn of the trace
-	Sessions []Spawn           // by session
+	Turns    []timeline.TurnTimes // by turn of the trace
+	Sessions []Spawn              // by session
 	Branches []Branch
 	After    [][]timeline.TurnRef // by turn: turns of other sessions (TurnRef.Stream) that must have completed before it is sent
 }
@@ -85,7 +85,7 @@ func (p *Plan) Times(r TimeRules, v View) (*Times, error) {
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Times{Turns: make([]timeline.Played, len(p.Turns)), After: make([][]timeline.TurnRef, len(p.Turns))}
+	t := &Times{Turns: make([]timeline.TurnTimes, len(p.Turns)), After: make([][]timeline.TurnRef, len(p.Turns))}
 	warp := v.warp(p)
 	var err error
 	if t.Sessions, err = p.spawns(r, v, warp); err != nil {
@@ -211,7 +211,7 @@ func (p *Plan) playSessions(t *Times, r TimeRules, v View, warp *timeline.Warp) 
 		}
 	}
 	for n, s := range p.Sessions {
-		turns, err := v.Play(r.Rules, p.recorded(s), s.Parent != None, warp)
+		turns, err := v.TurnTimes(r.Rules, p.recorded(s), s.Parent != None, warp)
 		if err != nil {
 			return fmt.Errorf("session %q: %w", s.ID, err)
 		}
@@ -259,7 +259,7 @@ func parseScope(session string) string {
 
 // predecessors returns for every turn the turns of other sessions that must have completed before it is sent:
 // doc/spec/reconstruction.md 6.5.
-func (p *Plan) predecessors(r TimeRules, played []timeline.Played) [][]timeline.TurnRef {
+func (p *Plan) predecessors(r TimeRules, played []timeline.TurnTimes) [][]timeline.TurnRef {
 	scopes := map[string][]int{} // sessions
 	for n := range p.Sessions {
 		name := p.ReplayScope(n, r.ParsedScope)
@@ -287,7 +287,7 @@ func (p *Plan) predecessors(r TimeRules, played []timeline.Played) [][]timeline.
 }
 
 // stream returns when the requests of session n ran, on the clock of the rules.
-func (p *Plan) stream(n int, r TimeRules, played []timeline.Played) timeline.Stream {
+func (p *Plan) stream(n int, r TimeRules, played []timeline.TurnTimes) timeline.Stream {
 	s := &p.Sessions[n]
 	stream := timeline.Stream{ID: s.ID}
 	for i, u := range p.Turns[s.FirstTurn:][:s.Turns] {

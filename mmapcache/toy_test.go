@@ -141,11 +141,11 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 		path = append([]Segment{p.Segments[s]}, path...)
 	}
 	for _, s := range path {
-		if s.Part&Continues == 0 {
+		if s.Flags&Continues == 0 {
 			list = append(list, truth{role: s.Role})
 		}
 		m := &list[len(list)-1]
-		if s.Part&Filler != 0 {
+		if s.Flags&Filler != 0 {
 			n := s.Count
 			if y.short {
 				n = min(n, uint32(len(y.corpus)))
@@ -153,7 +153,7 @@ func (y *toy) prompt(trace, turn int) (list []truth) {
 			m.tokens = append(m.tokens, y.tokens(y.starts[trace][p.Trace.Blocks+s.First], n)...)
 			continue
 		}
-		if s.Part&Head != 0 {
+		if s.Flags&Head != 0 {
 			m.tokens = append(m.tokens, y.tokens(y.starts[trace][s.First], s.Count)...)
 			continue
 		}
@@ -224,14 +224,14 @@ func drawSegments(t *rapid.T, p *Plan, small func(int, int) int) {
 	for k := range small(1, 12) {
 		s := Segment{Parent: int32(max(None, small(-2, k-1))), Role: Role(small(0, 2))}
 		if s.Parent != None && rapid.Bool().Draw(t, "continues") {
-			s.Part, s.Role = Continues, p.Segments[s.Parent].Role
+			s.Flags, s.Role = Continues, p.Segments[s.Parent].Role
 		}
 		if p.Trace.Blocks == 0 || rapid.Bool().Draw(t, "filler") {
-			s.Part |= Filler
+			s.Flags |= Filler
 			s.First = uint32(small(0, len(p.Turns)-1))
 			s.Count = p.Turns[s.First].FillerTokens(p.Trace.BlockSize)
 		} else if p.Trace.BlockSize > 1 && rapid.Bool().Draw(t, "head") {
-			s.Part |= Head
+			s.Flags |= Head
 			s.First = uint32(small(0, int(p.Trace.Blocks)-1))
 			s.Count = uint32(small(1, int(p.Trace.BlockSize)-1))
 		} else {

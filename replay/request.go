@@ -40,8 +40,8 @@ func (l *loop) launch(d conductor.Dispatch) error {
 	return nil
 }
 
-// sender is the transport of a run.
-type sender struct {
+// requestSender is the transport of a run.
+type requestSender struct {
 	sampler *sampler // knows the trees that lanes play
 	encoder *payload.Encoder
 	client  *wire.Client
@@ -57,7 +57,7 @@ type sender struct {
 }
 
 // send starts the request in a goroutine of its own.
-func (s *sender) send(r *request) {
+func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
 	go func(r request) { // a copy: the loop may give the original up meanwhile
@@ -66,7 +66,7 @@ func (s *sender) send(r *request) {
 }
 
 // newRecord returns what is known of a request before it is sent.
-func (s *sender) newRecord(r *request) measure.Record {
+func (s *requestSender) newRecord(r *request) measure.Record {
 	d, plan := r.dispatch, r.tree.plan
 	session := plan.Sessions[d.Session]
 	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
@@ -89,7 +89,7 @@ func (s *sender) newRecord(r *request) measure.Record {
 }
 
 // do sends the request and returns what became of it.
-func (s *sender) do(r *request) *answer {
+func (s *requestSender) do(r *request) *answer {
 	trace, err := r.tree.render()
 	if err != nil {
 		return s.cacheFailure(r, err)
@@ -118,7 +118,7 @@ func (s *sender) do(r *request) *answer {
 }
 
 // cacheFailure returns the answer of a request whose prompt cannot be read.
-func (s *sender) cacheFailure(r *request, err error) *answer {
+func (s *requestSender) cacheFailure(r *request, err error) *answer {
 	now := time.Since(s.epoch)
 	return &answer{Result: failedResult(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
 }
@@ -137,7 +137,7 @@ func failedResult(sent, end time.Duration, category wire.Category, message strin
 }
 
 // post hands an event to the loop. When the loop is over, the event is dropped.
-func (s *sender) post(e event) {
+func (s *requestSender) post(e event) {
 	select {
 	case s.events <- e:
 	case <-s.closed:
@@ -145,7 +145,7 @@ func (s *sender) post(e event) {
 }
 
 // cancelAll cancels every request in flight. Each returns as cancelled.
-func (s *sender) cancelAll() { s.cancel() }
+func (s *requestSender) cancelAll() { s.cancel() }
 
 // giveUp ends a request that was cancelled and has not returned. Its answer will be ignored.
 func (l *loop) giveUp(r *request, now time.Duration) {

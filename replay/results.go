@@ -154,7 +154,7 @@ func (r *results) warnAtEnd(s *measure.Summary) {
 		r.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", silent-maxSilentLanes, LanesFile))
 	}
 	if more := int(s.DeadlockedTrees) - len(r.deadlocks); more > 0 {
-		r.warn(fmt.Sprintf("and %d more trees are wedged", more))
+		r.warn(fmt.Sprintf("and %d more trees are deadlocked", more))
 	}
 }
 

@@ -49,7 +49,7 @@ type run struct {
 	shared   bool  // lanes share traces, because their markers permit it
 	encoder  *payload.Encoder
 	sampler  *sampler
-	sender   *sender // nil before open
+	sender   *requestSender // nil before open
 	results  *results
 	reporter *reporter
 }
@@ -165,7 +165,7 @@ func (r *run) open() (err error) {
 	if err := r.results.open(); err != nil {
 		return err
 	}
-	s := &sender{
+	s := &requestSender{
 		sampler: r.sampler, encoder: r.encoder, rules: r.Cache.Facts.Rules, newID: r.NewID, epoch: time.Now(),
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: r.Limits.Prefill > 0,
 	}

@@ -318,7 +318,7 @@ func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%s#%d", name, turn)}, w.Blocked[1].WaitsFor)
 	require.Equal(t, "predecessor", w.Blocked[0].BlockedBy)
 	require.Len(t, warned, 1)
-	require.Contains(t, warned[0], fmt.Sprintf("trace %q is wedged", name))
+	require.Contains(t, warned[0], fmt.Sprintf("trace %q is deadlocked", name))
 	played{s, readRecords(t, o.Out)}.requireConsistent(t, o)
 }
 

@@ -50,7 +50,7 @@ func newSession(session mmapcache.Session, times *mmapcache.Times, pace Pace) (c
 		row := int(session.FirstTurn) + k
 		played := times.Turns[row]
 		c.Turns[k].Delay = pace.gap(played.Delay)
-		c.Turns[k].Deadline = c.Turns[k].Delay
+		c.Turns[k].JoinDelay = c.Turns[k].Delay
 		starts[k] = played.Start
 		for _, r := range times.After[row] {
 			c.Turns[k].After = append(c.Turns[k].After, conductor.TurnRef{Session: r.Stream, Turn: r.Turn})

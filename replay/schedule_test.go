@@ -151,13 +151,13 @@ func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 	got := scheduleOf(t, p, Pace{})
 	root := conductor.Session{Turns: []conductor.Turn{
 		{Spawns: []int{0}},
-		{Delay: 2 * s, Deadline: 2 * s, Spawns: []int{1, 2}},
-		{Delay: 5 * s, Deadline: 5 * s, Joins: []int{0, 2}, After: []conductor.TurnRef{{Session: 3}}}, // a scope of its own has session 1
+		{Delay: 2 * s, JoinDelay: 2 * s, Spawns: []int{1, 2}},
+		{Delay: 5 * s, JoinDelay: 5 * s, Joins: []int{0, 2}, After: []conductor.TurnRef{{Session: 3}}}, // a scope of its own has session 1
 	}}
 	require.Equal(t, &conductor.Tree{
 		Sessions: []conductor.Session{
 			root,
-			{Depth: 1, Rank: 2, OnIssue: true, Offset: 700 * ms, Turns: []conductor.Turn{{}, {Delay: s, Deadline: s}}},
+			{Depth: 1, Rank: 2, OnIssue: true, Offset: 700 * ms, Turns: []conductor.Turn{{}, {Delay: s, JoinDelay: s}}},
 			{Depth: 1, Rank: 1, Branch: 1, Offset: 90 * ms, Turns: []conductor.Turn{}, Unplayable: true},
 			{Depth: 1, Rank: 3, Branch: 2, Offset: s, Turns: []conductor.Turn{{After: []conductor.TurnRef{{Turn: 1}}}}},
 		},

@@ -34,16 +34,16 @@ func (v View) Validate() error {
 // Recorded are the times of one request as recorded, seconds.
 type Recorded struct{ Start, API, Think float64 }
 
-// Played are the times at which one turn is played, milliseconds; Missing where there is none.
-type Played struct{ Start, Delay, API float64 }
+// TurnTimes are the times at which one turn is played, milliseconds; Missing where there is none.
+type TurnTimes struct{ Start, Delay, API float64 }
 
-// Play returns the times of the turns of one session: doc/spec/reconstruction.md 6.1, and 6.3 where warp is not nil. child
+// TurnTimes returns the times of the turns of one session: doc/spec/reconstruction.md 6.1, and 6.3 where warp is not nil. child
 // says that another session spawned it. The error is about a delay that the rules refuse.
-func (v View) Play(r Rules, turns []Recorded, child bool, warp *Warp) ([]Played, error) {
-	out := make([]Played, len(turns))
+func (v View) TurnTimes(r Rules, turns []Recorded, child bool, warp *Warp) ([]TurnTimes, error) {
+	out := make([]TurnTimes, len(turns))
 	for k, t := range turns {
 		p := &out[k]
-		*p = Played{Missing, Missing, Missing}
+		*p = TurnTimes{Missing, Missing, Missing}
 		if v.IgnoreDelays {
 			continue
 		}

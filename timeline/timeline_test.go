@@ -75,7 +75,7 @@ func TestDelayVectors(t *testing.T) {
 			}
 			rules := Rules{SubtractNegative: v.Profile == "aiperf-0.13"}
 			turns := []Recorded{{float64(v.In.PrevStart), api, Missing}, {float64(v.In.Start), Missing, Missing}}
-			got, err := View{}.Play(rules, turns, false, nil)
+			got, err := View{}.TurnTimes(rules, turns, false, nil)
 			require.NoError(t, err)
 			assert.InDelta(t, v.Want.Delay, got[1].Delay, v.Tol)
 			assertTime(t, Missing, got[0].Delay, "delay of the first")
@@ -122,7 +122,7 @@ func TestTimingVectors(t *testing.T) {
 			aiperf := in.Profile == "aiperf"
 			rules := Rules{SubtractNegative: aiperf, RawThink: aiperf, RefuseNegative: aiperf}
 			view := View{ThinkTimeOnly: in.Think != "off", IgnoreDelays: in.IgnoreDelays, TurnCap: in.TurnCap}
-			got, err := view.Play(rules, turns, !in.FloorNegative, nil)
+			got, err := view.TurnTimes(rules, turns, !in.FloorNegative, nil)
 			if want.Error != "" {
 				assert.ErrorContains(t, err, strings.ReplaceAll(want.Error, "_", " "))
 				return
@@ -188,7 +188,7 @@ func TestOrderOfTheArithmetic(t *testing.T) {
 	start, width, end := 0.1, 0.05, 0.3
 	a, w, b := start*1000, width*1000, end*1000
 	require.NotEqual(t, (end-start)*1000, b-a)
-	got, err := View{}.Play(Rules{}, []Recorded{{start, width, Missing}, {end, Missing, Missing}}, false, nil)
+	got, err := View{}.TurnTimes(Rules{}, []Recorded{{start, width, Missing}, {end, Missing, Missing}}, false, nil)
 	require.NoError(t, err)
 	assert.Equal(t, b-a-w, got[1].Delay)
 	_, offset := SpawnOffset(start, width, end)

@@ -50,7 +50,7 @@ func TestWarpTimingVectors(t *testing.T) {
 			turns = append(turns, Recorded{q.T, q.API, Missing})
 			starts = append(starts, q.T)
 		}
-		got, err := View{}.Play(Rules{}, turns, false, NewWarp(starts, in.Cap))
+		got, err := View{}.TurnTimes(Rules{}, turns, false, NewWarp(starts, in.Cap))
 		require.NoError(t, err)
 		for k, w := range want.Turns {
 			assertTime(t, orMissing(w[0]), got[k].Start, "start")

@@ -26,8 +26,8 @@ type worker struct {
 	place    groupPlace
 }
 
-// splitAgents finds the agents of a list: the trace's own where top is set, else that of a marker. A list that is not split
-// keeps document order at the top, and is sorted by time inside a marker.
+// splitAgents finds the agents of a list: the trace's own where top is set, else that of a subagent. A list that is not split
+// keeps document order at the top, and is sorted by time inside a subagent.
 func splitAgents(list []turn, top bool, r Rules) agents {
 	a := agents{preamble: none}
 	if len(list) < 2 || !r.SplitAgents {

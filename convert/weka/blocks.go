@@ -47,10 +47,10 @@ func (p *planner) numbering(scope string) *numbering {
 	return n
 }
 
-// number returns the blocks of a list. Its first common ids are those of the list before, whose blocks are given. It counts
+// numberBlocks returns the blocks of a list. Its first common ids are those of the list before, whose blocks are given. It counts
 // chain breaks: blocks that follow another one than where they were first seen. Recordings mostly number a prefix tree, but
 // nothing here relies on it. It stops where the memory budget is exceeded.
-func (p *planner) number(n *numbering, before []span, ids IDs, common int) []span {
+func (p *planner) numberBlocks(n *numbering, before []span, ids IDs, common int) []span {
 	list := sliceSpans(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // plus 1
 	if k := len(list) - 1; k >= 0 {

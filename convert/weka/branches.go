@@ -8,15 +8,15 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// declared are the sizes that a trace or marker declares for its prefix, in tokens.
-type declared struct{ tool, system int64 }
+// prefixSizes are the sizes that a trace or subagent declares for its prefix, in tokens.
+type prefixSizes struct{ tool, system int64 }
 
-// markers plans the sessions of all markers, in document order.
-func (p *planner) markers() *Error {
+// planSubagents plans the sessions of all subagents, in document order.
+func (p *planner) planSubagents() *Error {
 	p.agents = map[string]bool{}
 	for k := range p.tr.Entries {
-		if m := p.tr.Entries[k].Marker; m != nil {
-			if err := p.marker(m, k); err != nil {
+		if m := p.tr.Entries[k].Subagent; m != nil {
+			if err := p.planSubagent(m, k); err != nil {
 				return err
 			}
 		}
@@ -24,8 +24,8 @@ func (p *planner) markers() *Error {
 	return nil
 }
 
-// marker plans the sessions of one marker: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
-func (p *planner) marker(m *Marker, outer int) *Error {
+// planSubagent plans the sessions of one subagent: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
+func (p *planner) planSubagent(m *Subagent, outer int) *Error {
 	spawn := timeline.SpawnTurn(p.mainTurns, outer)
 	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
@@ -55,14 +55,14 @@ func (p *planner) marker(m *Marker, outer int) *Error {
 		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: times.start, End: times.end,
 		Clock: times.basis + "/" + times.meaning,
 	}
-	return p.markerSessions(s, m, a, list)
+	return p.planSubagentSessions(s, m, a, list)
 }
 
-// markerSessions plans the session of a marker's agent, s, and those of its side chains.
-func (p *planner) markerSessions(s mmapcache.Session, m *Marker, a agents, list []turn) *Error {
+// planSubagentSessions plans the session of a subagent's agent, s, and those of its side chains.
+func (p *planner) planSubagentSessions(s mmapcache.Session, m *Subagent, a agents, list []turn) *Error {
 	scope := p.tr.Scope.Namespace(p.tr.ID, m.AgentID, p.blockSize)
-	own := declared{m.ToolTokens, m.SystemTokens}
-	if err := p.child(s, scope, pick(list, a.main), own); err != nil {
+	own := prefixSizes{m.ToolTokens, m.SystemTokens}
+	if err := p.planChild(s, scope, pick(list, a.main), own); err != nil {
 		return err
 	}
 	base := firstIDs(list, a.main, a.preamble)
@@ -70,27 +70,27 @@ func (p *planner) markerSessions(s mmapcache.Session, m *Marker, a agents, list 
 		worker := s
 		worker.ID += ":" + w.suffix
 		inherited := own.inherit(p.blockSize, base, firstIDs(list, w.requests, none))
-		if err := p.child(worker, scope, pick(list, w.requests), inherited); err != nil {
+		if err := p.planChild(worker, scope, pick(list, w.requests), inherited); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sideChains plans the sessions of the side chains of the trace's own list.
-func (p *planner) sideChains(a agents, top []turn, scope string) *Error {
+// planSideChains plans the sessions of the side chains of the trace's own list.
+func (p *planner) planSideChains(a agents, top []turn, scope string) *Error {
 	base := firstIDs(top, a.main, a.preamble)
-	own := declared{p.tr.ToolTokens, p.tr.SystemTokens}
+	own := prefixSizes{p.tr.ToolTokens, p.tr.SystemTokens}
 	for _, w := range a.workers {
 		inherited := own.inherit(p.blockSize, base, top[w.requests[0]].IDs)
-		if err := p.sideChain(pick(top, w.requests), w.suffix, scope, inherited); err != nil {
+		if err := p.planSideChain(pick(top, w.requests), w.suffix, scope, inherited); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *planner) sideChain(turns []turn, suffix, scope string, prefix declared) *Error {
+func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefixSizes) *Error {
 	outer := turns[0].outer
 	spawn := max(0, timeline.SpawnTurn(p.mainTurns, outer))
 	end := math.Inf(-1)
@@ -105,16 +105,16 @@ func (p *planner) sideChain(turns []turn, suffix, scope string, prefix declared)
 		ID: p.tr.ID + "::" + suffix, Kind: mmapcache.Flat, Outer: uint32(outer),
 		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: turns[0].t, End: end,
 	}
-	return p.child(s, scope, turns, prefix)
+	return p.planChild(s, scope, turns, prefix)
 }
 
-// child plans a session that a turn of the main conversation spawns.
-func (p *planner) child(s mmapcache.Session, scope string, turns []turn, prefix declared) *Error {
+// planChild plans a session that a turn of the main conversation spawns.
+func (p *planner) planChild(s mmapcache.Session, scope string, turns []turn, prefix prefixSizes) *Error {
 	if len(turns) > 0 {
 		at := p.main[s.SpawnTurn]
 		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, at.APITime.orMissing(), turns[0].t)
 	}
-	return p.session(s, scope, turns, prefix)
+	return p.planSession(s, scope, turns, prefix)
 }
 
 // joinTurn returns the main turn that waits for a child, none where none does. The child stands at an outer index, ends at a
@@ -129,16 +129,16 @@ func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *Error) {
 
 // inherit returns the declared sizes that a side chain has at its turn 0: those of the main chain where both begin with the
 // declared prefix, proven by their ids, else none. base and first are the first lists of the two.
-func (d declared) inherit(blockSize int, base, first IDs) declared {
+func (d prefixSizes) inherit(blockSize int, base, first IDs) prefixSizes {
 	n := d.blocks(blockSize)
 	if n == 0 || n > base.Len || n > first.Len || commonPrefix(base, first) < n {
-		return declared{}
+		return prefixSizes{}
 	}
 	return d
 }
 
 // blocks returns how many blocks the declared prefix takes, the last one possibly in part.
-func (d declared) blocks(blockSize int) int {
+func (d prefixSizes) blocks(blockSize int) int {
 	sum, size := d.tool+d.system, int64(blockSize)
 	return int(max(0, (sum+size-1)/size))
 }

@@ -13,14 +13,14 @@ const reserveStep = 1 << 20
 
 // Bytes that the parts of a trace take, with room to grow.
 const (
-	requestBytes = 512 // a request, and its turn
-	markerBytes  = 1024
-	nameBytes    = 64 // besides its own
-	runBytes     = 16
-	pageBytes    = 768 // of block numbers, and what is kept for each of them
-	blockBytes   = 96  // a run of blocks
-	spanBytes    = 24
-	segmentBytes = 64
+	requestBytes  = 512 // a request, and its turn
+	subagentBytes = 1024
+	nameBytes     = 64 // besides its own
+	runBytes      = 16
+	pageBytes     = 768 // of block numbers, and what is kept for each of them
+	blockBytes    = 96  // a run of blocks
+	spanBytes     = 24
+	segmentBytes  = 64
 )
 
 // SetReserve makes MakePlan call reserve for the memory that the plan of the trace takes. nil sets no limit.

@@ -47,7 +47,7 @@ func (b *buffer) blocks() int {
 
 // ending says what the tokens after the last covered block are: the filler of a turn, or the head of a block.
 type ending struct {
-	part  mmapcache.Part
+	part  mmapcache.SegmentFlags
 	first uint32 // the turn within the trace, or the block
 }
 
@@ -58,11 +58,11 @@ func (b *buffer) push(role mmapcache.Role, blocks []span, n int, end ending) {
 	for _, sp := range blocks {
 		part.First, part.Count = sp.first, sp.n
 		b.extend(part)
-		part.Part = mmapcache.Continues
+		part.Flags = mmapcache.Continues
 		s.count += int(sp.n)
 	}
 	if n > 0 || len(blocks) == 0 {
-		part.Part |= end.part
+		part.Flags |= end.part
 		part.First, part.Count = end.first, uint32(n)
 		b.extend(part)
 	}
@@ -80,7 +80,7 @@ func (b *buffer) extend(part mmapcache.Segment) {
 
 // init makes the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
 // of the list.
-func (b *buffer) init(g promptShape, ids int, blocks []span, prefix declared, end ending) *Error {
+func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes, end ending) *Error {
 	system := prefix.blocks(b.blockSize)
 	if system > ids {
 		return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
@@ -187,7 +187,7 @@ func (b *buffer) trim(from, count int) {
 	b.path = b.path[:from]
 	for k, id := range old {
 		part := b.plan.Segments[id]
-		if part.Part&(mmapcache.Filler|mmapcache.Head) != 0 || count == 0 {
+		if part.Flags&(mmapcache.Filler|mmapcache.Head) != 0 || count == 0 {
 			return
 		}
 		if int(part.Count) > count {

@@ -188,7 +188,7 @@ func TestInheritance(t *testing.T) {
 		Base, First  []int64
 	}
 	fixtures.EachWeka(t, "inheritance", func(t *testing.T, in in, want struct{ Counts [2]int64 }) {
-		got := declared{in.ToolTokens, in.SystemTokens}.inherit(in.BlockSize, idsOf(in.Base), idsOf(in.First))
+		got := prefixSizes{in.ToolTokens, in.SystemTokens}.inherit(in.BlockSize, idsOf(in.Base), idsOf(in.First))
 		assert.Equal(t, want.Counts, [2]int64{got.tool, got.system})
 	})
 }

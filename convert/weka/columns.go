@@ -12,7 +12,7 @@ func ColumnPaths() []string { return columnPaths }
 // columnKeys is how many keys a request has.
 const columnKeys = int(keySystemTokens)
 
-// columnPaths has the keys of a trace, then those of its requests, then those of the requests of its markers.
+// columnPaths has the keys of a trace, then those of its requests, then those of the requests of its subagents.
 var columnPaths = func() []string {
 	var paths []string
 	for _, name := range traceKeys {
@@ -62,7 +62,7 @@ func ScanColumnsWithin(row *column.Row, r Rules, reserve Reserve) (*Trace, error
 type columnScanner struct {
 	scanner
 	row           *column.Row
-	others, inner []otherColumn // keys that the schema does not have, of requests and of those of markers
+	others, inner []otherColumn // keys that the schema does not have, of requests and of those of subagents
 
 	c  *column.Column // the value at hand: its column
 	at int            // and its slot
@@ -162,7 +162,7 @@ func (s *columnScanner) elements(nested bool, add func(Entry)) {
 	}
 }
 
-// readEntry reads a request or a marker of a list, from its columns or from the JSON text that it is.
+// readEntry reads a request or a subagent of a list, from its columns or from the JSON text that it is.
 func (s *columnScanner) readEntry(c *column.Column, k int, nested bool, add func(Entry)) {
 	var e Entry
 	var ok bool
@@ -179,7 +179,7 @@ func (s *columnScanner) readEntry(c *column.Column, k int, nested bool, add func
 	}
 }
 
-// readElement reads a request or a marker from its columns, as scanner.readElement does from text.
+// readElement reads a request or a subagent from its columns, as scanner.readElement does from text.
 func (s *columnScanner) readElement(slot int, nested bool) (Entry, bool) {
 	e := s.newElement(nested)
 	columns, others := s.row.Wanted[len(traceKeys):len(traceKeys)+columnKeys], s.others

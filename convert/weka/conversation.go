@@ -13,14 +13,14 @@ type conversation struct {
 	common  []int // by turn: ids that its list shares with the list before
 	shapes  []promptShape
 	caps    []int // by turn: most blocks of its assistant message
-	prefix  declared
+	prefix  prefixSizes
 	numbers *numbering
 	blocks  []span // of the current turn's hash_ids
 	buffer  buffer
 }
 
-// session plans one conversation: its turns, and the segments of their prompts.
-func (p *planner) session(s mmapcache.Session, scope string, turns []turn, prefix declared) *Error {
+// planSession plans one conversation: its turns, and the segments of their prompts.
+func (p *planner) planSession(s mmapcache.Session, scope string, turns []turn, prefix prefixSizes) *Error {
 	s.FirstTurn, s.Turns = uint32(len(p.plan.Turns)), uint32(len(turns))
 	p.plan.Sessions = append(p.plan.Sessions, s)
 	c := conversation{number: len(p.plan.Sessions) - 1, turns: turns, prefix: prefix, numbers: p.numbering(scope)}
@@ -35,7 +35,7 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, prefi
 	c.caps = assistantCaps(c.common, c.shapes, repaired)
 	c.buffer = buffer{blockSize: p.blockSize, repaired: repaired, shaped: p.rules.ToolShaped, plan: p.plan, budget: p.budget}
 	for k := range turns {
-		if err := p.turn(&c, k); err != nil {
+		if err := p.planTurn(&c, k); err != nil {
 			err.Where = fmt.Sprintf("session %q", s.ID)
 			return err
 		}
@@ -43,15 +43,15 @@ func (p *planner) session(s mmapcache.Session, scope string, turns []turn, prefi
 	return nil
 }
 
-// turn plans turn k of a conversation.
-func (p *planner) turn(c *conversation, k int) *Error {
+// planTurn plans turn k of a conversation.
+func (p *planner) planTurn(c *conversation, k int) *Error {
 	t, row := c.turns[k], len(p.plan.Turns)
-	c.blocks = p.number(c.numbers, c.blocks, t.IDs, c.common[k])
+	c.blocks = p.numberBlocks(c.numbers, c.blocks, t.IDs, c.common[k])
 	if p.budget.need(requestBytes); p.budget.exceeded() {
 		return p.budget.refused()
 	}
 	input := inputKind(c.turns, k)
-	if err := p.prompt(c, k, row, input); err != nil {
+	if err := p.planPrompt(c, k, row, input); err != nil {
 		return err
 	}
 	p.plan.Turns = append(p.plan.Turns, mmapcache.Turn{
@@ -65,8 +65,8 @@ func (p *planner) turn(c *conversation, k int) *Error {
 	return nil
 }
 
-// prompt puts the prompt of turn k, which becomes the given row of the plan, into the buffer.
-func (p *planner) prompt(c *conversation, k, row int, input mmapcache.InputKind) *Error {
+// planPrompt puts the prompt of turn k, which becomes the given row of the plan, into the buffer.
+func (p *planner) planPrompt(c *conversation, k, row int, input mmapcache.InputKind) *Error {
 	t, shape := c.turns[k], c.shapes[k]
 	covered := sliceSpans(nil, c.blocks, 0, shape.Covered)
 	end := ending{mmapcache.Filler, uint32(row)}

@@ -207,7 +207,7 @@ func TestPromptsMatchTheSpecificationTokenByToken(t *testing.T) {
 func requireOwnFiller(t require.TestingT, plan *mmapcache.Plan, turn int) {
 	filler := plan.Turns[turn].FillerTokens(plan.Trace.BlockSize)
 	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
-		if part := plan.Segments[s]; part.Part&mmapcache.Filler != 0 {
+		if part := plan.Segments[s]; part.Flags&mmapcache.Filler != 0 {
 			require.Equal(t, uint32(turn), part.First)
 			require.Equal(t, filler, part.Count)
 			require.Equal(t, plan.Turns[turn].Last, s)
@@ -283,12 +283,12 @@ func drawTrace(t *rapid.T) *Trace {
 			top = top[1:]
 			continue
 		}
-		m := &Marker{T: clock(), AgentID: fmt.Sprint("a", len(tr.Entries)), Completed: rapid.Bool().Draw(t, "completed"),
+		m := &Subagent{T: clock(), AgentID: fmt.Sprint("a", len(tr.Entries)), Completed: rapid.Bool().Draw(t, "completed"),
 			HasDuration: rapid.Bool().Draw(t, "duration"), DurationMS: int64(rapid.IntRange(-1, 5000).Draw(t, "ms"))}
 		for _, q := range drawConversation(t, blockSize)[rapid.IntRange(0, 1).Draw(t, "skip"):] {
 			m.Requests = append(m.Requests, request(q))
 		}
-		tr.Entries = append(tr.Entries, Entry{Marker: m})
+		tr.Entries = append(tr.Entries, Entry{Subagent: m})
 	}
 	return tr
 }
@@ -331,17 +331,17 @@ func TestTracesWithSubagents(t *testing.T) {
 		}
 		require.Equal(t, next, plan.Trace.Blocks)
 
-		// Sessions: the root, then the markers that some request stands before.
+		// Sessions: the root, then the subagents that some request stands before.
 		var main []int // outer indices
 		for k, e := range tr.Entries {
-			if e.Marker == nil {
+			if e.Subagent == nil {
 				main = append(main, k)
 			}
 		}
 		want := []string{"t"}
 		var names []string
 		for k, e := range tr.Entries {
-			if m := e.Marker; m != nil && main[0] < k {
+			if m := e.Subagent; m != nil && main[0] < k {
 				want = append(want, "t::sa:"+m.AgentID)
 			} else if m != nil {
 				names = append(names, m.AgentID)
@@ -372,7 +372,7 @@ func TestTracesWithSubagents(t *testing.T) {
 				e := tr.Entries[u.Outer]
 				q := e.Request
 				if n > 0 {
-					q = e.Marker.Requests[u.Inner]
+					q = e.Subagent.Requests[u.Inner]
 					require.GreaterOrEqual(t, u.T, first, "a subagent's turns are in order of time")
 					first = u.T
 				}
@@ -426,7 +426,7 @@ func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func
 	var blocks []uint32
 	for s := plan.Turns[turn].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
 		part := plan.Segments[s]
-		if part.Part&mmapcache.Filler != 0 {
+		if part.Flags&mmapcache.Filler != 0 {
 			continue
 		}
 		for k := range part.Count {
@@ -444,7 +444,7 @@ func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func
 // requireBranch computes spawn, join and offset of a subagent as doc/spec/reconstruction.md 5.7 and 6.7 word them, and requires
 // that the plan has them. It returns 1 for a subagent that is joined.
 func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapcache.Session, main []int) int {
-	outer := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Marker != nil && e.Marker.AgentID == s.Agent })
+	outer := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Subagent != nil && e.Subagent.AgentID == s.Agent })
 	spawn, join := 0, mmapcache.None
 	for k, o := range main {
 		if o < outer {
@@ -460,7 +460,7 @@ func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapca
 	require.Equal(t, int32(spawn), s.SpawnTurn)
 	require.Equal(t, int32(join), s.JoinTurn)
 	require.Equal(t, int32(0), s.Parent)
-	times := tr.Entries[outer].Marker.times(Default())
+	times := tr.Entries[outer].Subagent.times(Default())
 	require.Equal(t, times.start, s.Start)
 	require.Equal(t, times.end, s.End)
 	if s.Turns == 0 {
@@ -504,14 +504,14 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 
 // Covers P17.
 func TestSecondAgentOfOneIDIsRefusedUnlessDropped(t *testing.T) {
-	marker := func() Entry { return Entry{Marker: &Marker{AgentID: "a"}} }
+	subagent := func() Entry { return Entry{Subagent: &Subagent{AgentID: "a"}} }
 	request := Entry{Request: Request{T: 1, In: 1}}
-	tr := &Trace{ID: "t", BlockSize: 4, Models: []string{"m"}, Entries: []Entry{marker(), request, marker()}}
+	tr := &Trace{ID: "t", BlockSize: 4, Models: []string{"m"}, Entries: []Entry{subagent(), request, subagent()}}
 	plan, notes, err := MakePlan(tr, Default())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, notes.Dropped)
 	assert.Len(t, plan.Sessions, 2)
-	tr.Entries = append(tr.Entries, marker())
+	tr.Entries = append(tr.Entries, subagent())
 	_, _, err = MakePlan(tr, Default())
 	var e *Error
 	require.ErrorAs(t, err, &e)

@@ -27,25 +27,25 @@ type ErrorKind string
 
 // Kinds that Scan, ScanColumns and Mooncake.Add report.
 const (
-	NotJSON      ErrorKind = "not-json"      // the text is not JSON, or a string is not UTF-8
-	UnknownKey   ErrorKind = "unknown-key"   // a key that strict rules do not allow, or that tells another format
-	MissingField ErrorKind = "missing-field" // a required key is missing or null
-	WrongType    ErrorKind = "wrong-type"    // a string where a number belongs, and the like
-	NotFinite    ErrorKind = "not-finite"    // a time beyond float64
-	NotInteger   ErrorKind = "not-integer"   // a fraction where a whole number belongs
-	IDRange      ErrorKind = "id-range"      // a whole number beyond 64 bits
-	NegativeIn   ErrorKind = "negative-in"   // a prompt of negative length
-	BadBlockSize ErrorKind = "block-size"    // outside 1 to MaxBlockSize
-	BadScope     ErrorKind = "scope"         // a hash_id_scope that the rules do not have
-	BadType      ErrorKind = "request-type"  // a type that strict rules do not have
-	NestedMarker ErrorKind = "nested-marker" // a subagent inside a subagent
-	Conflict     ErrorKind = "conflict"      // two fields that contradict each other
-	TooLarge     ErrorKind = "too-large"     // beyond MaxTokens, MaxSeconds or the memory
+	NotJSON        ErrorKind = "not-json"      // the text is not JSON, or a string is not UTF-8
+	UnknownKey     ErrorKind = "unknown-key"   // a key that strict rules do not allow, or that tells another format
+	MissingField   ErrorKind = "missing-field" // a required key is missing or null
+	WrongType      ErrorKind = "wrong-type"    // a string where a number belongs, and the like
+	NotFinite      ErrorKind = "not-finite"    // a time beyond float64
+	NotInteger     ErrorKind = "not-integer"   // a fraction where a whole number belongs
+	IDRange        ErrorKind = "id-range"      // a whole number beyond 64 bits
+	NegativeIn     ErrorKind = "negative-in"   // a prompt of negative length
+	BadBlockSize   ErrorKind = "block-size"    // outside 1 to MaxBlockSize
+	BadScope       ErrorKind = "scope"         // a hash_id_scope that the rules do not have
+	BadType        ErrorKind = "request-type"  // a type that strict rules do not have
+	NestedSubagent ErrorKind = "nested-marker" // a subagent inside a subagent
+	Conflict       ErrorKind = "conflict"      // two fields that contradict each other
+	TooLarge       ErrorKind = "too-large"     // beyond MaxTokens, MaxSeconds or the memory
 )
 
 // Kinds that MakePlan reports, beside TooLarge.
 const (
-	DuplicateID      ErrorKind = "duplicate-agent"       // two markers with one agent_id
+	DuplicateID      ErrorKind = "duplicate-agent"       // two subagents with one agent_id
 	PrefixTooLong    ErrorKind = "prefix"                // the declared prefix is longer than the first list
 	JoinBeforeSpawn  ErrorKind = "join_before_spawn"     // a child would be joined before it is spawned (Refusals: "error")
 	NegativeBranch   ErrorKind = "negative_branch_start" // a branch starts before time 0 (Refusals: "error")

@@ -36,16 +36,16 @@ func (t *Trace) Format() string {
 	return FormatLocal
 }
 
-// each calls f for every request, those of markers included.
+// each calls f for every request, those of subagents included.
 func (t *Trace) each(f func(*Request)) {
 	for k := range t.Entries {
 		e := &t.Entries[k]
-		if e.Marker == nil {
+		if e.Subagent == nil {
 			f(&e.Request)
 			continue
 		}
-		for j := range e.Marker.Requests {
-			f(&e.Marker.Requests[j])
+		for j := range e.Subagent.Requests {
+			f(&e.Subagent.Requests[j])
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, e
 		s.object(func(name string) { s.readRowMember(&row, name) })
 	}
 	s.end()
-	if s.need(requestBytes + markerBytes); !s.tr.budget.flush() {
+	if s.need(requestBytes + subagentBytes); !s.tr.budget.flush() {
 		s.need(0)
 	}
 	if s.err == nil {

@@ -37,7 +37,7 @@ func TestMooncakeRows(t *testing.T) {
 	assert.Equal(t, FormatMooncake, notes.Format)
 	assert.EqualValues(t, 2048, plan.Turns[2].In, "a block per id where no length is given")
 	last := plan.Segments[plan.Turns[1].Last]
-	assert.Equal(t, mmapcache.Head, last.Part&mmapcache.Head)
+	assert.Equal(t, mmapcache.Head, last.Flags&mmapcache.Head)
 	assert.EqualValues(t, 1500-1024, last.Count)
 	assert.EqualValues(t, 2, last.First, "the head of the block of the last id")
 }

@@ -78,8 +78,8 @@ func (t *Trace) oddities() oddities {
 	last := none
 	for k := range t.Entries {
 		where, e := requestPlace{k, none}, &t.Entries[k]
-		if e.Marker != nil {
-			e.Marker.oddities(&o, where, t.BlockSize)
+		if e.Subagent != nil {
+			e.Subagent.oddities(&o, where, t.BlockSize)
 			continue
 		}
 		e.oddities(&o, where, t.BlockSize)
@@ -91,7 +91,7 @@ func (t *Trace) oddities() oddities {
 	return o
 }
 
-// requestPlace is the place of a request: its index in the trace's list, and in the list of a marker, none where it is in no marker.
+// requestPlace is the place of a request: its index in the trace's list, and in the list of a subagent, none where it is in no subagent.
 type requestPlace struct{ outer, inner int }
 
 func (s requestPlace) String() string {
@@ -108,7 +108,7 @@ func (o *oddities) order(above, r *Request, where requestPlace) {
 	}
 }
 
-func (m *Marker) oddities(o *oddities, where requestPlace, blockSize int64) {
+func (m *Subagent) oddities(o *oddities, where requestPlace, blockSize int64) {
 	o.times(where, m.T)
 	if m.HasDuration && m.DurationMS < 0 {
 		o.add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
@@ -144,7 +144,7 @@ func (r *Request) oddities(o *oddities, where requestPlace, blockSize int64) {
 	}
 }
 
-// times checks the start of a request or a marker.
+// times checks the start of a request or a subagent.
 func (o *oddities) times(where requestPlace, t float64) {
 	switch {
 	case t < 0:

@@ -53,7 +53,7 @@ func plainOf(tr *Trace) plainTrace {
 			Input: r.Input, Stop: r.Stop, API: r.APITime, Think: r.ThinkTime}
 	}
 	for _, e := range tr.Entries {
-		m := e.Marker
+		m := e.Subagent
 		if m == nil {
 			p.Entries = append(p.Entries, request(e.Request))
 			continue
@@ -211,17 +211,17 @@ func (o oracle) declared(m map[string]any) (tool, system int64) {
 
 // The keys of both types: null counts as a key left out.
 var (
-	requestNames = []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time", "ttft"}
-	markerNames  = []string{"t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
+	requestNames  = []string{"t", "type", "model", "in", "input_length", "out", "output_length", "hash_ids", "input_types", "output_types", "stop", "api_time", "think_time", "ttft"}
+	subagentNames = []string{"t", "type", "agent_id", "subagent_type", "duration_ms", "total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
 )
 
 func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
-	o.leaveOut(m, append(slices.Clone(requestNames), markerNames...)...)
+	o.leaveOut(m, append(slices.Clone(requestNames), subagentNames...)...)
 	kind := as[string](m["type"])
 	e.T = timeOf(m["t"])
 	if kind == "subagent" {
 		need(!inside, "nested")
-		return o.marker(m, e)
+		return o.subagent(m, e)
 	}
 	keys := slices.DeleteFunc(slices.Clone(requestNames), func(name string) bool { return name == "ttft" })
 	switch kind {
@@ -279,8 +279,8 @@ func (o oracle) either(m map[string]any, short, long string) int64 {
 	return whole64(a)
 }
 
-func (o oracle) marker(m map[string]any, e plainEntry) plainEntry {
-	o.known(m, markerNames...)
+func (o oracle) subagent(m map[string]any, e plainEntry) plainEntry {
+	o.known(m, subagentNames...)
 	e.Marker, e.Agent = true, as[string](m["agent_id"])
 	for _, key := range []string{"subagent_type", "status"} {
 		if v := m[key]; v != nil || o.strict {

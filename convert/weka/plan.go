@@ -12,8 +12,8 @@ import (
 type Notes struct {
 	Unknown   map[string]int // keys and types that were tolerated, by name
 	Oddities  []mmapcache.Oddity
-	Dropped   []string // agents whose marker stands before any request of the trace
-	Ambiguous int      // markers whose clock was guessed
+	Dropped   []string // agents whose subagent stands before any request of the trace
+	Ambiguous int      // subagents whose clock was guessed
 
 	Seams        int // places where an agent goes on after its context was shortened
 	Unclassified int // requests without ids in a list that was searched for side chains
@@ -56,7 +56,7 @@ type planner struct {
 
 	main      []turn              // of the trace's main conversation
 	mainTurns []timeline.MainTurn // the same, to find where children spawn and join
-	agents    map[string]bool     // agent ids of the markers that were planned
+	agents    map[string]bool     // agent ids of the subagents that were planned
 
 	numbers map[string]*numbering // by scope
 	blocks  uint32                // numbered so far
@@ -68,10 +68,10 @@ type planner struct {
 type turn struct {
 	*Request
 	t            float64 // start on the clock of the trace, seconds
-	outer, inner int     // index in the trace's list, and in that of a marker
+	outer, inner int     // index in the trace's list, and in that of a subagent
 }
 
-// run plans the main conversation first, then those of markers, then side chains of the trace's own list.
+// run plans the main conversation first, then those of subagents, then side chains of the trace's own list.
 func (p *planner) run() *Error {
 	tr := p.tr
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
@@ -80,13 +80,13 @@ func (p *planner) run() *Error {
 	p.noteSplit(a)
 	p.setMain(pick(top, a.main))
 	scope := tr.Scope.Namespace(tr.ID, "", p.blockSize)
-	if err := p.session(p.root(), scope, p.main, declared{tr.ToolTokens, tr.SystemTokens}); err != nil {
+	if err := p.planSession(p.root(), scope, p.main, prefixSizes{tr.ToolTokens, tr.SystemTokens}); err != nil {
 		return err
 	}
-	if err := p.markers(); err != nil {
+	if err := p.planSubagents(); err != nil {
 		return err
 	}
-	if err := p.sideChains(a, top, scope); err != nil {
+	if err := p.planSideChains(a, top, scope); err != nil {
 		return err
 	}
 	if err := p.check(); err != nil {
@@ -101,7 +101,7 @@ func (p *planner) run() *Error {
 func (p *planner) keptRequests() (list []turn) {
 	for k := range p.tr.Entries {
 		e := &p.tr.Entries[k]
-		if e.Marker != nil || p.rules.MaxInput != nil && e.In > *p.rules.MaxInput || !p.rules.inWindow(e.T) {
+		if e.Subagent != nil || p.rules.MaxInput != nil && e.In > *p.rules.MaxInput || !p.rules.inWindow(e.T) {
 			continue
 		}
 		list = append(list, turn{&e.Request, e.T, k, mmapcache.None})

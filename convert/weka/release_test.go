@@ -154,7 +154,7 @@ func (c content) prompt(turn int) []wired {
 	var out []wired
 	for _, id := range path {
 		s := c.plan.Segments[id]
-		if s.Part&mmapcache.Continues == 0 {
+		if s.Flags&mmapcache.Continues == 0 {
 			out = append(out, wired{Role: s.Role.String(), Tokens: []int{}})
 			for _, tool := range c.plan.Tools {
 				if tool.Segment == id {
@@ -164,7 +164,7 @@ func (c content) prompt(turn int) []wired {
 			}
 		}
 		m := &out[len(out)-1]
-		if s.Part&mmapcache.Filler == 0 {
+		if s.Flags&mmapcache.Filler == 0 {
 			for k := range s.Count {
 				m.Tokens = append(m.Tokens, c.window(blocks[s.First+k], size)...)
 			}
@@ -658,7 +658,7 @@ func toolsOf(plan *mmapcache.Plan, turn int) map[int]uint32 {
 	tools := map[int]uint32{}
 	at := -1
 	for _, id := range path {
-		if plan.Segments[id].Part&mmapcache.Continues != 0 {
+		if plan.Segments[id].Flags&mmapcache.Continues != 0 {
 			continue
 		}
 		at++

@@ -16,7 +16,7 @@ type Rules struct {
 	LengthRule       string `json:"length_rule"`       // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
 	UnknownKeys      string `json:"unknown_keys"`      // "count" tolerates what older corpora add or leave out, "reject" is strict (D3, D7, D8, D15)
 	NestedBasis      string `json:"nested_basis"`      // clock of nested times: "auto", "absolute", "relative", "per-request" (D4)
-	MarkerTime       string `json:"marker_time"`       // meaning of a marker's t: "auto", "start", "end" (D4)
+	MarkerTime       string `json:"marker_time"`       // meaning of a subagent's t: "auto", "start", "end" (D4)
 	ThinkTimeRule    string `json:"think_time_rule"`   // "min": think time never exceeds the recorded gap; "raw" (D5)
 	NegativeAPITime  string `json:"negative_api_time"` // "zero": a negative duration counts as 0; "subtract" (D18)
 	Refusals         string `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21)

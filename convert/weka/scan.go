@@ -43,7 +43,7 @@ type scanner struct {
 	prev         idList // the last hash_ids list read
 	reservedRuns int    // runs of the current list for which memory is reserved
 
-	elementOf [2]element // the element that is read: of the trace's list, of a marker's
+	elementOf [2]element // the element that is read: of the trace's list, of a subagent's
 
 	milliseconds bool // the unit of times, else seconds
 }

@@ -11,7 +11,7 @@ import (
 // is decided at the end.
 type element struct {
 	Entry
-	marker          Marker
+	subagent        Subagent
 	kind            string // value of type
 	inLong, outLong int64
 	model           string
@@ -37,7 +37,7 @@ func (s *scanner) dropRequests(e *element) {
 	}
 }
 
-// readElement reads a request or a marker. nested: it stands in a marker, where no further marker is allowed.
+// readElement reads a request or a subagent. nested: it stands in a subagent, where no further subagent is allowed.
 func (s *scanner) readElement(nested bool) (Entry, bool) {
 	if !s.want(jsonlex.Object) {
 		return Entry{}, false
@@ -106,13 +106,13 @@ func (e *element) leaveOut(k key) {
 	case keyThinkTime:
 		e.ThinkTime = Seconds{}
 	case keyStatus:
-		e.marker.Completed = false
+		e.subagent.Completed = false
 	case keyDuration:
-		e.marker.HasDuration = false
+		e.subagent.HasDuration = false
 	case keyToolTokens:
-		e.marker.ToolTokens = 0
+		e.subagent.ToolTokens = 0
 	case keySystemTokens:
-		e.marker.SystemTokens = 0
+		e.subagent.SystemTokens = 0
 	}
 }
 
@@ -146,12 +146,12 @@ func (s *scanner) assign(e *element, k key, nested bool, from source) {
 	case keyRequests:
 		s.assignRequests(e, nested, from)
 	default:
-		s.assignMarker(&e.marker, k, from)
+		s.assignSubagent(&e.subagent, k, from)
 	}
 }
 
-// assignMarker reads the value of a key that only markers have, or that is checked and not kept.
-func (s *scanner) assignMarker(m *Marker, k key, from source) {
+// assignSubagent reads the value of a key that only subagents have, or that is checked and not kept.
+func (s *scanner) assignSubagent(m *Subagent, k key, from source) {
 	switch k {
 	case keyOutputTypes, keyModels:
 		from.texts("")
@@ -180,18 +180,18 @@ func (s *scanner) assignMarker(m *Marker, k key, from source) {
 	}
 }
 
-// assignRequests reads the requests of a marker. Ids of a marker seldom continue those of the trace around it, so afterwards
+// assignRequests reads the requests of a subagent. Ids of a subagent seldom continue those of the trace around it, so afterwards
 // the list to compare with is again the one from before.
 func (s *scanner) assignRequests(e *element, nested bool, from source) {
 	s.dropRequests(e)
 	e.before = saveNames(s.tr)
-	e.marker.Requests = e.marker.Requests[:0]
+	e.subagent.Requests = e.subagent.Requests[:0]
 	if nested { // finish refuses it, or counts it as an unknown key
 		from.skip()
 		return
 	}
 	prev := s.prev
-	from.elements(true, func(inner Entry) { e.marker.Requests = append(e.marker.Requests, inner.Request) })
+	from.elements(true, func(inner Entry) { e.subagent.Requests = append(e.subagent.Requests, inner.Request) })
 	s.prev = prev
 }
 
@@ -225,9 +225,9 @@ func (s *scanner) finish(e *element, nested bool) (Entry, bool) {
 	case e.bad[keyType] != nil:
 		s.err = e.bad[keyType]
 	case e.kind == "subagent" && nested:
-		s.fail(NestedMarker, "a subagent inside a subagent: only one level is recorded")
+		s.fail(NestedSubagent, "a subagent inside a subagent: only one level is recorded")
 	case e.kind == "subagent":
-		s.finishMarker(e)
+		s.finishSubagent(e)
 	default:
 		s.finishRequest(e)
 	}
@@ -262,16 +262,16 @@ func (s *scanner) absent(e *element, k key) {
 	s.missing(keyNames[k])
 }
 
-func (s *scanner) finishMarker(e *element) {
-	required := markerRequires
+func (s *scanner) finishSubagent(e *element) {
+	required := subagentRequires
 	if s.strict {
-		required = markerRequiresStrict
+		required = subagentRequiresStrict
 	}
-	s.applySchema(e, markerKeys, required)
-	s.need(markerBytes)
-	m := e.marker
+	s.applySchema(e, subagentKeys, required)
+	s.need(subagentBytes)
+	m := e.subagent
 	m.T = e.T
-	e.Entry = Entry{Marker: &m}
+	e.Entry = Entry{Subagent: &m}
 }
 
 func (s *scanner) finishRequest(e *element) {

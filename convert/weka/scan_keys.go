@@ -1,6 +1,6 @@
 package weka
 
-// key is a name that a request or a marker may have.
+// key is a name that a request or a subagent may have.
 type key uint8
 
 const (
@@ -64,15 +64,15 @@ func setOf(list ...key) (s keys) {
 
 func (s keys) has(k key) bool { return s&(1<<k) != 0 }
 
-// The closed schemas of requests and markers: doc/spec/reconstruction.md 1.2 and 1.3.
+// The closed schemas of requests and subagents: doc/spec/reconstruction.md 1.2 and 1.3.
 var (
 	requestKeys = setOf(keyT, keyType, keyModel, keyIn, keyInLong, keyOut, keyOutLong, keyIDs, keyInputTypes,
 		keyOutputTypes, keyStop, keyAPITime, keyThinkTime)
 	streamedKeys = requestKeys | setOf(keyTTFT)
-	markerKeys   = setOf(keyT, keyType, keyAgentID, keySubagentType, keyDuration, keyTotalTokens, keyToolUseCount,
+	subagentKeys = setOf(keyT, keyType, keyAgentID, keySubagentType, keyDuration, keyTotalTokens, keyToolUseCount,
 		keyStatus, keyRequests, keyModels, keyToolTokens, keySystemTokens)
-	requestRequires      = setOf(keyT, keyModel) // and in, out under either name
-	markerRequires       = setOf(keyT, keyAgentID, keyRequests)
-	markerRequiresStrict = markerRequires | setOf(keySubagentType, keyStatus, keyModels)
-	neverLeftOut         = requestRequires | markerRequires | setOf(keyType, keyIn, keyInLong, keyOut, keyOutLong)
+	requestRequires        = setOf(keyT, keyModel) // and in, out under either name
+	subagentRequires       = setOf(keyT, keyAgentID, keyRequests)
+	subagentRequiresStrict = subagentRequires | setOf(keySubagentType, keyStatus, keyModels)
+	neverLeftOut           = requestRequires | subagentRequires | setOf(keyType, keyIn, keyInLong, keyOut, keyOutLong)
 )

@@ -190,12 +190,12 @@ func (w *writer) request() string {
 	m = w.maybe(m, "output_types", w.names())
 	m = w.maybe(m, "stop", w.text(w.pick("", "tool_use", "end_turn")))
 	if w.chance(20) {
-		m = append(m, [2]string{"status", w.pick("17", "null")}) // of a marker: unknown here, whatever its value, if it has one
+		m = append(m, [2]string{"status", w.pick("17", "null")}) // of a subagent: unknown here, whatever its value, if it has one
 	}
 	return w.object(m...)
 }
 
-func (w *writer) marker() string {
+func (w *writer) subagent() string {
 	m := [][2]string{{"t", w.time()}, {"type", `"subagent"`}, {"agent_id", w.text("a")}, {"subagent_type", w.pick(`"x"`, `"x"`, "null")},
 		{"status", w.pick(`"completed"`, `"async_launched"`, "null")}, {"models", w.names()},
 		{"requests", w.list(rapid.IntRange(0, 3).Draw(w.t, "inner"), w.request)}}
@@ -214,7 +214,7 @@ func (w *writer) trace() string {
 	m := [][2]string{{"id", w.text("t")}, {"models", w.names()}, {"block_size", w.number(64)},
 		{"requests", w.list(rapid.IntRange(0, 5).Draw(w.t, "requests"), func() string {
 			if w.chance(4) {
-				return w.marker()
+				return w.subagent()
 			}
 			return w.request()
 		})}}
@@ -405,7 +405,7 @@ func TestRepeatedLists(t *testing.T) {
 	}
 }
 
-// Inside a request or marker a wrong first value is no error.
+// Inside a request or subagent a wrong first value is no error.
 func TestLastValueOfAKeyCounts(t *testing.T) {
 	for _, twice := range []string{
 		`"in":1,"in":130>"in":130`, `"in":"x","in":130>"in":130`, `"hash_ids":[1,2],"hash_ids":[1,2,99,100]>"hash_ids":[1,2,99,100]`,
@@ -474,7 +474,7 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { compareScans(t, data) })
 }
 
-// Writers of tables give every request the keys of markers, and markers those of requests, as null. Such a null counts as no
+// Writers of tables give every request the keys of subagents, and subagents those of requests, as null. Such a null counts as no
 // key, except under strict rules.
 func TestNullsOfKeysOfAnotherType(t *testing.T) {
 	nulls := `"agent_id":null,"subagent_type":null,"duration_ms":null,"status":null,"requests":null,"models":null,"tool_tokens":null,"system_tokens":null,"ttft":null`

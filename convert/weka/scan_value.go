@@ -17,7 +17,7 @@ type source interface {
 	whole() int64                          // a number without a fraction
 	time() float64                         // a number of seconds, or milliseconds
 	ids() IDs
-	elements(nested bool, add func(Entry)) // a list of requests; nested: those of a marker
+	elements(nested bool, add func(Entry)) // a list of requests; nested: those of a subagent
 	skipObject()
 	skip()
 }

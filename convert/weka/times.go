@@ -136,21 +136,21 @@ func (r Rules) inWindow(t float64) bool {
 	return !(r.StartOffset != nil && ms < float64(*r.StartOffset) || r.EndOffset != nil && ms > float64(*r.EndOffset))
 }
 
-// markerTimes is a marker on the clock of its trace: doc/spec/reconstruction.md 1.7. Times are seconds.
-type markerTimes struct {
+// subagentTimes is a subagent on the clock of its trace: doc/spec/reconstruction.md 1.7. Times are seconds.
+type subagentTimes struct {
 	basis      string // clock of the nested times: "absolute", "relative" or "per-request"
 	guessed    bool   // the basis was guessed
-	meaning    string // of the marker's t: "start" or "end"
+	meaning    string // of the subagent's t: "start" or "end"
 	start, end float64
 	requests   []float64 // starts of the nested requests, in document order
 }
 
-// times decides on which clock a marker's nested times run, and whether its t is its start or its completion.
-func (m *Marker) times(r Rules) markerTimes {
+// times decides on which clock a subagent's nested times run, and whether its t is its start or its completion.
+func (m *Subagent) times(r Rules) subagentTimes {
 	if r.NestedBasis == "per-request" {
 		return m.perRequestTimes()
 	}
-	c := markerTimes{basis: r.NestedBasis, meaning: r.MarkerTime}
+	c := subagentTimes{basis: r.NestedBasis, meaning: r.MarkerTime}
 	if c.basis == "auto" {
 		c.basis, c.guessed = m.guessBasis()
 	}
@@ -170,8 +170,8 @@ func (m *Marker) times(r Rules) markerTimes {
 }
 
 // perRequestTimes is AIPerf's rule: each nested request decides for itself whether its time is relative, and t is the start.
-func (m *Marker) perRequestTimes() markerTimes {
-	c := markerTimes{basis: "per-request", meaning: "start", start: m.T}
+func (m *Subagent) perRequestTimes() subagentTimes {
+	c := subagentTimes{basis: "per-request", meaning: "start", start: m.T}
 	for k := range m.Requests {
 		t := m.Requests[k].T
 		if t+eps < m.T {
@@ -185,7 +185,7 @@ func (m *Marker) perRequestTimes() markerTimes {
 
 // guessBasis guesses the clock of the nested times from the first of them in document order and the earliest of all.
 // guessed is false where nothing else is possible.
-func (m *Marker) guessBasis() (basis string, guessed bool) {
+func (m *Subagent) guessBasis() (basis string, guessed bool) {
 	switch {
 	case len(m.Requests) == 0:
 		return "absolute", false
@@ -199,8 +199,8 @@ func (m *Marker) guessBasis() (basis string, guessed bool) {
 	return "absolute", true
 }
 
-// guessMeaning guesses whether the marker's t is its start or its end.
-func (m *Marker) guessMeaning(basis string) string {
+// guessMeaning guesses whether the subagent's t is its start or its end.
+func (m *Subagent) guessMeaning(basis string) string {
 	duration, known := m.duration()
 	if basis == "relative" && m.beginsAtZero() && m.Completed && known && m.T-duration >= -eps {
 		return "end"
@@ -208,13 +208,13 @@ func (m *Marker) guessMeaning(basis string) string {
 	return "start"
 }
 
-// beginsAtZero reports whether the first nested request starts at 0 and the marker later.
-func (m *Marker) beginsAtZero() bool {
+// beginsAtZero reports whether the first nested request starts at 0 and the subagent later.
+func (m *Subagent) beginsAtZero() bool {
 	return len(m.Requests) > 0 && math.Abs(m.Requests[0].T) <= eps && m.T > eps
 }
 
 // earliest returns the smallest time of the nested requests, +Inf where there are none.
-func (m *Marker) earliest() float64 {
+func (m *Subagent) earliest() float64 {
 	first := math.Inf(1)
 	for k := range m.Requests {
 		first = min(first, m.Requests[k].T)
@@ -223,7 +223,7 @@ func (m *Marker) earliest() float64 {
 }
 
 // latestEnd returns the latest end of the nested requests, whose starts are given; fallback where there are none.
-func (m *Marker) latestEnd(starts func(k int) float64, fallback float64) float64 {
+func (m *Subagent) latestEnd(starts func(k int) float64, fallback float64) float64 {
 	end := fallback
 	for k := range m.Requests {
 		if e := m.Requests[k].end(starts(k)); k == 0 || e > end {
@@ -234,12 +234,12 @@ func (m *Marker) latestEnd(starts func(k int) float64, fallback float64) float64
 }
 
 // duration returns duration_ms in seconds and whether it can be used.
-func (m *Marker) duration() (seconds float64, known bool) {
+func (m *Subagent) duration() (seconds float64, known bool) {
 	return float64(m.DurationMS) / 1000, m.HasDuration && m.DurationMS >= 0
 }
 
-// startBy returns the start of the marker once the basis of its nested times and the meaning of its t are known.
-func (m *Marker) startBy(c markerTimes) float64 {
+// startBy returns the start of the subagent once the basis of its nested times and the meaning of its t are known.
+func (m *Subagent) startBy(c subagentTimes) float64 {
 	duration, known := m.duration()
 	switch {
 	case c.meaning != "end":
@@ -252,8 +252,8 @@ func (m *Marker) startBy(c markerTimes) float64 {
 	return min(m.T, m.earliest())
 }
 
-// endBy returns the end of the marker once its start and the starts of its nested requests are known.
-func (m *Marker) endBy(c markerTimes) float64 {
+// endBy returns the end of the subagent once its start and the starts of its nested requests are known.
+func (m *Subagent) endBy(c subagentTimes) float64 {
 	duration, known := m.duration()
 	switch {
 	case c.meaning == "end":

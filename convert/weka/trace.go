@@ -32,7 +32,7 @@ const (
 func (s Scope) String() string { return [...]string{"absent", "local", "global"}[s] }
 
 // Namespace returns the string that is hashed with the ids of a context, so that equal ids of other contexts mean other
-// blocks. agent is the id of the marker, "" for top-level requests.
+// blocks. agent is the id of the subagent, "" for top-level requests.
 func (s Scope) Namespace(trace, agent string, blockSize int) string {
 	switch {
 	case s == ScopeGlobal:
@@ -43,10 +43,10 @@ func (s Scope) Namespace(trace, agent string, blockSize int) string {
 	return trace
 }
 
-// Entry is one element of a trace's list: a request, or a marker with requests of its own.
+// Entry is one element of a trace's list: a request, or a subagent with requests of its own.
 type Entry struct {
 	Request
-	Marker *Marker // nil for a request
+	Subagent *Subagent // nil for a request
 }
 
 // Request is one recorded request to the model.
@@ -79,8 +79,8 @@ const (
 	StopOther                     // any other word
 )
 
-// Marker is a subagent: an entry of type "subagent".
-type Marker struct {
+// Subagent is a subagent: an entry of type "subagent".
+type Subagent struct {
 	T            float64 // seconds; start or completion, as Rules.MarkerTime decides
 	AgentID      string
 	Completed    bool // status is "completed"

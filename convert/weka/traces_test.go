@@ -135,11 +135,11 @@ func (c *converted) prompt(turn int) []plain {
 		}
 	}
 	for _, s := range path {
-		if s.Part&mmapcache.Continues == 0 {
+		if s.Flags&mmapcache.Continues == 0 {
 			out = append(out, plain{s.Role.String(), []int{}})
 		}
 		m := &out[len(out)-1]
-		if s.Part&mmapcache.Filler == 0 {
+		if s.Flags&mmapcache.Filler == 0 {
 			for b := s.First; b < s.First+s.Count; b++ {
 				window(m, c.blocks[b], int(c.Trace.BlockSize))
 			}

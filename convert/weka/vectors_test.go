@@ -120,7 +120,7 @@ func TestMarkerTimes(t *testing.T) {
 		Ambiguous  bool
 	}
 	fixtures.EachWeka(t, "marker_times", func(t *testing.T, in in, want want) {
-		m := Marker{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
+		m := Subagent{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
 		if d := in.Marker.DurationMS; d != nil {
 			m.HasDuration, m.DurationMS = true, *d
 		}
@@ -483,12 +483,12 @@ func prompt(plan *mmapcache.Plan, turn int) []plain {
 	slices.Reverse(path)
 	out := []plain{}
 	for _, s := range path {
-		if s.Part&mmapcache.Continues == 0 {
+		if s.Flags&mmapcache.Continues == 0 {
 			out = append(out, plain{s.Role.String(), []int{}})
 		}
 		m := &out[len(out)-1]
 		for k := range s.Count {
-			if s.Part&mmapcache.Filler != 0 {
+			if s.Flags&mmapcache.Filler != 0 {
 				m.Tokens = append(m.Tokens, 900000+int(k))
 				continue
 			}
@@ -674,7 +674,7 @@ func TestBufferTruncate(t *testing.T) {
 		tokens := 0 // the plan has what the buffer says
 		for _, id := range b.path {
 			part := b.plan.Segments[id]
-			if part.Part&mmapcache.Filler != 0 {
+			if part.Flags&mmapcache.Filler != 0 {
 				tokens += int(part.Count)
 			} else {
 				tokens += int(part.Count) * in.BlockSize

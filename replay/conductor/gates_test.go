@@ -175,7 +175,7 @@ func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
 	t.Run("no deadline", func(t *testing.T) { // the plan of JoinTiming = immediate
 		for child, want := range map[float64]string{4: "4s lane0 tree0 0#1", 15: "15s lane0 tree0 0#1"} {
 			tree := root(0, 10).child(0, 0, false, 0, 0).join(0, 1, 1)
-			tree.Sessions[0].Turns[1].Deadline = 0
+			tree.Sessions[0].Turns[1].JoinDelay = 0
 			w := newWorld(1, anyLane(tree), Limits{})
 			w.takes(map[string]float64{"0#0": 1, "1#0": child - 1})
 			w.play()

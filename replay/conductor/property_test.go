@@ -69,7 +69,7 @@ func drawScenario(number draws, takenUp bool) *scenario {
 				last := s.times[n][k-1]
 				at = max(last[0], last[1]+float64(number("gap", -2, 6)))
 				u.Delay = seconds(max(0, at-last[1]))
-				u.Deadline = u.Delay
+				u.JoinDelay = u.Delay
 			}
 			s.times[n] = append(s.times[n], [2]float64{at, at + float64(number("recorded", 0, 5))})
 			list = append(list, u)
@@ -504,7 +504,7 @@ func TestRandomReplays(t *testing.T) {
 					for _, s := range scenarios {
 						for n := range s.tree.Sessions {
 							for k := range s.tree.Sessions[n].Turns {
-								s.tree.Sessions[n].Turns[k].Deadline = 0
+								s.tree.Sessions[n].Turns[k].JoinDelay = 0
 							}
 						}
 					}

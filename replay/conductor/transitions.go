@@ -220,7 +220,7 @@ func (c *Conductor) decide() bool {
 			c.schedule(s, s.due+u.Delay)
 			continue
 		}
-		s.due += u.Deadline
+		s.due += u.JoinDelay
 		c.park(s)
 	}
 	clear(list) // a closed session must not be referred to

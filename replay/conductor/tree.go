@@ -27,11 +27,11 @@ type Session struct {
 
 // Turn is one request.
 type Turn struct {
-	Delay    time.Duration // from the return of the turn before
-	Deadline time.Duration // the same for a turn that has to wait for its branches: it is not sent earlier
-	Spawns   []int         // branches
-	Joins    []int         // branches of the same session that must be done before it
-	After    []TurnRef     // turns of other sessions that must be done before it: its recorded predecessors
+	Delay     time.Duration // from the return of the turn before
+	JoinDelay time.Duration // from there, the earliest time of a turn that joins branches
+	Spawns    []int         // branches
+	Joins     []int         // branches of the same session that must be done before it
+	After     []TurnRef     // turns of other sessions that must be done before it: its recorded predecessors
 }
 
 // Branch is a group of sessions that one turn spawns.

@@ -130,7 +130,7 @@ func (s *script) add(of map[string]conversation, name string, parent, spawn int)
 		turn := Turn{}
 		if k > 0 {
 			turn.Delay = milliseconds(max(0, u.TS-c.Turns[k-1].TS-c.Turns[k-1].API))
-			turn.Deadline = turn.Delay
+			turn.JoinDelay = turn.Delay
 		}
 		session.Turns = append(session.Turns, turn)
 		starts = append(starts, u.TS)

@@ -261,7 +261,7 @@ func (w *world) takes(list map[string]float64) {
 func turns(delays ...float64) []Turn {
 	list := make([]Turn, len(delays))
 	for k, d := range delays {
-		list[k].Delay, list[k].Deadline = seconds(d), seconds(d)
+		list[k].Delay, list[k].JoinDelay = seconds(d), seconds(d)
 	}
 	return list
 }

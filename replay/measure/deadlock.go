@@ -8,8 +8,8 @@ import (
 // MaxDeadlocks is how many deadlocked trees a summary names.
 const MaxDeadlocks = 100
 
-// DeadlockReport is a tree in which nothing could happen any more, by a defect of the recording or of this program. Files and
-// messages call it wedged.
+// DeadlockReport is a tree in which nothing could happen any more, by a defect of the recording or of this program. The files of
+// a run call it wedged.
 type DeadlockReport struct {
 	At      float64          `json:"at"` // seconds since the start of the phase
 	Lane    int              `json:"lane"`
@@ -43,7 +43,7 @@ const maxBlocked = 5
 // String describes the deadlock in one line.
 func (d *DeadlockReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "lane %d: trace %q is wedged after %.3f s:", d.Lane, d.Trace, d.At)
+	fmt.Fprintf(&b, "lane %d: trace %q is deadlocked after %.3f s:", d.Lane, d.Trace, d.At)
 	for k, s := range d.Blocked {
 		if k == maxBlocked {
 			fmt.Fprintf(&b, " and %d more", len(d.Blocked)-k)

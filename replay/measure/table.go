@@ -205,7 +205,7 @@ func (s *Summary) client(b *strings.Builder) {
 // verdict writes deadlocks, whether the run is valid, and where the results are.
 func (s *Summary) verdict(b *strings.Builder) {
 	if s.DeadlockedTrees > 0 {
-		row(b, "wedged", "%s", plural(int(s.DeadlockedTrees), "tree", "trees"))
+		row(b, "deadlocked", "%s", plural(int(s.DeadlockedTrees), "tree", "trees"))
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:

@@ -15,7 +15,7 @@ type conn struct {
 	net.Conn
 	tcp  *net.TCPConn // the connection below TLS, or the same
 	in   reader
-	out  sender
+	out  requestWriter
 	head []byte // of the request, rebuilt for each
 	dec  decoder
 	idle time.Duration // when it was put into the pool

@@ -43,7 +43,7 @@ func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 		p.list = append(p.list, []byte(s))
 	}
 	var reads time.Duration
-	cn := &conn{Conn: p, in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: sender{conn: p}}
+	cn := &conn{Conn: p, in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: requestWriter{conn: p}}
 	res := newResult(0)
 	r := &Request{Path: "/v1/chat/completions", Stream: true, Body: textBody("{}")}
 	f, clean := (&call{Client: c, ctx: context.Background(), request: r, res: &res}).exchange(cn)

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// sender is the sending side of a connection: the io.Writer that a Body writes itself to.
-type sender struct {
+// requestWriter is the sending side of a connection: the io.Writer that a Body writes itself to.
+type requestWriter struct {
 	conn  net.Conn
 	head  []byte // not sent yet; is sent with the first piece of the body
 	left  int64  // bytes of the body that are not written yet
@@ -42,7 +42,7 @@ func (cn *conn) send(head []byte, b Body) error {
 
 // copy lets the body write itself. A panic becomes a *bodyError, a fault on mapped memory too: the file may have been
 // truncated.
-func (s *sender) copy(b Body) (err error) {
+func (s *requestWriter) copy(b Body) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,7 +65,7 @@ func panicError(p any) error {
 }
 
 // Write sends a piece of the body. The head is sent with the first piece, in one system call.
-func (s *sender) Write(p []byte) (int, error) {
+func (s *requestWriter) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
@@ -80,7 +80,7 @@ func (s *sender) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sender) write(p []byte) (int, error) {
+func (s *requestWriter) write(p []byte) (int, error) {
 	if len(s.head) == 0 {
 		n, err := s.conn.Write(p)
 		s.sent += int64(n)

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// tolerance is that of comparisons between recorded times, seconds.
+// tolerance is the difference up to which two recorded times count as equal, in seconds.
 const tolerance = 1e-6
 
 // None is the index of no turn.
@@ -28,10 +28,10 @@ func SpawnTurn(main []MainTurn, outer int) int {
 	return at
 }
 
-// JoinTurn returns the main turn that waits for a session. The session stands at an outer index, turn spawn spawned it,
-// and it ends at end seconds. The join turn is the first turn after the index, in document order, that starts no earlier
-// than the end; None if there is none. With refuse it is an error if that turn is not after spawn; without, JoinTurn passes
-// such turns over.
+// JoinTurn returns the main turn that waits for a session, None if no turn does. outer is the index of the session in the
+// requests of the trace, spawn the turn that spawned it, and end its end in seconds. The join turn is the first turn after
+// outer, in document order, that starts no earlier than end. A turn that is not after spawn cannot join: with refuse it is
+// an error, otherwise JoinTurn skips it.
 func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (int, error) {
 	behind := make([]int, 0, len(main))
 	for k, t := range main {

@@ -1,8 +1,8 @@
 // Package timeline turns the recorded times of a trace into the times at which a replay plays it: delays, spawn offsets,
-// joins, predecessors, and the views that change them without another cache. It is pure functions, which the builder of a
-// cache and its player both import, so that neither has a copy.
+// joins, predecessors, and the views that change them without another cache. Its functions are pure. The conversion and the
+// replay both import them, so that neither has a copy.
 //
-// View.Play returns the times of the turns of one session. SpawnTurn, JoinTurn and SpawnOffset place a session among the
+// View.TurnTimes returns the times of the turns of one session. SpawnTurn, JoinTurn and SpawnOffset place a session among the
 // turns of the main one. Predecessors finds which turns of other sessions must have completed before a turn is sent. A
 // Warp cuts idle gaps of a whole trace.
 //

@@ -107,7 +107,7 @@ func Duration(apiTime float64) float64 {
 	return apiTime * 1000
 }
 
-// Origin says from when a spawn offset counts.
+// Origin is the event from which a spawn offset counts.
 type Origin uint8
 
 // The origins.

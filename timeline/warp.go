@@ -2,14 +2,14 @@ package timeline
 
 import "sort"
 
-// Warp cuts long idle gaps of a whole trace: after a stretch without a start that is longer than a cap, everything
-// after it moves earlier by the excess. A nil Warp changes nothing. doc/spec/reconstruction.md 6.3.
+// Warp cuts long idle gaps of a whole trace: doc/spec/reconstruction.md 6.3. Where no request starts for longer than a cap,
+// everything after the gap moves earlier by the excess. A nil Warp changes nothing.
 type Warp struct {
 	cap  float64 // seconds
 	gaps []gap
 }
 
-// gap is a stretch without a start that is cut, in seconds.
+// gap is a period without a request start that the warp cuts, in seconds.
 type gap struct {
 	from, to float64
 	before   float64 // what earlier gaps cut
@@ -33,7 +33,7 @@ func NewWarp(starts []float64, limit float64) *Warp {
 	return w
 }
 
-// Map returns where an instant lies after the cut, seconds.
+// Map returns the time to which the warp moves t, in seconds.
 func (w *Warp) Map(t float64) float64 {
 	if w == nil {
 		return t

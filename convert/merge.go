@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// merger appends plans, which are added in any order, to the structure in the order of the input.
+// merger appends plans to the structure in the order of the input. Workers add them in any order.
 type merger struct {
 	mu           sync.Mutex
 	next         int                  // number of the plan to append next
@@ -30,13 +30,13 @@ type merger struct {
 	mooncakeFirst bool                // the first trace is of Mooncake rows
 	structure     *mmapcache.Structure
 	facts         mmapcache.StructureFacts
-	prefixCaches  map[uint32]*weka.GlobalPrefixCache // of traces of global scope, by block size
+	prefixCaches  prefixCaches
 }
 
 func newMerger(memory *hfsource.MemoryBudget, o Options, cancel context.CancelCauseFunc) *merger {
 	return &merger{
 		early: map[int]plannedTrace{}, cancel: cancel, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
-		sessions: map[string]position{}, prefixCaches: map[uint32]*weka.GlobalPrefixCache{}, structure: mmapcache.NewStructure(),
+		sessions: map[string]position{}, prefixCaches: prefixCaches{}, structure: mmapcache.NewStructure(),
 		facts: mmapcache.StructureFacts{
 			Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{},
 			Rules: o.Rules.TimeRules(),
@@ -77,7 +77,7 @@ func (m *merger) append(p plannedTrace) error {
 	}
 	m.addFacts(p)
 	if p.notes.Queries != nil {
-		m.addToPrefixCache(p.plan.Trace.BlockSize, p.notes.Queries)
+		m.prefixCaches.add(p.plan, p.notes.Queries, m.structure.Turns.Len())
 	}
 	if err := m.memory.Retain(retainedBytes(p)); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (m *merger) addOddity(o mmapcache.Oddity, trace string) {
 	m.facts.Oddities = slices.Insert(list, at, o)
 }
 
-// checkFormat counts the traces of another format than the first one as an oddity.
+// checkFormat counts a trace as an oddity if its format differs from that of the first trace.
 func (m *merger) checkFormat(p plannedTrace) {
 	mooncake := p.notes.Format == weka.FormatMooncake
 	if m.facts.Traces == 1 {
@@ -225,18 +225,19 @@ func (m *merger) checkFormat(p plannedTrace) {
 	m.addOddity(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID)
 }
 
-// addToPrefixCache adds a trace of global scope, which is about to be appended, to the prefix cache that it shares with
-// other traces of its block size.
-func (m *merger) addToPrefixCache(blockSize uint32, queries []weka.CacheQuery) {
-	cache := m.prefixCaches[blockSize]
-	if cache == nil {
-		cache = &weka.GlobalPrefixCache{}
-		m.prefixCaches[blockSize] = cache
+// prefixCaches are the caches that traces of global scope share, by block size.
+type prefixCaches map[uint32]*weka.GlobalPrefixCache
+
+// add adds the queries of a trace of global scope. firstTurn is the row of its first turn.
+func (c prefixCaches) add(plan *mmapcache.Plan, queries []weka.CacheQuery, firstTurn int) {
+	size := plan.Trace.BlockSize
+	if c[size] == nil {
+		c[size] = &weka.GlobalPrefixCache{}
 	}
-	cache.Add(queries, m.structure.Turns.Len())
+	c[size].Add(queries, firstTurn)
 }
 
-// finish sets what depends on all traces: the hits of prompts in shared prefix caches.
+// finish computes the facts that depend on all traces: the hits of prompts in shared prefix caches.
 func (m *merger) finish() {
 	for _, cache := range m.prefixCaches {
 		cache.Count(m.rules, m.structure.SetHits)

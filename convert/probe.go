@@ -64,13 +64,13 @@ type structureProbe struct {
 	hash   hash.Hash
 	rules  weka.Rules
 	plans  []*mmapcache.Plan
-	turns  int                                // of all plans
-	caches map[uint32]*weka.GlobalPrefixCache // of traces of global scope, by block size
+	turns  int // of all plans
+	caches prefixCaches
 }
 
 // probeStructure returns the plans of the probe's traces, which scan reads, and the digest of all about them.
 func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, error)) (plans []*mmapcache.Plan, digest string) {
-	p := &structureProbe{hash: sha256.New(), rules: r, caches: map[uint32]*weka.GlobalPrefixCache{}}
+	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	for line := range bytes.SplitSeq(bytes.TrimSpace(probeTraces), []byte("\n")) {
 		trace, err := scan(line, r)
 		p.add(trace, err)
@@ -105,11 +105,7 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 	fmt.Fprintf(p.hash, "%v\n%v %v\n", *plan, times, err)
 	fmt.Fprintf(p.hash, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
 	if notes.Queries != nil {
-		size := plan.Trace.BlockSize
-		if p.caches[size] == nil {
-			p.caches[size] = &weka.GlobalPrefixCache{}
-		}
-		p.caches[size].Add(notes.Queries, p.turns)
+		p.caches.add(plan, notes.Queries, p.turns)
 	}
 	p.turns += len(plan.Turns)
 	p.plans = append(p.plans, plan)

@@ -26,8 +26,8 @@ type worker struct {
 	place    groupPlace
 }
 
-// splitAgents finds the agents of a list: the trace's own where top is set, else that of a subagent. A list that is not split
-// keeps document order at the top, and is sorted by time inside a subagent.
+// splitAgents finds the agents that sent the requests of a list. top says that it is the trace's own list, not a subagent's.
+// If the rules do not split a list, its requests stay in document order at the top, and in order of time in a subagent.
 func splitAgents(list []turn, top bool, r Rules) agents {
 	a := agents{preamble: none}
 	if len(list) < 2 || !r.SplitAgents {
@@ -52,7 +52,7 @@ func splitAgents(list []turn, top bool, r Rules) agents {
 	return a
 }
 
-// collect takes over the main chain and the workers of a detection. at has the position in the whole list of each request.
+// collect copies the main chain and the workers of a detection. at maps its requests to positions in the whole list.
 func (a *agents) collect(d *detection, at []int) {
 	main, workers := d.split()
 	m := mainChain{model: d.first(main).Model}
@@ -112,8 +112,8 @@ func sortByTime(list []turn, positions []int) {
 	slices.SortFunc(positions, func(i, j int) int { return cmp.Or(cmp.Compare(list[i].t, list[j].t), i-j) })
 }
 
-// preamble returns the position of a request that stands alone before the session itself, such as one that asks for a title;
-// none where there is none: doc/spec/reconstruction.md 5.2.
+// preamble returns the position of a lone request before the session itself, such as one that asks for a title, or none:
+// doc/spec/reconstruction.md 5.2.
 func preamble(list []turn) int {
 	if len(list) < 2 {
 		return none

@@ -47,12 +47,12 @@ func (p *planner) numbering(scope string) *numbering {
 	return n
 }
 
-// numberBlocks returns the blocks of a list. Its first common ids are those of the list before, whose blocks are given. It counts
-// chain breaks: blocks that follow another one than where they were first seen. Recordings mostly number a prefix tree, but
-// nothing here relies on it. It stops where the memory budget is exceeded.
+// numberBlocks returns the blocks of a list of ids. Its first common ids equal those of the previous list, whose blocks are
+// before. It counts chain breaks: blocks that follow another block than at their first appearance. Recordings mostly number
+// a prefix tree, but nothing here relies on it. It stops when the memory budget is exceeded.
 func (p *planner) numberBlocks(n *numbering, before []span, ids IDs, common int) []span {
 	list := sliceSpans(make([]span, 0, len(ids.Runs)+1), before, 0, common)
-	last := uint32(0) // plus 1
+	last := uint32(0) // number of the last block, plus 1
 	if k := len(list) - 1; k >= 0 {
 		last = list[k].first + list[k].n
 	}

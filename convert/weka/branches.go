@@ -117,8 +117,8 @@ func (p *planner) planChild(s mmapcache.Session, scope string, turns []turn, pre
 	return p.planSession(s, scope, turns, prefix)
 }
 
-// joinTurn returns the main turn that waits for a child, none where none does. The child stands at an outer index, ends at a
-// time, and is spawned by turn spawn.
+// joinTurn returns the main turn that waits for a child, or none. outer is the child's index in the trace's list, end its
+// end, and spawn the turn that spawns it.
 func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *Error) {
 	join, err := timeline.JoinTurn(p.mainTurns, outer, end, spawn, p.rules.Refusals == "error")
 	if err != nil {
@@ -143,10 +143,10 @@ func (d prefixSizes) blocks(blockSize int) int {
 	return int(max(0, (sum+size-1)/size))
 }
 
-// firstIDs returns the first list of ids that is not empty among some positions, leaving out position but.
-func firstIDs(list []turn, positions []int, but int) IDs {
+// firstIDs returns the first list of ids among some positions that is not empty. It ignores position except.
+func firstIDs(list []turn, positions []int, except int) IDs {
 	for _, at := range positions {
-		if at != but && list[at].IDs.Len > 0 {
+		if at != except && list[at].IDs.Len > 0 {
 			return list[at].IDs
 		}
 	}

@@ -51,7 +51,7 @@ type ending struct {
 	first uint32 // the turn within the trace, or the block
 }
 
-// push appends a message: blocks and, after them, n tokens that end says.
+// push appends a message: blocks and, after them, the n tokens that end describes.
 func (b *buffer) push(role mmapcache.Role, blocks []span, n int, end ending) {
 	s := message{role: role, node: len(b.path)}
 	part := mmapcache.Segment{Role: role}
@@ -78,7 +78,7 @@ func (b *buffer) extend(part mmapcache.Segment) {
 	b.plan.Segments = append(b.plan.Segments, part)
 }
 
-// init makes the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
+// init builds the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
 // of the list.
 func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes, end ending) *Error {
 	system := prefix.blocks(b.blockSize)
@@ -104,7 +104,7 @@ type advanceStep struct {
 	tool    bool // the new input is a tool result
 }
 
-// advance makes the prompt of the next turn: doc/spec/reconstruction.md 4.3. blocks are the covered ones of its list.
+// advance builds the prompt of the next turn: doc/spec/reconstruction.md 4.3. blocks are the covered ones of its list.
 func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	shared := st.common
 	if b.repaired {

@@ -91,8 +91,8 @@ func (d *detection) place(k int) {
 
 // match is what the chains so far have in common with a request.
 type match struct {
-	extends int // the chain that the request extends, of the longest list; none
-	parent  int // the chain that shares most ids with it, of those the one with the longest list; none
+	extends int // the chain with the longest list that the request extends, or none
+	parent  int // the chain that shares most ids with it, the longest list among equals, or none
 	depth   int // ids shared with the parent
 	anyTail bool
 }

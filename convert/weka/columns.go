@@ -34,7 +34,7 @@ var columnPaths = func() []string {
 	return paths
 }()
 
-// ScanColumns reads one trace from columns. Of the row, the result refers to strings only.
+// ScanColumns reads one trace from columns. The result shares only strings with the row.
 //
 // It returns the Trace that Scan returns for the same row as JSON, by the same rules, except where columns differ from JSON:
 //
@@ -64,8 +64,8 @@ type columnScanner struct {
 	row           *column.Row
 	others, inner []otherColumn // keys that the schema does not have, of requests and of those of subagents
 
-	c  *column.Column // the value at hand: its column
-	at int            // and its slot
+	c  *column.Column // column of the current value
+	at int            // slot of the current value
 }
 
 // otherColumn is a column of a key that the schema does not have.

@@ -54,7 +54,7 @@ func (s *columnScanner) texts(word string) (n int, found bool) {
 	return to - from, found
 }
 
-// span returns where the elements of the list at hand begin and end. They must be of some kind; Float and Uint count as Int.
+// span returns where the elements of the current list begin and end. They must be of the kind; Float and Uint count as Int.
 func (s *columnScanner) span(kind column.Kind, name string) (from, to int) {
 	c := s.c
 	if len(c.Lists) != strings.Count(c.Path, "[]") {

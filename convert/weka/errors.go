@@ -8,7 +8,7 @@ type Error struct {
 	Trace   string // its id, "" where that is not known yet
 	Where   string // path of the field, such as requests[12].in, or the session
 	Problem string
-	Hint    string // what to do, where the other traces of the file are likely to be like this one; may be empty
+	Hint    string // what the user can do, if other traces of the file probably have the same problem; may be empty
 }
 
 func (e *Error) Error() string {

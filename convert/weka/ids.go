@@ -86,7 +86,7 @@ func (l IDs) textPrefix(n int) IDs {
 	return head
 }
 
-// equalWidth returns the number of decimal digits of id, which is >= 0, and how many of the n ids from it on have as many.
+// equalWidth returns the number of decimal digits of id >= 0, and how many of the n ids from id on have that many digits.
 func equalWidth(id int64, n int) (digits, equal int) {
 	digits, limit := 1, int64(10)
 	for id >= limit {

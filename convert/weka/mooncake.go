@@ -23,7 +23,7 @@ func IsMooncake(data []byte) bool {
 	return err == nil && ids && !requests
 }
 
-// Mooncake makes traces of the rows of one Mooncake file: doc/spec/reconstruction.md 1.9.
+// Mooncake builds traces from the rows of one Mooncake file: doc/spec/reconstruction.md 1.9.
 //
 // A row is one request. All rows of a file share one hash scope; times are milliseconds, blocks have 512 tokens unless the
 // rules say otherwise, and the last id of a list may name a block of which the prompt has only the head. A session_id
@@ -125,8 +125,8 @@ type mooncakeRow struct {
 	hasOut, hasIDs    bool
 }
 
-// mooncakeLater are fields of later versions of the format, which are read over and do not count as unknown.
-// mooncakeVariants are fields that tell formats that look alike and mean something else.
+// mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
+// mooncakeVariants are fields that identify similar formats with another meaning.
 var (
 	mooncakeLater    = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
 	mooncakeVariants = map[string]string{"wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}

@@ -9,7 +9,7 @@ import (
 
 // An oddity is valid input that is rarely intended. MakePlan uses it as it is; convert warns of it, and --strict refuses it.
 
-// Kinds of oddities. Others are "negative_" and the name of a field.
+// Kinds of oddities. The other kinds in oddityTexts begin with "negative_".
 const (
 	oddShortIDs   = "short_hash_ids"
 	oddLongIDs    = "long_hash_ids"
@@ -41,7 +41,7 @@ var oddityTexts = map[string]string{
 	"negative_duration":   "duration_ms is negative",
 }
 
-// OddityText says what a kind of oddity means. A kind of a later program it returns as it is.
+// OddityText says what a kind of oddity means. It returns an unknown kind, of a later program, unchanged.
 func OddityText(kind string) string {
 	if text := oddityTexts[kind]; text != "" {
 		return text

@@ -10,14 +10,14 @@ import (
 
 // Notes report what MakePlan noticed in a trace. None of it is an error.
 type Notes struct {
-	Unknown   map[string]int // keys and types that were tolerated, by name
+	Unknown   map[string]int // how often unknown keys and types occurred, by name
 	Oddities  []mmapcache.Oddity
-	Dropped   []string // agents whose subagent stands before any request of the trace
+	Dropped   []string // ids of subagents before the first request of the trace
 	Ambiguous int      // subagents whose clock was guessed
 
 	Seams        int // places where an agent goes on after its context was shortened
 	Unclassified int // requests without ids in a list that was searched for side chains
-	ChainBreaks  int // times a block followed another one than where it was first seen
+	ChainBreaks  int // times a block followed another block than at its first appearance
 
 	Format  string       // one of FormatV1 and the others
 	Queries []CacheQuery // of a trace of global scope, whose cache hits depend on all such traces
@@ -44,7 +44,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	return p.plan, p.notes, nil
 }
 
-// planner makes the plan of one trace.
+// planner builds the plan of one trace.
 type planner struct {
 	tr        *Trace
 	rules     Rules
@@ -109,7 +109,7 @@ func (p *planner) keptRequests() (list []turn) {
 	return list
 }
 
-// setMain keeps the turns of the main conversation for the children that hang on them.
+// setMain stores the turns of the main conversation, where children spawn and join.
 func (p *planner) setMain(main []turn) {
 	p.main = main
 	p.mainTurns = make([]timeline.MainTurn, len(main))
@@ -159,7 +159,7 @@ func (p *planner) refuseNegativeBranches() *Error {
 	return nil
 }
 
-// refuseSameNames refuses two sessions of one name: an agent may be called as a side chain of another is named.
+// refuseSameNames refuses two sessions with one name: the id of an agent can equal the name of a side chain.
 func (p *planner) refuseSameNames() *Error {
 	names := make(map[string]bool, len(p.plan.Sessions))
 	for _, s := range p.plan.Sessions {
@@ -171,8 +171,8 @@ func (p *planner) refuseSameNames() *Error {
 	return nil
 }
 
-// countHits counts the hits of the trace in a prefix cache of its own. A trace of global scope shares one with others, so
-// that its queries go into the notes.
+// countHits counts the hits of the trace in its own prefix cache. A trace of global scope shares a cache with other traces,
+// so its queries go into the notes.
 func (p *planner) countHits() {
 	if p.tr.Scope == ScopeGlobal {
 		p.notes.Queries = p.queries

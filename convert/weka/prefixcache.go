@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// CacheQuery is one turn as a theoretical prefix cache sees it: an unlimited cache that a scope shares.
+// CacheQuery is the lookup of one turn in a theoretical prefix cache, which has no limit and which a scope shares:
 // doc/spec/reconstruction.md 8.
 type CacheQuery struct {
 	Row        int     // of the turn, in its trace
@@ -16,8 +16,8 @@ type CacheQuery struct {
 	blocks     []span // the same as numbered blocks
 }
 
-// countHits calls set for every query with how many of its ids, from the first on, the cache would have held. Under the legacy
-// rule ids are stored when a request starts, under the causal one when it has ended.
+// countHits calls set for every query with the length, in ids, of its prefix that the cache would have held. The legacy rule
+// stores ids when a request starts, the causal rule when it has ended.
 func countHits(queries []CacheQuery, blocks uint32, causal bool, set func(q *CacheQuery, hits int)) {
 	sort.SliceStable(queries, func(i, j int) bool {
 		a, b := &queries[i], &queries[j]
@@ -53,7 +53,7 @@ func countHits(queries []CacheQuery, blocks uint32, causal bool, set func(q *Cac
 	}
 }
 
-// countCausal is the causal rule: a block is available from the end of the earliest request that has it.
+// countCausal applies the causal rule: a block is available once the earliest request with it has ended.
 func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hits int)) {
 	available := make([]float64, blocks)
 	for k := range available {

@@ -28,13 +28,13 @@ type Rules struct {
 	// Side chains: doc/spec/reconstruction.md 5.3 and 5.4.
 	SplitAgents        bool    `json:"split_agents"`           // detect side chains
 	SplicedOrder       bool    `json:"spliced_order"`          // requests of a split list stay in the order in which seams joined them; else in that of time
-	AuxMaxRequests     int64   `json:"aux_max_requests"`       // an auxiliary chain has at most so many requests; 0: there are none
+	AuxMaxRequests     int64   `json:"aux_max_requests"`       // most requests of an auxiliary chain; 0: there are none
 	AuxISLRatio        float64 `json:"aux_isl_ratio"`          // and a prompt shorter than this share of the main chain's longest,
-	AuxISLFloor        int64   `json:"aux_isl_floor"`          // or than so many tokens,
+	AuxISLFloor        int64   `json:"aux_isl_floor"`          // or than this many tokens,
 	AuxCrossModel      bool    `json:"aux_cross_model"`        // or another model than the main chain
 	AuxReductionOSLMax int64   `json:"aux_reduction_osl_max"`  // a reduction has fewer output tokens; 0: there are none
 	AuxReductionRatio  float64 `json:"aux_reduction_ratio"`    // and more input tokens than this times its output
-	WorkerGroupMin     int64   `json:"worker_group_min"`       // so many concurrent workers of one fork are a group; 0: there are none
+	WorkerGroupMin     int64   `json:"worker_group_min"`       // this many concurrent workers of one fork are a group; 0: there are none
 	SeamMaxGap         float64 `json:"seam_max_gap_seconds"`   // a seam takes no longer,
 	SeamMinOverlap     float64 `json:"seam_min_overlap_ratio"` // unless it keeps at least this share of the context
 

@@ -13,7 +13,7 @@ const MaxTokens = 1 << 24
 // maxDepth bounds how many objects and arrays of a row may be open at once.
 const maxDepth = 512
 
-// Reserve asks for memory, in bytes, before it is allocated. An error refuses it: the trace at hand takes too much.
+// Reserve requests memory, in bytes, before it is allocated. An error refuses it: the current trace needs too much.
 type Reserve func(bytes int64) error
 
 // Scan reads one trace from the bytes of one JSON value. The result does not refer to data.
@@ -24,8 +24,7 @@ type Reserve func(bytes int64) error
 // The error is always an *Error.
 func Scan(data []byte, r Rules) (*Trace, error) { return ScanWithin(data, r, nil) }
 
-// ScanWithin is Scan for a trace whose memory is limited: it calls reserve for what the trace takes, and so does MakePlan
-// for its plan.
+// ScanWithin is Scan with limited memory: it calls reserve for the memory of the trace, and MakePlan later for its plan.
 func ScanWithin(data []byte, r Rules, reserve Reserve) (*Trace, error) {
 	s := newScanner(r, reserve)
 	s.read(data)
@@ -33,7 +32,7 @@ func ScanWithin(data []byte, r Rules, reserve Reserve) (*Trace, error) {
 	return s.result()
 }
 
-// scanner reads one trace or Mooncake row from one JSON text. The first error sticks: every loop ends at it.
+// scanner reads one trace or Mooncake row from one JSON text. It keeps the first error, which ends every loop.
 type scanner struct {
 	lex          jsonlex.Lexer
 	strict       bool
@@ -43,7 +42,7 @@ type scanner struct {
 	prev         idList // the last hash_ids list read
 	reservedRuns int    // runs of the current list for which memory is reserved
 
-	elementOf [2]element // the element that is read: of the trace's list, of a subagent's
+	elementOf [2]element // the current element of the trace's list, and of a subagent's
 
 	milliseconds bool // the unit of times, else seconds
 }
@@ -103,7 +102,7 @@ func (s *scanner) where() string {
 	return w.String()
 }
 
-// checkSyntax records an error of the lexer. An error that the scanner itself had returned to the lexer is recorded already.
+// checkSyntax records an error of the lexer, unless the scanner itself returned the error to the lexer.
 func (s *scanner) checkSyntax(err error) {
 	if err != nil && s.err == nil {
 		s.fail(NotJSON, "not JSON: %v", err)

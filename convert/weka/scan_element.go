@@ -7,8 +7,8 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// element is one entry of a list of requests. The key that tells its type may stand last, so whether its keys belong to it
-// is decided at the end.
+// element is one entry of a list of requests. Its type may be the last key, so finish decides at the end which keys belong
+// to it.
 type element struct {
 	Entry
 	subagent        Subagent
@@ -19,7 +19,7 @@ type element struct {
 	null            keys           // given as null, which counts as not given
 	bad             map[key]*Error // values that do not fit their key; nil while there is none
 	unknown         []string       // names that no schema has
-	before          *savedNames    // from before its own requests were read
+	before          *savedNames    // saved before its own requests were read
 }
 
 // savedNames are the names that the requests read so far have added to the trace.
@@ -30,14 +30,14 @@ type savedNames struct {
 
 func saveNames(t *Trace) *savedNames { return &savedNames{t.Models, maps.Clone(t.Unknown)} }
 
-// dropRequests takes back the names that an element's own requests added: the requests do not count.
+// dropRequests removes the names that an element's own requests added, because the requests do not count.
 func (s *scanner) dropRequests(e *element) {
 	if e.before != nil {
 		s.tr.Models, s.tr.Unknown = e.before.models, e.before.unknown
 	}
 }
 
-// readElement reads a request or a subagent. nested: it stands in a subagent, where no further subagent is allowed.
+// readElement reads a request or a subagent. nested says that it is inside a subagent, where no subagent is allowed.
 func (s *scanner) readElement(nested bool) (Entry, bool) {
 	if !s.want(jsonlex.Object) {
 		return Entry{}, false
@@ -180,8 +180,8 @@ func (s *scanner) assignSubagent(m *Subagent, k key, from source) {
 	}
 }
 
-// assignRequests reads the requests of a subagent. Ids of a subagent seldom continue those of the trace around it, so afterwards
-// the list to compare with is again the one from before.
+// assignRequests reads the requests of a subagent. They seldom continue the ids of the trace, so it restores the list with
+// which the next list is compared.
 func (s *scanner) assignRequests(e *element, nested bool, from source) {
 	s.dropRequests(e)
 	e.before = saveNames(s.tr)
@@ -234,7 +234,7 @@ func (s *scanner) finish(e *element, nested bool) (Entry, bool) {
 	return e.Entry, s.err == nil
 }
 
-// applySchema refuses or counts what of an element does not fit a schema.
+// applySchema refuses or counts the keys of an element that do not fit a schema.
 func (s *scanner) applySchema(e *element, known, required keys) {
 	for k := keyT; int(k) < len(keyNames); k++ {
 		switch {
@@ -296,7 +296,7 @@ func (s *scanner) finishRequest(e *element) {
 	e.Model = s.model(e.model)
 }
 
-// checkLengths refuses lengths of a prompt and a completion, in tokens, that cannot be. Their fields are named for errors.
+// checkLengths refuses impossible lengths of a prompt and a completion, in tokens. The names are those of their fields.
 func (s *scanner) checkLengths(inName, outName string, in, out int64) {
 	switch {
 	case s.err != nil:

@@ -50,8 +50,8 @@ func (s *scanner) reserve(ids *IDs) {
 	s.reservedRuns = room
 }
 
-// readRepeated reads the ids at the head of a list that are, byte for byte, those of the list before: up to the bracket
-// that closes the list, or to the first id that differs.
+// readRepeated reads the leading ids that equal those of the previous list byte for byte: up to the bracket that closes the
+// list, or to the first id that differs.
 func (s *scanner) readRepeated() IDs {
 	rest, prev := s.lex.Data[s.lex.Pos:], s.prev.text
 	n := sameBytes(rest, prev)

@@ -80,7 +80,7 @@ func (s *scanner) assignTrace(name string, from source) {
 	}
 }
 
-// refuseOtherRows refuses a row that is no trace but something else that its keys tell.
+// refuseOtherRows refuses a row whose keys show that it has another known format.
 func (s *scanner) refuseOtherRows(keys []string) {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(names, key) })

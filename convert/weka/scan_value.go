@@ -8,7 +8,7 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// source reads the value at hand: scanner from JSON text, columnScanner from a column. A method that cannot read the value
+// source reads the current value: scanner from JSON text, columnScanner from a column. A method that cannot read the value
 // fails the scan and returns zero.
 type source interface {
 	null() bool // reads a null, and reports whether there was one

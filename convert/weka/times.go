@@ -8,8 +8,8 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// This file is the one place that interprets recorded times: their units and limits, the clock of nested requests, and the
-// starts of Mooncake rows. Outside of it times are seconds on the clock of the trace.
+// This file alone interprets recorded times: their units and limits, the clock of nested requests, and the
+// starts of Mooncake rows. Elsewhere, times are seconds on the clock of the trace.
 
 // MaxSeconds bounds recorded times, in seconds: far above any clock, far below what milliseconds as float64 hold.
 const MaxSeconds = 1e15

@@ -22,11 +22,11 @@ type Result struct {
 	InputBytes     int64 // of the input files, compressed as they are
 	Bytes          int64 // of all parts, on disk
 	SkippedEntries []hfsource.SkippedEntry
-	Stages         map[string]time.Duration // resolve, plan, arenas, fill, publish; wait and verify where there was such
-	Parts          map[string]PartResult    // by kind, the dataset itself left out
+	Stages         map[string]time.Duration // resolve, plan, arenas, fill, publish; wait and verify if they happened
+	Parts          map[string]PartResult    // by kind, without the dataset itself
 }
 
-// PartResult says of one part whether it was found.
+// PartResult says whether one part was found.
 type PartResult struct {
 	Key string `json:"key"`
 	Hit bool   `json:"hit"`
@@ -95,7 +95,7 @@ type conversion struct {
 	result   *Result
 	snapshot *hfsource.Snapshot
 	prompts  promptCorpus
-	wanted   map[string]*manifest.Manifest // by kind: the key, and the pre-image that it is the digest of
+	wanted   map[string]*manifest.Manifest // by kind: the key and its pre-image
 	parts    map[string]*manifest.Manifest // by kind: what was found or built
 }
 
@@ -120,8 +120,7 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 	return err
 }
 
-// resolve replaces everything that can change by its content: input files, corpus and tokenizer by their digests. Then all
-// keys are known.
+// resolve hashes the input files, the corpus and the tokenizer, and computes all keys from the digests.
 func (c *conversion) resolve(ctx context.Context) (err error) {
 	o := &c.options
 	if c.prompts, err = resolvePromptCorpus(o.Corpus, o.Tokenizer); err != nil {

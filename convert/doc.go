@@ -13,13 +13,13 @@
 // # Parts
 //
 // A dataset names three parts. The structure holds the tables of all traces: sessions, turns, and which blocks each prompt
-// consists of. The arenas hold the prompt corpus, as token ids and as JSON text. The placement says from which token of
-// the corpus on each block is cut. keys.go lists what each key is made of.
+// consists of. The arenas hold the prompt corpus, as token ids and as JSON text. The placement has the corpus token at
+// which each block begins. keys.go lists the fields of each key.
 //
 // # Files
 //
 // pipeline.go turns rows into plans, with several goroutines: hfsource delivers a row, convert/weka scans it into a trace
 // and plans it. merge.go puts the plans together in the order of the input. place.go computes the placement.
-// promptcorpus.go builds the arenas. part.go finds a part, or builds and publishes it while other processes wait. A new
-// format of traces begins at scan in pipeline.go; one that joins several rows into a trace is like mooncake.go.
+// promptcorpus.go builds the arenas. part.go finds a part, or builds and publishes it while other processes wait. To
+// add a trace format, begin at scan in pipeline.go. mooncake.go shows a format that joins several rows into a trace.
 package convert

@@ -9,15 +9,16 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Errors that callers tell apart with errors.Is. InvalidTraceError and RebuildMismatchError are told apart with errors.As.
+// Errors that callers match with errors.Is. They match InvalidTraceError and RebuildMismatchError with errors.As.
 var (
-	// ErrBusy: another process builds the same part, for longer than Options.Wait.
+	// ErrBusy: another process has been building the same part for longer than Options.Wait.
 	ErrBusy = cachestore.ErrBusy
 
-	// ErrDamaged: a file of the cache is not what was written. Convert builds damaged parts again; VerifyRebuild does not.
+	// ErrDamaged: a file of the cache has changed since it was written. Convert builds damaged parts again; VerifyRebuild
+	// does not.
 	ErrDamaged = mmapcache.ErrDamaged
 
-	// ErrChanged: an input file is not what it was when it was hashed.
+	// ErrChanged: an input file has changed since it was hashed.
 	ErrChanged = hfsource.ErrChanged
 )
 
@@ -31,7 +32,7 @@ func (e *InvalidTraceError) Error() string { return e.Where + ": " + e.Err.Error
 
 func (e *InvalidTraceError) Unwrap() error { return e.Err }
 
-// RebuildMismatchError is a dataset that differs from what is built from the same input now.
+// RebuildMismatchError reports a dataset that differs from a new build of the same input.
 type RebuildMismatchError struct {
 	Path  string // of the dataset
 	Found []mmapcache.Damage
@@ -42,5 +43,5 @@ func (e *RebuildMismatchError) Error() string {
 	for _, d := range e.Found {
 		all = append(all, d.File+": "+d.Reason)
 	}
-	return fmt.Sprintf("%s differs from what is built now: %s", e.Path, strings.Join(all, "; "))
+	return fmt.Sprintf("%s differs from a new build of the same input: %s", e.Path, strings.Join(all, "; "))
 }

@@ -40,7 +40,7 @@ type SimilarPart struct {
 	Differences []manifest.Difference `json:"differences"`
 }
 
-// maxNearest is how many similar parts are explained.
+// maxNearest is how many similar parts Explain lists for a miss.
 const maxNearest = 3
 
 // Explain says whether Convert with these options would find each part, and otherwise in which fields the key differs from
@@ -111,7 +111,7 @@ func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (Part
 		p.Why, p.Hit = "it exists", true
 	default:
 		p.Why = "there is no " + kind + " of this key"
-		if kind != mmapcache.DatasetKind { // its key is made of those of the parts, which are explained
+		if kind != mmapcache.DatasetKind { // its key derives from the keys of the parts, which are explained
 			p.Nearest, err = c.similarParts(kind, existing)
 		}
 	}
@@ -151,7 +151,7 @@ func readManifests(kind string, existing []cachestore.Entry) (list []*manifest.M
 	return list, entries
 }
 
-// dropDerived removes differences of probes that follow from other differences: of rules, placement and inputs.
+// dropDerived removes differences of probes that merely follow from differences of rules, placement or inputs.
 func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
 	probes := probesOf(root, m)
 	if probes == nil {
@@ -192,11 +192,11 @@ func placementProbesOf(root string, m *manifest.Manifest) map[string]string {
 	if err != nil || structure == nil {
 		return nil
 	}
-	var of structureImage
-	if json.Unmarshal(structure.PreImage, &of) != nil {
+	var tables structureImage
+	if json.Unmarshal(structure.PreImage, &tables) != nil {
 		return nil
 	}
-	return map[string]string{"probe": Probe(of.Rules, image.Placement).Placement}
+	return map[string]string{"probe": Probe(tables.Rules, image.Placement).Placement}
 }
 
 // nameFiles adds the names of input files to differences about them.
@@ -216,7 +216,7 @@ func (c *conversion) nameFiles(s SimilarPart) {
 	}
 }
 
-// withFile adds to the value of a field of a structure's key the input file that the field is about.
+// withFile appends a path to the value of a field that is about an input file.
 func withFile(value, field string, paths []string) string {
 	var k int
 	if n, err := fmt.Sscanf(field, "inputs[%d]", &k); n != 1 || err != nil || k >= len(paths) || value == "absent" {

@@ -12,8 +12,8 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// enforceFlags fails where Options refuse what was found in the traces. It applies to hits as to builds, before anything is
-// published.
+// enforceFlags returns an error if SkipInvalid or Strict refuses what the traces contain. It runs for hits and builds alike,
+// before anything is published.
 //
 // A block that is longer than the prompt corpus always fails, and cannot be skipped: which traces make a structure must not
 // depend on the corpus.
@@ -60,7 +60,7 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 // key of f.Unknown.
 func DescribeUnknownKey(f mmapcache.StructureFacts, name string) string {
 	what := fmt.Sprintf("unknown key %q", name)
-	if kind, ok := strings.CutPrefix(name, "type "); ok { // quoted, as scanners count it
+	if kind, ok := strings.CutPrefix(name, "type "); ok { // already quoted by the scanner
 		what = "unknown request type " + kind
 	}
 	return fmt.Sprintf("%s, %s, first in %s", what, times(f.Unknown[name]), f.UnknownIn[name])

@@ -36,7 +36,7 @@ type structureImage struct {
 // inputImage is one input file. Neither its name nor its directory counts.
 type inputImage struct {
 	Lines  bool   `json:"lines"`          // one JSON value a line
-	Form   string `json:"form,omitempty"` // "parquet", or nothing for JSON
+	Form   string `json:"form,omitempty"` // "parquet", or "" for JSON
 	SHA256 string `json:"sha256"`         // of the file, compressed as it is
 }
 

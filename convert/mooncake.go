@@ -15,7 +15,7 @@ type mooncakeFiles struct {
 	open    *weka.Mooncake // the current file; nil where it is of another format
 }
 
-// take takes a row if its file is a Mooncake file, which its first row decides.
+// take adds a row to its Mooncake file. It returns false for a row of another file. The first row of a file decides.
 func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	if row.File != f.file.location || row.FileIndex != f.file.position.file {
 		f.end()
@@ -34,7 +34,7 @@ func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	return true
 }
 
-// add adds a row to the current file. What the file keeps of it stays reserved until the end of the conversion.
+// add adds a row to the current file. Memory that the file retains stays reserved until the end of the conversion.
 func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
 	retained, memory := int64(0), row.TakeReservation()
 	f.open.Reserve = func(n int64) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
-// What the zero value of a field of Options means, and the limits of Options.
+// Defaults and limits of Options.
 const (
 	DefaultProfile   = "default"
 	DefaultTokenizer = "o200k_base"
@@ -87,7 +87,7 @@ func (o Options) withDefaults() Options {
 	return o.withCallbacks()
 }
 
-// withCallbacks replaces callbacks that are nil by some that do nothing.
+// withCallbacks replaces nil callbacks by functions that do nothing, and a nil clock by time.Now.
 func (o Options) withCallbacks() Options {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}

@@ -16,8 +16,8 @@ import (
 // fillFunc writes the files of a part.
 type fillFunc func(context.Context, *mmapcache.Builder) error
 
-// part returns the part of a kind: found, built by another process that this one waited for, or built with fill. With
-// rebuild it is built although it exists.
+// part returns the manifest of the part of a kind. It finds the part, waits for another process that builds it, or builds
+// it with fill. With rebuild it builds the part although it exists.
 func (c *conversion) part(ctx context.Context, kind string, rebuild bool, fill fillFunc) (*manifest.Manifest, error) {
 	if !rebuild {
 		found, err := c.lookup(kind)
@@ -31,7 +31,7 @@ func (c *conversion) part(ctx context.Context, kind string, rebuild bool, fill f
 	}
 	for {
 		m, err := c.claimAndBuild(ctx, kind, rebuild, fill)
-		if !errors.Is(err, cachestore.ErrLost) || ctx.Err() != nil { // ctx may be that of another lease, which was lost
+		if !errors.Is(err, cachestore.ErrLost) || ctx.Err() != nil { // ctx may belong to another lease that was lost
 			return m, err
 		}
 		c.options.Warn("%v: waiting for that", err)
@@ -93,7 +93,7 @@ func (c *conversion) checkStructure(m *manifest.Manifest) error {
 	}
 	have := len(c.snapshot.Files)
 	if k := slices.IndexFunc(files, func(n int) bool { return n > have }); k >= 0 {
-		return fmt.Errorf("it names file %d of %d", files[k], have)
+		return fmt.Errorf("it names input file %d, the input has %d", files[k], have)
 	}
 	return nil
 }
@@ -109,13 +109,13 @@ func (c *conversion) checkArenas(m *manifest.Manifest) error {
 func (c *conversion) checkDataset(m *manifest.Manifest) error {
 	for kind, part := range c.parts {
 		if m.Parts[kind].Digest != part.Digest {
-			return fmt.Errorf("names other content of %s %s than exists", kind, part.Key)
+			return fmt.Errorf("it names another digest of %s %s than the cache has", kind, part.Key)
 		}
 	}
 	return nil
 }
 
-// claimOptions say how to claim a part. Options.Wait is for all parts together; the time counts as the stage wait.
+// claimOptions returns how to claim a part. Options.Wait limits the waits for all parts together, the stage wait.
 func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOptions {
 	last, limit := time.Duration(0), c.options.Wait
 	if limit > 0 {
@@ -137,7 +137,7 @@ func (c *conversion) notePart(m *manifest.Manifest, hit bool) *manifest.Manifest
 	return m
 }
 
-// build builds and publishes a part under a lease, with replace also in the place of other content.
+// build builds and publishes a part under a lease. With replace it may replace a part with other content.
 func (c *conversion) build(lease *cachestore.Lease, kind string, replace bool, fill fillFunc) (m *manifest.Manifest, err error) {
 	ctx := lease.Context()
 	defer func() {

@@ -18,7 +18,7 @@ type pipeline struct {
 	options   Options
 	merger    *merger
 	tasks     pond.TaskGroup
-	submitted int // tasks, which is the number of the next
+	submitted int // number of submitted tasks, and the number of the next one
 	mooncake  mooncakeFiles
 }
 
@@ -35,7 +35,7 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*m
 	m := p.merger
 	m.noteFilesWithoutChecksum(snapshot.Files)
 	if cause := context.Cause(ctx); cause != nil {
-		return nil, m.facts, cause // what ended the pipeline, not what followed from that
+		return nil, m.facts, cause // the first error, not those that it caused
 	}
 	if err == nil && m.structure.Traces.Len() == 0 {
 		err = p.errNoTrace()
@@ -80,7 +80,7 @@ func (p *pipeline) errNoTrace() error {
 	case first.err != nil:
 		return fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, p.merger.facts.AllSkipped(), first.location, first.err)
 	case p.snapshot.Bytes() == 0:
-		return fmt.Errorf("no trace in %s: empty: fetch or copy it again, or look at what was to write it", what)
+		return fmt.Errorf("no trace in %s: empty: fetch or copy it again, or check the program that writes it", what)
 	}
 	return fmt.Errorf("no trace in %s: nothing but blank lines", what)
 }
@@ -96,7 +96,7 @@ type plannedTrace struct {
 	fatal    error // ends the conversion: how many traces an unreadable file has is unknown
 }
 
-// position is where a row stands in the input. It does not depend on the names of files.
+// position locates a row in the input, independently of the names of files.
 type position struct {
 	file  int // from 0
 	line  int // from 1; 0 where the file is one value

@@ -80,7 +80,7 @@ func (p *promptCorpus) readIDs(path string) error {
 	return nil
 }
 
-// portableName returns the name of the corpus, with the path of a file as an absolute one.
+// portableName returns the name of the corpus, with an absolute path for a file.
 func (p promptCorpus) portableName() string {
 	parsed, _ := parseCorpusName(p.name) // it was parsed before
 	switch {

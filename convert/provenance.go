@@ -9,7 +9,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// provenance returns what is noted of a part besides its content: when, where and from what it was built.
+// provenance returns when, where and from what a part was built.
 func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	host, err := os.Hostname()
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *conversion) portablePath(path string) string {
 	return absolutePath(path)
 }
 
-// absolutePath returns path as an absolute one, or as it is where the working directory is unknown.
+// absolutePath makes a path absolute. It returns the path unchanged if the working directory is unknown.
 func absolutePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -17,13 +17,13 @@ import (
 )
 
 // VerifyRebuild builds a dataset again from the input that its provenance names, and compares. A *RebuildMismatchError says
-// what differs. Any other error says why it could not compare. Of o it uses what does not change the dataset.
+// what differs. Any other error says why it could not compare. It takes from o only options that do not change the dataset.
 func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	info, err := cachestore.Describe(root, key)
 	if err != nil {
 		return err
 	}
-	if o, err = o.of(root, info); err != nil {
+	if o, err = o.forRebuild(root, info); err != nil {
 		return err
 	}
 	if slices.Contains(o.Inputs, "-") {
@@ -41,8 +41,8 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	})
 }
 
-// of returns the options from which a dataset was built, with those of o that do not change it.
-func (o Options) of(root string, info *cachestore.Info) (_ Options, err error) {
+// forRebuild returns the options that a dataset was built with, and keeps those of o that do not change it.
+func (o Options) forRebuild(root string, info *cachestore.Info) (_ Options, err error) {
 	o.Root, o.Inputs = root, nil
 	o.SkipInvalid, o.Strict = true, false // flags were enforced when the dataset was built
 	for _, d := range info.Directories {
@@ -143,7 +143,7 @@ func (c *conversion) compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// rebuild builds everything in a staging directory of the root, and returns that. It does not sync: nothing of it is kept.
+// rebuild builds everything in a staging directory of the root, and returns its path. It does not sync: no file is kept.
 func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	disk := durable.OptionsOf(ctx)
 	dir, err := durable.NewDir(c.options.Root, disk)
@@ -194,11 +194,11 @@ func comparePart(root, rebuilt, kind, key string) ([]mmapcache.Damage, error) {
 func compareFiles(dir string, before, now *manifest.Manifest) (damages []mmapcache.Damage) {
 	for _, f := range now.Files {
 		if old, ok := before.File(f.Name); !ok || old != f {
-			damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "another content is built now"})
+			damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, f.Name), Reason: "a new build has other content"})
 		}
 	}
 	if len(damages) == 0 {
-		damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "another one is built now"})
+		damages = append(damages, mmapcache.Damage{File: filepath.Join(dir, manifest.FileName), Reason: "a new build has another manifest"})
 	}
 	return damages
 }

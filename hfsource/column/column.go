@@ -1,8 +1,8 @@
-// Package column describes a row as columns: for each path the values, and where in the row they lie.
+// Package column describes a row as columns: the values of each path, and their places in the row.
 //
 // A path names fields from the row on, separated by dots, with [] after the name of a list: "id", "requests[].t",
-// "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values. It says which of them are
-// present.
+// "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values, only states: whether each
+// record or list is present.
 //
 // A row with two requests, of which the second has no hash_ids, is for the path "requests[].hash_ids[]":
 //

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// FromJSON returns a JSON object as a row. It is slow and simple, and the oracle for readers of files. A key that an object
-// lacks is Null, as in a file that has a column for it. What a column of a file cannot hold, such as numbers and strings
-// under one key, is an error.
+// FromJSON returns a JSON object as a row. It is slow and simple: tests compare the readers of files with it. A key that an
+// object lacks is Null, as in a file that has a column for it. A value that a column cannot hold, such as a string under a
+// key with numbers, is an error.
 func FromJSON(paths []string, text []byte) (*Row, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

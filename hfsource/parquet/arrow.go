@@ -30,7 +30,7 @@ const (
 	arrowLargeListView = 26
 )
 
-// maxArrowFields bounds how many fields are read: a damaged schema can refer to one field from many places.
+// maxArrowFields bounds the fields that are read. A damaged schema can refer to one field from many places.
 const maxArrowFields = 4 * maxColumns
 
 // markTimes gives the kind Other to columns that are times by the schema of Arrow or Spark. Only that schema names the unit
@@ -69,8 +69,8 @@ func markArrowTimes(root *node, value string) error {
 	return nil
 }
 
-// arrowSchema reads the FlatBuffers message of a schema. Positions are offsets into b, 0 for what is missing. bad stays set
-// once something lies outside.
+// arrowSchema reads the FlatBuffers message of a schema. Positions are offsets into b, 0 for a missing field. A position
+// outside b sets bad for good.
 type arrowSchema struct {
 	b    []byte
 	seen int

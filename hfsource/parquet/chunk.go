@@ -44,7 +44,7 @@ type chunk struct {
 	heldCompressed, heldDecompressed, heldDict, heldDecoded, heldSource int64
 }
 
-// hold sets how many bytes a part of the chunk takes in memory. It is called before they are allocated.
+// hold sets how many bytes a part of the chunk occupies, before they are allocated.
 func (c *chunk) hold(part *int64, n int64) error {
 	c.file.held += n - *part
 	*part = n
@@ -213,7 +213,7 @@ func (f *File) checksum(h pageHeader, data []byte) error {
 	return nil
 }
 
-// explainEOF says what the end of the file means: the footer promised more.
+// explainEOF replaces the end of the file by an error, because the footer states more bytes.
 func explainEOF(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errors.New("it ends too early")

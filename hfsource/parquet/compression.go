@@ -12,8 +12,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// decompressor decompresses the pages of a file. The codecs are those that parquet-go wraps. Its wrappers are not used:
-// they grow their output for as long as a damaged page, or one made to exhaust memory, asks for more.
+// decompressor decompresses the pages of a file. It uses the codecs that parquet-go wraps, but not its wrappers: for a damaged
+// or malicious page they allocate without limit.
 type decompressor struct {
 	zstd   *zstd.Decoder
 	gzip   *gzip.Reader
@@ -28,7 +28,7 @@ func canDecompress(codec format.CompressionCodec) bool {
 	return false
 }
 
-// The most bytes that one compressed byte can stand for. A page that states more is damaged.
+// Largest ratios of decompressed to compressed bytes. A page that states more is damaged.
 const (
 	maxSnappyRatio = 64 // 64 bytes in 3, at best
 	maxLZ4Ratio    = 255

@@ -132,7 +132,7 @@ func packedEnd(data []byte, n, bits int) (int, error) {
 	return p.at, nil
 }
 
-// packed walks over the headers of packed numbers. bad stays set once something lies outside.
+// packed walks over the headers of packed numbers. A read beyond data sets bad for good.
 type packed struct {
 	data []byte
 	at   int

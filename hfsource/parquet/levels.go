@@ -71,8 +71,8 @@ func (h *hybrid) openRepeated(count int) error {
 // 256 numbers at a time, and leaves what its buffer held behind the last one.
 const maxFill = 256
 
-// done reports whether nothing follows but what fills up the run of the last number, and empty runs: parquet-go writes one
-// for a page without numbers.
+// done reports whether only the fill of the last run and empty runs follow. parquet-go writes an empty run for a page without
+// numbers.
 func (h *hybrid) done() bool {
 	if h.left > 0 && !(h.packed && h.at > 0 && h.left < maxFill) {
 		return false
@@ -90,7 +90,7 @@ func (h *hybrid) done() bool {
 	return true
 }
 
-// holds reports whether n numbers follow, and then nothing but what fills up their run.
+// holds reports whether exactly n numbers follow, and then only the fill of their run.
 func (h hybrid) holds(n int) bool {
 	for n > 0 {
 		if h.nextRun() != nil {
@@ -192,7 +192,7 @@ func (l *levels) take(n int) {
 	}
 }
 
-// done reports whether nothing follows but what fills up the last run.
+// done reports whether only the fill of the last run follows.
 func (l *levels) done() bool {
 	return l.max == 0 || l.n-l.at+l.left < maxFill && l.hybrid.done()
 }

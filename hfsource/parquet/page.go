@@ -102,7 +102,7 @@ func (c *chunk) begin(data []byte, h pageHeader) error {
 // maxEmpty is how many bytes a page without values may have: what encodings write before the first value.
 const maxEmpty = 16
 
-// openValues checks that the page holds as many values as its levels say, before a row is made of any of them.
+// openValues checks that the page has as many values as its levels state, before the first value is used.
 func (c *chunk) openValues(data []byte, h pageHeader) error {
 	n := int(h.values)
 	if _, err := c.rep.count(n); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/hfsource/column"
 )
 
-// projection is what is read of a file for one path.
+// projection says what to read from a file for one path.
 type projection struct {
 	path   string
 	kind   column.Kind
@@ -25,7 +25,7 @@ type projection struct {
 // innermost returns the last list of the path.
 func (w *projection) innermost() *node { return w.lists[len(w.lists)-1] }
 
-// project resolves a path. What the file does not have is of kind Missing, what has another shape of kind Other.
+// project resolves a path. The kind is Missing if the file lacks the path, and Other if it has another shape there.
 func project(root *node, path string) projection {
 	w := projection{path: path, kind: column.Missing}
 	at := root

@@ -20,19 +20,19 @@ const maxAnswer = 64 << 20
 
 const proxyHint = "look for a proxy or a sign-in page in between, and at HF_ENDPOINT"
 
-// unexpected returns the error about a reply that a hub does not give.
+// unexpected returns the error about a reply that no hub sends.
 func (r *reply) unexpected(text string) *Error {
 	return &Error{Class: ClassNotHub, Text: text, Status: r.status, RequestID: r.requestID()}
 }
 
-// notAHub returns the error about a reply whose server is not a hub, by all appearances. cause may be nil.
+// notAHub returns the error about a reply whose server does not look like a hub. cause may be nil.
 func (r *reply) notAHub(text string, cause error) error {
 	err := r.unexpected(redactURL(r.url) + " is not a hub: " + text)
 	err.Err, err.Hint = cause, proxyHint
 	return err
 }
 
-// getJSON asks the hub for a JSON value. It asks again when the body is truncated, at most attempts times.
+// getJSON gets a JSON value from the hub. It retries when the body is truncated, up to attempts requests.
 func (c *client) getJSON(ctx context.Context, at *url.URL, into any) (r *reply, err error) {
 	for attempt := 1; ; attempt++ {
 		r, err = c.getJSONOnce(ctx, at, into)
@@ -162,7 +162,7 @@ func (c *client) revision(ctx context.Context, repo, revision string) (commit, c
 	return info.SHA, c.repoOf(r.url, repo), nil
 }
 
-// repoOf returns the repository in the address that answered. After a rename that is not the one that was asked.
+// repoOf returns the repository in the address that answered. After a rename it differs from asked.
 func (c *client) repoOf(at *url.URL, asked string) string {
 	path := strings.TrimPrefix(at.Path, strings.TrimRight(c.endpoint.Path, "/"))
 	path = strings.TrimPrefix(path, "/api")
@@ -174,7 +174,7 @@ func (c *client) repoOf(at *url.URL, asked string) string {
 	return asked
 }
 
-// checkCommit compares the commit that a reply names with the one that was asked. Without required, a reply may name none.
+// checkCommit compares the commit that a reply names with the requested one. Without required, a reply may name none.
 func checkCommit(r *reply, commit string, required bool) error {
 	got := r.header.Get("X-Repo-Commit")
 	switch {
@@ -191,8 +191,8 @@ func (c *client) resolveURL(repo, commit, path string) *url.URL {
 	return c.address("/datasets/" + repo + "/resolve/" + commit + "/" + escapePath(path))
 }
 
-// head asks for the address of the content of a file, on the hub or elsewhere, and compares what the hub says of the file
-// with the listing.
+// head returns the address of the content of a file, on the hub or elsewhere. It compares the headers of the reply with the
+// listing.
 func (c *client) head(ctx context.Context, repo, commit, path string, want entry) (*url.URL, error) {
 	r, away, err := c.follow(ctx, request{method: http.MethodHead, url: c.resolveURL(repo, commit, path), budget: resolveBudget})
 	if err != nil {

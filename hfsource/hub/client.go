@@ -119,7 +119,7 @@ type reply struct {
 	body   *guardedBody
 }
 
-// discard closes a body that is not used. It reads what little may be left, so that the connection can be used again.
+// discard closes an unused body. It first reads up to 4 KiB of it, so that the connection can be reused.
 func (r *reply) discard() {
 	r.body.left = min(r.body.left, time.Second)
 	_, _ = io.CopyN(io.Discard, r.body, 4<<10) // the body is closed whatever this returns
@@ -177,7 +177,7 @@ func (c *client) newCall(ctx context.Context, rq request) *resty.Request {
 	return call
 }
 
-// guardedBody is a body whose Read fails with errIdleTimeout after it delivered less than minFlow bytes in the time idle.
+// guardedBody is a body whose Read fails with errIdleTimeout when it delivers less than minFlow bytes within idle.
 // Only time inside Read counts, so that a slow disk does not look like a slow network.
 type guardedBody struct {
 	ctx    context.Context

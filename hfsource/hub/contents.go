@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// jobContents is what selectFiles sees of a job: the listing of the commit, or without one the links in the caches.
+// jobContents gives selectFiles the listing of the commit of a job or, without a listing, the links in the caches.
 type jobContents struct {
 	ctx context.Context
 	*job

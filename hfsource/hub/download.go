@@ -14,7 +14,7 @@ import (
 
 const (
 	readSize    = 256 << 10 // bytes of one read of a body
-	maxFailures = 8         // attempts in a row that bring less than minProgress
+	maxFailures = 8         // attempts in a row that receive less than minProgress
 	minProgress = 1 << 20   // bytes
 )
 
@@ -38,7 +38,7 @@ type download struct {
 	from          *url.URL // of the content; nil: not known, or expired
 	validator     string   // ETag of the host that sent the first bytes, for If-Range
 	validatorFrom *url.URL // that host
-	most          int64    // bytes that the partial file had at most
+	most          int64    // largest number of bytes that the partial file has had
 	failures      int      // attempts in a row without progress
 	mismatches    int      // complete bodies with another content than announced
 	encoded       int      // replies with a Content-Encoding
@@ -183,8 +183,8 @@ func (d *download) write(p []byte) error {
 	return nil
 }
 
-// publish renames the partial file to the blob, by way of the lease: once it lies below the lease, no process that lost
-// its lease can touch it.
+// publish renames the partial file into the directory of the lease, and from there to the blob. Below the lease, no process
+// that lost its own lease can touch the file.
 func (d *download) publish() error {
 	if err := d.store.step("sync", d.partial()); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (env LookupEnv) settings() (s settings, err error) {
 	return s, err
 }
 
-// get returns the first of several variables that is not blank, without the space around it.
+// get returns the first of several variables that is not blank, without surrounding space.
 func (env LookupEnv) get(names ...string) string {
 	for _, name := range names {
 		if v, _ := env(name); strings.TrimSpace(v) != "" {
@@ -99,7 +99,7 @@ func (env LookupEnv) endpoint() (*url.URL, error) {
 	text := cmp.Or(strings.TrimRight(env.get("HF_ENDPOINT"), "/"), DefaultEndpoint)
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || strings.Contains(text, "#") {
-		if k := strings.LastIndexByte(text, '@'); k >= 0 { // a password stands before it
+		if k := strings.LastIndexByte(text, '@'); k >= 0 { // it may follow a password
 			text = "...@" + text[k+1:]
 		}
 		return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("HF_ENDPOINT %s: want http(s)://HOST[:PORT][/PATH] without user and query", redact(text)), Hint: "HF_ENDPOINT=" + DefaultEndpoint}

@@ -99,7 +99,7 @@ func classOf(err error) Class {
 	return 0
 }
 
-// hubFailed reports whether an error leaves a local copy of the same commit to be used.
+// hubFailed reports whether Fetch may use a local copy of the same commit after an error.
 func hubFailed(err error) bool {
 	class := classOf(err)
 	return class == ClassUnavailable || class == ClassNotHub
@@ -112,7 +112,7 @@ func diskError(text string, err error) error {
 // secrets matches queries of addresses (signed ones are secret), user:password, and tokens.
 var secrets = regexp.MustCompile(`\?[^\s"'<>]*|//[^\s"<>]*@|(?i:bearer)\s+[^\s"<>]+|hf_[A-Za-z0-9_]+`)
 
-// redact removes from a text what secrets matches.
+// redact replaces the secrets in a text.
 func redact(text string) string {
 	return secrets.ReplaceAllStringFunc(text, func(s string) string {
 		switch s[0] {

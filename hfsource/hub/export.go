@@ -19,7 +19,7 @@ import (
 // the copies in order. Copies are files of their own: editing them does not change the cache. An existing file with the
 // same content stays, one with other content is replaced. Links in the directory that lead out of it are refused.
 //
-// progress is called with the number of bytes that are in place since the last call, and the size of all files; may be nil.
+// progress is called with the number of bytes written or found since the last call, and the size of all files; may be nil.
 func (s *Snapshot) Export(ctx context.Context, dir string, progress func(n, total int64)) (list []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (e *exporter) copy(f *File, from *os.File, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Copies are written to temporary names. What a killed run left is removed after a day.
+// Copies are written under temporary names. sweep removes those of killed runs after a day.
 const (
 	tempPrefix = ".agentx-"
 	tempMaxAge = 24 * time.Hour
@@ -154,8 +154,8 @@ func (e *exporter) sweep(dir string) {
 	}
 }
 
-// checkExportDir refuses a directory that cannot take files of these paths, as far as that shows without writing. It
-// accepts "" and a directory that does not exist.
+// checkExportDir refuses a directory to which files of these paths cannot be written, as far as it can tell without writing.
+// It accepts "" and a directory that does not exist.
 func checkExportDir(dir string, paths []string) error {
 	fail := func(text string, err error) error {
 		return &Error{Class: ClassLocalDisk, Text: text, Err: err, Hint: "another --dest"}

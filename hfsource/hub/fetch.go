@@ -128,8 +128,8 @@ func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("offline")
 }
 
-// resolveCommit finds the commit of the revision: it is one, or the hub names it. Offline, and where the hub fails, it is
-// the commit of the last time.
+// resolveCommit finds the commit of the revision, which may itself be one. Otherwise it asks the hub. Offline, and when the
+// hub fails, it uses the commit that the cache recorded last.
 func (j *job) resolveCommit(ctx context.Context) error {
 	s := j.snapshot
 	if commitForm.MatchString(j.ref.Revision) {
@@ -164,7 +164,7 @@ func (j *job) noteRename(repo string) {
 // currentRepo returns the repository as the hub calls it, as far as that is known.
 func (j *job) currentRepo() string { return cmp.Or(j.snapshot.RenamedTo, j.snapshot.Repo) }
 
-// readRefs takes the commit from the caches: the reference that was written last.
+// readRefs sets the commit to that of the newest reference in the caches. It reports whether there is one.
 func (j *job) readRefs() bool {
 	s := j.snapshot
 	for _, st := range j.stores {
@@ -204,8 +204,8 @@ func (j *job) loadTree(ctx context.Context) error {
 	return err
 }
 
-// obtainAll obtains the selected files. Of several with the same content, the first is obtained before the others, which
-// then are in the cache; they report its source.
+// obtainAll obtains the selected files. Of files with the same content, it obtains the first before the others, which it then
+// finds in the cache. They report the source of the first.
 func (j *job) obtainAll(ctx context.Context, paths []string) error {
 	j.snapshot.Files = make([]File, len(paths))
 	first := map[string]int{} // by etag
@@ -235,7 +235,7 @@ func (j *job) obtainAll(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// obtainEach obtains the files of some numbers, several at a time. The first error cancels the others.
+// obtainEach obtains the files with the given indexes, several at a time. The first error cancels the others.
 func (j *job) obtainEach(ctx context.Context, paths []string, numbers []int) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(workers)

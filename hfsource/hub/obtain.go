@@ -19,12 +19,12 @@ type fileJob struct {
 	path     string
 	want     entry
 	isCard   bool          // README.md, read for the selection: without progress, and without HEAD before its GET
-	reported int64         // bytes that Progress was told of
+	reported int64         // bytes that were passed to Progress
 	damaged  []fs.FileInfo // copies in the caches whose content is wrong
 }
 
-// obtain returns a file whose content is verified (or trusted, if Options.TrustCached says so): a copy of a cache, else a
-// download. Where another process downloads it, its result is used.
+// obtain returns a file whose content is verified, or trusted with Options.TrustCached. It uses a copy in a cache, and
+// downloads the file if there is none. If another process downloads it, obtain waits and uses the result.
 func (j *job) obtain(ctx context.Context, path string, isCard bool) (*File, error) {
 	e, err := j.entry(path)
 	if err != nil {
@@ -57,12 +57,12 @@ func (f *fileJob) notFoundInCache() error {
 	return &Error{Class: ClassNotCached, Text: text}
 }
 
-// result returns the file as it lies in a cache.
+// result returns a file that is in a cache.
 func (f *fileJob) result(path, sha256 string, source Source) *File {
 	return &File{Path: f.path, LocalPath: path, Size: f.want.Size, SHA256: sha256, ETag: f.want.etag(), Source: source}
 }
 
-// report tells Progress how many bytes of the file there are. The number never falls, though a download may start again.
+// report passes the bytes of the file beyond those reported before to Progress. A download that restarts reports none twice.
 func (f *fileJob) report(n int64) {
 	if n = min(n, f.want.Size); n > f.reported && !f.isCard {
 		f.Progress(n-f.reported, f.total)
@@ -70,7 +70,7 @@ func (f *fileJob) report(n int64) {
 	}
 }
 
-// find returns the first copy in a cache that is whole, nil if there is none. It adds to damaged those that are not.
+// find returns the first intact copy in a cache, nil if there is none. It adds the others to damaged.
 func (f *fileJob) find(ctx context.Context) (*File, error) {
 	for _, st := range f.stores {
 		if file := f.findTrusted(st); file != nil {
@@ -153,7 +153,7 @@ func (f *fileJob) verify(ctx context.Context, content *os.File) (sum string, err
 	return sums.sha256Hex(), err
 }
 
-// download downloads the file. It returns nil if another process did so, or took the download over.
+// download downloads the file. It returns nil if another process downloaded it or took over the lease.
 func (f *fileJob) download(ctx context.Context) (*File, error) {
 	st, err := f.writable()
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *fileJob) downloadLeased(ctx context.Context, st *store) (file *File, er
 	return file, nil
 }
 
-// isDownloaded reports whether the blob is there, and is none of the damaged ones.
+// isDownloaded reports whether the blob exists and is not one of the damaged copies.
 func (f *fileJob) isDownloaded(st *store) bool {
 	info, ok := st.stat(f.want.etag())
 	return ok && info.Size() == f.want.Size && !slices.ContainsFunc(f.damaged, func(d fs.FileInfo) bool { return os.SameFile(info, d) })
@@ -222,7 +222,7 @@ func (w writeFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// contextReader is a reader that ends with its context.
+// contextReader is a reader that fails when its context is done.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

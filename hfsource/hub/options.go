@@ -11,14 +11,13 @@ import (
 // Options configure Fetch. The zero value works: it takes its settings from the environment, verifies every file, and
 // waits for other processes that download the same.
 type Options struct {
-	// CacheRoot is the cache root of agentx. If the hub's own cache cannot be written, downloads go to CacheRoot/hub. ""
-	// leaves that out.
+	// CacheRoot is the cache root of agentx. If the hub's own cache cannot be written, downloads go to CacheRoot/hub. With
+	// "" there is no such fallback.
 	CacheRoot string
 	// TrustCached accepts LFS files of the cache by their size, without opening them. The caller then compares what it
 	// reads with File.SHA256.
 	TrustCached bool
-	// ExportDir is the directory that Snapshot.Export will write to. Fetch checks it before the download. "" leaves that
-	// out.
+	// ExportDir is the directory that Snapshot.Export will write to. Fetch checks it before the download, unless it is "".
 	ExportDir string
 	// Version is the version of the program, for the header User-Agent.
 	Version string
@@ -55,7 +54,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// withDefaults replaces what is nil.
+// withDefaults replaces nil fields by their defaults.
 func (o Options) withDefaults() Options {
 	if o.Env == nil {
 		o.Env = os.LookupEnv

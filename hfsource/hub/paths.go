@@ -60,8 +60,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// checkSelected refuses paths that cannot lie side by side in one directory: invalid ones, two that some file systems
-// hold for the same, and a file that would also be a directory.
+// checkSelected refuses paths that cannot exist together in one directory: invalid ones, two that are the same on some file
+// systems, and a file that would also be a directory.
 func checkSelected(paths []string) error {
 	refuse := func(path, text string) error {
 		return &Error{Class: ClassInvalid, File: sanitize(fmt.Sprintf("%q", path), 300), Text: text}

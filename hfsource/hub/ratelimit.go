@@ -14,7 +14,7 @@ type rateLimiter struct {
 	next map[budget]time.Time // when the next request is due
 }
 
-// note reads what is left of a budget. Below 5 % of it, the requests that are left are spread over the time that is left.
+// note reads how many requests of a budget are left. Below 5 % of it, it spreads them over the time until the reset.
 func (l *rateLimiter) note(h http.Header, b budget, now time.Time) {
 	left, reset, ok := remaining(h, b)
 	if !ok {
@@ -41,8 +41,7 @@ func (l *rateLimiter) wait(b budget, now time.Time) time.Duration {
 	return l.next[b].Sub(now)
 }
 
-// serverWait returns how long a reply with a retryable status asks to wait, 0 if it does not say or names a time in the
-// past.
+// serverWait returns how long a reply with a retryable status asks to wait, 0 if it names no time or one in the past.
 func serverWait(r *reply, b budget) time.Duration {
 	if r.status != http.StatusTooManyRequests && r.status != http.StatusServiceUnavailable {
 		return 0

@@ -130,7 +130,7 @@ func (d *download) refusedByCDN(ctx context.Context, r *reply) error {
 
 var contentRange = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$`)
 
-// startsAt reports whether a Content-Range begins at byte n and is of a file of so many bytes.
+// startsAt reports whether a Content-Range begins at byte n of a file of size bytes.
 func startsAt(text string, n, size int64) bool {
 	m := contentRange.FindStringSubmatch(text)
 	if m == nil {

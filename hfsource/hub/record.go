@@ -57,7 +57,7 @@ func (j *job) recordCommit(st *store) error {
 	return nil
 }
 
-// record links files that were in the cache before into the snapshot directory, unless a cache has it all.
+// record links files that were already in the cache into the snapshot directory, unless a cache has recorded all of them.
 func (j *job) record() error {
 	if j.offline != "" || j.tree == nil || j.writeTo == nil && slices.ContainsFunc(j.stores, j.isRecorded) {
 		return nil

@@ -39,7 +39,7 @@ func (c *client) follow(ctx context.Context, rq request) (r *reply, away *url.UR
 	}
 }
 
-// checkHubRedirect refuses a redirect of the hub that leads out of the endpoint.
+// checkHubRedirect refuses a redirect of the hub to an address outside the endpoint.
 func (c *client) checkHubRedirect(r *reply, to *url.URL) error {
 	switch {
 	case origin(to) != origin(c.endpoint):

@@ -18,11 +18,11 @@ import (
 const (
 	attempts   = 6                // for one request
 	maxBackoff = time.Minute      // between two attempts, where the server names no time
-	longWait   = 5 * time.Second  // from which a wait is logged
-	maxWait    = 10 * time.Minute // that a server is granted
+	longWait   = 5 * time.Second  // shortest wait that is logged, unless the server asks for it
+	maxWait    = 10 * time.Minute // longest wait that a server may ask for
 )
 
-// exchange sends a request until the reply is one to keep, at most attempts times. Its errors are of ClassUnavailable, or
+// exchange sends a request until its reply needs no retry, at most attempts times. Its errors are of ClassUnavailable, or
 // those of the context.
 func (c *client) exchange(ctx context.Context, rq request) (*reply, error) {
 	for attempt := 1; ; attempt++ {
@@ -76,7 +76,7 @@ func (c *client) exhausted(failure *Error) error {
 	return failure
 }
 
-// waitToRetry waits as long as the server asks, at most maxWait, or else for the backoff of so many failures.
+// waitToRetry waits as long as the server asks, at most maxWait, or else for the backoff.
 func (c *client) waitToRetry(ctx context.Context, rq request, failure *Error, wait time.Duration, failures int) error {
 	asked := wait > 0
 	if wait = min(wait, maxWait); !asked {
@@ -95,8 +95,8 @@ func (c *client) waitToRetry(ctx context.Context, rq request, failure *Error, wa
 	return durable.Sleep(ctx, wait)
 }
 
-// backoff returns how long to wait after so many failures in a row: 1 s, doubled with each up to maxBackoff, times a random
-// number in [0, 1).
+// backoff returns how long to wait after a number of failures in a row: 1 s, doubled with each up to maxBackoff, times a
+// random number in [0, 1).
 func (c *client) backoff(failures int) time.Duration {
 	limit := min(time.Second<<min(failures-1, 10), maxBackoff)
 	return time.Duration(c.rand() * float64(limit))
@@ -114,7 +114,7 @@ func (c *client) pace(ctx context.Context, rq request) error {
 	return durable.Sleep(ctx, wait)
 }
 
-// readHeaders takes rate limits and warnings from a reply of the hub. It logs each warning once, at most 20.
+// readHeaders reads rate limits and warnings from a reply of the hub. It logs each warning once, at most 20.
 func (c *client) readHeaders(r *reply, b budget) {
 	c.limits.note(r.header, b, time.Now())
 	c.mu.Lock()
@@ -127,12 +127,12 @@ func (c *client) readHeaders(r *reply, b budget) {
 	}
 }
 
-// isRetryable reports whether a status asks to try later.
+// isRetryable reports whether a request with this status is retried.
 func isRetryable(status int) bool {
 	return slices.Contains([]int{408, 429, 500, 502, 503, 504}, status)
 }
 
-// isPermanent reports whether the error of a connection would come again: the certificate is wrong.
+// isPermanent reports whether a retry of a failed connection is useless, because the certificate is wrong.
 func isPermanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// dataSuffixes lists the suffixes of data files, for repositories whose card names none. The first group that some file has
-// is taken.
+// dataSuffixes lists the suffixes of data files, for repositories whose card names none. selectBySuffix uses the first group
+// that matches a file.
 var dataSuffixes = [][]string{
 	{".jsonl", ".jsonl.zst", ".jsonl.gz"},
 	{".parquet"},
 	{".json", ".json.zst", ".json.gz"},
 }
 
-// split is the split of a dataset that is taken.
+// split is the split of a dataset that is used.
 const split = "train"
 
 const nameFileHint = "name the file: hf://datasets/OWNER/NAME/PATH"
@@ -122,7 +122,7 @@ func pickConfig[T any](configs map[string]T) (string, error) {
 	return "", fmt.Errorf("it has several configs and none is called default: %s", sanitize(strings.Join(names, ", "), 500))
 }
 
-// selectByCard returns the files that the card names. Without a card, or if it names none, it goes by suffix.
+// selectByCard returns the files that the card names. Without a card, or if it names none, it selects by suffix.
 func selectByCard(ctx context.Context, c contents) ([]string, error) {
 	text, ok, err := c.card()
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 //	datasets--OWNER--NAME/snapshots/<commit>/<path>   link to a blob
 //	datasets--OWNER--NAME/trees/<commit>.json         listing
 //
-// A file of these names proves nothing: a blob counts after its content was hashed, and only a listing tells all files of
-// a commit. Everything appears by one rename. All access goes through one os.Root on the cache, so that no link leads out
+// The name of a file proves nothing: a blob counts after its content was hashed, and only a listing has all files of a
+// commit. Every file appears by one rename. All access goes through one os.Root on the cache, so that no link leads out
 // of it. Links within the cache are followed: the Python client makes a blob that came from Xet a link to
 // blobs/<2 digits>/<Xet hash> of the cache, which repositories share. doc/spec/hub.md 8.
 type store struct {

@@ -34,7 +34,7 @@ func (s *store) prepare() error {
 			return &fs.PathError{Op: "write", Path: at, Err: err}
 		}
 	}
-	d, err := durable.NewDir(s.leases(), durable.Options{Sync: s.opts.Sync}) // permissions do not tell all
+	d, err := durable.NewDir(s.leases(), durable.Options{Sync: s.opts.Sync}) // permissions can promise more than a write shows
 	if err != nil {
 		return err
 	}
@@ -204,8 +204,8 @@ func (s *store) link(commit, name, etag string) error {
 // partialMaxAge is the age at which the partial file of a killed download is removed. Until then it can be resumed.
 const partialMaxAge = 7 * 24 * time.Hour
 
-// sweep removes what killed processes left of this repository: staging directories at once, partial files by age. It is
-// best effort.
+// sweep removes files that killed processes left in this repository: staging directories at once, partial files by age. It
+// is best effort.
 func (s *store) sweep() {
 	staging := s.list(path.Join(".locks", s.repo, durable.StagingDir))
 	partial := slices.DeleteFunc(s.list(s.in("blobs")), func(name string) bool { return !strings.HasSuffix(name, partialSuffix) })

@@ -17,7 +17,7 @@ var (
 	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
 )
 
-// Suggest returns the reference that an invalid input may stand for, as a text for a hint; "" if it resembles none. It
+// Suggest returns the reference that an invalid input may mean, as a text for a hint; "" if it resembles none. It
 // recognizes addresses of web pages, hf:// in capitals or without datasets/, OWNER/NAME, and misspelled short names.
 func Suggest(input string) string {
 	if m := addressForm.FindStringSubmatch(input); m != nil {
@@ -79,6 +79,6 @@ func nearest(short string, n int) (list []string) {
 	for _, named := range NamedDatasets() {
 		list = append(list, named.Name)
 	}
-	slices.Reverse(list) // of equally near ones the latest first
+	slices.Reverse(list) // newest first among equally similar names
 	return suggest.Nearest(short, list)[:n]
 }

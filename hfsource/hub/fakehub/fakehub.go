@@ -8,7 +8,7 @@
 //	h.On(fakehub.Match{Listener: "cdn"}, fakehub.Times(1, fakehub.Cut(1000)))
 //
 // It has three listeners: the hub; a CDN with another name and port, to which the hub redirects for files in LFS; and
-// another server with the hub's name on a third port, to which no request may go. doc/spec/hub.md 13 lists the faults; the
+// another server with the hub's name on a third port, which must get no request. doc/spec/hub.md 13 lists the faults; the
 // comments give their numbers there.
 package fakehub
 
@@ -145,8 +145,8 @@ func (h *Hub) Calls() (api, resolvers, cdn int) {
 	return api, resolvers, cdn
 }
 
-// Violations lists what no client may send: requests to the third listener, credentials to the CDN, and requests without
-// the headers that every one must have.
+// Violations lists requests that a client must not send: those to the third listener, those with credentials to the CDN, and
+// those without the required headers.
 func (h *Hub) Violations() (list []string) {
 	for _, r := range h.Log() {
 		if r.Listener == "other" {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// This file recognizes files whose content is not what their name says, and truncated text. Otherwise these would be
-// reported as lines that are not JSON.
+// This file recognizes files whose content differs from their name, and truncated text. Without it, the error would only
+// say that a line is not JSON.
 
 // contentError says what the content of a file is.
 type contentError struct {
@@ -22,7 +22,7 @@ type contentError struct {
 
 func (e *contentError) Error() string { return e.what }
 
-// signatures are beginnings that no JSON text has. Those without a suffix are text in another encoding.
+// signatures are byte sequences with which no JSON text begins. Those without a suffix are text in another encoding.
 var signatures = []struct{ magic, what, suffix string }{
 	{"PAR1", "Parquet", ".parquet"},
 	{"\x28\xb5\x2f\xfd", "zstd", ".zst"},
@@ -35,7 +35,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 
 // checkStart checks the beginning of a file that should be text, perhaps compressed.
 func checkStart(r *bufio.Reader, f *File) error {
-	first, _ := r.Peek(startBytes) // an error comes again with the next read
+	first, _ := r.Peek(startBytes) // the next read returns the error again
 	compression := f.Format.Compression
 	if m := detectForeign(first, f.Path); m != nil {
 		return m
@@ -60,7 +60,7 @@ func checkStart(r *bufio.Reader, f *File) error {
 	return nil
 }
 
-// startBytes is how much of a file is checked for signatures. That of tar is at byte 257.
+// startBytes is how many bytes of a file are checked for signatures. The signature of tar is at byte 257.
 const startBytes = 512
 
 // detectForeign recognizes formats that are never read: Git LFS pointers, HTML, XML, tar and zip. It returns nil for others.
@@ -147,7 +147,7 @@ func checkEnd(data []byte, lines bool) error {
 	return nil
 }
 
-// maxFirst is the length up to which checkFirst checks a line. The first line of a value on many lines is short.
+// maxFirst is the longest line that checkFirst checks. The first line of a value on many lines is short.
 const maxFirst = 64 << 10
 
 // checkFirst checks the first line of JSON lines. If it is the beginning of a value that the next line continues, the file

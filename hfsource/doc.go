@@ -11,8 +11,8 @@
 //	})
 //
 // Resolve lists the files of the inputs and fixes their content by sha256, which the hub names for its files and Resolve
-// computes for the others. Rows streams the rows in order and compares the digest of what it read: rows of a file that has
-// changed in between come with an error at the end.
+// computes for the others. Rows streams the rows in order and compares the digest of what it read. If a file has changed in
+// between, Rows returns an error after its rows.
 //
 // Files hold JSON lines, one JSON value, or Parquet. A row of a Parquet file has columns (package column) in place of JSON.
 // The rows in flight share a MemoryBudget, so that small files with huge rows do not exhaust the memory.

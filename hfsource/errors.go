@@ -9,7 +9,7 @@ import (
 	"github.com/agentx/agentx/hfsource/parquet"
 )
 
-// Errors of Rows about files that are not what Resolve found. The rows of such a file are not those of its digest.
+// Errors of Rows about files that have changed since Resolve. The caller must not use the rows of such a file.
 var (
 	// ErrChanged is wrapped by the error about a file whose content differs from its digest.
 	ErrChanged = errors.New("the file has changed while it was being read: convert it again")
@@ -18,7 +18,7 @@ var (
 	ErrMismatch = errors.New("hash mismatch")
 )
 
-// mismatchError is the error about a copy that is not what the hub names.
+// mismatchError is the error about a copy whose digest differs from the hub's.
 type mismatchError struct{ text string }
 
 func (m *mismatchError) Error() string   { return ErrMismatch.Error() + ": " + m.text }

@@ -9,7 +9,7 @@ import (
 // Limits of memory, in bytes. A file of some kilobytes can hold rows of gigabytes.
 const (
 	maxRowMemory   = 512 << 20 // for one row and what is built from it
-	maxOtherMemory = 256 << 20 // for all rows in flight but the oldest
+	maxOtherMemory = 256 << 20 // for all rows in flight except the oldest
 
 	// Data that is retained after its row may take retainedBase, and retainedPerByte for each byte of input.
 	retainedBase    = 512 << 20
@@ -17,8 +17,8 @@ const (
 )
 
 // MemoryBudget limits the memory of the rows in flight, over all workers. Every row has a Reservation, in the order of the
-// rows, which waits until there is room. The oldest one never waits, so that it always completes, and the memory that one
-// row can have depends on that row only.
+// rows. A reservation that grows waits until there is room. The oldest one never waits, so that it always completes. The
+// limit of one row does not depend on other rows.
 type MemoryBudget struct {
 	ctx               context.Context
 	maxRow, maxOthers int64 // for one reservation; for all but the oldest
@@ -31,7 +31,7 @@ type MemoryBudget struct {
 	retained int64
 }
 
-// NewMemoryBudget returns the budget for the rows of so many bytes of input. Waiting for it ends with the context.
+// NewMemoryBudget returns the budget for the rows of an input of the given size, in bytes. Waits end with the context.
 func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
 	m := &MemoryBudget{ctx: ctx, maxRow: maxRowMemory, maxOthers: maxOtherMemory, maxRetained: retainedBase + retainedPerByte*min(input, 1<<50)}
 	m.freed = sync.NewCond(&m.mu)
@@ -43,13 +43,13 @@ func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
 	return m
 }
 
-// Retain counts n bytes that are kept after their row was released. Its error is a *MemoryLimitError.
+// Retain counts n bytes that stay in memory after their row was released. Its error is a *MemoryLimitError.
 func (m *MemoryBudget) Retain(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.retained += n; m.retained > m.maxRetained {
 		return &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d MiB for any input and %d times this one",
-			m.maxRetained>>20, retainedBase>>20, retainedPerByte), "convert fewer files at a time; a small file that takes so much is damaged, or an attack on memory"}
+			m.maxRetained>>20, retainedBase>>20, retainedPerByte), "convert fewer files at a time; a small file that needs this much is damaged, or an attack on memory"}
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *Reservation) Size() int64 {
 	return r.size
 }
 
-// Release gives all bytes back, and makes the next row the oldest. It is called once, or again without effect.
+// Release gives all bytes back, and makes the next row the oldest. Further calls have no effect.
 func (r *Reservation) Release() {
 	if r == nil {
 		return

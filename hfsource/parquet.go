@@ -10,8 +10,8 @@ import (
 	"github.com/agentx/agentx/hfsource/parquet"
 )
 
-// readParquet yields the rows of a Parquet file, which is read out of order. It is hashed afterwards, through the same
-// descriptor, so that a change while the rows were read is noticed.
+// readParquet yields the rows of a Parquet file, which it reads out of order. Afterwards it hashes the file through the same
+// descriptor, to notice a change during the read.
 func (r *fileReader) readParquet(raw io.Reader) error {
 	at, ok := raw.(io.ReaderAt)
 	if !ok {
@@ -40,7 +40,7 @@ func (r *fileReader) readParquet(raw io.Reader) error {
 	return r.finish(sum, damage, last, "row")
 }
 
-// parquetRows returns the number of rows that it yielded, and what is wrong with the file.
+// parquetRows yields the rows. It returns how many it yielded, and what is wrong with the file.
 func (r *fileReader) parquetRows(at io.ReaderAt, progress func(int64)) (last int, damage error) {
 	first := make([]byte, min(startBytes, r.Size))
 	if _, err := at.ReadAt(first, 0); err == nil && len(first) == 0 {

@@ -119,8 +119,8 @@ func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
 	return nil
 }
 
-// copyContext is io.Copy that returns when the context is done, even while a read blocks. That read goes on in a goroutine,
-// which ends with it.
+// copyContext is io.Copy that returns when the context is done, even while a read blocks. The read then continues in a
+// goroutine, which ends when the read returns.
 func copyContext(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	from, to := io.Pipe()
 	defer from.Close()
@@ -133,7 +133,7 @@ func copyContext(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	return io.Copy(w, from)
 }
 
-// hash hashes the files without a digest: the hub names those of its files.
+// hash hashes the files that have no digest yet. Files of the hub have one.
 func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
@@ -164,7 +164,7 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 	return nil
 }
 
-// progressReader reports the bytes that are read, and ends with its context.
+// progressReader reports the bytes that it reads, and fails when its context is done.
 type progressReader struct {
 	ctx      context.Context
 	r        io.Reader

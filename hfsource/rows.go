@@ -59,7 +59,7 @@ func (r *Row) TakeReservation() *Reservation {
 	return r.reservation
 }
 
-// maxBuffer is the size up to which a buffer is used again, in bytes.
+// maxBuffer is the largest buffer that is reused, in bytes.
 const maxBuffer = 16 << 20
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -68,9 +68,8 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // columns are the columns to read from Parquet files, as paths of package column; Row.Columns.Wanted is in their order.
 // progress is called with the bytes of the files that were read since the last call; it may be nil.
 //
-// A damaged file gives the rows before the damage and then one with Err; the next file follows. A file that cannot be
-// opened or read, or whose content is not that of its digest, ends Rows with an error: the rows that it gave must not be
-// used.
+// For a damaged file, Rows yields the rows before the damage and then one with Err, and continues with the next file. If a
+// file cannot be opened or read, or differs from its digest, Rows returns an error, and the caller must not use its rows.
 //
 // Rows reserves the memory of every row in s.Memory, and waits while rows in flight take all of it.
 func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
@@ -115,8 +114,8 @@ func (r *fileReader) read() error {
 	return r.readText(raw)
 }
 
-// finish compares the digest of a file that was read, and then yields its damage, if any, as the row after the last one. A
-// file that has changed is not called damaged.
+// finish compares the digest of a file that was read, and then yields its damage, if any, as the row after the last one. For
+// a file that has changed, it reports the change and not the damage.
 func (r *fileReader) finish(sum hash.Hash, damage error, last int, unit string) error {
 	if hex.EncodeToString(sum.Sum(nil)) != r.SHA256 {
 		return r.changedError()
@@ -136,7 +135,7 @@ func (f *File) unreadable(number, last int, unit string, err error) Row {
 	return Row{File: f.Path, FileIndex: number, Line: e.From, Err: e}
 }
 
-// readAll reads what is left of a file, for its digest.
+// readAll reads the rest of a file, for its digest.
 func (r *fileReader) readAll(from io.Reader, to io.Writer) error {
 	if _, err := io.Copy(to, from); err != nil {
 		return fmt.Errorf("input %s: %w", r.Path, err)

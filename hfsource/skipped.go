@@ -30,7 +30,7 @@ func skipReason(info os.FileInfo, knownFormat bool) string {
 	return ""
 }
 
-// maxNamed is how many skipped entries are named.
+// maxNamed is how many skipped entries DescribeSkipped names.
 const maxNamed = 10
 
 // DescribeSkipped returns one line that names skipped entries, at most ten, by reason.

@@ -4,7 +4,7 @@ package hfsource
 
 import "os"
 
-// createTemp returns a temporary file that has lost its name: nothing stays of it however the program ends.
+// createTemp returns a temporary file without a name. The system frees it however the program ends.
 func createTemp() (*os.File, error) {
 	f, err := os.CreateTemp("", "agentx-stdin-*")
 	if err != nil {

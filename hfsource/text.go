@@ -41,7 +41,7 @@ func (r *fileReader) readText(raw io.Reader) error {
 	return r.finish(sum, damage, max(0, line-1), unit)
 }
 
-// yieldError tells an error of the caller from one of the file.
+// yieldError marks an error of the caller, as opposed to one of the file.
 type yieldError struct{ error }
 
 func decompress(r io.Reader, compression string) (text io.Reader, done func(), err error) {
@@ -57,13 +57,13 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 		if err != nil {
 			return nil, nil, err
 		}
-		return d, func() { _ = d.Close() }, nil // it holds nothing that could fail
+		return d, func() { _ = d.Close() }, nil // a reader has no data that Close could lose
 	}
 	return r, func() {}, nil
 }
 
 // split yields the rows. It returns the line at which it stopped, 0 for a file that is one value, and what is wrong with
-// that line. It does not read from raw after it returned.
+// that line. It does not read from raw after it has returned.
 func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	packed := bufio.NewReaderSize(raw, 64<<10)
 	if err := checkStart(packed, r.File); err != nil {
@@ -90,7 +90,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		if damage == nil && err == nil && first && !blank {
 			first = false
 			if damage = checkFirst(row.Data, text); damage != nil {
-				line = 0 // the whole file is written in another way
+				line = 0 // the error is about the whole file
 			}
 		}
 		if damage != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // decoder reads only what Encode writes: members in one order, indented, every string in one form. So a manifest that it
-// accepts encodes to the same bytes, which need not be compared. Each method reports whether what it looks for stands at
-// the decoder's position, and moves behind it.
+// accepts encodes to the same bytes, which need not be compared. Each method reports whether the text at the decoder's
+// position has the wanted form, and moves behind it.
 type decoder struct {
 	data []byte
 	at   int

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Absent stands in a Difference for a side without the field.
+// Absent is the value in a Difference of a side that lacks the field.
 const Absent = "absent"
 
-// maxElements is how many differing elements of one list are compared field by field.
+// maxElements is how many differing elements of one list are listed field by field.
 const maxElements = 3
 
 // Difference is one field in which two pre-images differ.
@@ -38,7 +38,7 @@ func Differences(want, have json.RawMessage) ([]Difference, error) {
 type Neighbor struct {
 	Manifest    *Manifest
 	Differences []Difference // of the other's pre-image (Want) and this one's (Have)
-	Count       int          // of all fields that differ, and of the elements that one side has more
+	Count       int          // fields that differ, and list elements that only one side has
 }
 
 // Nearest orders manifests by how many fields of their pre-images differ from those of want, the fewest first, then by
@@ -64,7 +64,7 @@ func Nearest(want *Manifest, list []*Manifest) ([]Neighbor, error) {
 	return near, nil
 }
 
-// comparison gathers differences.
+// comparison collects differences.
 type comparison struct {
 	list  []Difference
 	count int  // of all, listed or not
@@ -167,7 +167,7 @@ func elements(n int) string {
 	return fmt.Sprintf("%d elements", n)
 }
 
-// fieldName returns the name of a field as part of a path, in quotes where it could be taken for something else.
+// fieldName returns the name of a field as part of a path, in quotes if it is empty or has characters of the path syntax.
 func fieldName(name string) string {
 	if name == "" || strings.ContainsAny(name, ".[]\"\\ ") {
 		return strconv.Quote(name)

@@ -1,8 +1,8 @@
-// Package manifest identifies a directory of a cache: by the description that it was made from, the key that is the hash
-// of that description, and the list of its files.
+// Package manifest describes a directory of a cache: the pre-image that says what it was built from, the key, which is the
+// hash of the pre-image, and the list of its files.
 //
-// New describes a directory that is to be made, Encode writes its manifest, and Read reads and checks it. Differences and
-// Nearest say in which fields two descriptions differ, for a program that explains why it found no cache.
+// New describes a directory before it is built, Encode writes its manifest, and Read reads and checks it. Differences and
+// Nearest say in which fields two pre-images differ, for a program that explains a cache miss.
 //
 // # Format
 //

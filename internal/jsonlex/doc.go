@@ -1,6 +1,6 @@
 // Package jsonlex reads JSON text token by token, without reflection and with few allocations.
 //
-// A Lexer has a place in one text. Each method reads what begins there, after white space, and moves the place behind it:
+// A Lexer has a position in one text. Each method skips white space, reads a value or token, and moves the position behind it:
 //
 //	l := jsonlex.New(text)
 //	err := l.Object(func(key []byte) (err error) {
@@ -17,6 +17,6 @@
 // By default a Lexer accepts exactly the texts that encoding/json accepts. Strict refuses two things that encoding/json
 // replaces by U+FFFD: halves of surrogate pairs, and bytes that are not UTF-8.
 //
-// Errors are *SyntaxError: what was expected, what was found, and at which byte. After an error the place of the lexer is
-// undefined, until Reset moves it back.
+// Errors are *SyntaxError: what was expected, what was found, and at which byte. After an error the position of the lexer
+// is undefined, until Reset moves it back.
 package jsonlex

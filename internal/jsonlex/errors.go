@@ -27,7 +27,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("byte %d: %s", e.Offset, e.Problem)
 }
 
-// Expected returns the error that something else should stand at the lexer's place. what completes "want ...".
+// Expected returns the error about unexpected text at the lexer's position. what completes "want ...".
 func (l *Lexer) Expected(what string) error {
 	if l.Pos >= len(l.Data) {
 		return &SyntaxError{Offset: len(l.Data), CutOff: true, Problem: "want " + what}
@@ -35,7 +35,7 @@ func (l *Lexer) Expected(what string) error {
 	return l.problem("want %s, found %q", what, l.Data[l.Pos])
 }
 
-// problem returns an error at the lexer's place.
+// problem returns an error at the lexer's position.
 func (l *Lexer) problem(format string, args ...any) error {
 	return &SyntaxError{Offset: l.Pos, Problem: fmt.Sprintf(format, args...)}
 }

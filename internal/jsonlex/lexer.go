@@ -35,13 +35,13 @@ func (k Kind) String() string {
 	return [...]string{"no value", "object", "array", "string", "number", "true or false", "null"}[k]
 }
 
-// Mark is a place in a text, for Reset.
+// Mark is a position in a text, for Reset.
 type Mark struct{ pos, depth int }
 
-// Mark returns the lexer's place.
+// Mark returns the lexer's position.
 func (l *Lexer) Mark() Mark { return Mark{l.Pos, l.depth} }
 
-// Reset moves the lexer back to a place where it was before, also after an error.
+// Reset moves the lexer back to an earlier position, also after an error.
 func (l *Lexer) Reset(m Mark) { l.Pos, l.depth = m.pos, m.depth }
 
 // Peek skips white space and returns the byte after it, 0 at the end of the text. A 0 within the text begins no token
@@ -64,7 +64,7 @@ func (l *Lexer) AtEnd() bool {
 	return l.Pos >= len(l.Data)
 }
 
-// End fails unless nothing but white space follows.
+// End returns an error unless only white space follows.
 func (l *Lexer) End() error {
 	if l.AtEnd() {
 		return nil

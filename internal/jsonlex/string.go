@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// RawString reads a string and returns what stands between its quotes, a slice of the text. escaped reports that it
-// contains escapes; otherwise raw is what the string means.
+// RawString reads a string and returns the text between its quotes, a slice of Data. escaped reports that it contains
+// escapes; otherwise raw is the value of the string.
 func (l *Lexer) RawString() (raw []byte, escaped bool, err error) {
 	if l.Peek() != '"' {
 		return nil, false, l.Expected("a string")
@@ -34,7 +34,7 @@ func (l *Lexer) RawString() (raw []byte, escaped bool, err error) {
 	}
 }
 
-// Text reads a string and returns what it means.
+// Text reads a string and returns its value.
 func (l *Lexer) Text() (string, error) {
 	mark := l.Mark()
 	raw, escaped, err := l.RawString()
@@ -46,7 +46,7 @@ func (l *Lexer) Text() (string, error) {
 	return string(text), err
 }
 
-// AppendString reads a string and appends what it means to dst.
+// AppendString reads a string and appends its value to dst.
 func (l *Lexer) AppendString(dst []byte) ([]byte, error) {
 	if l.Peek() != '"' {
 		return dst, l.Expected("a string")
@@ -87,7 +87,7 @@ func (l *Lexer) unfinished() error {
 }
 
 // copyText appends to dst the text before the next quote, control character or \u escape, and reads it. Source code has an
-// escape every few dozen bytes, so it copies eight bytes at a time and takes back those that were too many.
+// escape every few dozen bytes, so it copies eight bytes at a time and then drops the excess.
 func (l *Lexer) copyText(dst []byte) []byte {
 	data, n := l.Data[l.Pos:], len(dst)
 	for len(data) >= 9 {
@@ -198,7 +198,7 @@ func marks(x uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x) & highs
 }
 
-// plainLen returns how many bytes of b stand before the first quote, backslash or control character.
+// plainLen returns the number of bytes of b before the first quote, backslash or control character.
 func plainLen(b []byte) int {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {

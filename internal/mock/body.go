@@ -31,8 +31,8 @@ type request struct {
 	maxCompletionTokens, maxTokens int // 0 where absent; the first has precedence
 }
 
-// prompt is what the prefix cache and the token count see. Its stream has, of messages, the role and content of each, one
-// after the other without a separator; of token ids, each as four bytes, little-endian.
+// prompt is the input of the prefix cache and of the token count. Its stream has the role and content of each message,
+// without separators, or each token id as four bytes, little-endian.
 type prompt struct {
 	stream   []byte
 	contents []span // the places of texts in stream
@@ -41,7 +41,7 @@ type prompt struct {
 
 type span struct{ from, to int }
 
-// tokens estimates the number of tokens of a prompt. Of token ids it is exact.
+// tokens estimates the number of tokens of a prompt. For token ids it is exact.
 func (p *prompt) tokens() int {
 	n := 0
 	for _, c := range p.contents {
@@ -174,8 +174,8 @@ func (p *prompt) parseText(l *jsonlex.Lexer) (err error) {
 	return err
 }
 
-// parseMessage reads one message. In the stream its role stands before its content whatever the order of its keys, so that
-// equal messages make equal streams.
+// parseMessage reads one message. In the stream its role precedes its content whatever the order of its keys, so that equal
+// messages give equal streams.
 func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 	start := len(p.stream)
 	content := len(p.contents)

@@ -27,8 +27,8 @@ type Config struct {
 	// concurrent use, and must not keep its argument. nil estimates.
 	CountTokens func(text []byte) int
 
-	// Faults are injected at their rates; see FaultKinds. A request gets at most one fault, so the last of rates that add up
-	// to more than 1 are injected less often, or never.
+	// Faults are injected at their rates; see FaultKinds. A request gets at most one fault, so if the rates add
+	// up to more than 1, the last faults are injected less often, or never.
 	Faults []Fault
 	// Seed decides, with the number of a request, which fault it gets.
 	Seed int64

@@ -26,6 +26,6 @@
 // # What is not checked
 //
 // A body must be JSON, and the fields that are read must have the right type. The model's name, roles, sampling parameters,
-// tools and all else are not checked. A key that stands twice is read twice: of numbers, flags and names the last counts, of
-// messages and contents all do. Bytes that are not UTF-8 are kept as they are.
+// tools and all else are not checked. A key that occurs twice is read twice: the last number, flag or name counts, and all
+// messages and contents do. Bytes that are not UTF-8 are kept as they are.
 package mock

@@ -108,7 +108,7 @@ func (x *exchange) inject(hook func(*exchange)) {
 	hook(x)
 }
 
-// answer looks the prompt up in the prefix cache and sends an answer of so many tokens.
+// answer looks the prompt up in the prefix cache and sends an answer of the given number of tokens.
 func (x *exchange) answer(tokens int) {
 	x.outputTokens = tokens
 	x.prefill()
@@ -119,7 +119,7 @@ func (x *exchange) answer(tokens int) {
 	}
 }
 
-// prefill counts the tokens of the prompt, and those of them that are cached: the share of its stream that is.
+// prefill counts the tokens of the prompt and the cached ones, in proportion to the cached part of its stream.
 func (x *exchange) prefill() {
 	s, p := x.server, &x.request.prompt
 	x.promptTokens = p.tokens()
@@ -147,7 +147,7 @@ func (x *exchange) due(i int) time.Time {
 
 // waitUntil returns at an instant, or with an error when the client disconnects before. Before it sleeps it flushes what is
 // buffered. It reads the clock only where the last reading lies before the instant: tokens that are due together cost one
-// reading, and tokens that fell due during a sleep that took too long follow at once.
+// reading, and tokens whose time has passed during an overlong sleep follow at once.
 func (x *exchange) waitUntil(due time.Time) error {
 	if !due.After(x.now) {
 		return nil

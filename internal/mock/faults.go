@@ -64,7 +64,7 @@ var FaultKinds = []FaultKind{
 		Doc: "midway an event whose data is an error object, then [DONE]; not streamed: an error object under status 200"},
 }
 
-// ParseFault reads KIND:RATE, as in "status=503:0.1".
+// ParseFault parses KIND:RATE, as in "status=503:0.1".
 func ParseFault(text string) (Fault, error) {
 	kind, rate, ok := strings.Cut(text, ":")
 	if !ok {

@@ -63,8 +63,8 @@ func (c *prefixCache) len() int {
 	return len(c.blocks) - 1
 }
 
-// admit stores the blocks of a prompt, given by their names, and returns how many of them, from the first on without a gap,
-// were stored before. It returns scratch, possibly grown, for the next call.
+// admit stores the blocks of a prompt, given by their names. It returns how many leading blocks were stored before, without a
+// gap. It returns scratch, possibly grown, for the next call.
 func (c *prefixCache) admit(names []uint64, scratch []int32) (hits int, _ []int32) {
 	names = names[:min(len(names), c.capacity)]
 	scratch = scratch[:0]

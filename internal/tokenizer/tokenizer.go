@@ -24,7 +24,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// vocabulary is what is pinned of one encoding: its file in the embedded assets, the digest and the number of tokens of that
+// vocabulary pins one encoding: its file in the embedded assets, the digest and the number of tokens of that
 // file, and the pattern that splits text into pieces within which bytes are merged. The digest does not cover the pattern,
 // so a change of the pattern needs a new name.
 type vocabulary struct {
@@ -187,8 +187,9 @@ func (t *Tokenizer) Encode(text string) []uint32 {
 // pieceSize is how many bytes of a text are encoded at a time. The library needs about 100 bytes of memory for each.
 const pieceSize = 64 << 10
 
-// cut returns a length, at least size where the text is that long, at which text can be split without changing its ids: before
-// a letter that follows a line feed. No branch of either pattern matches across such a place, or depends on what follows it.
+// cut returns a length at which text can be split without changing its ids, at least size if the text is that long. It cuts
+// before a letter that follows a line feed. No branch of either pattern matches across such a place, or depends on what
+// follows it.
 func cut(text string, size int) int {
 	for n := size; n < len(text); n++ {
 		if text[n-1] == '\n' && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z') {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,10 +57,7 @@ func Nearest(want *Manifest, list []*Manifest) ([]Neighbor, error) {
 		near = append(near, Neighbor{m, c.list, c.count})
 	}
 	slices.SortFunc(near, func(a, b Neighbor) int {
-		if a.Count != b.Count {
-			return a.Count - b.Count
-		}
-		return strings.Compare(a.Manifest.Key, b.Manifest.Key)
+		return cmp.Or(a.Count-b.Count, strings.Compare(a.Manifest.Key, b.Manifest.Key))
 	})
 	return near, nil
 }

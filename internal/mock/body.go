@@ -64,7 +64,7 @@ func (q *request) clear() {
 	*q = request{prompt: prompt{stream: q.prompt.stream[:0], contents: q.prompt.contents[:0]}}
 }
 
-// parse reads body, a request to an endpoint, into q, which must be clear. q.model lies in body.
+// parse reads body, a request to an endpoint, into q, which must be clear. q.model is a slice of body.
 func (q *request) parse(body []byte, e *endpoint) error {
 	l := jsonlex.New(body)
 	err := l.Object(func(key []byte) error {

@@ -146,7 +146,7 @@ func (x *exchange) due(i int) time.Time {
 }
 
 // waitUntil returns at an instant, or with an error when the client disconnects before. Before it sleeps it flushes what is
-// buffered. It reads the clock only where the last reading lies before the instant: tokens that are due together cost one
+// buffered. It reads the clock only if the last reading is before the instant: tokens that are due together cost one
 // reading, and tokens whose time has passed during an overlong sleep follow at once.
 func (x *exchange) waitUntil(due time.Time) error {
 	if !due.After(x.now) {

@@ -2,6 +2,7 @@ package mock
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -59,10 +60,7 @@ func (c *counters) init(p faultPlan) {
 // arrive counts a request that has arrived, at an instant after New.
 func (c *counters) arrive(r *http.Request, at time.Duration) {
 	c.requests.Add(1)
-	session := r.Header.Get("X-Session-Id")
-	if session == "" {
-		session = r.Header.Get("X-Correlation-Id")
-	}
+	session := cmp.Or(r.Header.Get("X-Session-Id"), r.Header.Get("X-Correlation-Id"))
 	if session == "" {
 		return
 	}

@@ -156,7 +156,7 @@ func (m *merger) countUnknownKeys(p plannedTrace) {
 	}
 }
 
-// retainedBytes estimates the memory that a plan takes in the structure, and of a prefix cache that several traces share.
+// retainedBytes estimates the memory of a plan in the structure and in a prefix cache that several traces share.
 func retainedBytes(p plannedTrace) int64 {
 	n := 32*len(p.plan.Segments) + 48*len(p.plan.Runs) + 128*len(p.plan.Turns) + 256*len(p.plan.Sessions)
 	if p.notes.Queries != nil {

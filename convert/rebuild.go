@@ -97,7 +97,7 @@ func errNoSource(d cachestore.Directory) error {
 	return fmt.Errorf("%s: its provenance does not say what it was made from", d.Path)
 }
 
-// checkKeys fails where the input, or this program, has changed: what is built now has other keys.
+// checkKeys fails if the input or this program has changed, so that a new build has other keys.
 func (c *conversion) checkKeys(info *cachestore.Info, key string) error {
 	for _, d := range info.Directories {
 		differ, err := manifest.Differences(c.wanted[d.Manifest.Kind].PreImage, d.Manifest.PreImage)
@@ -190,7 +190,7 @@ func comparePart(root, rebuilt, kind, key string) ([]mmapcache.Damage, error) {
 	return compareFiles(filepath.Join(root, kind, key), before, now), nil
 }
 
-// compareFiles lists the files of a part that differ from what is built now, or the manifest where only that differs.
+// compareFiles lists the files of a part that differ from a new build, or the manifest if only that differs.
 func compareFiles(dir string, before, now *manifest.Manifest) (damages []mmapcache.Damage) {
 	for _, f := range now.Files {
 		if old, ok := before.File(f.Name); !ok || old != f {

@@ -116,7 +116,7 @@ func (l *lane) sideRequest(model string, tokens int) *request {
 	return l.send(model, tokens, l.trace.newBlocks(tokens/blockSize))
 }
 
-// growTimes sends n requests, each of which appends some hundred tokens.
+// growTimes sends n requests. Each appends 200 to 1700 tokens.
 func (l *lane) growTimes(n int) {
 	for range n {
 		l.grow(l.trace.rng.between(200, 1700))

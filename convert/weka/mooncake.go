@@ -26,7 +26,7 @@ func IsMooncake(data []byte) bool {
 // Mooncake builds traces from the rows of one Mooncake file: doc/spec/reconstruction.md 1.9.
 //
 // A row is one request. All rows of a file share one hash scope; times are milliseconds, blocks have 512 tokens unless the
-// rules say otherwise, and the last id of a list may name a block of which the prompt has only the head. A session_id
+// rules say otherwise, and the last id of a list may name a block that the prompt has only in part. A session_id
 // becomes a trace, and so does each row without one.
 type Mooncake struct {
 	Reserve Reserve // asked for the memory that a row takes until the end; may be nil

@@ -4,7 +4,7 @@
 // "requests[].hash_ids[]". A path that ends at a record or at a list of records has no values, only states: whether each
 // record or list is present.
 //
-// A row with two requests, of which the second has no hash_ids, is for the path "requests[].hash_ids[]":
+// For the path "requests[].hash_ids[]", a row with two requests, the second without hash_ids, is:
 //
 //	Ints:     [1 2 3]                  // all ids
 //	Lists[0]: {State: [Value], Ends: [2]}            // requests: the row has a list of 2

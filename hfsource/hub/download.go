@@ -40,7 +40,7 @@ type download struct {
 	validatorFrom *url.URL // that host
 	most          int64    // largest number of bytes that the partial file has had
 	failures      int      // attempts in a row without progress
-	mismatches    int      // complete bodies with another content than announced
+	mismatches    int      // complete bodies whose digest or size is wrong
 	encoded       int      // replies with a Content-Encoding
 	lastID        string   // request id of the last reply
 }
@@ -154,8 +154,7 @@ func (d *download) checkSpace() error {
 	return nil
 }
 
-// mismatch handles a body with another content than announced: the first time it restarts the download, the second time it
-// fails.
+// mismatch handles a body whose digest or size is wrong. The first time it restarts the download, the second time it fails.
 func (d *download) mismatch(why string) error {
 	if d.mismatches++; d.mismatches > 1 {
 		_ = d.store.root().Remove(d.partial())

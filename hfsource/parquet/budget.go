@@ -59,7 +59,7 @@ func sizeOf(k column.Kind) int {
 // spend takes n values at a repetition level from the budget, before memory for them is allocated.
 func (c *cursor) spend(left *budget, n, rep int, present bool) error {
 	depth, size := len(c.want.lists), 0
-	if rep > depth { // inside a record of which only the presence is asked for
+	if rep > depth { // inside a record whose presence alone is requested
 		return nil
 	}
 	if c.wanted {

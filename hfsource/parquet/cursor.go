@@ -142,7 +142,7 @@ func (c *cursor) appendValue(to *column.Column, rep, def int) error {
 	return nil
 }
 
-// appendInside notes a value of a list that lies inside a record of which only the presence is asked for.
+// appendInside marks a record as present for a value of a list inside it. Only the presence of the record is requested.
 func (c *cursor) appendInside(to *column.Column, present bool) error {
 	if c.want.elementsOnly {
 		return nil

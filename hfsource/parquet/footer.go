@@ -44,7 +44,7 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	return footer, err
 }
 
-// byteRange is where a column of a row group lies in the file.
+// byteRange is the range of a column of a row group in the file.
 type byteRange struct{ from, to int64 }
 
 // checkRowGroups compares the row groups with the schema, with the number of rows of the file and with each other.
@@ -72,7 +72,7 @@ func (f *File) checkRowGroups(rows, end int64) error {
 	return checkOverlaps(ranges)
 }
 
-// checkChunk checks what the footer states of the column in one row group, numbered from 1, and returns where it lies.
+// checkChunk checks what the footer states of the column in one row group, numbered from 1. It returns the column's range.
 func (l *leaf) checkChunk(c *format.ColumnChunk, group int, end int64) (at byteRange, err error) {
 	m := &c.MetaData
 	from := chunkStart(m)

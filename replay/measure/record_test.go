@@ -3,6 +3,7 @@ package measure
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -151,4 +152,35 @@ func TestVectorsBucket(t *testing.T) {
 		require.Equal(t, want.Bucket, Cutoff{time.Duration(in.Deadline)}.Bucket(time.Duration(in.End), category))
 	})
 	require.Equal(t, Profiling, Cutoff{}.Bucket(1<<60, wire.Timeout), "no deadline, no cooldown")
+}
+
+// A record with every field set reads back unchanged: AppendJSON drops none.
+func TestRecordKeepsEveryField(t *testing.T) {
+	var r, back Record
+	fill(t, reflect.ValueOf(&r).Elem())
+	require.NoError(t, json.Unmarshal(r.AppendJSON(nil), &back))
+	require.Equal(t, r, back)
+}
+
+// fill sets a value to one that is not zero, and every field of a struct.
+func fill(t *testing.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for k := range v.NumField() {
+			fill(t, v.Field(k))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("x")
+	default:
+		t.Fatalf("no value for a field of type %s", v.Type())
+	}
 }

@@ -8,13 +8,13 @@ import (
 )
 
 // Backoff bounds the pauses of a lane after requests that got no connection, or whose connection broke before any byte of
-// an answer. The first pause of a row is First, each other one twice the one before it, but at most Max.
+// an answer. The first pause is First; each further one in a row is twice as long, up to Max.
 type Backoff struct {
 	First time.Duration // 0: DefaultBackoffFirst; negative: no pauses
 	Max   time.Duration // 0: DefaultBackoffMax
 }
 
-// Validate returns an error for pauses that cannot be.
+// Validate returns an error for a negative Max.
 func (b Backoff) Validate() error {
 	if b.Max < 0 {
 		return fmt.Errorf("backoff: max %v: want no negative value", b.Max)
@@ -25,13 +25,13 @@ func (b Backoff) Validate() error {
 // backoff keeps the pauses of lanes.
 type backoff struct {
 	Backoff
-	lanes map[int]pause // by lane: the last pause of the row that it is in
+	lanes map[int]pause // by lane: the latest of its pauses in a row
 }
 
 type pause struct{ length, until time.Duration }
 
 // after returns the pause of a lane after a request; 0 is none. Requests that were in flight when the lane's pause began
-// fail for the same reason, and make it no longer.
+// fail for the same reason and do not lengthen it.
 func (b *backoff) after(lane int, a *answer) time.Duration {
 	last, paused := b.lanes[lane]
 	switch category := a.category(); {

@@ -2,7 +2,7 @@ package replay
 
 import "time"
 
-// clock tells the time since the start of the phase, and the events that come in as it passes.
+// clock tells the time since the start of the phase and delivers events.
 type clock interface {
 	now() time.Duration
 	// await returns the next event. ok is false if there is none until the given instant; it may also be false earlier.
@@ -14,13 +14,13 @@ type realClock struct {
 	epoch       time.Time // start of the phase
 	timer       wakeTimer
 	events      <-chan event
-	interrupted <-chan struct{} // nil once it was told
+	interrupted <-chan struct{} // nil once the event was delivered
 }
 
 func (c *realClock) now() time.Duration { return time.Since(c.epoch) }
 
 func (c *realClock) await(until time.Duration) (event, bool) {
-	select { // an event that is there already needs no timer
+	select { // a queued event needs no timer
 	case e := <-c.events:
 		return e, true
 	case <-c.interrupted:

@@ -1,14 +1,22 @@
 // Package replay plays a prepared cache against an inference server and measures it.
 //
-// [Run] does it all. Its [Options] need a cache, a server and a model; everything else has a default:
+// [Run] plays a whole replay. Its [Options] need a cache, a server and a model; everything else has a default:
 //
-//	cache, err := mmapcache.Open(root, key)
+//	dataset, err := cachestore.Open(ctx, root, key)
+//	if err != nil {
+//		return err
+//	}
+//	defer dataset.Close()
 //	summary, err := replay.Run(ctx, replay.Options{
-//		Cache: cache, URL: "http://127.0.0.1:8000", Model: "m", Concurrency: 8, Out: "results",
+//		Cache: dataset.Cache, URL: "http://127.0.0.1:8000", Model: "m", Concurrency: 8, Out: "results",
 //	})
-//	fmt.Println(summary.Completed, summary.TTFT.P50)
+//	if summary != nil { // there are measurements even after an error
+//		fmt.Println(summary.Completed, summary.TTFT.P50)
+//	}
+//	return err
 //
-// A lane plays one tree of sessions after the other. run.go puts the parts together. schedule.go turns the recorded times
+// A tree is a trace as it is played: a root session and the sessions that it spawns. A lane plays one tree after the
+// other. run.go puts the parts together. schedule.go turns the recorded times
 // of a trace into the tree that is played, package resume decides where lanes begin, and sampler.go deals traces to lanes.
 //
 // Then loop.go runs, in one goroutine. It tells package conductor the time and what came back, and package conductor says

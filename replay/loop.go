@@ -77,7 +77,7 @@ func newLoop(o Options, source conductor.Source, clock clock, transport transpor
 }
 
 // run returns when nothing is in flight and nothing will be. The error is what ended the phase before its bounds. A phase
-// whose end has come before it begins sends nothing.
+// that is interrupted before it begins sends nothing.
 func (l *loop) run() error {
 	if e, ok := l.clock.await(0); ok {
 		l.handle(e, l.clock.now())

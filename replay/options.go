@@ -30,7 +30,7 @@ const (
 	DefaultMaxRatio     = 0.75
 )
 
-// Off is the value of a duration whose zero value means a default, and that is to have no effect.
+// Off disables a duration whose zero value means a default.
 const Off time.Duration = -1
 
 // MaxConcurrency is the largest number of lanes: a machine has fewer ports to one server.
@@ -47,8 +47,8 @@ type Options struct {
 	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
 
 	Concurrency int   // lanes: trees that are played at a time; 0: DefaultConcurrency
-	Traces      int   // play only the first so many traces; 0: all
-	MaxContext  int   // play only traces whose prompts and completions fit so many tokens; 0: all
+	Traces      int   // how many traces to play, the first that fit MaxContext; 0: all
+	MaxContext  int   // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
 	Order       Order // in which traces are dealt to lanes
 	Pace        Pace
 	Start       Start
@@ -73,7 +73,7 @@ type Options struct {
 	Backoff          Backoff
 	Header           []wire.HeaderField
 	APIKey           string
-	SkipPreflight    bool // begin without a look at the server
+	SkipPreflight    bool // send no request before the run
 
 	Out        string      // directory for the results; "": none are written
 	UniqueOut  bool        // if Out exists, a number is appended to it
@@ -121,7 +121,7 @@ type Progress struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Cache == nil:
-		return errors.New("cache: want an open one")
+		return errors.New("cache: nil: want an open cache")
 	case o.Model == "":
 		return errors.New("model: want a name")
 	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
@@ -133,7 +133,7 @@ func (o Options) Validate() error {
 	case o.Order > Random:
 		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
 	case o.Order == Random && o.once():
-		return errors.New("every trace once cannot be had in random order, which repeats: choose shuffle")
+		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
 	case !(o.MaxErrorRate >= 0 && o.MaxErrorRate <= 1):
 		return fmt.Errorf("max error rate %g: want 0 to 1", o.MaxErrorRate)
 	}

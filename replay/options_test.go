@@ -22,7 +22,7 @@ func TestOptionsAreValidated(t *testing.T) {
 	c := cachetest.Demo(t)
 	require.NoError(t, required(c).Validate())
 	for want, change := range map[string]func(o *Options){
-		"cache: want an open one":                                  func(o *Options) { o.Cache = nil },
+		"cache: nil: want an open cache":                           func(o *Options) { o.Cache = nil },
 		"model: want a name":                                       func(o *Options) { o.Model = "" },
 		"wire: target has scheme":                                  func(o *Options) { o.URL = "ftp://127.0.0.1" },
 		"endpoint 2: want 0 (chat completions) or 1 (completions)": func(o *Options) { o.Endpoint = 2 },
@@ -40,7 +40,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"timeout -1s: want":                                        func(o *Options) { o.Timeout = -time.Second },
 		"limits: system idle -1ns: want":                           func(o *Options) { o.Limits.SystemIdle = Off },
 		"order 3: want 0 to 2":                                     func(o *Options) { o.Order = Random + 1 },
-		"every trace once cannot be had in random order":           func(o *Options) { o.Order = Random },
+		"order random repeats traces":                              func(o *Options) { o.Order = Random },
 		"pace: speed -1: want a number above 0":                    func(o *Options) { o.Pace.Speed = -1 },
 		"pace: speed NaN: want":                                    func(o *Options) { o.Pace.Speed = math.NaN() },
 		"pace: speed +Inf: want":                                   func(o *Options) { o.Pace.Speed = math.Inf(1) },

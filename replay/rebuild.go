@@ -37,13 +37,13 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", path))
 	}
 	if info.Facts == nil {
-		missing = append(missing, fmt.Sprintf("%s: the run did not come to its end: what only that tells is null", dir))
+		missing = append(missing, fmt.Sprintf("%s: the run was killed: figures known only at its end are null", dir))
 	}
 	summary := a.Summary(info)
 	return &summary, missing, writeSummary(dir, &summary)
 }
 
-// readInfo reads what no record knows. Without such a file it still returns where the results lie.
+// readInfo reads RunFile. After an error it still returns the paths of the results.
 func readInfo(dir string) (info measure.RunInfo, err error) {
 	info.Out, info.Records = dir, RecordsFile
 	path := filepath.Join(dir, RunFile)

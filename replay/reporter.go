@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. Of
-// progress only the latest is kept. Messages wait while there is room.
+// reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. It
+// keeps the latest progress alone, and queues messages while there is room.
 type reporter struct {
 	progress chan Progress
 	messages chan message
@@ -59,7 +59,7 @@ func (r *reporter) run(progress func(Progress), say func(message)) {
 	}
 }
 
-// report hands progress over, and replaces what has not been told yet.
+// report hands progress over. It replaces progress that has not been delivered yet.
 func (r *reporter) report(p Progress) {
 	select {
 	case <-r.progress:

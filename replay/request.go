@@ -88,7 +88,7 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	return record
 }
 
-// do sends the request and returns what became of it.
+// do sends the request and returns its answer.
 func (s *requestSender) do(r *request) *answer {
 	trace, err := r.tree.render()
 	if err != nil {

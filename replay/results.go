@@ -51,14 +51,14 @@ func newRunInfo(o Options) measure.RunInfo {
 func utc() time.Time { return time.Now().UTC().Round(0) }
 
 // begin notes where the lanes begin.
-func (r *results) begin(starts []laneStart) {
+func (r *results) begin(starts []startedLane) {
 	for n, s := range starts {
 		r.lanes[n].Trace, r.lanes[n].TStar = s.trace, measure.Number(s.tStar/1000)
 		r.lanes[n].StartSkipped = s.skipped.Seconds()
 	}
 }
 
-// record takes in the record of a request that is over.
+// record counts and writes the record of a request that is over.
 func (r *results) record(record *measure.Record) error {
 	lane := &r.lanes[record.Lane]
 	lane.Requests++
@@ -76,7 +76,7 @@ func (r *results) record(record *measure.Record) error {
 	return r.records.Write(record)
 }
 
-// expected reports whether a kind of deviation is what the fields of the bodies ask for.
+// expected reports whether the fields of the bodies cause a kind of deviation.
 func expected(kind string, f payload.Fields) bool {
 	switch kind {
 	case "short_output":
@@ -89,7 +89,7 @@ func expected(kind string, f payload.Fields) bool {
 	return false
 }
 
-// onEvent takes in what the conductor did.
+// onEvent records what the conductor did.
 func (r *results) onEvent(e conductor.Event) {
 	switch e.Kind {
 	case conductor.TreeOpened:

@@ -144,12 +144,12 @@ func (r *results) write(s *measure.Summary) error {
 func (r *results) checkOwner() error {
 	written, err := readInfo(r.dir.path)
 	if err == nil && !written.Start.Equal(r.info.Start) {
-		return fmt.Errorf("%s: another run has replaced the results: those of this one end here", r.dir.path)
+		return fmt.Errorf("%s: another run has replaced the results: this run writes no more", r.dir.path)
 	}
 	return nil
 }
 
-// writeInfo writes what no record knows.
+// writeInfo writes RunFile.
 func (r *results) writeInfo() error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

@@ -14,7 +14,7 @@ import (
 )
 
 // Run plays a cache against a server until a bound is reached or ctx ends, lets the requests in flight finish within the
-// grace, writes the results, and returns the summary. It looks at the server first, unless that is to be skipped.
+// grace, writes the results, and returns the summary. It looks at the server first, unless SkipPreflight is set.
 //
 // An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
 // the run (*PreflightError), that too many requests failed, that the cache cannot be read any more, or that the results
@@ -90,7 +90,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return r.openFirstTrees()
 }
 
-// preflight looks at the server, unless that is to be skipped.
+// preflight looks at the server, unless SkipPreflight is set.
 func (r *run) preflight(ctx context.Context) error {
 	if r.SkipPreflight {
 		return nil
@@ -144,7 +144,7 @@ func (r *run) openFirstTrees() error {
 	if r.Trees > 0 {
 		lanes = min(lanes, r.Trees)
 	}
-	starts := laneStarts{sampled: r.Start.Sampled, ratios: *r.Start.Ratios, limit: r.Limits.LaneStart, seed: r.Seed}
+	starts := startPolicy{sampled: r.Start.Sampled, ratios: *r.Start.Ratios, limit: r.Limits.LaneStart, seed: r.Seed}
 	if r.Start.Burst {
 		starts.alignment = resume.Burst
 	}

@@ -127,7 +127,7 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 	s.lanes[lane] = tree
 }
 
-// release takes its tree from a lane. The last lane that plays a trace frees it.
+// release removes the tree of a lane. A trace is freed when no lane plays it.
 func (s *sampler) release(lane int) {
 	t := s.lanes[lane]
 	if t == nil {

@@ -198,14 +198,14 @@ func several(t *testing.T, turns ...int) *mmapcache.Cache {
 }
 
 // beginning opens the first trees at sampled instants, and returns where they begin, with the warnings.
-func beginning(c *mmapcache.Cache, lanes int, l laneStarts) (*sampler, []laneStart, []string) {
+func beginning(c *mmapcache.Cache, lanes int, l startPolicy) (*sampler, []startedLane, []string) {
 	s, warned := dealing(c, lanes), []string{}
 	s.warn = func(about string) { warned = append(warned, about) }
 	l.sampled = true
 	return s, s.openFirst(lanes, l), warned
 }
 
-var anywhere = laneStarts{ratios: resume.Ratios{Max: 1}, seed: "42"}
+var anywhere = startPolicy{ratios: resume.Ratios{Max: 1}, seed: "42"}
 
 // A lane's t* depends on the seed, its trace and its number alone.
 //
@@ -227,7 +227,7 @@ func TestInstantDependsOnSeedTraceAndLaneAlone(t *testing.T) {
 	}
 }
 
-func dealt(c *mmapcache.Cache, lanes int, l laneStarts) []laneStart {
+func dealt(c *mmapcache.Cache, lanes int, l startPolicy) []startedLane {
 	return dealing(c, lanes).openFirst(lanes, l)
 }
 
@@ -271,7 +271,7 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 		require.Equal(t, "trace-1", l.trace)
 	}
 	require.Len(t, warned, 1)
-	require.Contains(t, warned[0], `trace "trace-0" has nothing that a lane could take up`)
+	require.Contains(t, warned[0], `trace "trace-0" is skipped: no lane can begin in the middle`)
 
 	s = dealing(several(t, 3), 4)
 	broken = s.load(0)
@@ -284,7 +284,7 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 // Spread lanes keep their distances, and the first starts at once. In a burst all lanes do. None starts after the limit.
 func TestLanesAreAligned(t *testing.T) {
 	c := several(t, 20, 30, 40)
-	first := func(l laneStarts, pace Pace) (list []time.Duration, skipped []float64) {
+	first := func(l startPolicy, pace Pace) (list []time.Duration, skipped []float64) {
 		s := dealing(c, 3)
 		s.pace, l.sampled = pace, true
 		for k, start := range s.openFirst(3, l) {

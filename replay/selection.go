@@ -6,7 +6,7 @@ import (
 )
 
 // selectTraces returns the positions in the cache of the traces that options select: with MaxContext those whose requests
-// all fit it, when overhead tokens come to each prompt.
+// all fit it, with overhead tokens added to each prompt.
 func selectTraces(o Options, overhead int) (kept []int, err error) {
 	peaks := make([]int, o.Cache.Structure.Traces.Len())
 	if o.MaxContext > 0 {
@@ -32,8 +32,8 @@ func peakTokens(o Options, trace, overhead int) (peak int) {
 	return peak
 }
 
-// firstFitting returns the positions of the first traces whose peak fits a context, as many as are wanted. peaks are in
-// tokens; 0 is no limit. doc/spec/reconstruction.md 7.4.
+// firstFitting returns the positions of the first traces whose peak fits a context, at most wanted of them. peaks and
+// maxContext are in tokens; 0 is no limit. doc/spec/reconstruction.md 7.4.
 func firstFitting(peaks []int, maxContext, wanted int) (kept []int) {
 	for k, peak := range peaks {
 		if wanted > 0 && len(kept) == wanted {

@@ -10,8 +10,8 @@ type wakeTimer interface {
 	close()
 }
 
-// runtimeTimer is a wakeTimer of the runtime. It may fire a millisecond late: that is how finely the runtime sleeps when
-// nothing else is to be done.
+// runtimeTimer is a wakeTimer of the runtime. It may fire a millisecond late, which is the resolution of an idle
+// runtime's sleep.
 type runtimeTimer struct{ *time.Timer }
 
 func newRuntimeTimer() wakeTimer { return runtimeTimer{time.NewTimer(time.Hour)} }

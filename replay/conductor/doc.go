@@ -1,8 +1,8 @@
-// Package conductor decides which turn of which session is sent when. It is a state machine that is told the time: it has no
-// clock, starts no goroutine and makes no I/O.
+// Package conductor decides which turn of which session is sent when. It is a state machine: the caller passes the time. It has
+// no clock, starts no goroutine and makes no I/O.
 //
 // The caller makes a [Conductor] with [New], which takes a [Source] of trees and two functions: launch puts a turn on the
-// wire, observe is told of every [Event]. Then it drives the conductor, from one goroutine:
+// wire, observe gets every [Event]. Then it drives the conductor, from one goroutine:
 //
 //	c.Start(now)                               // opens a tree on every lane
 //	c.FirstToken(id, now)                      // the answer to a request has begun

@@ -61,7 +61,7 @@ type Deadlock struct {
 	Last    Event     // the last TurnSent or TurnReturned of the tree, else its TreeOpened
 }
 
-// Blocked is a session that waits in vain.
+// Blocked is a session that waits for something that cannot happen.
 type Blocked struct {
 	Session, Turn int
 	Branches      []int     // that its turn joins and that are not done; nil: it waits for predecessors

@@ -4,7 +4,7 @@ package conductor
 type heap[T any] struct {
 	items    []T
 	less     func(a, b T) bool
-	setIndex func(item T, at int) // is told the index of an item, -1 when it is removed; may be nil
+	setIndex func(item T, at int) // called with the new index of an item, -1 when it is removed; may be nil
 	work     *int                 // counts the items read or written; may be nil
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // maxEmptyTrees is how many trees in a row a lane opens that end without a request. Such trees end at the instant at which
-// they are opened: with a source that never runs dry this would go on for ever.
+// they are opened: with an endless source the lane would never stop opening them.
 const maxEmptyTrees = 1000
 
 // openTree opens the next tree of a lane, if there is one. Without a start state its first turn is due at once. emptyTrees
@@ -51,7 +51,7 @@ func (c *Conductor) newTree(plan *Tree, lane int, at time.Duration) *tree {
 	return t
 }
 
-// resume takes up a tree in the middle (doc/spec/replay.md 6.6). A branch with a live session counts as spawned, and so does
+// resume starts a tree in the middle (doc/spec/replay.md 6.6). A branch with a live session counts as spawned, and so does
 // one whose sessions are all done. So a gate sees the same whether its branches ended before or after this instant (bug 4,
 // hazards H1 and H15).
 func (c *Conductor) resume(t *tree, start *StartState) {

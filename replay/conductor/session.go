@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// state is where a session stands. Every transition checks the state that it leaves.
+// state is the state of a session. Every transition checks the state that it leaves.
 type state uint8
 
 const (

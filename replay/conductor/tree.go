@@ -126,12 +126,12 @@ func (t *Tree) validateTurn(session, turn int, spawned []int) error {
 
 func inRange(i, n int) bool { return i >= 0 && i < n }
 
-// isDone reports whether a session of which a number of turns are done sends nothing more.
+// isDone reports whether a session sends nothing more once turnsDone of its turns are done.
 func (t *Tree) isDone(n, turnsDone int) bool {
 	return turnsDone > 0 && turnsDone >= len(t.Sessions[n].Turns)
 }
 
-// StartState is the state in which a tree is taken up in the middle (doc/spec/replay.md 2.4).
+// StartState is the state of a tree that starts in the middle (doc/spec/replay.md 2.4).
 type StartState struct {
 	Live      []LiveSession // sessions that have a turn to send
 	TurnsDone []int         // by session: its turns that are done; all turns of one that is not live: it is not spawned

@@ -35,8 +35,8 @@ func NewAggregate() *Aggregate {
 	}
 }
 
-// Add adds one record of the profiling phase, which it does not keep. It returns the kinds of deviation that the record is the
-// first of.
+// Add adds one record of the profiling phase, which it does not keep. It returns a notice for each kind of
+// deviation that this record is the first to show.
 func (a *Aggregate) Add(r *Record) []DeviationNotice {
 	a.count(r)
 	if r.Error != nil && r.Bucket != CancelledAtEnd {
@@ -84,7 +84,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: a.deviations.clone(),
+		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations),
 		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,

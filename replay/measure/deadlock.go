@@ -20,7 +20,7 @@ type DeadlockReport struct {
 	Last    LastEvent        `json:"last"`
 }
 
-// BlockedSession is a session that waits in vain.
+// BlockedSession is a session that waits for something that cannot happen.
 type BlockedSession struct {
 	Session       string   `json:"session"`
 	CorrelationID string   `json:"correlation_id"`

@@ -1,9 +1,6 @@
 package measure
 
-import (
-	"fmt"
-	"maps"
-)
+import "fmt"
 
 // Deviation counts requests of one kind that ended well, but whose answer is not what the request asked for.
 type Deviation struct {
@@ -99,5 +96,3 @@ func (c deviationCounts) add(r *Record) (notices []DeviationNotice) {
 	}
 	return notices
 }
-
-func (c deviationCounts) clone() map[string]Deviation { return maps.Clone(c) }

@@ -8,7 +8,7 @@ import (
 )
 
 // chunk is how much of a body is gathered before it is written, in bytes. A chunk is large enough to hide the cost of a
-// system call, and small enough to stay in the processor's cache and to be had for thousands of requests at a time.
+// system call, and small enough to stay in the processor's cache and to allocate for thousands of requests at a time.
 const chunk = 64 << 10
 
 // Body is the body of one request. It copies windows of the mapped files to the connection, and encodes nothing.
@@ -16,7 +16,7 @@ type Body struct {
 	endpoint Endpoint
 	prompt   mmapcache.Prompt
 	marker   []byte // as it is written; empty: none
-	markerAt int    // the message that the marker stands in front of, -1: none
+	markerAt int    // the message that the marker precedes, -1: none
 	tail     []byte // what follows the prompt
 	size     int64
 }
@@ -127,7 +127,7 @@ func (b *Body) writeCompletion(out *sink) {
 	out.dropComma()
 }
 
-// writeContent writes the content of the message that the cursor stands in.
+// writeContent writes the content of the message at the cursor.
 func (b *Body) writeContent(out *sink, c *mmapcache.Cursor) {
 	for ended := false; !ended && out.err == nil; {
 		out.buf, ended = b.prompt.AppendUpTo(out.buf, c, out.limit)

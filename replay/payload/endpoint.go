@@ -19,7 +19,7 @@ func (e Endpoint) Path() string {
 	return "/v1/chat/completions"
 }
 
-// Encoding returns the encoding of the prompt corpus that bodies for the endpoint are made of.
+// Encoding returns the encoding of the prompt corpus in bodies for the endpoint.
 func (e Endpoint) Encoding() mmapcache.Encoding {
 	if e == Completions {
 		return mmapcache.IDs

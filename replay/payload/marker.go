@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// MarkerTarget is the message that the cache-bust marker of a tree stands in front of: doc/spec/replay.md 5.
+// MarkerTarget is the message that the cache-bust marker of a tree precedes: doc/spec/replay.md 5.
 type MarkerTarget uint8
 
 // The targets.
@@ -61,7 +61,7 @@ func (t MarkerTarget) Resolve(c *mmapcache.Cache) MarkerTarget {
 	return FirstTurnPrefix
 }
 
-// index returns the message that the marker stands in front of, -1 for none.
+// index returns the message that the marker precedes, -1 for none.
 func (t MarkerTarget) index(messages []mmapcache.Message) int {
 	if t == NoMarker {
 		return -1
@@ -94,7 +94,7 @@ func BaseTrace(session string) string {
 	return base
 }
 
-// appendText appends the marker as it stands in front of a message, escaped for JSON.
+// appendText appends the marker as text, escaped for JSON.
 func (m Marker) appendText(b []byte) []byte {
 	if m == "" {
 		return b
@@ -123,7 +123,7 @@ func appendIDs(b []byte, ids []uint32) []byte {
 	return b
 }
 
-// MarkerTokens returns the number of tokens that a marker made of these pieces has at most.
+// MarkerTokens returns the largest number of tokens that a marker can have.
 func MarkerTokens(pieces mmapcache.MarkerPieces) int {
 	digit := 0
 	for _, ids := range pieces.Hex {

@@ -7,7 +7,7 @@
 //	state := trace.At(tStar) // *conductor.StartState
 //	skipped := resume.Spread.Align(states, false, limit)
 //
-// wrap.go decides whether there may be so many lanes. seed.go gives each lane its random numbers, and instant.go draws t*
+// wrap.go decides whether a run may have more lanes than traces. seed.go gives each lane its random numbers, and instant.go draws t*
 // with them. state.go resolves what of a trace is live at t*; untimed.go does both for a trace without times.
 // alignment.go moves the lanes of a run to the start of the phase.
 //

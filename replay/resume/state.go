@@ -33,7 +33,7 @@ func (t *Trace) Bounds() (first, last float64, ok bool) {
 	return first, last, first <= last
 }
 
-// At returns the state of the trace at t*, in which a lane takes it up: doc/spec/replay.md 2.4, steps 3 to 10. The root
+// At returns the state of the trace at t*, where a lane begins it: doc/spec/replay.md 2.4, steps 3 to 10. The root
 // comes first among the live sessions, then one branch after the other. Their due times count from t*. Without a live
 // session nothing can be sent, and no lane can begin there.
 //

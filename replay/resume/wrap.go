@@ -11,15 +11,15 @@ var ErrNoTraces = errors.New("no trace to play: the cache or the selection from 
 // WrapPolicy decides whether a run may have more lanes than traces, so that lanes share a trace.
 type WrapPolicy struct {
 	Lanes     int
-	Traces    int  // distinct ones
+	Traces    int  // distinct traces to play
 	AllowWrap bool // lanes may share traces
-	Marked    bool // every tree has a cache-bust marker, which keeps lanes that share a trace apart
-	OnePass   bool // every trace is played once, so that lanes too many stay empty
-	Trees     int  // the run plays at most so many trees; 0: no such bound
+	Marked    bool // every tree has a cache-bust marker, so lanes that share a trace share no prefix
+	OnePass   bool // every trace is played once, so surplus lanes stay empty
+	Trees     int  // most trees that the run plays; 0: no limit
 }
 
-// Check returns an error if there are too many lanes: doc/spec/replay.md 2.1. shared is true if lanes share traces for no
-// other reason than their markers, which deserves a warning.
+// Check returns an error if there are too many lanes: doc/spec/replay.md 2.1. shared is true if lanes share traces only
+// because their trees have markers; the caller warns of that.
 func (l WrapPolicy) Check() (shared bool, err error) {
 	switch {
 	case l.Traces < 1:

@@ -10,7 +10,8 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// ClaimOptions say how to claim a directory. The zero value waits for as long as another process makes it.
+// ClaimOptions say how to claim a directory. The zero value waits without limit for another process that makes
+// the same directory.
 type ClaimOptions struct {
 	Rebuild bool          // make the directory although it exists
 	Wait    time.Duration // for another process that makes the same; 0: as long as it takes; below 0: not at all
@@ -29,11 +30,11 @@ type Lease struct{ lease *durable.Lease }
 // wraps ErrLost. A mmapcache.NewBuilder under this context can publish only while the lease is held.
 func (l *Lease) Context() context.Context { return l.lease.Context() }
 
-// Release ends the lease and removes what was left under it. After an error others wait until the lease expires.
+// Release ends the lease and removes unpublished files. After an error other processes wait until the lease expires.
 func (l *Lease) Release() error { return l.lease.Release() }
 
-// Claim returns a lease to make the directory of a kind and key, or the manifest of that directory where it exists in
-// full size: another process may have made it while this one waited. A damaged directory is to be made again.
+// Claim returns a lease to make a directory, or the manifest of the directory if it exists and its files have their full
+// size. Another process may have made it while Claim waited. A damaged directory counts as missing.
 func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, nil, err

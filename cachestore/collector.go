@@ -26,7 +26,7 @@ type collector struct {
 	opts      durable.Options // with the lease, nil in a dry run and on a full disk
 
 	items  []*item
-	names  map[string][]string // the parts, each "kind/key", of datasets that could be read, by key of the dataset
+	names  map[string][]string // by key of a dataset that was read: its parts, each "kind/key"
 	total  int64               // bytes of the items that are left
 	report *GCReport
 	errors []error
@@ -50,8 +50,8 @@ func newCollector(root string, dryRun bool) *collector {
 	return &collector{root: root, dryRun: dryRun, names: map[string][]string{}, report: newReport(dryRun)}
 }
 
-// setNow takes the time from the file system, and from this machine where the disk is full or, in a dry run, cannot be
-// written.
+// setNow reads the clock of the file system. It uses the clock of this machine if the disk is full or, in a dry run,
+// cannot be written.
 func (c *collector) setNow() (err error) {
 	if !c.now.IsZero() {
 		return nil
@@ -183,7 +183,7 @@ func (c *collector) datasetsByUse() []*item {
 	return list
 }
 
-// namedParts returns the parts that datasets named when they were scanned, by name: for those namedBy need not look again.
+// namedParts returns the parts that scanned datasets name, by "kind/key". freeAll skips them without a call of namedBy.
 func (c *collector) namedParts() map[string]bool {
 	named := map[string]bool{}
 	for _, names := range c.names {
@@ -203,7 +203,7 @@ func (c *collector) free(it *item, why string) error {
 	}
 	var stays neededError
 	switch {
-	case errors.As(err, &stays): // and something went wrong besides
+	case errors.As(err, &stays): // joined with another error
 		c.keepItem(it, err.Error())
 		return fmt.Errorf("%s: %w", c.path(it), err)
 	case err != nil:
@@ -242,8 +242,8 @@ func (c *collector) freeParts(dataset *item) error {
 	return nil
 }
 
-// remove removes a directory. It looks for a reason not to before it marks the directory, so that no process waits for
-// nothing, and once more after that, when a process that begins to use the directory waits.
+// remove removes a directory. It checks that the directory is unneeded before it marks it, so that no process waits for a
+// mark in vain, and again after that, when a process that begins to use the directory waits.
 func (c *collector) remove(it *item) error {
 	if err := c.checkUnneeded(it); err != nil || c.dryRun {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// CopyOptions say how to copy. The zero value waits for as long as another process makes the same.
+// CopyOptions say how to copy. The zero value waits without limit for other processes.
 type CopyOptions struct {
 	Wait     time.Duration                             // for each directory that another process makes; 0: as long as it takes; below 0: not at all
 	OnWait   func(holder string, waited time.Duration) // called about twice a second while Copy waits; may be nil
@@ -51,8 +51,8 @@ func (r *CopyResult) Hit() bool {
 }
 
 // Copy copies a dataset and its parts from one cache root to another, the dataset last. It leaves alone what exists in the
-// target in full size. Of several processes that copy or build the same into a root, one does it and the others wait. An
-// error about a dataset that the source does not have wraps mmapcache.ErrNoCache.
+// target in full size. If several processes copy or build the same directory, one does it and the others wait. An error
+// about a dataset that the source does not have wraps mmapcache.ErrNoCache.
 //
 // Copy verifies every file on arrival, before it can be seen under its name. An error about damage, of the source or on
 // the way, wraps manifest.ErrDamaged and names the file. Copy then publishes neither that directory nor the dataset; parts
@@ -182,7 +182,7 @@ func (c *copier) checkSame(existing, m *manifest.Manifest) error {
 	if existing.Digest == m.Digest {
 		return nil
 	}
-	return fmt.Errorf("%s: holds another content than %s: one of them was made by a program with the same recipe and other results; remove it with agentx cache rm",
+	return fmt.Errorf("%s: content differs from %s under the same key, because the programs that made them differ: remove one with agentx cache rm",
 		filepath.Join(c.to, m.Kind, m.Key), filepath.Join(c.from, m.Kind, m.Key))
 }
 
@@ -200,7 +200,7 @@ func (c *copier) copyDirectory(ctx context.Context, m *manifest.Manifest) (hit b
 		c.done = begin
 		written, err := c.copyUnder(lease, m)
 		if err := lease.Release(); err != nil {
-			c.o.Warn("%v: others may wait for a while", err)
+			c.o.Warn("%v: other processes may wait until the lease expires", err)
 		}
 		if err == nil {
 			c.result.Bytes += written
@@ -208,7 +208,7 @@ func (c *copier) copyDirectory(ctx context.Context, m *manifest.Manifest) (hit b
 		if !errors.Is(err, ErrLost) || ctx.Err() != nil {
 			return false, err
 		}
-		c.o.Warn("%v: waiting for that", err)
+		c.o.Warn("%v: waiting for it", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func (c *copier) copyUnder(lease *Lease, m *manifest.Manifest) (written int64, e
 			err = lost
 		}
 	}
-	return written, err // what is left lies under the lease and goes with it
+	return written, err // Release removes the unpublished files
 }
 
 // publish makes a directory appear under its key. It replaces a damaged one.

@@ -667,7 +667,7 @@ func TestCopyKeepsOtherContent(t *testing.T) {
 		makeOther(t, dir)
 		before := publishedIn(t, to)
 		_, err = Copy(withoutSync(t), from, to, key, CopyOptions{})
-		require.ErrorContains(t, err, dir+": holds another content", kind)
+		require.ErrorContains(t, err, dir+": content differs from", kind)
 		assert.ErrorContains(t, err, "cache rm")
 		assert.Equal(t, before, publishedIn(t, to), "nothing is copied for what cannot be")
 	}
@@ -717,7 +717,7 @@ func TestCopyFindsDirectoriesPublishedMeanwhile(t *testing.T) {
 			assert.Equal(t, whole, publishedIn(t, to))
 
 			to, err = meet(func(dir string) { makeOther(t, dir) })
-			require.ErrorContains(t, err, "holds another content", "at %s of %s", step, kind)
+			require.ErrorContains(t, err, "content differs from", "at %s of %s", step, kind)
 			other, err := manifest.Read(filepath.Join(to, kind, of))
 			require.NoError(t, err)
 			assert.JSONEq(t, otherFacts, string(other.Facts), "it stays")

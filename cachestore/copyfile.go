@@ -74,8 +74,8 @@ func (c *copier) copyFile(ctx context.Context, d *durable.Dir, dir string, f man
 	}), f)
 }
 
-// sourceFile is an open file of the source. Once it opens the file again: after ESTALE the same name may lead to a file
-// that another host has put there since.
+// sourceFile is an open file of the source. After ESTALE it opens the file again, once: another host may have put a new
+// file there under the same name.
 type sourceFile struct {
 	c        *copier
 	path     string
@@ -129,16 +129,16 @@ func (c *copier) openAt(path string, size, skip int64) (in fs.File, err error) {
 
 // write writes a file of known size and digest into the staging directory. Path is where it comes from.
 //
-// It takes the digest twice. First of what it reads, for the source may be damaged, and then the error names the source.
-// And, once the file is synced, of what lies in the target, which is another disk and often another machine, and is what
-// others are going to read. The second is as good as the system is honest: it may answer from memory.
+// It checks the digest twice. The first check covers the bytes that it reads: the source may be damaged, and the error then
+// names the source. The second reads the synced file back from the target, which is another disk, often of another machine.
+// The operating system may answer that read from memory, so the second check cannot find every fault of the disk.
 func (c *copier) write(ctx context.Context, d *durable.Dir, path string, in io.Reader, f manifest.File) error {
 	out, err := d.Create(f.Name)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	in = io.LimitReader(in, f.Size+1) // a file that grows meanwhile fills no disk
+	in = io.LimitReader(in, f.Size+1) // a file that grows must not fill the disk
 	_, err = io.CopyBuffer(io.MultiWriter(out, sum), cachedir.ReaderFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
@@ -171,8 +171,8 @@ func syncFile(ctx context.Context, f *os.File) error {
 	return f.Sync()
 }
 
-// openPlain opens a regular file and refuses a symbolic link: a link could lead to any file of the user who copies, who
-// would hand it on.
+// openPlain opens a regular file and refuses a symbolic link: through a link, Copy could publish any file that its user
+// can read.
 func openPlain(path string) (fs.File, int64, error) {
 	f, size, err := manifest.Open(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, 
 	return m, nil
 }
 
-// keysOf lists the keys of the directories of a kind, and of whatever else stands under such a name.
+// keysOf lists the entries of a kind that are named like a key, whether or not they are directories.
 func (d disk) keysOf(root, kind string) (keys []string, err error) {
 	entries, err := d.List(filepath.Join(root, kind))
 	if err != nil && !cachedir.IsAbsent(err) {
@@ -41,8 +41,8 @@ func (d disk) keysOf(root, kind string) (keys []string, err error) {
 	return keys, nil
 }
 
-// isKey reports whether a name is that of a directory of a cache: a SHA-256 in lower-case hex. cachestore leaves every
-// other name alone.
+// isKey reports whether a name has the form of a key: a SHA-256 in lower-case hex. cachestore leaves every other name
+// alone.
 func isKey(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }

@@ -16,7 +16,7 @@ var (
 	ErrInUse = errors.New("in use")
 
 	// ErrRemoving: another process is removing directories of the same root, for longer than GC or Remove may wait.
-	ErrRemoving = errors.New("another process is removing things there")
+	ErrRemoving = errors.New("another process is removing from this root")
 
 	// ErrSameRoot: source and target of a Copy are one directory.
 	ErrSameRoot = errors.New("source and target are one directory")

@@ -29,7 +29,7 @@ func FindAny(root, name string) (foundRoot, kind, key string, err error) {
 	return realDisk().find(root, name, mmapcache.Kinds()...)
 }
 
-// find finds a directory of one of some kinds.
+// find finds a directory of one of the given kinds.
 func (d disk) find(root, name string, kinds ...string) (foundRoot, kind, key string, err error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d disk) findPrefix(root, prefix string, kinds []string) (kind, key string,
 				continue
 			}
 			if key != "" {
-				return "", "", fmt.Errorf("cache %s: more than one key in %s begins so: write more of it", prefix, root)
+				return "", "", fmt.Errorf("cache %s: more than one key in %s begins with it: give more of its characters", prefix, root)
 			}
 			kind, key = k, candidate
 		}

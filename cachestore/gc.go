@@ -142,8 +142,8 @@ func (c *collector) collect(ctx context.Context, o GCOptions) error {
 	return errors.Join(append(c.errors, err)...)
 }
 
-// freeAll frees directories step by step. Parts that no dataset names go before datasets that can be opened: they may be
-// all there is to free.
+// freeAll frees directories step by step. It frees parts that no dataset names before datasets that can be opened: those
+// parts may be enough.
 func (c *collector) freeAll(ctx context.Context, o GCOptions) error {
 	if err := c.scan(); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (c *collector) each(ctx context.Context, list []*item, free func(*item) err
 	}
 }
 
-// minAge is how old a directory that seems to be garbage must be before it is: the parts of a dataset are published before
-// the dataset.
+// minAge is how old a directory must be before it counts as garbage: a build publishes the parts before the dataset that
+// names them.
 const minAge = time.Hour
 
 func (c *collector) freeDamaged(dataset *item) error {

@@ -30,8 +30,8 @@ type Entry struct {
 	Unreadable string `json:"unreadable,omitempty"` // why the manifest could not be read; damaged or not is unknown
 }
 
-// List returns the directories of a cache root: datasets first, then by kind and age. It passes over names that are none
-// of a cache's.
+// List returns the directories of a cache root: datasets first, then by kind and age. It skips names that do not belong to
+// a cache.
 func List(root string) ([]Entry, error) { return realDisk().listRoot(root) }
 
 func (d disk) listRoot(root string) ([]Entry, error) {

@@ -21,7 +21,7 @@ type neededError struct {
 func (e neededError) Error() string { return e.why }
 func (e neededError) Unwrap() error { return e.is }
 
-// checkUnneeded returns a neededError if a directory must not be removed now, or why that cannot be told.
+// checkUnneeded returns a neededError if a directory must not be removed now. Another error says that it could not check.
 func (c *collector) checkUnneeded(it *item) error {
 	if it.kind != mmapcache.DatasetKind {
 		return c.checkPart(it)

@@ -16,7 +16,7 @@ type Dataset struct {
 	use *Use
 }
 
-// Close closes the dataset and takes the note away.
+// Close closes the dataset and removes the note.
 func (d *Dataset) Close() error {
 	defer d.use.Close()
 	return d.Cache.Close()
@@ -28,8 +28,8 @@ func Open(ctx context.Context, root, key string) (*Dataset, error) {
 	return realDisk().openDataset(ctx, root, key, mmapcache.Open)
 }
 
-// openDataset opens a dataset with open. A dataset that was replaced between the note and the opening is noted once more,
-// with its parts.
+// openDataset opens a dataset with open. If the dataset was replaced between the note and the opening, openDataset notes
+// its new parts and opens it again.
 func (d disk) openDataset(ctx context.Context, root, key string, open func(root, key string) (*mmapcache.Cache, error)) (dataset *Dataset, err error) {
 	Touch(root, key)
 	path := mmapcache.DatasetPath(root, key)
@@ -41,7 +41,7 @@ func (d disk) openDataset(ctx context.Context, root, key string, open func(root,
 			return nil
 		}
 		if err == nil {
-			err = errors.Join(fmt.Errorf("%s: %w: not there when it was noted as in use", path, cachedir.ErrMissing), cache.Close())
+			err = errors.Join(fmt.Errorf("%s: %w: missing when it was noted as in use", path, cachedir.ErrMissing), cache.Close())
 		}
 		use.Close()
 		return err

@@ -35,7 +35,7 @@ func (p PinInfo) String() string {
 }
 
 // Pin keeps a dataset from GC and Remove until Unpin. It first writes the pin, then waits for a process that is about to
-// remove the dataset, and then looks whether the dataset exists: so that process has either seen the pin, or is done.
+// remove the dataset, and then checks that the dataset exists: by then that process has seen the pin or has finished.
 func Pin(ctx context.Context, root, key, who string) error {
 	if !isKey(key) {
 		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
@@ -79,7 +79,7 @@ func Unpin(root, key string) (bool, error) {
 	return err == nil, err
 }
 
-// checkExists returns an error unless a dataset exists; a symbolic link that leads nowhere counts as one.
+// checkExists returns an error unless a dataset exists; a dangling symbolic link counts as a dataset.
 func checkExists(root, key string) error {
 	if !isKey(key) {
 		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
@@ -112,7 +112,7 @@ func readPin(root, key string) (*PinInfo, error) {
 	var data []byte
 	if f, size, err := openPlain(path); err == nil {
 		if size <= maxPin {
-			data, _ = io.ReadAll(io.LimitReader(f, maxPin)) // half a pin is one too
+			data, _ = io.ReadAll(io.LimitReader(f, maxPin)) // an incomplete pin counts
 		}
 		_ = f.Close()
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 )
 
-// readmeName is the file that tells a person who comes across a cache root what it is.
+// readmeName is the file that explains a cache root to people.
 const readmeName = "README.txt"
 
 const readme = `This folder is a cache of agentx, which prepares recorded AI-agent traces once and replays them
@@ -20,10 +20,10 @@ made from and never changes. A dataset names the three parts that belong to it. 
   agentx cache ls                         what is here, how large, how old, when last used
   agentx cache gc --max-bytes 20G         free what was not used for longest
   agentx cache gc --max-age 30d           free what was not used for a month
-  agentx cache rm KEY                     free one dataset, and what nothing else needs
-  agentx cache pin KEY                    keep a dataset from both
+  agentx cache rm KEY                     free one dataset, and its parts unless another needs them
+  agentx cache pin KEY                    keep a dataset from gc and rm
 
-Say which folder with --cache DIR or AGENTX_CACHE. .use holds pins and notes of what is in use,
+Choose the folder with --cache DIR or AGENTX_CACHE. .use holds pins and notes of what is in use,
 .staging what is being built or removed. The whole folder may be deleted at any time when nothing
 runs that uses it.
 `

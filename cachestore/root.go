@@ -29,7 +29,7 @@ func CheckRoot(root string) error {
 	return nil
 }
 
-// outerRoot returns the cache root of which a directory is one of its own, "" if it is none.
+// outerRoot returns the cache root that a directory belongs to, "" if none.
 func outerRoot(dir string) (outer string) {
 	above := filepath.Dir(dir)
 	own := append(mmapcache.Kinds(), durable.StagingDir, useDir)

@@ -56,23 +56,23 @@ func (c *collector) orphanedRecords() (list []Leftover, err error) {
 	return list, nil
 }
 
-// keyOfRecord returns the key of a dataset from the name of its last use or pin, and whether that is whole or half
-// written. Other names give "".
+// keyOfRecord returns the dataset key in the name of a record of last use or of a pin, and whether the file is whole.
+// Other names give "".
 func keyOfRecord(name string) (key string, whole bool) {
 	for _, suffix := range []string{usedSuffix, pinSuffix} {
 		if key, ok := strings.CutSuffix(name, suffix); ok && isKey(key) {
 			return key, true
 		}
 	}
-	// as durable.WriteFile calls it until it is whole
+	// the temporary name that durable.WriteFile gives it
 	if key, _, ok := strings.Cut(strings.TrimPrefix(name, "."), pinSuffix+"."); ok && isKey(key) && name[0] == '.' {
 		return key, false
 	}
 	return "", false
 }
 
-// holdsCache reports whether a directory holds anything with the name of something in a cache root. GC touches nothing in
-// other directories, whatever folders they have.
+// holdsCache reports whether a directory holds anything that is named like the contents of a cache root. GC changes no
+// other directory.
 func holdsCache(root string) (bool, error) {
 	for _, kind := range mmapcache.Kinds() {
 		if keys, err := realDisk().keysOf(root, kind); err != nil || len(keys) > 0 {

@@ -34,7 +34,7 @@ func usePath(root, key, suffix string) string { return filepath.Join(useDirOf(ro
 // Use is a note that this process uses directories of a root. GC and Remove leave them alone until Close.
 type Use struct{ note *durable.Use }
 
-// Close takes the note away.
+// Close removes the note.
 func (u *Use) Close() { u.note.Close() }
 
 // NoteUse notes that this process uses directories, each "kind/key", and waits while another process is about to remove
@@ -93,7 +93,7 @@ func awaitRemoval(ctx context.Context, root string, names ...string) error {
 const touchInterval = time.Hour
 
 // Touch records that a dataset is used now, at most hourly, and not at all where it cannot write. It writes a byte, so
-// that the clock of the file system dates the record, and not the clock of this machine.
+// that the record has the time of the file system's clock, not of this machine's.
 func Touch(root, key string) {
 	path := usePath(root, key, usedSuffix)
 	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()).Abs() < touchInterval {

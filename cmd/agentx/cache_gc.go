@@ -78,7 +78,7 @@ func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Durat
 	return func(holder string, waited time.Duration) {
 		if waited > 2*time.Second && !quiet {
 			quiet = true
-			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing things there", holder))
+			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing from the same root", holder))
 		}
 	}
 }

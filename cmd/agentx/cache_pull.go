@@ -24,7 +24,7 @@ func newCachePull() *cobra.Command {
 		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
 
 CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks.
-Of many jobs on a node that pull the same, one copies and the others wait for it. Every file is
+If many jobs on a node pull the same cache, one copies it and the others wait. Every file is
 verified on arrival, and a cache appears whole or not at all. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
 		Args:    checkArgs(cobra.ExactArgs(1)),

@@ -29,8 +29,8 @@ the rest is whole. Verifying does not count as a use.
 --rebuild also builds the cache a second time, from the input that its provenance names, and
 compares byte for byte. That finds a conversion that has changed, which digests cannot.
 
-A missing file is looked for again, for up to a minute on a network file system: its clients may
-remember for so long that a file did not exist.`,
+verify looks for a missing file again, for up to a minute on a network file system: its clients may
+remember for that long that a file did not exist.`,
 		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,9 +17,9 @@ func newRoot() *cobra.Command {
 		Use:   "agentx",
 		Short: "Prepare recorded AI-agent traces once, replay them against an inference server many times",
 		Long: `agentx replays recorded AI-agent sessions against an OpenAI-compatible inference server and
-measures it. A recording has no text: it has token counts, ids of prefix-cache blocks, times and
-subagents. From it agentx makes prompts of the recorded lengths that share the recorded prefixes,
-once, and stores them as a memory-mapped cache. Every replay reads that cache.
+measures it. A recording has no text, only token counts, ids of prefix-cache blocks, times and
+subagents. agentx convert makes prompts that have the recorded lengths and share the recorded
+prefixes, and stores them in a memory-mapped cache. Every replay reads that cache.
 
   agentx demo                                   all of it in a few seconds, without a GPU
   agentx convert TRACES                         prepare a directory, a file, hf://..., or "demo"
@@ -93,7 +93,8 @@ func setUsageTemplate(root *cobra.Command) {
 // usageColumns is how wide a line of usage is, in characters.
 const usageColumns = 100
 
-// flagUsages lists flags for people: those without a group, then each group.
+// flagUsages lists flags for people: those without a group, then each group. It sorts headings by length, so that the short
+// "Flags" comes first.
 func flagUsages(flags *pflag.FlagSet) string {
 	groups := map[string]*pflag.FlagSet{}
 	flags.VisitAll(func(f *pflag.Flag) {

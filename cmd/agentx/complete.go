@@ -73,7 +73,7 @@ func registerCompletions(cmd *cobra.Command) {
 		arguments = cobra.NoFileCompletions
 	}
 	cmd.ValidArgsFunction = arguments
-	give := func(f *pflag.Flag) {
+	register := func(f *pflag.Flag) {
 		if f.Value.Type() == "bool" {
 			return
 		}
@@ -83,8 +83,8 @@ func registerCompletions(cmd *cobra.Command) {
 		}
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // the flag exists
 	}
-	cmd.Flags().VisitAll(give)
-	cmd.PersistentFlags().VisitAll(give)
+	cmd.Flags().VisitAll(register)
+	cmd.PersistentFlags().VisitAll(register)
 	for _, sub := range cmd.Commands() {
 		registerCompletions(sub)
 	}

@@ -38,8 +38,8 @@ cache of the hub, where the Python tools find them too. Files that it holds alre
 and used.
 
 A name of "agentx fetch --list" stands for hf://datasets/OWNER/NAME. REVISION is a branch, a tag or a
-commit; other slashes than those of refs/convert/NAME and refs/pr/N are written %2F in it. Without
-PATH the card of the dataset says which files are its data.
+commit; write / in it as %2F, except in refs/convert/NAME and refs/pr/N. Without PATH the card of
+the dataset says which files are its data.
 
 HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_ENDPOINT,
 HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean

@@ -12,8 +12,8 @@ func newReport() *cobra.Command {
 		Use:   "report DIR...",
 		Short: "Rebuild the summaries of runs from their records",
 		Long: `Rebuild summary.json of runs from their records, and print it. For a run that ended it is the same,
-byte for byte. A run that was killed wrote no summary: then it holds what the records say, and null
-for what only the end of a run knows.`,
+byte for byte. A run that was killed wrote no summary: the rebuilt one has the figures that the
+records give, and null for those that are known only at the end of a run.`,
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n  agentx report results",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {

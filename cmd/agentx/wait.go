@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// waitFlags say how long to wait for another process that makes the same.
+// waitFlags say how long to wait for another process that makes the same cache.
 type waitFlags struct {
 	wait   time.Duration
 	noWait bool
 }
 
 func (f *waitFlags) register(cmd *cobra.Command) {
-	durationVar(cmd.Flags(), &f.wait, "wait", 0, "how long to wait for another process that makes the same; 0: as long as it takes")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process makes the same")
+	durationVar(cmd.Flags(), &f.wait, "wait", 0, "how long to wait for another process that makes the same cache; 0: no limit")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process makes the same cache")
 }
 
-// limit returns how long to wait: 0 for as long as it takes, below 0 for not at all. Errors are usage errors.
+// limit returns how long to wait: 0 is without limit, below 0 not at all. Errors are usage errors.
 func (f *waitFlags) limit() (time.Duration, error) {
 	switch {
 	case f.wait < 0:

@@ -65,8 +65,8 @@ func (c PromptCorpus) Describe(w io.Writer) error {
 	return err
 }
 
-// MarkerPieces are the token ids of the parts of a cache-bust marker, each encoded by itself. A player does not tokenize:
-// it joins them.
+// MarkerPieces are the token ids of the parts of a cache-bust marker, each encoded by itself. A replay joins
+// them and does not tokenize.
 type MarkerPieces struct {
 	Open     []uint32     `json:"open"`     // "[rid:"
 	Hex      [16][]uint32 `json:"hex"`      // "0" to "f"

@@ -12,7 +12,7 @@ import (
 
 // This file reads the Arrow IPC files that table.go writes: one record batch of flat columns, without compression and
 // dictionaries. The library could read them, but it trusts the metadata: one damaged number makes it allocate hundreds of
-// gigabytes, or recurse until the stack ends. This reader checks every position and length against the size of the file,
+// gigabytes, or recurse until the stack overflows. This reader checks every position and length against the size of the file,
 // and allocates for existing rows alone.
 
 // arrowColumn is one column of a file.

@@ -22,7 +22,7 @@ type StructureFacts struct {
 	UnknownMore   int               `json:"unknown_more,omitempty"` // how often all other names occur
 	UnknownIn     map[string]string `json:"unknown_in"`             // id of the first trace that has it, by name
 	Oddities      []Oddity          `json:"oddities,omitempty"`     // one of each kind
-	Dropped       int               `json:"dropped"`                // subagents that stand before any request
+	Dropped       int               `json:"dropped"`                // subagents that precede every request
 	Ambiguous     int               `json:"ambiguous"`              // markers whose clock was guessed
 	MaxBlockSize  int               `json:"max_block_size"`
 	MaxBlockTrace string            `json:"max_block_trace"` // id of the first trace that has it
@@ -32,8 +32,8 @@ type StructureFacts struct {
 	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
 	Rules         TimeRules         `json:"rules"`
 
-	// FilesWithoutChecksum are the numbers, from 1, of input files that gave traces of which some has no checksum in
-	// the file itself.
+	// FilesWithoutChecksum are the numbers, from 1, of input files with traces that have no checksum in the file
+	// itself.
 	FilesWithoutChecksum []int `json:"unsummed,omitempty"`
 }
 
@@ -43,7 +43,7 @@ const MaxListed = 1000
 // AllSkipped returns how many traces were left out.
 func (f StructureFacts) AllSkipped() int { return len(f.Skipped) + f.SkippedMore }
 
-// Oddity is a value that was taken as it stands, though it is rarely intended.
+// Oddity is an unusual value that the conversion accepted as recorded.
 type Oddity struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`

@@ -18,7 +18,7 @@ package mmapcache
 //
 // The files of a structure are traces.arrow, sessions.arrow, turns.arrow, segments.arrow, blocks.arrow (runs of block
 // ids) and tools.arrow (messages that answer a tool call, where results are shaped so). They are Arrow IPC files with one
-// record batch, readable by any Arrow reader. The columns stand in structure.go; their rows are the types of plan.go,
+// record batch, readable by any Arrow reader. structure.go lists the columns; their rows are the types of plan.go,
 // which explain every field. A column of few different strings holds indices into a list of words, which is JSON in the
 // metadata of the field. Times are seconds; a time that was not recorded is null, above a NaN. Indices count within the
 // trace; the first_* columns of traces.arrow say where a trace begins in the other tables.

@@ -99,7 +99,7 @@ func (sel Selection) notFound(longest int) error {
 //	  user 3203 tokens, blocks 132+50, filler 3: "TEXT"
 //
 // Blocks 0+132 are the 132 blocks of the trace from block 0 on; - is a time that was not recorded. TEXT is escaped as in
-// JSON and, unless content is asked for, cut. A name with a space or an unprintable character stands in quotes. Buffer the
+// JSON and, unless content is asked for, cut. A name with a space or an unprintable character is quoted. Buffer the
 // writer: it gets one short line at a time.
 func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, content bool) error {
 	var prompt Prompt

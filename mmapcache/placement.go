@@ -15,8 +15,8 @@ import (
 // placementFile holds the starts: where in the prompt corpus every block and filler begins.
 const placementFile = "starts.bin"
 
-// startWidth is the size of a start in bytes. Three hold a place in any corpus of up to 2^24 tokens, and starts are more
-// than half of a cache.
+// startWidth is the size of a start in bytes. Three are enough for a corpus of up to 2^24 tokens, and starts are
+// more than half of a cache.
 func startWidth(corpusTokens int) int {
 	if corpusTokens <= 1<<24 {
 		return 3

@@ -52,7 +52,7 @@ const (
 
 func (k InputKind) String() string { return nameOf("input", int(k), "", "user_input", "tool_result") }
 
-// None is the index of nothing.
+// None is the value of an index that points to nothing.
 const None = -1
 
 // Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.

@@ -170,7 +170,7 @@ func (p *Prompt) AppendText(dst []byte, k int) []byte {
 	return dst
 }
 
-// AppendTokenIDs appends the token ids of message k, in any encoding. It is slow: players send AppendContent of IDs.
+// AppendTokenIDs appends the token ids of message k, in any encoding. It is slow: a replay sends AppendContent of IDs.
 func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	t := p.trace
 	for _, id := range p.segments(&p.Messages[k]) {

@@ -7,8 +7,8 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// splitMap says where the corpus cannot be cut as text without regard to what stands beside the cut. It holds one bit
-// for every token and the boundary before it.
+// splitMap says where a cut of the corpus as text depends on the bytes beside the cut. It has one bit for every token and
+// one for the boundary before it.
 type splitMap struct {
 	notEmpty    bool
 	inCharacter []uint64 // boundaries inside a character

@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Disk reads the files of a cache. Tests put faults into it (package faultdisk).
+// Disk reads the files of a cache. Tests inject faults (package faultdisk).
 type Disk struct {
 	Open    func(path string) (fs.File, int64, error) // opens a regular file and returns its size, see manifest.Open
 	Stat    func(path string) (fs.FileInfo, error)

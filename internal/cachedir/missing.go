@@ -39,7 +39,7 @@ func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESTALE)
 }
 
-// RetryMissing calls look, which reads a directory of a cache and what that names, until nothing is missing. A file may be
+// RetryMissing calls look, which reads a directory of a cache and the parts that it names, until nothing is missing. A file may be
 // missing because another process removes or replaces the dataset at this moment, which is no damage. So an error is final
 // only once the directory has not changed for as long as clients of the file system remember. An error about a directory
 // that is gone wraps ErrNoCache.
@@ -75,7 +75,7 @@ func (d Disk) RetryMissing(ctx context.Context, dir string, look func() error) e
 	}
 }
 
-// sight returns what the server has at a directory, nil for nothing, and not what an NFS client remembers.
+// sight returns the directory that the server has now, not one that an NFS client remembers; nil: none.
 func (d Disk) sight(dir string) fs.FileInfo {
 	if !d.Listed(dir) {
 		return nil

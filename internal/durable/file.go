@@ -37,8 +37,8 @@ func (o Options) writeFile(path string, data []byte) error {
 }
 
 // WriteSmall writes a small file in root or in a directory below it, which it creates if it is missing. It overwrites an
-// existing file in place, so that no reader finds it empty, and follows no link. It syncs new directories alone: a root
-// may be created by it. flag is added to those of os.OpenFile; with os.O_EXCL nothing is left of a file that could not be
+// existing file in place, so that no reader finds it empty, and follows no link. It syncs only the directories that it
+// creates. flag is added to those of os.OpenFile; with os.O_EXCL nothing is left of a file that could not be
 // written whole.
 func WriteSmall(root, path string, data []byte, flag int) error {
 	return Options{}.writeSmall(root, path, data, flag)

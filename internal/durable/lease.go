@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A lease says which process may make a name. It uses no lock of the file system: on some network file systems every
-// process gets those.
+// A lease says which process may make a name. It uses no lock of the file system: some network file systems grant
+// such a lock to every process that asks.
 //
 // A claim on NAME is a directory .staging/NAME.GENERATION. It appears by one rename with its holder in it, so that only
 // one process can make it. The holder is a directory OWNER, whose name is never used again. It contains a file beat.COUNT,

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options are the faults and clocks that tests put in, and the lease. The zero value is for use.
+// Options hold the lease, and the faults and clocks that tests inject. The zero value has neither.
 type Options struct {
 	// Step is called before every step that changes the disk, with its name and path. An error fails the step.
 	Step func(name, path string) error

@@ -87,7 +87,7 @@ func (o owner) dead() bool {
 const foreignSilence = time.Hour
 
 // leftBehind reports whether the owner is gone for good: it is dead; or it is of an earlier boot of this host and silent for
-// three heartbeats; or it is silent for an hour and three heartbeats, because a process number is given out again some day.
+// three heartbeats; or it is silent for an hour and three heartbeats, because systems reuse process numbers.
 func (o owner) leftBehind(silent, beat time.Duration) bool {
 	me := thisProcess()
 	return o.dead() || o.host == me.host && o.boot != me.boot && silent > 3*beat || silent > foreignSilence+3*beat

@@ -13,7 +13,7 @@ import (
 
 // A process that removes something while others may begin to use it holds a lease. It writes a marker, which names what it
 // is about to remove, and then reads the notes of use (use.go). A process that begins to use something leaves its note, and
-// then reads the markers. So one of the two sees the other, and nothing is ever out of its place only for a moment.
+// then reads the markers. So one of the two sees the other, and the remover never has to move a directory away and back.
 //
 // A marker is an empty file in the directory of the lease's holder, into which the holder also renames what it removes. So
 // the marker goes with the lease: a process that waits for the marker of a killed or stopped one takes the lease over, and
@@ -31,7 +31,7 @@ func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + 
 //
 // The marker needs the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a
 // full disk, where no marker can be made, Remove renames the directory away, calls inUse once more, and puts the directory
-// back if it is in use. In that moment a sweep on another machine may take it for left behind.
+// back if it is in use. Meanwhile a sweep on another machine may remove it as a leftover.
 func (o Options) Remove(root, name string, inUse func() error) error {
 	path := filepath.Join(root, filepath.FromSlash(name))
 	check := func() error {

@@ -24,7 +24,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// removeThrough renames a directory into another one, which takes it out of sight at once, and removes it there. A missing
+// removeThrough renames a directory into another one, so that its old name is free at once, and removes it there. A missing
 // directory is no error.
 func removeThrough(path, into string, opts Options) error {
 	trash := filepath.Join(into, newOwner().fileName())

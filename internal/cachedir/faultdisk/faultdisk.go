@@ -75,7 +75,7 @@ func (s *Stale) Fail(path string) error {
 	return nil
 }
 
-// StaleFile is a file of which every read is such a call.
+// StaleFile is a file whose reads count as calls and fail like them.
 type StaleFile struct {
 	fs.File
 	*Stale

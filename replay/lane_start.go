@@ -59,8 +59,8 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	return list
 }
 
-// draw draws the state in which a lane begins a trace; nil: it cannot begin in the middle. The draw depends on the seed, the trace and
-// the lane alone.
+// draw draws the state in which a lane begins a trace; nil: it cannot begin in the middle. The draw depends on the seed, the
+// trace and the lane alone.
 func (p startPolicy) draw(t *loadedTrace, lane int) (state *conductor.StartState, tStar float64) {
 	seed := resume.LaneSeed(p.seed, t.plan.Trace.ID, lane)
 	if first, last, ok := t.Bounds(); ok {

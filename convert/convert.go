@@ -64,7 +64,7 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 	o = o.withDefaults()
 	r, err := convert(ctx, o)
 	if errors.Is(err, hfsource.ErrMismatch) && !o.Source.Verify {
-		o.Warn("%v: that is done now", err)
+		o.Warn("%v: agentx verifies the files now", err)
 		o.Source.Verify = true
 		return convert(ctx, o)
 	}

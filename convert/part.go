@@ -34,7 +34,7 @@ func (c *conversion) part(ctx context.Context, kind string, rebuild bool, fill f
 		if !errors.Is(err, cachestore.ErrLost) || ctx.Err() != nil { // ctx may belong to another lease that was lost
 			return m, err
 		}
-		c.options.Warn("%v: waiting for that", err)
+		c.options.Warn("%v: waiting for that process", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *conversion) claimAndBuild(ctx context.Context, kind string, rebuild boo
 	}
 	m, err := c.build(lease, kind, rebuild, fill)
 	if err := lease.Release(); err != nil {
-		c.options.Warn("%v: others may wait for a while", err)
+		c.options.Warn("%v: other processes may wait until the lease expires", err)
 	}
 	return c.notePart(m, false), err
 }

@@ -37,7 +37,7 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", path))
 	}
 	if info.Facts == nil {
-		missing = append(missing, fmt.Sprintf("%s: the run was killed: figures known only at its end are null", dir))
+		missing = append(missing, fmt.Sprintf("%s: the run has not ended, or was killed: figures known only at its end are null", dir))
 	}
 	summary := a.Summary(info)
 	return &summary, missing, writeSummary(dir, &summary)

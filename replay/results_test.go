@@ -137,7 +137,7 @@ func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, about, 2)
 	require.Contains(t, about[0], "records.jsonl: the last line is cut off")
-	require.Contains(t, about[1], "the run was killed")
+	require.Contains(t, about[1], "the run has not ended, or was killed")
 	require.Equal(t, 29, s.Requests)
 	require.InDelta(t, whole.Trees, s.Trees, 1, "but for that of the last record")
 	require.True(t, s.PhaseDuration.IsMissing())

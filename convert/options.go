@@ -106,6 +106,7 @@ func (o Options) withCallbacks() Options {
 
 // Validate returns an error that names the first field whose value cannot be used, and what is allowed. It reads no file.
 func (o Options) Validate() error {
+	source := o.Source // withDefaults sets its Workers
 	o = o.withDefaults()
 	switch {
 	case o.Root == "":
@@ -126,7 +127,7 @@ func (o Options) Validate() error {
 	if err := o.Placement.Validate(); err != nil {
 		return err
 	}
-	return o.Source.Validate()
+	return source.Validate()
 }
 
 // stageProgress returns a function that reports how much of one stage was done since its last call.

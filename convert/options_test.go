@@ -37,6 +37,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"root: empty":                                func(o *Options) { o.Root = "" },
 		"inputs: none":                               func(o *Options) { o.Inputs = nil },
 		"workers -1: want 0":                         func(o *Options) { o.Workers = -1 },
+		"option Workers: -1: want 0":                 func(o *Options) { o.Source.Workers = -1 },
 		"workers 2000: want 0":                       func(o *Options) { o.Workers = 2000 },
 		`tokenizer "x": want one of cl100k`:          func(o *Options) { o.Tokenizer = "x" },
 		"corpus x: not known: want code":             func(o *Options) { o.Corpus = "x" },

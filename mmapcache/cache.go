@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/agentx/agentx/manifest"
@@ -32,6 +33,13 @@ const (
 	Text Encoding = iota // text, escaped as in a JSON string
 	IDs                  // token ids in decimal, each followed by a comma
 )
+
+func (e Encoding) validate() error {
+	if e > IDs {
+		return fmt.Errorf("encoding %d: want %d (text) or %d (ids)", e, Text, IDs)
+	}
+	return nil
+}
 
 // Open opens the dataset of a key below a cache root. It checks sizes, headers, the digests of the tables and every index
 // in them. Of the mapped files it checks the size; Verify checks their digests.

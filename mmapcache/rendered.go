@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -39,6 +40,15 @@ func (c *Cache) Render(i int, encoding Encoding) (t *RenderedTrace, err error) {
 }
 
 func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
+	switch traces := c.Structure.Traces.Len(); {
+	case c.Manifest == nil:
+		return nil, errors.New("the cache was opened without prompts: want one of Open")
+	case i < 0 || i >= traces:
+		return nil, fmt.Errorf("trace %d out of range [0,%d)", i, traces)
+	}
+	if err := encoding.validate(); err != nil {
+		return nil, err
+	}
 	p := c.Structure.Plan(i)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &RenderedTrace{

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -13,6 +14,9 @@ import (
 // long as in the recording. Lanes that begin in the middle of a trace need less. Traces that only the marker or the chat
 // template keeps out of MaxContext are counted.
 func EstimateDuration(o Options) (time.Duration, error) {
+	if err := o.Validate(); err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
 	o = o.withDefaults()
 	traces, err := selectTraces(o, 0)
 	if err != nil || len(traces) == 0 {

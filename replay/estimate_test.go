@@ -34,11 +34,15 @@ func TestEstimateDuration(t *testing.T) {
 	traces := cachetest.TraceLine("a", 64, 64, 64) + cachetest.TraceLine("b", 64) + cachetest.TraceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
 	c := cachetest.Prepare(t, traces, "code")
 	for lanes, want := range map[int]float64{1: 3.75, 2: 2.25, 3: 2.25, 7: 2.25} {
-		got, err := EstimateDuration(Options{Cache: c, Concurrency: lanes})
+		o := required(c)
+		o.Concurrency = lanes
+		got, err := EstimateDuration(o)
 		require.NoError(t, err)
 		require.InDelta(t, want, got.Seconds(), 1e-6, "%d lanes", lanes)
 	}
-	got, err := EstimateDuration(Options{Cache: c, Concurrency: 1, Traces: 2, Pace: Pace{ASAP: true}})
+	o := required(c)
+	o.Traces, o.Pace.ASAP = 2, true
+	got, err := EstimateDuration(o)
 	require.NoError(t, err)
 	require.InDelta(t, 1, got.Seconds(), 1e-6)
 	overflow := []mmapcache.Turn{{T: 0, APITime: 1e300}, {T: 1e300, APITime: 1e300}, {T: 2e300}}

@@ -122,12 +122,16 @@ func (o Options) Validate() error {
 	switch {
 	case o.Cache == nil:
 		return errors.New("cache: nil: want an open cache")
+	case o.Cache.Manifest == nil:
+		return errors.New("cache: opened without prompts: want one of mmapcache.Open")
 	case o.Model == "":
 		return errors.New("model: want a name")
 	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
 		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
 	case o.Duration < 0:
 		return fmt.Errorf("duration %v: want no negative value", o.Duration)
+	case o.Grace < 0 && o.Grace != Off:
+		return fmt.Errorf("grace %v: want no negative value, or Off", o.Grace)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
 	case o.Order > Random:
@@ -153,7 +157,7 @@ func (o Options) Validate() error {
 
 // validateParts validates the fields that have rules of their own.
 func (o Options) validateParts() error {
-	if _, err := wire.New(o.URL, wire.Options{Header: o.Header, APIKey: o.APIKey}); err != nil {
+	if _, err := wire.New(o.URL, wire.Options{Header: o.Header, APIKey: o.APIKey, OverflowRegexps: o.OverflowPatterns}); err != nil {
 		return err
 	}
 	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
@@ -178,6 +182,10 @@ func (s Start) Validate() error {
 // Validate returns an error that names the first limit that cannot be used.
 func (l Limits) Validate() error {
 	switch {
+	case l.LaneStart < 0 && l.LaneStart != Off:
+		return fmt.Errorf("limits: lane start %v: want no negative value, or Off", l.LaneStart)
+	case l.TreeIdle < 0 && l.TreeIdle != Off:
+		return fmt.Errorf("limits: tree idle %v: want no negative value, or Off", l.TreeIdle)
 	case l.SystemIdle < 0:
 		return fmt.Errorf("limits: system idle %v: want no negative value", l.SystemIdle)
 	case l.Prefill < 0:

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"testing"
 	"time"
 
@@ -21,8 +22,16 @@ func required(c *mmapcache.Cache) Options { return Options{Cache: c, URL: unreac
 func TestOptionsAreValidated(t *testing.T) {
 	c := cachetest.Demo(t)
 	require.NoError(t, required(c).Validate())
+	structure, err := mmapcache.OpenStructure(c.Root, c.Manifest.Parts[mmapcache.StructureKind].Key)
+	require.NoError(t, err)
+	defer structure.Close()
 	for want, change := range map[string]func(o *Options){
 		"cache: nil: want an open cache":                           func(o *Options) { o.Cache = nil },
+		"cache: opened without prompts: want":                      func(o *Options) { o.Cache = structure },
+		"grace -1s: want no negative value, or Off":                func(o *Options) { o.Grace = -time.Second },
+		"limits: lane start -1s: want":                             func(o *Options) { o.Limits.LaneStart = -time.Second },
+		"limits: tree idle -1s: want":                              func(o *Options) { o.Limits.TreeIdle = -time.Second },
+		"wire: overflow regexp 0 is nil":                           func(o *Options) { o.OverflowPatterns = []*regexp.Regexp{nil} },
 		"model: want a name":                                       func(o *Options) { o.Model = "" },
 		"wire: target has scheme":                                  func(o *Options) { o.URL = "ftp://127.0.0.1" },
 		"endpoint 2: want 0 (chat completions) or 1 (completions)": func(o *Options) { o.Endpoint = 2 },
@@ -57,6 +66,8 @@ func TestOptionsAreValidated(t *testing.T) {
 			change(&o)
 			require.ErrorContains(t, o.Validate(), want)
 			_, err := Run(t.Context(), o)
+			require.ErrorContains(t, err, "replay: "+want)
+			_, err = EstimateDuration(o)
 			require.ErrorContains(t, err, "replay: "+want)
 		})
 	}

@@ -110,9 +110,23 @@ func (d *decompressor) decodeBrotli(page, buffer []byte, size int) ([]byte, erro
 
 // readUpTo reads size bytes, and one more where there is one. Memory grows as bytes come.
 func readUpTo(r io.Reader, buffer []byte, size int) ([]byte, error) {
-	out := bytes.NewBuffer(buffer[:0])
-	_, err := io.Copy(out, io.LimitReader(r, int64(size)+1))
-	return out.Bytes(), err
+	out := buffer[:0]
+	for len(out) <= size {
+		if len(out) == cap(out) {
+			grown := make([]byte, len(out), min(max(2*len(out), 64<<10), size+padding+1))
+			copy(grown, out)
+			out = grown
+		}
+		n, err := r.Read(out[len(out):min(cap(out), size+1)])
+		out = out[:len(out)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 func (d *decompressor) close() {

@@ -214,7 +214,7 @@ func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
 // Covers F10.
 func TestOneBuilderForEachPart(t *testing.T) {
 	o := options(t, "@demo")
-	o.disk.Heartbeat = time.Second // nobody dies; who waits looks more often
+	o.disk.Heartbeat = time.Second // the processes that wait look more often
 	results := make([]*Result, 6)
 	var wg sync.WaitGroup
 	for k := range results {

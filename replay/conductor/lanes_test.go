@@ -180,7 +180,7 @@ func TestLaneTakesTheNextTreeAfterTheLastSession(t *testing.T) {
 	w.requireQuiet(t)
 }
 
-// The next tree is due when the last one ended, not when the conductor was told of it.
+// The next tree is due when the last one ended, not when the conductor learned of its end.
 func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
 	w.start()

@@ -60,14 +60,15 @@ var imports = map[string][]string{
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/wire":        {},
+	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/measure":     {"internal/bytefmt", "replay/wire"}, // wire for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/resume", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
-		"replay", "replay/measure", "replay/payload", "replay/resume", "replay/wire",
+		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
 }

@@ -31,7 +31,7 @@ func EstimateDuration(o Options) (time.Duration, error) {
 				next = n
 			}
 		}
-		lanes[next] = saturatingAdd(lanes[next], traceDuration(o.Cache.Structure.Plan(d.at(k)).Turns, o.Pace, o.Limits.TreeIdle))
+		lanes[next] = saturatingAdd(lanes[next], traceDuration(o.Cache.Structure.Plan(d.at(k)).Turns, o.Pace, o.treeIdle()))
 	}
 	return slices.Max(lanes), nil
 }

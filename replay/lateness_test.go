@@ -65,7 +65,7 @@ func BenchmarkLateness(b *testing.B) {
 		var all []float64
 		for b.Loop() {
 			s := &inProcess{epoch: time.Now(), events: make(chan event, 1024)}
-			o := Options{Concurrency: 1000, Duration: length}
+			o := Options{Concurrency: 1000, Duration: length, Switches: withoutTreeIdle()}
 			o.Progress = func(Progress) {}
 			timer := newWakeTimer()
 			source := newSpaced(100*time.Millisecond, length, o.Concurrency)

@@ -70,7 +70,7 @@ func newLoop(o Options, source conductor.Source, clock clock, transport transpor
 	}
 	limits := conductor.Limits{
 		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
-		TreeIdle: o.Limits.TreeIdle, SystemIdle: o.Limits.SystemIdle,
+		TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle,
 	}
 	l.conductor = conductor.New(o.Concurrency, source, limits, l.launch, l.onEvent)
 	return l

@@ -98,6 +98,9 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
+	if o.Switches == nil {
+		o.Switches = withoutTreeIdle()
+	}
 	return newLoop(o, source, s, s, s)
 }
 

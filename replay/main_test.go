@@ -24,6 +24,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -95,7 +96,7 @@ func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
 	var ids atomic.Int64
 	return Options{
 		Cache: c, URL: url, Model: "some/model", Endpoint: payload.Completions, Marker: payload.NoMarker, Concurrency: 4, Pace: Pace{ASAP: true},
-		Limits: Limits{LaneStart: Off, TreeIdle: Off}, Grace: Off, Backoff: Backoff{First: Off}, SkipPreflight: true,
+		Limits: Limits{LaneStart: Off}, Switches: withoutTreeIdle(), Grace: Off, Backoff: Backoff{First: Off}, SkipPreflight: true,
 		Out: filepath.Join(t.TempDir(), "out"), NewID: func() string { return fmt.Sprintf("id-%d", ids.Add(1)) },
 	}
 }
@@ -215,4 +216,11 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	require.Equal(t, errors, p.Errors)
 	require.Equal(t, completed, p.Completed)
 	require.Equal(t, o.Concurrency, p.Lanes.N)
+}
+
+// withoutTreeIdle returns the switches of the preset default without a cap on the idle time of trees.
+func withoutTreeIdle() *preset.Switches {
+	s, _ := preset.Named(preset.Default)
+	s.TreeIdleCap = nil
+	return &s
 }

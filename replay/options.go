@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -25,7 +27,7 @@ const (
 	DefaultBackoffFirst = time.Second
 	DefaultBackoffMax   = 30 * time.Second
 	DefaultLaneStart    = 300 * time.Second
-	DefaultTreeIdle     = 300 * time.Second
+	DefaultPrimerLead   = 10 * time.Second
 	DefaultMinRatio     = 0.25
 	DefaultMaxRatio     = 0.75
 )
@@ -52,8 +54,17 @@ type Options struct {
 	Order       Order // in which traces are dealt to lanes
 	Pace        Pace
 	Start       Start
+	Warmup      Warmup
+	Recycle     Recycle // which trace a lane plays next
 	Limits      Limits
 	Seed        string // of everything that is drawn, a decimal number; "": DefaultSeed
+
+	// Preset names the preset that the run starts from; "": preset.Default. Switches replace those of the preset; nil: they
+	// are those of the preset.
+	Preset   string
+	Switches *preset.Switches
+
+	MaxLivePerTrace bool // no trace is played by more lanes at a time than at the start
 
 	AllowWrap      bool // more lanes than traces, even if their trees have no marker
 	StopOnDeadlock bool // a deadlocked tree ends the run; else its lane goes on with the next tree
@@ -89,6 +100,24 @@ type Options struct {
 	NewID func() string // ids of requests and sessions; nil: random UUIDs
 }
 
+// Warmup says what is sent before the measured phase. The zero value is nothing. Every request of it asks for one token.
+type Warmup struct {
+	Primers  bool          // the last request of each session before the start of its lane
+	Requests int           // then so many requests on each lane, without gaps; 0: none
+	Duration time.Duration // then requests without gaps for so long; 0: none
+	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: DefaultPrimerLead unless Limits.SystemIdle is set; Off: no limit
+	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
+}
+
+// Recycle is how the next trace of a lane is chosen.
+type Recycle uint8
+
+// The ways to choose.
+const (
+	RecycleSampler     Recycle = iota // as Options.Order deals them
+	RecycleFIFOGuarded                // the one that ended first and that no more lanes play than at the start
+)
+
 // Start says where lanes begin in their first traces. The zero value is the first turn of each.
 type Start struct {
 	Sampled bool           // at an instant drawn from the seed, the trace and the lane
@@ -99,7 +128,7 @@ type Start struct {
 // Limits bound what recorded times do to a run.
 type Limits struct {
 	LaneStart  time.Duration // longest time to the first request of a lane; 0: DefaultLaneStart; Off: none
-	TreeIdle   time.Duration // longest time in which a tree has no request in flight; 0: DefaultTreeIdle; Off: none
+	TraceIdle  time.Duration // longest idle time of a trace, which Switches.TraceCap applies; 0: none
 	SystemIdle time.Duration // longest time in which no request is in flight; 0: none
 	Prefill    int           // requests without a first token; 0: none
 }
@@ -163,7 +192,10 @@ func (o Options) validateParts() error {
 	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
 		return err
 	}
-	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Limits, o.Backoff} {
+	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
+		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
+	}
+	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff} {
 		if err := part.Validate(); err != nil {
 			return err
 		}
@@ -179,13 +211,32 @@ func (s Start) Validate() error {
 	return s.Ratios.Validate()
 }
 
+// Validate returns an error that names the first field that cannot be used.
+func (w Warmup) Validate() error {
+	switch {
+	case w.Requests < 0 || w.Duration < 0 || w.Grace < 0 || w.LeadMax < 0 && w.LeadMax != Off:
+		return fmt.Errorf("warmup: requests %d, duration %v, grace %v, lead max %v: want no negative value, or Off for lead max", w.Requests, w.Duration, w.Grace, w.LeadMax)
+	case w.Requests > 0 && w.Duration > 0:
+		return fmt.Errorf("warmup: requests %d and duration %v: want one of the two", w.Requests, w.Duration)
+	}
+	return nil
+}
+
+// treeIdle returns the longest time in which a tree has no request in flight; 0: no limit.
+func (o *Options) treeIdle() time.Duration {
+	if o.Switches.TraceCap == preset.TraceCapRun && o.Limits.TraceIdle > 0 {
+		return o.Limits.TraceIdle
+	}
+	return o.Switches.TreeIdleCap.Duration()
+}
+
 // Validate returns an error that names the first limit that cannot be used.
 func (l Limits) Validate() error {
 	switch {
 	case l.LaneStart < 0 && l.LaneStart != Off:
 		return fmt.Errorf("limits: lane start %v: want no negative value, or Off", l.LaneStart)
-	case l.TreeIdle < 0 && l.TreeIdle != Off:
-		return fmt.Errorf("limits: tree idle %v: want no negative value, or Off", l.TreeIdle)
+	case l.TraceIdle < 0:
+		return fmt.Errorf("limits: trace idle %v: want no negative value", l.TraceIdle)
 	case l.SystemIdle < 0:
 		return fmt.Errorf("limits: system idle %v: want no negative value", l.SystemIdle)
 	case l.Prefill < 0:
@@ -204,11 +255,15 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Timeout, DefaultTimeout)
 	orDefault(&o.Grace, DefaultGrace)
 	orDefault(&o.Limits.LaneStart, DefaultLaneStart)
-	orDefault(&o.Limits.TreeIdle, DefaultTreeIdle)
 	orDefault(&o.Backoff.First, DefaultBackoffFirst)
 	orDefault(&o.Backoff.Max, DefaultBackoffMax)
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Limits.TreeIdle, &o.Backoff.First} {
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First} {
 		*d = max(*d, 0) // Off
+	}
+	orDefault(&o.Preset, preset.Default)
+	if o.Switches == nil {
+		s, _ := preset.Named(o.Preset) // Validate has refused other names
+		o.Switches = &s
 	}
 	if o.Start.Ratios == nil {
 		o.Start.Ratios = &resume.Ratios{Min: DefaultMinRatio, Max: DefaultMaxRatio}

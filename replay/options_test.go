@@ -30,7 +30,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"cache: opened without prompts: want":                      func(o *Options) { o.Cache = structure },
 		"grace -1s: want no negative value, or Off":                func(o *Options) { o.Grace = -time.Second },
 		"limits: lane start -1s: want":                             func(o *Options) { o.Limits.LaneStart = -time.Second },
-		"limits: tree idle -1s: want":                              func(o *Options) { o.Limits.TreeIdle = -time.Second },
+		"limits: trace idle -1s: want":                             func(o *Options) { o.Limits.TraceIdle = -time.Second },
 		"wire: overflow regexp 0 is nil":                           func(o *Options) { o.OverflowPatterns = []*regexp.Regexp{nil} },
 		"model: want a name":                                       func(o *Options) { o.Model = "" },
 		"wire: target has scheme":                                  func(o *Options) { o.URL = "ftp://127.0.0.1" },
@@ -80,7 +80,7 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	require.Equal(t, 30*time.Second, o.Grace)
 	require.Equal(t, 6*time.Hour, o.Timeout)
 	require.Equal(t, Backoff{First: time.Second, Max: 30 * time.Second}, o.Backoff)
-	require.Equal(t, Limits{LaneStart: 300 * time.Second, TreeIdle: 300 * time.Second}, o.Limits)
+	require.Equal(t, Limits{LaneStart: 300 * time.Second}, o.Limits)
 	require.Equal(t, &resume.Ratios{Min: 0.25, Max: 0.75}, o.Start.Ratios)
 	require.Equal(t, payload.FirstTurnPrefix, o.Marker)
 	require.Len(t, o.NewID(), 36)
@@ -89,7 +89,7 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 
 func TestOffTurnsDefaultsOff(t *testing.T) {
 	o := required(cachetest.Demo(t))
-	o.Grace, o.Limits, o.Backoff.First = Off, Limits{LaneStart: Off, TreeIdle: Off}, Off
+	o.Grace, o.Limits, o.Backoff.First = Off, Limits{LaneStart: Off}, Off
 	o = o.withDefaults()
 	require.Zero(t, o.Grace)
 	require.Equal(t, Limits{}, o.Limits)

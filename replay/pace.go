@@ -11,6 +11,8 @@ type Pace struct {
 	Speed  float64       // gaps are divided by it; 0 means 1
 	MaxGap time.Duration // longest gap that is played, after Speed; 0: no limit
 	ASAP   bool          // gaps are 0
+	// DropOrder drops the recorded order between sessions as well, if ASAP is set.
+	DropOrder bool
 }
 
 // Validate returns an error that names the first field that cannot be used.

@@ -118,7 +118,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 
 // turnOff replaces durations that the command line sets to 0 or off by replay.Off: in the options 0 means the default.
 func turnOff(o *replay.Options) {
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Limits.TreeIdle, &o.Backoff.First} {
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First} {
 		if *d == 0 {
 			*d = replay.Off
 		}

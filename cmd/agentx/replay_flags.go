@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -63,10 +64,12 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 
 // defaultReplay returns the options that no flag sets, before --set.
 func defaultReplay() replay.Options {
+	s, _ := preset.Named(preset.Default)
 	return replay.Options{
-		Start:   replay.Start{Ratios: &resume.Ratios{Min: replay.DefaultMinRatio, Max: replay.DefaultMaxRatio}},
-		Limits:  replay.Limits{LaneStart: replay.DefaultLaneStart, TreeIdle: replay.DefaultTreeIdle},
-		Backoff: replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax},
+		Start:    replay.Start{Ratios: &resume.Ratios{Min: replay.DefaultMinRatio, Max: replay.DefaultMaxRatio}},
+		Limits:   replay.Limits{LaneStart: replay.DefaultLaneStart},
+		Switches: &s,
+		Backoff:  replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax},
 	}
 }
 

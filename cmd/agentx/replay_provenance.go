@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
@@ -149,6 +150,8 @@ func valueOf(v any) json.RawMessage {
 	switch at := v.(type) {
 	case *time.Duration:
 		v = at.Seconds()
+	case **preset.Seconds:
+		v = (*at).Duration().Seconds()
 	case *replay.Backoff:
 		v = at.Max.Seconds()
 	case *replay.Order:

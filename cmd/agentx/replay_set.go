@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // settings are the options of a replay that --set takes, by name: the meaning, and where the value is. None has a flag.
@@ -18,7 +19,7 @@ var settings = map[string]struct {
 	at    func(o *replay.Options) any
 }{
 	"LaneStartCap":  {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
-	"TreeIdleCap":   {"longest time that a tree has no request in flight", func(o *replay.Options) any { return &o.Limits.TreeIdle }},
+	"TreeIdleCap":   {"longest time that a tree has no request in flight", func(o *replay.Options) any { return &o.Switches.TreeIdleCap }},
 	"SystemIdleCap": {"longest time that no request at all is in flight", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
 	"PrefillLimit":  {"requests that may wait for their first token at a time", func(o *replay.Options) any { return &o.Limits.Prefill }},
 	"StartMinRatio": {"with --start sampled: where in a trace lanes begin at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
@@ -83,6 +84,9 @@ func settingText(at any) string {
 			return "off"
 		}
 		return strconv.FormatFloat(at.Seconds(), 'g', -1, 64) + "s"
+	case **preset.Seconds:
+		d := (*at).Duration()
+		return settingText(&d)
 	case *int:
 		if *at == 0 {
 			return "off"
@@ -101,6 +105,8 @@ func set(at any, value string) error {
 	switch at := at.(type) {
 	case *time.Duration:
 		return setCap(at, value)
+	case **preset.Seconds:
+		return setSeconds(at, value)
 	case *int:
 		return setLimit(at, value)
 	case *float64:
@@ -122,6 +128,19 @@ func setCap(d *time.Duration, value string) error {
 	}
 	if err := (duration{d}).Set(value); err != nil || *d <= 0 {
 		return fmt.Errorf("want a duration above 0, or off")
+	}
+	return nil
+}
+
+func setSeconds(s **preset.Seconds, value string) error {
+	var d time.Duration
+	if err := setCap(&d, value); err != nil {
+		return err
+	}
+	*s = nil
+	if d > 0 {
+		seconds := preset.Seconds(d.Seconds())
+		*s = &seconds
 	}
 	return nil
 }

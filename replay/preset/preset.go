@@ -1,0 +1,162 @@
+// Package preset names the settings in which agentx and AIPerf differ in a way that changes results: doc/spec/replay.md 0.3.
+//
+// A preset is a name for one value of all [Switches]. A run starts from a preset and may then set any switch by itself:
+//
+//	s, ok := preset.Named("aiperf-0.13")
+//	s.SpawnOffset = preset.SpawnRecorded
+//
+// Package replay resolves every switch before a run starts. Package replay/conductor cannot name a switch.
+package preset
+
+import "time"
+
+// Names are the presets, the default first.
+var Names = []string{Default, AIPerf, AgentX}
+
+// The names of the presets.
+const (
+	Default = "default"       // faithful to the recording
+	AIPerf  = "aiperf-0.13"   // AIPerf 0.13.0 as released
+	AgentX  = "agentx-v1.0.5" // the line of AIPerf that InferenceX pins
+)
+
+// Switches are all switches. Their names, and the values as JSON, are those of doc/spec/replay.md 0.3.
+type Switches struct {
+	SpawnOffset       SpawnOffset
+	JoinTiming        JoinTiming
+	Anchor            Anchor
+	TreeIdleCap       *Seconds // longest time in which a tree has no request in flight; nil: off
+	TraceCap          TraceCap
+	WarmupLeadCap     WarmupLeadCap
+	WarmupStage       WarmupStage
+	HandoffOffset     HandoffOffset
+	MarkerPermitsWrap bool             // a cache-bust marker permits more lanes than traces
+	NegativeDuration  NegativeDuration // fixed when a cache is built: shown, not resolved
+	CountGrace        bool             // requests that end within the grace belong to the headline numbers
+	LenientStreams    bool             // status 200 with any content is a success
+	ThroughputWindow  ThroughputWindow
+	ITLDivisor        ITLDivisor
+	FlowCurve         FlowCurve
+	CoverageGate      bool // a valid run has tokens in 95 % of its duration
+	AffinityHeader    bool // requests have the header X-Session-Affinity
+	SchemaVersion     SchemaVersion
+}
+
+// Seconds is a duration; its JSON is a number of seconds.
+type Seconds float64
+
+// Duration returns s as a duration; 0 for nil, which is off.
+func (s *Seconds) Duration() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(float64(*s) * float64(time.Second))
+}
+
+// SpawnOffset says when a child session starts.
+type SpawnOffset string
+
+// The spawn offsets.
+const (
+	SpawnRecorded SpawnOffset = "recorded" // at its recorded offset from its spawning turn
+	SpawnBranch   SpawnOffset = "branch"   // its branch starts when the spawning turn returns
+)
+
+// JoinTiming says when a turn that joins branches is sent.
+type JoinTiming string
+
+// The join timings.
+const (
+	JoinTimed     JoinTiming = "timed"     // after its last child, and not before its recorded delay
+	JoinImmediate JoinTiming = "immediate" // after its last child
+)
+
+// Anchor says which instant of the lanes is the start of a phase that is spread.
+type Anchor string
+
+// The anchors.
+const (
+	AnchorPhase Anchor = "phase" // the first request of all lanes
+	AnchorZero  Anchor = "zero"  // t*
+)
+
+// TraceCap says how the option TraceIdleCap acts.
+type TraceCap string
+
+// The ways of a trace cap.
+const (
+	TraceCapRun  TraceCap = "run"  // it is the TreeIdleCap
+	TraceCapLoad TraceCap = "load" // the recorded clock is compressed when the plan is read
+)
+
+// WarmupLeadCap says which cap limits how long before the end of the ramp a primer is sent.
+type WarmupLeadCap string
+
+// The caps of leads.
+const (
+	LeadCapSystem WarmupLeadCap = "system" // SystemIdleCap and PrimerLeadMax
+	LeadCapTrace  WarmupLeadCap = "trace"  // TraceIdleCap alone
+)
+
+// WarmupStage says how the pressure stage of a warmup can be bounded.
+type WarmupStage string
+
+// The bounds of the pressure stage.
+const (
+	StageAny      WarmupStage = "requests-or-duration"
+	StageDuration WarmupStage = "duration"
+)
+
+// HandoffOffset says when a session goes on after the pressure stage.
+type HandoffOffset string
+
+// The offsets of the hand-off.
+const (
+	HandoffRecorded    HandoffOffset = "recorded"     // at its recorded time from the origin of its tree
+	HandoffSinceReturn HandoffOffset = "since-return" // after its recorded delay, less the time since its last return
+)
+
+// NegativeDuration says what a negative recorded duration does to the delay after it.
+type NegativeDuration string
+
+// The readings of a negative duration.
+const (
+	NegativeZero     NegativeDuration = "zero"
+	NegativeSubtract NegativeDuration = "subtract"
+)
+
+// ThroughputWindow is the denominator of every throughput.
+type ThroughputWindow string
+
+// The windows.
+const (
+	WindowBenchmark ThroughputWindow = "benchmark" // from the first request sent to the last token
+	WindowPhase     ThroughputWindow = "phase"     // from the start to the end of the phase
+)
+
+// ITLDivisor says by how many tokens an inter-token latency divides when the tokens of the first chunk are known.
+type ITLDivisor string
+
+// The divisors.
+const (
+	DivisorFirstChunk ITLDivisor = "first-chunk" // the tokens after the first chunk
+	DivisorOSL        ITLDivisor = "osl-1"       // all tokens but one
+)
+
+// FlowCurve says how the tokens of a request are spread over time.
+type FlowCurve string
+
+// The flow curves.
+const (
+	FlowChunks FlowCurve = "chunks" // over the gaps between its chunks
+	FlowEven   FlowCurve = "even"   // evenly
+)
+
+// SchemaVersion is the version that the files for AIPerf's readers name.
+type SchemaVersion string
+
+// The schema versions.
+const (
+	Schema14 SchemaVersion = "1.4"
+	Schema15 SchemaVersion = "1.5"
+)

@@ -1,0 +1,38 @@
+package preset
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+func TestPresetVectors(t *testing.T) {
+	type in struct{ Preset string }
+	type want struct{ Switches json.RawMessage }
+	seen := 0
+	fixtures.EachReplay(t, "preset", func(t *testing.T, in in, want want) {
+		s, ok := Named(in.Preset)
+		require.True(t, ok)
+		got, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want.Switches), string(got))
+		seen++
+	})
+	require.Len(t, Names, seen)
+	require.Equal(t, 18, reflect.TypeFor[Switches]().NumField())
+	_, ok := Named("aiperf")
+	require.False(t, ok)
+}
+
+func TestNamedReturnsACopy(t *testing.T) {
+	s, _ := Named(Default)
+	*s.TreeIdleCap = 1
+	again, _ := Named(Default)
+	require.Equal(t, 300*time.Second, again.TreeIdleCap.Duration())
+	require.Zero(t, (*Seconds)(nil).Duration())
+}

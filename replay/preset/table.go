@@ -1,0 +1,36 @@
+package preset
+
+// defaultTreeIdleCap is the TreeIdleCap of the preset default, in seconds.
+var defaultTreeIdleCap Seconds = 300
+
+// table has the value of every switch under every preset.
+var table = map[string]Switches{
+	Default: {
+		SpawnOffset: SpawnRecorded, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: &defaultTreeIdleCap, TraceCap: TraceCapRun,
+		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded, MarkerPermitsWrap: true,
+		NegativeDuration: NegativeZero, CountGrace: false, LenientStreams: false, ThroughputWindow: WindowBenchmark,
+		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
+	},
+	AIPerf: {
+		SpawnOffset: SpawnBranch, JoinTiming: JoinImmediate, Anchor: AnchorZero, TreeIdleCap: nil, TraceCap: TraceCapLoad,
+		WarmupLeadCap: LeadCapTrace, WarmupStage: StageDuration, HandoffOffset: HandoffSinceReturn, MarkerPermitsWrap: true,
+		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
+		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
+	},
+	AgentX: {
+		SpawnOffset: SpawnBranch, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: nil, TraceCap: TraceCapRun,
+		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded, MarkerPermitsWrap: false,
+		NegativeDuration: NegativeZero, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowBenchmark,
+		ITLDivisor: DivisorOSL, FlowCurve: FlowEven, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema15,
+	},
+}
+
+// Named returns the switches of a preset. ok is false for an unknown name.
+func Named(name string) (s Switches, ok bool) {
+	s, ok = table[name]
+	if s.TreeIdleCap != nil { // a copy: the caller may change it
+		seconds := *s.TreeIdleCap
+		s.TreeIdleCap = &seconds
+	}
+	return s, ok
+}

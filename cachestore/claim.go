@@ -3,6 +3,10 @@ package cachestore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -34,10 +38,14 @@ func (l *Lease) Context() context.Context { return l.lease.Context() }
 func (l *Lease) Release() error { return l.lease.Release() }
 
 // Claim returns a lease to make a directory, or the manifest of the directory if it exists and its files have their full
-// size. Another process may have made it while Claim waited. A damaged directory counts as missing.
+// size. Another process may have made it while Claim waited. A damaged directory counts as missing. kind is one of
+// mmapcache.Kinds, and key is one name of a directory.
 func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
+	}
+	if !slices.Contains(mmapcache.Kinds(), kind) || key == "" || key != filepath.Base(key) || key[0] == '.' {
+		return nil, nil, fmt.Errorf("cachestore: claim %q of kind %q: want the name of a directory, and a kind of %s", key, kind, strings.Join(mmapcache.Kinds(), ", "))
 	}
 	var found *manifest.Manifest
 	lease, err := durable.Acquire(ctx, root, kind+"-"+key, func() (_ bool, err error) {

@@ -61,6 +61,8 @@ func checkField(name string, v reflect.Value) error {
 		return fmt.Errorf("want 0 (as declared) to %d", MaxBlockSize)
 	case v.Kind() == reflect.Float64 && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
 		return errors.New("want a number")
+	case v.CanInt() && v.Int() < 0, v.CanFloat() && v.Float() < 0:
+		return errors.New("want 0 or more")
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ func TestValidateNamesTheFieldOfRules(t *testing.T) {
 		`block_size -1: want 0 (as declared) to 1048576`:       func(r *Rules) { r.BlockSize = -1 },
 		`block_size 1048577: want 0 (as declared) to 1048576`:  func(r *Rules) { r.BlockSize = MaxBlockSize + 1 },
 		`aux_isl_ratio NaN: want a number`:                     func(r *Rules) { r.AuxISLRatio = math.NaN() },
+		`aux_max_requests -1: want 0 or more`:                  func(r *Rules) { r.AuxMaxRequests = -1 },
+		`seam_min_overlap_ratio -0.5: want 0 or more`:          func(r *Rules) { r.SeamMinOverlap = -0.5 },
 		`seam_max_gap_seconds +Inf: want a number`:             func(r *Rules) { r.SeamMaxGap = math.Inf(1) },
 	} {
 		for _, r := range []Rules{Default(), AIPerf()} {

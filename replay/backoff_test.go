@@ -70,25 +70,29 @@ func TestBackOff(t *testing.T) {
 	require.Zero(t, after(0, wire.Connection, 0, 0))
 }
 
-// The error rate ends a run from the twentieth request on. Overflows and cancelled requests do not count.
-func TestTooManyErrorsEndARun(t *testing.T) {
+// Failures end a run from the tenth request on that has ended, or from one on each lane. Overflows and cancelled requests count
+// neither way (H37).
+func TestTooManyFailedRequestsEndARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate   float64
+		lanes  int
 		fails  func(id int) wire.Category
 		sent   int
 		reason string
 	}{
-		"all":             {0.1, func(int) wire.Category { return wire.HTTPStatus }, 20, "20 of 20 requests failed, a share above 0.1"},
-		"at the limit":    {0.5, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
-		"later":           {0.1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
-		"overflows":       {0.1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
-		"without a limit": {0, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
+		"all":             {0.1, 1, func(int) wire.Category { return wire.HTTPStatus }, 10, "10 of 10 requests failed, a share above 0.1"},
+		"many lanes":      {0.1, 16, func(int) wire.Category { return wire.HTTPStatus }, 31, "16 of 16 requests failed, a share above 0.1"},
+		"at the limit":    {0.5, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
+		"later":           {0.1, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
+		"overflows":       {0.1, 1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
+		"diluted not":     {0.1, 1, func(id int) wire.Category { return []wire.Category{wire.Timeout, wire.ContextOverflow}[min(1, id%3)] }, 28, "10 of 10 requests failed"},
+		"without a limit": {0, 1, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &simulation{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 				return time.Second, 0, c.fails(o.ID)
 			}}
-			l := s.loop(Options{Concurrency: 1, Requests: 200, MaxErrorRate: c.rate}, turnsOf{0, 0, 0})
+			l := s.loop(Options{Concurrency: c.lanes, Requests: 200, FailedRequestThreshold: c.rate}, turnsOf{0, 0, 0})
 			err := l.run()
 			require.Len(t, s.sent, c.sent)
 			require.Len(t, s.records, c.sent)

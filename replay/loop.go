@@ -23,7 +23,8 @@ type loop struct {
 	cutoff    measure.Cutoff
 	backoff   backoff
 
-	maxErrorRate   float64 // share of failed requests above which the phase ends; 0: none
+	maxFailed      float64 // share of failed requests above which the phase ends; 0: none
+	failedFrom     int     // requests that must have ended before it can
 	stopOnDeadlock bool
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
 	unwritable     bool  // a record cannot be written, which ends the phase
@@ -65,8 +66,8 @@ func newLoop(o Options, source conductor.Source, clock clock, transport transpor
 	l := &loop{
 		clock: clock, transport: transport, recorder: recorder, inFlight: map[int]*request{},
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace}, cutoff: measure.Cutoff{Deadline: o.Duration},
-		backoff:      backoff{o.Backoff, map[int]pause{}},
-		maxErrorRate: o.MaxErrorRate, stopOnDeadlock: o.StopOnDeadlock, report: o.Progress, notice: o.Notice,
+		backoff:   backoff{o.Backoff, map[int]pause{}},
+		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom), stopOnDeadlock: o.StopOnDeadlock, report: o.Progress, notice: o.Notice,
 	}
 	limits := conductor.Limits{
 		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
@@ -171,17 +172,17 @@ func (l *loop) onEvent(e conductor.Event) {
 	}
 }
 
-// errorRateFrom is how many requests must have ended before their error rate can end a phase.
-const errorRateFrom = 20
+// minFailedFrom is how many requests, or one on each lane where that is more, must have ended before failures can end a phase.
+const minFailedFrom = 10
 
-// tooManyErrors returns the error of a phase in which too many requests fail. Overflows and cancelled requests count
+// tooManyFailed returns the error of a phase in which too many requests fail. Overflows and cancelled requests count
 // neither as failed nor as completed.
-func (l *loop) tooManyErrors() error {
+func (l *loop) tooManyFailed() error {
 	failed, ended := l.progress.Errors, l.progress.Errors+l.progress.Completed
-	if l.maxErrorRate <= 0 || ended < errorRateFrom || float64(failed) <= l.maxErrorRate*float64(ended) || l.deadlines.stopped {
+	if l.maxFailed <= 0 || ended < l.failedFrom || float64(failed) <= l.maxFailed*float64(ended) || l.deadlines.stopped {
 		return nil
 	}
-	return fmt.Errorf("replay: stopped: %d of %d requests failed, a share above %g", failed, ended, l.maxErrorRate)
+	return fmt.Errorf("replay: stopped: %d of %d requests failed, a share above %g", failed, ended, l.maxFailed)
 }
 
 // count counts a request that is over.

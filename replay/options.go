@@ -64,6 +64,9 @@ type Options struct {
 	Preset   string
 	Switches *preset.Switches
 
+	// Scenario names the scenario that the caller has set these options by, and whose verdict the results have; nil: none.
+	Scenario *measure.Scenario
+
 	MaxLivePerTrace bool // no trace is played by more lanes at a time than at the start
 
 	AllowWrap      bool // more lanes than traces, even if their trees have no marker
@@ -75,8 +78,10 @@ type Options struct {
 	Trees    int           // that are opened; 0: no bound
 	Once     bool          // every trace is played once at most
 
-	MaxErrorRate float64       // the run ends when a larger share of requests fails, from the 20th on; 0: no limit
-	Grace        time.Duration // how long requests in flight may go on after the end; 0: DefaultGrace; Off: no grace
+	// FailedRequestThreshold ends the run when a larger share of the ended requests has failed, from the one on whose number
+	// is Concurrency or 10, the larger; 0: no limit.
+	FailedRequestThreshold float64
+	Grace                  time.Duration // how long requests in flight may go on after the end; 0: DefaultGrace; Off: no grace
 
 	Timeout          time.Duration    // of a request; 0: DefaultTimeout
 	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
@@ -167,8 +172,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
-	case !(o.MaxErrorRate >= 0 && o.MaxErrorRate <= 1):
-		return fmt.Errorf("max error rate %g: want 0 to 1", o.MaxErrorRate)
+	case !(o.FailedRequestThreshold >= 0 && o.FailedRequestThreshold <= 1):
+		return fmt.Errorf("failed request threshold %g: want 0 to 1", o.FailedRequestThreshold)
 	}
 	if _, ok := new(big.Int).SetString(o.Seed, 10); !ok && o.Seed != "" {
 		return fmt.Errorf("seed %q: want a decimal number", o.Seed)

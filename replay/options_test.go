@@ -56,8 +56,8 @@ func TestOptionsAreValidated(t *testing.T) {
 		"pace: max gap -1s: want no negative value":                func(o *Options) { o.Pace.MaxGap = -time.Second },
 		"start ratios 0.5 to 0.25: they must lie":                  func(o *Options) { o.Start = Start{Sampled: true, Ratios: &resume.Ratios{Min: 0.5, Max: 0.25}} },
 		`seed "seven": want a decimal number`:                      func(o *Options) { o.Seed = "seven" },
-		"max error rate 1.5: want 0 to 1":                          func(o *Options) { o.MaxErrorRate = 1.5 },
-		"max error rate NaN: want 0 to 1":                          func(o *Options) { o.MaxErrorRate = math.NaN() },
+		"failed request threshold 1.5: want 0 to 1":                func(o *Options) { o.FailedRequestThreshold = 1.5 },
+		"failed request threshold NaN: want 0 to 1":                func(o *Options) { o.FailedRequestThreshold = math.NaN() },
 		"backoff: max -1s: want no negative value":                 func(o *Options) { o.Backoff.Max = -time.Second },
 		"wire: header name":                                        func(o *Options) { o.Header = []wire.HeaderField{{Name: "a b"}} },
 	} {

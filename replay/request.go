@@ -174,7 +174,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 		l.stop(now)
 	}
 	l.fail(a.cacheErr)
-	l.fail(l.tooManyErrors()) // before another is sent
+	l.fail(l.tooManyFailed()) // before another is sent
 	l.fail(l.conductor.Returned(id, a.End, now, outcome))
 }
 

@@ -43,6 +43,7 @@ func newRunInfo(o Options) measure.RunInfo {
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}
+	r.Scenario = o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
 	return measure.RunInfo{Run: r, Lanes: o.Concurrency}
 }

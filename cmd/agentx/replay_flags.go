@@ -26,7 +26,7 @@ type replayFlags struct {
 	concurrency, requests, trees                int
 	limitTraces, maxContext                     int
 	duration, grace, maxGap, timeout            time.Duration
-	speed, maxErrorRate                         float64
+	speed, failedThreshold                      float64
 	asap, once, prefault, noPreflight           bool
 	overwrite                                   bool
 	header                                      []string
@@ -45,7 +45,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.once, "once", false, "play every trace at most once (the default without another bound)")
 	durationVar(flags, &f.grace, "grace", replay.DefaultGrace, "how long requests in flight may go on after --duration or an interrupt")
 	durationVar(flags, &f.timeout, "timeout", replay.DefaultTimeout, "longest time of one request")
-	flags.Float64Var(&f.maxErrorRate, "max-error-rate", 0, "end the run when more than this share of requests has failed, 0 to 1, from the 20th request on; 0: no limit")
+	flags.Float64Var(&f.failedThreshold, "max-error-rate", 0, "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit")
 	flags.StringVar(&f.start, "start", "zero", "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane")
 	flags.Float64Var(&f.speed, "speed", 1, "divide recorded gaps by this")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "shorten gaps to this, after --speed; 0: no limit")
@@ -80,7 +80,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 	o.Pace = replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap}
 	o.Start.Sampled = f.start == "sampled"
 	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
-	o.Grace, o.Timeout, o.MaxErrorRate = f.grace, f.timeout, f.maxErrorRate
+	o.Grace, o.Timeout, o.FailedRequestThreshold = f.grace, f.timeout, f.failedThreshold
 	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
 	for _, apply := range []func(*replay.Options) error{f.checkServer, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
 		if err := apply(&o); err != nil {
@@ -117,8 +117,8 @@ func (f *replayFlags) checkNumbers(*replay.Options) error {
 		return usageError{errors.New("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
 	case !(f.speed > 0) || math.IsInf(f.speed, 1):
 		return hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
-	case !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1):
-		return usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.maxErrorRate)}
+	case !(f.failedThreshold >= 0 && f.failedThreshold <= 1):
+		return usageError{fmt.Errorf("--max-error-rate %g: want 0 to 1", f.failedThreshold)}
 	}
 	return nil
 }

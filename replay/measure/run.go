@@ -16,6 +16,14 @@ type Run struct {
 	URL     string     `json:"url"` // without user, query and fragment
 	Model   string     `json:"model"`
 	Options []Option   `json:"options"` // all options, also those with their defaults
+
+	Scenario *Scenario `json:"scenario"` // nil: none
+}
+
+// Scenario is the scenario that a run was set by.
+type Scenario struct {
+	Name       string   `json:"name"`
+	Overridden []string `json:"overridden"` // its conflicts with the options, one line each, that did not keep the run from starting; nil: none
 }
 
 // Dataset is the dataset that was played.

@@ -32,31 +32,65 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	var states []*conductor.StartState
 	untimed := false
 	for tries := lanes + 2*max(1, len(s.dealer.traces)); len(list) < lanes && tries > 0; tries-- {
-		trace, ok := s.deal()
+		trace, ok := s.dealer.deal()
 		if !ok {
 			break
 		}
-		t := s.load(trace)
-		if t == nil {
+		lane := len(list)
+		start, ok := s.begin(lane, trace, starts)
+		if !ok {
 			continue
 		}
-		lane, state, tStar := len(list), (*conductor.StartState)(nil), math.NaN()
 		if starts.sampled {
-			if state, tStar = starts.draw(t, lane); state == nil || len(state.Live) == 0 {
-				s.warnOnce(trace, fmt.Sprintf("trace %q is skipped: no lane can begin in the middle of it", t.plan.Trace.ID))
-				continue
-			}
-			states, untimed = append(states, state), untimed || math.IsNaN(tStar)
+			states, untimed = append(states, s.first[lane].Start), untimed || math.IsNaN(start.tStar)
 		}
-		s.open(lane, t)
-		s.first[lane] = conductor.Assignment{Tree: t.Tree, Start: state}
-		list = append(list, startedLane{trace: t.plan.Trace.ID, tStar: tStar})
+		list = append(list, start)
 	}
 	s.prefetch()
 	for lane, skipped := range starts.alignment.Align(states, untimed, starts.limit) {
 		list[lane].skipped = skipped
 	}
 	return list
+}
+
+// begin gives a lane its first tree, which plays a trace. ok is false if the trace cannot be played, or no lane can begin in
+// it.
+func (s *sampler) begin(lane, trace int, starts startPolicy) (start startedLane, ok bool) {
+	t := s.load(trace)
+	if t == nil {
+		return start, false
+	}
+	state, tStar := (*conductor.StartState)(nil), math.NaN()
+	if starts.sampled {
+		if state, tStar = starts.draw(t, lane); state == nil || len(state.Live) == 0 {
+			s.warnOnce(trace, fmt.Sprintf("trace %q is skipped: no lane can begin in the middle of it", t.plan.Trace.ID))
+			return start, false
+		}
+	}
+	s.open(lane, t)
+	s.first[lane] = conductor.Assignment{Tree: t.Tree, Start: state}
+	return startedLane{trace: t.plan.Trace.ID, tStar: tStar}, true
+}
+
+// replaceFirst gives a lane another first tree, before the conductor has taken its first one, and draws no trace of excluded.
+// The tree before is over: its marker is dropped, and the pass of its trace stays counted. The new start counts from t*: it is
+// not aligned with those of other lanes. ok is false if no other trace can be played: then the lane has no tree.
+func (s *sampler) replaceFirst(lane int, starts startPolicy, excluded map[int]bool) (start startedLane, ok bool) {
+	s.release(lane)
+	s.first[lane] = conductor.Assignment{}
+	for tries := 2 * len(s.dealer.traces); tries > 0; tries-- {
+		trace, left := s.dealer.deal()
+		if !left {
+			break
+		}
+		if excluded[trace] {
+			continue
+		}
+		if start, ok = s.begin(lane, trace, starts); ok {
+			return start, true
+		}
+	}
+	return startedLane{}, false
 }
 
 // draw draws the state in which a lane begins a trace; nil: it cannot begin in the middle. The draw depends on the seed, the

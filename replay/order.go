@@ -15,17 +15,36 @@ const (
 	Random                  // drawn with replacement
 )
 
-// dealer says which trace is dealt next.
+// dealer deals the selected traces in their order, again and again unless each is to be dealt once.
 type dealer struct {
 	traces       []int // positions in the cache
 	order        Order
 	seed         string
+	once         bool           // every trace is dealt once
+	dealt        int            // traces dealt
 	permutations [2]permutation // of the last two passes that were asked for
 }
 
 type permutation struct {
 	pass int
 	list []int
+}
+
+// deal returns the next trace. ok is false if every trace was dealt once, and that is enough.
+func (d *dealer) deal() (trace int, ok bool) {
+	if d.once && d.dealt >= len(d.traces) {
+		return 0, false
+	}
+	d.dealt++
+	return d.at(d.dealt - 1), true
+}
+
+// upcoming returns the traces that are dealt next, at most n.
+func (d *dealer) upcoming(n int) (list []int) {
+	for k := d.dealt; k < d.dealt+n && !(d.once && k >= len(d.traces)); k++ {
+		list = append(list, d.at(k))
+	}
+	return list
 }
 
 // at returns the k-th trace that is dealt, counted from 0.

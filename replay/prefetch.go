@@ -30,8 +30,7 @@ const prefetchDepth = 4
 
 // prefetch loads the traces that are dealt next in goroutines of their own, so that a long one does not delay the loop.
 func (s *sampler) prefetch() {
-	for k := s.dealt; k < s.dealt+prefetchDepth && !(s.once && k >= len(s.dealer.traces)); k++ {
-		trace := s.dealer.at(k)
+	for _, trace := range s.dealer.upcoming(prefetchDepth) {
 		if s.loaded[trace] != nil || s.skipped[trace] || s.ahead[trace] != nil {
 			continue
 		}

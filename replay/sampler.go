@@ -45,12 +45,10 @@ type sampler struct {
 	pace     Pace
 	encoding mmapcache.Encoding
 	dealer   dealer
-	once     bool // every trace is dealt once
 	ledger   *ledger
 	unmarked bool // trees have no marker
 	warn     func(string)
 
-	dealt   int                       // traces dealt
 	opened  int                       // trees opened
 	passes  map[int]int               // by trace: trees that played it
 	loaded  map[int]*loadedTrace      // by trace: those that lanes play
@@ -67,8 +65,8 @@ type sampler struct {
 // newSampler returns a sampler. Its dealer has no traces yet.
 func newSampler(o Options, warn func(string)) *sampler {
 	return &sampler{
-		cache: o.Cache, pace: o.Pace, encoding: o.Endpoint.Encoding(), once: o.once(), unmarked: o.Marker == payload.NoMarker, warn: warn,
-		dealer: dealer{order: o.Order, seed: o.Seed}, ledger: newLedger(o.NewID()),
+		cache: o.Cache, pace: o.Pace, encoding: o.Endpoint.Encoding(), unmarked: o.Marker == payload.NoMarker, warn: warn,
+		dealer: dealer{order: o.Order, seed: o.Seed, once: o.once()}, ledger: newLedger(o.NewID()),
 		passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
 		lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency), ahead: map[int]func() loadResult{},
 	}
@@ -96,7 +94,7 @@ func (s *sampler) Next(lane int) (conductor.Assignment, bool) {
 // nextPlayable deals traces until one can be played; nil: none can.
 func (s *sampler) nextPlayable() *loadedTrace {
 	for range s.dealer.traces {
-		trace, ok := s.deal()
+		trace, ok := s.dealer.deal()
 		if !ok {
 			return nil
 		}
@@ -105,15 +103,6 @@ func (s *sampler) nextPlayable() *loadedTrace {
 		}
 	}
 	return nil
-}
-
-// deal returns the next trace. ok is false if every trace was dealt once, and that is enough.
-func (s *sampler) deal() (trace int, ok bool) {
-	if s.once && s.dealt >= len(s.dealer.traces) {
-		return 0, false
-	}
-	s.dealt++
-	return s.dealer.at(s.dealt - 1), true
 }
 
 // open gives a lane a tree that plays a trace.

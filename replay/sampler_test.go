@@ -20,7 +20,7 @@ import (
 // dealing returns a sampler of all traces of a cache.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(Options{Cache: c, Concurrency: lanes, NewID: func() string { return "bench-1" }}, func(string) {})
-	s.once = false
+	s.dealer.once = false
 	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
 	return s
 }
@@ -53,7 +53,7 @@ func TestTracesAreDealtInOrderAndAgain(t *testing.T) {
 
 func TestOnceDealsEveryTraceOnce(t *testing.T) {
 	s := dealing(threeTraces(t), 5)
-	s.once = true
+	s.dealer.once = true
 	require.Equal(t, []string{"a", "b", "c", "", ""}, []string{s.openNext(0), s.openNext(1), s.openNext(2), s.openNext(3), s.openNext(4)})
 	require.Equal(t, "", s.openNext(1))
 }
@@ -100,12 +100,12 @@ func TestLanesThatPlayTheSameTraceShareIt(t *testing.T) {
 
 func TestTracesAreFreedWithTheirLastLane(t *testing.T) {
 	s := dealing(threeTraces(t), 4)
-	s.once = true
+	s.dealer.once = true
 	s.dealer.traces = []int{0}
 	s.openNext(0)
-	s.once, s.dealt = false, 0
+	s.dealer.once, s.dealer.dealt = false, 0
 	s.openNext(1)
-	s.once = true
+	s.dealer.once = true
 	require.Len(t, s.loaded, 1)
 	require.Equal(t, "", s.openNext(0))
 	require.Len(t, s.loaded, 1, "the other lane plays it still")
@@ -278,7 +278,33 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	broken.Starts[0], broken.Sessions[0].Turns = nil, nil
 	s.loaded[0] = broken
 	require.Empty(t, s.openFirst(4, b))
-	require.LessOrEqual(t, s.dealt, 4+2)
+	require.LessOrEqual(t, s.dealer.dealt, 4+2)
+}
+
+// Lanes whose first trace cannot be played draw another, and keep their number.
+func TestFirstTreeIsReplaced(t *testing.T) {
+	s, list, _ := beginning(several(t, 20, 30, 40, 50), 2, anywhere)
+	old := s.lanes[1]
+	starts := anywhere
+	starts.sampled = true
+	start, ok := s.replaceFirst(1, starts, map[int]bool{1: true, 2: true})
+	require.True(t, ok)
+	require.Equal(t, "trace-3", start.trace)
+	require.Equal(t, "trace-3", s.lanes[1].plan.Trace.ID)
+	require.Equal(t, map[int]payload.Marker{0: s.lanes[0].marker, 2: s.lanes[1].marker}, s.ledger.live, "the marker of the tree before is dropped")
+	require.Equal(t, 1, s.ledger.passes["trace-1"])
+	require.NotContains(t, s.loaded, old.index)
+	require.Equal(t, list[0].trace, s.lanes[0].plan.Trace.ID)
+	next, ok := s.Next(1)
+	require.True(t, ok)
+	require.Same(t, s.lanes[1].Tree, next.Tree)
+	require.NotNil(t, next.Start)
+
+	_, ok = s.replaceFirst(1, starts, map[int]bool{0: true, 1: true, 2: true, 3: true})
+	require.False(t, ok)
+	_, ok = s.Next(1)
+	require.False(t, ok, "a lane without a first tree stays empty")
+	s.close()
 }
 
 // Spread lanes keep their distances, and the first starts at once. In a burst all lanes do. None starts after the limit.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -16,6 +17,22 @@ type startPolicy struct {
 	alignment resume.Alignment
 	limit     time.Duration // longest time to a lane's first request; 0: none
 	seed      string
+}
+
+// newStartPolicy returns the policy of options with defaults. With Anchor zero a cap on the idle time of traces bounds the
+// time to a lane's first request as LaneStart does.
+func newStartPolicy(o Options) startPolicy {
+	p := startPolicy{sampled: o.Start.Sampled, ratios: *o.Start.Ratios, limit: o.Limits.LaneStart, seed: o.Seed}
+	switch {
+	case o.Start.Burst:
+		p.alignment = resume.Burst
+	case o.Switches.Anchor == preset.AnchorZero:
+		p.alignment = resume.AsDrawn
+		if idle := o.Limits.TraceIdle; idle > 0 && (p.limit == 0 || idle < p.limit) {
+			p.limit = idle
+		}
+	}
+	return p
 }
 
 // startedLane says where a lane begins.

@@ -270,6 +270,10 @@ func (o Options) withDefaults() Options {
 		s, _ := preset.Named(o.Preset) // Validate has refused other names
 		o.Switches = &s
 	}
+	if o.Pace.KeepOrder == nil {
+		keep := o.Preset != preset.AIPerf
+		o.Pace.KeepOrder = &keep
+	}
 	if o.Start.Ratios == nil {
 		o.Start.Ratios = &resume.Ratios{Min: DefaultMinRatio, Max: DefaultMaxRatio}
 	}

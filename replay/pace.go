@@ -11,9 +11,12 @@ type Pace struct {
 	Speed  float64       // gaps are divided by it; 0 means 1
 	MaxGap time.Duration // longest gap that is played, after Speed; 0: no limit
 	ASAP   bool          // gaps are 0
-	// DropOrder drops the recorded order between sessions as well, if ASAP is set.
-	DropOrder bool
+	// KeepOrder says whether ASAP keeps the recorded order between sessions; nil: yes, but not under preset.AIPerf.
+	KeepOrder *bool
 }
+
+// dropsOrder reports whether nothing that was recorded of times is played, the order between sessions included.
+func (p Pace) dropsOrder() bool { return p.ASAP && p.KeepOrder != nil && !*p.KeepOrder }
 
 // Validate returns an error that names the first field that cannot be used.
 func (p Pace) Validate() error {

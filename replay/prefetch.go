@@ -20,7 +20,7 @@ func (s *sampler) loader(trace int) func() loadResult {
 		t := &loadedTrace{index: trace, plan: s.cache.Structure.Plan(trace)}
 		t.render = sync.OnceValues(func() (*mmapcache.RenderedTrace, error) { return s.cache.Render(trace, s.encoding) })
 		var err error
-		t.schedule, err = newSchedule(t.plan, s.pace, s.cache.Facts.Rules)
+		t.schedule, err = newSchedule(t.plan, s.view, s.cache.Facts.Rules)
 		return loadResult{t, err}
 	})
 }

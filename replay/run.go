@@ -106,7 +106,8 @@ func (r *run) chooseTraces() (err error) {
 		return err
 	}
 	policy := resume.WrapPolicy{
-		Lanes: r.Concurrency, Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker, OnePass: r.once(), Trees: r.Trees,
+		Lanes: r.Concurrency, Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker,
+		Permits: r.Switches.MarkerPermitsWrap, OnePass: r.once(), Trees: r.Trees,
 	}
 	if r.shared, err = policy.Check(); err != nil {
 		return fmt.Errorf("replay: %w", err)
@@ -144,12 +145,8 @@ func (r *run) openFirstTrees() error {
 	if r.Trees > 0 {
 		lanes = min(lanes, r.Trees)
 	}
-	starts := startPolicy{sampled: r.Start.Sampled, ratios: *r.Start.Ratios, limit: r.Limits.LaneStart, seed: r.Seed}
-	if r.Start.Burst {
-		starts.alignment = resume.Burst
-	}
 	r.sampler.dealer.traces = r.traces
-	begun := r.sampler.openFirst(lanes, starts)
+	begun := r.sampler.openFirst(lanes, newStartPolicy(r.Options))
 	switch {
 	case len(begun) == 0:
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(r.traces))

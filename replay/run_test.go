@@ -130,7 +130,7 @@ func TestGapsArePlayed(t *testing.T) {
 	}
 	for i := range c.Structure.Traces.Len() {
 		plan := c.Structure.Plan(i)
-		s, err := newSchedule(plan, o.Pace, c.Facts.Rules)
+		s, err := newSchedule(plan, view{pace: o.Pace}, c.Facts.Rules)
 		require.NoError(t, err)
 		for _, r := range p.records {
 			if r.Trace != plan.Trace.ID || r.Turn == 0 {

@@ -42,7 +42,7 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 // played is skipped, with one warning. It is the source of trees of the conductor, and runs in the loop's goroutine.
 type sampler struct {
 	cache    *mmapcache.Cache
-	pace     Pace
+	view     view
 	encoding mmapcache.Encoding
 	dealer   dealer
 	ledger   *ledger
@@ -65,7 +65,7 @@ type sampler struct {
 // newSampler returns a sampler. Its dealer has no traces yet.
 func newSampler(o Options, warn func(string)) *sampler {
 	return &sampler{
-		cache: o.Cache, pace: o.Pace, encoding: o.Endpoint.Encoding(), unmarked: o.Marker == payload.NoMarker, warn: warn,
+		cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), unmarked: o.Marker == payload.NoMarker, warn: warn,
 		dealer: dealer{order: o.Order, seed: o.Seed, once: o.once()}, ledger: newLedger(o.NewID()),
 		passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
 		lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency), ahead: map[int]func() loadResult{},

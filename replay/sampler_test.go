@@ -19,7 +19,7 @@ import (
 
 // dealing returns a sampler of all traces of a cache.
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
-	s := newSampler(Options{Cache: c, Concurrency: lanes, NewID: func() string { return "bench-1" }}, func(string) {})
+	s := newSampler(Options{Cache: c, Concurrency: lanes, Switches: withoutTreeIdle(), NewID: func() string { return "bench-1" }}, func(string) {})
 	s.dealer.once = false
 	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
 	return s
@@ -312,7 +312,7 @@ func TestLanesAreAligned(t *testing.T) {
 	c := several(t, 20, 30, 40)
 	first := func(l startPolicy, pace Pace) (list []time.Duration, skipped []float64) {
 		s := dealing(c, 3)
-		s.pace, l.sampled = pace, true
+		s.view.pace, l.sampled = pace, true
 		for k, start := range s.openFirst(3, l) {
 			o, ok := s.Next(k)
 			require.True(t, ok)

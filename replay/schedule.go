@@ -14,25 +14,26 @@ import (
 // take it up.
 type schedule struct {
 	resume.Trace
-	branchIDs []string // by branch
+	branchIDs []string        // by branch
+	fast      *conductor.Tree // see accelerated; nil: not asked for
 }
 
-// newSchedule resolves the times of a trace at a pace. The error says that the trace cannot be played.
-func newSchedule(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*schedule, error) {
-	times, err := p.Times(rules, mmapcache.View{}) // no pace changes the recorded order
+// newSchedule resolves the times of a trace in a view. The error says that the trace cannot be played.
+func newSchedule(p *mmapcache.Plan, v view, rules mmapcache.TimeRules) (*schedule, error) {
+	times, err := v.times(p, rules)
 	if err != nil {
 		return nil, err
 	}
-	s := &schedule{Trace: resume.Trace{Tree: &conductor.Tree{}, Pace: pace.offset}}
+	s := &schedule{Trace: resume.Trace{Tree: &conductor.Tree{}, Pace: v.pace.offset, ImmediateJoins: v.immediateJoins}}
 	ranks := ranksByID(p.Sessions)
 	for n, session := range p.Sessions {
-		c, starts := newSession(session, times, pace)
+		c, starts := newSession(session, times, v)
 		c.Rank = ranks[n]
 		if session.Parent != mmapcache.None {
 			spawn := times.Sessions[n]
 			c.Depth = 1 // every session hangs on the root
 			c.OnIssue = spawn.From == timeline.FromIssue
-			c.Offset = pace.gap(spawn.Offset)
+			c.Offset = v.pace.gap(spawn.Offset)
 			c.Unplayable = session.Turns == 0
 		}
 		s.Sessions, s.Starts = append(s.Sessions, c), append(s.Starts, starts)
@@ -44,13 +45,15 @@ func newSchedule(p *mmapcache.Plan, pace Pace, rules mmapcache.TimeRules) (*sche
 }
 
 // newSession returns the turns of a session, and when each started, in milliseconds.
-func newSession(session mmapcache.Session, times *mmapcache.Times, pace Pace) (c conductor.Session, starts []float64) {
+func newSession(session mmapcache.Session, times *mmapcache.Times, v view) (c conductor.Session, starts []float64) {
 	c.Turns, starts = make([]conductor.Turn, session.Turns), make([]float64, session.Turns)
 	for k := range c.Turns {
 		row := int(session.FirstTurn) + k
 		played := times.Turns[row]
-		c.Turns[k].Delay = pace.gap(played.Delay)
-		c.Turns[k].JoinDelay = c.Turns[k].Delay
+		c.Turns[k].Delay = v.pace.gap(played.Delay)
+		if !v.immediateJoins {
+			c.Turns[k].JoinDelay = c.Turns[k].Delay
+		}
 		starts[k] = played.Start
 		for _, r := range times.After[row] {
 			c.Turns[k].After = append(c.Turns[k].After, conductor.TurnRef{Session: r.Stream, Turn: r.Turn})
@@ -74,6 +77,23 @@ func (s *schedule) addBranch(n int, b mmapcache.Branch) {
 		turns[b.Join].Joins = append(turns[b.Join].Joins, n)
 	}
 	s.Branches, s.BranchStarts, s.branchIDs = append(s.Branches, branch), append(s.BranchStarts, b.Start), append(s.branchIDs, b.ID)
+}
+
+// accelerated returns the tree as the pressure stage plays it: every delay, spawn offset and join deadline is 0. Recorded
+// predecessors and joins stay. The first call makes it; calls must not overlap.
+func (s *schedule) accelerated() *conductor.Tree {
+	if s.fast != nil {
+		return s.fast
+	}
+	s.fast = &conductor.Tree{Sessions: slices.Clone(s.Sessions), Branches: s.Branches}
+	for n := range s.fast.Sessions {
+		c := &s.fast.Sessions[n]
+		c.Offset, c.Turns = 0, slices.Clone(c.Turns)
+		for k := range c.Turns {
+			c.Turns[k].Delay, c.Turns[k].JoinDelay = 0, 0
+		}
+	}
+	return s.fast
 }
 
 // ranksByID returns the place of every session in the order of their ids.

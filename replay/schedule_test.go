@@ -134,10 +134,11 @@ func TestPace(t *testing.T) {
 	}
 }
 
-func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
+// cousins is a plan with two subagents, of which one has no request, and a side chain.
+func cousins() *mmapcache.Plan {
 	none := int32(mmapcache.None)
 	nan := math.NaN()
-	p := &mmapcache.Plan{
+	return &mmapcache.Plan{
 		Trace: mmapcache.Trace{ID: "t"},
 		Sessions: []mmapcache.Session{
 			{ID: "t", Parent: none, Turns: 3, JoinTurn: none, Start: nan, End: nan},
@@ -147,8 +148,11 @@ func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 		},
 		Turns: []mmapcache.Turn{{T: 0, APITime: 1}, {T: 3, APITime: 1}, {T: 9, APITime: 1}, {T: 0.7, APITime: 0.1}, {T: 1.8, APITime: 1}, {T: 5, APITime: 2}},
 	}
+}
+
+func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 	s, ms := time.Second, time.Millisecond
-	got := scheduleOf(t, p, Pace{})
+	got := scheduleOf(t, cousins(), Pace{})
 	root := conductor.Session{Turns: []conductor.Turn{
 		{Spawns: []int{0}},
 		{Delay: 2 * s, JoinDelay: 2 * s, Spawns: []int{1, 2}},
@@ -170,7 +174,29 @@ func TestScheduleHasTheShapeOfThePlan(t *testing.T) {
 
 // scheduleOf returns the schedule of a plan under rules that refuse nothing.
 func scheduleOf(t *testing.T, p *mmapcache.Plan, pace Pace) *schedule {
-	s, err := newSchedule(p, pace, mmapcache.TimeRules{})
+	s, err := newSchedule(p, view{pace: pace}, mmapcache.TimeRules{})
 	require.NoError(t, err)
 	return s
+}
+
+// The pressure stage keeps joins and predecessors, and nothing of times.
+func TestAcceleratedSchedule(t *testing.T) {
+	s := scheduleOf(t, cousins(), Pace{})
+	recorded := *s.Tree
+	fast := s.accelerated()
+	require.Same(t, fast, s.accelerated())
+	require.NoError(t, fast.Validate())
+	require.Equal(t, recorded, *s.Tree)
+	for n, c := range fast.Sessions {
+		require.Zero(t, c.Offset)
+		for k, u := range c.Turns {
+			require.Zero(t, u.Delay)
+			require.Zero(t, u.JoinDelay)
+			u.Delay, u.JoinDelay = recorded.Sessions[n].Turns[k].Delay, recorded.Sessions[n].Turns[k].JoinDelay
+			require.Equal(t, recorded.Sessions[n].Turns[k], u)
+		}
+		c.Offset, c.Turns = recorded.Sessions[n].Offset, recorded.Sessions[n].Turns
+		require.Equal(t, recorded.Sessions[n], c)
+	}
+	require.Equal(t, recorded.Branches, fast.Branches)
 }

@@ -17,6 +17,8 @@ type Trace struct {
 
 	// Pace returns how long a recorded time in milliseconds is played; nil: as long as recorded.
 	Pace func(milliseconds float64) time.Duration
+
+	ImmediateJoins bool // a session that waits for branches has no deadline
 }
 
 // Bounds returns the first and the last start of a request: doc/spec/replay.md 2.4, step 1. ok is false for a trace
@@ -61,6 +63,9 @@ func (t *Trace) At(tStar float64) *conductor.StartState {
 			state.Live = append(state.Live, t.live(n, done, tStar))
 			if root && slices.Contains(t.Sessions[0].Turns[done[0]].Joins, b) {
 				state.Live[0].Parked = true
+				if t.ImmediateJoins {
+					state.Live[0].Due = 0
+				}
 			}
 		}
 	}

@@ -14,6 +14,7 @@ type WrapPolicy struct {
 	Traces    int  // distinct traces to play
 	AllowWrap bool // lanes may share traces
 	Marked    bool // every tree has a cache-bust marker, so lanes that share a trace share no prefix
+	Permits   bool // and that is permission
 	OnePass   bool // every trace is played once, so surplus lanes stay empty
 	Trees     int  // most trees that the run plays; 0: no limit
 }
@@ -26,7 +27,7 @@ func (l WrapPolicy) Check() (shared bool, err error) {
 		return false, ErrNoTraces
 	case l.Lanes <= l.Traces, l.AllowWrap, l.OnePass, l.Trees > 0 && l.Trees <= l.Traces:
 		return false, nil
-	case l.Marked:
+	case l.Marked && l.Permits:
 		return true, nil
 	}
 	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",

@@ -19,7 +19,7 @@ func TestWrapPolicyVectors(t *testing.T) {
 	}
 	type want struct{ Accepted, Warning bool }
 	eachVector(t, "wrap_policy", 10, func(t *testing.T, in in, want want) {
-		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker}
+		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker, Permits: true}
 		if in.Sessions != nil {
 			load.Trees = *in.Sessions
 		}
@@ -38,7 +38,7 @@ func TestWrapPolicyMatrix(t *testing.T) {
 		allow, marker, once := bits&1 > 0, bits&2 > 0, bits&4 > 0
 		for _, lanes := range []int{1, 9, 10, 11, 64} {
 			for _, trees := range []int{0, 1, 10, 11} {
-				l := WrapPolicy{lanes, 10, allow, marker, once, trees}
+				l := WrapPolicy{lanes, 10, allow, marker, true, once, trees}
 				shared, err := l.Check()
 				without := lanes <= 10 || allow || once || trees == 1 || trees == 10
 				require.Equal(t, without || marker, err == nil, "%+v", l)

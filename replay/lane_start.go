@@ -93,6 +93,7 @@ func (s *sampler) begin(lane, trace int, starts startPolicy) (start startedLane,
 // The tree before is over: its marker is dropped, and the pass of its trace stays counted. The new start counts from t*: it is
 // not aligned with those of other lanes. ok is false if no other trace can be played: then the lane has no tree.
 func (s *sampler) replaceFirst(lane int, starts startPolicy, excluded map[int]bool) (start startedLane, ok bool) {
+	s.ended(lane)
 	s.release(lane)
 	s.first[lane] = conductor.Assignment{}
 	for tries := 2 * len(s.dealer.traces); tries > 0; tries-- {

@@ -15,6 +15,7 @@ import (
 // the phase. It runs in one goroutine, on a real or a virtual clock. The way of a request through it is in request.go.
 type loop struct {
 	conductor *conductor.Conductor
+	source    treeSource
 	clock     clock
 	transport transport
 	recorder  recorder
@@ -33,6 +34,12 @@ type loop struct {
 	progress Progress
 	report   func(Progress) // must not wait
 	notice   func(string)   // must not wait
+}
+
+// treeSource is where lanes get their trees from.
+type treeSource interface {
+	conductor.Source
+	ended(lane int) // the tree that the lane plays is over
 }
 
 // transport sends requests. Each comes back as an event of the clock.
@@ -62,9 +69,9 @@ const (
 	interrupted                  // the caller ends the run
 )
 
-func newLoop(o Options, source conductor.Source, clock clock, transport transport, recorder recorder) *loop {
+func newLoop(o Options, source treeSource, clock clock, transport transport, recorder recorder) *loop {
 	l := &loop{
-		clock: clock, transport: transport, recorder: recorder, inFlight: map[int]*request{},
+		source: source, clock: clock, transport: transport, recorder: recorder, inFlight: map[int]*request{},
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace}, cutoff: measure.Cutoff{Deadline: o.Duration},
 		backoff:   backoff{o.Backoff, map[int]pause{}},
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom), stopOnDeadlock: o.StopOnDeadlock, report: o.Progress, notice: o.Notice,
@@ -167,8 +174,11 @@ func drainNotice(requests int, longest time.Duration) string {
 // onEvent acts on what the conductor did.
 func (l *loop) onEvent(e conductor.Event) {
 	l.recorder.onEvent(e)
-	if e.Kind == conductor.TreeDeadlocked && l.stopOnDeadlock {
-		l.deadlocked = true
+	switch e.Kind {
+	case conductor.TreeDrained, conductor.TreeReleased:
+		l.source.ended(e.Lane)
+	case conductor.TreeDeadlocked:
+		l.deadlocked = l.deadlocked || l.stopOnDeadlock
 	}
 }
 

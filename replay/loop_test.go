@@ -101,8 +101,13 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if o.Switches == nil {
 		o.Switches = withoutTreeIdle()
 	}
-	return newLoop(o, source, s, s, s)
+	return newLoop(o, treesOf{source}, s, s, s)
 }
+
+// treesOf are trees that need nothing when they are over.
+type treesOf struct{ conductor.Source }
+
+func (treesOf) ended(int) {}
 
 // buckets counts the records.
 func (s *simulation) buckets() map[measure.Bucket]int {

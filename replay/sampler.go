@@ -116,6 +116,10 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 	s.lanes[lane] = tree
 }
 
+// ended drops what only the run of a tree needs. The trace stays loaded until the lane opens its next tree, which may play it
+// again.
+func (s *sampler) ended(lane int) { s.ledger.drop(s.lanes[lane].ordinal) }
+
 // release removes the tree of a lane. A trace is freed when no lane plays it.
 func (s *sampler) release(lane int) {
 	t := s.lanes[lane]
@@ -123,7 +127,6 @@ func (s *sampler) release(lane int) {
 		return
 	}
 	s.lanes[lane] = nil
-	s.ledger.drop(t.ordinal)
 	if t.users--; t.users == 0 {
 		delete(s.loaded, t.index)
 	}

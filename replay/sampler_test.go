@@ -27,6 +27,9 @@ func dealing(c *mmapcache.Cache, lanes int) *sampler {
 
 // openNext gives a lane its next tree, the first one too, and returns the id of its trace, "" for none.
 func (s *sampler) openNext(lane int) string {
+	if s.lanes[lane] != nil {
+		s.ended(lane)
+	}
 	s.release(lane)
 	t := s.nextPlayable()
 	if t == nil {

@@ -14,18 +14,15 @@ import (
 // loop plays one phase. It tells the conductor the time and what came back, sends what the conductor dispatches, and ends
 // the phase. It runs in one goroutine, on a real or a virtual clock. The way of a request through it is in request.go.
 type loop struct {
+	phase
 	conductor *conductor.Conductor
-	source    treeSource
 	clock     clock
 	transport transport
-	recorder  recorder
 	inFlight  map[int]*request // by id
-	deadlines deadlines
 	cutoff    measure.Cutoff
 	backoff   backoff
 
-	maxFailed      float64 // share of failed requests above which the phase ends; 0: none
-	failedFrom     int     // requests that must have ended before it can
+	recordsFrom    time.Duration // from where the instants of records count to the start of the phase
 	stopOnDeadlock bool
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
 	unwritable     bool  // a record cannot be written, which ends the phase
@@ -69,18 +66,13 @@ const (
 	interrupted                  // the caller ends the run
 )
 
-func newLoop(o Options, source treeSource, clock clock, transport transport, recorder recorder) *loop {
+func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	l := &loop{
-		source: source, clock: clock, transport: transport, recorder: recorder, inFlight: map[int]*request{},
-		deadlines: deadlines{duration: o.Duration, grace: o.Grace}, cutoff: measure.Cutoff{Deadline: o.Duration},
-		backoff:   backoff{o.Backoff, map[int]pause{}},
-		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom), stopOnDeadlock: o.StopOnDeadlock, report: o.Progress, notice: o.Notice,
+		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
+		cutoff: measure.Cutoff{Deadline: p.deadlines.duration}, backoff: backoff{o.Backoff, map[int]pause{}},
+		stopOnDeadlock: o.StopOnDeadlock, progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
-	limits := conductor.Limits{
-		Requests: o.Requests, Trees: o.Trees, Prefill: o.Limits.Prefill,
-		TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle,
-	}
-	l.conductor = conductor.New(o.Concurrency, source, limits, l.launch, l.onEvent)
+	l.conductor = conductor.New(o.Concurrency, p.source, p.limits, l.launch, l.onEvent)
 	return l
 }
 

@@ -101,7 +101,7 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if o.Switches == nil {
 		o.Switches = withoutTreeIdle()
 	}
-	return newLoop(o, treesOf{source}, s, s, s)
+	return newLoop(o, profiling(o, treesOf{source}, s), s, s)
 }
 
 // treesOf are trees that need nothing when they are over.

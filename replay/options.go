@@ -140,6 +140,7 @@ type Limits struct {
 
 // Progress is how far a run has come.
 type Progress struct {
+	Phase        string // measure.WarmupPhase or measure.ProfilingPhase, from whose start the other fields count
 	Elapsed      time.Duration
 	Requests     int // sent
 	InFlight     int

@@ -26,10 +26,22 @@ type request struct {
 	record   measure.Record
 }
 
-// answer is the outcome of a request on the wire. Its instants count from the start of the run.
+// answer is the outcome of a request on the wire. Its instants count from the start of the phase.
 type answer struct {
 	wire.Result
 	cacheErr error // the cache cannot be read, which ends the run
+}
+
+// since makes the instants of a result count from a later instant.
+func since(origin time.Duration, r wire.Result) wire.Result {
+	for _, at := range []*time.Duration{
+		&r.Sent, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.End,
+	} {
+		if *at != wire.Never {
+			*at -= origin
+		}
+	}
+	return r
 }
 
 // launch sends the request of a turn. The conductor calls it.
@@ -40,20 +52,43 @@ func (l *loop) launch(d conductor.Dispatch) error {
 	return nil
 }
 
-// requestSender is the transport of a run.
+// requestSender is the transport of a phase.
 type requestSender struct {
 	sampler *sampler // knows the trees that lanes play
 	encoder *payload.Encoder
 	client  *wire.Client
 	rules   mmapcache.TimeRules
 	newID   func() string
-	epoch   time.Time // start of the run
+
+	phase       string
+	oneToken    bool          // every request asks for one token
+	epoch       time.Time     // start of the run, from which the client counts
+	origin      time.Duration // start of the phase
+	recordsFrom time.Duration // from where the instants of records count to the start of the phase
 
 	ctx         context.Context // of every request
 	cancel      context.CancelFunc
 	events      chan event
 	closed      chan struct{} // nothing takes events any more
 	firstTokens bool          // the first token of a request is an event
+}
+
+// newSender returns the transport of a phase that starts at an instant of the run. The instants of its records count from
+// recordsOrigin.
+func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSender {
+	s := &requestSender{
+		sampler: r.sampler, encoder: r.encoder, client: r.client, rules: r.Cache.Facts.Rules, newID: r.NewID,
+		phase: p.name, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
+		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0,
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// close ends the requests in flight. Their answers are dropped.
+func (s *requestSender) close() {
+	close(s.closed)
+	s.cancel()
 }
 
 // send starts the request in a goroutine of its own.
@@ -71,12 +106,15 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	session := plan.Sessions[d.Session]
 	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
 	record := measure.Record{
-		Phase: measure.ProfilingPhase,
+		Phase: s.phase,
 		Lane:  d.Lane, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID),
-		Due: d.Due.Seconds(), Admitted: d.Issued.Seconds(),
+		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),
 		RecordedISL: int64(turn.In), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)),
+	}
+	if s.oneToken {
+		record.MaxTokens = 1
 	}
 	if session.Parent != mmapcache.None {
 		record.Parent = plan.Sessions[session.Parent].ID
@@ -110,7 +148,7 @@ func (s *requestSender) do(r *request) *answer {
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
-	a := &answer{Result: s.client.Do(s.ctx, q)}
+	a := &answer{Result: since(s.origin, s.client.Do(s.ctx, q))}
 	if a.Err != nil && a.Err.Category == wire.Internal { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)
 	}
@@ -119,7 +157,7 @@ func (s *requestSender) do(r *request) *answer {
 
 // cacheFailure returns the answer of a request whose prompt cannot be read.
 func (s *requestSender) cacheFailure(r *request, err error) *answer {
-	now := time.Since(s.epoch)
+	now := time.Since(s.epoch) - s.origin
 	return &answer{Result: failedResult(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
 }
 
@@ -131,7 +169,8 @@ func cacheError(r *request, err error) error {
 // failedResult returns the result of a request without an answer from the server.
 func failedResult(sent, end time.Duration, category wire.Category, message string) wire.Result {
 	return wire.Result{
-		Sent: sent, End: end, FirstToken: wire.Never, LastToken: wire.Never, Usage: wire.NoUsage,
+		Sent: sent, End: end, FirstToken: wire.Never, SecondToken: wire.Never, FirstOutput: wire.Never, LastToken: wire.Never,
+		LastMessage: wire.Never, Usage: wire.NoUsage,
 		Err: &wire.Failure{Category: category, Message: message},
 	}
 }
@@ -162,7 +201,8 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	delete(l.inFlight, id)
 	outcome := outcomeOf(a.Err)
 	l.count(outcome)
-	fillRecord(&r.record, &a.Result)
+	result := since(-l.recordsFrom, a.Result)
+	fillRecord(&r.record, &result)
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
 	if pause := l.backoff.after(r.dispatch.Lane, a); pause > 0 && !l.conductor.Stopped() {
 		r.record.BackOff = pause.Seconds()

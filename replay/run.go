@@ -45,12 +45,15 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 // run is one call of Run: it puts the parts of a replay together.
 type run struct {
 	Options
-	traces   []int // positions in the cache of the traces that are played
-	shared   bool  // lanes share traces, because their markers permit it
-	encoder  *payload.Encoder
-	sampler  *sampler
-	sender   *requestSender // nil before open
-	results  *results
+	traces  []int // positions in the cache of the traces that are played
+	shared  bool  // lanes share traces, because their markers permit it
+	encoder *payload.Encoder
+	sampler *sampler
+	results *results
+
+	client   *wire.Client // nil before open
+	epoch    time.Time    // from which the client counts
+	periods  []period     // that were played
 	reporter *reporter
 }
 
@@ -162,38 +165,25 @@ func (r *run) open() (err error) {
 	if err := r.results.open(); err != nil {
 		return err
 	}
-	s := &requestSender{
-		sampler: r.sampler, encoder: r.encoder, rules: r.Cache.Facts.Rules, newID: r.NewID, epoch: time.Now(),
-		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: r.Limits.Prefill > 0,
-	}
-	s.client, err = wire.New(r.URL, wire.Options{
-		Epoch: s.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
+	r.epoch = time.Now()
+	r.client, err = wire.New(r.URL, wire.Options{
+		Epoch: r.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
 	})
 	if err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	r.sender = s
 	return nil
 }
 
-// play plays the phase in the calling goroutine.
+// play plays the phases in the calling goroutine.
 func (r *run) play(ctx context.Context) (*measure.Summary, error) {
-	s := r.sender
-	defer s.cancel()
-	defer close(s.closed)
 	before := measure.ReadProcessUsage()
-	timer := newWakeTimer()
-	defer timer.close()
-	clock := &realClock{epoch: s.epoch, timer: timer, events: s.events, interrupted: ctx.Done()}
-	o := r.Options
-	o.Progress, o.Notice = r.reporter.report, r.reporter.notice
-	l := newLoop(o, r.sampler, clock, s, r.results)
 	r.sampler.renderLater()
-	err := l.run()
+	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
 	used := measure.ReadProcessUsage().Since(before)
+	r.results.info.Phases = r.phaseSpans()
 	return r.results.summary(measure.Facts{
-		PhaseDuration: clock.now().Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
+		PhaseDuration: r.periods[len(r.periods)-1].length.Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
 		Branches: branchCounts(l.conductor.Counts()), Deadlocks: r.results.deadlocks,
 	}), err
 }
@@ -211,9 +201,8 @@ func branchCounts(n conductor.Counts) measure.BranchCounts {
 
 // close ends everything that the run has started.
 func (r *run) close() {
-	if r.sender != nil {
-		r.sender.cancel()
-		r.sender.client.Close()
+	if r.client != nil {
+		r.client.Close()
 	}
 	r.sampler.close()
 	r.reporter.close()

@@ -59,8 +59,11 @@ type Record struct {
 	Error  *Error `json:"error,omitempty"` // nil: the request ended well
 }
 
-// ProfilingPhase is the Phase of every record.
-const ProfilingPhase = "profiling"
+// The phases of a run. Summaries are over ProfilingPhase.
+const (
+	WarmupPhase    = "warmup"
+	ProfilingPhase = "profiling"
+)
 
 // Error says why a request failed.
 type Error struct {

@@ -56,11 +56,20 @@ type Option struct {
 // more at its end.
 type RunInfo struct {
 	Run
-	Lanes     int        `json:"concurrency"`
-	Out       string     `json:"out"`     // directory of the results, empty when none was asked for
-	Records   string     `json:"records"` // name of the record file in it
-	Preflight *Preflight `json:"preflight"`
-	Facts     *Facts     `json:"facts"` // nil: the run has not ended, or was killed
+	Lanes     int         `json:"concurrency"`
+	Out       string      `json:"out"`     // directory of the results, empty when none was asked for
+	Records   string      `json:"records"` // name of the record file in it
+	Preflight *Preflight  `json:"preflight"`
+	Phases    []PhaseSpan `json:"phases"` // in their order; nil: the run has not ended, was killed, or sent nothing
+	Facts     *Facts      `json:"facts"`  // nil: the run has not ended, or was killed
+}
+
+// PhaseSpan is when a phase was played. The instants of its records count from its start.
+type PhaseSpan struct {
+	Name     string    `json:"name"`     // WarmupPhase or ProfilingPhase
+	Start    time.Time `json:"start"`    // UTC
+	Offset   float64   `json:"offset"`   // from the start of the first phase, seconds
+	Duration float64   `json:"duration"` // to its last response, seconds
 }
 
 // Facts are what is known only at the end of a run.

@@ -60,7 +60,8 @@ var imports = map[string][]string{
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/wire":        {},
-	"replay/preset":      {},                                  // conductor cannot name a switch
+	"replay/preset":      {}, // conductor cannot name a switch
+	"replay/scenario":    {},
 	"replay/measure":     {"internal/bytefmt", "replay/wire"}, // wire for the categories of failures
 	"replay": {
 		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "timeline",

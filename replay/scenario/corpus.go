@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Corpus is a pinned corpus: a row of a table. Several rows may name one repository, whose files have changed or which has
+// them in several formats.
+type Corpus struct {
+	Repository string   // at Hugging Face
+	Names      []string // by which AIPerf knows it
+	SHA256     []string // hex, of the input files in their order; nil: not known yet
+}
+
+// Dataset is what a scenario looks at in a dataset.
+type Dataset struct {
+	SHA256    []string // of the input files in their order, as the manifest of the cache has them
+	Synthetic string   // the input that was not recorded, such as demo; "": none
+	Truncated []string // rules of the reconstruction that leave out recorded requests, such as "max_isl=5000"
+}
+
+// Identify returns the row of the table whose files a dataset was made of.
+func Identify(table []Corpus, sha256 []string) (c Corpus, ok bool) {
+	k := slices.IndexFunc(table, func(c Corpus) bool { return len(c.SHA256) > 0 && slices.Equal(c.SHA256, sha256) })
+	if k < 0 {
+		return Corpus{}, false
+	}
+	return table[k], true
+}
+
+// CheckDataset returns all conflicts between the scenario and a dataset. The table has the pinned corpora.
+func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
+	if _, known := Identify(table, d.SHA256); !known && d.Synthetic == "" {
+		list = append(list, Conflict{UnknownCorpus, "the dataset is made of " + digests(d.SHA256), "the files of a pinned corpus", advice(table)})
+	}
+	if d.Synthetic != "" {
+		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one; --unsafe-override does not help"})
+	}
+	for _, rule := range d.Truncated {
+		list = append(list, Conflict{InputTruncation, "the dataset was made with " + rule, "every recorded request", "convert without it"})
+	}
+	return list
+}
+
+// digests describes a list of files: how many there are, and the first.
+func digests(sha256 []string) string {
+	switch len(sha256) {
+	case 0:
+		return "no files"
+	case 1:
+		return "one file, sha256 " + short(sha256[0])
+	}
+	return fmt.Sprintf("%d files, the first sha256 %s", len(sha256), short(sha256[0]))
+}
+
+func short(sha256 string) string { return sha256[:min(12, len(sha256))] }
+
+// advice says which corpora the table knows by their files, and how many it knows by name alone.
+func advice(table []Corpus) string {
+	var known []string
+	empty := 0
+	for _, c := range table {
+		switch {
+		case len(c.SHA256) == 0:
+			empty++
+		case !slices.Contains(known, c.Repository):
+			known = append(known, c.Repository)
+		}
+	}
+	if len(known) == 0 {
+		return fmt.Sprintf("this agentx knows the files of none of %d pinned corpora; --unsafe-override starts an invalid run", empty)
+	}
+	return "replay " + strings.Join(known, ", ") + "; --unsafe-override starts an invalid run"
+}

@@ -1,0 +1,84 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Settings are the values of a run that a scenario may lock, after every layer. A duration of 0 is off.
+type Settings struct {
+	IgnoreDelays  bool
+	Speed         float64
+	GapCap        time.Duration
+	TraceIdleCap  time.Duration
+	TraceCap      string // how TraceIdleCap acts: run or load
+	SystemIdleCap time.Duration
+	Marker        string
+
+	// Unstreamed and EndsEarly say what asks for answers in one piece, and what lets the model end them, each such as
+	// "--no-ignore-eos".
+	Unstreamed, EndsEarly []string
+
+	Duration        time.Duration
+	Requests, Trees int // bounds; 0: none
+	Once            bool
+}
+
+// Check returns all conflicts between the scenario and the settings of a run.
+func (s Scenario) Check(p Settings) []Conflict {
+	return slices.Concat(s.checkTiming(p), s.checkBodies(p), s.checkLength(p))
+}
+
+// checkTiming checks what changes recorded times.
+func (s Scenario) checkTiming(p Settings) (list []Conflict) {
+	if p.IgnoreDelays {
+		list = append(list, Conflict{IgnoreDelays, "IgnoreDelays is true", "false", "leave out --asap"})
+	}
+	if p.Speed != 1 {
+		list = append(list, Conflict{Speed, "Speed is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out --speed"})
+	}
+	if p.GapCap != 0 {
+		list = append(list, Conflict{GapCap, "GapCap is " + seconds(p.GapCap), "off", "leave out --max-gap; TreeIdleCap may be set"})
+	}
+	if p.TraceIdleCap != 0 && p.TraceCap == "load" { // with TraceCap run it is the TreeIdleCap
+		what := fmt.Sprintf("TraceIdleCap is %s, and TraceCap is load", seconds(p.TraceIdleCap))
+		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out TraceIdleCap; TreeIdleCap may be set"})
+	}
+	if p.SystemIdleCap != s.SystemIdle {
+		list = append(list, Conflict{SystemIdleCap, "SystemIdleCap is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out SystemIdleCap"})
+	}
+	return list
+}
+
+// checkBodies checks what changes requests and their answers.
+func (s Scenario) checkBodies(p Settings) (list []Conflict) {
+	if p.Marker != s.Marker {
+		list = append(list, Conflict{Marker, "Marker is " + p.Marker, s.Marker, "leave out --marker"})
+	}
+	for _, by := range p.Unstreamed {
+		list = append(list, Conflict{Streaming, by, "streamed answers", "leave it out"})
+	}
+	for _, by := range p.EndsEarly {
+		list = append(list, Conflict{IgnoreEOS, by, "ignore_eos true and a length in every body", "leave it out"})
+	}
+	return list
+}
+
+// checkLength checks what ends a run.
+func (s Scenario) checkLength(p Settings) (list []Conflict) {
+	if p.Duration < s.MinDuration {
+		what := "Duration is " + seconds(p.Duration)
+		list = append(list, Conflict{ShortDuration, what, "at least " + seconds(s.MinDuration), "leave out --duration, for " + seconds(s.Duration)})
+	}
+	for _, bound := range []struct {
+		flag string
+		set  bool
+	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}} {
+		if bound.set {
+			list = append(list, Conflict{EarlyBound, "--" + bound.flag + " may end the run before its duration", "no bound beside --duration", "leave it out"})
+		}
+	}
+	return list
+}

@@ -13,6 +13,7 @@ type barrier struct {
 	turnsDone []int                   // by session: how many of its turns are done
 	lastDone  []completion            // by session: when the last of them became done
 	waiters   map[int]*heap[*session] // by session: those retained for a turn of it, by that turn
+	paused    bool                    // every turn is retained, and none is released
 	work      *workCounts
 }
 
@@ -22,8 +23,12 @@ type completion struct {
 	from int // the first of the turns
 }
 
-// pass reports whether the predecessors of a session's turn are done. If not, the session waits until complete returns it.
+// pass reports whether the predecessors of a session's turn are done. If not, the session waits until complete returns it. A
+// barrier that is paused lets none pass.
 func (b *barrier) pass(s *session) bool {
+	if b.paused {
+		return false
+	}
 	after := s.nextTurn().After
 	for s.predecessorsDone < len(after) && b.isDone(after[s.predecessorsDone]) {
 		if r := after[s.predecessorsDone]; r.Turn >= b.lastDone[r.Session].from { // an earlier turn was done long before
@@ -65,7 +70,7 @@ func (b *barrier) wait(s *session, r TurnRef) {
 func (s *session) awaited() TurnRef { return s.nextTurn().After[s.predecessorsDone] }
 
 // complete records that the first turns of a session are done since an instant. It returns the sessions that wait no longer,
-// by name and turn.
+// by name and turn: none while the barrier is paused.
 func (b *barrier) complete(session, turns int, at time.Duration) (released []*session) {
 	b.work.entries++
 	if turns <= b.turnsDone[session] {
@@ -73,6 +78,9 @@ func (b *barrier) complete(session, turns int, at time.Duration) (released []*se
 	}
 	b.lastDone[session] = completion{max(b.lastDone[session].at, at), b.turnsDone[session]}
 	b.turnsDone[session] = turns
+	if b.paused {
+		return nil
+	}
 	h := b.waiters[session]
 	for h != nil && h.len() > 0 && h.items[0].awaited().Turn < turns {
 		s := h.remove(0)
@@ -102,7 +110,7 @@ func (b *barrier) seed(session, turns int) {
 	b.turnsDone[session] = turns
 }
 
-// drop removes a session that is retained.
+// drop removes a session that is retained. One that came to a paused barrier waits for no turn.
 func (b *barrier) drop(s *session) {
 	if s.watchIndex < 0 {
 		return

@@ -27,6 +27,8 @@ type checker struct {
 	// edges counts the predecessors and joined branches of the turns that became the next of their session. See end.
 	edges int
 
+	requests map[int]int // by lane: sent
+
 	// Within one call:
 	work  int
 	units int
@@ -51,10 +53,11 @@ type checked struct {
 }
 
 type checkedSession struct {
-	next   int // turn
-	flying bool
-	start  bool // of a start state, and nothing sent yet
-	parked map[int]bool
+	next     int // turn
+	flying   bool
+	deferred bool
+	start    bool // of a start state, and nothing sent yet
+	parked   map[int]bool
 }
 
 // seenTimer is a timer as it was at a sweep. Wake is when it would fire if no clock had been advanced.
@@ -66,7 +69,9 @@ type seenTimer struct {
 // sweepBelow is the number of live sessions below which the checker sweeps after every event.
 const sweepBelow = 1000
 
-func newChecker() *checker { return &checker{trees: map[int]*checked{}, byLane: map[int]int{}} }
+func newChecker() *checker {
+	return &checker{trees: map[int]*checked{}, byLane: map[int]int{}, requests: map[int]int{}}
+}
 
 // watchedSource is a source whose assignments the checker sees.
 type watchedSource struct {
@@ -160,9 +165,13 @@ func (k *checker) event(e Event) {
 	case SessionParked:
 		k.units++
 		k.parked(e, t)
+	case TurnDeferred:
+		k.units++
+		k.deferred(e, t)
 	case TurnSent:
 		k.units++
 		k.sent++
+		k.requests[e.Lane]++
 		k.send(e, t)
 	case TurnReturned:
 		k.back++
@@ -192,8 +201,13 @@ func (k *checker) event(e Event) {
 		delete(t.sessions, e.Session)
 	case TreeDeadlocked:
 		t.deadlock = true
-		if k.c.stopped || t.flying > 0 {
-			k.fail("INV-11: tree %d is called deadlocked, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped)
+		if k.c.stopped || k.c.paused || t.flying > 0 {
+			k.fail("INV-11: tree %d is called deadlocked, %d in flight, after the end: %v", e.Tree, t.flying, k.c.stopped || k.c.paused)
+		}
+		for n, s := range t.sessions {
+			if s.deferred {
+				k.fail("INV-11: tree %d is called deadlocked, but session %d is deferred", e.Tree, n)
+			}
 		}
 	case TreeDrained, TreeReleased:
 		for n := range t.tree.Sessions {
@@ -208,13 +222,13 @@ func (k *checker) event(e Event) {
 		delete(k.byLane, e.Lane)
 	case TreeIdleSkipped:
 		t.skipped += e.Skipped
-		if t.flying > 0 {
-			k.fail("INV-19: the clock of tree %d is put forward with %d in flight", e.Tree, t.flying)
+		if t.flying > 0 || k.c.paused {
+			k.fail("INV-19: the clock of tree %d is put forward with %d in flight, paused: %v", e.Tree, t.flying, k.c.paused)
 		}
 	case IdleSkipped:
 		k.skipped += e.Skipped
-		if k.sent != k.back {
-			k.fail("INV-19: the clock of all trees is put forward with %d in flight", k.sent-k.back)
+		if k.sent != k.back || k.c.paused {
+			k.fail("INV-19: the clock of all trees is put forward with %d in flight, paused: %v", k.sent-k.back, k.c.paused)
 		}
 	}
 }
@@ -225,7 +239,7 @@ func (k *checker) opened(e Event) {
 	if old, ok := k.byLane[e.Lane]; ok {
 		k.fail("INV-8: lane %d takes tree %d and still has tree %d", e.Lane, e.Tree, old)
 	}
-	if k.c.stopped {
+	if k.c.stopped || k.c.paused {
 		k.fail("INV-8: lane %d takes tree %d after the end", e.Lane, e.Tree)
 	}
 	t := &checked{
@@ -315,6 +329,19 @@ func (k *checker) parked(e Event, t *checked) {
 	}
 }
 
+// deferred checks a turn that is left for the next phase.
+func (k *checker) deferred(e Event, t *checked) {
+	s := t.sessions[e.Session]
+	if s == nil || s.flying || s.deferred || s.next != e.Turn {
+		k.fail("INV-4: tree %d: session %d defers turn %d, which is not its next", e.Tree, e.Session, e.Turn)
+		return
+	}
+	if most := k.c.limits.LaneRequests; !k.c.paused && (most == 0 || k.requests[e.Lane] < most) {
+		k.fail("INV-11: tree %d, session %d: turn %d is deferred, but its lane may send", e.Tree, e.Session, e.Turn)
+	}
+	s.deferred = true
+}
+
 // send checks a turn that is sent.
 func (k *checker) send(e Event, t *checked) {
 	s := t.sessions[e.Session]
@@ -322,8 +349,11 @@ func (k *checker) send(e Event, t *checked) {
 		k.fail("INV-2: tree %d: session %d sends turn %d and is not live (over: %v)", e.Tree, e.Session, e.Turn, t.over[e.Session])
 		return
 	}
-	if k.c.stopped {
-		k.fail("INV-8: tree %d, session %d: turn %d is sent after the end", e.Tree, e.Session, e.Turn)
+	if most := k.c.limits.LaneRequests; k.c.stopped || k.c.paused || most > 0 && k.requests[e.Lane] > most {
+		k.fail("INV-8: tree %d, session %d: turn %d is sent after the end, as request %d of its lane", e.Tree, e.Session, e.Turn, k.requests[e.Lane])
+	}
+	if s.deferred {
+		k.fail("INV-4: tree %d, session %d: turn %d is sent and was deferred", e.Tree, e.Session, e.Turn)
 	}
 	if s.flying {
 		k.fail("INV-1: tree %d, session %d: turn %d is sent beside turn %d", e.Tree, e.Session, e.Turn, s.next)
@@ -356,19 +386,23 @@ func (k *checker) sweep() {
 			continue
 		}
 		all.trees++
-		counted := map[state]int{}
+		counted, watched := map[state]int{}, 0
 		for at, s := range t.alive {
 			counted[s.state]++
 			if s.aliveIndex != at || t.sessions[s.index] != s {
 				k.fail("INV-16: lane %d: session %d is not where the table says", lane, s.index)
 			}
 			wantTimer := s.state == due || s.state == parked && s.timerIndex >= 0
-			if (s.timerIndex >= 0) != wantTimer || (s.queueIndex >= 0) != (s.state == queued) || (s.watchIndex >= 0) != (s.state == retained) {
+			wantWatch := s.state == retained && (!k.c.paused || s.watchIndex >= 0)
+			if (s.timerIndex >= 0) != wantTimer || (s.queueIndex >= 0) != (s.state == queued) || (s.watchIndex >= 0) != wantWatch {
 				k.fail("INV-4: lane %d: session %d is %s, with places %d, %d, %d", lane, s.index, s.state, s.timerIndex, s.queueIndex, s.watchIndex)
 			}
 			all.children += min(1, s.index)
 			all.suspended += count(s.suspended)
 			all.slots += count(s.holdsSlot)
+			if s.watchIndex >= 0 {
+				watched++
+			}
 		}
 		entries := 0
 		for _, s := range t.sessions {
@@ -378,13 +412,13 @@ func (k *checker) sweep() {
 		for _, h := range t.barrier.waiters {
 			watching += h.len()
 		}
-		if entries != len(t.alive) || watching != counted[retained] ||
+		if entries != len(t.alive) || watching != watched || t.deferred != counted[deferred] ||
 			t.waiting.len() != counted[queued] || t.waitingByDue.len() != counted[queued] || t.inFlight != counted[inFlight] ||
 			counted[deciding] > 0 || counted[closed] > 0 {
 			k.fail("INV-16: lane %d: %d entries for %d sessions, %d watched, %d queued: %v",
 				lane, entries, len(t.alive), watching, t.waiting.len(), counted)
 		}
-		if len(t.alive) == 0 || t.inFlight == 0 && t.timers.len() == 0 && t.waiting.len() == 0 {
+		if len(t.alive) == 0 || t.inFlight == 0 && t.timers.len() == 0 && t.waiting.len() == 0 && t.deferred == 0 && !k.c.paused {
 			k.fail("INV-11: lane %d is silently idle: %v", lane, counted)
 		}
 		left := make([]int, len(t.Branches))

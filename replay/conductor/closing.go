@@ -90,6 +90,8 @@ func (c *Conductor) leaveState(s *session) {
 		t.barrier.drop(s)
 	case queued:
 		c.prefill.dequeue(s)
+	case deferred:
+		t.deferred--
 	case deciding:
 		if s.undecided {
 			s.undecided = false

@@ -49,12 +49,15 @@ type Conductor struct {
 	lanes      []*tree         // by lane: its tree; nil: none
 	heldUntil  []time.Duration // by lane: it sends nothing before
 	latestHold time.Duration   // of heldUntil
+	requests   []int           // by lane: sent
+	below      int             // lanes that may still send, by Limits.LaneRequests
 	inFlight   map[int]*session
 	timers     *timers
 	prefill    *prefillLimiter
 	counts     Counts
 	idleSince  time.Duration // when the last request in flight ended
 	stopped    bool
+	paused     bool
 	work       workCounts
 
 	// Within one call:
@@ -82,8 +85,9 @@ func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, o
 	}
 	c := &Conductor{
 		source: source, limits: limits, launch: launch, observe: observe,
-		lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), inFlight: map[int]*session{},
-		prefill: newPrefillLimiter(limits.Prefill),
+		lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), requests: make([]int, lanes), below: lanes,
+		inFlight: map[int]*session{},
+		prefill:  newPrefillLimiter(limits.Prefill),
 	}
 	c.timers = newTimers(&c.work.entries)
 	return c
@@ -126,10 +130,14 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 	}
 	t := s.tree
 	s.move(inFlight, deciding)
+	s.returnedAt = at
 	c.removeInFlight(s, at)
 	c.touch(t)
 	t.lastEvent = Event{Kind: TurnReturned, At: at, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Outcome: outcome}
 	c.emit(t.lastEvent)
+	if outcome == Cancelled && c.paused && !c.stopped { // the session is handed off
+		outcome = Failed
+	}
 	last := s.turn+1 == len(s.plan().Turns)
 	switch {
 	case last && outcome != Cancelled:
@@ -156,7 +164,7 @@ func (c *Conductor) Wake(now time.Duration) { c.settle(now) }
 
 // NextWake returns when Wake has something to do. It returns false when nothing will become due before a request returns.
 func (c *Conductor) NextWake() (at time.Duration, ok bool) {
-	s := c.timers.first()
+	s := c.nextTimer()
 	if s == nil {
 		return 0, false
 	}
@@ -193,7 +201,15 @@ func (c *Conductor) stop(now time.Duration) {
 func (c *Conductor) Stopped() bool { return c.stopped }
 
 // Done reports whether nothing is in flight and nothing will be sent.
-func (c *Conductor) Done() bool { return c.counts.InFlight == 0 && c.timers.first() == nil }
+func (c *Conductor) Done() bool { return c.counts.InFlight == 0 && c.nextTimer() == nil }
+
+// nextTimer returns the session whose timer fires next, nil when none will: while the phase is paused, none does.
+func (c *Conductor) nextTimer() *session {
+	if c.paused {
+		return nil
+	}
+	return c.timers.first()
+}
 
 // Counts returns what the conductor has done so far.
 func (c *Conductor) Counts() Counts {
@@ -211,6 +227,9 @@ func (c *Conductor) settle(now time.Duration) {
 		if c.decide() || c.replaceDrained(now) {
 			continue
 		}
+		if c.paused { // no tree is deadlocked, no clock goes on
+			break
+		}
 		c.closeDeadlocked(now)
 		if len(c.drained) > 0 {
 			continue
@@ -218,7 +237,7 @@ func (c *Conductor) settle(now time.Duration) {
 		if c.capIdle(now) {
 			continue
 		}
-		if s := c.timers.first(); s == nil || c.timers.realTime(s) > now {
+		if s := c.nextTimer(); s == nil || c.timers.realTime(s) > now {
 			break
 		}
 	}
@@ -231,19 +250,22 @@ func (c *Conductor) settle(now time.Duration) {
 
 // fireDue fires the timers whose time has come.
 func (c *Conductor) fireDue(now time.Duration) {
-	for s := c.timers.first(); s != nil && c.timers.realTime(s) <= now; s = c.timers.first() {
+	for s := c.nextTimer(); s != nil && c.timers.realTime(s) <= now; s = c.nextTimer() {
 		c.fire(s, c.timers.realTime(s))
 	}
 }
 
-// sendQueued sends the queued turns that get a slot, except those of lanes that are held.
+// sendQueued sends the queued turns that get a slot, except those of lanes that may send no more or are held.
 func (c *Conductor) sendQueued(now time.Duration) {
 	for s := c.prefill.grant(); s != nil; s = c.prefill.grant() {
-		if until := c.heldUntil[s.tree.lane]; until > now {
-			c.deferUntil(s, until)
-			continue
+		switch until := c.heldUntil[s.tree.lane]; {
+		case c.paused || !c.mayRequest(s.tree.lane):
+			c.deferTurn(s, now)
+		case until > now:
+			c.hold(s, until)
+		default:
+			c.issue(s, now)
 		}
-		c.issue(s, now)
 	}
 }
 

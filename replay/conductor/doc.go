@@ -9,8 +9,10 @@
 //	c.Returned(id, at, now, conductor.OK)      // a request has ended
 //	at, ok := c.NextWake()                     // when to call Wake if nothing else happens
 //	c.Wake(now)                                // sends what has become due
-//	c.Stop(now)                                // ends the sending
+//	c.Stop(now)                                // ends the sending, closes what is not in flight
+//	c.Pause(now)                               // ends the sending, keeps all for the next phase
 //	c.Done()                                   // nothing is in flight and nothing will be
+//	c.Handoff(lane)                            // after a pause: where the tree of a lane stands
 //
 // Every instant is a duration since the start of the phase. Every method returns at once and sends, by launch, what can be
 // sent at that instant. So no two decisions can race, and tests play whole replays on a virtual clock.
@@ -21,8 +23,8 @@
 // from state to state:
 //
 //	fresh -> due -> retained -> queued -> in flight -> deciding -> closed
-//	                                                       |  \--> due, with its next turn
-//	                                                       \-----> parked -> retained or queued
+//	                              |                        |  \--> due, with its next turn
+//	                              \-> deferred             \-----> parked -> retained or queued
 //
 // What a session waits for in each state:
 //
@@ -30,11 +32,18 @@
 //   - due: its time (timers.go)
 //   - retained: turns of other sessions that precede its turn in the recording (barrier.go)
 //   - queued: a prefill slot (prefill.go)
+//   - deferred: the next phase (pause.go)
 //   - parked: the branches that its turn joins, and the recorded time of that turn
 //
 // Every transition (transitions.go) checks the state that it leaves and panics on another one: a turn that is sent twice is
 // a defect of this package. All that will lead to a request has its timer in one queue, which is where the caps on idle time
 // act. When the last session of a tree is closed the tree has drained, and its lane takes the next (lanes.go).
+//
+// # The end of a phase
+//
+// Stop closes all that is not in flight. [Conductor.Pause] keeps it, and so does the last lane that has sent
+// Limits.LaneRequests: when the requests in flight have returned, [Conductor.Handoff] gives the tree of each lane to the
+// conductor of the next phase, which takes it up as a [StartState] (handoff.go).
 //
 // # Invariants
 //

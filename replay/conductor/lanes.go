@@ -12,7 +12,7 @@ const maxEmptyTrees = 1000
 // openTree opens the next tree of a lane, if there is one. Without a start state its first turn is due at once. emptyTrees
 // trees in a row before it sent nothing.
 func (c *Conductor) openTree(lane int, at time.Duration, emptyTrees int) {
-	if c.stopped {
+	if c.stopped || c.paused {
 		return
 	}
 	var next Assignment
@@ -21,7 +21,7 @@ func (c *Conductor) openTree(lane int, at time.Duration, emptyTrees int) {
 		next, ok = c.source.Next(lane)
 	}
 	if !ok {
-		c.emit(Event{Kind: LaneFinished, At: at, Lane: lane})
+		c.finishLane(lane, at, nil)
 		return
 	}
 	t := c.newTree(next.Tree, lane, at)
@@ -103,14 +103,22 @@ func (c *Conductor) replaceDrained(now time.Duration) bool {
 		}
 		switch {
 		case t.firstRefusal != nil && t.sent == 0: // the next tree may be refused too, and the next, all at this instant
-			c.emit(Event{Kind: LaneFinished, At: t.end, Lane: t.lane, Err: t.firstRefusal})
+			c.finishLane(t.lane, t.end, t.firstRefusal)
 		case emptyTrees == maxEmptyTrees:
-			c.emit(Event{Kind: LaneFinished, At: t.end, Lane: t.lane, Err: ErrEmptyTrees})
+			c.finishLane(t.lane, t.end, ErrEmptyTrees)
 		default:
 			c.openTree(t.lane, t.end, emptyTrees)
 		}
 	}
 	return len(list) > 0
+}
+
+// finishLane ends a lane that takes no other tree.
+func (c *Conductor) finishLane(lane int, at time.Duration, err error) {
+	c.emit(Event{Kind: LaneFinished, At: at, Lane: lane, Err: err})
+	if c.mayRequest(lane) {
+		c.endLaneRequests()
+	}
 }
 
 // endTree takes a drained tree off its lane.
@@ -131,7 +139,7 @@ func (c *Conductor) endTree(t *tree) {
 func (c *Conductor) closeDeadlocked(now time.Duration) {
 	for k := 0; k < len(c.touched); k++ {
 		t := c.touched[k]
-		if len(t.alive) == 0 || t.inFlight > 0 || t.undecided > 0 || t.timers.len() > 0 || t.waiting.len() > 0 {
+		if len(t.alive) == 0 || t.inFlight > 0 || t.undecided > 0 || t.timers.len() > 0 || t.waiting.len() > 0 || t.deferred > 0 {
 			continue
 		}
 		c.counts.TreesDeadlocked++

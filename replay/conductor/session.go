@@ -13,6 +13,7 @@ const (
 	due                   // its time has not come
 	retained              // waits for its recorded predecessors
 	queued                // waits for a prefill slot
+	deferred              // waits for the next phase
 	inFlight              // its turn is on the wire
 	deciding              // returned: the next state is open
 	parked                // waits for the branches that its turn joins, or for its deadline
@@ -20,7 +21,7 @@ const (
 )
 
 func (s state) String() string {
-	return [...]string{"fresh", "due", "retained", "queued", "in flight", "deciding", "parked", "closed"}[s]
+	return [...]string{"fresh", "due", "retained", "queued", "deferred", "in flight", "deciding", "parked", "closed"}[s]
 }
 
 // session is a session that is being played.
@@ -32,6 +33,7 @@ type session struct {
 	due   time.Duration // when that turn can be sent first; of a parked session its deadline
 	id    int           // of the request in flight
 
+	returnedAt       time.Duration // when its last request ended; below 0: it sent none
 	unblockedAt      time.Duration // when the last branch or predecessor known to be done was done
 	joinsDone        int           // leading branches of nextTurn.Joins that are done
 	predecessorsDone int           // leading turns of nextTurn.After that are done
@@ -71,6 +73,7 @@ type tree struct {
 	sessionTable
 
 	inFlight     int           // sessions in flight
+	deferred     int           // sessions that are deferred
 	undecided    int           // sessions that are undecided
 	idleSince    time.Duration // when its last request in flight ended
 	end          time.Duration // latest end of a session

@@ -8,7 +8,7 @@ import (
 
 // addSession adds a fresh session to a tree.
 func (c *Conductor) addSession(t *tree, n int) *session {
-	s := &session{tree: t, index: n, timerIndex: -1, queueIndex: -1, ageIndex: -1, watchIndex: -1}
+	s := &session{tree: t, index: n, returnedAt: -1, timerIndex: -1, queueIndex: -1, ageIndex: -1, watchIndex: -1}
 	t.add(s)
 	return s
 }
@@ -94,8 +94,17 @@ func (c *Conductor) fire(s *session, at time.Duration) {
 	}
 }
 
-// deferUntil makes a queued turn due again when its lane is no longer held.
-func (c *Conductor) deferUntil(s *session, until time.Duration) {
+// deferTurn leaves a queued turn that was granted a slot for the next phase.
+func (c *Conductor) deferTurn(s *session, now time.Duration) {
+	t := s.tree
+	c.prefill.release(s)
+	s.move(queued, deferred)
+	t.deferred++
+	c.emit(Event{Kind: TurnDeferred, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn})
+}
+
+// hold makes a queued turn due again when its lane is no longer held.
+func (c *Conductor) hold(s *session, until time.Duration) {
 	c.prefill.release(s)
 	s.move(queued, due)
 	s.onHold = true
@@ -141,6 +150,7 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 	t.sent++
 	t.lastEvent = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn}
 	c.emit(t.lastEvent)
+	c.countLaneRequest(t.lane)
 	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
 		c.stop(now)
 	}

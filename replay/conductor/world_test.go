@@ -225,16 +225,20 @@ func (w *world) goOn(stop, cancel time.Duration) *world {
 			w.call(func() { w.c.FirstToken(f.ID, w.now) })
 			continue
 		}
-		at := min(f.at, cancel)
 		if f.at > cancel {
-			f.outcome = Cancelled
+			f.at, f.outcome = cancel, Cancelled
 		}
-		w.returns = append(w.returns, returning{f.Dispatch, at, f.outcome})
-		w.call(func() { w.check.must(w.c.Returned(f.ID, at, w.now, f.outcome)) })
+		w.back(f)
 	}
 	w.ended = w.now
 	w.check.sweep()
 	return w
+}
+
+// back lets a request return.
+func (w *world) back(f flight) {
+	w.returns = append(w.returns, returning{f.Dispatch, f.at, f.outcome})
+	w.call(func() { w.check.must(w.c.Returned(f.ID, f.at, w.now, f.outcome)) })
 }
 
 // log lists what was sent.

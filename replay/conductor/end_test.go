@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // No tree is opened at the deadline or after, and a request returns once.
@@ -36,7 +38,7 @@ func TestNoTreeOpensAtTheDeadline(t *testing.T) {
 //
 // Covers T-34.
 func TestDeadlineEndsSessionsInEveryState(t *testing.T) {
-	eventLogsOf(t, "T-34", 1)
+	eventLogsOf(t, "T-34", fixtures.Counts{1, 1, 1})
 	parked := root(0, 0).child(0, 0, false, 0, 0, 60).join(0, 1, 1)         // its child sleeps at the end
 	flying := root(0, 0).child(0, 0, false, 0, 0).join(0, 1, 1)             // its child is in flight, and ends in grace
 	timer := root(0, 60)                                                    // between turns
@@ -93,7 +95,7 @@ func TestNothingStartsAfterStop(t *testing.T) {
 //
 // Covers T-50.
 func TestPhaseEndsWithItsLastResponse(t *testing.T) {
-	eventLogsOf(t, "T-50", 3)
+	eventLogsOf(t, "T-50", fixtures.Counts{3, 3, 3})
 	w := newWorld(1, anyLane(root(0, 60)), Limits{}).playUntil(5*time.Second, never)
 	require.Equal(t, 5*time.Second, w.ended)
 	w.requireQuiet(t)
@@ -109,7 +111,7 @@ func TestPhaseEndsWithItsLastResponse(t *testing.T) {
 //
 // Covers T-53.
 func TestCountersAddUp(t *testing.T) {
-	eventLogsOf(t, "T-53", 1)
+	eventLogsOf(t, "T-53", fixtures.Counts{1, 1, 1})
 	mixed := root(0, 1, 1).child(0, 0, false, 0, 0).sibling(false, 0, 0).child(0, 0, true, 2, 0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).join(0, 2, 4)
 	mixed.Sessions[2].Unplayable = true
 	stuck := root(0, 1).child(0, 0, false, 0, 0, 0).after(1, 1, 0, 1).join(0, 1, 1)

@@ -6,27 +6,35 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // A turn joins two branches, one of which was done before t*.
 //
 // Covers T-6.
-func TestGateWithABranchOverBeforeTStar(t *testing.T) { eventLogsOf(t, "T-6", 2) }
+func TestGateWithABranchOverBeforeTStar(t *testing.T) {
+	eventLogsOf(t, "T-6", fixtures.Counts{2, 2, 2})
+}
 
 // A turn that joins two branches waits for the one that is spawned after t*.
 //
 // Covers T-7.
-func TestGateWaitsForABranchSpawnedAfterTStar(t *testing.T) { eventLogsOf(t, "T-7", 1) }
+func TestGateWaitsForABranchSpawnedAfterTStar(t *testing.T) {
+	eventLogsOf(t, "T-7", fixtures.Counts{1, 1, 1})
+}
 
 // A turn whose branches were all done at t* does not park.
 //
 // Covers T-8.
-func TestNoGateWithoutALiveBranch(t *testing.T) { eventLogsOf(t, "T-8", 1) }
+func TestNoGateWithoutALiveBranch(t *testing.T) { eventLogsOf(t, "T-8", fixtures.Counts{1, 1, 1}) }
 
 // A session that parks after t* does not wait for a branch that was done before t* (hazard H1).
 //
 // Covers T-9.
-func TestGateMadeAfterTStarKnowsTheBranchOverBefore(t *testing.T) { eventLogsOf(t, "T-9", 1) }
+func TestGateMadeAfterTStarKnowsTheBranchOverBefore(t *testing.T) {
+	eventLogsOf(t, "T-9", fixtures.Counts{1, 1, 1})
+}
 
 // refused makes launch refuse the first turn of sessions.
 func (w *world) refused(sessions ...int) *world {
@@ -45,7 +53,7 @@ func (w *world) refused(sessions ...int) *world {
 //
 // Covers T-10.
 func TestParentOfRefusedChildrenContinuesOnce(t *testing.T) {
-	eventLogsOf(t, "T-10", 3)
+	eventLogsOf(t, "T-10", fixtures.Counts{3, 3, 3})
 	for name, onIssue := range map[string]bool{"children of the return": false, "children of the issue": true} {
 		t.Run(name, func(t *testing.T) {
 			tree := root(0, 5, 0, 0).child(0, 0, onIssue, 0, 0).sibling(onIssue, 0, 0).join(0, 1, 1, 2)
@@ -69,7 +77,7 @@ func TestParentOfRefusedChildrenContinuesOnce(t *testing.T) {
 //
 // Covers T-11.
 func TestRefusalOfTheLastChildSendsAParkedParent(t *testing.T) {
-	eventLogsOf(t, "T-11", 1)
+	eventLogsOf(t, "T-11", fixtures.Counts{1, 1, 1})
 	for delay, want := range map[float64]string{2: "10s lane0 tree0 0#1", 20: "21s lane0 tree0 0#1"} {
 		tree := root(0, delay).child(0, 0, false, 9, 0).join(0, 1, 1)
 		w := newWorld(1, anyLane(tree), Limits{}).refused(1).play()
@@ -83,7 +91,7 @@ func TestRefusalOfTheLastChildSendsAParkedParent(t *testing.T) {
 //
 // Covers T-12.
 func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
-	eventLogsOf(t, "T-12", 1)
+	eventLogsOf(t, "T-12", fixtures.Counts{1, 1, 1})
 	t.Run("an arrow from another state is found", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 1)), Limits{})
 		w.start()
@@ -104,8 +112,8 @@ func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
 //
 // Covers T-27.
 func TestRecordedOrderBetweenSessions(t *testing.T) {
-	vectorsOf(t, "barrier_log", "T-27", 9, playBarrier)
-	eventLogsOf(t, "T-27", 1)
+	vectorsOf(t, "barrier_log", "T-27", fixtures.Counts{9, 9, 9}, playBarrier)
+	eventLogsOf(t, "T-27", fixtures.Counts{1, 1, 1})
 	t.Run("what is let go leaves in the order of names", func(t *testing.T) {
 		tree := root(0).child(0, 0, true, 0, 0).child(0, 0, true, 1, 0).child(0, 0, true, 2, 0).child(0, 0, true, 3, 0)
 		for n := 2; n <= 4; n++ {
@@ -151,7 +159,7 @@ func TestRecordedOrderBetweenSessions(t *testing.T) {
 //
 // Covers T-28.
 func TestTruncatedSessionReleasesItsWaiters(t *testing.T) {
-	eventLogsOf(t, "T-28", 2)
+	eventLogsOf(t, "T-28", fixtures.Counts{2, 2, 2})
 	for name, after := range map[string]int{"its last turn": 4, "a turn between": 2, "the next": 1} {
 		t.Run(name, func(t *testing.T) { // the session overflows at turn 0, after the turn that waits came up
 			tree := root(0).child(0, 0, true, 0, 0, 0, 0, 0, 0).child(0, 0, true, 2, 0).after(2, 0, 1, after)
@@ -171,7 +179,7 @@ func TestTruncatedSessionReleasesItsWaiters(t *testing.T) {
 //
 // Covers T-36.
 func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
-	eventLogsOf(t, "T-36", 4)
+	eventLogsOf(t, "T-36", fixtures.Counts{4, 4, 4})
 	t.Run("no deadline", func(t *testing.T) { // the plan of JoinTiming = immediate
 		for child, want := range map[float64]string{4: "4s lane0 tree0 0#1", 15: "15s lane0 tree0 0#1"} {
 			tree := root(0, 10).child(0, 0, false, 0, 0).join(0, 1, 1)
@@ -199,7 +207,7 @@ func TestGatedTurnLeavesAtTheLaterOfChildAndDeadline(t *testing.T) {
 //
 // Covers T-37.
 func TestChildrenOfAnIssueStartOnce(t *testing.T) {
-	eventLogsOf(t, "T-37", 2)
+	eventLogsOf(t, "T-37", fixtures.Counts{2, 2, 2})
 	tree := root(0, 0).child(0, 0, true, 0, 0).child(0, 0, true, 3, 0).child(1, 0, true, 0, 0) // nested: for every parent
 	w := newWorld(1, anyLane(tree), Limits{})
 	w.server = func(s Dispatch) answer { return answer{} }
@@ -216,7 +224,7 @@ func TestChildrenOfAnIssueStartOnce(t *testing.T) {
 //
 // Covers T-41.
 func TestBranchBegunAtTStarIsNotSpawnedAgain(t *testing.T) {
-	eventLogsOf(t, "T-41", 1)
+	eventLogsOf(t, "T-41", fixtures.Counts{1, 1, 1})
 	for name, outcome := range map[string]Outcome{"its turn is sent": OK, "its turn never is": Overflow} {
 		t.Run("a nested chain that was over, "+name, func(t *testing.T) {
 			tree := root(0, 1).child(0, 0, false, 0, 0, 0, 0).child(1, 1, true, 0, 0).child(1, 1, false, 0, 0)
@@ -262,7 +270,7 @@ func TestBranchWithAnUnplayableSiblingIsNotSpawnedAgain(t *testing.T) {
 //
 // Covers T-42.
 func TestSessionsNeverSpawnedReleaseTheirWaiters(t *testing.T) {
-	eventLogsOf(t, "T-42", 2)
+	eventLogsOf(t, "T-42", fixtures.Counts{2, 2, 2})
 	for name, refuse := range map[string]int{"their parent overflows": 0, "their parent is refused": 1} {
 		t.Run(name, func(t *testing.T) { // a subtree of three generations
 			tree := root(0, 1).child(0, 0, false, 0, 0, 0).child(1, 1, false, 0, 0).child(2, 0, true, 0, 0, 0).after(0, 1, 3, 1)
@@ -289,7 +297,7 @@ func TestSessionsNeverSpawnedReleaseTheirWaiters(t *testing.T) {
 //
 // Covers T-43.
 func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
-	eventLogsOf(t, "T-43", 2)
+	eventLogsOf(t, "T-43", fixtures.Counts{2, 2, 2})
 	t.Run("other lanes are untouched", func(t *testing.T) {
 		stuck := root(0, 1).child(0, 0, false, 0, 0, 2).after(0, 1, 1, 1).after(1, 1, 0, 1)
 		w := newWorld(2, queue{0: {stuck, root(0)}, 1: {root(0, 3, 3)}}, Limits{}).play()
@@ -309,7 +317,7 @@ func TestDeadlockedTreeIsReportedAndItsLaneGoesOn(t *testing.T) {
 //
 // Covers T-45.
 func TestChildrenStartAtTheirRecordedOffsets(t *testing.T) {
-	eventLogsOf(t, "T-45", 4)
+	eventLogsOf(t, "T-45", fixtures.Counts{4, 3, 3})
 	t.Run("no child of the return without a return", func(t *testing.T) { // also when none of the branch is in flight any more
 		tree := root(0, 0).child(0, 0, true, 0, 0).sibling(false, 0, 0).sibling(false, 5, 0)
 		w := newWorld(1, anyLane(tree), Limits{})

@@ -9,21 +9,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // TestVectorGroups runs the vectors of the conductor's parts; those of whole replays are in TestEventLogs.
 func TestVectorGroups(t *testing.T) {
 	for _, g := range []struct {
-		name  string
-		count int
-		run   func(t *testing.T, v vector)
+		name   string
+		counts fixtures.Counts
+		run    func(t *testing.T, v vector)
 	}{
-		{"idle_system", 13, playSystemIdle}, {"idle_tree", 5, playTreeIdle}, {"barrier_log", 10, playBarrier},
-		{"slot_order", 2, playSlotOrder}, {"startup", 2, playStartup},
+		{"idle_system", fixtures.Counts{13, 13, 13}, playSystemIdle}, {"idle_tree", fixtures.Counts{5, 0, 5}, playTreeIdle}, {"barrier_log", fixtures.Counts{10, 10, 10}, playBarrier},
+		{"slot_order", fixtures.Counts{2, 2, 2}, playSlotOrder}, {"startup", fixtures.Counts{2, 2, 2}, playStartup},
 	} {
-		t.Run(g.name, func(t *testing.T) { eachVector(t, g.name, g.count, g.run) })
+		t.Run(g.name, func(t *testing.T) { eachVector(t, g.name, g.counts, g.run) })
 	}
 }
+
+// limitsOf returns the limits of a vector's preset.
+func limitsOf(v vector) Limits { return Limits{TreeIdle: ViewOf(v.Preset).TreeIdle} }
 
 // sleepers returns a tree in a start state: its root is done, and one child is due at each instant, in milliseconds. So a tree
 // has as many timers as a test wants.
@@ -94,7 +99,7 @@ func playSystemIdle(t *testing.T, v vector) {
 	if len(dues) == 0 { // nothing at all is pending
 		source = &assignments{}
 	}
-	w := newWorld(1+in.InFlight, source, Limits{})
+	w := newWorld(1+in.InFlight, source, limitsOf(v))
 	w.start()
 	if len(in.Kinds) > 0 {
 		w.call(func() { w.check.must(w.c.Returned(0, 0, 0, OK)) })
@@ -239,7 +244,7 @@ func playBarrier(t *testing.T, v vector) {
 			tree.after(slices.Index(names, key.name), key.turn, slices.Index(names, k.name), k.turn)
 		}
 	}
-	w := newWorld(1, anyLane(tree), Limits{})
+	w := newWorld(1, anyLane(tree), limitsOf(v))
 	w.start()
 	live := w.c.lanes[0]
 	keys := map[barrierKey]*session{}
@@ -340,7 +345,9 @@ func playSlotOrder(t *testing.T, v vector) {
 		}
 		lanes[lane].Start.TurnsDone = make([]int, len(names[lane]))
 	}
-	w := newWorld(len(lanes), &assignments{lanes: lanes}, Limits{Prefill: in.Limit})
+	limits := limitsOf(v)
+	limits.Prefill = in.Limit
+	w := newWorld(len(lanes), &assignments{lanes: lanes}, limits)
 	w.server = func(Dispatch) answer { return answer{takes: time.Hour, token: milliseconds(in.Hold)} }
 	w.play()
 	w.requireQuiet(t)
@@ -382,7 +389,7 @@ func playStartup(t *testing.T, v vector) {
 	for range in.Lanes {
 		source.lanes = append(source.lanes, Assignment{Tree: root(0)})
 	}
-	w := newWorld(in.Lanes, source, Limits{})
+	w := newWorld(in.Lanes, source, limitsOf(v))
 	w.closed = true
 	var asked []Dispatch
 	w.refuse = func(s Dispatch) error {

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // The cap on idle time of the system advances all timers by one amount.
 //
 // Covers T-25.
 func TestSystemIdleCap(t *testing.T) {
-	vectorsOf(t, "idle_system", "T-25", 10, playSystemIdle)
+	vectorsOf(t, "idle_system", "T-25", fixtures.Counts{10, 10, 10}, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
 	t.Run("one common amount", func(t *testing.T) {
 		w := newWorld(1, &assignments{lanes: []Assignment{sleepers(40e3, 41e3, 90e3)}}, limits)
@@ -53,7 +55,7 @@ func TestSystemIdleCap(t *testing.T) {
 //
 // Covers T-26.
 func TestTreeIdleCap(t *testing.T) {
-	vectorsOf(t, "idle_tree", "T-26", 5, playTreeIdle)
+	vectorsOf(t, "idle_tree", "T-26", fixtures.Counts{5, 0, 5}, playTreeIdle)
 	busy := func(Dispatch) answer { return answer{takes: 50 * time.Second} }
 	w := newWorld(2, &assignments{lanes: []Assignment{sleepers(400e3, 420e3, 700e3), {Tree: root(0, 350, 10)}}}, Limits{TreeIdle: 300 * time.Second})
 	w.server = busy
@@ -109,8 +111,8 @@ func TestDueDoesNotHideLateness(t *testing.T) {
 //
 // Covers T-46.
 func TestIdleCapsMoveChildrenAndDeadlines(t *testing.T) {
-	eventLogsOf(t, "T-46", 4)
-	vectorsOf(t, "idle_system", "T-46", 3, playSystemIdle)
+	eventLogsOf(t, "T-46", fixtures.Counts{4, 3, 4})
+	vectorsOf(t, "idle_system", "T-46", fixtures.Counts{3, 3, 3}, playSystemIdle)
 	for cap, want := range map[time.Duration][]string{ // a deadline, its child's next turn, and a child
 		0:                {"0s 0#0", "1s 1#0", "42s 1#1", "51s 2#0", "1m11s 0#1"},
 		10 * time.Second: {"0s 0#0", "1s 1#0", "12s 1#1", "21s 2#0", "32s 0#1"},

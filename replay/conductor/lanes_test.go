@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // A test whose comment ends with "Covers T-NN" is one of the catalogue in doc/spec/replay.md 10.
@@ -15,7 +17,7 @@ import (
 //
 // Covers T-1.
 func TestAllLanesStartAtOnce(t *testing.T) {
-	vectorsOf(t, "startup", "T-1", 1, playStartup)
+	vectorsOf(t, "startup", "T-1", fixtures.Counts{1, 1, 1}, playStartup)
 	recorded := func() Recording { // a root of four turns and a child, 10 s apart
 		return Recording{
 			Tree:   root(0, 10, 10, 10).child(0, 0, false, 9, 0),
@@ -23,7 +25,7 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 		}
 	}
 	for name, start := range map[string]func(r Recording) *StartState{
-		"lanes with a start state":    func(r Recording) *StartState { return ResumeAt(r, 10e3) },
+		"lanes with a start state":    func(r Recording) *StartState { return ResumeAt(r, View{}, 10e3) },
 		"lanes of traces without t*":  func(r Recording) *StartState { return ResumeFrom(r.Tree, 2) },
 		"lanes that begin with all 0": func(Recording) *StartState { return nil },
 	} {
@@ -59,7 +61,7 @@ func TestAllLanesStartAtOnce(t *testing.T) {
 //
 // Covers T-2.
 func TestStartReportsTheFirstRefusedLane(t *testing.T) {
-	vectorsOf(t, "startup", "T-2", 1, playStartup)
+	vectorsOf(t, "startup", "T-2", fixtures.Counts{1, 1, 1}, playStartup)
 	for name, root7 := range map[string]float64{"at the same place": 0, "the first lane last": 1e-9} {
 		t.Run(name, func(t *testing.T) {
 			source := &assignments{}
@@ -146,7 +148,7 @@ func TestStartAnchors(t *testing.T) {
 //
 // Covers T-24.
 func TestDelayCountsFromTheReturn(t *testing.T) {
-	eventLogsOf(t, "T-24", 1)
+	eventLogsOf(t, "T-24", fixtures.Counts{1, 1, 1})
 	for _, c := range []struct {
 		api  int // recorded
 		want string
@@ -172,7 +174,7 @@ func TestDelayCountsFromTheReturn(t *testing.T) {
 //
 // Covers T-29.
 func TestLaneTakesTheNextTreeAfterTheLastSession(t *testing.T) {
-	eventLogsOf(t, "T-29", 3)
+	eventLogsOf(t, "T-29", fixtures.Counts{3, 3, 3})
 	w := newWorld(1, anyLane(root(0).child(0, 0, true, 0, 0), root(0)), Limits{})
 	w.takes(map[string]float64{"1#0": 60})
 	w.play()
@@ -194,7 +196,7 @@ func TestNextTreeIsDueWhenTheLastOneEnded(t *testing.T) {
 //
 // Covers T-31.
 func TestOverflowEndsItsSession(t *testing.T) {
-	eventLogsOf(t, "T-31", 4)
+	eventLogsOf(t, "T-31", fixtures.Counts{4, 4, 4})
 	for turn, want := range [][]string{
 		{"0s lane0 tree0 0#0", "1s lane0 tree1 0#0"},
 		{"0s lane0 tree0 0#0", "1s lane0 tree0 0#1", "2s lane0 tree1 0#0"},
@@ -219,7 +221,7 @@ func TestOverflowEndsItsSession(t *testing.T) {
 //
 // Covers T-32.
 func TestFailureDoesNotEndItsSession(t *testing.T) {
-	eventLogsOf(t, "T-32", 1)
+	eventLogsOf(t, "T-32", fixtures.Counts{1, 1, 1})
 	tree := root(0, 3, 3, 0).child(0, 0, false, 0, 0, 0).child(1, 0, true, 0, 0).join(0, 2, 1).after(2, 0, 0, 0)
 	w := newWorld(1, anyLane(tree), Limits{})
 	w.server = func(s Dispatch) answer { return answer{time.Second, 0, Failed} } // all of them
@@ -236,7 +238,7 @@ func TestFailureDoesNotEndItsSession(t *testing.T) {
 //
 // Covers T-48.
 func TestLaneThatStartsInALongGap(t *testing.T) {
-	eventLogsOf(t, "T-48", 1)
+	eventLogsOf(t, "T-48", fixtures.Counts{1, 1, 1})
 	w, opened, skipped := parse(t, `{"traces": {
 		"a": {"root": "a", "conversations": {"a": {"turns": [{"ts_ms": 0, "api_ms": 1000}, {"ts_ms": 7200000, "api_ms": 1000}, {"ts_ms": 7204000}]}}},
 		"b": {"root": "b", "conversations": {"b": {"turns": [{"ts_ms": 0}, {"ts_ms": 1000}, {"ts_ms": 2000}]}}}},

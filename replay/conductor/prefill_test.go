@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // slow is a server whose first token comes after a second and whose answer ends after a while.
@@ -78,7 +80,7 @@ func TestEveryPrefillSlotIsGivenBack(t *testing.T) {
 //
 // Covers T-52.
 func TestPrefillQueueOrder(t *testing.T) {
-	vectorsOf(t, "slot_order", "T-52", 2, playSlotOrder)
+	vectorsOf(t, "slot_order", "T-52", fixtures.Counts{2, 2, 2}, playSlotOrder)
 	tree := root(0, 0.05).child(0, 0, false, 0, 0)
 	for range 7 {
 		tree.sibling(false, 0, 0)

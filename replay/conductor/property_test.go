@@ -161,7 +161,7 @@ func (s *scenario) takeUp(at float64, alignment string) {
 		}
 		r.Starts = append(r.Starts, starts)
 	}
-	if state := ResumeAt(r, 1000*at); len(state.Live) > 0 {
+	if state := ResumeAt(r, View{}, 1000*at); len(state.Live) > 0 {
 		AlignLanes(alignment, []*StartState{state}, 0)
 		s.start = state
 	}

@@ -5,15 +5,28 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
 // Package resume imports package conductor, so the tests inside conductor reach it through variables.
 func init() {
-	conductor.ResumeAt = func(r conductor.Recording, tStar float64) *conductor.StartState {
+	conductor.ViewOf = func(name string) conductor.View {
+		s, ok := preset.Named(name)
+		if !ok {
+			panic("no preset " + name)
+		}
+		anchors := map[preset.Anchor]string{preset.AnchorPhase: "spread", preset.AnchorZero: "as drawn"}
+		return conductor.View{
+			BranchSpawns: s.SpawnOffset == preset.SpawnBranch, ImmediateJoins: s.JoinTiming == preset.JoinImmediate,
+			Anchor: anchors[s.Anchor], TreeIdle: s.TreeIdleCap.Duration(),
+		}
+	}
+	conductor.ResumeAt = func(r conductor.Recording, v conductor.View, tStar float64) *conductor.StartState {
 		trace := resume.Trace{
 			Tree: r.Tree, Starts: r.Starts, BranchStarts: r.BranchStarts,
-			Pace: func(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6)) },
+			Pace:           func(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6)) },
+			ImmediateJoins: v.ImmediateJoins,
 		}
 		if trace.BranchStarts == nil {
 			for range r.Tree.Branches {

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // Nothing outlives its tree (hazard H18): requireQuiet looks for what is left.
 //
 // Covers T-49.
 func TestNothingOutlivesItsTree(t *testing.T) {
-	vectorsOf(t, "barrier_log", "T-49", 1, playBarrier)
+	vectorsOf(t, "barrier_log", "T-49", fixtures.Counts{1, 1, 1}, playBarrier)
 	t.Run("10,000 trees that end with a child", func(t *testing.T) {
 		const trees = 10_000
 		source := queue{}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,33 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/timeline"
 )
 
-// vector is one case of a group of the vectors of doc/spec/replay.md.
-type vector struct {
-	Name, How, Profile string
-	Test               string
-	In, Want           json.RawMessage
+// vector is a vector of doc/spec/replay.md under a preset.
+type vector = fixtures.Case
+
+// eachVector runs the vectors of a group under each preset that they name. counts are their numbers under fixtures.Presets.
+func eachVector(t *testing.T, group string, counts fixtures.Counts, run func(t *testing.T, v vector)) {
+	t.Helper()
+	vectorsOf(t, group, "", counts, run)
 }
 
-// vectors lists the vectors of a group that hold under the profile default.
-func vectors(t *testing.T, group string) (list []vector) {
-	raw, err := fixtures.Replay(group)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(raw, &list))
-	return slices.DeleteFunc(list, func(v vector) bool {
-		names := strings.Fields(v.Profile)
-		return !slices.Contains(names, "default") && !slices.Contains(names, "all")
-	})
+// vectorsOf does so with the vectors that belong to a test of the catalogue; "": all.
+func vectorsOf(t *testing.T, group, test string, counts fixtures.Counts, run func(t *testing.T, v vector)) {
+	t.Helper()
+	fixtures.EachCaseOf(t, group, test, counts, func(t *testing.T, v vector, _, _ json.RawMessage) { run(t, v) })
 }
 
-// eachVector runs the vectors of a group and checks their number.
-func eachVector(t *testing.T, group string, count int, run func(t *testing.T, v vector)) {
-	list := vectors(t, group)
-	require.Len(t, list, count)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) { run(t, v) })
-	}
+// eventLogsOf plays the vectors of the group event_log that belong to a test of the catalogue.
+func eventLogsOf(t *testing.T, test string, counts fixtures.Counts) {
+	t.Helper()
+	vectorsOf(t, "event_log", test, counts, playVector)
 }
 
 // eventLog is the input of a vector of the group event_log: what happens in virtual time.
@@ -61,6 +55,8 @@ type eventLog struct {
 	LaneStart   *float64 `json:"lane_start_cap_ms"`
 	Deadline    *float64 `json:"deadline_ms"`
 	Grace       float64  `json:"grace_ms"`
+
+	view View // of the preset
 }
 
 type recording struct {
@@ -84,6 +80,7 @@ type conversation struct {
 
 // script is a trace of a vector as a tree, with the names of its sessions and branches.
 type script struct {
+	view     View
 	trace    string
 	tree     *Tree
 	starts   [][]float64 // by session and turn, milliseconds
@@ -96,8 +93,8 @@ func milliseconds(ms float64) time.Duration { return time.Duration(math.Round(ms
 
 func (e *eventLog) script(trace string) script {
 	r := e.Traces[trace]
-	s := script{trace: trace, tree: &Tree{}}
-	s.add(r.Conversations, r.Root, -1, 0)
+	s := script{trace: trace, tree: &Tree{}, view: e.view}
+	s.add(r.Conversations, r.Root, Session{})
 	ranks := slices.Clone(s.names)
 	sort.Strings(ranks)
 	for n := range s.tree.Sessions {
@@ -113,59 +110,91 @@ func (e *eventLog) script(trace string) script {
 	return s
 }
 
-// add appends a conversation and then those that it spawns. It repeats the rules of doc/spec/replay.md 6.3.
-func (s *script) add(of map[string]conversation, name string, parent, spawn int) {
-	c, me := of[name], len(s.names)
-	session, starts := Session{Branch: len(s.branches) - 1}, []float64{}
-	if parent >= 0 {
-		p, child := of[s.names[parent]].Turns[spawn], c.Turns[0]
-		session.Depth = s.tree.Sessions[parent].Depth + 1
-		session.OnIssue = child.TS < p.TS+p.API
-		session.Offset = milliseconds(child.TS - p.TS - p.API)
-		if session.OnIssue {
-			session.Offset = milliseconds(max(0, child.TS-p.TS))
+// recorded returns the turns as the functions of package timeline take them.
+func (c conversation) recorded() (list []timeline.Recorded) {
+	for _, u := range c.Turns {
+		list = append(list, timeline.Recorded{Start: u.TS / 1000, API: u.API / 1000, Think: timeline.Missing})
+	}
+	return list
+}
+
+// branchStart returns when a branch started, milliseconds: with its earliest child if the recording does not say.
+func (c conversation) branchStart(of map[string]conversation, branch int) float64 {
+	b := c.Branches[branch]
+	if b.Start != nil {
+		return *b.Start
+	}
+	first := math.Inf(1)
+	for _, child := range b.Children {
+		first = min(first, of[child].Turns[0].TS)
+	}
+	return first
+}
+
+// spawn sets when a child is due, whose first request and branch started at an instant in milliseconds.
+func (s *script) spawn(child *Session, first, branch float64, turn timeline.Recorded) {
+	from, offset := timeline.SpawnOffset(turn.Start, turn.API, first/1000)
+	if s.view.BranchSpawns {
+		if child.Depth > 1 {
+			turn.API = 0 // a parent that is a child starts none while its turn runs: doc/spec/replay.md 6.3
 		}
+		from, offset = timeline.BranchSpawnOffset(turn.Start, turn.API, branch/1000, first/1000)
+	}
+	child.OnIssue, child.Offset = from == timeline.FromIssue, milliseconds(offset)
+}
+
+// add appends a conversation, and then those that it spawns.
+func (s *script) add(of map[string]conversation, name string, session Session) (at int) {
+	c, at, starts := of[name], len(s.names), []float64{}
+	turns := c.recorded()
+	played, err := timeline.View{}.TurnTimes(timeline.Rules{}, turns, session.Depth > 0, nil)
+	if err != nil {
+		panic(err)
 	}
 	for k, u := range c.Turns {
 		turn := Turn{}
 		if k > 0 {
-			turn.Delay = milliseconds(max(0, u.TS-c.Turns[k-1].TS-c.Turns[k-1].API))
+			turn.Delay = milliseconds(played[k].Delay)
+		}
+		if !s.view.ImmediateJoins {
 			turn.JoinDelay = turn.Delay
 		}
-		session.Turns = append(session.Turns, turn)
-		starts = append(starts, u.TS)
+		session.Turns, starts = append(session.Turns, turn), append(starts, u.TS)
 	}
-	s.names = append(s.names, name)
+	s.names, s.starts = append(s.names, name), append(s.starts, starts)
 	s.tree.Sessions = append(s.tree.Sessions, session)
-	s.starts = append(s.starts, starts)
 	for k, u := range c.Turns {
-		for _, b := range c.Branches {
-			if !slices.Contains(u.Spawns, b.ID) {
-				continue
-			}
-			n := len(s.branches)
-			s.branches = append(s.branches, b.ID)
-			s.tree.Branches = append(s.tree.Branches, Branch{Parent: me, Spawn: k})
-			s.begins = append(s.begins, math.NaN())
-			if b.Start != nil {
-				s.begins[n] = *b.Start
-			}
-			turn := &s.tree.Sessions[me].Turns[k]
-			turn.Spawns = append(turn.Spawns, n)
-			for g, v := range c.Turns {
-				if slices.Contains(v.Joins, b.ID) {
-					joins := &s.tree.Sessions[me].Turns[g].Joins
-					*joins = append(*joins, n)
-				}
-			}
-			for _, child := range b.Children {
-				at := len(s.names)
-				s.add(of, child, me, k)
-				s.tree.Sessions[at].Branch = n
-				s.tree.Branches[n].OnIssue = s.tree.Branches[n].OnIssue || s.tree.Sessions[at].OnIssue
-				s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)
+		for n, b := range c.Branches {
+			if slices.Contains(u.Spawns, b.ID) {
+				s.addBranch(of, at, k, n, turns[k])
 			}
 		}
+	}
+	return at
+}
+
+// addBranch appends a branch that a turn of a session spawns, and its children.
+func (s *script) addBranch(of map[string]conversation, parent, turn, branch int, spawning timeline.Recorded) {
+	c, n := of[s.names[parent]], len(s.branches)
+	b := c.Branches[branch]
+	s.branches, s.begins = append(s.branches, b.ID), append(s.begins, math.NaN())
+	if b.Start != nil {
+		s.begins[n] = *b.Start
+	}
+	s.tree.Branches = append(s.tree.Branches, Branch{Parent: parent, Spawn: turn})
+	turns := s.tree.Sessions[parent].Turns
+	turns[turn].Spawns = append(turns[turn].Spawns, n)
+	for g, v := range c.Turns {
+		if slices.Contains(v.Joins, b.ID) {
+			turns[g].Joins = append(turns[g].Joins, n)
+		}
+	}
+	for _, child := range b.Children {
+		session := Session{Branch: n, Depth: s.tree.Sessions[parent].Depth + 1}
+		s.spawn(&session, of[child].Turns[0].TS, c.branchStart(of, branch), spawning)
+		at := s.add(of, child, session)
+		s.tree.Branches[n].OnIssue = s.tree.Branches[n].OnIssue || session.OnIssue
+		s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)
 	}
 }
 
@@ -175,13 +204,13 @@ func (e *eventLog) openings(t *testing.T, scripts []script) (list []Assignment, 
 	for k, l := range e.Lanes {
 		states[k] = &StartState{Live: []LiveSession{{}}}
 		if l.TStar != nil {
-			states[k] = ResumeAt(Recording{scripts[k].tree, scripts[k].starts, scripts[k].begins}, *l.TStar)
+			states[k] = ResumeAt(Recording{scripts[k].tree, scripts[k].starts, scripts[k].begins}, e.view, *l.TStar)
 			require.NotEmpty(t, states[k].Live)
 		}
 	}
 	alignment, limit := "burst", time.Duration(0)
 	if e.Anchor == "spread" {
-		alignment = "spread"
+		alignment = e.view.Anchor
 	}
 	if e.LaneStart != nil {
 		limit = milliseconds(*e.LaneStart)
@@ -253,26 +282,7 @@ func (e *eventLog) outcome(opened []script, s Dispatch) string {
 
 // TestEventLogs plays the vectors of the group event_log.
 func TestEventLogs(t *testing.T) {
-	eachVector(t, "event_log", 50, playVector)
-}
-
-// eventLogsOf plays the vectors of the group event_log that belong to a test of the catalogue, and checks their number.
-func eventLogsOf(t *testing.T, test string, count int) {
-	t.Helper()
-	vectorsOf(t, "event_log", test, count, playVector)
-}
-
-// vectorsOf runs the vectors of a group that belong to a test of the catalogue, and checks their number.
-func vectorsOf(t *testing.T, group, test string, count int, run func(t *testing.T, v vector)) {
-	t.Helper()
-	n := 0
-	for _, v := range vectors(t, group) {
-		if v.Test == test {
-			n++
-			t.Run(v.Name, func(t *testing.T) { run(t, v) })
-		}
-	}
-	require.Equal(t, count, n)
+	eachVector(t, "event_log", fixtures.Counts{50, 48, 49}, playVector)
 }
 
 func playVector(t *testing.T, v vector) {
@@ -289,7 +299,7 @@ func playVector(t *testing.T, v vector) {
 		Skipped      []float64 `json:"lane_skipped_ms"`
 	}
 	require.NoError(t, json.Unmarshal(v.Want, &want))
-	var e eventLog
+	e := eventLog{view: ViewOf(v.Preset)}
 	require.NoError(t, json.Unmarshal(v.In, &e))
 	w, opened, skipped := e.play(t)
 

@@ -22,9 +22,18 @@ type Recording struct {
 	BranchStarts []float64
 }
 
-// The functions of package resume that the tests use. resume_test.go sets them: package resume imports this one.
+// View is what a preset says of the trees and starts of a run.
+type View struct {
+	BranchSpawns, ImmediateJoins bool
+	Anchor                       string        // of a start that is spread, for AlignLanes
+	TreeIdle                     time.Duration // 0: no cap
+}
+
+// The functions of packages resume and preset that the tests use. resume_test.go sets them: package resume imports this one,
+// and this one cannot name a switch.
 var (
-	ResumeAt   func(r Recording, tStar float64) *StartState
+	ViewOf     func(preset string) View
+	ResumeAt   func(r Recording, v View, tStar float64) *StartState
 	ResumeFrom func(t *Tree, turn int) *StartState
 	AlignLanes func(alignment string, lanes []*StartState, limit time.Duration) (skipped []time.Duration)
 )

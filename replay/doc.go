@@ -8,7 +8,7 @@
 //	}
 //	defer dataset.Close()
 //	summary, err := replay.Run(ctx, replay.Options{
-//		Cache: dataset.Cache, URL: "http://127.0.0.1:8000", Model: "m", Concurrency: 8, Out: "results",
+//		Cache: dataset.Cache, URLs: []string{"http://127.0.0.1:8000"}, Model: "m", Concurrency: 8, Out: "results",
 //	})
 //	if summary != nil { // there are measurements even after an error
 //		fmt.Println(summary.Completed, summary.TTFT.P50)

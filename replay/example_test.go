@@ -32,7 +32,7 @@ func Example() {
 	server := httptest.NewServer(mock.New(mock.Config{}))
 	defer server.Close()
 	summary, err := replay.Run(ctx, replay.Options{
-		Cache: cache, URL: server.URL, Model: "m", Concurrency: 4, Pace: replay.Pace{ASAP: true},
+		Cache: cache, URLs: []string{server.URL}, Model: "m", Concurrency: 4, Pace: replay.Pace{ASAP: true},
 	})
 	check(err)
 	fmt.Printf("%d of %d requests in %d trees completed\n", summary.Completed, summary.Requests, summary.Trees)

@@ -97,7 +97,7 @@ var middle = Start{Sampled: true, Ratios: &resume.Ratios{Min: 0, Max: 0.75}}
 
 func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 	_, url := mocked(b, mock.Config{})
-	o.Cache, o.URL, o.Model, o.Marker, o.SkipPreflight = c, url, "m", payload.NoMarker, true
+	o.Cache, o.URLs, o.Model, o.Marker, o.SkipPreflight = c, []string{url}, "m", payload.NoMarker, true
 	var all []float64
 	var cpu time.Duration
 	for b.Loop() {

@@ -38,11 +38,11 @@ const Off time.Duration = -1
 // MaxConcurrency is the largest number of lanes: a machine has fewer ports to one server.
 const MaxConcurrency = 1 << 16
 
-// Options say what to play, how, and against which server. Cache, URL and Model are required. The zero value of every other
+// Options say what to play, how, and against which server. Cache, URLs and Model are required. The zero value of every other
 // field is the default of the command.
 type Options struct {
 	Cache    *mmapcache.Cache
-	URL      string // of the server: its root, the root of its API (.../v1), or an endpoint
+	URLs     []string // of the servers: the root of each, the root of its API (.../v1), or an endpoint; all requests of a tree go to one
 	Model    string
 	Endpoint payload.Endpoint
 	Fields   payload.Fields       // of the bodies, beside prompt and model
@@ -89,7 +89,9 @@ type Options struct {
 	Backoff          Backoff
 	Header           []wire.HeaderField
 	APIKey           string
-	SkipPreflight    bool // send no request before the run
+	SkipPreflight    bool       // do not look at the servers before the run
+	Readiness        Readiness  // how to wait for the model
+	CacheReset       CacheReset // of the servers, before the first request of the run
 
 	Out        string      // directory for the results; "": none are written
 	UniqueOut  bool        // if Out exists, a number is appended to it
@@ -192,8 +194,13 @@ func (o Options) Validate() error {
 
 // validateParts validates the fields that have rules of their own.
 func (o Options) validateParts() error {
-	if _, err := wire.New(o.URL, wire.Options{Header: o.Header, APIKey: o.APIKey, OverflowRegexps: o.OverflowPatterns}); err != nil {
-		return err
+	if len(o.URLs) == 0 {
+		return errors.New("URLs: want that of a server")
+	}
+	for _, url := range o.URLs {
+		if _, err := wire.New(url, wire.Options{Header: o.Header, APIKey: o.APIKey, OverflowRegexps: o.OverflowPatterns}); err != nil {
+			return err
+		}
 	}
 	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
 		return err
@@ -201,7 +208,7 @@ func (o Options) validateParts() error {
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}
-	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff} {
+	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset} {
 		if err := part.Validate(); err != nil {
 			return err
 		}
@@ -263,6 +270,9 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Limits.LaneStart, DefaultLaneStart)
 	orDefault(&o.Backoff.First, DefaultBackoffFirst)
 	orDefault(&o.Backoff.Max, DefaultBackoffMax)
+	orDefault(&o.Readiness.Interval, DefaultReadyInterval)
+	orDefault(&o.CacheReset.Path, DefaultResetPath)
+	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
 	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First} {
 		*d = max(*d, 0) // Off
 	}

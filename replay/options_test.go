@@ -17,7 +17,9 @@ import (
 )
 
 // required are options with nothing but the fields that have no default.
-func required(c *mmapcache.Cache) Options { return Options{Cache: c, URL: unreachable, Model: "m"} }
+func required(c *mmapcache.Cache) Options {
+	return Options{Cache: c, URLs: []string{unreachable}, Model: "m"}
+}
 
 func TestOptionsAreValidated(t *testing.T) {
 	c := cachetest.Demo(t)
@@ -33,7 +35,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"limits: trace idle -1s: want":                             func(o *Options) { o.Limits.TraceIdle = -time.Second },
 		"wire: overflow regexp 0 is nil":                           func(o *Options) { o.OverflowPatterns = []*regexp.Regexp{nil} },
 		"model: want a name":                                       func(o *Options) { o.Model = "" },
-		"wire: target has scheme":                                  func(o *Options) { o.URL = "ftp://127.0.0.1" },
+		"wire: target has scheme":                                  func(o *Options) { o.URLs = []string{"ftp://127.0.0.1"} },
 		"endpoint 2: want 0 (chat completions) or 1 (completions)": func(o *Options) { o.Endpoint = 2 },
 		"marker target 4: want 0 to 3":                             func(o *Options) { o.Marker = payload.SystemPrefix + 1 },
 		`fields: length "n": want max_tokens`:                      func(o *Options) { o.Fields.Length = "n" },

@@ -34,11 +34,29 @@ type preflight struct {
 	found   measure.Preflight
 }
 
-// runPreflight lists the models of the server of a run, and probes it. The error is a *PreflightError, or that of the context.
-func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (measure.Preflight, error) {
-	p := &preflight{Options: o, encoder: e, server: RedactURL(o.URL)}
+// runPreflight looks at every server of a run, until one refuses. It returns what it found of that one, else of the one whose
+// chat template adds most tokens. The error is a *PreflightError, or that of the context.
+func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found measure.Preflight, err error) {
+	for k, url := range o.URLs {
+		f, err := lookAt(ctx, o, e, url)
+		if len(o.URLs) > 1 {
+			f.URL = RedactURL(url)
+		}
+		if err != nil {
+			return f, err
+		}
+		if k == 0 || f.Template() > found.Template() {
+			found = f
+		}
+	}
+	return found, nil
+}
+
+// lookAt lists the models of a server, and probes it.
+func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (measure.Preflight, error) {
+	p := &preflight{Options: o, encoder: e, server: RedactURL(url)}
 	var err error
-	p.client, err = wire.New(o.URL, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
+	p.client, err = wire.New(url, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
 	if err != nil {
 		return p.found, err
 	}

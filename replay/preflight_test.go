@@ -208,7 +208,7 @@ func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 		_, err := Run(context.Background(), o)
 		require.ErrorAs(t, err, &refused)
 	}
-	o.URL = url
+	o.URLs = []string{url}
 	play(t, context.Background(), o)
 	_, err := Run(context.Background(), o)
 	require.ErrorIs(t, err, ErrResultsExist)

@@ -56,7 +56,7 @@ func (l *loop) launch(d conductor.Dispatch) error {
 type requestSender struct {
 	sampler *sampler // knows the trees that lanes play
 	encoder *payload.Encoder
-	client  *wire.Client
+	servers servers
 	rules   mmapcache.TimeRules
 	newID   func() string
 
@@ -77,7 +77,7 @@ type requestSender struct {
 // recordsOrigin.
 func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSender {
 	s := &requestSender{
-		sampler: r.sampler, encoder: r.encoder, client: r.client, rules: r.Cache.Facts.Rules, newID: r.NewID,
+		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
 		phase: p.name, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0,
 	}
@@ -111,7 +111,7 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),
-		RecordedISL: int64(turn.In), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)),
+		RecordedISL: int64(turn.In), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(r.tree.ordinal),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
@@ -148,7 +148,7 @@ func (s *requestSender) do(r *request) *answer {
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
-	a := &answer{Result: since(s.origin, s.client.Do(s.ctx, q))}
+	a := &answer{Result: since(s.origin, s.servers.of(r.tree.ordinal).Do(s.ctx, q))}
 	if a.Err != nil && a.Err.Category == wire.Internal { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)
 	}

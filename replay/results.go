@@ -39,7 +39,11 @@ func newResults(o Options, s *sampler, warn func(string)) *results {
 // newRunInfo returns what is known of a run before it begins.
 func newRunInfo(o Options) measure.RunInfo {
 	r := o.Provenance
-	r.Host, r.URL, r.Model = "unknown", RedactURL(o.URL), o.Model
+	r.Host, r.Model = "unknown", o.Model
+	for _, url := range o.URLs {
+		r.URLs = append(r.URLs, RedactURL(url))
+	}
+	r.URL = r.URLs[0]
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}

@@ -50,7 +50,7 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 
 // Runs that want the same new directory each get their own.
 func TestUniqueDirectories(t *testing.T) {
-	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), UniqueOut: true, Cache: cachetest.Demo(t)}
+	o := Options{Out: filepath.Join(t.TempDir(), "results", "now"), UniqueOut: true, Cache: cachetest.Demo(t), URLs: []string{unreachable}}
 	var runs sync.WaitGroup
 	got := make([]string, 8)
 	for k := range got {

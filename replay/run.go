@@ -51,9 +51,9 @@ type run struct {
 	sampler *sampler
 	results *results
 
-	client   *wire.Client // nil before open
-	epoch    time.Time    // from which the client counts
-	periods  []period     // that were played
+	servers  servers   // none before open
+	epoch    time.Time // from which the client counts
+	periods  []period  // that were played
 	reporter *reporter
 }
 
@@ -124,8 +124,8 @@ func (r *run) overhead() (tokens int) {
 	if r.Marker != payload.NoMarker {
 		tokens = payload.MarkerTokens(r.Cache.Arenas.Marker)
 	}
-	if p := r.results.info.Preflight; p != nil && p.TemplateTokens != nil {
-		tokens += max(0, int(*p.TemplateTokens))
+	if p := r.results.info.Preflight; p != nil {
+		tokens += p.Template()
 	}
 	return tokens
 }
@@ -166,10 +166,9 @@ func (r *run) open() (err error) {
 		return err
 	}
 	r.epoch = time.Now()
-	r.client, err = wire.New(r.URL, wire.Options{
+	if r.servers, err = connect(r.URLs, wire.Options{
 		Epoch: r.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
-	})
-	if err != nil {
+	}); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}
 	return nil
@@ -201,9 +200,7 @@ func branchCounts(n conductor.Counts) measure.BranchCounts {
 
 // close ends everything that the run has started.
 func (r *run) close() {
-	if r.client != nil {
-		r.client.Close()
-	}
+	r.servers.close()
 	r.sampler.close()
 	r.reporter.close()
 }

@@ -64,7 +64,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	fmt.Fprintf(w, "$ agentx replay demo --url http://%s --model demo --concurrency 8 --duration %s\n", l.Addr(), duration)
 	var f replayFlags
 	f.register(&cobra.Command{})
-	f.url, f.model, f.concurrency, f.duration = "http://"+l.Addr().String(), "demo", 8, duration
+	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", 8, duration
 	p, err := f.options()
 	if err != nil {
 		return err

@@ -92,8 +92,10 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	}
 	o.Progress = p.replayProgress(o, length)
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
-	if about := unusedProxy(o.URL); about != "" {
-		o.Warn(about)
+	for _, server := range o.URLs {
+		if about := unusedProxy(server); about != "" {
+			o.Warn(about)
+		}
 	}
 	o.Notice = func(about string) { p.println("agentx: " + about) }
 	s, err := replay.Run(cmd.Context(), o)

@@ -21,22 +21,24 @@ import (
 
 // replayFlags say what to play, how, and against which server.
 type replayFlags struct {
-	url, model, payload, marker, apiKeyEnv, out string
-	start                                       string
-	concurrency, requests, trees                int
-	limitTraces, maxContext                     int
-	duration, grace, maxGap, timeout            time.Duration
-	speed, failedThreshold                      float64
-	asap, once, prefault, noPreflight           bool
-	overwrite                                   bool
-	header                                      []string
-	wire                                        wireFlags
+	urls                                   []string
+	model, payload, marker, apiKeyEnv, out string
+	start                                  string
+	concurrency, requests, trees           int
+	limitTraces, maxContext                int
+	duration, grace, maxGap, timeout       time.Duration
+	speed, failedThreshold                 float64
+	asap, once, prefault, noPreflight      bool
+	overwrite, resetCache                  bool
+	waitReady                              time.Duration
+	header                                 []string
+	wire                                   wireFlags
 }
 
 func (f *replayFlags) register(cmd *cobra.Command) {
 	f.wire.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.url, "url", "", "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions")
+	flags.StringArrayVar(&f.urls, "url", nil, "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)")
 	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
 	flags.IntVar(&f.concurrency, "concurrency", replay.DefaultConcurrency, "lanes: trees played at a time")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")
@@ -58,6 +60,8 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; 0: all")
 	flags.BoolVar(&f.noPreflight, "no-preflight", false, "do not ask the server for its models, nor for one token, before the run")
+	durationVar(flags, &f.waitReady, "wait-ready", 0, "wait until every server serves the model, for this long at most; 0: do not wait")
+	flags.BoolVar(&f.resetCache, "reset-cache", false, "empty the prefix cache of every server before the run (POST /reset_prefix_cache)")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
 }
@@ -70,19 +74,23 @@ func defaultReplay() replay.Options {
 		Limits:   replay.Limits{LaneStart: replay.DefaultLaneStart},
 		Switches: &s,
 		Backoff:  replay.Backoff{First: replay.DefaultBackoffFirst, Max: replay.DefaultBackoffMax},
+
+		Readiness:  replay.Readiness{Interval: replay.DefaultReadyInterval},
+		CacheReset: replay.CacheReset{Path: replay.DefaultResetPath, Timeout: replay.DefaultResetTimeout},
 	}
 }
 
 // options resolves the flags; the caller opens the cache. Errors are usage errors.
 func (f *replayFlags) options() (replay.Options, error) {
 	o := defaultReplay()
-	o.URL, o.Model, o.Concurrency, o.Traces, o.MaxContext = f.url, f.model, f.concurrency, f.limitTraces, f.maxContext
+	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency, f.limitTraces, f.maxContext
+	o.Readiness.Timeout, o.CacheReset.Enabled = f.waitReady, f.resetCache
 	o.Pace = replay.Pace{Speed: f.speed, MaxGap: f.maxGap, ASAP: f.asap}
 	o.Start.Sampled = f.start == "sampled"
 	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
 	o.Grace, o.Timeout, o.FailedRequestThreshold = f.grace, f.timeout, f.failedThreshold
 	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
-	for _, apply := range []func(*replay.Options) error{f.checkServer, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
+	for _, apply := range []func(*replay.Options) error{f.applyServers, f.checkNumbers, f.applyNames, f.wire.apply, f.applyHeader, f.applyOut} {
 		if err := apply(&o); err != nil {
 			return o, err
 		}
@@ -90,19 +98,24 @@ func (f *replayFlags) options() (replay.Options, error) {
 	return o, nil
 }
 
-// checkServer checks --url and --model. Messages leave the URL out: it may hold a password.
-func (f *replayFlags) checkServer(*replay.Options) error {
-	u, err := url.Parse(f.url)
-	switch {
-	case f.url == "":
-		return hintError{usageError{errors.New("--url: say which server to send to")}, "agentx mock serves one without a model"}
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usageError{errors.New("--url: want http://HOST:PORT or https://HOST")}
-	case f.model == "":
-		return usageError{errors.New("--model: say which model to ask for")}
+// applyServers resolves --url and --model. Messages leave URLs out: they may hold a password.
+func (f *replayFlags) applyServers(o *replay.Options) error {
+	for _, list := range f.urls {
+		o.URLs = append(o.URLs, strings.Split(list, ",")...)
 	}
-	if _, err := wire.New(f.url, wire.Options{}); err != nil {
-		return usageError{fmt.Errorf("--url: %w", err)}
+	if strings.Join(o.URLs, "") == "" {
+		return hintError{usageError{errors.New("--url: say which server to send to")}, "agentx mock serves one without a model"}
+	}
+	for _, server := range o.URLs {
+		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usageError{errors.New("--url: want http://HOST:PORT or https://HOST")}
+		}
+		if _, err := wire.New(server, wire.Options{}); err != nil {
+			return usageError{fmt.Errorf("--url: %w", err)}
+		}
+	}
+	if f.model == "" {
+		return usageError{errors.New("--model: say which model to ask for")}
 	}
 	return nil
 }
@@ -113,8 +126,8 @@ func (f *replayFlags) checkNumbers(*replay.Options) error {
 		return usageError{fmt.Errorf("--concurrency %d: want 1 to %d", f.concurrency, replay.MaxConcurrency)}
 	case f.timeout <= 0:
 		return usageError{fmt.Errorf("--timeout %v: want more than 0", f.timeout)}
-	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0:
-		return usageError{errors.New("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context: want no negative value")}
+	case f.duration < 0 || f.requests < 0 || f.trees < 0 || f.grace < 0 || f.maxGap < 0 || f.limitTraces < 0 || f.maxContext < 0 || f.waitReady < 0:
+		return usageError{errors.New("--duration, --requests, --trees, --grace, --max-gap, --limit-traces, --max-context, --wait-ready: want no negative value")}
 	case !(f.speed > 0) || math.IsInf(f.speed, 1):
 		return hintError{usageError{fmt.Errorf("--speed %g: want a number above 0", f.speed)}, "--asap leaves out all gaps"}
 	case !(f.failedThreshold >= 0 && f.failedThreshold <= 1):
@@ -161,7 +174,7 @@ func (f *replayFlags) applyHeader(o *replay.Options) error {
 	if o.APIKey = os.Getenv(f.apiKeyEnv); o.APIKey == "" {
 		return usageError{fmt.Errorf("--api-key-env %s: that variable is not set", f.apiKeyEnv)}
 	}
-	if _, err := wire.New(f.url, wire.Options{APIKey: o.APIKey}); err != nil {
+	if _, err := wire.New(o.URLs[0], wire.Options{APIKey: o.APIKey}); err != nil {
 		return usageError{fmt.Errorf("--api-key-env %s: %w", f.apiKeyEnv, err)}
 	}
 	return nil

@@ -127,6 +127,9 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		values := list.GetSlice()
+		if f.Name == "url" {
+			return urlsValue(values)
+		}
 		for k := range values {
 			if f.Name == "header" {
 				values[k], _, _ = strings.Cut(values[k], ":")
@@ -139,10 +142,19 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	case "bool", "int", "int64", "float64":
 		return json.RawMessage(text)
 	}
-	if f.Name == "url" {
-		text = replay.RedactURL(text)
-	}
 	return valueOf(text)
+}
+
+// urlsValue returns the values of --url as JSON, without secrets: one as a text, several as a list.
+func urlsValue(values []string) json.RawMessage {
+	values = strings.Split(strings.Join(values, ","), ",")
+	for k := range values {
+		values[k] = replay.RedactURL(values[k])
+	}
+	if len(values) == 1 {
+		return valueOf(values[0])
+	}
+	return valueOf(values)
 }
 
 // valueOf returns a value as JSON: durations in seconds, orders by name.
@@ -154,12 +166,8 @@ func valueOf(v any) json.RawMessage {
 		v = (*at).Duration().Seconds()
 	case *replay.Backoff:
 		v = at.Max.Seconds()
-	case *replay.Order:
-		for name, order := range orders {
-			if order == *at {
-				v = name
-			}
-		}
+	case *replay.Order, *replay.ReadyMode:
+		v = settingText(at)
 	}
 	text, err := json.Marshal(v)
 	if err != nil { // NaN or infinity

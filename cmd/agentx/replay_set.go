@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,17 +19,21 @@ var settings = map[string]struct {
 	about string
 	at    func(o *replay.Options) any
 }{
-	"LaneStartCap":  {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
-	"TreeIdleCap":   {"longest time that a tree has no request in flight", func(o *replay.Options) any { return &o.Switches.TreeIdleCap }},
-	"SystemIdleCap": {"longest time that no request at all is in flight", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
-	"PrefillLimit":  {"requests that may wait for their first token at a time", func(o *replay.Options) any { return &o.Limits.Prefill }},
-	"StartMinRatio": {"with --start sampled: where in a trace lanes begin at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
-	"StartMaxRatio": {"with --start sampled: where in a trace lanes begin at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Max }},
-	"BurstStart":    {"with --start sampled: start all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
-	"SamplerOrder":  {"order in which lanes get traces: sequential, shuffle, random", func(o *replay.Options) any { return &o.Order }},
-	"AllowWrap":     {"allow more lanes than traces also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
-	"StopOnWedge":   {"end the run when a tree deadlocks", func(o *replay.Options) any { return &o.StopOnDeadlock }},
-	"BackOff":       {"longest pause of a lane whose connections fail; the first is 1 s, each next twice as long", func(o *replay.Options) any { return &o.Backoff }},
+	"LaneStartCap":      {"longest time to the first request of a lane", func(o *replay.Options) any { return &o.Limits.LaneStart }},
+	"TreeIdleCap":       {"longest time that a tree has no request in flight", func(o *replay.Options) any { return &o.Switches.TreeIdleCap }},
+	"SystemIdleCap":     {"longest time that no request at all is in flight", func(o *replay.Options) any { return &o.Limits.SystemIdle }},
+	"PrefillLimit":      {"requests that may wait for their first token at a time", func(o *replay.Options) any { return &o.Limits.Prefill }},
+	"StartMinRatio":     {"with --start sampled: where in a trace lanes begin at the earliest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Min }},
+	"StartMaxRatio":     {"with --start sampled: where in a trace lanes begin at the latest, 0 to 1", func(o *replay.Options) any { return &o.Start.Ratios.Max }},
+	"BurstStart":        {"with --start sampled: start all lanes at once, not as far apart as drawn", func(o *replay.Options) any { return &o.Start.Burst }},
+	"SamplerOrder":      {"order in which lanes get traces: sequential, shuffle, random", func(o *replay.Options) any { return &o.Order }},
+	"AllowWrap":         {"allow more lanes than traces also without a marker", func(o *replay.Options) any { return &o.AllowWrap }},
+	"StopOnWedge":       {"end the run when a tree deadlocks", func(o *replay.Options) any { return &o.StopOnDeadlock }},
+	"WaitReadyMode":     {"how --wait-ready knows that a server serves the model: inference, a request for one token; models, its list of models; both", func(o *replay.Options) any { return &o.Readiness.Mode }},
+	"WaitReadyInterval": {"how long --wait-ready waits between two attempts", func(o *replay.Options) any { return &o.Readiness.Interval }},
+	"ResetCachePath":    {"path of --reset-cache, below the root of a server", func(o *replay.Options) any { return &o.CacheReset.Path }},
+	"ResetCacheTimeout": {"longest time of one attempt of --reset-cache", func(o *replay.Options) any { return &o.CacheReset.Timeout }},
+	"BackOff":           {"longest pause of a lane whose connections fail; the first is 1 s, each next twice as long", func(o *replay.Options) any { return &o.Backoff }},
 }
 
 // applySettings applies the --set values that name an option of a replay. It returns the others, which are rules of the
@@ -54,6 +59,12 @@ func applySettings(o *replay.Options, list []string) (others []string, err error
 	if r := o.Start.Ratios; o.Start.Sampled && r.Min > r.Max {
 		return nil, usageError{fmt.Errorf("--set StartMinRatio=%g: more than StartMaxRatio, %g", r.Min, r.Max)}
 	}
+	if o.Readiness.Interval == 0 || o.CacheReset.Timeout == 0 {
+		return nil, usageError{errors.New("--set WaitReadyInterval, ResetCacheTimeout: want a duration above 0")}
+	}
+	if err := o.CacheReset.Validate(); err != nil {
+		return nil, usageError{fmt.Errorf("--set ResetCachePath: %w", err)}
+	}
 	return others, nil
 }
 
@@ -63,7 +74,7 @@ func settingsHelp() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s := settings[name]
-		fmt.Fprintf(&b, "\n  %-14s %s (default %s)", name, s.about, settingText(s.at(&defaults)))
+		fmt.Fprintf(&b, "\n  %-17s %s (default %s)", name, s.about, settingText(s.at(&defaults)))
 	}
 	return b.String()
 }
@@ -72,11 +83,11 @@ func settingsHelp() string {
 func settingText(at any) string {
 	switch at := at.(type) {
 	case *replay.Order:
-		for name, order := range orders {
-			if order == *at {
-				return name
-			}
-		}
+		return nameOf(orders, *at)
+	case *replay.ReadyMode:
+		return nameOf(readyModes, *at)
+	case *string:
+		return *at
 	case *replay.Backoff:
 		return settingText(&at.Max)
 	case *time.Duration:
@@ -115,6 +126,11 @@ func set(at any, value string) error {
 		return setSwitch(at, value)
 	case *replay.Order:
 		return setOrder(at, value)
+	case *replay.ReadyMode:
+		return setReadyMode(at, value)
+	case *string:
+		*at = value
+		return nil
 	case *replay.Backoff:
 		return setBackOff(at, value)
 	}
@@ -186,4 +202,24 @@ func setOrder(o *replay.Order, value string) error {
 		return fmt.Errorf("want sequential, shuffle or random")
 	}
 	return nil
+}
+
+var readyModes = map[string]replay.ReadyMode{"inference": replay.ReadyByInference, "models": replay.ReadyByModels, "both": replay.ReadyByBoth}
+
+func setReadyMode(m *replay.ReadyMode, value string) error {
+	var ok bool
+	if *m, ok = readyModes[value]; !ok {
+		return fmt.Errorf("want inference, models or both")
+	}
+	return nil
+}
+
+// nameOf returns the name of a value that is in a table of names.
+func nameOf[T comparable](names map[string]T, value T) string {
+	for name, v := range names {
+		if v == value {
+			return name
+		}
+	}
+	panic(fmt.Sprintf("no name for %v", value))
 }

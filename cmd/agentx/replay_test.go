@@ -11,7 +11,7 @@ import (
 func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	t.Setenv("KEY", "hunter2\n")
 	f := replayFlags{
-		url: "http://127.0.0.1:1", model: "m", payload: "chat", start: "zero", concurrency: 1, speed: 1, timeout: time.Second,
+		urls: []string{"http://127.0.0.1:1"}, model: "m", payload: "chat", start: "zero", concurrency: 1, speed: 1, timeout: time.Second,
 		out: t.TempDir(), apiKeyEnv: "KEY",
 	}
 	_, err := f.options()

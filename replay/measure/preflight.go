@@ -1,10 +1,20 @@
 package measure
 
-// Preflight is what the run learned from the server before the first lane began. Its requests have no records.
+// Preflight is what the run learned from a server before the first lane began: the one that refused, else the one whose chat
+// template adds most tokens. Its requests have no records.
 type Preflight struct {
+	URL            string   `json:"url,omitempty"`   // of that server; "": the run has one
 	Models         []string `json:"models"`          // first models that the server lists; nil: it lists none
 	SentTokens     *int64   `json:"sent_tokens"`     // of the content of the one request; nil: not known
 	PromptTokens   *int64   `json:"prompt_tokens"`   // that the server counted; nil: it did not report them
 	TemplateTokens *int64   `json:"template_tokens"` // PromptTokens - SentTokens: what the chat template adds
 	Error          string   `json:"error,omitempty"` // why the run was not started
+}
+
+// Template returns how many tokens the chat template adds; 0 where that is not known.
+func (p *Preflight) Template() int {
+	if p.TemplateTokens == nil {
+		return 0
+	}
+	return max(0, int(*p.TemplateTokens))
 }

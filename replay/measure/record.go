@@ -24,6 +24,7 @@ type Record struct {
 	SourceInner *int   `json:"source_inner,omitempty"`
 	SourceKind  string `json:"source_kind"`
 
+	URL           *int   `json:"url,omitempty"` // position in the URLs of the run; nil: it has one
 	RequestID     string `json:"request_id"`
 	CorrelationID string `json:"correlation_id"`
 

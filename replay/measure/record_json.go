@@ -33,6 +33,9 @@ func (r *Record) appendTurn(b []byte) []byte {
 		b = appendInt(b, "source_inner", int64(*r.SourceInner))
 	}
 	b = appendString(b, "source_kind", r.SourceKind)
+	if r.URL != nil {
+		b = appendInt(b, "url", int64(*r.URL))
+	}
 	b = appendString(b, "request_id", r.RequestID)
 	return appendString(b, "correlation_id", r.CorrelationID)
 }

@@ -13,7 +13,8 @@ type Run struct {
 	Start   time.Time  `json:"start"` // UTC
 	End     *time.Time `json:"end"`   // UTC; nil: the run has not ended, or was killed
 	Dataset Dataset    `json:"dataset"`
-	URL     string     `json:"url"` // without user, query and fragment
+	URL     string     `json:"url"`  // the first of URLs
+	URLs    []string   `json:"urls"` // of the servers, without user, query and fragment
 	Model   string     `json:"model"`
 	Options []Option   `json:"options"` // all options, also those with their defaults
 

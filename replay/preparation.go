@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What the zero values of Readiness and CacheReset mean.
+const (
+	DefaultReadyInterval = 5 * time.Second
+	DefaultResetPath     = "reset_prefix_cache"
+	DefaultResetTimeout  = 30 * time.Second
+)
+
+// Readiness says how a run waits until its servers serve its model. The zero value does not wait.
+type Readiness struct {
+	Timeout  time.Duration // no attempt starts later; 0: the run does not wait
+	Mode     ReadyMode
+	Interval time.Duration // from the end of an attempt to the next; 0: DefaultReadyInterval
+}
+
+// ReadyMode is how a server shows that it serves a model.
+type ReadyMode uint8
+
+// The ways to show it.
+const (
+	ReadyByInference ReadyMode = iota // it answers a request for one token
+	ReadyByModels                     // it lists the model
+	ReadyByBoth                       // it lists the model, and then answers a request for one token
+)
+
+// CacheReset says how a run empties the prefix caches of its servers. The zero value leaves them as they are.
+type CacheReset struct {
+	Enabled bool
+	Path    string        // below the root of a server, with or without a slash in front; "": DefaultResetPath
+	Timeout time.Duration // of one attempt; 0: DefaultResetTimeout
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (r Readiness) Validate() error {
+	switch {
+	case r.Timeout < 0 || r.Interval < 0:
+		return fmt.Errorf("readiness: timeout %v, interval %v: want no negative value", r.Timeout, r.Interval)
+	case r.Mode > ReadyByBoth:
+		return fmt.Errorf("readiness: mode %d: want %d to %d", r.Mode, ReadyByInference, ReadyByBoth)
+	}
+	return nil
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (r CacheReset) Validate() error {
+	if r.Timeout < 0 {
+		return fmt.Errorf("cache reset: timeout %v: want no negative value", r.Timeout)
+	}
+	if k := strings.IndexFunc(r.Path, func(c rune) bool { return c <= ' ' || c > '~' || c == '?' || c == '#' }); k >= 0 || strings.Contains(r.Path, "://") {
+		return fmt.Errorf("cache reset: path %q: want a path below the URL of the server, without query", r.Path)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package replay
+
+import "github.com/agentx/agentx/replay/wire"
+
+// servers are the clients of a run, one for each of its URLs. Trees are dealt to them in the order in which they open, and
+// all sessions of a tree use one server, in every phase: what a parent left in a prefix cache is there for its children.
+type servers struct {
+	clients []*wire.Client
+	indexes []int // what records point to
+}
+
+// connect returns clients of servers. Nothing is sent yet.
+func connect(urls []string, o wire.Options) (s servers, err error) {
+	for k, url := range urls {
+		c, err := wire.New(url, o)
+		if err != nil {
+			return servers{}, err
+		}
+		s.clients, s.indexes = append(s.clients, c), append(s.indexes, k)
+	}
+	return s, nil
+}
+
+// of returns the client of a tree, by its ordinal in the run.
+func (s *servers) of(tree int) *wire.Client { return s.clients[tree%len(s.clients)] }
+
+// indexOf returns the position of a tree's URL in those of the run; nil: the run has one.
+func (s *servers) indexOf(tree int) *int {
+	if len(s.indexes) == 1 {
+		return nil
+	}
+	return &s.indexes[tree%len(s.indexes)]
+}
+
+func (s *servers) close() {
+	for _, c := range s.clients {
+		c.Close()
+	}
+}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 const second = time.Second
@@ -22,6 +24,23 @@ func laneWith(ready, parked []float64) *conductor.StartState {
 		s.Live = append(s.Live, conductor.LiveSession{Due: milliseconds(ms), Parked: true})
 	}
 	return s
+}
+
+// traceWith returns a trace in which the root has sent a turn before t* = 0 and its children begin at the ready times. If there
+// is a parked time, the root has a turn then that waits for them.
+func traceWith(ready, parked []float64, immediate bool) *Trace {
+	t := newTrace(append([]float64{-1}, parked...))
+	t.ImmediateJoins = immediate
+	children, joins := [][]float64{}, []int{}
+	for _, ms := range ready {
+		children = append(children, []float64{ms})
+	}
+	if len(parked) > 0 {
+		joins = append(joins, 1)
+	}
+	t.spawn(0, 0, joins, children...)
+	t.BranchStarts[0] = -1
+	return t
 }
 
 // dues returns when the lanes send, and the deadlines of sessions that wait, in milliseconds.
@@ -53,18 +72,24 @@ func TestAlignmentVectors(t *testing.T) {
 			Deadlines []float64 `json:"deadlines_ms"`
 		}
 	}
-	eachVector(t, "anchor", 3, func(t *testing.T, in in, want want) {
-		modes := map[string]Alignment{"spread": Spread, "burst": Burst}
+	fixtures.EachCase(t, "anchor", fixtures.Counts{3, 2, 3}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		switches := switchesOf(t, c)
+		modes := map[string]Alignment{"spread": spreadOf(switches), "burst": Burst}
 		require.Contains(t, modes, in.Mode)
 		var lanes []*conductor.StartState
 		for _, l := range in.Lanes {
-			lanes = append(lanes, laneWith(l.Ready, l.Parked))
+			lanes = append(lanes, traceWith(l.Ready, l.Parked, switches.JoinTiming == preset.JoinImmediate).At(0))
 		}
 		require.Equal(t, make([]time.Duration, len(lanes)), modes[in.Mode].Align(lanes, in.Untimed, 0))
 		sends, deadlines := dues(lanes)
 		require.Len(t, want.Lanes, len(in.Lanes))
 		for n, w := range want.Lanes {
 			require.Equal(t, w.Sends, sends[n])
+			if switches.JoinTiming == preset.JoinImmediate && len(in.Lanes[n].Parked) > 0 {
+				require.Nil(t, w.Deadlines)
+				require.Equal(t, []float64{0}, deadlines[n], "none")
+				continue
+			}
 			require.Equal(t, w.Deadlines, deadlines[n])
 		}
 	})
@@ -112,13 +137,13 @@ func TestLaneStartCap(t *testing.T) {
 		First   []float64 `json:"lane_first_send_ms"`
 		Skipped []float64 `json:"lane_skipped_ms"`
 	}
-	oneVector(t, "event_log", "lane-start-inside-a-gap", func(t *testing.T, in in, want want) {
+	oneVector(t, "event_log", "lane-start-inside-a-gap", func(t *testing.T, c fixtures.Case, in in, want want) {
 		var lanes []*conductor.StartState
 		for _, l := range in.Lanes {
 			trace, _ := in.Traces[l.Trace].trace()
 			lanes = append(lanes, trace.At(l.TStar))
 		}
-		skipped := Spread.Align(lanes, false, milliseconds(*in.Cap))
+		skipped := spreadOf(switchesOf(t, c)).Align(lanes, false, milliseconds(*in.Cap))
 		sends, _ := dues(lanes)
 		for n, w := range want.First {
 			require.Equal(t, w, slices.Min(sends[n]))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // Covers T-13.
@@ -23,7 +25,7 @@ func TestInstantVectors(t *testing.T) {
 		TStar  float64 `json:"t_star_ms"`
 		Bits   string
 	}
-	eachVector(t, "t_star", 12, func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "t_star", fixtures.Counts{12, 12, 12}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		r := Ratios{in.Min, in.Max}
 		require.NoError(t, r.Validate())
 		lo, hi := r.Between(in.First, in.Last)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // Covers T-13.
@@ -11,7 +13,7 @@ func TestLaneSeed(t *testing.T) {
 	type want struct {
 		Seed uint64 `json:",string"`
 	}
-	eachVector(t, "lane_seed", 8, func(t *testing.T, in laneOf, want want) {
+	fixtures.EachCase(t, "lane_seed", fixtures.Counts{8, 8, 8}, func(t *testing.T, _ fixtures.Case, in laneOf, want want) {
 		require.Equal(t, want.Seed, in.seed())
 	})
 	require.Equal(t, hashSeed("-7:a:0"), LaneSeed("-7", "a", 0))

@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentx/agentx/replay/conductor"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // traceOf is a trace of a vector.
@@ -116,8 +119,9 @@ func TestStartStateVectors(t *testing.T) {
 		States              []state
 		Boundaries, Primers [][2]any
 	}
-	eachVector(t, "start_state", 32, func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "start_state", fixtures.Counts{32, 32, 32}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		trace, names := in.Trace.trace()
+		trace.ImmediateJoins = switchesOf(t, c).JoinTiming == preset.JoinImmediate
 		first, last, ok := trace.Bounds()
 		require.True(t, ok)
 		require.Equal(t, want.Bounds, [2]float64{first, last})
@@ -144,6 +148,11 @@ func TestStartStateVectors(t *testing.T) {
 			states = append(states, state{names[l.Session], l.Turn, l.Due.Seconds() * 1000, depth, l.Parked, members})
 			if l.Turn > 0 {
 				primers = append(primers, [2]any{names[l.Session], float64(l.Turn - 1)})
+			}
+		}
+		for k := range want.States {
+			if want.States[k].Waiting && trace.ImmediateJoins {
+				want.States[k].Offset = 0 // it would be the deadline
 			}
 		}
 		require.Equal(t, want.States, states)

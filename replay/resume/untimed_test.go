@@ -3,8 +3,10 @@ package resume
 import (
 	"testing"
 
-	"github.com/agentx/agentx/replay/conductor"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/conductor"
 )
 
 // Covers T-15.
@@ -22,7 +24,7 @@ func TestSplitVectors(t *testing.T) {
 		Resume     *int `json:"resume_turn"`
 		Spawnable  bool
 	}
-	eachVector(t, "legacy_start", 9, func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "legacy_start", fixtures.Counts{9, 9, 9}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		require.Len(t, in.CanOpen, in.Turns)
 		r := Ratios{in.Min, in.Max}
 		require.Equal(t, want.Candidates, append([]int{}, r.Candidates(in.CanOpen)...))

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // Covers T-16.
@@ -18,8 +20,8 @@ func TestWrapPolicyVectors(t *testing.T) {
 		Marker   bool     `json:"marker_active"`
 	}
 	type want struct{ Accepted, Warning bool }
-	eachVector(t, "wrap_policy", 10, func(t *testing.T, in in, want want) {
-		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker, Permits: true}
+	fixtures.EachCase(t, "wrap_policy", fixtures.Counts{10, 10, 10}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker, Permits: switchesOf(t, c).MarkerPermitsWrap}
 		if in.Sessions != nil {
 			load.Trees = *in.Sessions
 		}
@@ -34,15 +36,15 @@ func TestWrapPolicyVectors(t *testing.T) {
 //
 // Covers T-16.
 func TestWrapPolicyMatrix(t *testing.T) {
-	for bits := range 1 << 3 {
-		allow, marker, once := bits&1 > 0, bits&2 > 0, bits&4 > 0
+	for bits := range 1 << 4 {
+		allow, marker, once, permits := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
 		for _, lanes := range []int{1, 9, 10, 11, 64} {
 			for _, trees := range []int{0, 1, 10, 11} {
-				l := WrapPolicy{lanes, 10, allow, marker, true, once, trees}
+				l := WrapPolicy{lanes, 10, allow, marker, permits, once, trees}
 				shared, err := l.Check()
 				without := lanes <= 10 || allow || once || trees == 1 || trees == 10
-				require.Equal(t, without || marker, err == nil, "%+v", l)
-				require.Equal(t, !without && marker, shared, "%+v", l)
+				require.Equal(t, without || marker && permits, err == nil, "%+v", l)
+				require.Equal(t, !without && marker && permits, shared, "%+v", l)
 				l.Traces = 0
 				shared, err = l.Check()
 				require.ErrorIs(t, err, ErrNoTraces)

@@ -69,7 +69,8 @@ const (
 func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	l := &loop{
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
-		cutoff: measure.Cutoff{Deadline: p.deadlines.duration}, backoff: backoff{o.Backoff, map[int]pause{}},
+		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
+		backoff:        backoff{o.Backoff, map[int]pause{}},
 		stopOnDeadlock: o.StopOnDeadlock, progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = conductor.New(o.Concurrency, p.source, p.limits, l.launch, l.onEvent)

@@ -56,7 +56,7 @@ func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found mea
 func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (measure.Preflight, error) {
 	p := &preflight{Options: o, encoder: e, server: RedactURL(url)}
 	var err error
-	p.client, err = wire.New(url, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey})
+	p.client, err = wire.New(url, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey, LenientStreams: o.Switches.LenientStreams})
 	if err != nil {
 		return p.found, err
 	}

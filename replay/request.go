@@ -71,6 +71,7 @@ type requestSender struct {
 	events      chan event
 	closed      chan struct{} // nothing takes events any more
 	firstTokens bool          // the first token of a request is an event
+	affinity    bool          // requests have the header X-Session-Affinity
 }
 
 // newSender returns the transport of a phase that starts at an instant of the run. The instants of its records count from
@@ -79,7 +80,7 @@ func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSe
 	s := &requestSender{
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
 		phase: p.name, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
-		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0,
+		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -138,13 +139,14 @@ func (s *requestSender) do(r *request) *answer {
 		return s.cacheFailure(r, err)
 	}
 	defer body.Release()
-	q := &wire.Request{
-		Path: s.encoder.Path(), Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage(),
-		Header: []wire.HeaderField{
-			{Name: "X-Request-ID", Value: r.record.RequestID}, {Name: "X-Correlation-ID", Value: r.record.CorrelationID},
-			{Name: "X-Session-Affinity", Value: r.record.CorrelationID},
-		},
+	header := []wire.HeaderField{
+		{Name: "X-Request-ID", Value: r.record.RequestID}, {Name: "X-Correlation-ID", Value: r.record.CorrelationID},
+		{Name: "X-Session-Affinity", Value: r.record.CorrelationID},
 	}
+	if !s.affinity {
+		header = header[:2]
+	}
+	q := &wire.Request{Path: s.encoder.Path(), Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage(), Header: header}
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}

@@ -168,6 +168,7 @@ func (r *run) open() (err error) {
 	r.epoch = time.Now()
 	if r.servers, err = connect(r.URLs, wire.Options{
 		Epoch: r.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
+		LenientStreams: r.Switches.LenientStreams,
 	}); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -137,11 +138,14 @@ func TestVectorsBucket(t *testing.T) {
 		Overflow  bool `json:"context_overflow"`
 		Grace     bool `json:"include_grace"`
 	}
-	type want struct{ Bucket Bucket }
-	fixtures.EachReplay(t, "bucket", func(t *testing.T, in in, want want) {
-		if in.Grace {
-			t.Skip("include_grace is not built")
-		}
+	type want struct {
+		Bucket   Bucket
+		Headline bool
+	}
+	fixtures.EachCase(t, "bucket", fixtures.Counts{8, 8, 8}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		require.Equal(t, in.Grace, switches.CountGrace)
 		var category wire.Category
 		switch {
 		case in.Cancelled:
@@ -149,7 +153,9 @@ func TestVectorsBucket(t *testing.T) {
 		case in.Overflow:
 			category = wire.ContextOverflow
 		}
-		require.Equal(t, want.Bucket, Cutoff{time.Duration(in.Deadline)}.Bucket(time.Duration(in.End), category))
+		got := Cutoff{time.Duration(in.Deadline), in.Grace}.Bucket(time.Duration(in.End), category)
+		require.Equal(t, want.Bucket, got)
+		require.Equal(t, want.Headline, got == Profiling, "the headline is the bucket profiling")
 	})
 	require.Equal(t, Profiling, Cutoff{}.Bucket(1<<60, wire.Timeout), "no deadline, no cooldown")
 }

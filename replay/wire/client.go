@@ -18,6 +18,7 @@ type Client struct {
 	tls         *tls.Config
 	epoch       time.Time
 	timeout     time.Duration // of a request; negative: none
+	lenient     bool          // Options.LenientStreams
 	dialTimeout time.Duration
 	errorWait   time.Duration // for the body of an error answer
 
@@ -47,7 +48,7 @@ func New(url string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
-		epoch: o.Epoch, timeout: o.Timeout, dialTimeout: o.DialTimeout, errorWait: errorWait,
+		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, errorWait: errorWait,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}

@@ -23,6 +23,7 @@ type responseState struct {
 	res      *Result
 	notify   func(time.Duration) // Request.OnFirstToken
 	perChunk bool                // Request.PerChunkUsage
+	lenient  bool                // Options.LenientStreams
 	events   bool                // the body is a stream of server-sent events, else one JSON object
 
 	arrived     time.Duration // arrival of the last piece
@@ -113,7 +114,9 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	res.LastMessage = d.arrived
 	if e.failed {
 		d.fail(StreamPayload, string(trim(payload)))
-		return
+		if !d.lenient {
+			return
+		}
 	}
 	if e.finish != "" {
 		res.FinishReason = e.finish
@@ -148,15 +151,18 @@ func (d *decoder) onContent(e *event) {
 	}
 }
 
-// fail records the first failure of the stream.
+// fail records the first failure of the stream. One that ends it replaces one that does not.
 func (d *decoder) fail(category Category, text string) {
-	if d.failure == "" {
+	if d.failure == "" || d.excusable() && category == StreamEvent {
 		d.failure, d.failureText = category, text
 	}
 }
 
 // finished reports whether the rest of the stream changes nothing: it has ended or failed.
-func (d *decoder) finished() bool { return d.done || d.failure != "" }
+func (d *decoder) finished() bool { return d.done || d.failure != "" && !d.excusable() }
+
+// excusable reports whether content before or after the failure makes the answer a success.
+func (d *decoder) excusable() bool { return d.lenient && d.failure == StreamPayload }
 
 // finish ends the body: the pending bytes are its last message. It returns why the response failed, an empty category when
 // it did not.
@@ -187,6 +193,8 @@ func (d *decoder) decodeSingleBody(payload []byte) {
 // verdict returns why a response failed whose body has ended, an empty category when it did not.
 func (d *decoder) verdict() (Category, string) {
 	switch {
+	case d.lenient && d.res.Chunks > 0 && d.failure != StreamEvent:
+		return "", ""
 	case d.failure != "":
 		return d.failure, d.failureText
 	case d.events && !d.done && d.res.FinishReason == "":

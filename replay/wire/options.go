@@ -36,6 +36,10 @@ type Options struct {
 	APIKey string        // sent as a bearer token, unless Header has Authorization; never printed
 	TLS    *tls.Config   // of https targets; nil: the system's roots
 
+	// LenientStreams makes an answer with status 200 and any content a success, even if it has an error object or stops without
+	// a finish reason and [DONE].
+	LenientStreams bool
+
 	// OverflowPatterns are texts that mark a failure as a context overflow, in any letter case. Nil means
 	// DefaultOverflowPatterns and the one text of Dynamo; an empty list means that no text does. OverflowRegexps do the
 	// same and are matched as they are written.

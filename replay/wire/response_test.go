@@ -214,6 +214,45 @@ func TestResponseVerdicts(t *testing.T) {
 	}
 }
 
+// With LenientStreams content makes an answer under status 200 a success, whatever stands beside it in the stream (H10).
+//
+// Covers T-40.
+func TestLenientStreams(t *testing.T) {
+	died := "data: {\"error\":{\"message\":\"prompt is too long\"}}\n\n"
+	for _, c := range []struct {
+		name, response string
+		want           Category
+		chunks         int
+	}{
+		{name: "error object after content", response: sized(eventHead, event1("a")+died+doneEvent), chunks: 1},
+		{name: "error object before content", response: sized(eventHead, died+event1("a")+doneEvent), chunks: 1},
+		{name: "content on both sides", response: chunked(eventHead, event1("a")+died+event1("b")+usageEvent, 9), chunks: 2},
+		{name: "truncated", response: sized(eventHead, event1("a")+usageEvent), chunks: 1},
+		{name: "error object in one body", response: sized(jsonHead, `{"choices":[{"message":{"content":"x"}}],"error":"late"}`), chunks: 1},
+		{name: "error object alone", response: sized(eventHead, died+doneEvent), want: ContextOverflow},
+		{name: "one body that is an error", response: sized(jsonHead, `{"error":"out of memory"}`), want: StreamPayload},
+		{name: "truncated before content", response: sized(eventHead, usageEvent), want: StreamTruncated},
+		{name: "no content", response: sized(eventHead, finishEvent+doneEvent), want: NoContent},
+		{name: "error event", response: sized(eventHead, event1("a")+": gone\nevent: error\ndata: {}\n\n"), want: StreamEvent, chunks: 1},
+		{name: "error event after an error object", response: sized(eventHead, "data: {\"error\":1}\n\n: gone\nevent: error\ndata: {}\n\n"+event1("a")), want: StreamEvent, chunks: 1},
+		{name: "cut", response: eventHead + "Content-Length: 9999\r\n\r\n" + event1("a"), want: Connection, chunks: 1},
+		{name: "server error", response: sized("HTTP/1.1 500 Internal Server Error\r\n", "oops\n"), want: HTTPStatus},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, _ := exchange(t, Options{LenientStreams: true}, c.response)
+			require.Equal(t, c.chunks, res.Chunks)
+			if c.want == "" {
+				require.Nil(t, res.Err)
+			} else {
+				require.Equal(t, c.want, res.Err.Category)
+			}
+			if res, _ := exchange(t, Options{}, c.response); c.want == "" {
+				require.NotNil(t, res.Err, "a failure without the option")
+			}
+		})
+	}
+}
+
 // Of an endless error body 64 KiB are matched against overflow patterns and 4 KiB are kept.
 func TestErrorTextIsBounded(t *testing.T) {
 	long := "HTTP/1.1 500 Oops\r\n\r\n" + strings.Repeat("é", 20<<10)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 type wantMessage struct {
@@ -158,7 +159,7 @@ func (e *requestEvent) kind() string {
 	return "ignored"
 }
 
-// TestVectorsRequest feeds the events of the group to the decoder. Package measure tests the metrics of the instants; the
+// TestVectorsRequest feeds the events of the group to the decoder, under each preset that a vector names. Package measure tests the metrics of the instants; the
 // categories of the transport (connection, timeout, cancelled, a status) are tested with sockets.
 //
 // Covers T-39, T-54.
@@ -169,7 +170,7 @@ func TestVectorsRequest(t *testing.T) {
 		Status      int
 		Transport   string
 		CancelledAt int64 `json:"cancelled_at"`
-		Strict      bool  `json:"strict_streams"`
+		Strict      *bool `json:"strict_streams"`
 		PerChunk    bool  `json:"per_chunk_usage"`
 	}
 	type want struct {
@@ -181,18 +182,20 @@ func TestVectorsRequest(t *testing.T) {
 		}
 		Metrics map[string]any
 	}
-	fixtures.EachReplay(t, "request", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "request", fixtures.Counts{28, 27, 27}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		if in.Transport != "" || in.CancelledAt != 0 || in.Status != 0 {
 			t.Skip("of the transport")
 		}
-		if !in.Strict {
-			t.Skip("strict_streams = false is not built")
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		if in.Strict != nil { // the input overrides the preset
+			switches.LenientStreams = !*in.Strict
 		}
-		c, err := New("http://host", Options{})
+		client, err := New("http://host", Options{})
 		require.NoError(t, err)
 		res := newResult(time.Duration(in.Start))
 		var d decoder
-		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk})
+		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, lenient: switches.LenientStreams})
 		kinds := []string{}
 		for _, e := range in.Events {
 			kinds = append(kinds, e.kind())
@@ -201,7 +204,7 @@ func TestVectorsRequest(t *testing.T) {
 		require.Equal(t, want.Kinds, kinds)
 		category, text := d.finish()
 		if !want.Valid {
-			f := c.newFailure(category, 200, text)
+			f := client.newFailure(category, 200, text)
 			require.Equal(t, want.Error.Type, f.Category)
 			return
 		}

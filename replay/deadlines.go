@@ -10,11 +10,15 @@ const (
 	cancelDrain       = 10 * time.Second // longest wait for the return of requests that were cancelled
 )
 
+// unlimited is a grace that is never over.
+const unlimited time.Duration = 1 << 60
+
 // deadlines says when a phase ends, in three steps: at its duration the sending ends, after the grace the requests in
 // flight are cancelled, and those that have not returned after the drain are given up. doc/spec/replay.md 4.9.
 type deadlines struct {
 	duration time.Duration // of the sending; 0: no bound
 	grace    time.Duration
+	lastSent bool          // the grace counts from the last request sent, if no other can be sent before one returns
 	stopped  bool          // the sending has ended
 	cancelAt time.Duration // when requests in flight are cancelled; 0: never, or done
 	giveUpAt time.Duration // when requests that were cancelled are given up; 0: never, or done
@@ -30,14 +34,33 @@ func (d *deadlines) reached(now time.Duration) bool {
 	return true
 }
 
+// sent tells when the last request was sent, and whether another is due without the return of one.
+func (d *deadlines) sent(last time.Duration, another bool) {
+	switch {
+	case !d.lastSent || d.stopped:
+	case another:
+		d.cancelAt = 0
+	default:
+		d.cancelAt = last + max(d.grace, 1)
+	}
+}
+
+// abort ends the sending now, without a grace.
+func (d *deadlines) abort(now time.Duration) {
+	d.interrupt(now)
+	if d.cancelAt > 0 {
+		d.cancelAt = max(now, 1)
+	}
+}
+
 // interrupt ends the sending now, and shortens the grace to that of an interrupt.
 func (d *deadlines) interrupt(now time.Duration) {
 	grace := min(d.grace, maxInterruptGrace)
 	switch {
-	case !d.stopped:
-		d.cancelAt = now + max(grace, 1)
 	case d.cancelAt > 0:
 		d.cancelAt = min(d.cancelAt, now+grace)
+	case !d.stopped:
+		d.cancelAt = now + max(grace, 1)
 	}
 	d.stopped = true
 }
@@ -47,7 +70,7 @@ func (d *deadlines) cancelDue(now time.Duration) bool {
 	if d.cancelAt == 0 || now < d.cancelAt {
 		return false
 	}
-	d.cancelAt, d.giveUpAt = 0, now+cancelDrain
+	d.stopped, d.cancelAt, d.giveUpAt = true, 0, now+cancelDrain
 	return true
 }
 

@@ -24,6 +24,9 @@ type loop struct {
 
 	recordsFrom    time.Duration // from where the instants of records count to the start of the phase
 	stopOnDeadlock bool
+	lastSent       time.Duration
+	interrupted    bool  // the caller has ended the run
+	cancelled      bool  // requests were cancelled
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
 	unwritable     bool  // a record cannot be written, which ends the phase
 	err            error // what ended the phase before its bounds
@@ -101,7 +104,11 @@ func (l *loop) run() error {
 func (l *loop) advance(now time.Duration) {
 	l.expire(now)
 	l.conductor.Wake(now)
+	_, another := l.conductor.NextWake()
+	l.deadlines.sent(l.lastSent, another)
 	if l.deadlines.cancelDue(now) {
+		l.endSending(now)
+		l.cancelled = true
 		l.transport.cancelAll()
 	}
 	if l.deadlines.giveUpDue(now) {
@@ -115,11 +122,26 @@ func (l *loop) advance(now time.Duration) {
 // expire ends the sending when its time is up. It comes before everything that could send.
 func (l *loop) expire(now time.Duration) {
 	if l.deadlines.reached(now) {
-		l.conductor.Stop(now)
+		l.endSending(now)
 	}
 	if l.deadlocked && !l.deadlines.stopped {
 		l.stop(now)
 	}
+}
+
+// endSending ends the sending. A phase that hands off its trees keeps what is not finished.
+func (l *loop) endSending(now time.Duration) {
+	if l.handsOff {
+		l.conductor.Pause(now)
+	} else {
+		l.conductor.Stop(now)
+	}
+}
+
+// abort ends the phase now, and cancels what is in flight.
+func (l *loop) abort(now time.Duration) {
+	l.stop(now)
+	l.deadlines.abort(now)
 }
 
 // stop ends the sending as a deadline at this instant would.
@@ -148,6 +170,7 @@ func (l *loop) handle(e event, now time.Duration) {
 		l.expire(now)
 		l.conductor.FirstToken(e.id, now)
 	case interrupted:
+		l.interrupted = true
 		l.stop(now)
 		if n := len(l.inFlight); n > 0 {
 			l.notice(drainNotice(n, max(0, l.deadlines.cancelAt-now)))

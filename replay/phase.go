@@ -18,6 +18,7 @@ type phase struct {
 	deadlines deadlines
 	recorder  recorder
 	oneToken  bool // every request asks for one token
+	handsOff  bool // the next phase takes up the trees as this one leaves them
 
 	// maxFailed is the share of failed requests above which the phase ends; 0: none. It acts from the request on that is the
 	// failedFrom-th to end.

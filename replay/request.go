@@ -47,7 +47,7 @@ func since(origin time.Duration, r wire.Result) wire.Result {
 // launch sends the request of a turn. The conductor calls it.
 func (l *loop) launch(d conductor.Dispatch) error {
 	r := &request{dispatch: d}
-	l.inFlight[d.ID] = r
+	l.inFlight[d.ID], l.lastSent = r, d.Issued
 	l.transport.send(r)
 	return nil
 }
@@ -217,6 +217,9 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	}
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent
+	if l.fatal != nil && l.fatal(&r.record) {
+		l.abort(now)
+	}
 	l.fail(l.conductor.Returned(id, a.End, now, outcome))
 }
 

@@ -25,6 +25,8 @@ type Aggregate struct {
 	deviations deviationCounts
 
 	headline, cooldown observations
+
+	warmup warmupCounts
 }
 
 // NewAggregate returns an empty aggregate.
@@ -32,12 +34,17 @@ func NewAggregate() *Aggregate {
 	return &Aggregate{
 		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), headline: newObservations(), cooldown: newObservations(),
+		warmup: warmupCounts{errors: map[wire.Category]int{}},
 	}
 }
 
-// Add adds one record of the profiling phase, which it does not keep. It returns a notice for each kind of
-// deviation that this record is the first to show.
+// Add adds one record, which it does not keep. It returns a notice for each kind of deviation that this record is the first
+// to show. A record of the warmup is counted as such, and nothing else.
 func (a *Aggregate) Add(r *Record) []DeviationNotice {
+	if r.Phase == WarmupPhase {
+		a.warmup.add(r)
+		return nil
+	}
 	a.count(r)
 	if r.Error != nil && r.Bucket != CancelledAtEnd {
 		a.samples.add(r.Error)
@@ -93,8 +100,10 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Client = Client{
 		CPU: Missing, PeakRSS: Missing, BytesSent: a.bytesSent, BytesReceived: a.bytesReceived, Bound: isClientBound(s.Lateness, s.TTFT),
 	}
+	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
 		s.addFacts(f)
+		s.Warmup = a.warmup.summary(f.Warmup)
 	}
 	return s
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Bucket is a set of requests. Every request of a phase is in exactly one (doc/spec/replay.md 8.2).
+// Bucket is a set of requests. Every request of a run is in exactly one (doc/spec/replay.md 8.2).
 type Bucket string
 
 // The buckets. The headline numbers are over Profiling alone.
@@ -15,6 +15,7 @@ const (
 	Cooldown        Bucket = "cooldown"         // ended after the deadline, within the grace
 	CancelledAtEnd  Bucket = "cancelled_at_end" // cancelled by the run
 	ContextOverflow Bucket = "context_overflow" // did not fit the context, whenever it ended
+	WarmupBucket    Bucket = "warmup"           // of the warmup, whatever became of it
 )
 
 // Cutoff decides the bucket of requests.

@@ -75,7 +75,8 @@ type PhaseSpan struct {
 
 // Facts are what is known only at the end of a run.
 type Facts struct {
-	PhaseDuration float64          `json:"phase_duration"` // seconds
+	PhaseDuration float64          `json:"phase_duration"` // of the profiling phase, seconds
+	Warmup        *WarmupFacts     `json:"warmup"`         // nil: there was none
 	CPU           float64          `json:"cpu"`            // of the phase, seconds
 	PeakRSS       int64            `json:"peak_rss"`       // bytes
 	Branches      BranchCounts     `json:"branches"`

@@ -38,6 +38,7 @@ type Summary struct {
 	Records         string           `json:"records,omitempty"` // name of the record file in Out
 	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight
+	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
 	Run             Run              `json:"run"`               // what was run
 }
 

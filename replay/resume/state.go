@@ -90,15 +90,15 @@ func (t *Trace) unfinished(session int, done []int) bool {
 // live returns the state of a session with a next turn.
 func (t *Trace) live(session int, done []int, tStar float64) conductor.LiveSession {
 	next := done[session]
-	pace := t.Pace
-	if pace == nil {
-		pace = asRecorded
-	}
-	return conductor.LiveSession{Session: session, Turn: next, Due: pace(max(0, t.Starts[session][next]-tStar))}
+	return conductor.LiveSession{Session: session, Turn: next, Due: t.played(t.Starts[session][next] - tStar)}
 }
 
-// asRecorded returns a recorded time in milliseconds, but at most 146 years.
-func asRecorded(milliseconds float64) time.Duration {
+// played returns how long a recorded time in milliseconds is played: as long as recorded, but at most 146 years, without a
+// Pace. A negative time is 0.
+func (t *Trace) played(milliseconds float64) time.Duration {
+	if milliseconds = max(0, milliseconds); t.Pace != nil {
+		return t.Pace(milliseconds)
+	}
 	return time.Duration(min(milliseconds*1e6, 1<<62))
 }
 

@@ -177,7 +177,7 @@ func TestMooncakeSums(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 182_790, sharing.Blocks)
 	require.LessOrEqual(t, sharing.Tokens, r.Facts.PromptTokens)
-	reuse, err := c.Reuse(false)
+	reuse, err := c.Reuse(mmapcache.MarkerPlace{})
 	require.NoError(t, err)
 	require.Equal(t, mmapcache.Reuse{Blocks: 288_500, Hits: 105_710}, reuse, "rows are traces: markers leave no hit")
 }

@@ -20,13 +20,19 @@ func (r Reuse) LostToMarker() float64 {
 // Rate returns hits as a share of all blocks.
 func (r Reuse) Rate(hits int64) float64 { return float64(hits) / float64(max(1, r.Blocks)) }
 
-// Reuse counts hits. A cache-bust marker stands before the first user message, or with system before the system prompt: no
-// other trace shares what follows it.
-func (c *Cache) Reuse(system bool) (r Reuse, err error) {
+// MarkerPlace is where a cache-bust marker stands in a prompt: at the first user message, tool results apart. A prompt without
+// such a message has no marker.
+type MarkerPlace struct {
+	System bool // at the first system message, where there is one
+	After  bool // after the message, else before it
+}
+
+// Reuse counts hits. No other trace shares what follows its marker.
+func (c *Cache) Reuse(marker MarkerPlace) (r Reuse, err error) {
 	err = c.Guard(func() error {
 		numbers, distinct := c.Structure.numberBlocks()
 		w := reuse{
-			segments: &c.Structure.Segments, numbers: numbers, system: system,
+			segments: &c.Structure.Segments, tools: c.Structure.toolResults(), numbers: numbers, marker: marker,
 			seen: make([]bool, distinct), shared: make([]bool, distinct), private: make([]bool, len(numbers)),
 		}
 		for _, t := range c.Structure.recorded() {
@@ -42,8 +48,10 @@ func (c *Cache) Reuse(system bool) (r Reuse, err error) {
 type reuse struct {
 	Reuse
 	segments *Table[Segment]
+	tools    map[uint32]bool // segments that begin a tool result
 	numbers  []uint32
-	system   bool
+	marker   MarkerPlace
+	ids      []uint32 // segments of a prompt
 	path     []Segment
 	seen     []bool // by number: held in a cache without markers
 	shared   []bool // by number: held where it precedes markers
@@ -75,18 +83,52 @@ func (s *Structure) recorded() (list []sentTurn) {
 	return list
 }
 
+// toolResults returns the segments that begin a tool result, counted in the table of all segments.
+func (s *Structure) toolResults() map[uint32]bool {
+	results := map[uint32]bool{}
+	for i := range s.Traces.Len() {
+		t := s.Traces.At(i)
+		for k := range t.Tools {
+			results[t.FirstSegment+uint32(s.Tools.At(int(t.FirstTool+k)).Segment)] = true
+		}
+	}
+	return results
+}
+
+// cut returns how many segments of the prompt stand before its marker.
+func (w *reuse) cut() int {
+	at := -1
+	if w.marker.System {
+		at = slices.IndexFunc(w.path, func(s Segment) bool { return s.Role == System })
+	}
+	for k := 0; k < len(w.path) && at < 0; k++ {
+		if s := w.path[k]; s.Role == User && s.Flags&Continues == 0 && !w.tools[w.ids[k]] {
+			at = k
+		}
+	}
+	if at < 0 {
+		return len(w.path)
+	}
+	if w.marker.After {
+		for at++; at < len(w.path) && w.path[at].Flags&Continues != 0; at++ {
+		}
+	}
+	return at
+}
+
 // turn counts the blocks of one prompt and adds them to the cache.
 func (w *reuse) turn(t sentTurn) {
-	w.path = w.path[:0]
+	w.path, w.ids = w.path[:0], w.ids[:0]
 	for s := t.Last; s != None; {
-		seg := w.segments.At(int(t.trace.FirstSegment) + int(s))
-		w.path = append(w.path, seg)
+		id := t.trace.FirstSegment + uint32(s)
+		seg := w.segments.At(int(id))
+		w.path, w.ids = append(w.path, seg), append(w.ids, id)
 		s = seg.Parent
 	}
 	slices.Reverse(w.path)
-	hit, markedHit, marked := true, true, w.system // a hit ends with the first block that is not held
-	for _, s := range w.path {
-		marked = marked || s.Role == User
+	slices.Reverse(w.ids)
+	hit, markedHit, cut := true, true, w.cut() // a hit ends with the first block that is not held
+	for k, s := range w.path {
 		n := s.Count
 		switch {
 		case s.Flags&Filler != 0:
@@ -97,7 +139,7 @@ func (w *reuse) turn(t sentTurn) {
 		for b := t.trace.FirstBlock + s.First; n > 0; b, n = b+1, n-1 {
 			w.Blocks++
 			held := &w.shared[w.numbers[b]]
-			if marked {
+			if k >= cut {
 				held = &w.private[b]
 			}
 			hit, markedHit = hit && w.seen[w.numbers[b]], markedHit && *held

@@ -21,6 +21,11 @@ func TestSharing(t *testing.T) {
 				p.Runs[k].Scope, p.Runs[k].ID = rapid.SampledFrom([]string{"shared", p.Trace.ID}).Draw(t, "scope"), id
 				id += int64(p.Runs[k].Count) + rapid.Int64Range(0, 2).Draw(t, "gap")
 			}
+			for k, s := range p.Segments {
+				if s.Role == User && s.Flags&Continues == 0 && s.Parent != None && p.Segments[s.Parent].Role == Assistant && rapid.Bool().Draw(t, "tool result") {
+					p.Tools = append(p.Tools, Tool{Segment: int32(k)})
+				}
+			}
 		}
 		root, err := os.MkdirTemp("", "agentx-sharing-*")
 		require.NoError(t, err)
@@ -29,12 +34,34 @@ func TestSharing(t *testing.T) {
 		got, err := c.Sharing()
 		require.NoError(t, err)
 		require.Equal(t, y.sharing(), got)
-		for _, system := range []bool{false, true} {
-			got, err := c.Reuse(system)
+		for _, place := range []MarkerPlace{{}, {System: true}, {After: true}, {true, true}} {
+			got, err := c.Reuse(place)
 			require.NoError(t, err)
-			require.Equal(t, y.reuse(system), got)
+			require.Equal(t, y.reuse(t, c, place), got, place)
 		}
 	})
+}
+
+// A marker stands at no tool result: two traces share what stands before their first user message.
+func TestReuseBehindToolResults(t *testing.T) {
+	y := &toy{corpus: []uint32{0, 1, 2}}
+	for k := range 2 {
+		p := &Plan{Trace: Trace{ID: fmt.Sprint("trace ", k), BlockSize: 1, Blocks: 4}, Runs: []BlockRun{{Scope: "shared", Count: 4}}}
+		for n, role := range []Role{Assistant, User, User, Assistant} {
+			p.Segments = append(p.Segments, Segment{Parent: int32(n - 1), Role: role, First: uint32(n), Count: 1})
+		}
+		p.Turns = []Turn{{T: float64(k), In: 4, HashIDs: 4, Last: 3, Inner: None}}
+		p.Sessions = []Session{{ID: p.Trace.ID, Parent: None, Turns: 1, SpawnTurn: None, JoinTurn: None}}
+		p.Tools = []Tool{{Segment: 1}}
+		y.plans, y.starts = append(y.plans, p), append(y.starts, make([]uint32, 5))
+	}
+	root := t.TempDir()
+	c := open(t, root, y.build(t, root, ""))
+	for place, hits := range map[MarkerPlace]int64{{}: 2, {System: true}: 2, {After: true}: 3, {true, true}: 3} {
+		got, err := c.Reuse(place)
+		require.NoError(t, err)
+		require.Equal(t, Reuse{Blocks: 8, Hits: 4, HitsWithMarker: hits}, got, place)
+	}
 }
 
 // blockName names a block: equal names are equal blocks.
@@ -89,7 +116,16 @@ func (y *toy) sharing() Sharing {
 	return want
 }
 
-func (y *toy) reuse(system bool) (want Reuse) {
+// markedMessage returns the message of a prompt that a marker stands at, -1 for none.
+func markedMessage(messages []Message, place MarkerPlace) int {
+	at := slices.IndexFunc(messages, func(m Message) bool { return place.System && m.Role == System })
+	if at < 0 {
+		at = slices.IndexFunc(messages, func(m Message) bool { return m.Role == User && m.Kind() != ToolResultMessage })
+	}
+	return at
+}
+
+func (y *toy) reuse(t require.TestingT, c *Cache, place MarkerPlace) (want Reuse) {
 	type turn struct{ trace, session, row int }
 	var order []turn
 	for i, p := range y.plans {
@@ -106,9 +142,16 @@ func (y *toy) reuse(system bool) (want Reuse) {
 	plain, marked := map[string]bool{}, map[string]bool{}
 	for _, o := range order {
 		var names, private []string
-		behind := system
+		tree, err := c.Render(o.trace, IDs)
+		require.NoError(t, err)
+		var p Prompt
+		tree.Prompt(o.row, &p)
+		at, message := markedMessage(p.Messages, place), -1
 		for _, s := range y.plans[o.trace].path(o.row) {
-			behind = behind || s.Role == User
+			if s.Flags&Continues == 0 {
+				message++
+			}
+			behind := at >= 0 && (message > at || message == at && !place.After)
 			blocks := s.Count
 			switch {
 			case s.Flags&Filler != 0:

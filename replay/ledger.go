@@ -41,7 +41,7 @@ func markerCost(c *mmapcache.Cache, t payload.MarkerTarget) (string, error) {
 	if t == payload.NoMarker || n == 0 {
 		return "", nil
 	}
-	r, err := c.Reuse(t == payload.SystemPrefix)
+	r, err := c.Reuse(t.Place())
 	if err != nil || r.Hits == 0 {
 		return "", err
 	}

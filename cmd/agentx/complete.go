@@ -44,7 +44,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault), // or a file
 	"set":              rules,
 	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),
-	"marker":           choice("off", "first_turn_prefix\tbehind the system prompt", "system_prefix\tin front of it"),
+	"marker":           choice("off", "first_turn_prefix\tbefore the first user message", "first_turn_suffix\tafter it", "system_prefix\tbefore the system prompt", "system_suffix\tafter it"),
 	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
 	"fault":            faults,

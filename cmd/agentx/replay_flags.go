@@ -52,7 +52,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.Float64Var(&f.speed, "speed", 1, "divide recorded gaps by this")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "shorten gaps to this, after --speed; 0: no limit")
 	flags.BoolVar(&f.asap, "asap", false, "no gaps: send every turn as soon as the one before is answered")
-	flags.StringVar(&f.marker, "marker", "", "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix, behind the system prompt; system_prefix, in front of it; off (default: first_turn_prefix, or off where traces share blocks)")
+	flags.StringVar(&f.marker, "marker", "", "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix or first_turn_suffix, before or after the first user message; system_prefix or system_suffix, before or after the system prompt; off (default: first_turn_prefix, or off where traces share blocks)")
 	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; ids: token ids to /v1/completions")
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, a header of every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")

@@ -16,7 +16,8 @@ type Body struct {
 	endpoint Endpoint
 	prompt   mmapcache.Prompt
 	marker   []byte // as it is written; empty: none
-	markerAt int    // the message that the marker precedes, -1: none
+	markerAt int    // the message that the marker stands at, -1: none
+	after    bool   // the marker follows the content of that message, else it precedes it
 	tail     []byte // what follows the prompt
 	size     int64
 }
@@ -35,13 +36,13 @@ const (
 // fill makes the body of one turn.
 func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens int) {
 	t.Prompt(turn, &b.prompt)
-	b.endpoint, b.marker, b.markerAt = e.endpoint, b.marker[:0], e.marker.index(b.prompt.Messages)
+	b.endpoint, b.marker, b.markerAt, b.after = e.endpoint, b.marker[:0], e.marker.index(b.prompt.Messages), e.marker.Place().After
 	switch {
 	case b.markerAt < 0:
 	case e.endpoint == Completions:
-		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker)
+		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker, b.after)
 	default:
-		b.marker = m.appendText(b.marker)
+		b.marker = m.appendText(b.marker, b.after)
 	}
 	b.tail = e.tail.append(b.tail[:0], maxTokens)
 	b.size = b.promptSize() + int64(len(b.tail))
@@ -107,9 +108,6 @@ func (b *Body) writeChat(out *sink) {
 			out.text(separator)
 		}
 		out.text(opening(m))
-		if c.Message == b.markerAt {
-			out.put(b.marker)
-		}
 		b.writeContent(out, &c)
 		out.text(closing(m))
 	}
@@ -119,21 +117,25 @@ func (b *Body) writeCompletion(out *sink) {
 	out.text(completionHead)
 	var c mmapcache.Cursor
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
-		if c.Message == b.markerAt {
-			out.put(b.marker)
-		}
 		b.writeContent(out, &c)
 	}
 	out.dropComma()
 }
 
-// writeContent writes the content of the message at the cursor.
+// writeContent writes the content of the message at the cursor, and the marker if it stands there.
 func (b *Body) writeContent(out *sink, c *mmapcache.Cursor) {
+	message := c.Message
+	if message == b.markerAt && !b.after {
+		out.put(b.marker)
+	}
 	for ended := false; !ended && out.err == nil; {
 		out.buf, ended = b.prompt.AppendUpTo(out.buf, c, out.limit)
 		if !ended {
 			out.flushBut(1)
 		}
+	}
+	if message == b.markerAt && b.after {
+		out.put(b.marker)
 	}
 }
 

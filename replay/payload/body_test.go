@@ -79,7 +79,7 @@ func contents(tree *mmapcache.RenderedTrace, turn int) []message {
 const someMarker = Marker("0123456789ab")
 
 // targets are the targets of a resolved marker.
-var targets = []MarkerTarget{NoMarker, FirstTurnPrefix, SystemPrefix}
+var targets = []MarkerTarget{NoMarker, FirstTurnPrefix, SystemPrefix, FirstTurnSuffix, SystemSuffix}
 
 func TestChatBodyHoldsTheMessages(t *testing.T) {
 	for name, c := range map[string]*mmapcache.Cache{"code": cachetest.Demo(t), "split": cachetest.SplitCharacters(t)} {
@@ -108,17 +108,23 @@ func TestCompletionBodyHoldsTheTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b Body
 			var p mmapcache.Prompt
-			mark := numbers(t, someMarker.appendIDs(nil, &c.Arenas.Marker))
+			prefix, suffix := numbers(t, someMarker.appendIDs(nil, &c.Arenas.Marker, false)), numbers(t, someMarker.appendIDs(nil, &c.Arenas.Marker, true))
 			eachTurn(t, c, Completions, func(tree *mmapcache.RenderedTrace, turn int) {
 				tree.Prompt(turn, &p)
 				for _, target := range targets {
 					want := []uint32{}
-					for k, m := range p.Messages {
-						first := isUser(m) && !slices.ContainsFunc(p.Messages[:k], isUser)
-						if target == FirstTurnPrefix && first || target == SystemPrefix && k == 0 {
-							want = append(want, mark...)
+					at := slices.IndexFunc(p.Messages, isUser)
+					if target == SystemPrefix || target == SystemSuffix {
+						at = 0 // the system prompt, or the first user message
+					}
+					for k := range p.Messages {
+						if k == at && (target == FirstTurnPrefix || target == SystemPrefix) {
+							want = append(want, prefix...)
 						}
 						want = p.AppendTokenIDs(want, k)
+						if k == at && (target == FirstTurnSuffix || target == SystemSuffix) {
+							want = append(want, suffix...)
+						}
 					}
 					if target == NoMarker {
 						require.Len(t, want, int(tree.Turns[turn].In))
@@ -141,19 +147,21 @@ func TestSizeOfThePiecesChangesNoByte(t *testing.T) {
 	for name, c := range map[string]*mmapcache.Cache{"code": cachetest.Demo(t), "split": cachetest.SplitCharacters(t)} {
 		for _, endpoint := range endpoints {
 			var b Body
-			e := encoderOf(t, c, endpoint, "m", FirstTurnPrefix)
+			encoders := []*Encoder{encoderOf(t, c, endpoint, "m", FirstTurnPrefix), encoderOf(t, c, endpoint, "m", FirstTurnSuffix)}
 			turns := 0
 			eachTurn(t, c, endpoint, func(tree *mmapcache.RenderedTrace, turn int) {
 				if turns++; turns%5 != 1 {
 					return
 				}
-				b.fill(e, tree, turn, someMarker, 1)
-				want := written(t, &b)
-				for _, limit := range []int{2, 3, 64, 1000, 1 << 30} {
-					var got bytes.Buffer
-					_, err := b.writeTo(&got, limit)
-					require.NoError(t, err)
-					require.True(t, bytes.Equal(want, got.Bytes()), "%s, pieces of %d bytes", name, limit)
+				for _, e := range encoders {
+					b.fill(e, tree, turn, someMarker, 1)
+					want := written(t, &b)
+					for _, limit := range []int{2, 3, 64, 1000, 1 << 30} {
+						var got bytes.Buffer
+						_, err := b.writeTo(&got, limit)
+						require.NoError(t, err)
+						require.True(t, bytes.Equal(want, got.Bytes()), "%s, pieces of %d bytes", name, limit)
+					}
 				}
 			})
 		}
@@ -175,18 +183,27 @@ func TestPromptWithoutMessages(t *testing.T) {
 
 func TestMessageWithoutTokens(t *testing.T) {
 	c := cachetest.Prepare(t, cachetest.TraceLine("empty", 0, 64), "code")
-	ids := string(bytes.TrimSuffix(someMarker.appendIDs(nil, &c.Arenas.Marker), []byte(",")))
-	for endpoint, want := range map[Endpoint][2]string{
-		ChatCompletions: {`{"messages":[{"role":"user","content":""}],`, `{"messages":[{"role":"user","content":"[rid:0123456789ab]\n\n"}],`},
-		Completions:     {`{"prompt":[],`, `{"prompt":[` + ids + `],`},
+	ids := func(after bool) string {
+		return string(bytes.TrimSuffix(someMarker.appendIDs(nil, &c.Arenas.Marker, after), []byte(",")))
+	}
+	for _, test := range []struct {
+		endpoint Endpoint
+		target   MarkerTarget
+		marker   Marker
+		want     string
+	}{
+		{ChatCompletions, FirstTurnPrefix, "", `{"messages":[{"role":"user","content":""}],`},
+		{ChatCompletions, FirstTurnPrefix, someMarker, `{"messages":[{"role":"user","content":"[rid:0123456789ab]\n\n"}],`},
+		{ChatCompletions, SystemSuffix, someMarker, `{"messages":[{"role":"user","content":"\n\n[rid:0123456789ab]"}],`},
+		{Completions, FirstTurnPrefix, "", `{"prompt":[],`},
+		{Completions, SystemPrefix, someMarker, `{"prompt":[` + ids(false) + `],`},
+		{Completions, FirstTurnSuffix, someMarker, `{"prompt":[` + ids(true) + `],`},
 	} {
-		tree, err := c.Render(0, endpoint.Encoding())
+		tree, err := c.Render(0, test.endpoint.Encoding())
 		require.NoError(t, err)
-		for k, m := range []Marker{"", someMarker} {
-			var b Body
-			b.fill(encoderOf(t, c, endpoint, "m", FirstTurnPrefix), tree, 0, m, 2)
-			require.True(t, bytes.HasPrefix(written(t, &b), []byte(want[k])))
-		}
+		var b Body
+		b.fill(encoderOf(t, c, test.endpoint, "m", test.target), tree, 0, test.marker, 2)
+		require.True(t, bytes.HasPrefix(written(t, &b), []byte(test.want)), test.want)
 	}
 }
 
@@ -237,20 +254,22 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 	}
 	c := cachetest.Demo(t)
 	for _, endpoint := range endpoints {
-		e := encoderOf(t, c, endpoint, "m", FirstTurnPrefix)
 		tree, err := c.Render(15, endpoint.Encoding())
 		require.NoError(t, err)
-		require.Zero(t, testing.AllocsPerRun(200, func() {
-			for turn := range tree.Turns {
-				b, err := e.Body(tree, turn, someMarker, 100)
-				if err != nil {
-					t.Error(err)
+		for _, target := range targets {
+			e := encoderOf(t, c, endpoint, "m", target)
+			require.Zero(t, testing.AllocsPerRun(100, func() {
+				for turn := range tree.Turns {
+					b, err := e.Body(tree, turn, someMarker, 100)
+					if err != nil {
+						t.Error(err)
+					}
+					if _, err := b.WriteTo(io.Discard); err != nil {
+						t.Error(err)
+					}
+					b.Release()
 				}
-				if _, err := b.WriteTo(io.Discard); err != nil {
-					t.Error(err)
-				}
-				b.Release()
-			}
-		}))
+			}))
+		}
 	}
 }

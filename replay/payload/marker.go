@@ -3,6 +3,7 @@ package payload
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,18 +12,23 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// MarkerTarget is the message that the cache-bust marker of a tree precedes: doc/spec/replay.md 5.
+// MarkerTarget is the place of the cache-bust marker of a tree in its prompts: doc/spec/replay.md 5.
 type MarkerTarget uint8
 
 // The targets.
 const (
 	AutoMarker      MarkerTarget = iota // NoMarker for a cache whose traces share blocks, else FirstTurnPrefix: see Resolve
 	NoMarker                            // bodies have no marker
-	FirstTurnPrefix                     // the first user message: trees still share a common system prompt before it
-	SystemPrefix                        // the system prompt, or the first user message if there is none: trees share nothing
+	FirstTurnPrefix                     // before the first user message: trees still share a common system prompt before it
+	SystemPrefix                        // before the system prompt, or the first user message if there is none: trees share nothing
+	FirstTurnSuffix                     // after the first user message: trees share it and what stands before it
+	SystemSuffix                        // after the system prompt, or the first user message if there is none: trees share it
 )
 
-var markerTargets = [...]string{"auto", "off", "first_turn_prefix", "system_prefix"}
+var markerTargets = [...]string{"auto", "off", "first_turn_prefix", "system_prefix", "first_turn_suffix", "system_suffix"}
+
+// isolationTargets are targets of AIPerf that mark the requests of a warmup alone.
+var isolationTargets = []string{"warmup_isolation_system", "warmup_isolation_first_turn"}
 
 // String returns the name that ParseMarkerTarget reads.
 func (t MarkerTarget) String() string {
@@ -38,7 +44,11 @@ func ParseMarkerTarget(name string) (MarkerTarget, error) {
 	if k := slices.Index(names, name); k >= 0 {
 		return NoMarker + MarkerTarget(k), nil
 	}
-	return AutoMarker, fmt.Errorf("want %s", strings.Join(names, ", "))
+	want := "want " + strings.Join(names, ", ")
+	if slices.Contains(isolationTargets, name) {
+		want = "the requests of a warmup alone would carry it, so the measured phase would find nothing of what they left in the prefix cache: " + want
+	}
+	return AutoMarker, errors.New(want)
 }
 
 // Validate returns an error for a number that is no target.
@@ -46,7 +56,7 @@ func (t MarkerTarget) Validate() error {
 	if int(t) < len(markerTargets) {
 		return nil
 	}
-	return fmt.Errorf("marker target %d: want %d to %d", t, AutoMarker, SystemPrefix)
+	return fmt.Errorf("marker target %d: want %d to %d", t, AutoMarker, SystemSuffix)
 }
 
 // Resolve returns the target that AutoMarker stands for with a cache, and any other target as it is. Traces that share
@@ -61,18 +71,29 @@ func (t MarkerTarget) Resolve(c *mmapcache.Cache) MarkerTarget {
 	return FirstTurnPrefix
 }
 
-// index returns the message that the marker precedes, -1 for none.
+// Place returns the place of the marker in a prompt. It is of no use for NoMarker.
+func (t MarkerTarget) Place() mmapcache.MarkerPlace {
+	return mmapcache.MarkerPlace{System: t == SystemPrefix || t == SystemSuffix, After: t == FirstTurnSuffix || t == SystemSuffix}
+}
+
+// index returns the message that the marker stands at, -1 for none.
 func (t MarkerTarget) index(messages []mmapcache.Message) int {
 	if t == NoMarker {
 		return -1
 	}
-	first := func(role mmapcache.Role) int {
-		return slices.IndexFunc(messages, func(m mmapcache.Message) bool { return m.Role == role })
+	if t.Place().System {
+		for k := range messages {
+			if messages[k].Role == mmapcache.System {
+				return k
+			}
+		}
 	}
-	if k := first(mmapcache.System); t == SystemPrefix && k >= 0 {
-		return k
+	for k := range messages {
+		if messages[k].Role == mmapcache.User && messages[k].Kind() != mmapcache.ToolResultMessage {
+			return k
+		}
 	}
-	return first(mmapcache.User)
+	return -1
 }
 
 // Marker is a cache-bust marker: twelve hex digits that differ from tree to tree, so that a trace that is played again
@@ -94,26 +115,43 @@ func BaseTrace(session string) string {
 	return base
 }
 
-// appendText appends the marker as text, escaped for JSON.
-func (m Marker) appendText(b []byte) []byte {
+// newlines are two newlines, escaped for JSON.
+const newlines = `\n\n`
+
+// appendText appends the marker as text, escaped for JSON, with the newlines between it and the content that it stands before,
+// or after.
+func (m Marker) appendText(b []byte, after bool) []byte {
 	if m == "" {
 		return b
 	}
-	b = append(append(b, "[rid:"...), m...)
-	return append(b, `]\n\n`...)
+	if after {
+		b = append(b, newlines...)
+	}
+	b = append(append(append(b, "[rid:"...), m...), ']')
+	if !after {
+		b = append(b, newlines...)
+	}
+	return b
 }
 
-// appendIDs appends the marker as token ids in decimal, each followed by a comma.
-func (m Marker) appendIDs(b []byte, pieces *mmapcache.MarkerPieces) []byte {
+// appendIDs appends the marker and its newlines as token ids in decimal, each followed by a comma.
+func (m Marker) appendIDs(b []byte, pieces *mmapcache.MarkerPieces, after bool) []byte {
 	if m == "" {
 		return b
+	}
+	if after {
+		b = appendIDs(b, pieces.Newlines)
 	}
 	b = appendIDs(b, pieces.Open)
 	for k := range len(m) {
 		digit, _ := strconv.ParseUint(string(m[k]), 16, 8) // hex digits only
 		b = appendIDs(b, pieces.Hex[digit])
 	}
-	return appendIDs(appendIDs(b, pieces.Close), pieces.Newlines)
+	b = appendIDs(b, pieces.Close)
+	if !after {
+		b = appendIDs(b, pieces.Newlines)
+	}
+	return b
 }
 
 func appendIDs(b []byte, ids []uint32) []byte {

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,24 +24,24 @@ func TestMarkers(t *testing.T) {
 			Conversation string `json:"conversation_id"`
 		}
 		Want struct {
-			Digest, Prefix string
-			Base           string `json:"base_trace_id"`
+			Digest, Prefix, Suffix string
+			Base                   string `json:"base_trace_id"`
 		}
 	}
-	for _, v := range vectors(t, "marker", func(v vector) string { return v.Profile }) {
-		t.Run(v.Name, func(t *testing.T) {
-			if v.In.Conversation != "" {
-				require.Equal(t, NewMarker("b", 3, 5, v.Want.Base), NewMarker("b", 3, 5, v.In.Conversation))
-				require.NotEqual(t, NewMarker("b", 3, 5, v.Want.Base+"x"), NewMarker("b", 3, 5, v.In.Conversation))
-				return
-			}
-			m := NewMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
-			require.Equal(t, Marker(v.Want.Digest), m)
-			var text string
-			require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil))+`"`), &text))
-			require.Equal(t, v.Want.Prefix, text)
-		})
-	}
+	played := eachVector(t, "marker", func(v vector) string { return v.Profile }, func(t *testing.T, v vector) {
+		if v.In.Conversation != "" {
+			require.Equal(t, NewMarker("b", 3, 5, v.Want.Base), NewMarker("b", 3, 5, v.In.Conversation))
+			require.NotEqual(t, NewMarker("b", 3, 5, v.Want.Base+"x"), NewMarker("b", 3, 5, v.In.Conversation))
+			return
+		}
+		m := NewMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
+		require.Equal(t, Marker(v.Want.Digest), m)
+		var prefix, suffix string
+		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, false))+`"`), &prefix))
+		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, true))+`"`), &suffix))
+		require.Equal(t, []string{v.Want.Prefix, v.Want.Suffix}, []string{prefix, suffix})
+	})
+	require.Equal(t, inEachPreset(8), played)
 }
 
 // Covers T-35, M-10.
@@ -55,8 +56,10 @@ func TestMarkerIDsAreThoseOfItsPieces(t *testing.T) {
 		for _, c := range m {
 			want = append(want, tok.Encode(string(c))...)
 		}
-		want = append(append(want, tok.Encode("]")...), tok.Encode("\n\n")...)
-		require.Equal(t, want, numbers(t, m.appendIDs(nil, &pieces)))
+		want = append(want, tok.Encode("]")...)
+		newlines := tok.Encode("\n\n")
+		require.Equal(t, slices.Concat(want, newlines), numbers(t, m.appendIDs(nil, &pieces, false)))
+		require.Equal(t, slices.Concat(newlines, want), numbers(t, m.appendIDs(nil, &pieces, true)))
 	}
 }
 
@@ -65,12 +68,16 @@ func TestMarkerHasSeventeenTokens(t *testing.T) {
 	require.NoError(t, err)
 	pieces := mmapcache.NewMarkerPieces(tok.Encode)
 	require.Equal(t, 17, MarkerTokens(pieces))
-	require.Len(t, numbers(t, someMarker.appendIDs(nil, &pieces)), 17)
+	for _, after := range []bool{false, true} {
+		require.Len(t, numbers(t, someMarker.appendIDs(nil, &pieces, after)), 17)
+	}
 }
 
 func TestNoMarkerIsNothing(t *testing.T) {
-	require.Empty(t, Marker("").appendText(nil))
-	require.Empty(t, Marker("").appendIDs(nil, &mmapcache.MarkerPieces{Open: []uint32{1}}))
+	for _, after := range []bool{false, true} {
+		require.Empty(t, Marker("").appendText(nil, after))
+		require.Empty(t, Marker("").appendIDs(nil, &mmapcache.MarkerPieces{Open: []uint32{1}}, after))
+	}
 }
 
 // numbers reads decimal ids, each with a comma after it.
@@ -91,25 +98,31 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// inject puts a marker into messages by the rule of the targets. Bodies are compared with it, and it with the vectors.
+// inject puts a marker into messages by the rule of the targets: the slow oracle. Bodies are compared with it, and it with the
+// vectors.
 func inject(messages []message, marker string, target MarkerTarget) []message {
 	out := append([]message{}, messages...)
-	if target == NoMarker {
+	if target == NoMarker || marker == "" {
 		return out
 	}
-	role := "user"
-	for _, m := range out {
-		if target == SystemPrefix && m.Role == "system" {
-			role = "system"
-		}
+	first := func(role string) int {
+		return slices.IndexFunc(out, func(m message) bool { return m.Role == role })
 	}
-	for k := range out {
-		if out[k].Role == role {
-			if marker != "" && !strings.HasPrefix(out[k].Content, marker) {
-				out[k].Content = marker + "\n\n" + out[k].Content
-			}
-			break
+	at := first("system")
+	if at < 0 || target == FirstTurnPrefix || target == FirstTurnSuffix {
+		at = first("user")
+	}
+	if at < 0 {
+		return out
+	}
+	content := &out[at].Content
+	switch {
+	case target == FirstTurnPrefix || target == SystemPrefix:
+		if !strings.HasPrefix(*content, marker) {
+			*content = marker + "\n\n" + *content
 		}
+	case !strings.HasSuffix(*content, marker):
+		*content += "\n\n" + marker
 	}
 	return out
 }
@@ -117,35 +130,62 @@ func inject(messages []message, marker string, target MarkerTarget) []message {
 // Covers T-35, M-9.
 func TestInjection(t *testing.T) {
 	type vector struct {
-		Name, Profile string
-		In            struct {
+		Name, Profile, Test string
+		In                  struct {
 			Marker, Target string
-			System         *string `json:"system_message"`
 			Turns          []struct {
 				Reset    bool
-				Messages json.RawMessage
+				Messages *json.RawMessage
 			}
 		}
 		Want struct{ Messages json.RawMessage }
 	}
-	played := 0
-	for _, v := range vectors(t, "marker_inject", func(v vector) string { return v.Profile }) {
-		var flat, want []message
+	played := map[string]int{}
+	eachVector(t, "marker_inject", func(v vector) string { return v.Profile }, func(t *testing.T, v vector) {
+		if v.Test == "T-40" { // lists of parts and structured system messages: a cache has none
+			return
+		}
 		target, err := ParseMarkerTarget(strings.Replace(v.In.Target, "none", "off", 1))
-		usable := err == nil && v.In.System == nil
+		require.NoError(t, err)
+		var effective, want []message // the messages from the last reset on that has a list
 		for _, turn := range v.In.Turns {
-			var list []message // parts of content are no strings: caches hold none
-			usable = usable && !turn.Reset && json.Unmarshal(turn.Messages, &list) == nil
-			flat = append(flat, list...)
+			var list []message
+			if turn.Messages == nil {
+				continue
+			}
+			require.NoError(t, json.Unmarshal(*turn.Messages, &list))
+			if turn.Reset {
+				effective = nil
+			}
+			effective = append(effective, list...)
 		}
-		if !usable {
-			continue
+		require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
+		got := inject(effective, v.In.Marker, target)
+		require.Equal(t, want, got)
+		require.Equal(t, got, inject(got, v.In.Marker, target), "a second time it changes nothing")
+		preset, _, _ := strings.Cut(strings.TrimPrefix(t.Name(), "TestInjection/"), "/")
+		played[preset]++
+	})
+	require.Equal(t, inEachPreset(11), played)
+}
+
+// A marker of the warmup alone is refused with the reason.
+//
+// Covers M-9.
+func TestMarkerTargetNames(t *testing.T) {
+	for k, name := range markerTargets {
+		require.Equal(t, name, MarkerTarget(k).String())
+		target, err := ParseMarkerTarget(name)
+		require.Equal(t, name == "auto", err != nil)
+		if err == nil {
+			require.Equal(t, MarkerTarget(k), target)
 		}
-		played++
-		t.Run(v.Name, func(t *testing.T) {
-			require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
-			require.Equal(t, want, inject(flat, v.In.Marker, target))
-		})
 	}
-	require.Equal(t, 7, played)
+	const want = "want off, first_turn_prefix, system_prefix, first_turn_suffix, system_suffix"
+	_, err := ParseMarkerTarget("none")
+	require.EqualError(t, err, want)
+	for _, name := range []string{"warmup_isolation_system", "warmup_isolation_first_turn"} {
+		_, err := ParseMarkerTarget(name)
+		require.EqualError(t, err, "the requests of a warmup alone would carry it, so the measured phase would find nothing of what they left in the prefix cache: "+want)
+	}
 }

@@ -43,7 +43,7 @@ Words that the help uses:
 		Args:          refuseArgs,
 		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return fromEnvironment(cmd.Flags())
+			return readEnvironment(cmd.Flags())
 		},
 	}
 	root.SetHelpCommand(newHelp(root))

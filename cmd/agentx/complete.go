@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -45,6 +44,10 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"set":              rules,
 	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),
 	"marker":           choice("off", "first_turn_prefix\tbefore the first user message", "first_turn_suffix\tafter it", "system_prefix\tbefore the system prompt", "system_suffix\tafter it"),
+	"recycle":          choice("sampler\tthe next of SamplerOrder", "fifo-guarded\tthe one that ended first"),
+	"warmup":           prefixes("none", "primers", "requests=\ton each lane", "duration="),
+	"preset":           choice("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-v1.0.5\tas the AIPerf of InferenceX"),
+	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
 	"fault":            faults,
@@ -63,6 +66,13 @@ var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs
 func choice(values ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return withPrefix(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// prefixes completes words of which some want more after them.
+func prefixes(values ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
@@ -157,7 +167,7 @@ func cachesInFrom(cmd *cobra.Command, _ []string, begun string) ([]string, cobra
 
 // rootOf returns the cache root of a command that has not read its environment yet, or "".
 func rootOf(cmd *cobra.Command) string {
-	_ = fromEnvironment(cmd.Flags())
+	_ = readEnvironment(cmd.Flags())
 	root, _ := cacheRoot(cmd)
 	return root
 }
@@ -212,17 +222,37 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// rules completes names for --set.
+// rules completes names for --set, and the words that a setting can have.
 func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if name, _, ok := strings.Cut(begun, "="); ok {
+		return settingWords(cmd, name, begun), cobra.ShellCompDirectiveNoFileComp
+	}
 	names := append(weka.RuleNames(), "backend")
 	if cmd.Flags().Lookup("start") != nil { // a replay
-		names = slices.AppendSeq(names, maps.Keys(settings))
+		for _, s := range settings {
+			names = append(names, s.name)
+		}
 	}
 	slices.Sort(names)
 	for k := range names {
 		names[k] += "="
 	}
 	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// settingWords completes the words of a setting.
+func settingWords(cmd *cobra.Command, name, begun string) (values []string) {
+	s := settingNamed(name)
+	if s == nil || cmd.Flags().Lookup("start") == nil {
+		return nil
+	}
+	for _, w := range s.kind.words {
+		values = append(values, name+"="+w)
+	}
+	if s.kind.off {
+		values = append(values, name+"=off")
+	}
+	return withPrefix(values, begun)
 }
 
 // faults completes the kinds of faults for --fault.

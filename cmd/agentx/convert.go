@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -101,6 +102,14 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	}
 	o.Root, err = cacheRoot(cmd)
 	return o, err
+}
+
+// check adds what is wrong with the flags to the problems.
+func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
+	var usage usageError
+	if _, err := f.options(cmd, nil); errors.As(err, &usage) {
+		p.errs = append(p.errs, err)
+	}
 }
 
 // inputSources returns where input may come from besides files: standard input, and the demo traces.

@@ -24,9 +24,9 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	found, key, err := cachestore.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
-			_, fromEnv := flag.Annotations[inEnvironment]
+			typed := originOf(flag).kind == fromFlag
 			laneSeed := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // in a replay it also decides where lanes begin
-			if !fromEnv && !laneSeed && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
+			if typed && !laneSeed && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})

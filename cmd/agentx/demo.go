@@ -65,16 +65,17 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	var f replayFlags
 	f.register(&cobra.Command{})
 	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", 8, duration
-	p, err := f.options()
-	if err != nil {
+	settings := defaults(f.flags, &f.problems)
+	p := f.options(settings)
+	if err := f.err(); err != nil {
 		return err
 	}
 	if p.Cache, err = mmapcache.Open(o.Root, r.Key); err != nil {
 		return err
 	}
 	defer p.Cache.Close()
-	f.chooseMarker(cmd, &p)
-	if p.Provenance, err = runProvenance(cmd, &p, nil); err != nil {
+	settings.chooseMarker(cmd, &p)
+	if p.Provenance, err = runProvenance(&p, settings); err != nil {
 		return err
 	}
 	return runReplay(cmd, p, false)

@@ -28,6 +28,13 @@ type hintError struct {
 	hint string
 }
 
+// errorList is several errors, each of which is told on a line of its own.
+type errorList []error
+
+func (l errorList) Error() string { return errors.Join(l...).Error() }
+
+func (l errorList) Unwrap() []error { return l }
+
 func (e usageError) Unwrap() error { return e.error }
 
 func (e verdictError) Unwrap() error { return e.error }
@@ -36,7 +43,6 @@ func (e hintError) Unwrap() error { return e.error }
 
 // reportError prints an error and returns the exit status that it means.
 func reportError(ctx context.Context, stderr io.Writer, err error) int {
-	var try hintError
 	var usage usageError
 	var verdict verdictError
 	switch {
@@ -44,15 +50,12 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 		return 0
 	case ctx.Err() != nil:
 		if !errors.Is(err, context.Canceled) { // such as results that could not be written
-			printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+			tellError(stderr, err)
 		}
 		fmt.Fprintln(stderr, "agentx: interrupted")
 		return exitInterrupted
 	}
-	printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.As(err, &try) {
-		printError(stderr, "try: "+try.hint)
-	}
+	tellError(stderr, err)
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
@@ -60,4 +63,20 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 		return exitVerdict
 	}
 	return exitFailed
+}
+
+// tellError prints an error on one line, and below it what to try; of several errors each.
+func tellError(stderr io.Writer, err error) {
+	var several errorList
+	if errors.As(err, &several) {
+		for _, one := range several {
+			tellError(stderr, one)
+		}
+		return
+	}
+	printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	var try hintError
+	if errors.As(err, &try) {
+		printError(stderr, "try: "+try.hint)
+	}
 }

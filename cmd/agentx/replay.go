@@ -34,41 +34,68 @@ second exits at once.
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
 summary and a record for every request (doc/replay.md).
 
---set takes these options, besides the rules of the reconstruction:` + settingsHelp(),
-		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
-		Args:    checkArgs(cobra.ExactArgs(1)),
+--set NAME=VALUE sets one of these switches and options, or a rule of the reconstruction. A value that can
+be off takes off. --config FILE.yaml takes them, and flags, by name; --preset sets all switches.
+--print-config shows every value and where it comes from: preset, scenario, file, environment, flag.
+` + settingsHelp(),
+		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
+		Args:              f.checkArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := f.options()
-			if err != nil {
-				return err
-			}
-			set := c.set
-			if c.set, err = applySettings(&o, set); err != nil {
-				return err
-			}
-			o.Seed = c.seed
-			dataset, err := openDataset(cmd, &c, args[0])
-			if err != nil {
-				return err
-			}
-			defer dataset.Close()
-			o.Cache = dataset.Cache
-			f.chooseMarker(cmd, &o)
-			if f.prefault {
-				if err := prefault(cmd, o.Cache); err != nil {
-					return err
-				}
-			}
-			if o.Provenance, err = runProvenance(cmd, &o, set); err != nil {
-				return err
-			}
-			return runReplay(cmd, o, asJSON)
+			return f.play(cmd, &c, args, asJSON)
 		},
 	}
 	f.register(cmd)
 	c.registerForInput(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary, or the configuration")
+	checkFlags(cmd.Flags(), &f.problems)
 	return cmd
+}
+
+// checkArgs checks the number of arguments. What only shows a configuration needs none.
+func (f *replayFlags) checkArgs(cmd *cobra.Command, args []string) error {
+	check := cobra.ExactArgs(1)
+	if f.printConfig || f.configSchema {
+		check = cobra.MaximumNArgs(1)
+	}
+	if err := checkArgs(check)(cmd, args); err != nil {
+		return errorList(append(f.errs, err))
+	}
+	return nil
+}
+
+// play resolves the configuration and plays the cache of the argument, or shows the configuration.
+func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, asJSON bool) error {
+	if f.configSchema {
+		return printConfigSchema(cmd.OutOrStdout(), cmd.Flags())
+	}
+	r := resolve(cmd.Flags(), c.set, &f.problems)
+	c.set = r.rules
+	o := f.options(r)
+	o.Seed = c.seed
+	c.check(cmd, &f.problems)
+	if f.printConfig {
+		return errors.Join(r.printConfig(cmd.OutOrStdout(), asJSON), f.err())
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	dataset, err := openDataset(cmd, c, args[0])
+	if err != nil {
+		return err
+	}
+	defer dataset.Close()
+	o.Cache = dataset.Cache
+	r.chooseMarker(cmd, &o)
+	if f.prefault {
+		if err := prefault(cmd, o.Cache); err != nil {
+			return err
+		}
+	}
+	if o.Provenance, err = runProvenance(&o, r); err != nil {
+		return err
+	}
+	return runReplay(cmd, o, asJSON)
 }
 
 // prefault reads a cache into memory and shows the progress.
@@ -84,7 +111,6 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 
 // runReplay plays a cache and prints the summary. Progress and warnings go to standard error.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
-	turnOff(&o)
 	p := newProgress(cmd)
 	length, err := plannedLength(cmd, o, p)
 	if err != nil {
@@ -116,15 +142,6 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	return nil
-}
-
-// turnOff replaces durations that the command line sets to 0 or off by replay.Off: in the options 0 means the default.
-func turnOff(o *replay.Options) {
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First} {
-		if *d == 0 {
-			*d = replay.Off
-		}
-	}
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
@@ -15,14 +13,13 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/preset"
 )
 
 // runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
-// from, and every option with its origin. Set are the values of --set.
-func runProvenance(cmd *cobra.Command, o *replay.Options, set []string) (measure.Run, error) {
+// from, and every option with its origin.
+func runProvenance(o *replay.Options, r *resolution) (measure.Run, error) {
 	dataset, err := datasetProvenance(o.Cache)
-	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: optionsOf(cmd.Flags(), o, set)}, err
+	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: r.options()}, err
 }
 
 // datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance.
@@ -87,91 +84,71 @@ func changedFields(object, other json.RawMessage) map[string]any {
 	return a
 }
 
-// optionsOf lists the flags of a command and the options of --set, each with its value and the origin of that.
-func optionsOf(flags *pflag.FlagSet, o *replay.Options, set []string) (list []measure.Option) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && f.Name != "set" {
-			list = append(list, measure.Option{Name: f.Name, Value: flagValue(f), From: source(f)})
+// options lists the flags, and the switches and options by their names, each with its value and the origin of that.
+func (r *resolution) options() (list []measure.Option) {
+	r.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name == "set" || f.Name != "config" && slices.Contains(notInFiles, f.Name) {
+			return
 		}
+		o := measure.Option{Name: f.Name, Value: flagValue(f), From: originOf(f).kind}
+		if a, ok := f.Value.(aliasValue); ok {
+			v := r.values[a.setting.name]
+			o.Value, o.From = aliasJSON(v.value), v.from.kind
+		}
+		list = append(list, o)
 	})
-	given := map[string]bool{}
-	for _, s := range set {
-		name, _, _ := strings.Cut(s, "=")
-		given[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		from := "default"
-		if given[name] {
-			from = source(flags.Lookup("set"))
-		}
-		list = append(list, measure.Option{Name: name, Value: valueOf(settings[name].at(o)), From: from})
+	for _, s := range settings {
+		v := r.values[s.name]
+		list = append(list, measure.Option{Name: s.name, Value: jsonOf(v.value), From: v.from.kind})
 	}
 	return list
 }
 
-// source returns the origin of the value of a flag: default, environment or flag.
-func source(f *pflag.Flag) string {
-	if f == nil || !f.Changed {
-		return "default"
+// aliasJSON returns the value of a flag that sets a setting: 0 is off.
+func aliasJSON(v any) json.RawMessage {
+	if v == nil {
+		v = 0
 	}
-	if _, ok := f.Annotations[inEnvironment]; ok {
-		return "environment"
-	}
-	return "flag"
+	return jsonOf(v)
 }
 
 // flagValue returns the value of a flag as JSON, without secrets: of header fields only the names.
 func flagValue(f *pflag.Flag) json.RawMessage {
-	if d, ok := f.Value.(duration); ok {
-		return valueOf(d.to)
+	value := f.Value
+	if c, ok := value.(checkedValue); ok {
+		value = c.Value
 	}
-	if list, ok := f.Value.(pflag.SliceValue); ok {
+	if d, ok := value.(duration); ok {
+		return jsonOf(*d.to)
+	}
+	if list, ok := value.(pflag.SliceValue); ok {
 		values := list.GetSlice()
 		if f.Name == "url" {
-			return urlsValue(values)
+			return urlsJSON(values)
 		}
 		for k := range values {
 			if f.Name == "header" {
 				values[k], _, _ = strings.Cut(values[k], ":")
 			}
 		}
-		return valueOf(values)
+		return jsonOf(values)
 	}
-	text := f.Value.String()
-	switch f.Value.Type() {
+	text := value.String()
+	switch value.Type() {
 	case "bool", "int", "int64", "float64":
 		return json.RawMessage(text)
 	}
-	return valueOf(text)
+	return jsonOf(text)
 }
 
-// urlsValue returns the values of --url as JSON, without secrets: one as a text, several as a list.
-func urlsValue(values []string) json.RawMessage {
+// urlsJSON returns the values of --url as JSON, without secrets: one as a text, several as a list.
+func urlsJSON(values []string) json.RawMessage {
 	values = strings.Split(strings.Join(values, ","), ",")
 	for k := range values {
 		values[k] = replay.RedactURL(values[k])
 	}
 	if len(values) == 1 {
-		return valueOf(values[0])
+		return jsonOf(values[0])
 	}
-	return valueOf(values)
-}
-
-// valueOf returns a value as JSON: durations in seconds, orders by name.
-func valueOf(v any) json.RawMessage {
-	switch at := v.(type) {
-	case *time.Duration:
-		v = at.Seconds()
-	case **preset.Seconds:
-		v = (*at).Duration().Seconds()
-	case *replay.Backoff:
-		v = at.Max.Seconds()
-	case *replay.Order, *replay.ReadyMode:
-		v = settingText(at)
-	}
-	text, err := json.Marshal(v)
-	if err != nil { // NaN or infinity
-		return json.RawMessage("null")
-	}
-	return text
+	return jsonOf(values)
 }

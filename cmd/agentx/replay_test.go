@@ -2,19 +2,19 @@ package main
 
 import (
 	"testing"
-	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
 // A key with a line end, as files have one, is a usage error, and the message does not show the key.
 func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	t.Setenv("KEY", "hunter2\n")
-	f := replayFlags{
-		urls: []string{"http://127.0.0.1:1"}, model: "m", payload: "chat", start: "zero", concurrency: 1, speed: 1, timeout: time.Second,
-		out: t.TempDir(), apiKeyEnv: "KEY",
-	}
-	_, err := f.options()
+	var f replayFlags
+	f.register(&cobra.Command{})
+	f.urls, f.model, f.out, f.apiKeyEnv = []string{"http://127.0.0.1:1"}, "m", t.TempDir(), "KEY"
+	f.options(defaults(f.flags, &f.problems))
+	err := f.err()
 	require.ErrorAs(t, err, &usageError{})
 	require.ErrorContains(t, err, "--api-key-env KEY")
 	require.NotContains(t, err.Error(), "hunter2")

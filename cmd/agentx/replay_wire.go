@@ -34,31 +34,25 @@ func (f *wireFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)")
 }
 
-// apply sets the options that the flags say.
-func (f *wireFlags) apply(o *replay.Options) error {
+// apply sets the options that the flags say. What is wrong is added to the problems.
+func (f *wireFlags) apply(o *replay.Options, p *problems) {
 	o.Fields = payload.Fields{
 		Extra: json.RawMessage(f.extraBody), Length: payload.LengthField(f.maxTokensField),
 		OmitIgnoreEOS: f.noIgnoreEOS, OmitStreamOptions: f.noStreamOptions,
 	}
-	if err := o.Fields.Length.Validate(); err != nil {
-		return usageError{fmt.Errorf("--max-tokens-field %s: %w", f.maxTokensField, err)}
-	}
 	if err := payload.ValidateExtra(o.Fields.Extra); err != nil {
-		return usageError{fmt.Errorf("--extra-body: %w", err)}
+		p.add("--extra-body: %w", err)
 	}
-	for _, p := range f.overflow {
-		if _, err := regexp.Compile(p); err != nil {
-			return usageError{fmt.Errorf("--overflow-pattern %s: %w", p, err)}
+	for _, text := range f.overflow {
+		if _, err := regexp.Compile(text); err != nil {
+			p.add("--overflow-pattern %s: %w", text, err)
+			continue
 		}
-		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+p))
+		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+text))
 	}
-	switch o.KeepAlive = f.keepAlive; {
-	case f.keepAlive < 0:
-		return usageError{fmt.Errorf("--keep-alive %v: want no negative value", f.keepAlive)}
-	case f.keepAlive == 0:
+	if o.KeepAlive = f.keepAlive; f.keepAlive == 0 {
 		o.KeepAlive = -1
 	}
-	return nil
 }
 
 // unusedProxy returns a warning where the environment names a proxy for a server, which a replay does not use, and else "".

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ type Fields struct {
 	Length            LengthField     // how the number of tokens to generate is asked for
 	OmitIgnoreEOS     bool            // leave ignore_eos out: the model ends its answers
 	OmitStreamOptions bool            // leave stream_options out: the answer has no token counts
+	PerChunkUsage     bool            // ask for token counts in every message of the answer, unless Extra says otherwise
 }
 
 // LengthField is the name of the field that asks for a number of tokens to generate.
@@ -47,6 +49,9 @@ func (f Fields) Validate() error {
 	}
 	if err := ValidateExtra(f.Extra); err != nil {
 		return fmt.Errorf("fields: extra: %w", err)
+	}
+	if f.PerChunkUsage && f.OmitStreamOptions {
+		return errors.New("fields: usage in every message and no stream options: want one of the two")
 	}
 	return nil
 }
@@ -84,7 +89,7 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 		t.before = fmt.Appendf(t.before, `,%q:`, length)
 	}
 	if !f.OmitStreamOptions {
-		options, err := streamOptions(extra)
+		options, err := f.streamOptions(extra)
 		if err != nil {
 			return t, nil, err
 		}
@@ -147,15 +152,21 @@ func (f Fields) reserves(m member, length LengthField) (reserved bool, conflict 
 	return false, ""
 }
 
-// streamOptions returns the members of Extra's stream_options, and include_usage unless Extra has set it.
-func streamOptions(extra []member) (options []member, err error) {
+// streamOptions returns the members of Extra's stream_options, and those of the run that Extra has not set.
+func (f Fields) streamOptions(extra []member) (options []member, err error) {
 	if k := slices.IndexFunc(extra, func(m member) bool { return m.name == "stream_options" }); k >= 0 {
 		if options, err = membersOf(extra[k].value); err != nil {
 			return nil, fmt.Errorf("stream_options: %w", err)
 		}
 	}
-	if !slices.ContainsFunc(options, func(m member) bool { return m.name == "include_usage" }) {
-		options = append(options, member{"include_usage", []byte("true")})
+	own := []string{"include_usage"}
+	if f.PerChunkUsage {
+		own = append(own, continuousUsage)
+	}
+	for _, name := range own {
+		if !slices.ContainsFunc(options, func(m member) bool { return m.name == name }) {
+			options = append(options, member{name, []byte("true")})
+		}
 	}
 	return options, nil
 }

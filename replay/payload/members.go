@@ -15,9 +15,12 @@ type member struct {
 	value json.RawMessage // as it was written, without blanks
 }
 
+// continuousUsage is the member of stream_options that asks for token counts in every message.
+const continuousUsage = "continuous_usage_stats"
+
 // asksForUsagePerChunk reports whether the member of stream_options asks for token counts in every message.
 func (m member) asksForUsagePerChunk() bool {
-	return m.name == "continuous_usage_stats" && string(m.value) == "true"
+	return m.name == continuousUsage && string(m.value) == "true"
 }
 
 // appendMembers appends members with commas between them.

@@ -36,3 +36,18 @@ func TestNamedReturnsACopy(t *testing.T) {
 	require.Equal(t, 300*time.Second, again.TreeIdleCap.Duration())
 	require.Zero(t, (*Seconds)(nil).Duration())
 }
+
+func TestChoicesAreThoseOfTheSwitches(t *testing.T) {
+	for _, name := range Names {
+		s, _ := Named(name)
+		v := reflect.ValueOf(s)
+		words := 0
+		for i := range v.NumField() {
+			if v.Field(i).Kind() == reflect.String {
+				require.Contains(t, Choices[v.Type().Field(i).Name], v.Field(i).String())
+				words++
+			}
+		}
+		require.Len(t, Choices, words)
+	}
+}

@@ -34,3 +34,19 @@ func Named(name string) (s Switches, ok bool) {
 	}
 	return s, ok
 }
+
+// Choices are the values of the switches that are words, by the name of the switch.
+var Choices = map[string][]string{
+	"SpawnOffset":      {string(SpawnRecorded), string(SpawnBranch)},
+	"JoinTiming":       {string(JoinTimed), string(JoinImmediate)},
+	"Anchor":           {string(AnchorPhase), string(AnchorZero)},
+	"TraceCap":         {string(TraceCapRun), string(TraceCapLoad)},
+	"WarmupLeadCap":    {string(LeadCapSystem), string(LeadCapTrace)},
+	"WarmupStage":      {string(StageAny), string(StageDuration)},
+	"HandoffOffset":    {string(HandoffRecorded), string(HandoffSinceReturn)},
+	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},
+	"ThroughputWindow": {string(WindowBenchmark), string(WindowPhase)},
+	"ITLDivisor":       {string(DivisorFirstChunk), string(DivisorOSL)},
+	"FlowCurve":        {string(FlowChunks), string(FlowEven)},
+	"SchemaVersion":    {string(Schema14), string(Schema15)},
+}

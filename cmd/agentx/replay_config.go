@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// notInFiles are the flags that a configuration file cannot set.
+var notInFiles = []string{"config", "config-schema", "print-config", "help"}
+
+// flagKinds returns the kinds of the flags whose values have a range or are words.
+func flagKinds() map[string]kind {
+	count := whole(0, math.MaxInt)
+	return map[string]kind{
+		"preset":      word(preset.Names...),
+		"concurrency": whole(1, replay.MaxConcurrency),
+		"duration":    span, "keep-alive": span, "wait": span,
+		"requests": count, "trees": count, "limit-traces": count, "max-context": count,
+		"workers":          whole(0, convert.MaxWorkers),
+		"payload":          word("chat", "ids"),
+		"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),
+		"profile":          word(convert.Profiles()...),
+		"tokenizer":        word(convert.Tokenizers()...),
+	}
+}
+
+// kindOfFlag returns the kind of a flag.
+func kindOfFlag(f *pflag.Flag) kind {
+	if a, ok := f.Value.(aliasValue); ok {
+		return a.setting.kind
+	}
+	if k, ok := flagKinds()[f.Name]; ok {
+		return k
+	}
+	switch f.Value.Type() {
+	case "bool":
+		return yesOrNo
+	case "int":
+		return kind{want: "a whole number", tags: []string{yamlInt}, schema: map[string]any{"type": "integer"}}
+	case "duration":
+		return span
+	}
+	return anyText
+}
+
+// readConfig gives settings and flags what the configuration file says.
+func (r *resolution) readConfig() {
+	f := r.flags.Lookup("config")
+	if f == nil || f.Value.String() == "" {
+		return
+	}
+	file := f.Value.String()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		r.add("%s: %w", named(f), err)
+		return
+	}
+	entries, err := configEntries(text)
+	if err != nil {
+		r.add("%s", yamlError(file, err))
+		return
+	}
+	lines := map[string]int{}
+	for k := 0; k+1 < len(entries); k += 2 {
+		key, value := entries[k], entries[k+1]
+		at := file + ":" + strconv.Itoa(key.Line)
+		if before, twice := lines[keyOf(key.Value)]; twice {
+			r.add("%s: %s: line %d has this key already", at, key.Value, before)
+			continue
+		}
+		lines[keyOf(key.Value)] = key.Line
+		r.readEntry(file, at, key, value)
+	}
+}
+
+// keyOf returns what a key of a file sets: a flag that is an alias sets the setting.
+func keyOf(key string) string {
+	if s := aliased(key); s != nil {
+		return s.name
+	}
+	return key
+}
+
+// configEntries returns the keys and values of a YAML mapping, one after the other.
+func configEntries(text []byte) ([]*yaml.Node, error) {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) || err == nil && doc.Kind == 0 {
+		return nil, nil // empty
+	} else if err != nil {
+		return nil, err
+	}
+	root := doc.Content[0]
+	switch {
+	case root.Kind == yaml.ScalarNode && root.Tag == yamlNull:
+		return nil, nil // comments alone
+	case root.Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("yaml: line %d: want NAME: VALUE on each line", root.Line)
+	case !errors.Is(d.Decode(&more), io.EOF):
+		return nil, fmt.Errorf("yaml: line %d: want one document", max(more.Line, 1))
+	}
+	return root.Content, nil
+}
+
+// yamlError returns the text of a YAML error with the place as FILE:LINE.
+func yamlError(file string, err error) string {
+	if m := regexp.MustCompile(`(?s)^yaml: line ([0-9]+): (.*)$`).FindStringSubmatch(err.Error()); m != nil {
+		return file + ":" + m[1] + ": " + m[2]
+	}
+	return file + ": " + strings.TrimPrefix(err.Error(), "yaml: ")
+}
+
+// readEntry gives a setting or a flag the value of a key.
+func (r *resolution) readEntry(file, at string, key, value *yaml.Node) {
+	from := origin{fromFile, at}
+	setting, f := settingNamed(key.Value), r.flags.Lookup(key.Value)
+	if s := aliased(key.Value); s != nil {
+		setting = s
+	}
+	switch {
+	case setting != nil:
+		text, err := settingYAML(setting, value)
+		shown := fmt.Sprintf("%s: %s: %s", at, key.Value, text)
+		if err != nil {
+			r.add("%s: %s: %w", at, key.Value, err)
+			return
+		}
+		r.give(given{setting, text, shown, from})
+	case f == nil || slices.Contains(notInFiles, key.Value):
+		r.add("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, nearest(key.Value, r.fileKeys()))
+	default:
+		texts, err := flagYAML(f, value)
+		if err != nil {
+			r.add("%s: %s: %w", at, key.Value, err)
+			return
+		}
+		if f.Name == "set" {
+			for _, text := range texts {
+				r.giveSet(text, fmt.Sprintf("%s: set: %s", at, text), from)
+			}
+			return
+		}
+		r.setFlag(f, texts, fmt.Sprintf("%s: %s: %s", at, key.Value, strings.Join(texts, " ")), from)
+	}
+}
+
+// fileKeys lists the keys that a file may have.
+func (r *resolution) fileKeys() (names []string) {
+	for _, s := range settings {
+		names = append(names, s.name)
+	}
+	r.flags.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(notInFiles, f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// settingYAML returns the value of a setting in a file as --set takes it.
+func settingYAML(s *setting, n *yaml.Node) (string, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if s.name == "Warmup" && n.Kind == yaml.MappingNode {
+		return warmupYAML(n)
+	}
+	return scalarYAML(s.kind, n)
+}
+
+// warmupYAML returns the bounds of a pressure stage as --set takes them.
+func warmupYAML(n *yaml.Node) (string, error) {
+	var bounds []string
+	for k := 0; k+1 < len(n.Content); k += 2 {
+		of := kind{want: "requests or duration"}
+		switch n.Content[k].Value {
+		case "requests":
+			of = whole(1, math.MaxInt)
+		case "duration":
+			of = longer
+		}
+		text, err := scalarYAML(of, n.Content[k+1])
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", n.Content[k].Value, err)
+		}
+		bounds = append(bounds, n.Content[k].Value+"="+text)
+	}
+	return strings.Join(bounds, ","), nil
+}
+
+// scalarYAML returns a scalar as a flag takes it. Its type must be one of the kind.
+func scalarYAML(k kind, n *yaml.Node) (string, error) {
+	wrong := errors.New("want " + k.want)
+	tag := n.ShortTag()
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return "", wrong
+	case tag == yamlNull && (k.off || slices.Contains(k.words, "off")):
+		return "off", nil
+	case !slices.Contains(k.tags, tag) && !(k.off && n.Value == "off"):
+		return "", wrong
+	case slices.Contains(k.words, n.Value):
+		return n.Value, nil
+	case tag == yamlInt:
+		var i int64
+		if n.Decode(&i) == nil {
+			return strconv.FormatInt(i, 10), nil
+		}
+		var u uint64
+		if n.Decode(&u) == nil {
+			return strconv.FormatUint(u, 10), nil
+		}
+		return "", wrong
+	case tag == yamlFloat:
+		var x float64
+		if err := n.Decode(&x); err != nil {
+			return "", wrong
+		}
+		return strconv.FormatFloat(x, 'f', -1, 64), nil
+	}
+	return n.Value, nil
+}
+
+// flagYAML returns the value of a flag in a file as the command line takes it: several texts for a flag that is repeated.
+func flagYAML(f *pflag.Flag, n *yaml.Node) (texts []string, err error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	_, list := f.Value.(pflag.SliceValue)
+	if !list || n.Kind != yaml.SequenceNode {
+		text, err := scalarYAML(kindOfFlag(f), n)
+		return []string{text}, err
+	}
+	for _, item := range n.Content {
+		text, err := scalarYAML(anyText, item)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", item.Line, err)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// configLine is a switch, an option or a flag, as --print-config shows it.
+type configLine struct {
+	name  string
+	group string
+	value any
+	json  json.RawMessage
+	from  origin
+}
+
+// configLines lists the preset, all switches and options, and the flags that something sets.
+func (r *resolution) configLines() (list []configLine) {
+	if f := r.flags.Lookup("preset"); f != nil {
+		list = append(list, configLine{"preset", "", r.preset, jsonOf(r.preset), originOf(f)})
+	}
+	for k := range settings {
+		s := &settings[k]
+		v := r.values[s.name]
+		list = append(list, configLine{s.name, s.group, v.value, jsonOf(v.value), v.from})
+	}
+	r.flags.VisitAll(func(f *pflag.Flag) {
+		hidden := isAlias(f) || f.Name == "set" || f.Name == "preset" || f.Name == "json" || slices.Contains(notInFiles, f.Name)
+		if !hidden && f.Changed {
+			text := flagValue(f)
+			var v any
+			_ = json.Unmarshal(text, &v) // flagValue wrote it
+			list = append(list, configLine{f.Name, "Flags", v, text, originOf(f)})
+		}
+	})
+	if len(r.rules) > 0 {
+		list = append(list, configLine{"set", "Flags", r.rules, jsonOf(r.rules), origin{fromFlag, "--set"}})
+	}
+	return list
+}
+
+// printConfig prints every value with its origin: YAML that --config takes, or one JSON object.
+func (r *resolution) printConfig(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, r.configJSON())
+	}
+	lines := r.configLines()
+	texts, width := make([]string, len(lines)), 0
+	for k, l := range lines {
+		text, err := configYAML(l)
+		if err != nil {
+			return err
+		}
+		texts[k] = text
+		width = max(width, utf8.RuneCountInString(text))
+	}
+	group := ""
+	for k, l := range lines {
+		if l.group != group {
+			group = l.group
+			fmt.Fprintf(w, "\n# %s\n", group)
+		}
+		if _, err := fmt.Fprintf(w, "%-*s  # %s\n", width, texts[k], l.from.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configJSON returns every value with its origin, by name.
+func (r *resolution) configJSON() map[string]any {
+	object := map[string]any{}
+	for _, l := range r.configLines() {
+		object[l.name] = map[string]any{"value": l.json, "from": l.from.at}
+	}
+	return object
+}
+
+// configYAML returns a value as one line of a configuration file. The values of header fields are secret: their names stand in
+// a comment.
+func configYAML(l configLine) (string, error) {
+	if l.name == "header" {
+		return fmt.Sprintf("# header: %s, without their values", l.json), nil
+	}
+	value := l.value
+	switch value.(type) {
+	case nil, bool, int, float64, string, []any, []string:
+	default:
+		value = textOf(value)
+	}
+	if _, list := value.([]any); list {
+		return fmt.Sprintf("%s: %s", l.name, l.json), nil // JSON is YAML
+	}
+	if _, list := value.([]string); list {
+		return fmt.Sprintf("%s: %s", l.name, l.json), nil
+	}
+	text, err := yaml.Marshal(value)
+	return l.name + ": " + strings.TrimSpace(string(text)), err
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// shownConfig returns what --print-config --json shows with some arguments, without the flags.
+func shownConfig(t *testing.T, args ...string) map[string]struct {
+	Value json.RawMessage
+	From  string
+} {
+	var shown map[string]struct {
+		Value json.RawMessage
+		From  string
+	}
+	out := agentx(t, append([]string{"replay", "--print-config", "--json"}, args...)...)
+	require.NoError(t, json.Unmarshal([]byte(out), &shown))
+	return shown
+}
+
+// The command has the switches of each preset as the vectors have them, also those that a run gets.
+//
+// Covers T-44.
+func TestPresetsAreThoseOfTheVectors(t *testing.T) {
+	type in struct{ Preset string }
+	type want struct{ Switches map[string]json.RawMessage }
+	seen := 0
+	fixtures.EachReplay(t, "preset", func(t *testing.T, in in, want want) {
+		seen++
+		require.Len(t, want.Switches, 18)
+		shown := shownConfig(t, "--preset", in.Preset)
+		for name, value := range want.Switches {
+			require.JSONEq(t, string(value), string(shown[name].Value), name)
+			require.Equal(t, "preset "+in.Preset, shown[name].From, name)
+		}
+		s, _ := preset.Named(in.Preset)
+		require.Equal(t, s, *switchesOf(presetValues(in.Preset)))
+	})
+	require.Len(t, preset.Names, seen)
+}

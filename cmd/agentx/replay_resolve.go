@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/resume"
+)
+
+// resolution finds the value of every setting and flag of a replay. Preset, scenario, configuration file, environment and
+// command line give values, a later one in this list before an earlier one. Everything that is wrong is collected.
+type resolution struct {
+	flags  *pflag.FlagSet
+	given  []given
+	rules  []string // of the reconstruction, from --set
+	preset string
+	values map[string]settled // by setting
+	*problems
+}
+
+// settled is the value of a setting, and its origin.
+type settled struct {
+	value any
+	from  origin
+	shown string // as the user wrote it; "": nobody did
+}
+
+// problems are all errors of a command line, an environment and a file.
+type problems struct {
+	errs  []error
+	shown string // how errors name the value that is being set; "": as a flag
+}
+
+func (p *problems) add(format string, args ...any) {
+	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
+}
+
+// defaults returns the resolution of a replay that nothing sets.
+func defaults(flags *pflag.FlagSet, p *problems) *resolution {
+	r := &resolution{flags: flags, problems: p, values: map[string]settled{}}
+	r.settle()
+	return r
+}
+
+// resolve reads the configuration file and the environment, sets the flags that they name and the command line does not,
+// and finds the value of every setting. Set are the values of --set.
+func resolve(flags *pflag.FlagSet, set []string, p *problems) *resolution {
+	r := &resolution{flags: flags, problems: p, values: map[string]settled{}}
+	r.flagsFromEnvironment()
+	r.readConfig()
+	r.givenByEnvironment()
+	r.givenByFlags(set)
+	r.settle()
+	r.check()
+	return r
+}
+
+// give adds a value of a setting, if it is one.
+func (r *resolution) give(g given) {
+	if _, err := g.setting.kind.read(g.text); err != nil {
+		r.add("%s: %w", g.shown, err)
+		return
+	}
+	for _, o := range r.given {
+		same := o.setting == g.setting && o.from.kind == g.from.kind && o.from.at != g.from.at
+		if same && !sameValue(g.setting, o.text, g.text) {
+			r.add("%s and %s: both set %s: want one of the two", o.shown, g.shown, g.setting.name)
+		}
+	}
+	r.given = append(r.given, g)
+}
+
+func sameValue(s *setting, a, b string) bool {
+	x, _ := s.kind.read(a)
+	y, _ := s.kind.read(b)
+	return x == y
+}
+
+// giveSet adds a value of --set: of a setting, or a rule of the reconstruction.
+func (r *resolution) giveSet(text, shown string, from origin) {
+	name, value, ok := strings.Cut(text, "=")
+	setting := settingNamed(name)
+	switch {
+	case !ok:
+		r.add("%s: want NAME=VALUE", shown)
+	case setting != nil:
+		r.give(given{setting, value, shown, from})
+	case name == "backend" || slices.Contains(weka.RuleNames(), name):
+		r.rules = append(r.rules, text)
+	default:
+		names := append(weka.RuleNames(), "backend")
+		for _, s := range settings {
+			names = append(names, s.name)
+		}
+		r.add("%s: no switch, option or rule of the reconstruction has this name: %s", shown, nearest(name, names))
+	}
+}
+
+// nearest names the three names that are most like a word.
+func nearest(word string, names []string) string {
+	near := suggest.Nearest(word, names)
+	return "the nearest are " + strings.Join(near[:min(3, len(near))], ", ")
+}
+
+// flagsFromEnvironment sets flags from the environment, unless the command line sets them.
+func (r *resolution) flagsFromEnvironment() {
+	r.flags.VisitAll(func(f *pflag.Flag) {
+		name := twin(f.Name)
+		if text, ok := os.LookupEnv(name); ok && !f.Changed && !isAlias(f) && f.Name != "set" {
+			r.setFlag(f, []string{text}, name+"="+text, origin{fromEnvironment, name})
+		}
+	})
+}
+
+// setFlag sets a flag that nothing sets yet. If something does, it only finds out whether the values are good.
+func (r *resolution) setFlag(f *pflag.Flag, values []string, shown string, from origin) {
+	before, changed := f.Value.String(), f.Changed
+	r.shown = shown
+	defer func() { r.shown = "" }()
+	if _, list := f.Value.(pflag.SliceValue); list && changed {
+		return // lists take any text
+	}
+	for _, text := range values {
+		if err := r.flags.Set(f.Name, text); err != nil {
+			r.add("%s: %w", shown, explainValue(err))
+		}
+	}
+	if !changed {
+		_ = r.flags.SetAnnotation(f.Name, originNote, []string{from.kind, from.at}) // the flag exists
+		return
+	}
+	r.shown = ""
+	_ = f.Value.Set(before) // a value of the flag
+}
+
+// settle chooses the value of every setting.
+func (r *resolution) settle() {
+	r.preset = preset.Default
+	from := origin{fromPreset, fromPreset + " " + r.preset}
+	if f := r.flags.Lookup("preset"); f != nil {
+		r.preset = f.Value.String()
+		from.at = fromPreset + " " + r.preset
+	}
+	switches := presetValues(r.preset)
+	for k := range settings {
+		s := &settings[k]
+		v := settled{value: s.value, from: origin{fromDefault, fromDefault}}
+		if own, ok := s.under[r.preset]; ok {
+			v = settled{value: own, from: from}
+		}
+		if s.apply == nil {
+			v = settled{value: switches[s.name], from: from}
+		}
+		r.values[s.name] = v
+	}
+	slices.SortStableFunc(r.given, func(a, b given) int { return cmp.Compare(rank(a.from), rank(b.from)) })
+	for _, g := range r.given {
+		v, _ := g.setting.kind.read(g.text) // which give has done
+		r.values[g.setting.name] = settled{v, g.from, g.shown}
+	}
+	if lead := r.values["PrimerLeadMax"]; lead.from.kind == fromDefault && r.values["SystemIdleCap"].value != nil {
+		r.values["PrimerLeadMax"] = settled{nil, lead.from, ""}
+	}
+}
+
+// rank orders origins by who has the last word.
+func rank(o origin) int {
+	return slices.Index([]string{fromDefault, fromPreset, fromScenario, fromFile, fromEnvironment, fromFlag}, o.kind)
+}
+
+// check adds what is wrong with values that are good one by one.
+func (r *resolution) check() {
+	least, most := r.values["StartMinRatio"], r.values["StartMaxRatio"]
+	if least.value.(float64) > most.value.(float64) {
+		r.add("%s: more than %s: StartMinRatio is at most StartMaxRatio", r.show("StartMinRatio"), r.show("StartMaxRatio"))
+	}
+	w, _ := parseWarmup(r.values["Warmup"].value.(string))
+	if w.Requests > 0 && r.values["WarmupStage"].value == string(preset.StageDuration) {
+		r.add("%s: under %s the pressure stage has a duration: want duration=D", r.show("Warmup"), r.show("WarmupStage"))
+	}
+	recorded := presetValues(r.preset)["NegativeDuration"]
+	if r.values["NegativeDuration"].value != recorded {
+		r.add("%s: fixed when the cache is built, so a replay cannot change it: want %v, or nothing (--profile of agentx convert chooses it)", r.show("NegativeDuration"), recorded)
+	}
+	if f := r.flags.Lookup("no-stream-options"); f != nil && r.values["PerChunkUsage"].value == true && f.Value.String() == "true" {
+		r.add("%s and %s: stream_options asks for usage in every message: want one of the two", r.show("PerChunkUsage"), named(f))
+	}
+}
+
+// show names a setting with its value and who gave it.
+func (r *resolution) show(name string) string {
+	v := r.values[name]
+	if v.shown != "" {
+		return v.shown
+	}
+	return fmt.Sprintf("%s=%s (%s)", name, textOf(v.value), v.from.at)
+}
+
+// apply sets the options of a run.
+func (r *resolution) apply(o *replay.Options) {
+	o.Preset = r.preset
+	o.Start.Ratios = new(resume.Ratios)
+	switches := map[string]any{}
+	for k := range settings {
+		s := &settings[k]
+		v := r.values[s.name]
+		switch {
+		case s.apply == nil:
+			switches[s.name] = v.value
+		case !s.auto || v.from.kind != fromDefault:
+			s.apply(o, v.value)
+		}
+	}
+	o.Switches = switchesOf(switches)
+}
+
+// err returns everything that is wrong, nil for nothing.
+func (p *problems) err() error {
+	if len(p.errs) == 0 {
+		return nil
+	}
+	return errorList(p.errs)
+}
+
+// checkedValue is the value of a flag that collects what is wrong with it, so that all errors of a command line are told.
+type checkedValue struct {
+	pflag.Value
+	flag string
+	kind kind // of its values; without parse: any that the flag takes
+	*problems
+}
+
+// Set sets the value, if it is good. It returns no error.
+func (c checkedValue) Set(text string) error {
+	before := c.String()
+	err := explainValue(c.Value.Set(text))
+	if err == nil && c.kind.parse != nil && text != before {
+		_, err = c.kind.read(text)
+	}
+	if err != nil {
+		_ = c.Value.Set(before) // a value of the flag
+		c.add("%s: %w", cmp.Or(c.shown, "--"+c.flag+" "+text), err)
+	}
+	return nil
+}
+
+// checkFlags makes every flag a checkedValue.
+func checkFlags(flags *pflag.FlagSet, p *problems) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, list := f.Value.(pflag.SliceValue); !list && !isAlias(f) {
+			f.Value = checkedValue{f.Value, f.Name, flagKinds()[f.Name], p}
+		}
+	})
+}

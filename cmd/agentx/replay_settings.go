@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// setting is a switch or an option of a replay: doc/spec/replay.md 0.3. A preset has a value for every switch; an option has a
+// default of its own.
+type setting struct {
+	name  string
+	about string
+	group string // heading in the help
+	alias string // flag that sets it, too; "": none
+	kind  kind
+	value any                                // default of an option
+	under map[string]any                     // defaults of an option that differ, by preset
+	apply func(o *replay.Options, value any) // sets an option; nil for a switch
+	auto  bool                               // the default is not applied: the run finds out what it means
+}
+
+// settings are all of them, in the order of the help.
+var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, prepareSettings)
+
+// settingNamed returns a setting by its name, nil if there is none.
+func settingNamed(name string) *setting {
+	k := slices.IndexFunc(settings, func(s setting) bool { return s.name == name })
+	if k < 0 {
+		return nil
+	}
+	return &settings[k]
+}
+
+// aliased returns the setting that a flag sets, nil if there is none.
+func aliased(flag string) *setting {
+	k := slices.IndexFunc(settings, func(s setting) bool { return s.alias == flag && flag != "" })
+	if k < 0 {
+		return nil
+	}
+	return &settings[k]
+}
+
+// The headings of the help.
+const (
+	switchGroup = "Switches"
+	startGroup  = "Lanes and warmup"
+	paceGroup   = "Times"
+	limitGroup  = "Requests and failures"
+
+	prepareGroup = "Before the first request"
+)
+
+// switchSettings returns the switches. Their names, and those of their words, are those of package preset.
+func switchSettings() (list []setting) {
+	for _, s := range []setting{
+		{name: "SpawnOffset", about: "a child starts at its recorded offset, or when its spawning turn returns"},
+		{name: "JoinTiming", about: "a turn that joins is sent not before its recorded time, or after the last child"},
+		{name: "Anchor", about: "a spread phase starts with the first request of all lanes, or at t*"},
+		{name: "TreeIdleCap", about: "longest time that a tree has no request in flight", kind: longer.orOff()},
+		{name: "TraceCap", about: "TraceIdleCap acts on the run, or on the recorded times when they are loaded"},
+		{name: "WarmupLeadCap", about: "what caps the lead of a primer: the system cap and PrimerLeadMax, or TraceIdleCap"},
+		{name: "WarmupStage", about: "how the pressure stage can be bounded"},
+		{name: "HandoffOffset", about: "a session goes on at its recorded time, or by its delay since its last return"},
+		{name: "MarkerPermitsWrap", about: "a marker permits more lanes than traces", kind: yesOrNo},
+		{name: "NegativeDuration", about: "what a negative recorded duration does: fixed when the cache is built, only shown"},
+		{name: "CountGrace", about: "requests that end within the grace are in the headline numbers", kind: yesOrNo},
+		{name: "LenientStreams", about: "status 200 with any content is a success", kind: yesOrNo},
+		{name: "ThroughputWindow", about: "denominator of throughputs: first request to last token, or the phase"},
+		{name: "ITLDivisor", about: "tokens that a request's ITL divides by: those after the first chunk, or all but one"},
+		{name: "FlowCurve", about: "tokens over time: over the gaps between chunks, or evenly"},
+		{name: "CoverageGate", about: "a valid run has tokens in 95 % of its duration", kind: yesOrNo},
+		{name: "AffinityHeader", about: "requests have the header X-Session-Affinity", kind: yesOrNo},
+		{name: "SchemaVersion", about: "version that the files for readers of AIPerf's name"},
+	} {
+		s.group = switchGroup
+		if words := preset.Choices[s.name]; words != nil {
+			s.kind = word(words...)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// startSettings say what lanes play, and what is sent before.
+var startSettings = []setting{
+	{name: "Start", alias: "start", group: startGroup, kind: word("zero", "sampled"), value: "zero",
+		about: "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane",
+		apply: func(o *replay.Options, v any) { o.Start.Sampled = v == "sampled" }},
+	{name: "StartMinRatio", group: startGroup, kind: share, value: replay.DefaultMinRatio,
+		about: "with Start sampled: where in a trace lanes begin at the earliest",
+		apply: func(o *replay.Options, v any) { o.Start.Ratios.Min = v.(float64) }},
+	{name: "StartMaxRatio", group: startGroup, kind: share, value: replay.DefaultMaxRatio,
+		about: "with Start sampled: where in a trace lanes begin at the latest",
+		apply: func(o *replay.Options, v any) { o.Start.Ratios.Max = v.(float64) }},
+	{name: "BurstStart", group: startGroup, kind: yesOrNo, value: false,
+		about: "lanes, and primers, start all at once, not as far apart as drawn",
+		apply: func(o *replay.Options, v any) { o.Start.Burst = v.(bool) }},
+	{name: "SamplerOrder", group: startGroup, kind: word("sequential", "shuffle", "random"), value: "sequential",
+		about: "order in which lanes get traces",
+		apply: func(o *replay.Options, v any) { o.Order = orders[v.(string)] }},
+	{name: "Recycle", alias: "recycle", group: startGroup, kind: word("sampler", "fifo-guarded"), value: "sampler",
+		about: "which trace a lane plays next: sampler, the next of SamplerOrder; fifo-guarded, the one that ended first and that no more lanes play than at the start",
+		apply: func(o *replay.Options, v any) {
+			o.Recycle = map[any]replay.Recycle{"sampler": replay.RecycleSampler, "fifo-guarded": replay.RecycleFIFOGuarded}[v]
+		}},
+	{name: "MaxLivePerTrace", group: startGroup, kind: yesOrNo, value: false,
+		about: "no trace is played by more lanes at a time than at the start",
+		apply: func(o *replay.Options, v any) { o.MaxLivePerTrace = v.(bool) }},
+	{name: "AllowWrap", group: startGroup, kind: yesOrNo, value: false,
+		about: "allow more lanes than traces also without a marker",
+		apply: func(o *replay.Options, v any) { o.AllowWrap = v.(bool) }},
+	{name: "Marker", alias: "marker", group: startGroup, kind: word(markerTargets()...), value: payload.FirstTurnPrefix.String(), auto: true,
+		about: "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix or first_turn_suffix, before or after the first user message; system_prefix or system_suffix, before or after the system prompt; off (default: first_turn_prefix, or off where traces share blocks)",
+		apply: func(o *replay.Options, v any) { o.Marker, _ = payload.ParseMarkerTarget(v.(string)) }},
+	{name: "Warmup", alias: "warmup", group: startGroup, kind: warmupKind, value: "none",
+		about: "what is sent before the measured phase: none; primers, the last request before the start of each session; requests=R (on each lane) or duration=D, primers and then requests without gaps",
+		apply: func(o *replay.Options, v any) {
+			w, _ := parseWarmup(v.(string))
+			o.Warmup.Primers, o.Warmup.Requests, o.Warmup.Duration = w.Primers, w.Requests, w.Duration
+		}},
+	{name: "PrimerLeadMax", group: startGroup, kind: longer.orOff(), value: replay.DefaultPrimerLead,
+		about: "longest time from a primer to the end of the ramp; off by default with SystemIdleCap",
+		apply: func(o *replay.Options, v any) { o.Warmup.LeadMax = orReplayOff(v) }},
+	{name: "WarmupGrace", group: startGroup, kind: longer.orOff(),
+		about: "how long warmup requests may go on after the last was sent",
+		apply: func(o *replay.Options, v any) { o.Warmup.Grace, _ = v.(time.Duration) }},
+}
+
+// paceSettings say what becomes of recorded times.
+var paceSettings = []setting{
+	{name: "Speed", alias: "speed", group: paceGroup, kind: factor, value: 1.0,
+		about: "divide recorded gaps by this",
+		apply: func(o *replay.Options, v any) { o.Pace.Speed = v.(float64) }},
+	{name: "GapCap", alias: "max-gap", group: paceGroup, kind: span.zeroIsOff().orOff(),
+		about: "shorten gaps to this, after --speed; 0: no limit",
+		apply: func(o *replay.Options, v any) { o.Pace.MaxGap, _ = v.(time.Duration) }},
+	{name: "IgnoreDelays", alias: "asap", group: paceGroup, kind: yesOrNo, value: false,
+		about: "no gaps: send every turn as soon as the one before is answered",
+		apply: func(o *replay.Options, v any) { o.Pace.ASAP = v.(bool) }},
+	{name: "IgnoreDelaysKeepsOrder", group: paceGroup, kind: yesOrNo, value: true, under: map[string]any{preset.AIPerf: false},
+		about: "with IgnoreDelays: turns still wait for the turns of other sessions that had ended before them",
+		apply: func(o *replay.Options, v any) { keep := v.(bool); o.Pace.KeepOrder = &keep }},
+	{name: "SystemIdleCap", group: paceGroup, kind: longer.orOff(),
+		about: "longest time that no request at all is in flight",
+		apply: func(o *replay.Options, v any) { o.Limits.SystemIdle, _ = v.(time.Duration) }},
+	{name: "TraceIdleCap", group: paceGroup, kind: longer.orOff(),
+		about: "longest idle time of a trace; TraceCap says how it acts",
+		apply: func(o *replay.Options, v any) { o.Limits.TraceIdle, _ = v.(time.Duration) }},
+	{name: "LaneStartCap", group: paceGroup, kind: longer.orOff(), value: replay.DefaultLaneStart,
+		about: "longest time to the first request of a lane",
+		apply: func(o *replay.Options, v any) { o.Limits.LaneStart = orReplayOff(v) }},
+}
+
+// limitSettings bound requests, and say what failures do.
+var limitSettings = []setting{
+	{name: "PrefillLimit", group: limitGroup, kind: whole(1, math.MaxInt).orOff(),
+		about: "requests that may wait for their first token at a time",
+		apply: func(o *replay.Options, v any) { o.Limits.Prefill, _ = v.(int) }},
+	{name: "Grace", alias: "grace", group: limitGroup, kind: span, value: replay.DefaultGrace,
+		about: "how long requests in flight may go on after --duration or an interrupt",
+		apply: func(o *replay.Options, v any) { o.Grace = orReplayOff(v) }},
+	{name: "RequestTimeout", alias: "timeout", group: limitGroup, kind: longer, value: replay.DefaultTimeout,
+		about: "longest time of one request",
+		apply: func(o *replay.Options, v any) { o.Timeout = v.(time.Duration) }},
+	{name: "FailedRequestThreshold", alias: "max-error-rate", group: limitGroup, kind: share.zeroIsOff().orOff(),
+		about: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit",
+		apply: func(o *replay.Options, v any) { o.FailedRequestThreshold, _ = v.(float64) }},
+	{name: "PerChunkUsage", group: limitGroup, kind: yesOrNo, value: false,
+		about: "ask the server for token counts in every message of an answer",
+		apply: func(o *replay.Options, v any) { o.Fields.PerChunkUsage = v.(bool) }},
+	{name: "StopOnWedge", group: limitGroup, kind: yesOrNo, value: false,
+		about: "end the run when a tree deadlocks",
+		apply: func(o *replay.Options, v any) { o.StopOnDeadlock = v.(bool) }},
+	{name: "BackOff", group: limitGroup, kind: longer.orOff(), value: replay.DefaultBackoffMax,
+		about: "longest pause of a lane whose connections fail; the first is 1 s, each next twice as long",
+		apply: func(o *replay.Options, v any) {
+			o.Backoff = replay.Backoff{First: replay.Off}
+			if most, on := v.(time.Duration); on {
+				o.Backoff = replay.Backoff{First: min(replay.DefaultBackoffFirst, most), Max: most}
+			}
+		}},
+}
+
+// prepareSettings say what happens before the first request.
+var prepareSettings = []setting{
+	{name: "WaitReady", alias: "wait-ready", group: prepareGroup, kind: span.zeroIsOff().orOff(),
+		about: "wait until every server serves the model, for this long at most; 0: do not wait",
+		apply: func(o *replay.Options, v any) { o.Readiness.Timeout, _ = v.(time.Duration) }},
+	{name: "WaitReadyMode", group: prepareGroup, kind: word("inference", "models", "both"), value: "inference",
+		about: "how WaitReady knows that a server serves the model, by a request for one token or its list of models",
+		apply: func(o *replay.Options, v any) { o.Readiness.Mode = readyModes[v.(string)] }},
+	{name: "WaitReadyInterval", group: prepareGroup, kind: longer, value: replay.DefaultReadyInterval,
+		about: "how long WaitReady waits between two attempts",
+		apply: func(o *replay.Options, v any) { o.Readiness.Interval = v.(time.Duration) }},
+	{name: "ResetCache", alias: "reset-cache", group: prepareGroup, kind: yesOrNo, value: false,
+		about: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)",
+		apply: func(o *replay.Options, v any) { o.CacheReset.Enabled = v.(bool) }},
+	{name: "ResetCachePath", group: prepareGroup, kind: resetPath, value: replay.DefaultResetPath,
+		about: "path of ResetCache, below the root of a server",
+		apply: func(o *replay.Options, v any) { o.CacheReset.Path = v.(string) }},
+	{name: "ResetCacheTimeout", group: prepareGroup, kind: longer, value: replay.DefaultResetTimeout,
+		about: "longest time of one attempt of ResetCache",
+		apply: func(o *replay.Options, v any) { o.CacheReset.Timeout = v.(time.Duration) }},
+}
+
+var readyModes = map[string]replay.ReadyMode{"inference": replay.ReadyByInference, "models": replay.ReadyByModels, "both": replay.ReadyByBoth}
+
+// resetPath is a path below the root of a server.
+var resetPath = kind{
+	want: "a path below the URL of the server, without query", flag: "string", tags: []string{yamlText}, schema: map[string]any{"type": "string", "pattern": pathPattern},
+	parse: func(text string) (any, bool) {
+		return text, regexp.MustCompile(pathPattern).MatchString(text) && replay.CacheReset{Path: text}.Validate() == nil
+	},
+}
+
+const pathPattern = `^[!"$->@-~]+$`
+
+// orReplayOff returns a duration for options in which 0 stands for the default.
+func orReplayOff(v any) time.Duration {
+	if d, _ := v.(time.Duration); d > 0 {
+		return d
+	}
+	return replay.Off
+}
+
+var orders = map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
+
+// markerTargets lists the names of the targets.
+func markerTargets() (names []string) {
+	for t := payload.NoMarker; t.Validate() == nil; t++ {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// switchesOf returns the switches with the given values.
+func switchesOf(values map[string]any) *preset.Switches {
+	texts := map[string]json.RawMessage{}
+	for name, v := range values {
+		texts[name] = jsonOf(v)
+	}
+	text, _ := json.Marshal(texts) // jsonOf wrote them
+	s := new(preset.Switches)
+	if err := json.Unmarshal(text, s); err != nil {
+		panic(err) // every kind of a switch takes only what its type holds
+	}
+	return s
+}
+
+// presetValues returns the values of the switches under a preset.
+func presetValues(name string) map[string]any {
+	s, _ := preset.Named(name)
+	text, _ := json.Marshal(s) // words, numbers and switches always marshal
+	var values map[string]any
+	_ = json.Unmarshal(text, &values)
+	for name, v := range values {
+		if seconds, ok := v.(float64); ok {
+			values[name] = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return values
+}

@@ -39,15 +39,14 @@ func newStartPolicy(o Options) startPolicy {
 type startedLane struct {
 	trace   string
 	tStar   float64       // t* in milliseconds; NaN: with the first turn, or in a trace without times
+	atOnce  bool          // its first request is due at the start: it has no t* from which the others could count theirs
 	skipped time.Duration // how much earlier its first request is, because of the limit
 }
 
-// openFirst opens the first tree of each lane, before the phase starts. It skips traces in which no lane can begin. The
+// openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips traces in which no lane can begin. The
 // search ends after one try per lane and two per trace, and the remaining lanes stay empty: doc/spec/replay.md 2.2.
 func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	var list []startedLane
-	var states []*conductor.StartState
-	untimed := false
 	for tries := lanes + 2*max(1, len(s.dealer.traces)); len(list) < lanes && tries > 0; tries-- {
 		trace, ok := s.dealer.deal()
 		if !ok {
@@ -58,16 +57,27 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 		if !ok {
 			continue
 		}
-		if starts.sampled {
-			states, untimed = append(states, s.first[lane].Start), untimed || math.IsNaN(start.tStar)
-		}
 		list = append(list, start)
 	}
 	s.prefetch()
-	for lane, skipped := range starts.alignment.Align(states, untimed, starts.limit) {
-		list[lane].skipped = skipped
-	}
 	return list
+}
+
+// align moves the due times of the lanes' first requests from the instants at which they begin to the start of a phase. It
+// notes how much earlier that made them.
+func (s *sampler) align(list []startedLane, starts startPolicy) {
+	var lanes []int
+	var states []*conductor.StartState
+	atOnce := false
+	for lane, start := range list {
+		atOnce = atOnce || start.atOnce
+		if state := s.first[lane].Start; state != nil {
+			lanes, states = append(lanes, lane), append(states, state)
+		}
+	}
+	for k, skipped := range starts.alignment.Align(states, atOnce, starts.limit) {
+		list[lanes[k]].skipped = skipped
+	}
 }
 
 // begin gives a lane its first tree, which plays a trace. ok is false if the trace cannot be played, or no lane can begin in
@@ -86,7 +96,7 @@ func (s *sampler) begin(lane, trace int, starts startPolicy) (start startedLane,
 	}
 	s.open(lane, t)
 	s.first[lane] = conductor.Assignment{Tree: t.Tree, Start: state}
-	return startedLane{trace: t.plan.Trace.ID, tStar: tStar}, true
+	return startedLane{trace: t.plan.Trace.ID, tStar: tStar, atOnce: starts.sampled && math.IsNaN(tStar)}, true
 }
 
 // replaceFirst gives a lane another first tree, before the conductor has taken its first one, and draws no trace of excluded.

@@ -217,7 +217,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	}
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent
-	if l.fatal != nil && l.fatal(&r.record) {
+	if l.fatal != nil && !l.interrupted && l.fatal(&r.record) {
 		l.abort(now)
 	}
 	l.fail(l.conductor.Returned(id, a.End, now, outcome))

@@ -75,6 +75,16 @@ func (r *results) record(record *measure.Record) error {
 			r.warn(n.Message + " (the summary counts them)")
 		}
 	}
+	return r.writeRecord(record)
+}
+
+// recordWarmup counts and writes the record of a request of the warmup.
+func (r *results) recordWarmup(record *measure.Record) error {
+	r.aggregate.Add(record)
+	return r.writeRecord(record)
+}
+
+func (r *results) writeRecord(record *measure.Record) error {
 	if r.records == nil {
 		return nil
 	}

@@ -45,15 +45,18 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 // run is one call of Run: it puts the parts of a replay together.
 type run struct {
 	Options
-	traces  []int // positions in the cache of the traces that are played
-	shared  bool  // lanes share traces, because their markers permit it
+	traces  []int         // positions in the cache of the traces that are played
+	shared  bool          // lanes share traces, because their markers permit it
+	starts  startPolicy   // where lanes begin
+	begun   []startedLane // by lane that has begun: where
 	encoder *payload.Encoder
 	sampler *sampler
 	results *results
 
-	servers  servers   // none before open
-	epoch    time.Time // from which the client counts
-	periods  []period  // that were played
+	servers  servers              // none before open
+	epoch    time.Time            // from which the client counts
+	periods  []period             // that were played
+	warmed   *measure.WarmupFacts // nil: there is no warmup
 	reporter *reporter
 }
 
@@ -149,14 +152,14 @@ func (r *run) openFirstTrees() error {
 		lanes = min(lanes, r.Trees)
 	}
 	r.sampler.dealer.traces = r.traces
-	begun := r.sampler.openFirst(lanes, newStartPolicy(r.Options))
-	switch {
+	r.starts = newStartPolicy(r.Options)
+	r.begun = r.sampler.openFirst(lanes, r.starts)
+	switch begun := r.begun; {
 	case len(begun) == 0:
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(r.traces))
 	case len(begun) < lanes && !r.once():
 		r.reporter.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
 	}
-	r.results.begin(begun)
 	return nil
 }
 
@@ -175,17 +178,29 @@ func (r *run) open() (err error) {
 	return nil
 }
 
-// play plays the phases in the calling goroutine.
+// play plays the phases in the calling goroutine: the warmup, if there is one, and the phase that is measured.
 func (r *run) play(ctx context.Context) (*measure.Summary, error) {
+	ok, err := r.warmUp(ctx)
+	facts := measure.Facts{Warmup: r.warmed}
+	if ok {
+		err = r.profile(ctx, &facts)
+	}
+	r.results.info.Phases = r.phaseSpans()
+	return r.results.summary(facts), err
+}
+
+// profile plays the phase that is measured.
+func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
+	r.sampler.align(r.begun, r.starts)
+	r.results.begin(r.begun)
 	before := measure.ReadProcessUsage()
 	r.sampler.renderLater()
 	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
 	used := measure.ReadProcessUsage().Since(before)
-	r.results.info.Phases = r.phaseSpans()
-	return r.results.summary(measure.Facts{
-		PhaseDuration: r.periods[len(r.periods)-1].length.Seconds(), CPU: used.CPU.Seconds(), PeakRSS: used.PeakRSS,
-		Branches: branchCounts(l.conductor.Counts()), Deadlocks: r.results.deadlocks,
-	}), err
+	facts.PhaseDuration = r.periods[len(r.periods)-1].length.Seconds()
+	facts.CPU, facts.PeakRSS = used.CPU.Seconds(), used.PeakRSS
+	facts.Branches, facts.Deadlocks = branchCounts(l.conductor.Counts()), r.results.deadlocks
+	return err
 }
 
 // branchCounts returns the counters of the conductor that a summary has.

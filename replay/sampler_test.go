@@ -205,7 +205,7 @@ func beginning(c *mmapcache.Cache, lanes int, l startPolicy) (*sampler, []starte
 	s, warned := dealing(c, lanes), []string{}
 	s.warn = func(about string) { warned = append(warned, about) }
 	l.sampled = true
-	return s, s.openFirst(lanes, l), warned
+	return s, s.openAligned(lanes, l), warned
 }
 
 var anywhere = startPolicy{ratios: resume.Ratios{Max: 1}, seed: "42"}
@@ -220,7 +220,7 @@ func TestInstantDependsOnSeedTraceAndLaneAlone(t *testing.T) {
 	s.dealer.traces = []int{2, 1, 0} // lane 1 plays the same trace, its neighbours others
 	b := anywhere
 	b.sampled = true
-	others := s.openFirst(3, b)
+	others := s.openAligned(3, b)
 	require.Equal(t, all[1], others[1])
 	require.NotEqual(t, all[0].tStar, others[2].tStar, "trace-0 on another lane")
 	b.seed = "43"
@@ -231,7 +231,14 @@ func TestInstantDependsOnSeedTraceAndLaneAlone(t *testing.T) {
 }
 
 func dealt(c *mmapcache.Cache, lanes int, l startPolicy) []startedLane {
-	return dealing(c, lanes).openFirst(lanes, l)
+	return dealing(c, lanes).openAligned(lanes, l)
+}
+
+// openAligned opens first trees as a run without a warmup does.
+func (s *sampler) openAligned(lanes int, l startPolicy) []startedLane {
+	list := s.openFirst(lanes, l)
+	s.align(list, l)
+	return list
 }
 
 // Lanes that share a trace differ in t* and in marker.
@@ -316,7 +323,7 @@ func TestLanesAreAligned(t *testing.T) {
 	first := func(l startPolicy, pace Pace) (list []time.Duration, skipped []float64) {
 		s := dealing(c, 3)
 		s.view.pace, l.sampled = pace, true
-		for k, start := range s.openFirst(3, l) {
+		for k, start := range s.openAligned(3, l) {
 			o, ok := s.Next(k)
 			require.True(t, ok)
 			list, skipped = append(list, o.Start.Live[0].Due), append(skipped, start.skipped.Seconds())

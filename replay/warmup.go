@@ -1,0 +1,159 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// warmup is what a run plays before the phase that is measured: rounds of primers (warmup_primers.go), then the pressure stage
+// (warmup_stage.go). It is the recorder of these phases. doc/spec/replay.md 3.
+type warmup struct {
+	*run
+	facts      measure.WarmupFacts
+	pressing   bool          // the pressure stage is played, not a round of primers
+	grace      time.Duration // of the phase that is played
+	overflowed map[int]bool  // traces of which a root primer did not fit the context
+	replaced   map[int]bool  // lanes that have drawn another trace
+
+	refused  bool     // the server has failed a request of a root
+	failed   int      // requests of roots that failed or were cancelled
+	failures []string // the first of them
+}
+
+// asked reports whether there is a warmup.
+func (w Warmup) asked() bool { return w.Primers || w.pressing() }
+
+// pressing reports whether there is a pressure stage, which comes after the primers.
+func (w Warmup) pressing() bool { return w.Requests > 0 || w.Duration > 0 }
+
+// warmUp plays the warmup, if there is one, and leaves the lanes as profiling takes them up. ok is false if profiling must not
+// begin: the error says why, or the run was interrupted.
+func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
+	if !r.Warmup.asked() {
+		return true, nil
+	}
+	w := &warmup{run: r, overflowed: map[int]bool{}, replaced: map[int]bool{}}
+	r.warmed = &w.facts
+	if !r.Start.Sampled {
+		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: --start sampled begins in the middle")
+	}
+	defer func() {
+		for _, p := range r.periods { // none if nothing was sent
+			w.facts.Duration = measure.Number(p.length.Seconds())
+		}
+	}()
+	r.sampler.renderLater()
+	stuck, err := w.prime(ctx)
+	if err == nil && r.Warmup.pressing() && !stuck {
+		err = w.press(ctx)
+	}
+	if errors.Is(err, errEnded) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errEnded says that the run ends with a phase of the warmup for a reason that is told elsewhere: an interrupt, or records
+// that cannot be written.
+var errEnded = errors.New("replay: the run has ended in its warmup")
+
+// phase returns a phase of the warmup.
+func (w *warmup) phase(source treeSource, limits conductor.Limits) phase {
+	limits.Prefill = w.Limits.Prefill
+	p := phase{
+		name: measure.WarmupPhase, source: source, limits: limits, recorder: w, oneToken: true, fatal: w.fails,
+		deadlines: deadlines{grace: w.Warmup.Grace, lastSent: true},
+	}
+	if p.deadlines.grace == 0 {
+		p.deadlines.grace = unlimited
+	}
+	return p
+}
+
+// play plays a phase of the warmup. After an error no other phase begins.
+func (w *warmup) play(ctx context.Context, p phase) (*loop, error) {
+	w.grace = p.deadlines.grace
+	l, err := w.playPhase(ctx, p)
+	switch {
+	case err != nil:
+		return l, err
+	case l.interrupted || l.unwritable:
+		return l, errEnded
+	case w.failed > 0:
+		return l, w.failure()
+	case l.deadlocked:
+		return l, errors.New("replay: the warmup ended with a tree that is deadlocked (StopOnWedge): nothing was measured")
+	}
+	return l, nil
+}
+
+// record counts and writes the record of a request.
+func (w *warmup) record(r *measure.Record) error {
+	r.Bucket = measure.WarmupBucket
+	switch {
+	case w.pressing:
+		w.facts.StageRequests++
+	case r.Error != nil:
+		w.facts.PrimersFailed++
+		fallthrough
+	default:
+		w.facts.Primers++
+	}
+	return w.results.recordWarmup(r)
+}
+
+// onEvent warns of a deadlocked tree. What else a conductor does in a warmup is not reported.
+func (w *warmup) onEvent(e conductor.Event) {
+	if e.Kind == conductor.TreeDeadlocked {
+		d := w.results.describeDeadlock(e, w.sampler.lanes[e.Lane])
+		w.reporter.warn("warmup: " + d.String())
+	}
+}
+
+// fails notes a request of a root session that ended badly, and reports whether that fails the warmup. A primer that does not
+// fit the context does not: its lane draws another trace.
+func (w *warmup) fails(r *measure.Record) bool {
+	switch {
+	case r.Error == nil || r.Parent != "":
+		return false
+	case r.Error.Category == wire.ContextOverflow:
+		if !w.pressing {
+			w.overflowed[w.sampler.lanes[r.Lane].index] = true
+		}
+		return false
+	case r.Error.Category != wire.Cancelled:
+		w.refused = true
+		w.fail(r, r.Error.Message)
+	case !w.refused: // not cancelled because another request failed
+		w.fail(r, fmt.Sprintf("still running after the grace of %v", w.grace))
+	}
+	return true
+}
+
+// maxFailures is how many requests that failed a warmup are named.
+const maxFailures = 10
+
+func (w *warmup) fail(r *measure.Record, reason string) {
+	if w.failed++; w.failed <= maxFailures {
+		w.failures = append(w.failures, fmt.Sprintf("lane %d, trace %q, session %q, turn %d: %s", r.Lane, r.Trace, r.Session, r.Turn, reason))
+	}
+}
+
+// failure returns the error of a warmup in which requests of root sessions failed.
+func (w *warmup) failure() error {
+	what, more := "the primer", ""
+	if w.pressing {
+		what = "a request of the pressure stage"
+	}
+	if n := w.failed - len(w.failures); n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Errorf("replay: the warmup failed, so nothing was measured: %s of %s%s", what, strings.Join(w.failures, "; "), more)
+}

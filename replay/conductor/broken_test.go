@@ -1,6 +1,7 @@
 package conductor
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,21 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.c.stopped = true
 			b.c.Wake(12 * time.Second)
 		}},
+		{"a turn is sent in a pause", "INV-8: tree 0, session 2", func(b broken) {
+			b.c.Pause(b.now)
+			b.c.timers.stop(b.s[2])
+			b.s[2].state = queued
+			b.c.issue(b.s[2], b.now)
+		}},
+		{"a lane sends more than its requests", "INV-8: tree 0, session 2", func(b broken) {
+			b.c.limits.LaneRequests = 2
+			b.c.requests[0] = -9
+			b.c.Wake(12 * time.Second)
+		}},
+		{"a deferred turn is sent", "INV-4: tree 0, session 2: turn 0 is sent and was deferred", func(b broken) {
+			b.check.trees[0].sessions[2].deferred = true
+			b.c.Wake(12 * time.Second)
+		}},
 		{"a request returns that was not sent", "INV-9:", func(b broken) {
 			b.c.inFlight[7] = b.s[2]
 			b.s[2].state = inFlight
@@ -93,6 +109,15 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.tree.inFlight = 0
 			b.c.touch(b.tree)
 			b.c.closeDeadlocked(b.now)
+		}},
+		{"a tree with a deferred turn is called deadlocked", "INV-11: tree 0 is called deadlocked, but session 2 is deferred", func(b broken) {
+			b.check.trees[0].sessions[2].deferred = true
+			b.c.emit(Event{Kind: TreeDeadlocked})
+		}},
+		{"a turn is deferred though its lane may send", "INV-11: tree 0, session 2: turn 0 is deferred", func(b broken) {
+			b.c.timers.stop(b.s[2])
+			b.s[2].state = queued
+			b.c.deferTurn(b.s[2], b.now)
 		}},
 		{"a gate is made a second time", "INV-13:", func(b broken) {
 			b.c.timers.stop(b.s[0])
@@ -155,6 +180,21 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.c.timers.stop(b.s[5])
 			b.tree.remove(b.s[5])
 		}},
+		{"a session is not handed over", "INV-20: lane 0 hands over session 5: false", func(b broken) {
+			b.c.Pause(b.now)
+			b.check.must(b.c.Returned(b.s[1].id, b.now, b.now, OK))
+			state, ok := b.c.Handoff(0)
+			state.Sessions = slices.DeleteFunc(state.Sessions, func(s HandedSession) bool { return s.Session == 5 })
+			b.check.handOff(0, state, ok)
+		}},
+		{"a turn that is done is not handed over", "INV-20: lane 0 hands over session 1: false, turn 0, 0 turns done", func(b broken) {
+			b.c.Pause(b.now)
+			b.check.must(b.c.Returned(b.s[1].id, b.now, b.now, OK))
+			state, ok := b.c.Handoff(0)
+			state.TurnsDone[1] = 0
+			b.check.handOff(0, state, ok)
+		}},
+		{"a tree is not handed over", "INV-20: lane 0 hands over tree 0: false", func(b broken) { b.check.handOff(0, LaneState{}, false) }},
 		{"a tree ends without an event of a session", "INV-20: tree 0 has drained, no event says how session 6 ended", func(b broken) {
 			b.tree.branches[5].spawned = true
 			b.c.stop(b.now)
@@ -162,6 +202,11 @@ func TestCheckerSeesEveryBrokenInvariant(t *testing.T) {
 			b.s[1].state = deciding
 			b.c.close(b.s[1], b.now, Truncated)
 			b.c.emit(Event{Kind: TreeDrained})
+		}},
+		{"a turn is released in a pause", "4.7: tree 0, session 3: turn 0 is released", func(b broken) {
+			b.c.Pause(b.now)
+			b.tree.barrier.paused = false
+			b.check.must(b.c.Returned(b.s[1].id, b.now, b.now, OK))
 		}},
 		{"a turn overtakes its predecessor", "4.7:", func(b broken) {
 			b.tree.barrier.drop(b.s[3])

@@ -16,7 +16,8 @@ type checker struct {
 	c      *Conductor
 	broken []string // invariants that do not hold, at most ten
 
-	assignment Assignment // that the source gave last
+	assignment Assignment       // that the source gave last
+	carried    map[int]*checked // by lane: the tree that a phase before handed over
 	trees      map[int]*checked
 	byLane     map[int]int // open tree by lane
 	calls      int
@@ -162,6 +163,9 @@ func (k *checker) event(e Event) {
 		k.spawned(e, t)
 	case TurnRetained, TurnReleased, TurnRefused:
 		k.units++
+		if e.Kind == TurnReleased && k.c.paused {
+			k.fail("4.7: tree %d, session %d: turn %d is released in a pause", e.Tree, e.Session, e.Turn)
+		}
 	case SessionParked:
 		k.units++
 		k.parked(e, t)
@@ -242,30 +246,84 @@ func (k *checker) opened(e Event) {
 	if k.c.stopped || k.c.paused {
 		k.fail("INV-8: lane %d takes tree %d after the end", e.Lane, e.Tree)
 	}
+	t := k.carried[e.Lane]
+	if t == nil {
+		t = newChecked(k.assignment)
+	}
+	delete(k.carried, e.Lane)
+	k.byLane[e.Lane], k.trees[e.Tree] = e.Tree, t
+	for n, s := range t.sessions {
+		k.comes(t.tree, n, s.next)
+	}
+	if start := k.assignment.Start; start != nil {
+		k.units += len(start.Live)
+		for _, over := range start.TurnsDone {
+			k.units += min(1, over)
+		}
+	}
+}
+
+// newChecked returns what the checker knows of a tree before it begins.
+func newChecked(a Assignment) *checked {
 	t := &checked{
-		tree: k.assignment.Tree, start: k.assignment.Start,
+		tree: a.Tree, start: a.Start,
 		sessions: map[int]*checkedSession{}, over: map[int]bool{}, spawned: map[int]int{}, timers: map[int]seenTimer{},
 	}
-	k.byLane[e.Lane], k.trees[e.Tree] = e.Tree, t
 	if t.start == nil {
 		t.sessions[0] = &checkedSession{}
-		k.comes(t.tree, 0, 0)
-		return
+		return t
 	}
 	for n, over := range t.start.TurnsDone {
-		k.units += min(1, over)
 		if t.tree.isDone(n, over) {
 			t.over[n] = true
 		}
 	}
 	for _, l := range t.start.Live {
-		k.units++
 		t.sessions[l.Session] = &checkedSession{next: l.Turn, start: true}
 		if l.Session > 0 {
 			t.spawned[t.tree.Sessions[l.Session].Branch] = -1
 		}
-		k.comes(t.tree, l.Session, l.Turn)
 	}
+	return t
+}
+
+// handOff compares the state that a lane hands over with the events of its tree. It returns what the checker of the next phase
+// knows of the tree: so the invariants hold over both phases.
+func (k *checker) handOff(lane int, state LaneState, ok bool) *checked {
+	ordinal, open := k.byLane[lane]
+	if open != ok || ok && state.Tree != ordinal {
+		k.fail("INV-20: lane %d hands over tree %d: %v, its tree is %d: %v", lane, state.Tree, ok, ordinal, open)
+	}
+	if !open || !ok {
+		return nil
+	}
+	t := k.trees[ordinal]
+	next := map[int]int{}
+	for _, s := range state.Sessions {
+		next[s.Session] = s.Turn
+	}
+	for n := range t.tree.Sessions {
+		turn, live := next[n]
+		s, over := t.sessions[n], 0
+		switch {
+		case s != nil:
+			over = s.next
+		case t.gone(n):
+			over = len(t.tree.Sessions[n].Turns)
+		}
+		if live != (s != nil) || live && turn != s.next || state.TurnsDone[n] < over {
+			k.fail("INV-20: lane %d hands over session %d: %v, turn %d, %d turns done; it lives: %v, %d are done",
+				lane, n, live, turn, state.TurnsDone[n], s != nil, over)
+		}
+	}
+	t.skipped, t.timers = 0, map[int]seenTimer{}
+	for b := range t.spawned {
+		t.spawned[b] = -1
+	}
+	for _, s := range t.sessions {
+		s.start, s.deferred, s.parked = true, false, nil
+	}
+	return t
 }
 
 // comes records that a turn has become the next of its session: its edges may be checked.

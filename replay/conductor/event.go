@@ -17,7 +17,7 @@ const (
 	SessionParked                    // a session waits for its branches
 	TurnSent                         // a turn was launched
 	TurnRefused                      // launch returned an error
-	TurnDeferred                     // a turn is left for the next phase: its lane has sent Limits.LaneRequests, or the phase is paused
+	TurnDeferred                     // a turn is left for the next phase
 	TurnReturned                     // a request ended
 	SessionClosed                    // a session sends nothing more
 	TreeDeadlocked                   // nothing can happen in a tree any more

@@ -96,7 +96,7 @@ func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 1)), Limits{})
 		w.start()
 		s := w.c.lanes[0].sessions[0]
-		for _, from := range []state{fresh, due, retained, queued, deciding, parked, closed} {
+		for _, from := range []state{fresh, due, retained, queued, deferred, deciding, parked, closed} {
 			require.PanicsWithValue(t, fmt.Sprintf("conductor: lane 0, tree 0, session 0, turn 0 is in flight, not %s, and cannot become due", from),
 				func() { s.move(from, due) })
 		}

@@ -22,6 +22,7 @@ func TestVectorGroups(t *testing.T) {
 	}{
 		{"idle_system", fixtures.Counts{13, 13, 13}, playSystemIdle}, {"idle_tree", fixtures.Counts{5, 0, 5}, playTreeIdle}, {"barrier_log", fixtures.Counts{10, 10, 10}, playBarrier},
 		{"slot_order", fixtures.Counts{2, 2, 2}, playSlotOrder}, {"startup", fixtures.Counts{2, 2, 2}, playStartup},
+		{"warmup_admission", fixtures.Counts{3, 0, 3}, playAdmission}, {"handoff_states", fixtures.Counts{3, 3, 3}, playHandoff},
 	} {
 		t.Run(g.name, func(t *testing.T) { eachVector(t, g.name, g.counts, g.run) })
 	}
@@ -286,7 +287,7 @@ func playBarrier(t *testing.T, v vector) {
 				}
 			}
 		case "pause":
-			t.Skip("a barrier cannot be paused: nothing in the program needs it")
+			w.call(func() { w.c.Pause(0) })
 		case "teardown":
 			result = listed(waitersOf(&live.barrier))
 		case "drop": // the tree is over: its last request returns

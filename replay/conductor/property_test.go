@@ -397,10 +397,16 @@ type forest [][]*scenario
 type forestSource struct {
 	forest
 	given  []int
-	opened []turnOf // by ordinal of the tree, without a turn
+	handed map[int]Assignment // by lane: its last tree, as a phase before left it
+	opened []turnOf           // by ordinal of the tree, without a turn
 }
 
 func (f *forestSource) Next(lane int) (Assignment, bool) {
+	if a, ok := f.handed[lane]; ok {
+		delete(f.handed, lane)
+		f.opened = append(f.opened, turnOf{lane: lane, nth: f.given[lane] - 1})
+		return a, true
+	}
 	if f.given[lane] == len(f.forest[lane]) {
 		return Assignment{}, false
 	}
@@ -418,7 +424,12 @@ func (f *forestSource) scenario(ordinal int) *scenario {
 // world returns a world that plays a forest, and its source.
 func (f forest) world(limits Limits) (*world, *forestSource) {
 	source := &forestSource{forest: f, given: make([]int, len(f))}
-	w := newWorld(len(f), source, limits)
+	return source.world(limits), source
+}
+
+// world returns a world that plays what is left of a forest.
+func (source *forestSource) world(limits Limits) *world {
+	w := newWorld(len(source.forest), source, limits)
 	w.server = func(s Dispatch) answer { return source.scenario(s.Tree).answers[TurnRef{s.Session, s.Turn}] }
 	w.refuse = func(s Dispatch) error {
 		if source.scenario(s.Tree).refused[TurnRef{s.Session, s.Turn}] {
@@ -426,7 +437,7 @@ func (f forest) world(limits Limits) (*world, *forestSource) {
 		}
 		return nil
 	}
-	return w, source
+	return w
 }
 
 // solve works out the trees of all lanes, one after the other: the turns that must be sent, when, and the deadlocks. A lane
@@ -470,24 +481,7 @@ func (s *scenario) refusedIn(w *oracle) (list []TurnRef) {
 //
 // Covers T-38, INV-1, INV-2, INV-3, INV-4, INV-7, INV-8, INV-9, INV-11, INV-13, INV-14, INV-16, INV-17, INV-18, INV-19, INV-20.
 func TestRandomReplays(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
-		require.NoError(t, checks.Value.Set("10000"))
-		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		number := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
-		if rapid.Bool().Draw(t, "evenly") { // rapid prefers small numbers, which it can make smaller; so trees stay small
-			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			number = func(_ string, low, high int) int { return low + random.IntN(high-low+1) }
-		}
-		f := forest{}
-		for range number("lanes", 1, 3) {
-			scenarios := []*scenario{}
-			for nth := range number("trees", 1, 3) {
-				scenarios = append(scenarios, drawScenario(number, nth == 0 && number("taken up", 0, 1) == 1))
-			}
-			f = append(f, scenarios)
-		}
+	checkForests(t, func(t *rapid.T, number draws, f forest) {
 		// Half of all runs have no limit, so that the times are known as well.
 		limits, plain, lag, hold, timed := Limits{}, number("plain", 0, 1) == 1, 0, 0, true
 		if !plain {
@@ -516,11 +510,6 @@ func TestRandomReplays(t *testing.T) {
 			stop = time.Duration(number("end", 0, 60))*time.Second + time.Second/2
 			if number("has grace", 0, 1) == 1 {
 				cancel = stop + time.Duration(number("grace", 0, 3))*time.Second
-			}
-		}
-		for _, scenarios := range f {
-			for _, s := range scenarios {
-				require.NoError(t, s.tree.Validate())
 			}
 		}
 		w, source := f.world(limits)
@@ -597,6 +586,35 @@ func TestRandomReplays(t *testing.T) {
 		if limits.Prefill == 0 && lag == 0 && hold == 0 {
 			requireCaps(t, w)
 		}
+	})
+}
+
+// checkForests checks a property of random forests: 100 of them, with AGENTX_LONG=1 10,000.
+func checkForests(t *testing.T, property func(t *rapid.T, number draws, f forest)) {
+	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("10000"))
+		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
+		if rapid.Bool().Draw(t, "evenly") { // rapid prefers small numbers, which it can make smaller; so trees stay small
+			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+			number = func(_ string, low, high int) int { return low + random.IntN(high-low+1) }
+		}
+		f := forest{}
+		for range number("lanes", 1, 3) {
+			scenarios := []*scenario{}
+			for nth := range number("trees", 1, 3) {
+				scenarios = append(scenarios, drawScenario(number, nth == 0 && number("taken up", 0, 1) == 1))
+			}
+			f = append(f, scenarios)
+		}
+		for _, scenarios := range f {
+			for _, s := range scenarios {
+				require.NoError(t, s.tree.Validate())
+			}
+		}
+		property(t, number, f)
 	})
 }
 

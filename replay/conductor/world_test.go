@@ -52,6 +52,7 @@ type world struct {
 	now     time.Duration
 	server  func(Dispatch) answer
 	refuse  func(Dispatch) error // decides at the admission hook; nil: refuses none
+	pauses  bool                 // the end of the sending is a pause
 	closed  bool                 // the admission hook holds the dispatches
 	held    []Dispatch           // by it
 	lag     func() time.Duration // by how much the conductor is called late; nil: not late
@@ -202,7 +203,7 @@ func (w *world) start() {
 	w.call(func() { w.failed = w.c.Start(w.now) })
 }
 
-// playUntil stops the sending at one instant and cancels the requests in flight at another.
+// playUntil ends the sending at one instant and cancels the requests in flight at another.
 func (w *world) playUntil(stop, cancel time.Duration) *world {
 	w.start()
 	return w.goOn(stop, cancel)
@@ -218,7 +219,13 @@ func (w *world) goOn(stop, cancel time.Duration) *world {
 		}
 		if !stopped && next >= stop {
 			w.now, stopped = max(w.now, stop), true
-			w.call(func() { w.c.Stop(w.now) })
+			w.call(func() {
+				if w.pauses {
+					w.c.Pause(w.now)
+				} else {
+					w.c.Stop(w.now)
+				}
+			})
 			continue
 		}
 		w.now = max(w.now, min(next, cancel))

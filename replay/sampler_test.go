@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/payload"
@@ -132,59 +133,52 @@ func TestNothingGrowsWithTheNumberOfTrees(t *testing.T) {
 //
 // Covers T-4, T-5, M-3, M-4, M-5, M-6, M-7, INV-5, INV-6.
 func TestMarkerLedger(t *testing.T) {
-	type vector struct {
-		Name, Profile string
-		In            struct {
-			Benchmark string `json:"benchmark_id"`
-			Ops       []struct {
-				Op, Root, Target, Trace string
-				Lane                    int
-			}
-		}
-		Want struct {
-			Results []*string
-			Passes  map[string]int // of the last one minted
-			Live    []string
+	type in struct {
+		Benchmark string `json:"benchmark_id"`
+		Ops       []struct {
+			Op, Root, Target, Trace string
+			Lane                    int
 		}
 	}
-	list := vectors(t, "marker_ledger", func(v vector) string { return v.Profile })
-	require.Len(t, list, 10)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) {
-			l, trees, names := newLedger(v.In.Benchmark), map[string]int{}, []string{}
-			for k, op := range v.In.Ops {
-				tree, ok := trees[op.Root]
-				if !ok {
-					tree, names = len(names), append(names, op.Root)
-					trees[op.Root] = tree
-				}
-				m := l.live[tree]
-				switch op.Op {
-				case "mint":
-					m = l.mint(tree, op.Lane, op.Trace, op.Target == "none")
-				case "drained":
-					l.drop(tree)
-					continue
-				default:
-					require.Equal(t, "child", op.Op)
-				}
-				if want := v.Want.Results[k]; want == nil {
-					require.Empty(t, m)
-				} else {
-					require.Equal(t, *want, "[rid:"+string(m)+"]")
-				}
-			}
-			passes, live := map[string]int{}, []string{}
-			for trace, n := range l.passes {
-				passes[trace] = n - 1
-			}
-			for tree := range l.live {
-				live = append(live, names[tree])
-			}
-			require.Equal(t, v.Want.Passes, passes)
-			require.ElementsMatch(t, v.Want.Live, live)
-		})
+	type want struct {
+		Results []*string
+		Passes  map[string]int // of the last one minted
+		Live    []string
 	}
+	fixtures.EachCase(t, "marker_ledger", fixtures.Counts{10, 10, 10}, func(t *testing.T, _ fixtures.Case, in in, want want) {
+		l, trees, names := newLedger(in.Benchmark), map[string]int{}, []string{}
+		for k, op := range in.Ops {
+			tree, ok := trees[op.Root]
+			if !ok {
+				tree, names = len(names), append(names, op.Root)
+				trees[op.Root] = tree
+			}
+			m := l.live[tree]
+			switch op.Op {
+			case "mint":
+				m = l.mint(tree, op.Lane, op.Trace, op.Target == "none")
+			case "drained":
+				l.drop(tree)
+				continue
+			default:
+				require.Equal(t, "child", op.Op)
+			}
+			if result := want.Results[k]; result == nil {
+				require.Empty(t, m)
+			} else {
+				require.Equal(t, *result, "[rid:"+string(m)+"]")
+			}
+		}
+		passes, live := map[string]int{}, []string{}
+		for trace, n := range l.passes {
+			passes[trace] = n - 1
+		}
+		for tree := range l.live {
+			live = append(live, names[tree])
+		}
+		require.Equal(t, want.Passes, passes)
+		require.ElementsMatch(t, want.Live, live)
+	})
 }
 
 // several returns traces with so many turns each, a second apart.

@@ -1,10 +1,7 @@
 package replay
 
 import (
-	"encoding/json"
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,18 +10,15 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/timeline"
 )
 
-// vectors decodes a group of the specification's vectors, and keeps those that hold under the preset default.
-func vectors[V any](t *testing.T, group string, profile func(V) string) (list []V) {
-	t.Helper()
-	raw, err := fixtures.Replay(group)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(raw, &list))
-	return slices.DeleteFunc(list, func(v V) bool {
-		return profile(v) != "all" && !slices.Contains(strings.Fields(profile(v)), "default")
-	})
+// viewOf returns the view of a preset at a pace.
+func viewOf(name string, pace Pace) view {
+	o := Options{Preset: name, Pace: pace, Marker: payload.NoMarker}.withDefaults()
+	return o.view()
 }
 
 // seconds converts a recorded time in milliseconds to the seconds of a plan.
@@ -35,71 +29,70 @@ func seconds(ms *float64) float64 {
 	return *ms / 1000
 }
 
-// family is a plan of a root with one turn and a child that it spawns.
-func family(turn, api, child float64) *mmapcache.Plan {
+// family is a plan of a root with one turn and a child that it spawns, in a branch that started at an instant of its own.
+func family(turn, api, child, branch float64) *mmapcache.Plan {
 	p := &mmapcache.Plan{
 		Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 1, JoinTurn: mmapcache.None}, {Kind: mmapcache.Flat, FirstTurn: 1, Turns: 1, JoinTurn: mmapcache.None}},
 		Turns:    []mmapcache.Turn{{T: turn, APITime: api}, {T: child}},
 	}
+	p.Sessions[1].Start = branch
 	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(turn, api, child)
 	return p
 }
 
-func TestSpawnOffsets(t *testing.T) {
-	type vector struct {
-		Name, Profile string
-		In            struct {
-			Turn   float64  `json:"turn_ms"`
-			API    *float64 `json:"api_ms"`
-			Child  float64  `json:"child_ms"`
-			Speed  float64
-			Cap    float64 `json:"gap_cap_ms"`
-			Ignore bool    `json:"ignore_delays"`
-		}
-		Want struct {
-			From   string
-			Offset float64 `json:"offset_ms"`
-		}
+// Covers T-45.
+func TestSpawnOffsetVectors(t *testing.T) {
+	type in struct {
+		Turn   float64  `json:"turn_ms"`
+		API    *float64 `json:"api_ms"`
+		Child  float64  `json:"child_ms"`
+		Branch float64  `json:"branch_ms"`
+		Speed  float64
+		Cap    float64 `json:"gap_cap_ms"`
+		Ignore bool    `json:"ignore_delays"`
 	}
-	list := vectors(t, "spawn_offset", func(v vector) string { return v.Profile })
-	require.Len(t, list, 12)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) {
-			pace := Pace{Speed: v.In.Speed, MaxGap: time.Duration(v.In.Cap * 1e6), ASAP: v.In.Ignore}
-			child := scheduleOf(t, family(v.In.Turn/1000, seconds(v.In.API), v.In.Child/1000), pace).Sessions[1]
-			require.Equal(t, v.Want.From == "issue", child.OnIssue)
-			require.Equal(t, time.Duration(v.Want.Offset*1e6), child.Offset)
-		})
+	type want struct {
+		From   string
+		Offset float64 `json:"offset_ms"`
 	}
+	fixtures.EachCase(t, "spawn_offset", fixtures.Counts{12, 6, 6}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		pace := Pace{Speed: in.Speed, MaxGap: time.Duration(in.Cap * 1e6), ASAP: in.Ignore}
+		p := family(in.Turn/1000, seconds(in.API), in.Child/1000, in.Branch/1000)
+		s, err := newSchedule(p, viewOf(c.Preset, pace), mmapcache.TimeRules{})
+		require.NoError(t, err)
+		require.Equal(t, want.From == "issue", s.Sessions[1].OnIssue)
+		require.Equal(t, time.Duration(want.Offset*1e6), s.Sessions[1].Offset)
+	})
 }
 
-func TestDelays(t *testing.T) {
-	type vector struct {
-		Name, Profile string
-		In            struct {
-			PrevStart float64  `json:"prev_start_s"`
-			PrevAPI   *float64 `json:"prev_api_time_s"`
-			Start     float64  `json:"start_s"`
-		}
-		Want struct {
-			Delay float64 `json:"delay_ms"`
-		}
+// What a negative duration does is fixed when a cache is built: the preset only shows it.
+func TestDelayVectors(t *testing.T) {
+	type in struct {
+		PrevStart float64  `json:"prev_start_s"`
+		PrevAPI   *float64 `json:"prev_api_time_s"`
+		Start     float64  `json:"start_s"`
 	}
-	for _, v := range vectors(t, "delay", func(v vector) string { return v.Profile }) {
-		t.Run(v.Name, func(t *testing.T) {
-			api := math.NaN()
-			if v.In.PrevAPI != nil {
-				api = *v.In.PrevAPI
-			}
-			p := &mmapcache.Plan{
-				Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 2}},
-				Turns:    []mmapcache.Turn{{T: v.In.PrevStart, APITime: api}, {T: v.In.Start}},
-			}
-			turns := scheduleOf(t, p, Pace{}).Sessions[0].Turns
-			require.Zero(t, turns[0].Delay)
-			require.InDelta(t, v.Want.Delay*1e6, float64(turns[1].Delay), 1)
-		})
+	type want struct {
+		Delay float64 `json:"delay_ms"`
 	}
+	fixtures.EachCase(t, "delay", fixtures.Counts{7, 7, 7}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		api := math.NaN()
+		if in.PrevAPI != nil {
+			api = *in.PrevAPI
+		}
+		p := &mmapcache.Plan{
+			Sessions: []mmapcache.Session{{Parent: mmapcache.None, Turns: 2}},
+			Turns:    []mmapcache.Turn{{T: in.PrevStart, APITime: api}, {T: in.Start}},
+		}
+		switches, _ := preset.Named(c.Preset)
+		rules := mmapcache.TimeRules{Rules: timeline.Rules{SubtractNegative: switches.NegativeDuration == preset.NegativeSubtract}}
+		s, err := newSchedule(p, viewOf(c.Preset, Pace{}), rules)
+		require.NoError(t, err)
+		turns := s.Sessions[0].Turns
+		require.Zero(t, turns[0].Delay)
+		require.InDelta(t, want.Delay*1e6, float64(turns[1].Delay), 1)
+		require.Zero(t, turns[0].JoinDelay)
+	})
 }
 
 func TestPace(t *testing.T) {

@@ -161,6 +161,9 @@ func (l *loop) fail(err error) {
 	}
 }
 
+// endedEarly reports whether something other than a bound or a deadlocked tree ended the phase.
+func (l *loop) endedEarly() bool { return l.interrupted || l.unwritable || l.err != nil }
+
 // handle acts on an event.
 func (l *loop) handle(e event, now time.Duration) {
 	switch e.kind {

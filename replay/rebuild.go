@@ -22,7 +22,11 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	a := measure.NewAggregate()
+	rules, err := rulesOfRun(info.Run)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
+	}
+	a := measure.NewAggregate(rules)
 	path := filepath.Join(dir, RecordsFile)
 	file, err := os.Open(path)
 	if err != nil {

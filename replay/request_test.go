@@ -23,7 +23,7 @@ func TestFillRecord(t *testing.T) {
 	var got measure.Record
 	fillRecord(&got, &result)
 	require.Equal(t, measure.Record{
-		Sent: 1, FirstToken: 2, LastToken: 3, End: 4, Status: 200, Chunks: 5, FirstChunkTokens: 6, BytesSent: 7, BytesReceived: 8,
+		Sent: 1, FirstToken: 2, LastToken: 3, End: 4, Status: 200, Chunks: 5, FirstChunkTokens: measure.Tokens(6), BytesSent: 7, BytesReceived: 8,
 		PromptTokens: new(int64(9)), OutputTokens: new(int64(11)), ReasoningTokens: new(int64(10)), CachedTokens: new(int64(12)),
 		Reused: true, Resent: true, Redirected: true, SingleBody: true,
 		Error: &measure.Error{Category: wire.Timeout, Message: "late"},

@@ -27,7 +27,7 @@ type results struct {
 
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
-		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(),
+		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(rulesOf(o.Switches)),
 		lanes: make([]measure.LaneReport, o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range r.lanes {
@@ -47,7 +47,7 @@ func newRunInfo(o Options) measure.RunInfo {
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}
-	r.Scenario = o.Scenario
+	r.Preset, r.Switches, r.Scenario = o.Preset, o.Switches.Deviations(o.Preset), o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
 	return measure.RunInfo{Run: r, Lanes: o.Concurrency}
 }
@@ -178,5 +178,6 @@ func (r *results) summary(f measure.Facts) *measure.Summary {
 	end := utc()
 	r.info.End, r.info.Facts = &end, &f
 	s := r.aggregate.Summary(r.info)
+	f.Valid, f.Reasons = s.Valid, s.Reasons
 	return &s
 }

@@ -34,7 +34,7 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 		return nil, err
 	}
 	if refused != nil {
-		s := r.results.summary(measure.Facts{})
+		s := r.results.summary(measure.Facts{Cancelled: true})
 		return s, errors.Join(refused, r.results.write(s))
 	}
 	s, err := r.play(ctx)
@@ -78,6 +78,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	for _, c := range conflicts {
 		r.reporter.warn(c)
 	}
+	r.warnOfProfile()
 	if err := r.chooseTraces(); err != nil {
 		return err
 	}
@@ -181,11 +182,11 @@ func (r *run) open() (err error) {
 // play plays the phases in the calling goroutine: the warmup, if there is one, and the phase that is measured.
 func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 	ok, err := r.warmUp(ctx)
-	facts := measure.Facts{Warmup: r.warmed}
+	facts := measure.Facts{Warmup: r.warmed, Cancelled: !ok}
 	if ok {
 		err = r.profile(ctx, &facts)
 	}
-	r.results.info.Phases = r.phaseSpans()
+	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
 	return r.results.summary(facts), err
 }
 
@@ -199,7 +200,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	used := measure.ReadProcessUsage().Since(before)
 	facts.PhaseDuration = r.periods[len(r.periods)-1].length.Seconds()
 	facts.CPU, facts.PeakRSS = used.CPU.Seconds(), used.PeakRSS
-	facts.Branches, facts.Deadlocks = branchCounts(l.conductor.Counts()), r.results.deadlocks
+	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
 	return err
 }
 

@@ -1,8 +1,13 @@
 package replay
 
 import (
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -67,5 +73,133 @@ func TestCountGrace(t *testing.T) {
 		o := Options{Concurrency: 3, Duration: 10 * time.Second, Grace: 10 * time.Second, Trees: 3, Switches: under(t, name)}
 		require.NoError(t, s.loop(o, turnsOf{0}).run())
 		require.Equal(t, want, s.buckets(), name)
+	}
+}
+
+// A summary that is made again from the files of a run is the same, byte for byte, under each preset and with each switch of
+// the numbers by itself. Preset and deviations stand in it.
+//
+// Covers T-44, T-55.
+func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Requests, o.Fields.Extra = 20, json.RawMessage(`{"stream_options":{"continuous_usage_stats":true}}`)
+	check := func(name string, s preset.Switches) {
+		t.Helper()
+		o.Out, o.Preset, o.Switches = filepath.Join(t.TempDir(), "out"), name, &s
+		got := play(t, t.Context(), o).Summary
+		require.Equal(t, name, got.Run.Preset)
+		require.Equal(t, s.Deviations(name), got.Run.Switches)
+		require.Contains(t, got.Run.Switches, "TreeIdleCap")
+		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[s.CountGrace], got.Headline)
+		require.Equal(t, string(s.ThroughputWindow), got.ThroughputWindow.Kind)
+		require.Equal(t, string(s.ITLDivisor), got.ITLDivisor.Rule)
+		require.EqualValues(t, float64(got.Measured)/float64(got.ThroughputWindow.Seconds), got.RequestRate)
+		first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+		require.NoError(t, err)
+		again, about, err := RebuildSummary(o.Out)
+		require.NoError(t, err)
+		require.Empty(t, about)
+		require.Equal(t, got.Run.Preset, again.Run.Preset)
+		rebuilt, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+		require.NoError(t, err)
+		require.Equal(t, string(first), string(rebuilt))
+	}
+	none := preset.Seconds(1e6)
+	for _, name := range preset.Names {
+		s, _ := preset.Named(name)
+		s.TreeIdleCap = &none
+		check(name, s)
+	}
+	for _, change := range []func(s *preset.Switches){
+		func(s *preset.Switches) { s.CountGrace = true },
+		func(s *preset.Switches) { s.ThroughputWindow = preset.WindowPhase },
+		func(s *preset.Switches) { s.ITLDivisor = preset.DivisorOSL },
+	} {
+		s := *withoutTreeIdle()
+		change(&s)
+		check(preset.Default, s)
+	}
+
+	data, err := os.ReadFile(filepath.Join(o.Out, RunFile))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(o.Out, RunFile), []byte(strings.Replace(string(data), `"preset": "default"`, `"preset": "later"`, 1)), 0o600))
+	_, _, err = RebuildSummary(o.Out)
+	require.ErrorContains(t, err, `run.json: preset "later": want one of default, aiperf-0.13, agentx-v1.0.5`)
+}
+
+// A preset over a cache of another profile is said, and so is a switch that the cache decides.
+//
+// Covers T-44.
+func TestPresetAndProfile(t *testing.T) {
+	for _, c := range []struct {
+		preset, profile string
+		negative        bool // the cache subtracts negative durations
+		warning         string
+	}{
+		{"default", "default", false, ""},
+		{"aiperf-0.13", "aiperf", true, ""},
+		{"default", "", false, ""},
+		{"default", "aiperf", true, "preset default: the cache has the profile aiperf: times follow the preset, prompts follow the profile, and " +
+			"the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
+		{"agentx-v1.0.5", "aiperf", true, "preset agentx-v1.0.5: the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
+		{"agentx-v1.0.5", "default", false, "preset agentx-v1.0.5: the cache has the profile default: times follow the preset, prompts follow the profile"},
+		{"aiperf-0.13", "default", false, "preset aiperf-0.13: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
+			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
+	} {
+		cache := *cachetest.Demo(t)
+		cache.Facts.Rules.SubtractNegative = c.negative
+		var said []string
+		o := Options{Cache: &cache, URLs: []string{"http://host"}, Preset: c.preset, Warn: func(text string) { said = append(said, text) }}
+		o.Provenance.Dataset.Profile = c.profile
+		r := newRun(o.withDefaults())
+		r.warnOfProfile()
+		r.close()
+		if c.warning == "" {
+			require.Empty(t, said, "%+v", c)
+		} else {
+			require.Equal(t, []string{c.warning}, said)
+		}
+	}
+}
+
+// Under a scenario a run that its caller or too many failures end is not valid, whatever was measured.
+func TestVerdictOfARun(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	_, failing := mocked(t, mock.Config{Faults: []mock.Fault{{Kind: "status=500", Rate: 1}}})
+	for name, c := range map[string]struct {
+		change  func(o *Options, interrupt func())
+		valid   *bool
+		reasons []string
+	}{
+		"no scenario":                 {func(o *Options, _ func()) { o.Scenario = nil }, nil, nil},
+		"no scenario, interrupted":    {func(o *Options, interrupt func()) { o.Scenario = nil; interrupt() }, nil, nil},
+		"scenario":                    {func(*Options, func()) {}, new(true), nil},
+		"scenario, interrupted":       {func(_ *Options, interrupt func()) { interrupt() }, new(false), []string{"run_cancelled"}},
+		"scenario, overridden":        {func(o *Options, _ func()) { o.Scenario.Overridden = []string{"x"} }, new(false), []string{"unsafe_override"}},
+		"scenario, failures":          {func(o *Options, _ func()) { o.URLs = []string{failing} }, new(true), nil}, // ordinary errors do not invalidate
+		"scenario, too many failures": {func(o *Options, _ func()) { o.URLs, o.FailedRequestThreshold = []string{failing}, 0.5 }, new(false), []string{"run_cancelled"}},
+		"scenario, preflight refused": {func(o *Options, _ func()) { o.URLs, o.SkipPreflight = []string{failing}, false }, new(false), []string{"run_cancelled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			o := optionsFor(t, cachetest.Demo(t), url)
+			o.Requests, o.Scenario = 30, &measure.Scenario{Name: "made-up"}
+			c.change(&o, interrupt)
+			s, _ := Run(ctx, o) // the error is that of the failures
+			require.NotNil(t, s)
+			require.Equal(t, c.valid, s.Valid)
+			require.Equal(t, c.reasons, s.Reasons)
+			require.Equal(t, o.Scenario, s.Run.Scenario)
+			written, err := readInfo(o.Out)
+			require.NoError(t, err)
+			require.Equal(t, c.valid, written.Facts.Valid)
+			require.Equal(t, c.reasons, written.Facts.Reasons)
+			again, _, err := RebuildSummary(o.Out)
+			require.NoError(t, err)
+			require.Equal(t, c.valid, again.Valid)
+			require.Equal(t, c.reasons, again.Reasons)
+		})
 	}
 }

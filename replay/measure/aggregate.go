@@ -10,6 +10,7 @@ import (
 // Aggregate computes a Summary from records, one at a time. It keeps four numbers of a request that ended well, for exact
 // percentiles, and counts the others. It is not safe for concurrent use.
 type Aggregate struct {
+	rules     Rules
 	requests  int
 	completed int
 	resent    int
@@ -30,8 +31,9 @@ type Aggregate struct {
 }
 
 // NewAggregate returns an empty aggregate.
-func NewAggregate() *Aggregate {
+func NewAggregate(rules Rules) *Aggregate {
 	return &Aggregate{
+		rules:  rules,
 		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), headline: newObservations(), cooldown: newObservations(),
 		warmup: warmupCounts{errors: map[wire.Category]int{}},
@@ -58,9 +60,9 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 	}
 	a.completed++
 	if r.Bucket == Profiling {
-		a.headline.add(r)
+		a.headline.add(r, a.rules)
 	} else {
-		a.cooldown.add(r)
+		a.cooldown.add(r, a.rules)
 	}
 	return a.deviations.add(r)
 }
@@ -86,13 +88,15 @@ func (a *Aggregate) count(r *Record) {
 
 // Summary computes the summary of the records added so far. More records may be added afterwards.
 func (a *Aggregate) Summary(info RunInfo) Summary {
+	window, afterwards := a.rules.window(&a.headline, info.Facts), a.rules.window(&a.cooldown, info.Facts)
 	s := Summary{
 		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
 		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations),
-		Metrics: a.headline.metrics(), Cooldown: a.cooldown.metrics(),
+		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.headline(),
+		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.divisor(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,
@@ -114,10 +118,7 @@ func (s *Summary) addFacts(f *Facts) {
 	s.PhaseDuration, s.Branches, s.Deadlocks = Number(f.PhaseDuration), &branches, f.Deadlocks
 	s.DeadlockedTrees = Number(branches.TreesDeadlocked)
 	s.Client.CPU, s.Client.PeakRSS = Number(f.CPU), Number(f.PeakRSS)
-	s.Valid, s.Reasons = f.Valid, slices.Clone(f.Reasons)
-	if s.DeadlockedTrees > 0 && !slices.Contains(s.Reasons, deadlockReason) {
-		s.Reasons = append(s.Reasons, deadlockReason)
-	}
+	s.judge(f)
 }
 
 func (a *Aggregate) laneSummary(n int) Lanes {

@@ -38,7 +38,7 @@ func TestDeviations(t *testing.T) {
 			r := good(0, 0, 0, 1, 2, 200)
 			r.Trace, r.Session, r.Turn, r.RecordedISL, r.PromptTokens = "t", "s", 3, 1000, Tokens(1000)
 			c.change(r)
-			a := NewAggregate()
+			a := NewAggregate(Rules{})
 			first, again := a.Add(r), a.Add(r)
 			require.Empty(t, again, "it is said once")
 			got := a.Summary(RunInfo{}).Deviations

@@ -5,7 +5,7 @@
 // An [Aggregate] keeps of each record the numbers that exact percentiles need and computes the [Summary], which is
 // summary.json and the table that a run prints:
 //
-//	a := measure.NewAggregate()
+//	a := measure.NewAggregate(measure.Rules{})
 //	a.Add(&record)
 //	s := a.Summary(info)
 //	s.WriteTable(os.Stdout, 0)

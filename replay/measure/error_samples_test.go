@@ -11,7 +11,7 @@ import (
 )
 
 func TestErrorSamples(t *testing.T) {
-	a := NewAggregate()
+	a := NewAggregate(Rules{})
 	add := func(bucket Bucket, category wire.Category, message string) {
 		a.Add(&Record{Bucket: bucket, Error: &Error{category, message}})
 	}

@@ -13,7 +13,7 @@ func ExamplePercentile() {
 }
 
 func ExampleAggregate() {
-	a := measure.NewAggregate()
+	a := measure.NewAggregate(measure.Rules{})
 	for i, ttft := range []float64{0.2, 0.4} {
 		sent := float64(i)
 		a.Add(&measure.Record{

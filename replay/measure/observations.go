@@ -10,18 +10,25 @@ type observations struct {
 	first, last float64 // earliest Sent and latest LastToken
 
 	prompt, output, asked, cached, recorded tokenSum
+
+	firstKnown, firstUnusable int // requests by their number of tokens in the first chunk
 }
 
 func newObservations() observations { return observations{first: math.Inf(1), last: math.Inf(-1)} }
 
-func (o *observations) add(r *Record) {
+func (o *observations) add(r *Record, rules Rules) {
 	o.n++
 	o.lateness = append(o.lateness, r.Lateness())
 	if v, ok := r.TTFT(); ok {
 		o.ttft = append(o.ttft, v)
 	}
-	if v, ok := r.ITL(); ok {
+	if v, ok := rules.ITL(r); ok {
 		o.itl = append(o.itl, v)
+	}
+	if _, ok := r.firstChunk(); ok {
+		o.firstKnown++
+	} else if r.FirstChunkTokens != nil {
+		o.firstUnusable++
 	}
 	o.first = min(o.first, r.Sent)
 	if v, ok := r.Latency(); ok {
@@ -37,8 +44,8 @@ func (o *observations) add(r *Record) {
 	o.recorded.add(&r.RecordedISL)
 }
 
-// metrics returns the published numbers.
-func (o *observations) metrics() Metrics {
+// metrics returns the published numbers. The rates divide by a number of seconds, which may be Missing.
+func (o *observations) metrics(window Number) Metrics {
 	m := Metrics{
 		Measured: o.n, PromptTokens: o.prompt.over(o.n), OutputTokens: o.output.over(o.n), RequestedOutputTokens: o.asked.over(o.n),
 		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
@@ -48,11 +55,13 @@ func (o *observations) metrics() Metrics {
 	if m.PromptTokens > 0 {
 		m.TokenHitRate = m.CachedTokens / m.PromptTokens
 	}
-	if window := o.last - o.first; window > 0 {
-		m.Duration = Number(window)
-		m.RequestRate = Number(o.n) / m.Duration
-		m.PromptTokenRate = m.PromptTokens / m.Duration
-		m.OutputTokenRate = m.OutputTokens / m.Duration
+	if span := o.last - o.first; span > 0 {
+		m.Duration = Number(span)
+	}
+	if !window.IsMissing() {
+		m.RequestRate = Number(o.n) / window
+		m.PromptTokenRate = m.PromptTokens / window
+		m.OutputTokenRate = m.OutputTokens / window
 	}
 	return m
 }

@@ -35,10 +35,10 @@ type Record struct {
 	LastToken  float64 `json:"last_token,omitempty"`  // last content; 0: none
 	End        float64 `json:"end"`                   // the client was done with the request
 
-	Status           int   `json:"status"`                 // HTTP status; 0: no answer came
-	RecordedISL      int64 `json:"recorded_in"`            // prompt tokens in the recording
-	MaxTokens        int64 `json:"max_tokens"`             // output tokens that the request asked for
-	FirstChunkTokens int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk, if the server reported them
+	Status           int    `json:"status"`                 // HTTP status; 0: no answer came
+	RecordedISL      int64  `json:"recorded_in"`            // prompt tokens in the recording
+	MaxTokens        int64  `json:"max_tokens"`             // output tokens that the request asked for
+	FirstChunkTokens *int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk; nil: not asked for, or not reported
 
 	// Of the usage that the server reported; nil: it did not. OutputTokens is without reasoning.
 	PromptTokens    *int64 `json:"prompt_tokens,omitempty"`
@@ -105,19 +105,13 @@ func (r *Record) Latency() (float64, bool) {
 	return r.LastToken - r.Sent, r.LastToken > 0
 }
 
-// ITL returns the inter-token latency, in seconds: the time from the first to the last token over the tokens after the first
-// chunk. The first chunk counts as one token unless the server reported its tokens. It is false with fewer than two tokens,
-// or when their number is not known.
-func (r *Record) ITL() (float64, bool) {
+// firstChunk returns the tokens of the first chunk. It is false when the server did not report a number that leaves others.
+func (r *Record) firstChunk() (int64, bool) {
 	n, ok := r.OSL()
-	if !ok || n < 2 || r.FirstToken <= 0 {
+	if !ok || r.FirstChunkTokens == nil || *r.FirstChunkTokens < 1 || *r.FirstChunkTokens >= n {
 		return 0, false
 	}
-	first := int64(1)
-	if r.FirstChunkTokens >= 1 && r.FirstChunkTokens < n {
-		first = r.FirstChunkTokens
-	}
-	return (r.LastToken - r.FirstToken) / float64(n-first), true
+	return *r.FirstChunkTokens, true
 }
 
 // Lateness returns the time from Due to Sent, in seconds: what limits and the client itself cost.

@@ -58,9 +58,7 @@ func (r *Record) appendTokens(b []byte) []byte {
 	b = appendInt(b, "status", int64(r.Status))
 	b = appendInt(b, "recorded_in", r.RecordedISL)
 	b = appendInt(b, "max_tokens", r.MaxTokens)
-	if r.FirstChunkTokens != 0 {
-		b = appendInt(b, "first_tokens", r.FirstChunkTokens)
-	}
+	b = appendCount(b, "first_tokens", r.FirstChunkTokens)
 	b = appendCount(b, "prompt_tokens", r.PromptTokens)
 	b = appendCount(b, "cached_tokens", r.CachedTokens)
 	b = appendCount(b, "output_tokens", r.OutputTokens)

@@ -21,7 +21,7 @@ func example() Record {
 		Phase: ProfilingPhase, Lane: 3, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4,
 		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
 		RequestID: "r", CorrelationID: "c", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, FirstToken: 1.75, LastToken: 2.5, End: 2.6,
-		Status: 200, RecordedISL: 1000, MaxTokens: 11, FirstChunkTokens: 4,
+		Status: 200, RecordedISL: 1000, MaxTokens: 11, FirstChunkTokens: Tokens(4),
 		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
 		Chunks: 5, BytesSent: 4000, BytesReceived: 900, Reused: true, Resent: true, Redirected: true, SingleBody: true, Bucket: Cooldown,
 		Error: &Error{"http_status", "500 \"é\" <b>\n"},
@@ -93,7 +93,7 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 	}
 	fixtures.EachReplay(t, "request_arithmetic", func(t *testing.T, in in, want want) {
 		r := Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
-		itl, ok := r.ITL()
+		itl, ok := Rules{}.ITL(&r)
 		require.True(t, ok)
 		require.InDelta(t, want.ITL, itl*1e3, 1e-6)
 		ttft, ok := r.TTFT()
@@ -109,24 +109,68 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 func TestITLDivisor(t *testing.T) {
 	for _, c := range []struct {
 		output, reasoning, first int64
-		itl                      float64
+		itl, allButOne           float64
 		ok                       bool
+		known, unusable          int
 	}{
-		{11, -1, 0, 0.02, true},
-		{11, -1, 4, 0.2 / 7, true},
-		{11, -1, 11, 0.02, true}, // not below the length: cannot be used
-		{8, 3, 4, 0.2 / 7, true},
-		{1, -1, 0, 0, false},
-		{1, 1, 0, 0.2, true},
-		{-1, -1, 0, 0, false},
+		{11, -1, -1, 0.02, 0.02, true, 0, 0},
+		{11, -1, 0, 0.02, 0.02, true, 0, 1}, // the usage lags
+		{11, -1, 4, 0.2 / 7, 0.02, true, 1, 0},
+		{11, -1, 11, 0.02, 0.02, true, 0, 1}, // not below the length
+		{8, 3, 4, 0.2 / 7, 0.02, true, 1, 0},
+		{1, -1, -1, 0, 0, false, 0, 0},
+		{1, 1, -1, 0.2, 0.2, true, 0, 0},
+		{-1, -1, -1, 0, 0, false, 0, 0},
 	} {
-		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstChunkTokens: c.first, OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
-		itl, ok := r.ITL()
-		require.Equal(t, c.ok, ok, "%+v", c)
-		require.InDelta(t, c.itl, itl, 1e-12, "%+v", c)
+		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstChunkTokens: Tokens(c.first), OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
+		r.Bucket = Profiling
+		for rules, want := range map[Rules]float64{{}: c.itl, {AllButOne: true}: c.allButOne} {
+			itl, ok := rules.ITL(&r)
+			require.Equal(t, c.ok, ok, "%+v", c)
+			require.InDelta(t, want, itl, 1e-12, "%+v", c)
+			a := NewAggregate(rules)
+			a.Add(&r)
+			s := a.Summary(RunInfo{})
+			require.Equal(t, ITLDivisor{map[bool]string{false: "first-chunk", true: "osl-1"}[rules.AllButOne], c.known, c.unusable}, s.ITLDivisor)
+			if c.ok {
+				require.InDelta(t, want, float64(s.ITL.Mean), 1e-12, "%+v", c)
+			}
+		}
 	}
-	_, ok := (&Record{OutputTokens: Tokens(5)}).ITL()
+	_, ok := Rules{}.ITL(&Record{OutputTokens: Tokens(5)})
 	require.False(t, ok, "no token came")
+}
+
+// The inter-token latency of each preset, from the instants that the vectors of the wire give.
+//
+// Covers T-39, T-54.
+func TestVectorsITL(t *testing.T) {
+	type want struct {
+		Metrics struct {
+			TTFT    *float64 `json:"time_to_first_token_ns"`
+			Latency float64  `json:"request_latency_ns"`
+			OSL     *int64   `json:"output_sequence_length"`
+			First   *int64   `json:"first_chunk_tokens"`
+			ITL     *float64 `json:"inter_token_latency_ns"`
+		}
+	}
+	seen := 0
+	fixtures.EachCase(t, "request", fixtures.Counts{28, 27, 27}, func(t *testing.T, c fixtures.Case, _ struct{}, want want) {
+		m := want.Metrics
+		if m.TTFT == nil {
+			return // no success
+		}
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		r := Record{Sent: 1, FirstToken: 1 + *m.TTFT/1e9, LastToken: 1 + m.Latency/1e9, OutputTokens: m.OSL, FirstChunkTokens: m.First}
+		itl, ok := Rules{AllButOne: switches.ITLDivisor == preset.DivisorOSL}.ITL(&r)
+		require.Equal(t, m.ITL != nil, ok)
+		if ok {
+			require.InDelta(t, *m.ITL, itl*1e9, 1e-6*max(1, *m.ITL))
+			seen++
+		}
+	})
+	require.Equal(t, 3*13+3, seen)
 }
 
 // Covers T-39.

@@ -16,9 +16,11 @@ type Run struct {
 	URL     string     `json:"url"`  // the first of URLs
 	URLs    []string   `json:"urls"` // of the servers, without user, query and fragment
 	Model   string     `json:"model"`
+	Preset  string     `json:"preset"`
 	Options []Option   `json:"options"` // all options, also those with their defaults
 
-	Scenario *Scenario `json:"scenario"` // nil: none
+	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name
+	Scenario *Scenario                  `json:"scenario"` // nil: none
 }
 
 // Scenario is the scenario that a run was set by.
@@ -80,7 +82,8 @@ type Facts struct {
 	CPU           float64          `json:"cpu"`            // of the phase, seconds
 	PeakRSS       int64            `json:"peak_rss"`       // bytes
 	Branches      BranchCounts     `json:"branches"`
-	Deadlocks     []DeadlockReport `json:"wedged"` // at most MaxDeadlocks of them
-	Valid         *bool            `json:"valid"`
-	Reasons       []string         `json:"reasons"`
+	Deadlocks     []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
+	Cancelled     bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run
+	Valid         *bool            `json:"valid"`     // as in the summary
+	Reasons       []string         `json:"reasons"`   // as in the summary
 }

@@ -23,10 +23,14 @@ type Summary struct {
 
 	Metrics
 
+	Headline         string           `json:"headline"` // deadline: requests that ended by then; grace_included: also those of the grace
+	ThroughputWindow ThroughputWindow `json:"throughput_window"`
+	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
+
 	Lanes   Lanes    `json:"lanes"`
 	Client  Client   `json:"client"`
 	Valid   *bool    `json:"valid"`   // nil: without a scenario
-	Reasons []string `json:"reasons"` // why the run is not valid; nil: without a scenario and a reason
+	Reasons []string `json:"reasons"` // why the run is not valid; nil: there is none
 	Out     string   `json:"out"`     // directory of the results, empty when none was asked for
 
 	Concurrency     int              `json:"concurrency"`
@@ -49,9 +53,6 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	return e.Encode(s)
 }
 
-// deadlockReason is among the Reasons of every run with a deadlocked tree.
-const deadlockReason = "wedged_tree"
-
 // BackOff counts the pauses of lanes whose connections failed, and adds up their lengths.
 type BackOff struct {
 	Pauses  int     `json:"pauses"`
@@ -66,8 +67,8 @@ type Buckets struct {
 	ContextOverflow int `json:"context_overflow"`
 }
 
-// Metrics are the numbers over the successful requests of one bucket. Rates divide by Duration, the time from the first Sent to
-// the last LastToken of these requests.
+// Metrics are the numbers over the successful requests of one bucket. Duration is the time from the first Sent to
+// the last LastToken of these requests. Rates divide by the window of the summary.
 type Metrics struct {
 	Measured              int    `json:"measured"` // requests that the numbers are over
 	Duration              Number `json:"duration"`

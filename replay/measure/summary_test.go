@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -30,7 +31,7 @@ func bad(bucket Bucket, category wire.Category) *Record {
 
 // Covers T-56.
 func TestSummary(t *testing.T) {
-	a := NewAggregate()
+	a := NewAggregate(Rules{})
 	// Sent at 1 and 2; first tokens after 0.5 and 0.25 s; last ones after 2.5 and 1.25 s, at 3.5 and 3.25.
 	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
 	a.Add(good(1, 2, 0, 0.25, 1.25, 3))
@@ -76,13 +77,13 @@ func TestSummary(t *testing.T) {
 }
 
 func TestSummaryKeys(t *testing.T) {
-	b, err := json.Marshal(NewAggregate().Summary(RunInfo{}))
+	b, err := json.Marshal(NewAggregate(Rules{}).Summary(RunInfo{}))
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(b, &got))
 	for _, key := range []string{
 		"requests", "completed", "errors", "buckets", "duration", "request_rate", "prompt_tokens", "output_tokens",
-		"prompt_token_rate", "output_token_rate", "ttft", "itl", "request_latency", "lateness", "lanes", "client", "valid", "reasons", "out",
+		"prompt_token_rate", "output_token_rate", "ttft", "itl", "request_latency", "lateness", "lanes", "client", "valid", "reasons", "out", "headline", "throughput_window", "itl_divisor",
 	} {
 		require.Contains(t, got, key)
 	}
@@ -104,7 +105,7 @@ func TestSummaryKeys(t *testing.T) {
 // Covers INV-15.
 func TestSummaryAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := NewAggregate()
+		a := NewAggregate(Rules{})
 		n := rapid.IntRange(0, 50).Draw(t, "n")
 		for range n {
 			r := good(rapid.IntRange(0, 5).Draw(t, "lane"), rapid.Float64Range(0, 100).Draw(t, "t"), 0, 1, 2, 3)
@@ -136,39 +137,69 @@ func TestSummaryAddsUp(t *testing.T) {
 	})
 }
 
+// The switch of the preset decides by what the rates divide.
+//
 // Covers T-55.
 func TestThroughputWindow(t *testing.T) {
 	type in struct {
-		First int64  `json:"first_start_ns"`
-		Last  *int64 `json:"last_content_ns"`
-		Count int
+		First    int64  `json:"first_start_ns"`
+		Last     *int64 `json:"last_content_ns"`
+		Complete int64  `json:"phase_complete_ns"`
+		Count    int
 	}
 	type want struct {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachReplay(t, "throughput_window", func(t *testing.T, in in, want want) {
-		if want.Window != "benchmark" {
-			t.Skip("ThroughputWindow = phase is not built")
-		}
-		s := newObservations()
-		s.n, s.first = in.Count, float64(in.First)/1e9
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		a := NewAggregate(Rules{PhaseWindow: switches.ThroughputWindow == preset.WindowPhase})
+		o := &a.headline
+		o.n, o.first = in.Count, float64(in.First)/1e9
 		if in.Last != nil {
-			s.last = float64(*in.Last) / 1e9
+			o.last = float64(*in.Last) / 1e9
 		}
-		m := s.metrics()
+		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: float64(in.Complete) / 1e9}})
+		require.Equal(t, want.Window, s.ThroughputWindow.Kind)
 		if want.Seconds == nil {
-			require.True(t, m.Duration.IsMissing())
-			require.True(t, m.RequestRate.IsMissing())
+			require.True(t, s.ThroughputWindow.Seconds.IsMissing())
+			require.True(t, s.Duration.IsMissing())
+			require.True(t, s.RequestRate.IsMissing())
 			return
 		}
-		require.InDelta(t, *want.Seconds, float64(m.Duration), 1e-12)
-		require.InDelta(t, *want.Value, float64(m.RequestRate), 1e-12)
+		require.InDelta(t, *want.Seconds, float64(s.ThroughputWindow.Seconds), 1e-12)
+		require.InDelta(t, *want.Seconds, float64(s.ThroughputWindow.End-s.ThroughputWindow.Start), 1e-12)
+		require.InDelta(t, *want.Value, float64(s.RequestRate), 1e-12)
+		require.EqualValues(t, 900, s.Duration, "from the first request to the last token, whatever divides the rates")
 	})
 }
 
+// Under the window of the phase all rates divide by it, those of the cooldown too, and there is none while its length is not known.
+//
+// Covers T-55.
+func TestPhaseWindow(t *testing.T) {
+	a := NewAggregate(Rules{PhaseWindow: true})
+	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
+	a.Add(good(0, 2, 0, 0.5, 2.5, 5))
+	late := good(0, 3, 0, 0.5, 2.5, 5)
+	late.Bucket = Cooldown
+	a.Add(late)
+	s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: 10}})
+	require.Equal(t, ThroughputWindow{"phase", 0, 10, 10}, s.ThroughputWindow)
+	require.EqualValues(t, 0.2, s.RequestRate)
+	require.EqualValues(t, 19.6, s.PromptTokenRate)
+	require.EqualValues(t, 1, s.OutputTokenRate)
+	require.EqualValues(t, 0.1, s.Cooldown.RequestRate)
+	require.EqualValues(t, 3.5, s.Duration)
+	s = a.Summary(RunInfo{})
+	require.True(t, s.RequestRate.IsMissing())
+	require.True(t, s.ThroughputWindow.Seconds.IsMissing())
+	require.EqualValues(t, 3.5, s.Duration)
+}
+
 func TestUsageUnknown(t *testing.T) {
-	a := NewAggregate()
+	a := NewAggregate(Rules{})
 	r := good(0, 0, 0, 1, 2, -1)
 	r.PromptTokens, r.CachedTokens = nil, nil
 	a.Add(r)
@@ -202,17 +233,37 @@ func TestClientBound(t *testing.T) {
 	require.False(t, isClientBound(NewStat(nil), NewStat(nil)))
 }
 
-func TestDeadlockedTreesAreAReason(t *testing.T) {
-	info := RunInfo{Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, Reasons: []string{"run_cancelled"}}}
-	for range 2 {
-		require.Equal(t, []string{"run_cancelled", "wedged_tree"}, NewAggregate().Summary(info).Reasons)
+// A run is valid or not under a scenario alone. A deadlocked tree is a reason without one too.
+func TestVerdict(t *testing.T) {
+	deadlocked := BranchCounts{TreesDeadlocked: 1}
+	plain, overridden := &Scenario{Name: "s"}, &Scenario{Name: "s", Overridden: []string{"a conflict"}}
+	for _, c := range []struct {
+		scenario *Scenario
+		facts    *Facts
+		valid    *bool
+		reasons  []string
+	}{
+		{nil, &Facts{}, nil, nil},
+		{nil, &Facts{Cancelled: true}, nil, nil},
+		{nil, &Facts{Cancelled: true, Branches: deadlocked}, nil, []string{"wedged_tree"}},
+		{nil, &Facts{Deadlocks: []DeadlockReport{{}}}, nil, []string{"wedged_tree"}}, // of the warmup
+		{plain, nil, nil, nil},
+		{plain, &Facts{}, new(true), nil},
+		{plain, &Facts{Cancelled: true}, new(false), []string{"run_cancelled"}},
+		{plain, &Facts{Branches: deadlocked}, new(false), []string{"wedged_tree"}},
+		{overridden, &Facts{}, new(false), []string{"unsafe_override"}},
+		{overridden, &Facts{Cancelled: true, Branches: deadlocked}, new(false), []string{"unsafe_override", "run_cancelled", "wedged_tree"}},
+	} {
+		for range 2 {
+			s := NewAggregate(Rules{}).Summary(RunInfo{Run: Run{Scenario: c.scenario}, Facts: c.facts})
+			require.Equal(t, c.valid, s.Valid, "%+v", c)
+			require.Equal(t, c.reasons, s.Reasons, "%+v", c)
+		}
 	}
-	info.Facts.Reasons = []string{"wedged_tree"}
-	require.Equal(t, []string{"wedged_tree"}, NewAggregate().Summary(info).Reasons)
 }
 
 func TestTable(t *testing.T) {
-	a := NewAggregate()
+	a := NewAggregate(Rules{})
 	for i := range 1000 {
 		a.Add(good(i%64, float64(i)/10, 0.0002, 0.1+float64(i%100)/1000, 2, 100))
 	}
@@ -224,8 +275,9 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
+		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{"inferencex-agentx-mvp", []string{"duration 60s: want 900s or more"}}},
 		Lanes: 72, Out: "runs/c0072",
-		Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Valid: new(false), Reasons: []string{"run_cancelled"}},
+		Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true},
 	})
 	s.Client.Bound, s.Lateness.P99 = true, 0.0988
 	var b strings.Builder
@@ -233,7 +285,7 @@ func TestTable(t *testing.T) {
 	golden(t, "testdata/table.txt", b.String())
 
 	b.Reset()
-	require.NoError(t, NewAggregate().Summary(RunInfo{Lanes: 2}).WriteTable(&b, 0))
+	require.NoError(t, NewAggregate(Rules{}).Summary(RunInfo{Lanes: 2}).WriteTable(&b, 0))
 	golden(t, "testdata/empty.txt", b.String())
 
 	b.Reset()

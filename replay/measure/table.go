@@ -22,6 +22,7 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 		s.latencies(&b, columns)
 		s.client(&b)
 	}
+	s.settings(&b)
 	s.verdict(&b)
 	_, err := io.WriteString(w, fit(b.String(), columns))
 	return err
@@ -142,7 +143,7 @@ func (s *Summary) laneStart() string {
 // throughput writes the rates and the counts of tokens.
 func (s *Summary) throughput(b *strings.Builder) {
 	row(b, "throughput", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s",
-		quantity(s.RequestRate), quantity(s.PromptTokenRate), quantity(s.OutputTokenRate), seconds(s.Duration))
+		quantity(s.RequestRate), quantity(s.PromptTokenRate), quantity(s.OutputTokenRate), seconds(s.ThroughputWindow.Seconds))
 	cached := "cached not reported"
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
@@ -202,10 +203,31 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 }
 
+// settings writes what differs from the preset default, and the scenario.
+func (s *Summary) settings(b *strings.Builder) {
+	if s.Run.Preset != "" && (s.Run.Preset != defaultPreset || len(s.Run.Switches) > 0) {
+		text := s.Run.Preset
+		for _, name := range slices.Sorted(maps.Keys(s.Run.Switches)) {
+			text += fmt.Sprintf(", %s=%s", name, strings.Trim(string(s.Run.Switches[name]), `"`))
+		}
+		row(b, "preset", "%s", text)
+	}
+	if sc := s.Run.Scenario; sc != nil {
+		text := sc.Name
+		if n := len(sc.Overridden); n > 0 {
+			text += fmt.Sprintf(", %s overridden", plural(n, "conflict", "conflicts"))
+		}
+		row(b, "scenario", "%s", text)
+	}
+}
+
+// defaultPreset is the preset that a table does not name.
+const defaultPreset = "default"
+
 // verdict writes deadlocks, whether the run is valid, and where the results are.
 func (s *Summary) verdict(b *strings.Builder) {
-	if s.DeadlockedTrees > 0 {
-		row(b, "deadlocked", "%s", plural(int(s.DeadlockedTrees), "tree", "trees"))
+	if n := s.Deadlocked(); n > 0 {
+		row(b, "deadlocked", "%s", plural(n, "tree", "trees"))
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:

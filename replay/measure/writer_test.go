@@ -152,7 +152,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 func BenchmarkAdd(b *testing.B) {
-	a := NewAggregate()
+	a := NewAggregate(Rules{})
 	r := good(1, 1, 0, 1, 2, 3)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,70 @@
+package measure
+
+// Rules say how records become the numbers of a summary (doc/spec/replay.md 8). The zero value is that of the preset default.
+type Rules struct {
+	GraceIncluded bool // the headline has requests that ended within the grace: Cutoff.CountGrace put them into Profiling
+	PhaseWindow   bool // rates divide by the length of the phase, not by the time from the first request to the last token
+	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
+}
+
+// ThroughputWindow is the time that the rates divide by. Instants are seconds since the start of the phase.
+type ThroughputWindow struct {
+	Kind    string `json:"kind"` // benchmark or phase
+	Start   Number `json:"start"`
+	End     Number `json:"end"`
+	Seconds Number `json:"seconds"`
+}
+
+// ITLDivisor is what inter-token latencies divide by.
+type ITLDivisor struct {
+	Rule     string `json:"rule"`     // first-chunk or osl-1
+	Known    int    `json:"known"`    // measured requests whose first chunk has a number of tokens that a divisor can leave out
+	Unusable int    `json:"unusable"` // measured requests whose server told another number
+}
+
+// ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over the tokens after
+// the first chunk. The first chunk counts as one token unless its tokens are known, and always with AllButOne. It is false with
+// fewer than two tokens, or when their number is not known.
+func (l Rules) ITL(r *Record) (float64, bool) {
+	n, ok := r.OSL()
+	if !ok || n < 2 || r.FirstToken <= 0 {
+		return 0, false
+	}
+	first := int64(1)
+	if known, ok := r.firstChunk(); ok && !l.AllButOne {
+		first = known
+	}
+	return (r.LastToken - r.FirstToken) / float64(n-first), true
+}
+
+// headline names the requests that the headline numbers are over.
+func (l Rules) headline() string {
+	if l.GraceIncluded {
+		return "grace_included"
+	}
+	return "deadline"
+}
+
+// divisor names the rule of ITL.
+func (l Rules) divisor() string {
+	if l.AllButOne {
+		return "osl-1"
+	}
+	return "first-chunk"
+}
+
+// window returns the window of requests that ended well. It is Missing where it is not known or not positive. facts is nil if
+// the run has not ended.
+func (l Rules) window(o *observations, facts *Facts) ThroughputWindow {
+	w := ThroughputWindow{Kind: "benchmark", Start: Number(o.first), End: Number(o.last)}
+	if l.PhaseWindow {
+		w = ThroughputWindow{Kind: "phase", Start: 0, End: Missing}
+		if facts != nil {
+			w.End = Number(facts.PhaseDuration)
+		}
+	}
+	if w.Seconds = w.End - w.Start; !(w.Seconds > 0) || w.Seconds.IsMissing() || o.n == 0 {
+		w.Start, w.End, w.Seconds = Missing, Missing, Missing
+	}
+	return w
+}

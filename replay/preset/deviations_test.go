@@ -1,0 +1,38 @@
+package preset
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the results say of the switches of a run gives them back.
+//
+// Covers T-44.
+func TestDeviations(t *testing.T) {
+	for _, from := range Names {
+		for _, to := range Names {
+			s, _ := Named(to)
+			list := s.Deviations(from)
+			require.Equal(t, from == to, len(list) == 0, "%s from %s", to, from)
+			require.NotNil(t, list)
+			back, err := Recorded(from, list)
+			require.NoError(t, err)
+			require.Equal(t, s, back, "%s from %s", to, from)
+		}
+	}
+	s, _ := Named(Default)
+	s.TreeIdleCap, s.CountGrace, s.ITLDivisor = nil, true, DivisorOSL
+	require.Equal(t, map[string]json.RawMessage{
+		"TreeIdleCap": json.RawMessage("null"), "CountGrace": json.RawMessage("true"), "ITLDivisor": json.RawMessage(`"osl-1"`),
+	}, s.Deviations(Default))
+
+	s, err := Recorded("", nil)
+	require.NoError(t, err)
+	require.Empty(t, s.Deviations(Default))
+	_, err = Recorded("aiperf", nil)
+	require.EqualError(t, err, `preset "aiperf": want one of default, aiperf-0.13, agentx-v1.0.5`)
+	_, err = Recorded(Default, map[string]json.RawMessage{"CountGrce": json.RawMessage("true")})
+	require.ErrorContains(t, err, `switches of preset default: json: unknown field "CountGrce"`)
+}

@@ -1,0 +1,47 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// rulesOf returns the rules by which switches make numbers of records.
+func rulesOf(s *preset.Switches) measure.Rules {
+	return measure.Rules{
+		GraceIncluded: s.CountGrace,
+		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
+		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
+	}
+}
+
+// rulesOfRun returns the rules of a run that has written its results. One without a preset is older than presets.
+func rulesOfRun(r measure.Run) (measure.Rules, error) {
+	s, err := preset.Recorded(r.Preset, r.Switches)
+	return rulesOf(&s), err
+}
+
+// aiperfProfile is the profile of the reconstruction that the presets of AIPerf go with.
+const aiperfProfile = "aiperf"
+
+// warnOfProfile warns of prompts and times that follow different tools, and of a switch that only a cache can have.
+func (r *run) warnOfProfile() {
+	what := ""
+	if profile := r.Provenance.Dataset.Profile; profile != "" && (profile == aiperfProfile) != (r.Preset != preset.Default) {
+		what = fmt.Sprintf("the cache has the profile %s: times follow the preset, prompts follow the profile", profile)
+	}
+	inCache := preset.NegativeZero
+	if r.Cache.Facts.Rules.SubtractNegative {
+		inCache = preset.NegativeSubtract
+	}
+	if inCache != r.Switches.NegativeDuration {
+		if what != "" {
+			what += ", and "
+		}
+		what += fmt.Sprintf("the cache was built with NegativeDuration %s, which stays in force instead of %s", inCache, r.Switches.NegativeDuration)
+	}
+	if what != "" {
+		r.reporter.warn(fmt.Sprintf("preset %s: %s", r.Preset, what))
+	}
+}

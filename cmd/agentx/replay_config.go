@@ -23,20 +23,20 @@ import (
 // notInFiles are the flags that a configuration file cannot set.
 var notInFiles = []string{"config", "config-schema", "print-config", "help"}
 
-// flagKinds returns the kinds of the flags whose values have a range or are words.
-func flagKinds() map[string]kind {
-	count := whole(0, math.MaxInt)
-	return map[string]kind{
-		"preset":      word(preset.Names...),
-		"concurrency": whole(1, replay.MaxConcurrency),
-		"duration":    span, "keep-alive": span, "wait": span,
-		"requests": count, "trees": count, "limit-traces": count, "max-context": count,
-		"workers":          whole(0, convert.MaxWorkers),
-		"payload":          word("chat", "ids"),
-		"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),
-		"profile":          word(convert.Profiles()...),
-		"tokenizer":        word(convert.Tokenizers()...),
-	}
+// anyCount is a number of things.
+var anyCount = whole(0, math.MaxInt)
+
+// flagKinds are the kinds of the flags whose values have a range or are words.
+var flagKinds = map[string]kind{
+	"preset":      word(preset.Names...),
+	"concurrency": whole(1, replay.MaxConcurrency),
+	"duration":    span, "keep-alive": span, "wait": span,
+	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
+	"workers":          whole(0, convert.MaxWorkers),
+	"payload":          word("chat", "ids"),
+	"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),
+	"profile":          word(convert.Profiles()...),
+	"tokenizer":        word(convert.Tokenizers()...),
 }
 
 // kindOfFlag returns the kind of a flag.
@@ -44,7 +44,7 @@ func kindOfFlag(f *pflag.Flag) kind {
 	if a, ok := f.Value.(aliasValue); ok {
 		return a.setting.kind
 	}
-	if k, ok := flagKinds()[f.Name]; ok {
+	if k, ok := flagKinds[f.Name]; ok {
 		return k
 	}
 	switch f.Value.Type() {
@@ -212,8 +212,11 @@ func scalarYAML(k kind, n *yaml.Node) (string, error) {
 		return "", wrong
 	case tag == yamlNull && (k.off || slices.Contains(k.words, "off")):
 		return "off", nil
+	case tag == yamlFloat && slices.Contains(k.tags, yamlInt): // 1e6 is a whole number, too
 	case !slices.Contains(k.tags, tag) && !(k.off && n.Value == "off"):
 		return "", wrong
+	}
+	switch {
 	case slices.Contains(k.words, n.Value):
 		return n.Value, nil
 	case tag == yamlInt:
@@ -232,6 +235,11 @@ func scalarYAML(k kind, n *yaml.Node) (string, error) {
 			return "", wrong
 		}
 		return strconv.FormatFloat(x, 'f', -1, 64), nil
+	case k.flag == yesOrNo.flag && tag == yamlText && n.Value != "on" && n.Value != "off":
+		return "", wrong
+	case k.flag == yesOrNo.flag:
+		v, err := k.read(n.Value)
+		return fmt.Sprint(v), err
 	}
 	return n.Value, nil
 }

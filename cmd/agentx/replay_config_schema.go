@@ -41,7 +41,11 @@ func configSchema(flags *pflag.FlagSet) map[string]any {
 
 // flagSchema returns the schema of the values of a flag.
 func flagSchema(f *pflag.Flag) map[string]any {
-	schema := kindOfFlag(f).schema
+	kind := kindOfFlag(f)
+	schema := kind.schema
+	if f.DefValue == "" && len(kind.words) > 0 { // the default is a value, too
+		schema = map[string]any{"anyOf": []any{schema, map[string]any{"const": ""}}}
+	}
 	if _, list := f.Value.(pflag.SliceValue); list {
 		return map[string]any{"anyOf": []any{schema, map[string]any{"type": "array", "items": schema}}}
 	}

@@ -142,7 +142,8 @@ var factor = kind{
 
 // Durations in a file: seconds, or a text as flags take it. A flag takes numbers below maxSeconds.
 const (
-	durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$`
+	durationPattern = `^\+?(` + numberPattern + `(e[+-]?[0-9]+)?|(` + numberPattern + `(ns|us|µs|μs|ms|s|m|h))+)$`
+	numberPattern   = `([0-9]+(\.[0-9]*)?|\.[0-9]+)`
 	maxSeconds      = 1e9
 )
 

@@ -234,8 +234,8 @@ func (p *problems) err() error {
 // checkedValue is the value of a flag that collects what is wrong with it, so that all errors of a command line are told.
 type checkedValue struct {
 	pflag.Value
-	flag string
-	kind kind // of its values; without parse: any that the flag takes
+	flag, empty string // its name, and its default, which is always good
+	kind        kind   // of its values; without parse: any that the flag takes
 	*problems
 }
 
@@ -243,7 +243,7 @@ type checkedValue struct {
 func (c checkedValue) Set(text string) error {
 	before := c.String()
 	err := explainValue(c.Value.Set(text))
-	if err == nil && c.kind.parse != nil && text != before {
+	if err == nil && c.kind.parse != nil && text != c.empty {
 		_, err = c.kind.read(text)
 	}
 	if err != nil {
@@ -257,7 +257,7 @@ func (c checkedValue) Set(text string) error {
 func checkFlags(flags *pflag.FlagSet, p *problems) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if _, list := f.Value.(pflag.SliceValue); !list && !isAlias(f) {
-			f.Value = checkedValue{f.Value, f.Name, flagKinds()[f.Name], p}
+			f.Value = checkedValue{f.Value, f.Name, f.DefValue, flagKinds[f.Name], p}
 		}
 	})
 }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+const publishedSchema = "../../doc/replay-config.schema.json"
+
+// The published schema is the one that the command prints: agentx replay --config-schema > doc/replay-config.schema.json.
+func TestPublishedSchemaIsThatOfTheCommand(t *testing.T) {
+	published, err := os.ReadFile(publishedSchema)
+	require.NoError(t, err)
+	require.True(t, string(published) == agentx(t, "replay", "--config-schema"), "make it again: go run ./cmd/agentx replay --config-schema > doc/replay-config.schema.json")
+}
+
+// readSchema returns the published schema.
+func readSchema(t *testing.T) (*jsonschema.Schema, *jsonschema.Resolved) {
+	published, err := os.ReadFile(publishedSchema)
+	require.NoError(t, err)
+	var schema jsonschema.Schema
+	require.NoError(t, json.Unmarshal(published, &schema))
+	resolved, err := schema.Resolve(nil)
+	require.NoError(t, err)
+	return &schema, resolved
+}
+
+// allows reports whether a schema allows a YAML document.
+func allows(t *testing.T, schema *jsonschema.Resolved, document string) bool {
+	var v any
+	require.NoError(t, yaml.Unmarshal([]byte(document), &v))
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	var instance any
+	require.NoError(t, json.Unmarshal(text, &instance))
+	return schema.Validate(instance) == nil
+}
+
+// reads reports whether the command reads a configuration file without an error.
+func reads(t *testing.T, file, document string) bool {
+	require.NoError(t, os.WriteFile(file, []byte(document), 0o600))
+	var cmd cobra.Command
+	var f replayFlags
+	f.register(&cmd)
+	new(convertFlags).registerForInput(&cmd)
+	checkFlags(cmd.Flags(), &f.problems)
+	require.NoError(t, cmd.Flags().Set("config", file))
+	r := &resolution{flags: cmd.Flags(), problems: &f.problems}
+	r.readConfig()
+	return len(f.errs) == 0
+}
+
+// The schema and the command agree on every key with values of every type.
+func TestSchemaAgreesWithTheCommand(t *testing.T) {
+	values := []string{
+		"null", "~", "true", "false", "on", "off", `"off"`, "0", "1", "-1", "2", "70000", "0.25", "1.4", "1.5", "1.50", "1e3", ".5", "0x10", "1_000", "-0.5",
+		"90s", "0s", "1h30m", "1.5m", "-5s", "5 s", "5x", `"90"`, `"0"`, `"1"`, `"1.5"`, `""`, "abc", "zero", "sampled", "aiperf-0.13", "ids", "primers",
+		"requests=2", "requests=0", "requests=", "duration=60s", "duration=0s", "requests=2,duration=60s", "requests=2 ",
+		"{requests: 2}", "{requests: 0}", "{duration: 60}", "{duration: 1m}", "{duration: 0s}", "{requests: 2, duration: 60}", "{turns: 2}", "{}",
+		"[]", "[1, 2]", `["a", "b"]`, "a/b?c",
+	}
+	schema, resolved := readSchema(t)
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	keys := []string{"speeed", "--speed", "config", "print-config", "StartRatio"}
+	for name := range schema.Properties {
+		if name != "set" && name != "cache" && name != "quiet" && name != "no-color" && name != "json" { // set has values of its own; the others are not the replay's
+			keys = append(keys, name)
+		}
+	}
+	require.Greater(t, len(keys), 80)
+	allowed := 0
+	for _, key := range keys {
+		for _, value := range values {
+			document := key + ": " + value + "\n"
+			want := reads(t, file, document)
+			if want {
+				allowed++
+			}
+			assert.Equal(t, want, allows(t, resolved, document), document)
+		}
+	}
+	require.Greater(t, allowed, 400)
+	for document, want := range map[string]bool{
+		"":                                    true,
+		"# nothing\n":                         true,
+		"[a]\n":                               false,
+		"Speed: 2\nGapCap: 1m\nurl: http://x": true,
+	} {
+		assert.Equal(t, want, reads(t, file, document), document)
+		assert.Equal(t, want, allows(t, resolved, document), document)
+	}
+}

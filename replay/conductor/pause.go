@@ -7,7 +7,7 @@ import "time"
 // Pause ends the sending, but closes nothing: the sessions wait for the next phase, to which Handoff gives them. From then on
 // no timer fires, every turn that could be sent is deferred or stays retained, and a lane whose tree drains takes no other.
 // Requests in flight may return; a session whose request is cancelled goes on with its next turn. Done reports when nothing
-// is in flight any more.
+// is in flight any more. Stop closes what a pause has kept.
 func (c *Conductor) Pause(now time.Duration) {
 	c.pause()
 	c.settle(now)

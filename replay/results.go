@@ -117,11 +117,17 @@ func (r *results) onEvent(e conductor.Event) {
 			r.warn(fmt.Sprintf("lane %d ends: %v", e.Lane, e.Err))
 		}
 	case conductor.TreeDeadlocked:
-		if len(r.deadlocks) < measure.MaxDeadlocks {
-			d := r.describeDeadlock(e, r.sampler.lanes[e.Lane])
-			r.deadlocks = append(r.deadlocks, d)
-			r.warn(d.String())
-		}
+		r.onDeadlock(measure.ProfilingPhase, e)
+	}
+}
+
+// onDeadlock records a deadlocked tree, and warns of it. Those after the first measure.MaxDeadlocks are counted only.
+func (r *results) onDeadlock(phase string, e conductor.Event) {
+	if len(r.deadlocks) < measure.MaxDeadlocks {
+		d := r.describeDeadlock(e, r.sampler.lanes[e.Lane])
+		d.Phase = phase
+		r.deadlocks = append(r.deadlocks, d)
+		r.warn(d.String())
 	}
 }
 
@@ -168,7 +174,13 @@ func (r *results) warnAtEnd(s *measure.Summary) {
 	if silent > maxSilentLanes {
 		r.warn(fmt.Sprintf("and %d more lanes sent nothing: %s names them", silent-maxSilentLanes, LanesFile))
 	}
-	if more := int(s.DeadlockedTrees) - len(r.deadlocks); more > 0 {
+	named := 0
+	for _, d := range r.deadlocks {
+		if d.Phase == measure.ProfilingPhase {
+			named++
+		}
+	}
+	if more := int(s.DeadlockedTrees) - named; more > 0 {
 		r.warn(fmt.Sprintf("and %d more trees are deadlocked", more))
 	}
 }

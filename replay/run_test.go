@@ -273,6 +273,23 @@ func TestHeaders(t *testing.T) {
 	require.Len(t, p.records[0].RequestID, 36)
 }
 
+// waitForEachOther makes two turns of a tree wait for each other: the turn of the root after one that spawns, and a turn of a
+// child. It returns the trace and the turn of the root.
+func waitForEachOther(r *run) (name string, turn int) {
+	for _, l := range r.sampler.lanes {
+		root := l.Sessions[0].Turns
+		for _, b := range l.Branches {
+			child := b.Sessions[0]
+			if turn = b.Spawn + 1; turn < len(root) && len(root[turn].Joins) == 0 && len(l.Sessions[child].Turns) > 1 {
+				root[turn].After = []conductor.TurnRef{{Session: child, Turn: 1}}
+				l.Sessions[child].Turns[1].After = []conductor.TurnRef{{Session: 0, Turn: turn}}
+				return l.plan.Trace.ID, turn
+			}
+		}
+	}
+	return "", 0
+}
+
 // A tree in which two turns wait for each other is reported by name, and its lane goes on.
 func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
@@ -282,22 +299,7 @@ func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	r := newRun(o.withDefaults())
 	require.NoError(t, r.prepare(t.Context()))
 	require.NoError(t, r.open())
-	var name string
-	turn := 0
-	for _, l := range r.sampler.lanes {
-		root := l.Sessions[0].Turns
-		for _, b := range l.Branches {
-			child := b.Sessions[0]
-			if turn = b.Spawn + 1; name == "" && turn < len(root) && len(root[turn].Joins) == 0 && len(l.Sessions[child].Turns) > 1 {
-				root[turn].After = []conductor.TurnRef{{Session: child, Turn: 1}}
-				l.Sessions[child].Turns[1].After = []conductor.TurnRef{{Session: 0, Turn: turn}}
-				name = l.plan.Trace.ID
-			}
-		}
-		if name != "" {
-			break
-		}
-	}
+	name, turn := waitForEachOther(r)
 	require.NotEmpty(t, name)
 	s, err := r.play(t.Context())
 	require.NoError(t, err)

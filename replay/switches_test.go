@@ -203,3 +203,34 @@ func TestVerdictOfARun(t *testing.T) {
 		})
 	}
 }
+
+// A tree that deadlocks in the warmup is a reason and has a report. With StopOnDeadlock the run ends with it.
+func TestDeadlockInTheWarmup(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		_, url := mocked(t, mock.Config{})
+		o := optionsFor(t, cachetest.Demo(t), url)
+		o.Concurrency, o.Warmup, o.Requests, o.StopOnDeadlock, o.Scenario = 16, Warmup{Requests: 60}, 20, stops, &measure.Scenario{Name: "made-up"}
+		r := newRun(o.withDefaults())
+		require.NoError(t, r.prepare(t.Context()))
+		require.NoError(t, r.open())
+		name, _ := waitForEachOther(r)
+		require.NotEmpty(t, name)
+		s, err := r.play(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.results.write(s))
+		r.close()
+		require.Len(t, s.Deadlocks, 1)
+		require.Equal(t, measure.WarmupPhase, s.Deadlocks[0].Phase)
+		require.Equal(t, name, s.Deadlocks[0].Trace)
+		require.Equal(t, 1, s.Deadlocked())
+		require.Equal(t, new(false), s.Valid)
+		if stops {
+			require.Equal(t, []string{"run_cancelled", "wedged_tree"}, s.Reasons)
+			require.Zero(t, s.Requests)
+			continue
+		}
+		require.Zero(t, s.DeadlockedTrees)
+		require.Equal(t, []string{"wedged_tree"}, s.Reasons)
+		require.Equal(t, 20, s.Completed)
+	}
+}

@@ -60,8 +60,8 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 	return err == nil, err
 }
 
-// errEnded says that the run ends with a phase of the warmup for a reason that is told elsewhere: an interrupt, or records
-// that cannot be written.
+// errEnded says that the run ends with a phase of the warmup for a reason that is told elsewhere: an interrupt, a
+// deadlocked tree (StopOnWedge), or records that cannot be written.
 var errEnded = errors.New("replay: the run has ended in its warmup")
 
 // phase returns a phase of the warmup.
@@ -84,12 +84,10 @@ func (w *warmup) play(ctx context.Context, p phase) (*loop, error) {
 	switch {
 	case err != nil:
 		return l, err
-	case l.interrupted || l.unwritable:
+	case l.interrupted || l.unwritable || l.deadlocked:
 		return l, errEnded
 	case w.failed > 0:
 		return l, w.failure()
-	case l.deadlocked:
-		return l, errors.New("replay: the warmup ended with a tree that is deadlocked (StopOnWedge): nothing was measured")
 	}
 	return l, nil
 }
@@ -109,11 +107,10 @@ func (w *warmup) record(r *measure.Record) error {
 	return w.results.recordWarmup(r)
 }
 
-// onEvent warns of a deadlocked tree. What else a conductor does in a warmup is not reported.
+// onEvent records a deadlocked tree. What else a conductor does in a warmup is not reported.
 func (w *warmup) onEvent(e conductor.Event) {
 	if e.Kind == conductor.TreeDeadlocked {
-		d := w.results.describeDeadlock(e, w.sampler.lanes[e.Lane])
-		w.reporter.warn("warmup: " + d.String())
+		w.results.onDeadlock(measure.WarmupPhase, e)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,11 +136,19 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}
-	if s.DeadlockedTrees > 0 {
-		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", int(s.DeadlockedTrees))}
+	return judgeRun(s)
+}
+
+// judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
+func judgeRun(s *measure.Summary) error {
+	if n := s.Deadlocked(); n > 0 {
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
 	}
 	if s.Completed == 0 {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
+	}
+	if s.Valid != nil && !*s.Valid {
+		return verdictError{fmt.Errorf("replay: not valid under the scenario %s: %s", s.Run.Scenario.Name, strings.Join(s.Reasons, ", "))}
 	}
 	return nil
 }

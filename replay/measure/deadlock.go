@@ -11,6 +11,7 @@ const MaxDeadlocks = 100
 // DeadlockReport is a tree in which nothing could happen any more, by a defect of the recording or of this program. The files of
 // a run call it wedged.
 type DeadlockReport struct {
+	Phase   string           `json:"phase"`
 	At      float64          `json:"at"` // seconds since the start of the phase
 	Lane    int              `json:"lane"`
 	Tree    int              `json:"tree"`
@@ -43,6 +44,9 @@ const maxBlocked = 5
 // String describes the deadlock in one line.
 func (d *DeadlockReport) String() string {
 	var b strings.Builder
+	if d.Phase == WarmupPhase {
+		b.WriteString("warmup: ")
+	}
 	fmt.Fprintf(&b, "lane %d: trace %q is deadlocked after %.3f s:", d.Lane, d.Trace, d.At)
 	for k, s := range d.Blocked {
 		if k == maxBlocked {

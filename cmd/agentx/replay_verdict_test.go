@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// A run that came to its end has one exit status: a deadlocked tree comes before a run without an answer, and that before a run
+// that is not valid.
+func TestJudgeRun(t *testing.T) {
+	scenario := measure.Run{Scenario: &measure.Scenario{Name: "s"}}
+	invalid := []string{"unsafe_override"}
+	for name, c := range map[string]struct {
+		s      measure.Summary
+		status int
+		says   string
+	}{
+		"good":               {measure.Summary{Completed: 1, DeadlockedTrees: measure.Missing}, 0, ""},
+		"valid":              {measure.Summary{Completed: 1, Run: scenario, Valid: new(true)}, 0, ""},
+		"not valid":          {measure.Summary{Completed: 1, Run: scenario, Valid: new(false), Reasons: invalid}, 3, "replay: not valid under the scenario s: unsafe_override"},
+		"nothing completed":  {measure.Summary{Requests: 2}, 1, "replay: not one of 2 requests completed"},
+		"nothing, not valid": {measure.Summary{Requests: 2, Run: scenario, Valid: new(false), Reasons: invalid}, 1, "replay: not one of 2 requests completed"},
+		"deadlocked":         {measure.Summary{DeadlockedTrees: 2}, 3, "replay: 2 trees could not be played to their end"},
+		"in the warmup":      {measure.Summary{Completed: 1, Deadlocks: make([]measure.DeadlockReport, 1)}, 3, "replay: 1 trees could not be played to their end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := judgeRun(&c.s)
+			require.Equal(t, c.status, reportError(t.Context(), io.Discard, err))
+			if c.says != "" {
+				require.EqualError(t, err, c.says)
+			}
+		})
+	}
+}

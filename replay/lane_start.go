@@ -59,6 +59,7 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 		}
 		list = append(list, start)
 	}
+	s.register()
 	s.prefetch()
 	return list
 }
@@ -103,6 +104,7 @@ func (s *sampler) begin(lane, trace int, starts startPolicy) (start startedLane,
 // The tree before is over: its marker is dropped, and the pass of its trace stays counted. The new start counts from t*: it is
 // not aligned with those of other lanes. ok is false if no other trace can be played: then the lane has no tree.
 func (s *sampler) replaceFirst(lane int, starts startPolicy, excluded map[int]bool) (start startedLane, ok bool) {
+	defer s.register()
 	s.ended(lane)
 	s.release(lane)
 	s.first[lane] = conductor.Assignment{}

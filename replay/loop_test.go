@@ -101,7 +101,11 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if o.Switches == nil {
 		o.Switches = withoutTreeIdle()
 	}
-	return newLoop(o, profiling(o, treesOf{source}, s), s, s)
+	trees, ok := source.(treeSource)
+	if !ok {
+		trees = treesOf{source}
+	}
+	return newLoop(o, profiling(o, trees, s), s, s)
 }
 
 // treesOf are trees that need nothing when they are over.

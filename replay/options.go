@@ -173,6 +173,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
 	case o.Order > Random:
 		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
+	case o.Recycle > RecycleFIFOGuarded:
+		return fmt.Errorf("recycle %d: want %d or %d", o.Recycle, RecycleSampler, RecycleFIFOGuarded)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
 	case !(o.FailedRequestThreshold >= 0 && o.FailedRequestThreshold <= 1):

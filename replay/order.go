@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"slices"
+
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/replay/resume"
 )
@@ -37,6 +39,42 @@ func (d *dealer) deal() (trace int, ok bool) {
 	}
 	d.dealt++
 	return d.at(d.dealt - 1), true
+}
+
+// next deals traces until one is usable; ok is false if none is. Twice as many deals as there are traces hold each of them in
+// every order but Random, in which the draws may miss one.
+func (d *dealer) next(usable func(trace int) bool) (trace int, ok bool) {
+	for range 2 * len(d.traces) {
+		if trace, ok = d.deal(); !ok {
+			return 0, false
+		}
+		if usable(trace) {
+			return trace, true
+		}
+	}
+	if k := slices.IndexFunc(d.traces, usable); k >= 0 {
+		return d.traces[k], true
+	}
+	return 0, false
+}
+
+// ended does nothing: any number of lanes may play a trace.
+func (d *dealer) ended(int) {}
+
+// queue returns the traces in the order of the first pass over them, those of the cache where draws repeat traces. If each is
+// dealt once, it returns those that are left.
+func (d *dealer) queue() (list []int) {
+	if d.order == Random {
+		return slices.Clone(d.traces)
+	}
+	first := 0
+	if d.once {
+		first = d.dealt
+	}
+	for k := first; k < len(d.traces); k++ {
+		list = append(list, d.at(k))
+	}
+	return list
 }
 
 // upcoming returns the traces that are dealt next, at most n.

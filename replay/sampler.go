@@ -38,13 +38,16 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 	return t.correlationIDs[session]
 }
 
-// sampler deals the selected traces to lanes, again and again unless each is to be played once. A trace that cannot be
+// sampler gives lanes the selected traces to play, again and again unless each is to be played once. A trace that cannot be
 // played is skipped, with one warning. It is the source of trees of the conductor, and runs in the loop's goroutine.
 type sampler struct {
 	cache    *mmapcache.Cache
 	view     view
 	encoding mmapcache.Encoding
-	dealer   dealer
+	dealer   *dealer  // of the first traces
+	recycler recycler // of those after them; the dealer until the first trees are open
+	recycle  Recycle
+	guarded  bool // no trace is played by more lanes at a time than at the start
 	ledger   *ledger
 	unmarked bool // trees have no marker
 	warn     func(string)
@@ -64,11 +67,30 @@ type sampler struct {
 
 // newSampler returns a sampler. Its dealer has no traces yet.
 func newSampler(o Options, warn func(string)) *sampler {
-	return &sampler{
+	s := &sampler{
 		cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), unmarked: o.Marker == payload.NoMarker, warn: warn,
-		dealer: dealer{order: o.Order, seed: o.Seed, once: o.once()}, ledger: newLedger(o.NewID()),
+		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace, ledger: newLedger(o.NewID()),
 		passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
 		lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency), ahead: map[int]func() loadResult{},
+	}
+	s.recycler = s.dealer
+	return s
+}
+
+// register notes the traces of all lanes, before anything of them is sent: else a lane that ends at once could take the trace of
+// a lane that has yet to begin (doc/spec/replay.md 2.6).
+func (s *sampler) register() {
+	var playing []int
+	for _, t := range s.lanes {
+		if t != nil {
+			playing = append(playing, t.index)
+		}
+	}
+	switch {
+	case s.recycle == RecycleFIFOGuarded:
+		s.recycler = &guardedQueue{live: newLiveTraces(playing), queue: s.dealer.queue(), once: s.dealer.once}
+	case s.guarded:
+		s.recycler = &guardedDealer{dealer: s.dealer, live: newLiveTraces(playing)}
 	}
 }
 
@@ -91,18 +113,13 @@ func (s *sampler) Next(lane int) (conductor.Assignment, bool) {
 	return conductor.Assignment{Tree: t.Tree}, true
 }
 
-// nextPlayable deals traces until one can be played; nil: none can.
-func (s *sampler) nextPlayable() *loadedTrace {
-	for range s.dealer.traces {
-		trace, ok := s.dealer.deal()
-		if !ok {
-			return nil
-		}
-		if t := s.load(trace); t != nil {
-			return t
-		}
-	}
-	return nil
+// nextPlayable returns the next trace that can be played; nil: none can.
+func (s *sampler) nextPlayable() (t *loadedTrace) {
+	s.recycler.next(func(trace int) bool {
+		t = s.load(trace)
+		return t != nil
+	})
+	return t
 }
 
 // open gives a lane a tree that plays a trace.
@@ -118,7 +135,11 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 
 // ended drops what only the run of a tree needs. The trace stays loaded until the lane opens its next tree, which may play it
 // again.
-func (s *sampler) ended(lane int) { s.ledger.drop(s.lanes[lane].ordinal) }
+func (s *sampler) ended(lane int) {
+	t := s.lanes[lane]
+	s.ledger.drop(t.ordinal)
+	s.recycler.ended(t.index)
+}
 
 // release removes the tree of a lane. A trace is freed when no lane plays it.
 func (s *sampler) release(lane int) {

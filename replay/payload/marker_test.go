@@ -9,39 +9,36 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 // Covers T-35, M-1, M-2.
 func TestMarkers(t *testing.T) {
-	type vector struct {
-		Name, Profile string
-		In            struct {
-			Benchmark    string `json:"benchmark_id"`
-			Pass, Lane   int
-			Trace        string `json:"trace_id"`
-			Conversation string `json:"conversation_id"`
-		}
-		Want struct {
-			Digest, Prefix, Suffix string
-			Base                   string `json:"base_trace_id"`
-		}
+	type in struct {
+		Benchmark    string `json:"benchmark_id"`
+		Pass, Lane   int
+		Trace        string `json:"trace_id"`
+		Conversation string `json:"conversation_id"`
 	}
-	played := eachVector(t, "marker", func(v vector) string { return v.Profile }, func(t *testing.T, v vector) {
-		if v.In.Conversation != "" {
-			require.Equal(t, NewMarker("b", 3, 5, v.Want.Base), NewMarker("b", 3, 5, v.In.Conversation))
-			require.NotEqual(t, NewMarker("b", 3, 5, v.Want.Base+"x"), NewMarker("b", 3, 5, v.In.Conversation))
+	type want struct {
+		Digest, Prefix, Suffix string
+		Base                   string `json:"base_trace_id"`
+	}
+	fixtures.EachCase(t, "marker", fixtures.Counts{8, 8, 8}, func(t *testing.T, _ fixtures.Case, in in, want want) {
+		if in.Conversation != "" {
+			require.Equal(t, NewMarker("b", 3, 5, want.Base), NewMarker("b", 3, 5, in.Conversation))
+			require.NotEqual(t, NewMarker("b", 3, 5, want.Base+"x"), NewMarker("b", 3, 5, in.Conversation))
 			return
 		}
-		m := NewMarker(v.In.Benchmark, v.In.Pass, v.In.Lane, v.In.Trace)
-		require.Equal(t, Marker(v.Want.Digest), m)
+		m := NewMarker(in.Benchmark, in.Pass, in.Lane, in.Trace)
+		require.Equal(t, Marker(want.Digest), m)
 		var prefix, suffix string
 		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, false))+`"`), &prefix))
 		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, true))+`"`), &suffix))
-		require.Equal(t, []string{v.Want.Prefix, v.Want.Suffix}, []string{prefix, suffix})
+		require.Equal(t, []string{want.Prefix, want.Suffix}, []string{prefix, suffix})
 	})
-	require.Equal(t, inEachPreset(8), played)
 }
 
 // Covers T-35, M-10.
@@ -129,44 +126,32 @@ func inject(messages []message, marker string, target MarkerTarget) []message {
 
 // Covers T-35, M-9.
 func TestInjection(t *testing.T) {
-	type vector struct {
-		Name, Profile, Test string
-		In                  struct {
-			Marker, Target string
-			Turns          []struct {
-				Reset    bool
-				Messages *json.RawMessage
-			}
+	type in struct {
+		Marker, Target string
+		Turns          []struct {
+			Reset    bool
+			Messages *[]message
 		}
-		Want struct{ Messages json.RawMessage }
 	}
-	played := map[string]int{}
-	eachVector(t, "marker_inject", func(v vector) string { return v.Profile }, func(t *testing.T, v vector) {
-		if v.Test == "T-40" { // lists of parts and structured system messages: a cache has none
-			return
-		}
-		target, err := ParseMarkerTarget(strings.Replace(v.In.Target, "none", "off", 1))
+	type want struct{ Messages []message }
+	// The cases of T-40 have lists of parts and structured system messages, which no cache holds.
+	fixtures.EachCaseOf(t, "marker_inject", "T-35", fixtures.Counts{11, 11, 11}, func(t *testing.T, _ fixtures.Case, in in, want want) {
+		target, err := ParseMarkerTarget(strings.Replace(in.Target, "none", "off", 1))
 		require.NoError(t, err)
-		var effective, want []message // the messages from the last reset on that has a list
-		for _, turn := range v.In.Turns {
-			var list []message
+		var effective []message // from the last reset on that has a list
+		for _, turn := range in.Turns {
 			if turn.Messages == nil {
 				continue
 			}
-			require.NoError(t, json.Unmarshal(*turn.Messages, &list))
 			if turn.Reset {
 				effective = nil
 			}
-			effective = append(effective, list...)
+			effective = append(effective, *turn.Messages...)
 		}
-		require.NoError(t, json.Unmarshal(v.Want.Messages, &want))
-		got := inject(effective, v.In.Marker, target)
-		require.Equal(t, want, got)
-		require.Equal(t, got, inject(got, v.In.Marker, target), "a second time it changes nothing")
-		preset, _, _ := strings.Cut(strings.TrimPrefix(t.Name(), "TestInjection/"), "/")
-		played[preset]++
+		got := inject(effective, in.Marker, target)
+		require.Equal(t, want.Messages, got)
+		require.Equal(t, got, inject(got, in.Marker, target), "a second time it changes nothing")
 	})
-	require.Equal(t, inEachPreset(11), played)
 }
 
 // A marker of the warmup alone is refused with the reason.

@@ -1,0 +1,420 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Covers T-3, INV-10.
+func TestGuardedQueue(t *testing.T) {
+	type in struct {
+		LanesPerTrace map[string]int `json:"lanes_per_trace"`
+		Active        map[string]int
+		Queue         []string
+		Finished      string
+		Unusable      []string
+		MayStart      *bool `json:"may_start"`
+	}
+	type want struct {
+		Next   *string
+		Queue  []string
+		Active map[string]int
+	}
+	fixtures.EachCase(t, "recycle_guarded", fixtures.Counts{7, 7, 7}, func(t *testing.T, _ fixtures.Case, in in, want want) {
+		traces := slices.Sorted(maps.Keys(in.LanesPerTrace))
+		number := func(name string) int {
+			if k := slices.Index(traces, name); k >= 0 {
+				return k
+			}
+			traces = append(traces, name)
+			return len(traces) - 1
+		}
+		counts := func(byName map[string]int) map[int]int {
+			list := map[int]int{}
+			for name, n := range byName {
+				list[number(name)] = n
+			}
+			return list
+		}
+		q := guardedQueue{live: liveTraces{now: counts(in.Active), atStart: counts(in.LanesPerTrace)}}
+		for _, name := range in.Queue {
+			q.queue = append(q.queue, number(name))
+		}
+		q.ended(number(in.Finished))
+		if in.MayStart == nil || *in.MayStart {
+			next, ok := q.next(func(trace int) bool { return !slices.Contains(in.Unusable, traces[trace]) })
+			require.True(t, ok)
+			require.Equal(t, *want.Next, traces[next])
+		} else {
+			require.Nil(t, want.Next)
+		}
+		var queue []string
+		for _, trace := range q.queue {
+			queue = append(queue, traces[trace])
+		}
+		require.Equal(t, want.Queue, queue)
+		require.Equal(t, counts(want.Active), q.live.now)
+	})
+}
+
+// recycling is a recycler and what its lanes play, counted beside it.
+type recycling struct {
+	recycler
+	traces int
+	lanes  []int // traces
+	limit  map[int]int
+	queued map[int]int // by trace, if it is a queue
+}
+
+// begun returns a recycler of a policy whose lanes play traces.
+func begun(policy Recycle, order Order, traces int, lanes []int) *recycling {
+	d := &dealer{traces: firstFitting(make([]int, traces), 0, 0), order: order, seed: "42", dealt: len(lanes)}
+	r := &recycling{traces: traces, lanes: lanes, limit: map[int]int{}, queued: map[int]int{}}
+	r.recycler = &guardedDealer{dealer: d, live: newLiveTraces(lanes)}
+	if policy == RecycleFIFOGuarded {
+		r.recycler = &guardedQueue{live: newLiveTraces(lanes), queue: d.queue()}
+	}
+	for _, trace := range lanes {
+		r.limit[trace]++
+	}
+	for trace := range traces {
+		r.queued[trace] = 1
+	}
+	return r
+}
+
+// replace ends the tree of a lane and begins the next. It checks the bound, and the queue.
+func (r *recycling) replace(t require.TestingT, lane int, usable func(int) bool) int {
+	r.ended(r.lanes[lane])
+	r.queued[r.lanes[lane]]++
+	next, ok := r.next(usable)
+	require.True(t, ok, "the trace that has just ended may always be played")
+	require.True(t, usable(next))
+	r.queued[next]--
+	r.lanes[lane] = next
+	requireBound(t, r.lanes, r.limit)
+	if q, ok := r.recycler.(*guardedQueue); ok {
+		require.Len(t, q.queue, r.traces)
+		for _, trace := range q.queue {
+			r.queued[trace]--
+		}
+		for trace := range r.traces {
+			require.Zero(t, r.queued[trace])
+		}
+		for _, trace := range q.queue {
+			r.queued[trace]++
+		}
+	}
+	return next
+}
+
+// requireBound checks INV-10: no trace is on more lanes than at the start, or than one.
+func requireBound(t require.TestingT, lanes []int, atStart map[int]int) {
+	live := map[int]int{}
+	for _, trace := range lanes {
+		live[trace]++
+		require.LessOrEqual(t, live[trace], max(1, atStart[trace]), "INV-10: trace %d on lanes %v", trace, lanes)
+	}
+}
+
+// A lane always finds a trace, and no more lanes play a trace than at the start. A queue keeps its length and every trace. A
+// dealer deals a trace that it passed over before any other, once it is not full.
+//
+// Covers T-3, INV-10.
+func TestRecyclersKeepTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traces := rapid.IntRange(1, 6).Draw(t, "traces")
+		lanes := rapid.SliceOfN(rapid.IntRange(0, traces-1), 1, 9).Draw(t, "lanes")
+		broken := rapid.SliceOfN(rapid.Bool(), traces, traces).Draw(t, "broken")
+		for _, trace := range lanes {
+			broken[trace] = false // a lane plays it
+		}
+		r := begun(rapid.SampledFrom([]Recycle{RecycleSampler, RecycleFIFOGuarded}).Draw(t, "policy"),
+			rapid.SampledFrom([]Order{Sequential, Shuffle, Random}).Draw(t, "order"), traces, lanes)
+		for range rapid.IntRange(1, 60).Draw(t, "trees") {
+			lane := rapid.IntRange(0, len(lanes)-1).Draw(t, "lane")
+			ended, waiting := r.lanes[lane], []int(nil)
+			g, isDealer := r.recycler.(*guardedDealer)
+			if isDealer {
+				waiting = slices.Clone(g.passedOver)
+			}
+			next := r.replace(t, lane, func(trace int) bool { return !broken[trace] })
+			if k := slices.Index(waiting, ended); k >= 0 { // it is not full any more, nor was any before it
+				require.Contains(t, waiting[:k+1], next)
+			}
+			if isDealer {
+				require.LessOrEqual(t, len(g.passedOver), traces, "each once")
+			}
+			for _, trace := range r.upcoming(4) {
+				require.False(t, r.full(trace))
+			}
+		}
+	})
+}
+
+// full reports whether no more lanes may play a trace.
+func (r *recycling) full(trace int) bool {
+	n := 0
+	for _, other := range r.lanes {
+		if other == trace {
+			n++
+		}
+	}
+	return n >= max(1, r.limit[trace])
+}
+
+// A trace that no lane plays is played soon, however long other lanes take. Draws with replacement promise nothing.
+func TestNoTraceStarves(t *testing.T) {
+	for _, policy := range []Recycle{RecycleSampler, RecycleFIFOGuarded} {
+		for _, order := range []Order{Sequential, Shuffle} {
+			const traces = 5
+			r, idle := begun(policy, order, traces, []int{0, 1, 1}), make([]int, traces)
+			for k := range 500 {
+				lane := k % 3
+				if lane == 1 && k%50 > 1 { // a slow lane
+					lane = 0
+				}
+				r.replace(t, lane, func(int) bool { return true })
+				for trace := range idle {
+					if idle[trace]++; slices.Contains(r.lanes, trace) {
+						idle[trace] = 0
+					}
+					require.LessOrEqual(t, idle[trace], 2*traces, "trees since a lane played trace %d", trace)
+				}
+			}
+		}
+	}
+}
+
+// singles returns traces with one turn each.
+func singles(t *testing.T, names ...string) *mmapcache.Cache {
+	var lines strings.Builder
+	for _, id := range names {
+		lines.WriteString(cachetest.TraceLine(id, 64))
+	}
+	return cachetest.Prepare(t, lines.String(), "code")
+}
+
+// guarded returns a sampler of all traces of a cache, whose lanes begin with some of them.
+func guarded(t *testing.T, recycle Recycle, c *mmapcache.Cache, lanes ...int) *sampler {
+	s := dealing(c, len(lanes))
+	s.recycle, s.guarded = recycle, recycle == RecycleSampler
+	for lane, trace := range lanes {
+		_, ok := s.begin(lane, trace, startPolicy{})
+		require.True(t, ok)
+	}
+	s.register()
+	t.Cleanup(s.close)
+	return s
+}
+
+// playing returns the traces of all lanes.
+func (s *sampler) playing() (list []int) {
+	for _, t := range s.lanes {
+		list = append(list, t.index)
+	}
+	return list
+}
+
+// A lane that ends at once takes no trace of a lane that has yet to begin, in whatever order the lanes begin, end and go on; and
+// the lane that begins later keeps its tree and marker.
+//
+// Covers T-3, INV-5, INV-10.
+func TestEveryInterleavingOfStarts(t *testing.T) {
+	c := singles(t, "B", "A", "C")
+	for name, lanes := range map[string][]int{"A, B": {1, 0}, "swapped": {0, 1}, "wrap": {1, 0, 0}} {
+		for _, recycle := range []Recycle{RecycleFIFOGuarded, RecycleSampler} {
+			t.Run(fmt.Sprint(name, "/", recycle), func(t *testing.T) {
+				const trees = 3
+				interleavings(make([]int, len(lanes)), trees, func(order []int) {
+					s, taken := guarded(t, recycle, c, lanes...), make([]int, len(lanes))
+					atStart := newLiveTraces(lanes).atStart
+					markers := map[int]payload.Marker{}
+					for lane := range lanes {
+						markers[lane] = s.lanes[lane].marker
+					}
+					for _, lane := range order {
+						if taken[lane] > 0 {
+							s.ended(lane)
+						}
+						next, ok := s.Next(lane)
+						require.True(t, ok)
+						require.Same(t, s.lanes[lane].Tree, next.Tree)
+						taken[lane]++
+						requireBound(t, s.playing(), atStart)
+						if q, ok := s.recycler.(*guardedQueue); ok {
+							require.Len(t, q.queue, 3)
+						}
+						distinct := map[payload.Marker]bool{}
+						for lane, tree := range s.lanes {
+							distinct[tree.marker] = true
+							if taken[lane] <= 1 {
+								require.Equal(t, markers[lane], tree.marker, "order %v", order)
+							}
+						}
+						require.Len(t, distinct, len(lanes))
+					}
+				})
+			})
+		}
+	}
+}
+
+// interleavings calls f with every order in which each lane occurs so many times.
+func interleavings(used []int, times int, f func(order []int), order ...int) {
+	if len(order) == len(used)*times {
+		f(order)
+		return
+	}
+	for lane := range used {
+		if used[lane] < times {
+			used[lane]++
+			interleavings(used, times, f, append(slices.Clone(order), lane)...)
+			used[lane]--
+		}
+	}
+}
+
+// The trace of a lane that has sent nothing yet is skipped, and the finished trace is taken again. Once one of two lanes of a
+// trace has ended, the trace may be taken.
+//
+// Covers T-3.
+func TestLiveTraceIsSkipped(t *testing.T) {
+	s := guarded(t, RecycleFIFOGuarded, singles(t, "B", "A", "C"), 1, 0)
+	s.Next(0)
+	s.ended(0)
+	s.Next(0)
+	require.Equal(t, []int{1, 0}, s.playing(), "A again: B is live")
+	require.Equal(t, []int{2, 1, 0}, s.recycler.(*guardedQueue).queue)
+
+	s = guarded(t, RecycleFIFOGuarded, singles(t, "B", "A"), 1, 0, 0)
+	s.Next(0)
+	s.ended(0)
+	s.Next(0)
+	require.Equal(t, []int{1, 0, 0}, s.playing(), "both lanes of B are live")
+	s.Next(2)
+	s.ended(2)
+	s.Next(2)
+	require.Equal(t, []int{1, 0, 0}, s.playing())
+	require.Equal(t, 2, s.lanes[2].pass)
+}
+
+// The first tree of a lane is due later than another lane needs for several trees.
+//
+// Covers T-3, INV-10.
+func TestLateLaneKeepsItsTrace(t *testing.T) {
+	for _, due := range []time.Duration{0, time.Second, 2500 * time.Millisecond, 5 * time.Second} {
+		s := guarded(t, RecycleFIFOGuarded, singles(t, "B", "A", "C"), 1, 0)
+		s.first[1].Start = &conductor.StartState{Live: []conductor.LiveSession{{Due: due}}, TurnsDone: []int{0}}
+		marker := s.lanes[1].marker
+		sim := &simulation{}
+		sim.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+			requireBound(t, s.playing(), map[int]int{0: 1, 1: 1})
+			if d.Lane == 1 && s.lanes[1].ordinal == 1 {
+				require.Equal(t, due, sim.at)
+				require.Equal(t, marker, s.lanes[1].marker)
+			}
+			return time.Second, 0, ""
+		}
+		require.NoError(t, sim.loop(Options{Concurrency: 2, Duration: 9 * time.Second, Grace: time.Minute}, s).run())
+		require.Greater(t, s.passes[2], 0, "C is played too")
+		require.Empty(t, s.ledger.live, "no tree is open")
+	}
+}
+
+// Lanes of a run play no trace more often at a time than at its start, from the first trees on.
+//
+// Covers INV-10.
+func TestRunKeepsTheBound(t *testing.T) {
+	for _, o := range []Options{{}, {MaxLivePerTrace: true}, {Recycle: RecycleFIFOGuarded}} {
+		o.Concurrency, o.Duration = 4, 200*time.Second
+		s := dealing(several(t, 1, 4, 9), 4)
+		s.recycle, s.guarded = o.Recycle, o.MaxLivePerTrace
+		require.Len(t, s.openFirst(4, startPolicy{}), 4)
+		atStart, most := newLiveTraces(s.playing()).atStart, 0
+		require.Equal(t, map[int]int{0: 2, 1: 1, 2: 1}, atStart)
+		sim := &simulation{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+			for trace, n := range newLiveTraces(s.playing()).now {
+				most = max(most, n-atStart[trace])
+			}
+			return time.Second, 0, ""
+		}}
+		require.NoError(t, sim.loop(o, s).run())
+		if o.MaxLivePerTrace || o.Recycle == RecycleFIFOGuarded {
+			require.Zero(t, most)
+		} else {
+			require.Positive(t, most, "the sampler alone has no bound")
+		}
+		require.Greater(t, s.opened, 40)
+		require.Empty(t, s.ledger.live)
+		s.close()
+	}
+}
+
+// A tree that ends at the deadline is followed by none, and its trace is in the queue. Its return counts once.
+//
+// Covers T-30, INV-10.
+func TestQueueAtTheDeadline(t *testing.T) {
+	for takes, trees := range map[time.Duration]int{10*time.Second - 1: 2, 10 * time.Second: 1, 10*time.Second + 1: 1} {
+		s := guarded(t, RecycleFIFOGuarded, singles(t, "A", "B", "C"), 0)
+		sim := &simulation{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) { return takes, 0, "" }}
+		l := sim.loop(Options{Concurrency: 1, Duration: 10 * time.Second, Grace: time.Minute}, s)
+		require.NoError(t, l.run())
+		require.Len(t, sim.sent, trees)
+		queue := s.recycler.(*guardedQueue).queue
+		require.Len(t, queue, 3+1, "one trace for each tree that ended, less one for each that was recycled")
+		require.Error(t, l.conductor.Returned(trees-1, sim.at, sim.at, conductor.OK))
+		require.Equal(t, queue, s.recycler.(*guardedQueue).queue)
+		require.Empty(t, s.recycler.(*guardedQueue).live.now)
+	}
+}
+
+// Every trace once: the queue is not refilled.
+func TestGuardedQueueOnce(t *testing.T) {
+	s := guarded(t, RecycleFIFOGuarded, singles(t, "A", "B", "C"), 0)
+	s.dealer.once, s.dealer.dealt = true, 1
+	s.register()
+	require.Equal(t, []string{"B", "C", ""}, []string{s.openNext(0), s.openNext(0), s.openNext(0)})
+}
+
+// The queue has the order of the first pass; draws make none.
+func TestOrderOfTheQueue(t *testing.T) {
+	traces := []int{3, 5, 7, 11, 13}
+	for order, want := range map[Order][]int{Sequential: traces, Random: traces} {
+		require.Equal(t, want, (&dealer{traces: traces, order: order, seed: "42"}).queue())
+	}
+	shuffled := &dealer{traces: traces, order: Shuffle, seed: "42"}
+	require.ElementsMatch(t, traces, shuffled.queue())
+	require.NotEqual(t, traces, shuffled.queue())
+	for k, trace := range shuffled.queue() {
+		require.Equal(t, shuffled.at(k), trace)
+	}
+}
+
+// Traces that are likely to be played next are loaded ahead, with each recycler.
+func TestRecyclersLoadAhead(t *testing.T) {
+	for _, recycle := range []Recycle{RecycleSampler, RecycleFIFOGuarded} {
+		s := guarded(t, recycle, singles(t, "A", "B", "C", "D", "E", "F", "G"), 0, 1)
+		s.prefetch()
+		require.Len(t, s.ahead, prefetchDepth)
+		for _, load := range s.ahead {
+			require.NotContains(t, []int{0, 1}, load().index, "lanes play these")
+		}
+		require.Equal(t, []string{"A", "C"}, []string{s.openNext(0), s.openNext(0)}, "B is live")
+		require.Len(t, s.ahead, prefetchDepth-1, "it was loaded ahead")
+	}
+}

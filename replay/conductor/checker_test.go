@@ -11,7 +11,7 @@ import (
 // its own table of what was opened, sent, returned, spawned and closed. It checks each event against what the event touched.
 // It compares all tables after every event while few sessions are live, else after every 4,096 events and at the end.
 //
-// INV-5, INV-6 and INV-15 are invariants of package replay.
+// INV-5, INV-6, INV-10 and INV-15 are invariants of package replay.
 type checker struct {
 	c      *Conductor
 	broken []string // invariants that do not hold, at most ten

@@ -155,7 +155,7 @@ func TestHandoffLosesNoSession(t *testing.T) {
 //
 // Covers T-38, INV-1, INV-2, INV-3, INV-4, INV-8, INV-9, INV-11, INV-13, INV-14, INV-16, INV-17, INV-18, INV-19, INV-20.
 func TestRandomHandoffs(t *testing.T) {
-	checkForests(t, func(t *rapid.T, number draws, f forest) {
+	checkForests(t, func(t *rapid.T, number draws, _ View, f forest) {
 		w, source := f.world(drawPhase(number))
 		sent, deadlocks := map[turnOf]bool{}, map[turnOf]*Deadlock{}
 		for left := number("boundaries", 1, 3); ; left-- {

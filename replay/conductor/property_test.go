@@ -3,6 +3,7 @@ package conductor
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
 )
 
 // recorded is a recording: start and end of every request, in seconds, by session and turn.
@@ -48,6 +51,7 @@ type scenario struct {
 	answers map[TurnRef]answer
 	refused map[TurnRef]bool
 	sound   bool // its predecessors and gates are those of the recording: it cannot deadlock
+	apart   bool // no two requests of the forest return at one instant
 }
 
 // draws returns a random number from a range.
@@ -55,11 +59,12 @@ type draws func(label string, low, high int) int
 
 // drawScenario returns a random tree in whole seconds, so that coincidences are common. It has a root of up to 7 turns and up
 // to 8 other sessions, nested, in branches of one or several, some of them unplayable. A turn may join several branches, and
-// several turns one branch. Predecessors are those of the recording, or any.
-func drawScenario(number draws, takenUp bool) *scenario {
+// several turns one branch. Predecessors are those of the recording, or any. The view says when children and joins are due. With
+// apart the requests take fractions of a second besides, so that no two return at one instant.
+func drawScenario(number draws, v View, takenUp bool, apart *rand.Rand) *scenario {
 	one := func(label string, of int) bool { return number(label, 1, of) == 1 }
 	kind := number("predecessors", 0, 3) // none, as recorded (2), any
-	s := &scenario{tree: &Tree{}, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}, sound: kind < 3}
+	s := &scenario{tree: &Tree{}, answers: map[TurnRef]answer{}, refused: map[TurnRef]bool{}, sound: kind < 3, apart: apart != nil}
 	play := func(begin float64, most int) (list []Turn) {
 		n, at := len(s.times), begin
 		s.times = append(s.times, nil)
@@ -69,11 +74,16 @@ func drawScenario(number draws, takenUp bool) *scenario {
 				last := s.times[n][k-1]
 				at = max(last[0], last[1]+float64(number("gap", -2, 6)))
 				u.Delay = seconds(max(0, at-last[1]))
-				u.JoinDelay = u.Delay
+				if !v.ImmediateJoins {
+					u.JoinDelay = u.Delay
+				}
 			}
 			s.times[n] = append(s.times[n], [2]float64{at, at + float64(number("recorded", 0, 5))})
 			list = append(list, u)
 			r, a := TurnRef{n, k}, answer{takes: time.Duration(number("takes", 0, 6)) * time.Second}
+			if apart != nil {
+				a.takes += time.Duration(apart.IntN(1 << 29))
+			}
 			a.token = a.takes / 2
 			switch what := number("what", 0, 19); {
 			case what < 2:
@@ -111,13 +121,19 @@ func drawScenario(number draws, takenUp bool) *scenario {
 		begin := p[0] + float64(number("begin", early, 12))
 		child := Session{Branch: b, Depth: s.tree.Sessions[branch.Parent].Depth + 1, Rank: 100 - n, Unplayable: one("broken", 12)}
 		child.OnIssue = begin < p[1]
-		branch.OnIssue = branch.OnIssue || child.OnIssue
 		child.Offset = seconds(begin - p[1])
 		if child.OnIssue {
 			child.Offset = seconds(max(0, begin-p[0]))
 		}
 		child.Turns = play(begin, 3)
 		s.tree.Sessions = append(s.tree.Sessions, child)
+	}
+	if v.BranchSpawns {
+		s.spawnByBranch()
+	}
+	for n, c := range s.tree.Sessions[1:] {
+		branch := &s.tree.Branches[s.tree.Sessions[n+1].Branch]
+		branch.OnIssue = branch.OnIssue || c.OnIssue
 	}
 	for b, branch := range s.tree.Branches {
 		end := 0.0
@@ -146,13 +162,31 @@ func drawScenario(number draws, takenUp bool) *scenario {
 		}
 	}
 	if takenUp {
-		s.takeUp(float64(number("t*", 0, 40)), []string{"spread", "burst", "as drawn"}[number("alignment", 0, 2)])
+		s.takeUp(v, float64(number("t*", 0, 40)), []string{v.Anchor, "burst", "as drawn"}[number("alignment", 0, 2)])
 	}
 	return s
 }
 
+// spawnByBranch sets when children are due by the rule branch of doc/spec/replay.md 6.3.
+func (s *scenario) spawnByBranch() {
+	for _, b := range s.tree.Branches {
+		first, p := math.Inf(1), s.times[b.Parent][b.Spawn]
+		for _, n := range b.Sessions {
+			first = min(first, s.times[n][0][0])
+		}
+		for _, n := range b.Sessions {
+			c := &s.tree.Sessions[n]
+			c.OnIssue = b.Parent == 0 && first < p[1] && p[0] < p[1]
+			c.Offset = seconds(s.times[n][0][0] - first)
+			if c.OnIssue {
+				c.Offset = seconds(max(0, s.times[n][0][0]-p[0]))
+			}
+		}
+	}
+}
+
 // takeUp gives the tree the start state of an instant, if it has a turn to send after it.
-func (s *scenario) takeUp(at float64, alignment string) {
+func (s *scenario) takeUp(v View, at float64, alignment string) {
 	r := Recording{Tree: s.tree}
 	for _, turns := range s.times {
 		var starts []float64
@@ -161,7 +195,7 @@ func (s *scenario) takeUp(at float64, alignment string) {
 		}
 		r.Starts = append(r.Starts, starts)
 	}
-	if state := ResumeAt(r, View{}, 1000*at); len(state.Live) > 0 {
+	if state := ResumeAt(r, v, 1000*at); len(state.Live) > 0 {
 		AlignLanes(alignment, []*StartState{state}, 0)
 		s.start = state
 	}
@@ -239,6 +273,9 @@ func (w *oracle) ready(n int) (at time.Duration, missing []int) {
 	u := w.tree.Sessions[n].Turns[k]
 	before, ok := w.back[TurnRef{n, k - 1}]
 	at = before + u.Delay
+	if ok && w.parks(n, before) {
+		at = before + u.JoinDelay
+	}
 	if !ok {
 		at = w.first[n]
 		if !w.waits[n] {
@@ -255,6 +292,18 @@ func (w *oracle) ready(n int) (at time.Duration, missing []int) {
 		}
 	}
 	return at, missing
+}
+
+// parks reports whether a session waits for branches of its next turn after a return.
+func (w *oracle) parks(n int, at time.Duration) bool {
+	for _, b := range w.tree.Sessions[n].Turns[w.next[n]].Joins {
+		for _, child := range w.tree.Branches[b].Sessions {
+			if closed, ok := w.closed[child]; !ok || closed > at {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // overAt returns when a turn is done.
@@ -475,15 +524,17 @@ func (s *scenario) refusedIn(w *oracle) (list []TurnRef) {
 }
 
 // TestRandomReplays plays random trees from random instants, under random limits, with random refusals, errors, overflows and
-// ends. The checker checks every event; the turns that were sent are compared with those of the oracle.
+// ends, with the view of each preset. The checker checks every event; the turns that were sent are compared with those of the oracle.
 //
 // AGENTX_LONG=1 plays 10,000 forests, which takes some seconds.
 //
 // Covers T-38, INV-1, INV-2, INV-3, INV-4, INV-7, INV-8, INV-9, INV-11, INV-13, INV-14, INV-16, INV-17, INV-18, INV-19, INV-20.
 func TestRandomReplays(t *testing.T) {
-	checkForests(t, func(t *rapid.T, number draws, f forest) {
-		// Half of all runs have no limit, so that the times are known as well.
-		limits, plain, lag, hold, timed := Limits{}, number("plain", 0, 1) == 1, 0, 0, true
+	checkForests(t, func(t *rapid.T, number draws, v View, f forest) {
+		// Half of all runs have no limit, so that the times are known as well. Without deadlines of joins a turn is due at the
+		// return of its last child, or after its delay if that came before the parent's. Which came first is not known if both
+		// came at one instant, or if the conductor is called late.
+		limits, plain, lag, hold := Limits{}, number("plain", 0, 1) == 1, 0, 0
 		if !plain {
 			hold = max(0, number("hold", -6, 4))
 			limits.Prefill = max(0, number("prefill", -2, 3))
@@ -492,19 +543,8 @@ func TestRandomReplays(t *testing.T) {
 			limits.SystemIdle = time.Duration(max(0, number("system idle", -6, 5))) * time.Second
 			limits.Requests = max(0, number("requests", -40, 40))
 			limits.Trees = max(0, number("trees in all", -8, 8))
-			if number("join timing", 0, 4) == 0 {
-				timed = false
-				for _, scenarios := range f {
-					for _, s := range scenarios {
-						for n := range s.tree.Sessions {
-							for k := range s.tree.Sessions[n].Turns {
-								s.tree.Sessions[n].Turns[k].JoinDelay = 0
-							}
-						}
-					}
-				}
-			}
 		}
+		timed := !v.ImmediateJoins || f.apart() && lag == 0
 		stop, cancel := never, never
 		if number("ends", 0, 2) == 0 { // between two seconds: at the same instant either order is right
 			stop = time.Duration(number("end", 0, 60))*time.Second + time.Second/2
@@ -550,6 +590,10 @@ func TestRandomReplays(t *testing.T) {
 			reported[source.opened[e.Tree]] = e.Deadlock
 		}
 		switch {
+		case plain && !timed:
+			if stop == never {
+				require.Len(t, got, len(must))
+			}
 		case plain:
 			for r, at := range must {
 				if at > stop {
@@ -575,7 +619,7 @@ func TestRandomReplays(t *testing.T) {
 		if stop == never && limits.Requests == 0 && limits.Trees == 0 {
 			require.Len(t, reported, len(deadlocks))
 		}
-		if plain {
+		if plain && timed {
 			for _, e := range w.of(TreeDeadlocked) {
 				require.Equal(t, deadlocks[source.opened[e.Tree]].end, e.At)
 			}
@@ -589,23 +633,36 @@ func TestRandomReplays(t *testing.T) {
 	})
 }
 
-// checkForests checks a property of random forests: 100 of them, with AGENTX_LONG=1 10,000.
-func checkForests(t *testing.T, property func(t *rapid.T, number draws, f forest)) {
+// apart reports whether no two requests of the forest return at one instant.
+func (f forest) apart() bool { return f[0][0].apart }
+
+// checkForests checks a property of random forests under each preset: 100 of them, with AGENTX_LONG=1 10,000.
+func checkForests(t *testing.T, property func(t *rapid.T, number draws, v View, f forest)) {
 	if checks := flag.Lookup("rapid.checks"); os.Getenv("AGENTX_LONG") != "" && checks.Value.String() == checks.DefValue {
 		require.NoError(t, checks.Value.Set("10000"))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
+	for _, preset := range fixtures.Presets {
+		v := ViewOf(preset)
+		t.Run(preset, func(t *testing.T) { checkForestsUnder(t, v, property) })
+	}
+}
+
+func checkForestsUnder(t *testing.T, v View, property func(t *rapid.T, number draws, v View, f forest)) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
 		if rapid.Bool().Draw(t, "evenly") { // rapid prefers small numbers, which it can make smaller; so trees stay small
 			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 			number = func(_ string, low, high int) int { return low + random.IntN(high-low+1) }
 		}
-		f := forest{}
+		f, apart := forest{}, (*rand.Rand)(nil)
+		if v.ImmediateJoins && number("apart", 0, 2) > 0 {
+			apart = rand.New(rand.NewPCG(1, 2))
+		}
 		for range number("lanes", 1, 3) {
 			scenarios := []*scenario{}
 			for nth := range number("trees", 1, 3) {
-				scenarios = append(scenarios, drawScenario(number, nth == 0 && number("taken up", 0, 1) == 1))
+				scenarios = append(scenarios, drawScenario(number, v, nth == 0 && number("taken up", 0, 1) == 1, apart))
 			}
 			f = append(f, scenarios)
 		}
@@ -614,7 +671,7 @@ func checkForests(t *testing.T, property func(t *rapid.T, number draws, f forest
 				require.NoError(t, s.tree.Validate())
 			}
 		}
-		property(t, number, f)
+		property(t, number, v, f)
 	})
 }
 

@@ -68,7 +68,7 @@ func TestCheckDataset(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conflicts := InferenceXAgentX.CheckDataset(c.dataset, c.table)
+			conflicts := InferenceXAgentX().CheckDataset(c.dataset, c.table)
 			require.Equal(t, c.want, lines(conflicts))
 			require.Equal(t, c.overridable, Overridable(conflicts))
 		})

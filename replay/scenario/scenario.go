@@ -4,7 +4,7 @@
 // A caller lays the defaults of a scenario over those of the preset, lets files, the environment and flags change them, and
 // then asks which of the values the scenario does not allow:
 //
-//	s, ok := scenario.Named("inferencex-agentx-mvp")
+//	s := scenario.InferenceXAgentX()
 //	defaults, err := s.Defaults(rand.Reader)
 //	...
 //	conflicts := append(s.Check(settings), s.CheckDataset(dataset, scenario.Corpora())...)
@@ -37,33 +37,25 @@ type Scenario struct {
 // Value is the value of an option or a switch, as --set takes it.
 type Value struct{ Name, Value string }
 
-// InferenceXAgentX is the scenario of InferenceX, as AIPerf 0.13.0 and the line agentx-v1.0.5 have it.
-var InferenceXAgentX = Scenario{
-	Name:        "inferencex-agentx-mvp",
-	Duration:    1800 * time.Second,
-	MinDuration: 900 * time.Second,
-	SystemIdle:  10 * time.Second,
-	Marker:      "first_turn_prefix",
-	Values: []Value{
-		{"Start", "sampled"},
-		{"StartMinRatio", "0"},
-		{"StartMaxRatio", "1"},
-		{"Warmup", "primers"},
-		{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
-	},
-}
+// All returns the scenarios.
+func All() []Scenario { return []Scenario{InferenceXAgentX()} }
 
-// Names returns the names of all scenarios.
-func Names() []string { return []string{InferenceXAgentX.Name} }
-
-// Named returns a scenario by its name. ok is false for an unknown name.
-func Named(name string) (s Scenario, ok bool) {
-	if name != InferenceXAgentX.Name {
-		return Scenario{}, false
+// InferenceXAgentX returns the scenario of InferenceX, as AIPerf 0.13.0 and its line agentx-v1.0.5 have it.
+func InferenceXAgentX() Scenario {
+	return Scenario{
+		Name:        "inferencex-agentx-mvp",
+		Duration:    1800 * time.Second,
+		MinDuration: 900 * time.Second,
+		SystemIdle:  10 * time.Second,
+		Marker:      "first_turn_prefix",
+		Values: []Value{
+			{"Start", "sampled"},
+			{"StartMinRatio", "0"},
+			{"StartMaxRatio", "1"},
+			{"Warmup", "primers"},
+			{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
+		},
 	}
-	s = InferenceXAgentX
-	s.Values = slices.Clone(s.Values) // the caller may change it
-	return s, true
 }
 
 // Defaults returns every value that the scenario sets. The seed is drawn from a source of secure random bytes.

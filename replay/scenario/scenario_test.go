@@ -13,28 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNamed(t *testing.T) {
-	for _, name := range Names() {
-		s, ok := Named(name)
-		require.True(t, ok)
-		require.Equal(t, name, s.Name)
-		s.Values[0].Value = "changed"
-		again, _ := Named(name)
-		require.NotEqual(t, s, again, "the caller has a copy")
-	}
-	_, ok := Named("inferencex")
-	require.False(t, ok)
-}
-
 func TestDefaults(t *testing.T) {
-	defaults, err := InferenceXAgentX.Defaults(bytes.NewReader(bytes.Repeat([]byte{0xff}, 8)))
+	defaults, err := InferenceXAgentX().Defaults(bytes.NewReader(bytes.Repeat([]byte{0xff}, 8)))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"Start": "sampled", "StartMinRatio": "0", "StartMaxRatio": "1", "Warmup": "primers", "SystemIdleCap": "10s",
 		"Marker": "first_turn_prefix", "Duration": "1800s", "MarkerPermitsWrap": "true",
 		"Seed": "9223372036854775807", // 63 bits
 	}, asMap(t, defaults))
-	_, err = InferenceXAgentX.Defaults(iotest.ErrReader(assert.AnError))
+	_, err = InferenceXAgentX().Defaults(iotest.ErrReader(assert.AnError))
 	require.ErrorIs(t, err, assert.AnError)
 }
 
@@ -99,7 +86,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := played()
 			c.change(&p)
-			conflicts := InferenceXAgentX.Check(p)
+			conflicts := InferenceXAgentX().Check(p)
 			require.Equal(t, c.want, lines(conflicts))
 			require.True(t, Overridable(conflicts))
 		})
@@ -119,8 +106,8 @@ func TestCheckFindsEveryConflict(t *testing.T) {
 		IgnoreDelays: true, Speed: 2, GapCap: time.Second, TraceIdleCap: time.Second, TraceCap: "load", Marker: "off",
 		Unstreamed: []string{"a"}, EndsEarly: []string{"b", "c"}, Requests: 1, Trees: 1, Once: true,
 	}
-	conflicts := append(InferenceXAgentX.Check(worst), InferenceXAgentX.CheckDataset(Dataset{SHA256: []string{"0"}, Truncated: []string{"max_isl=1"}}, nil)...)
-	conflicts = append(conflicts, InferenceXAgentX.CheckDataset(Dataset{SHA256: []string{"0"}, Synthetic: "demo"}, nil)...)
+	conflicts := append(InferenceXAgentX().Check(worst), InferenceXAgentX().CheckDataset(Dataset{SHA256: []string{"0"}, Truncated: []string{"max_isl=1"}}, nil)...)
+	conflicts = append(conflicts, InferenceXAgentX().CheckDataset(Dataset{SHA256: []string{"0"}, Synthetic: "demo"}, nil)...)
 	var reasons []string
 	for _, c := range conflicts {
 		reasons = append(reasons, string(c.Reason))
@@ -131,10 +118,10 @@ func TestCheckFindsEveryConflict(t *testing.T) {
 
 // A scenario is data: another one has other bounds.
 func TestCheckUsesTheBoundsOfTheScenario(t *testing.T) {
-	short := InferenceXAgentX
+	short := InferenceXAgentX()
 	short.MinDuration, short.SystemIdle, short.Marker = time.Second, time.Minute, "off"
 	p := played()
 	p.Duration, p.SystemIdleCap, p.Marker = time.Second, time.Minute, "off"
 	require.Empty(t, short.Check(p))
-	require.Len(t, InferenceXAgentX.Check(p), 3)
+	require.Len(t, InferenceXAgentX().Check(p), 3)
 }

@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
-		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire",
+		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},
 }

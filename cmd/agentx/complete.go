@@ -42,6 +42,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"tokenizer":        choice(tokenizer.Names()...),
 	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault), // or a file
 	"set":              rules,
+	"scenario":         choice(scenarioNames()...),
 	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),
 	"marker":           choice("off", "first_turn_prefix\tbefore the first user message", "first_turn_suffix\tafter it", "system_prefix\tbefore the system prompt", "system_suffix\tafter it"),
 	"recycle":          choice("sampler\tthe next of SamplerOrder", "fifo-guarded\tthe one that ended first"),

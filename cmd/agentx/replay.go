@@ -16,8 +16,9 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-func newReplay() *cobra.Command {
-	var f replayFlags
+// newReplay returns the verb. Known are the scenarios that --scenario names.
+func newReplay(known scenarios) *cobra.Command {
+	f := replayFlags{scenario: scenarioFlags{known: known}}
 	var c convertFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -70,14 +71,16 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 	if f.configSchema {
 		return printConfigSchema(cmd.OutOrStdout(), cmd.Flags())
 	}
-	r := resolve(cmd.Flags(), c.set, &f.problems)
+	r := resolve(cmd.Flags(), c.set, &f.problems, &f.scenario)
 	c.set = r.rules
 	o := f.options(r)
 	o.Seed = c.seed
 	c.check(cmd, &f.problems)
+	f.checkScenario(r)
 	if f.printConfig {
 		return errors.Join(r.printConfig(cmd.OutOrStdout(), asJSON), f.err())
 	}
+	f.scenario.checkPrepared(cmd, args[0])
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -88,13 +91,16 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 	defer dataset.Close()
 	o.Cache = dataset.Cache
 	r.chooseMarker(cmd, &o)
+	if o.Provenance, err = runProvenance(&o, r); err != nil {
+		return err
+	}
+	if o.Scenario, err = f.scenarioOf(cmd, o.Provenance.Dataset); err != nil {
+		return err
+	}
 	if f.prefault {
 		if err := prefault(cmd, o.Cache); err != nil {
 			return err
 		}
-	}
-	if o.Provenance, err = runProvenance(&o, r); err != nil {
-		return err
 	}
 	return runReplay(cmd, o, asJSON)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,7 +37,9 @@ func (r *resolution) configLines() (list []configLine) {
 		if !hidden && f.Changed {
 			text := flagValue(f)
 			var v any
-			_ = json.Unmarshal(text, &v) // flagValue wrote it
+			d := json.NewDecoder(bytes.NewReader(text))
+			d.UseNumber()    // a seed has more digits than a float64
+			_ = d.Decode(&v) // flagValue wrote it
 			list = append(list, configLine{f.Name, "Flags", v, text, originOf(f)})
 		}
 	})
@@ -91,15 +94,11 @@ func configYAML(l configLine) (string, error) {
 	}
 	value := l.value
 	switch value.(type) {
-	case nil, bool, int, float64, string, []any, []string:
+	case []any, []string, json.Number:
+		return fmt.Sprintf("%s: %s", l.name, l.json), nil // JSON is YAML
+	case nil, bool, int, float64, string:
 	default:
 		value = textOf(value)
-	}
-	if _, list := value.([]any); list {
-		return fmt.Sprintf("%s: %s", l.name, l.json), nil // JSON is YAML
-	}
-	if _, list := value.([]string); list {
-		return fmt.Sprintf("%s: %s", l.name, l.json), nil
 	}
 	text, err := yaml.Marshal(value)
 	return l.name + ": " + strings.TrimSpace(string(text)), err

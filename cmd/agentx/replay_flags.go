@@ -31,6 +31,7 @@ type replayFlags struct {
 	printConfig, configSchema      bool
 	header                         []string
 	wire                           wireFlags
+	scenario                       scenarioFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -38,6 +39,7 @@ type replayFlags struct {
 
 func (f *replayFlags) register(cmd *cobra.Command) {
 	f.wire.register(cmd)
+	f.scenario.register(cmd)
 	flags := cmd.Flags()
 	f.flags = flags
 	registerAliases(flags)

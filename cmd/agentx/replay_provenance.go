@@ -18,13 +18,13 @@ import (
 // runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
 // from, and every option with its origin.
 func runProvenance(o *replay.Options, r *resolution) (measure.Run, error) {
-	dataset, err := datasetProvenance(o.Cache)
+	dataset, err := datasetProvenance(o.Cache.Root, o.Cache.Manifest.Key)
 	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: r.options()}, err
 }
 
 // datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance.
-func datasetProvenance(c *mmapcache.Cache) (d measure.Dataset, err error) {
-	info, err := cachestore.Describe(c.Root, c.Manifest.Key)
+func datasetProvenance(root, key string) (d measure.Dataset, err error) {
+	info, err := cachestore.Describe(root, key)
 	if err != nil {
 		return d, err
 	}

@@ -53,12 +53,13 @@ func defaults(flags *pflag.FlagSet, p *problems) *resolution {
 
 // resolve reads the configuration file and the environment, sets the flags that they name and the command line does not,
 // and finds the value of every setting. Set are the values of --set.
-func resolve(flags *pflag.FlagSet, set []string, p *problems) *resolution {
+func resolve(flags *pflag.FlagSet, set []string, p *problems, s *scenarioFlags) *resolution {
 	r := &resolution{flags: flags, problems: p, values: map[string]settled{}}
 	r.flagsFromEnvironment()
 	r.readConfig()
 	r.givenByEnvironment()
 	r.givenByFlags(set)
+	r.givenByScenario(s)
 	r.settle()
 	r.check()
 	return r

@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
-			"server": server, "arrived": arrived, "serving": serving, "count": count, "corpus": corpus, "hub": hubs,
+			"server": server, "arrived": arrived, "asked": asked, "serving": serving, "count": count, "corpus": corpus, "hub": hubs,
 			"instants": instants,
 		},
 	})
@@ -185,6 +185,13 @@ func arrived(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	until(ts, func() bool { return servers[ts].Stats().OpenRequests >= int64(n) })
+}
+
+// asked N checks that the server has got N requests for completions.
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	if n := servers[ts].Stats().Requests; fmt.Sprint(n) != args[0] {
+		ts.Fatalf("%d requests, want %s", n, args[0])
+	}
 }
 
 // until waits for a condition.

@@ -27,6 +27,7 @@ type Run struct {
 type Scenario struct {
 	Name       string   `json:"name"`
 	Overridden []string `json:"overridden"` // its conflicts with the options, one line each, that did not keep the run from starting; nil: none
+	Corpus     string   `json:"corpus"`     // repository of the pinned corpus that the dataset is; "": it is none
 }
 
 // Dataset is the dataset that was played.

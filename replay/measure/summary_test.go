@@ -275,7 +275,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{"inferencex-agentx-mvp", []string{"duration 60s: want 900s or more"}}},
+		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
 		Lanes: 72, Out: "runs/c0072",
 		Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true},
 	})

@@ -36,7 +36,7 @@ func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
 		list = append(list, Conflict{UnknownCorpus, "the dataset is made of " + digests(d.SHA256), "the files of a pinned corpus", advice(table)})
 	}
 	if d.Synthetic != "" {
-		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one; --unsafe-override does not help"})
+		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one (--unsafe-override does not help)"})
 	}
 	for _, rule := range d.Truncated {
 		list = append(list, Conflict{InputTruncation, "the dataset was made with " + rule, "every recorded request", "convert without it"})
@@ -70,7 +70,7 @@ func advice(table []Corpus) string {
 		}
 	}
 	if len(known) == 0 {
-		return fmt.Sprintf("this agentx knows the files of none of %d pinned corpora; --unsafe-override starts an invalid run", empty)
+		return fmt.Sprintf("this agentx knows the files of none of the %d pinned corpora", empty)
 	}
-	return "replay " + strings.Join(known, ", ") + "; --unsafe-override starts an invalid run"
+	return "replay " + strings.Join(known, ", ")
 }

@@ -45,7 +45,7 @@ func files(digits string) (list []string) {
 }
 
 func TestCheckDataset(t *testing.T) {
-	const replayOne = "want the files of a pinned corpus: replay owner/one, owner/two; --unsafe-override starts an invalid run"
+	const replayOne = "want the files of a pinned corpus: replay owner/one, owner/two"
 	for name, c := range map[string]struct {
 		dataset     Dataset
 		table       []Corpus
@@ -57,14 +57,14 @@ func TestCheckDataset(t *testing.T) {
 		"other order":  {Dataset{SHA256: files("3 2")}, madeUp, []string{"unknown_corpus: the dataset is made of 2 files, the first sha256 333333333333: " + replayOne}, true},
 		"no files":     {Dataset{}, madeUp, []string{"unknown_corpus: the dataset is made of no files: " + replayOne}, true},
 		"an empty row": {Dataset{SHA256: files("1")}, madeUp[:1], []string{
-			"unknown_corpus: the dataset is made of one file, sha256 111111111111: want the files of a pinned corpus: this agentx knows the files of none of 1 pinned corpora; --unsafe-override starts an invalid run",
+			"unknown_corpus: the dataset is made of one file, sha256 111111111111: want the files of a pinned corpus: this agentx knows the files of none of the 1 pinned corpora",
 		}, true},
 		"cut": {Dataset{SHA256: files("1"), Truncated: []string{"max_isl=5000", "end_offset=1"}}, madeUp, []string{
 			"input_truncation: the dataset was made with max_isl=5000: want every recorded request: convert without it",
 			"input_truncation: the dataset was made with end_offset=1: want every recorded request: convert without it",
 		}, true},
 		"demo": {Dataset{SHA256: files("9"), Synthetic: "demo"}, madeUp, []string{
-			"synthetic_dataset: demo was not recorded from agents: want a pinned corpus: replay one; --unsafe-override does not help",
+			"synthetic_dataset: demo was not recorded from agents: want a pinned corpus: replay one (--unsafe-override does not help)",
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

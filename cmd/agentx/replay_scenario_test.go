@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scenario"
+)
+
+const fewTraces = `{"id":"a","models":["m"],"block_size":64,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":150,"out":2,"hash_ids":[1,2],"api_time":1},{"t":2,"type":"n","model":"m","in":300,"out":2,"hash_ids":[1,2,3,4],"api_time":1}]}
+`
+
+// shortRun is a scenario whose runs need not last a quarter of an hour, and a table with a corpus of fewTraces.
+func shortRun(corpus string) scenarios {
+	s := scenario.InferenceXAgentX()
+	s.MinDuration, s.Duration = 50*time.Millisecond, 100*time.Millisecond
+	return scenarios{
+		list:    []scenario.Scenario{s},
+		corpora: []scenario.Corpus{{Repository: "owner/few", SHA256: []string{manifest.Sum([]byte(corpus))}}},
+		random:  bytes.NewReader(bytes.Repeat([]byte{0xff}, 64)),
+	}
+}
+
+// replayUnder runs agentx replay with the given scenarios against a mock.
+func replayUnder(t *testing.T, known scenarios, args ...string) (status int, stdout, stderr string) {
+	server := httptest.NewServer(mock.New(mock.Config{}))
+	defer server.Close()
+	root := newRoot()
+	verb, _, err := root.Find([]string{"replay"})
+	require.NoError(t, err)
+	root.RemoveCommand(verb)
+	root.AddCommand(newReplay(known))
+	var out, errs strings.Builder
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetArgs(append([]string{"replay", "--url", server.URL, "--model", "m"}, args...))
+	err = root.ExecuteContext(context.Background())
+	status = reportError(context.Background(), &errs, err)
+	return status, out.String(), errs.String()
+}
+
+// A run under a scenario without conflicts is valid, and its results say of which corpus.
+func TestValidUnderAScenario(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "few.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(fewTraces), 0o600))
+	for name, c := range map[string]struct {
+		corpus     string
+		args       []string
+		status     int
+		valid      *bool
+		reasons    []string
+		overridden int
+	}{
+		"valid":                {corpus: fewTraces, valid: new(true)},
+		"valid, with the word": {corpus: fewTraces, args: []string{"--unsafe-override"}, valid: new(true)},
+		"another corpus":       {corpus: "other", status: exitUsage},
+		"too short":            {corpus: fewTraces, args: []string{"--duration", "49ms"}, status: exitUsage},
+		"long enough":          {corpus: fewTraces, args: []string{"--duration", "50ms"}, valid: new(true)},
+		"overridden": {
+			corpus: "other", args: []string{"--unsafe-override", "--duration", "49ms"}, status: exitVerdict,
+			valid: new(false), reasons: []string{"unsafe_override"}, overridden: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := replayUnder(t, shortRun(c.corpus), append([]string{
+				file, "--scenario", "inferencex-agentx-mvp", "--cache", filepath.Join(dir, "cache"), "--out", filepath.Join(t.TempDir(), "out"), "--json",
+			}, c.args...)...)
+			require.Equal(t, c.status, status, stderr)
+			if c.valid == nil {
+				require.Empty(t, stdout)
+				return
+			}
+			var s measure.Summary
+			require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+			require.Equal(t, c.valid, s.Valid)
+			require.Equal(t, c.reasons, s.Reasons)
+			require.Equal(t, "inferencex-agentx-mvp", s.Run.Scenario.Name)
+			require.Len(t, s.Run.Scenario.Overridden, c.overridden)
+			require.Equal(t, map[bool]string{true: "owner/few"}[c.corpus == fewTraces], s.Run.Scenario.Corpus)
+			require.Contains(t, stderr, "agentx: --seed 9223372036854775807, drawn for this run by scenario inferencex-agentx-mvp\n")
+			k := slices.IndexFunc(s.Run.Options, func(o measure.Option) bool { return o.Name == "seed" })
+			require.Equal(t, "9223372036854775807 scenario", string(s.Run.Options[k].Value)+" "+s.Run.Options[k].From)
+		})
+	}
+}
+
+// The file for --config that the documentation names is one that the scenario allows.
+func TestConfigurationOfInferenceX(t *testing.T) {
+	status, stdout, stderr := replayUnder(t, knownScenarios(), "--config", "../../contrib/inferencex.yaml", "--print-config", "--json")
+	require.Zero(t, status, stderr)
+	var values map[string]struct{ Value any }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &values))
+	for name, want := range map[string]any{
+		"preset": "agentx-v1.0.5", "Start": "sampled", "StartMinRatio": .25, "StartMaxRatio": .75, "Warmup": "requests=10", "WarmupGrace": 1800.,
+		"TreeIdleCap": 300., "FailedRequestThreshold": .1, "SystemIdleCap": 10., "Marker": "first_turn_prefix", "duration": 3600., "seed": 42.,
+	} {
+		require.Equal(t, want, values[name].Value, name)
+	}
+}
+
+func TestWhatContradictsAScenarioInBodies(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags                 wireFlags
+		unstreamed, endsEarly []string
+	}{
+		"nothing":           {},
+		"as it is anyway":   {flags: wireFlags{extraBody: `{"stream": true, "ignore_eos": true, "top_k": 3}`, maxTokensField: "max_tokens", noStreamOptions: true}},
+		"no stream":         {flags: wireFlags{extraBody: `{"stream": null}`}, unstreamed: []string{"--extra-body has stream null"}},
+		"a body may end":    {flags: wireFlags{extraBody: `{"ignore_eos": false}`}, endsEarly: []string{"--extra-body has ignore_eos false"}},
+		"flags for the end": {flags: wireFlags{noIgnoreEOS: true, maxTokensField: "none"}, endsEarly: []string{"--no-ignore-eos", "--max-tokens-field none"}},
+		"no body":           {flags: wireFlags{extraBody: `[`}},
+	} {
+		unstreamed, endsEarly := c.flags.contradictions()
+		require.Equal(t, c.unstreamed, unstreamed, name)
+		require.Equal(t, c.endsEarly, endsEarly, name)
+	}
+}
+
+func TestTruncationOfADataset(t *testing.T) {
+	require.Equal(t, []string{"end_offset=7", "max_isl=16000000", "start_offset=1"},
+		truncation(json.RawMessage(`{"start_offset":1,"max_osl":5,"max_isl":16000000,"end_offset":7}`)))
+	require.Empty(t, truncation(nil))
+}

@@ -30,6 +30,8 @@ type preflight struct {
 	encoder *payload.Encoder
 	client  *wire.Client
 	server  string   // its URL without secrets
+	hint    string   // what may help where nothing better is known
+	asked   string   // the last request: its method and path
 	models  []string // that it lists
 	found   measure.Preflight
 }
@@ -54,7 +56,7 @@ func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found mea
 
 // lookAt lists the models of a server, and probes it.
 func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (measure.Preflight, error) {
-	p := &preflight{Options: o, encoder: e, server: RedactURL(url)}
+	p := &preflight{Options: o, encoder: e, server: RedactURL(url), hint: "--no-preflight starts without a look at the server"}
 	var err error
 	p.client, err = wire.New(url, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey, LenientStreams: o.Switches.LenientStreams})
 	if err != nil {
@@ -79,12 +81,8 @@ func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (mea
 func (p *preflight) listModels(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, modelsTimeout)
 	defer cancel()
-	status, document, f := p.client.Get(ctx, "/v1/models")
-	var list struct{ Data []struct{ ID string } }
-	if f == nil && status/100 == 2 && json.Unmarshal(document, &list) == nil {
-		for _, m := range list.Data {
-			p.models = append(p.models, clip(m.ID, maxMessage))
-		}
+	document, f := p.client.Get(ctx, "/v1/models")
+	if f == nil && p.readModels(document) == nil {
 		p.found.Models = p.models[:min(maxModels, len(p.models))]
 	}
 }
@@ -104,6 +102,7 @@ func (p *preflight) probe(ctx context.Context) *wire.Failure {
 }
 
 func (p *preflight) send(ctx context.Context, body rawBody) wire.Result {
+	p.asked = "POST " + p.encoder.Path()
 	return p.client.Do(ctx, &wire.Request{
 		Path: p.encoder.Path(), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
 	})

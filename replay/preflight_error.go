@@ -10,9 +10,12 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
+// keyHint is what may help where a server wants a key.
+const keyHint = "--api-key-env NAME, or --header NAME:VALUE"
+
 // explain turns the failure of the probe into one line that says what is wrong, and a hint.
 func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
-	e := &PreflightError{Hint: "--no-preflight starts without a look at the server"}
+	e := &PreflightError{Hint: p.hint}
 	message := messageOf(f)
 	switch {
 	case f.Category == wire.Timeout:
@@ -20,10 +23,10 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 	case f.Code == 0:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
 	case f.Code == 401 || f.Code == 403:
-		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), "--api-key-env NAME, or --header NAME:VALUE"
+		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
 	case f.Code == 404 && p.unlisted():
 		p.explainModel(e, f)
-	case f.Code == 400 || f.Code == 422:
+	case (f.Code == 400 || f.Code == 422) && p.asked != askedModels:
 		if fields := p.refusedFields(ctx, f.Message); len(fields) > 0 {
 			e.Reason = fmt.Sprintf("%s: %d: the server does not take %s: %s", p.server, f.Code, fieldList(fields), message)
 			e.Hint = p.fieldsHint(fields)
@@ -35,7 +38,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
-		e.Reason = fmt.Sprintf("%s: %d: POST %s: %s", p.server, f.Code, p.encoder.Path(), message)
+		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, p.asked, message)
 	}
 	return e
 }

@@ -68,7 +68,8 @@ func newRun(o Options) *run {
 	return r
 }
 
-// prepare selects the traces, looks at the server, and opens the first trees.
+// prepare selects the traces, waits for the model, looks at the servers, opens the first trees, and resets the caches last:
+// the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
 	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
@@ -83,6 +84,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	before := r.overhead()
+	p := &preparation{Options: r.Options, encoder: r.encoder, clock: machineClock{time.Now()}, notice: r.reporter.notice}
+	defer func() { r.results.info.Preparation = p.steps }()
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
 	if err := r.preflight(ctx); err != nil {
 		return err
 	}
@@ -94,7 +100,10 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.warnOfMarkers(); err != nil {
 		return err
 	}
-	return r.openFirstTrees()
+	if err := r.openFirstTrees(); err != nil {
+		return err
+	}
+	return p.reset(ctx)
 }
 
 // preflight looks at the server, unless SkipPreflight is set.

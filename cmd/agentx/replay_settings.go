@@ -191,7 +191,7 @@ var limitSettings = []setting{
 // prepareSettings say what happens before the first request.
 var prepareSettings = []setting{
 	{name: "WaitReady", alias: "wait-ready", group: prepareGroup, kind: span.zeroIsOff().orOff(),
-		about: "wait until every server serves the model, for this long at most; 0: do not wait",
+		about: "wait until every server serves the model; no attempt starts after this time; 0: do not wait",
 		apply: func(o *replay.Options, v any) { o.Readiness.Timeout, _ = v.(time.Duration) }},
 	{name: "WaitReadyMode", group: prepareGroup, kind: word("inference", "models", "both"), value: "inference",
 		about: "how WaitReady knows that a server serves the model, by a request for one token or its list of models",

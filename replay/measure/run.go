@@ -7,17 +7,18 @@ import (
 
 // Run describes what was run: the object run of a summary.
 type Run struct {
-	Version string     `json:"version"` // of agentx
-	Commit  string     `json:"commit"`
-	Host    string     `json:"host"`  // name of the machine
-	Start   time.Time  `json:"start"` // UTC
-	End     *time.Time `json:"end"`   // UTC; nil: the run has not ended, or was killed
-	Dataset Dataset    `json:"dataset"`
-	URL     string     `json:"url"`  // the first of URLs
-	URLs    []string   `json:"urls"` // of the servers, without user, query and fragment
-	Model   string     `json:"model"`
-	Preset  string     `json:"preset"`
-	Options []Option   `json:"options"` // all options, also those with their defaults
+	Version     string            `json:"version"` // of agentx
+	Commit      string            `json:"commit"`
+	Host        string            `json:"host"`  // name of the machine
+	Start       time.Time         `json:"start"` // UTC
+	End         *time.Time        `json:"end"`   // UTC; nil: the run has not ended, or was killed
+	Dataset     Dataset           `json:"dataset"`
+	URL         string            `json:"url"`  // the first of URLs
+	URLs        []string          `json:"urls"` // of the servers, without user, query and fragment
+	Model       string            `json:"model"`
+	Preparation []PreparationStep `json:"preparation"` // before the first request, in order; nil: nothing was asked for
+	Preset      string            `json:"preset"`
+	Options     []Option          `json:"options"` // all options, also those with their defaults
 
 	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name
 	Scenario *Scenario                  `json:"scenario"` // nil: none

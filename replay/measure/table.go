@@ -14,8 +14,8 @@ import (
 // WriteTable writes the summary as aligned lines of plain text. No line is longer than a number of columns; 0 is no limit.
 func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
-	if s.Preflight != nil && s.Preflight.Error != "" { // nothing was sent
-		row(&b, "preflight", "%s", s.Preflight.Error)
+	if step, why := s.refusal(); why != "" { // nothing was sent
+		row(&b, step, "%s", why)
 	} else {
 		s.counts(&b)
 		s.throughput(&b)
@@ -26,6 +26,17 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 	s.verdict(&b)
 	_, err := io.WriteString(w, fit(b.String(), columns))
 	return err
+}
+
+// refusal returns why the run was not started, and the step that found it; "": it was started.
+func (s *Summary) refusal() (step, why string) {
+	if n := len(s.Run.Preparation); n > 0 && s.Run.Preparation[n-1].Error != "" {
+		return s.Run.Preparation[n-1].Step, s.Run.Preparation[n-1].Error
+	}
+	if s.Preflight != nil {
+		return "preflight", s.Preflight.Error
+	}
+	return "", ""
 }
 
 // labelWidth is the width of the first column.

@@ -80,11 +80,15 @@ func (x *call) receiveError(cn *conn, h *responseHead, b *responseBody) *Failure
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		text = fmt.Appendf(bytes.TrimRight(text, ": \r\n"), ": the rest of the body did not come within %v", x.errorWait)
 	}
-	category := HTTPStatus
-	if h.status == 503 || h.status == 529 {
-		category = Overload
+	return x.newFailure(categoryOf(h.status), h.status, string(bytes.TrimRight(text, ": \r\n")))
+}
+
+// categoryOf returns the category of an answer with a status outside 200-299.
+func categoryOf(status int) Category {
+	if status == 503 || status == 529 {
+		return Overload
 	}
-	return x.newFailure(category, h.status, string(bytes.TrimRight(text, ": \r\n")))
+	return HTTPStatus
 }
 
 // clip cuts a text to at most n bytes, at the border of a character, and makes it valid UTF-8.

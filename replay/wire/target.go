@@ -106,3 +106,9 @@ func (t *target) appendPath(b []byte, path string) []byte {
 	}
 	return append(b, t.query...)
 }
+
+// appendBelowRoot appends a path below the root of the server, and the query.
+func (t *target) appendBelowRoot(b []byte, path string) []byte {
+	root := strings.TrimSuffix(t.apiRoot, "/v1")
+	return append(append(append(b, root...), path...), t.query...)
+}

@@ -122,6 +122,6 @@ Exit status:
        request completed, or that --max-error-rate ended: its results are written
     2  the command line is wrong
     3  the command ran to its end and its verdict is no: damage was found, a second build differs,
-       a tree of a replay deadlocked
+       a tree of a replay deadlocked, a replay is not valid under its scenario
   130  interrupted: a replay writes what it had measured
 `

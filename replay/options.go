@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -210,6 +211,9 @@ func (o Options) validateParts() error {
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}
+	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
+		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
+	}
 	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset} {
 		if err := part.Validate(); err != nil {
 			return err
@@ -235,6 +239,15 @@ func (w Warmup) Validate() error {
 		return fmt.Errorf("warmup: requests %d and duration %v: want one of the two", w.Requests, w.Duration)
 	}
 	return nil
+}
+
+// switches returns those of the run. Validate has refused unknown presets.
+func (o *Options) switches() *preset.Switches {
+	if o.Switches != nil {
+		return o.Switches
+	}
+	s, _ := preset.Named(cmp.Or(o.Preset, preset.Default))
+	return &s
 }
 
 // treeIdle returns the longest time in which a tree has no request in flight; 0: no limit.
@@ -279,10 +292,7 @@ func (o Options) withDefaults() Options {
 		*d = max(*d, 0) // Off
 	}
 	orDefault(&o.Preset, preset.Default)
-	if o.Switches == nil {
-		s, _ := preset.Named(o.Preset) // Validate has refused other names
-		o.Switches = &s
-	}
+	o.Switches = o.switches()
 	if o.Pace.KeepOrder == nil {
 		keep := o.Preset != preset.AIPerf
 		o.Pace.KeepOrder = &keep

@@ -44,22 +44,42 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 
 // playPhase plays a phase in the calling goroutine. The loop that it returns says how the phase ended.
 func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
-	origin := time.Since(r.epoch)
+	origin := r.medium.now()
 	if n := len(r.periods); n == 0 || r.periods[n-1].name != p.name {
 		r.periods = append(r.periods, period{name: p.name, origin: origin})
 	}
 	current := &r.periods[len(r.periods)-1]
-	s := r.newSender(p, origin, current.origin)
-	defer s.close()
-	timer := newWakeTimer()
-	defer timer.close()
+	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
+	defer end()
 	o := r.Options
 	o.Progress, o.Notice = r.reporter.report, r.reporter.notice
-	l := newLoop(o, p, &realClock{epoch: r.epoch.Add(origin), timer: timer, events: s.events, interrupted: ctx.Done()}, s)
+	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	err := l.run()
-	current.length = time.Since(r.epoch) - current.origin
+	current.length = r.medium.now() - current.origin
 	return l, err
+}
+
+// medium is what a run plays its phases on: a clock and a transport, real or virtual.
+type medium interface {
+	now() time.Duration // since the start of the run
+	// begin returns the clock and the transport of a phase that starts at an instant of the run. The instants of its records
+	// count from recordsOrigin. end is called when the phase is over.
+	begin(ctx context.Context, p phase, origin, recordsOrigin time.Duration) (c clock, t transport, end func())
+}
+
+// network is the real medium.
+type network struct{ *run }
+
+func (n network) now() time.Duration { return time.Since(n.epoch) }
+
+func (n network) begin(ctx context.Context, p phase, origin, recordsOrigin time.Duration) (clock, transport, func()) {
+	s := n.newSender(p, origin, recordsOrigin)
+	timer := newWakeTimer()
+	return &realClock{epoch: n.epoch.Add(origin), timer: timer, events: s.events, interrupted: ctx.Done()}, s, func() {
+		s.close()
+		timer.close()
+	}
 }
 
 // period is the time of consecutive phases of one name, on the clock of the run. The instants of their records count from its

@@ -55,6 +55,7 @@ type run struct {
 
 	servers  servers              // none before open
 	epoch    time.Time            // from which the client counts
+	medium   medium               // of the phases
 	periods  []period             // that were played
 	warmed   *measure.WarmupFacts // nil: there is no warmup
 	reporter *reporter
@@ -63,6 +64,7 @@ type run struct {
 // newRun returns a run of options with defaults.
 func newRun(o Options) *run {
 	r := &run{Options: o, reporter: newReporter(o)}
+	r.medium = network{r}
 	r.sampler = newSampler(o, r.reporter.warn)
 	r.results = newResults(o, r.sampler, r.reporter.warn)
 	return r

@@ -243,4 +243,3 @@ func at(tStar ...float64) func(*virtualRun) {
 		}
 	}
 }
-

@@ -2,12 +2,14 @@
 package agentx_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -15,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 const module = "github.com/agentx/agentx"
@@ -81,6 +85,7 @@ var never = [][2]string{
 	{"mmapcache", "cachestore"}, {"replay", "cachestore"}, {"cachestore", "convert"}, {"cachestore", "replay"},
 	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
 	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
+	{"replay/conductor", "replay/preset"}, {"replay/conductor", "replay"}, // every switch is resolved before the conductor starts
 	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
 	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
 }
@@ -112,6 +117,34 @@ func TestWhatMustNeverMeet(t *testing.T) {
 				require.False(t, to == pair[1] || strings.HasPrefix(to, pair[1]+"/"), "%s reaches %s", from, to)
 			}
 		}
+	}
+}
+
+// The conductor imports nothing of ours, so that it cannot name the type of the switches, and its code names none of them:
+// every switch is resolved before it starts.
+//
+// Covers T-44.
+func TestConductorCannotNameASwitch(t *testing.T) {
+	require.Empty(t, readImports(t)["replay/conductor"])
+	switches := map[string]bool{"Switches": true}
+	for i := range reflect.TypeFor[preset.Switches]().NumField() {
+		switches[reflect.TypeFor[preset.Switches]().Field(i).Name] = true
+	}
+	require.Len(t, switches, 19)
+	files, err := filepath.Glob("replay/conductor/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		code, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(code, func(n ast.Node) bool {
+			if name, ok := n.(*ast.Ident); ok {
+				require.False(t, switches[name.Name], "%s names %s", file, name.Name)
+			}
+			return true
+		})
 	}
 }
 

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,9 @@ import (
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
+
+// commandLine is the key of a context for the arguments of the program.
+type commandLine struct{}
 
 // run runs one command line and returns its exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -26,7 +30,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &resultWriter{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := root.ExecuteContextC(context.WithValue(ctx, commandLine{}, args))
 	err = hintRoot(cmd, err)
 	if err == nil && out.err != nil { // a result that could not be written
 		err = fmt.Errorf("standard output: %w", out.err)

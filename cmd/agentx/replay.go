@@ -47,6 +47,7 @@ be off takes off. --config FILE.yaml takes them, and flags, by name; --preset se
 			return f.play(cmd, &c, args, asJSON)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return f.wrongFlags(cmd, &c, err) })
 	f.register(cmd)
 	c.registerForInput(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary, or the configuration")
@@ -71,12 +72,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 	if f.configSchema {
 		return printConfigSchema(cmd.OutOrStdout(), cmd.Flags())
 	}
-	r := resolve(cmd.Flags(), c.set, &f.problems, &f.scenario)
-	c.set = r.rules
-	o := f.options(r)
-	o.Seed = c.seed
-	c.check(cmd, &f.problems)
-	f.checkScenario(r)
+	r, o := f.resolve(cmd, c)
 	if f.printConfig {
 		return errors.Join(r.printConfig(cmd.OutOrStdout(), asJSON), f.err())
 	}
@@ -103,6 +99,18 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 		}
 	}
 	return runReplay(cmd, o, asJSON)
+}
+
+// resolve finds the values of all settings and flags, and the options of the run that they make. What is wrong is added to
+// the problems.
+func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution, replay.Options) {
+	r := resolve(cmd.Flags(), c.set, &f.problems, &f.scenario)
+	c.set = r.rules
+	o := f.options(r)
+	o.Seed = c.seed
+	c.check(cmd, &f.problems)
+	f.checkScenario(r)
+	return r, o
 }
 
 // prefault reads a cache into memory and shows the progress.

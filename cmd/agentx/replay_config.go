@@ -135,18 +135,17 @@ func (r *resolution) readEntry(file, at string, key, value *yaml.Node) {
 	switch {
 	case setting != nil:
 		text, err := settingYAML(setting, value)
-		shown := fmt.Sprintf("%s: %s: %s", at, key.Value, text)
 		if err != nil {
-			r.add("%s: %s: %w", at, key.Value, err)
+			r.add("%s: %s: %w", at, shownYAML(key, value), err)
 			return
 		}
-		r.give(given{setting, text, shown, from})
+		r.give(given{setting, text, fmt.Sprintf("%s: %s: %s", at, key.Value, text), from})
 	case f == nil || slices.Contains(notInFiles, key.Value):
 		r.add("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, nearest(key.Value, r.fileKeys()))
 	default:
 		texts, err := flagYAML(f, value)
 		if err != nil {
-			r.add("%s: %s: %w", at, key.Value, err)
+			r.add("%s: %s: %w", at, shownYAML(key, value), err)
 			return
 		}
 		if f.Name == "set" {
@@ -157,6 +156,14 @@ func (r *resolution) readEntry(file, at string, key, value *yaml.Node) {
 		}
 		r.setFlag(f, texts, fmt.Sprintf("%s: %s: %s", at, key.Value, strings.Join(texts, " ")), from)
 	}
+}
+
+// shownYAML returns a key of a file and its value, if that is short. Servers may have passwords in them.
+func shownYAML(key, value *yaml.Node) string {
+	if value.Kind != yaml.ScalarNode || key.Value == "url" {
+		return key.Value
+	}
+	return key.Value + ": " + value.Value
 }
 
 // fileKeys lists the keys that a file may have.

@@ -44,10 +44,13 @@ func (r *resolution) configLines() (list []configLine) {
 		}
 	})
 	if len(r.rules) > 0 {
-		list = append(list, configLine{"set", "Flags", r.rules, jsonOf(r.rules), origin{fromFlag, "--set"}})
+		list = append(list, configLine{"set", "Flags", r.rules, jsonOf(r.rules), r.ruled})
 	}
 	return list
 }
+
+// maxConfigColumn is the last column in which comments begin that are aligned.
+const maxConfigColumn = 48
 
 // printConfig prints every value with its origin: YAML that --config takes, or one JSON object.
 func (r *resolution) printConfig(w io.Writer, asJSON bool) error {
@@ -62,7 +65,9 @@ func (r *resolution) printConfig(w io.Writer, asJSON bool) error {
 			return err
 		}
 		texts[k] = text
-		width = max(width, utf8.RuneCountInString(text))
+		if n := utf8.RuneCountInString(text); n <= maxConfigColumn { // a long line moves only its own comment
+			width = max(width, n)
+		}
 	}
 	group := ""
 	for k, l := range lines {

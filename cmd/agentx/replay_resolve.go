@@ -2,11 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/convert/weka"
@@ -22,6 +24,7 @@ type resolution struct {
 	flags  *pflag.FlagSet
 	given  []given
 	rules  []string // of the reconstruction, from --set
+	ruled  origin   // of the last of the rules
 	preset string
 	values map[string]settled // by setting
 	*problems
@@ -96,7 +99,7 @@ func (r *resolution) giveSet(text, shown string, from origin) {
 	case setting != nil:
 		r.give(given{setting, value, shown, from})
 	case name == "backend" || slices.Contains(weka.RuleNames(), name):
-		r.rules = append(r.rules, text)
+		r.rules, r.ruled = append(r.rules, text), from
 	default:
 		names := append(weka.RuleNames(), "backend")
 		for _, s := range settings {
@@ -182,7 +185,7 @@ func rank(o origin) int {
 func (r *resolution) check() {
 	least, most := r.values["StartMinRatio"], r.values["StartMaxRatio"]
 	if least.value.(float64) > most.value.(float64) {
-		r.add("%s: more than %s: StartMinRatio is at most StartMaxRatio", r.show("StartMinRatio"), r.show("StartMaxRatio"))
+		r.add("%s: more than %s: want at most that", r.show("StartMinRatio"), r.show("StartMaxRatio"))
 	}
 	w, _ := parseWarmup(r.values["Warmup"].value.(string))
 	if w.Requests > 0 && r.values["WarmupStage"].value == string(preset.StageDuration) {
@@ -261,4 +264,29 @@ func checkFlags(flags *pflag.FlagSet, p *problems) {
 			f.Value = checkedValue{f.Value, f.Name, f.DefValue, flagKinds[f.Name], p}
 		}
 	})
+}
+
+// wrongFlags returns everything that is wrong with a command line that has a flag that does not exist: it reads the rest
+// without that flag.
+func (f *replayFlags) wrongFlags(cmd *cobra.Command, c *convertFlags, err error) error {
+	args, _ := cmd.Context().Value(commandLine{}).([]string)
+	args = slices.Clone(args)
+	var unknown []error
+	for err != nil {
+		unknown = append(unknown, flagError(cmd, err))
+		var named *pflag.NotExistError
+		if !errors.As(err, &named) {
+			break
+		}
+		wrong := "--" + named.GetSpecifiedName()
+		k := slices.IndexFunc(args, func(a string) bool { return a == wrong || strings.HasPrefix(a, wrong+"=") })
+		if k < 0 { // such as -x
+			break
+		}
+		args = slices.Delete(args, k, k+1)
+		f.errs, c.set = nil, nil // they are read once more
+		err = cmd.Flags().Parse(args)
+	}
+	f.resolve(cmd, c)
+	return errorList(slices.Concat(unknown, f.errs, f.scenario.errors()))
 }

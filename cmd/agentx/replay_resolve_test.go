@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// configFile writes a configuration file and makes its directory the working directory.
+func configFile(t *testing.T, document string) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("run.yaml", []byte(document), 0o600))
+}
+
+// configErrors returns the lines that agentx replay prints about a configuration that is wrong.
+func configErrors(t *testing.T, args ...string) []string {
+	var out, problems strings.Builder
+	require.Equal(t, exitUsage, run(append([]string{"replay", "--print-config"}, args...), nil, &out, &problems), problems.String())
+	return strings.Split(strings.TrimSpace(problems.String()), "\n")
+}
+
+// Everything that is wrong with a command line, the environment and a file is told at once, a line each.
+func TestEveryErrorIsToldAtOnce(t *testing.T) {
+	configFile(t, `# a file
+Spee: 2
+Speed: fast
+StartMinRatio: 2
+GapCap: -1
+TreeIdleCap: 10s
+concurrency: 0
+TreeIdleCap: 20s
+NegativeDuration: subtract
+payload: smoke
+`)
+	t.Setenv("AGENTX_GRACE", "soon")
+	t.Setenv("AGENTX_REQUESTS", "-1")
+	t.Setenv("AGENTX_SET", "BurstStart=perhaps")
+	require.Equal(t, []string{
+		"agentx: unknown flag: --concurency",
+		"try: --concurrency",
+		"agentx: --trees many: want a whole number",
+		"agentx: AGENTX_REQUESTS=-1: want no negative value",
+		"agentx: run.yaml:2: Spee: no switch, option or flag of a file has this name: the nearest are Speed, speed, seed",
+		"agentx: run.yaml:3: Speed: fast: want a number above 0",
+		"agentx: run.yaml:4: StartMinRatio: 2: want 0 to 1",
+		"agentx: run.yaml:5: GapCap: -1: want a duration, no negative value, or off",
+		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536",
+		"agentx: run.yaml:8: TreeIdleCap: line 6 has this key already",
+		"agentx: run.yaml:10: payload: smoke: want chat or ids",
+		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",
+		"agentx: AGENTX_SET=BurstStart=perhaps: want true or false",
+		"agentx: --max-gap 1 and --set GapCap=2: both set GapCap: want one of the two",
+		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are TreeIdleCap, TraceIdleCap, TraceCap",
+		"agentx: --set Warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",
+		"agentx: StartMinRatio=0.25 (default): more than --set StartMaxRatio=0.1: want at most that",
+		"agentx: run.yaml:9: NegativeDuration: subtract: fixed when the cache is built, so a replay cannot change it: want zero, or nothing (--profile of agentx convert chooses it)",
+		`agentx: --extra-body: want a JSON object`,
+	}, configErrors(t, "--config", "run.yaml", "--concurency", "8", "--trees", "many", "--max-gap", "1", "--set", "GapCap=2", "--set", "TreIdleCap=10s",
+		"--set", "Warmup=requests=2,duration=60s", "--set", "StartMaxRatio=0.1", "--extra-body", "[]"))
+}
+
+// A file that is wrong is told with its line.
+func TestWrongConfigurationFiles(t *testing.T) {
+	for document, want := range map[string]string{
+		"Speed: 2\n\tGapCap: 1\n":                        `run.yaml:2: found a tab character that violates indentation`,
+		"[Speed, 2]\n":                                   `run.yaml:1: want NAME: VALUE on each line`,
+		"Speed: 2\n---\nSpeed: 3\n":                      `run.yaml:2: want one document`,
+		"speed: 2\n\nSpeed: 2\n":                         `run.yaml:3: Speed: line 1 has this key already`,
+		"Speed: null\n":                                  `run.yaml:1: Speed: null: want a number above 0`,
+		"Warmup: {requests: 2, duration: 60}\n":          `run.yaml:1: Warmup: requests=2,duration=60: two bounds of the pressure stage: want requests=R or duration=D`,
+		"Warmup: {turns: 2}\n":                           `run.yaml:1: Warmup: turns: want requests or duration`,
+		"preset: aiperf-0.13\nWarmup: {requests: 2}\n":   `run.yaml:2: Warmup: requests=2: under WarmupStage=duration (preset aiperf-0.13) the pressure stage has a duration: want duration=D`,
+		"PerChunkUsage: true\nno-stream-options: true\n": `run.yaml:1: PerChunkUsage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: want one of the two`,
+		"url: 7\n":                   `run.yaml:1: url: want a text`,
+		"url: [http://a, 7]\n":       `run.yaml:1: url: line 1: want a text`,
+		"model: [a]\n":               `run.yaml:1: model: want a text`,
+		"config: other.yaml\n":       `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are corpus, once, cache`,
+		"set: [block_sise=64]\n":     `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
+		"set: [Speed=2]\nSpeed: 3\n": `run.yaml:1: set: Speed=2 and run.yaml:2: Speed: 3: both set Speed: want one of the two`,
+		"preset: aiperf\n":           `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-v1.0.5`,
+	} {
+		configFile(t, document)
+		lines := configErrors(t, "--config", "run.yaml")
+		require.Len(t, lines, 1, document)
+		require.True(t, strings.HasPrefix(lines[0], "agentx: "+want), "%s\n%s", lines[0], want)
+	}
+	require.Equal(t, []string{"agentx: --config: open no.yaml: no such file or directory"}, configErrors(t, "--config", "no.yaml"))
+}
+
+// Preset, scenario, file, environment, flag: a later one beats an earlier one, by whichever name.
+func TestWhoHasTheLastWord(t *testing.T) {
+	configFile(t, "preset: aiperf-0.13\nSpeed: 2\nIgnoreDelaysKeepsOrder: true\nAnchor: phase\nconcurrency: 4\nGrace: 1m\ntimeout: 90\n")
+	t.Setenv("AGENTX_CONFIG", "run.yaml")
+	shown := shownConfig(t)
+	for name, want := range map[string][2]string{
+		"preset":      {`"aiperf-0.13"`, "run.yaml:1"},
+		"SpawnOffset": {`"branch"`, "preset aiperf-0.13"},
+		"Speed":       {`2`, "run.yaml:2"}, "IgnoreDelaysKeepsOrder": {`true`, "run.yaml:3"}, "Anchor": {`"phase"`, "run.yaml:4"},
+		"concurrency": {`4`, "run.yaml:5"}, "Grace": {`60`, "run.yaml:6"}, "RequestTimeout": {`90`, "run.yaml:7"},
+		"TreeIdleCap": {`null`, "preset aiperf-0.13"}, "LaneStartCap": {`300`, "default"},
+	} {
+		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
+	}
+	require.NotContains(t, shown, "speed", "a flag that is a setting is shown once")
+	require.NotContains(t, shown, "requests", "flags that nobody sets are not shown")
+
+	t.Setenv("AGENTX_SPEED", "3")
+	t.Setenv("AGENTX_CONCURRENCY", "5")
+	t.Setenv("AGENTX_SET", "Anchor=zero")
+	t.Setenv("AGENTX_PRESET", "agentx-v1.0.5")
+	shown = shownConfig(t)
+	for name, want := range map[string][2]string{
+		"preset": {`"agentx-v1.0.5"`, "AGENTX_PRESET"}, "Speed": {`3`, "AGENTX_SPEED"}, "Anchor": {`"zero"`, "AGENTX_SET"},
+		"concurrency": {`5`, "AGENTX_CONCURRENCY"}, "JoinTiming": {`"timed"`, "preset agentx-v1.0.5"}, "Grace": {`60`, "run.yaml:6"},
+	} {
+		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
+	}
+
+	shown = shownConfig(t, "--set", "Speed=4", "--concurrency", "6", "--set", "Anchor=phase", "--preset", "default", "--grace", "0", "--set", "Grace=0s")
+	for name, want := range map[string][2]string{
+		"preset": {`"default"`, "--preset"}, "Speed": {`4`, "--set"}, "Anchor": {`"phase"`, "--set"}, "concurrency": {`6`, "--concurrency"},
+		"JoinTiming": {`"timed"`, "preset default"}, "TreeIdleCap": {`300`, "preset default"}, "IgnoreDelaysKeepsOrder": {`true`, "run.yaml:3"},
+	} {
+		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
+	}
+}
+
+// What --print-config prints is a file for --config that sets the same.
+func TestPrintedConfigurationCanBeRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range preset.Names {
+		args := []string{
+			"--preset", name, "--set", "SpawnOffset=branch", "--warmup", "duration=90s", "--set", "LaneStartCap=0.00001s", "--max-gap", "1m", "--set", "PrefillLimit=3",
+			"--marker", "off", "--url", "http://a", "--url", "http://b", "--model", "m: x", "--concurrency", "7", "--duration", "1m30s", "--asap",
+			"--set", "block_size=128", "--set", "SystemIdleCap=1m", "--max-error-rate", "0.1", "--no-ignore-eos", "--header", "X-Key: very-secret",
+		}
+		text := agentx(t, append([]string{"replay", "--print-config"}, args...)...)
+		require.NotContains(t, text, "very-secret")
+		require.NoError(t, os.WriteFile("again.yaml", []byte(text), 0o600))
+		before, after := shownConfig(t, args...), shownConfig(t, "--config", "again.yaml")
+		require.Contains(t, before, "header")
+		delete(before, "header")
+		require.Len(t, after, len(before))
+		for name, v := range before {
+			require.JSONEq(t, string(v.Value), string(after[name].Value), name)
+			require.Regexp(t, `^again\.yaml:[0-9]+$`, after[name].From)
+		}
+		require.Regexp(t, regexp.MustCompile(`(?m)^SpawnOffset: branch +# --set$`), text)
+		require.Regexp(t, regexp.MustCompile(`(?m)^Speed: 1 +# default$`), text)
+	}
+}
+
+// optionsWith returns the options of a run with some values of --set.
+func optionsWith(t *testing.T, set ...string) replay.Options {
+	var cmd cobra.Command
+	var f replayFlags
+	f.register(&cmd)
+	f.urls, f.model, f.out = []string{"http://127.0.0.1:1"}, "m", filepath.Join(t.TempDir(), "out")
+	o := f.options(resolve(cmd.Flags(), set, &f.problems, &f.scenario))
+	require.NoError(t, f.err())
+	o.Out = ""
+	return o
+}
+
+// Every switch and option changes the options of a run, and its default is what a run without it has.
+func TestEverySettingArrives(t *testing.T) {
+	none := optionsWith(t)
+	for _, s := range settings {
+		if s.name == "NegativeDuration" { // it is shown only
+			continue
+		}
+		value := s.value
+		if s.apply == nil {
+			value = presetValues(preset.Default)[s.name]
+		}
+		if !s.auto {
+			require.Equal(t, none, optionsWith(t, s.name+"="+textOf(value)), s.name)
+		}
+		changed := 0
+		for _, text := range append([]string{"0.5", "7", "7s", "off", "true", "false", "primers", "requests=2", "duration=5s", "x/y"}, s.kind.words...) {
+			if v, err := s.kind.read(text); err == nil && v != value && !(s.name == "StartMinRatio" && v == 1.0) {
+				require.NotEqual(t, none, optionsWith(t, s.name+"="+text), "%s=%s", s.name, text)
+				changed++
+			}
+		}
+		require.Positive(t, changed, s.name)
+	}
+}
+
+// Values that are off arrive as such.
+func TestOffArrives(t *testing.T) {
+	o := optionsWith(t, "TreeIdleCap=off", "LaneStartCap=null", "BackOff=off", "Grace=0", "PrimerLeadMax=off", "GapCap=0")
+	require.Nil(t, o.Switches.TreeIdleCap)
+	require.Equal(t, []time.Duration{replay.Off, replay.Off, replay.Off, replay.Off, 0},
+		[]time.Duration{o.Limits.LaneStart, o.Backoff.First, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
+	require.Equal(t, replay.Off, optionsWith(t, "SystemIdleCap=10s").Warmup.LeadMax, "the system cap bounds leads instead")
+	require.Equal(t, 10*time.Second, optionsWith(t).Warmup.LeadMax)
+}
+
+// The results list a value with the kind of its origin, as JSON.
+func TestResultsListOrigins(t *testing.T) {
+	configFile(t, "Speed: 2\n")
+	t.Setenv("AGENTX_MAX_GAP", "1")
+	var cmd cobra.Command
+	var f replayFlags
+	f.register(&cmd)
+	require.NoError(t, cmd.Flags().Parse([]string{"--config", "run.yaml", "--asap", "--preset", "aiperf-0.13"}))
+	list := map[string]string{}
+	for _, o := range resolve(cmd.Flags(), []string{"Anchor=phase"}, &f.problems, &f.scenario).options() {
+		value, _ := json.Marshal(o.Value)
+		list[o.Name] = string(value) + " " + o.From
+	}
+	for name, want := range map[string]string{
+		"Speed": "2 file", "speed": "2 file", "GapCap": "1 environment", "max-gap": "1 environment", "IgnoreDelays": "true flag", "asap": "true flag",
+		"Anchor": `"phase" flag`, "SpawnOffset": `"branch" preset`, "TreeIdleCap": "null preset", "IgnoreDelaysKeepsOrder": "false preset",
+		"Grace": "30 default", "preset": `"aiperf-0.13" flag`, "config": `"run.yaml" flag`, "SystemIdleCap": "null default",
+	} {
+		require.Equal(t, want, list[name], name)
+	}
+	require.NotContains(t, list, "print-config")
+	require.NotContains(t, list, "set")
+}

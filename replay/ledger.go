@@ -35,14 +35,14 @@ func (l *ledger) mint(tree, lane int, trace string, unmarked bool) payload.Marke
 // drop forgets a tree that is over. The passes of its trace stay counted.
 func (l *ledger) drop(tree int) { delete(l.live, tree) }
 
-// markerCost returns a warning of the prefix hits that markers cost, "" if traces share no blocks.
+// markerCost returns a warning of the prefix hits that markers cost, "" if they cost none.
 func markerCost(c *mmapcache.Cache, t payload.MarkerTarget) (string, error) {
 	n := c.SharedTraces()
 	if t == payload.NoMarker || n == 0 {
 		return "", nil
 	}
 	r, err := c.Reuse(t.Place())
-	if err != nil || r.Hits == 0 {
+	if err != nil || r.Hits == r.HitsWithMarker {
 		return "", err
 	}
 	return fmt.Sprintf("%d traces share blocks: the marker %s costs %.1f %% of the recorded prefix hits (of the blocks %.1f %% without it, %.1f %% with it): --marker off keeps them",

@@ -211,10 +211,13 @@ func (o Options) validateParts() error {
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}
+	if o.Scenario != nil && o.Scenario.Name == "" {
+		return errors.New("scenario: want a name")
+	}
 	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
 		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
 	}
-	for _, part := range []interface{ Validate() error }{o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset} {
+	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset} {
 		if err := part.Validate(); err != nil {
 			return err
 		}

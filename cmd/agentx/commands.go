@@ -49,8 +49,12 @@ Words that the help uses:
 	root.SetHelpCommand(newHelp(root))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if help(cmd, args); cmd == root {
+		help(cmd, args)
+		switch {
+		case cmd == root:
 			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
+		case cmd.Name() == "replay":
+			fmt.Fprint(cmd.OutOrStdout(), settingsHelp())
 		}
 	})
 	setUsageTemplate(root)

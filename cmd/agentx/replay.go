@@ -36,10 +36,9 @@ second exits at once.
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
 summary and a record for every request (doc/replay.md).
 
---set NAME=VALUE sets one of these switches and options, or a rule of the reconstruction. A value that can
-be off takes off. --config FILE.yaml takes them, and flags, by name; --preset sets all switches.
---print-config shows every value and where it comes from: preset, scenario, file, environment, flag.
-` + settingsHelp(),
+--set NAME=VALUE sets one of the switches and options listed below, or a rule of the reconstruction.
+--preset sets all switches. --config FILE.yaml takes switches, options and flags by name.
+--print-config shows every value and where it comes from: preset, scenario, file, environment, flag.`,
 		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
@@ -51,6 +50,8 @@ be off takes off. --config FILE.yaml takes them, and flags, by name; --preset se
 	f.register(cmd)
 	c.registerForInput(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary, or the configuration")
+	set := cmd.Flags().Lookup("set")
+	set.Usage, set.Annotations = "NAME=VALUE, a switch, an option, or a rule of the reconstruction (repeatable)", nil
 	checkFlags(cmd.Flags(), &f.problems)
 	return cmd
 }

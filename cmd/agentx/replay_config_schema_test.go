@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -42,6 +44,28 @@ func allows(t *testing.T, schema *jsonschema.Resolved, document string) bool {
 	var instance any
 	require.NoError(t, json.Unmarshal(text, &instance))
 	return schema.Validate(instance) == nil
+}
+
+// The example of the documentation can be read, and says what it says there.
+func TestExampleOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../doc/replay.md")
+	require.NoError(t, err)
+	_, text, _ = bytes.Cut(text, []byte("\n## Configuration\n"))
+	_, text, ok := bytes.Cut(text, []byte("\n\n    preset: "))
+	require.True(t, ok)
+	text, _, _ = bytes.Cut(text, []byte("\n\n"))
+	document := "preset: " + strings.ReplaceAll(string(text), "\n    ", "\n") + "\n"
+	_, resolved := readSchema(t)
+	require.True(t, allows(t, resolved, document))
+	configFile(t, document)
+	shown := shownConfig(t, "--config", "run.yaml")
+	for name, want := range map[string]string{
+		"preset": `"aiperf-0.13"`, "SpawnOffset": `"recorded"`, "JoinTiming": `"immediate"`, "Start": `"sampled"`, "Warmup": `"duration=90s"`, "SystemIdleCap": `10`,
+		"GapCap": `null`, "concurrency": `8`, "duration": `1800`, "url": `["http://10.0.0.1:8000","http://10.0.0.2:8000"]`, "header": `["X-Team"]`,
+	} {
+		require.JSONEq(t, want, string(shown[name].Value), name)
+	}
+	require.Equal(t, "run.yaml:2", shown["SpawnOffset"].From)
 }
 
 // configReader returns a function that reports whether the command reads a document as its configuration file without an error.

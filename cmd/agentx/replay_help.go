@@ -25,7 +25,7 @@ func settingsHelp() string {
 			fmt.Fprintf(&b, "\n%s%s\n", group, heading)
 		}
 		if s.apply == nil {
-			fmt.Fprintf(&b, "  %-17s %-20s %-12s %-20s\n      %s\n", s.name, textOf(values[0][s.name]), textOf(values[1][s.name]), textOf(values[2][s.name]), s.about)
+			fmt.Fprintf(&b, "  %-17s %-11s %-13s %-11s %s\n", s.name, textOf(values[0][s.name]), textOf(values[1][s.name]), textOf(values[2][s.name]), s.about)
 			continue
 		}
 		fmt.Fprintf(&b, "  %-22s %s\n", s.name, optionHelp(&s))
@@ -42,9 +42,11 @@ func optionHelp(s *setting) string {
 	if len(s.kind.words) > 2 {
 		choices = ": " + strings.Join(s.kind.words, ", ")
 	}
-	text := fmt.Sprintf("%s%s (default %s)", s.about, choices, textOf(s.value))
-	for name, v := range s.under {
-		text += fmt.Sprintf(" (%s: %s)", name, textOf(v))
+	text := fmt.Sprintf("%s%s (default %s", s.about, choices, textOf(s.value))
+	for _, name := range preset.Names {
+		if v, ok := s.under[name]; ok {
+			text += fmt.Sprintf("; %s: %s", name, textOf(v))
+		}
 	}
-	return text
+	return text + ")"
 }

@@ -60,24 +60,24 @@ const (
 // switchSettings returns the switches. Their names, and those of their words, are those of package preset.
 func switchSettings() (list []setting) {
 	for _, s := range []setting{
-		{name: "SpawnOffset", about: "a child starts at its recorded offset, or when its spawning turn returns"},
-		{name: "JoinTiming", about: "a turn that joins is sent not before its recorded time, or after the last child"},
-		{name: "Anchor", about: "a spread phase starts with the first request of all lanes, or at t*"},
-		{name: "TreeIdleCap", about: "longest time that a tree has no request in flight", kind: longer.orOff()},
-		{name: "TraceCap", about: "TraceIdleCap acts on the run, or on the recorded times when they are loaded"},
-		{name: "WarmupLeadCap", about: "what caps the lead of a primer: the system cap and PrimerLeadMax, or TraceIdleCap"},
-		{name: "WarmupStage", about: "how the pressure stage can be bounded"},
-		{name: "HandoffOffset", about: "a session goes on at its recorded time, or by its delay since its last return"},
+		{name: "SpawnOffset", about: "when a child starts: recorded offset, or return of its parent"},
+		{name: "JoinTiming", about: "when a turn joins: not early, or with its last child"},
+		{name: "Anchor", about: "start of a spread phase: its first request, or t*"},
+		{name: "TreeIdleCap", about: "longest time of a tree without a request in flight", kind: longer.orOff()},
+		{name: "TraceCap", about: "when TraceIdleCap acts: in the run, or on the recording"},
+		{name: "WarmupLeadCap", about: "what caps leads: SystemIdleCap, or TraceIdleCap"},
+		{name: "WarmupStage", about: "bounds that the pressure stage may have"},
+		{name: "HandoffOffset", about: "how sessions go on after the pressure stage"},
 		{name: "MarkerPermitsWrap", about: "a marker permits more lanes than traces", kind: yesOrNo},
-		{name: "NegativeDuration", about: "what a negative recorded duration does: fixed when the cache is built, only shown"},
-		{name: "CountGrace", about: "requests that end within the grace are in the headline numbers", kind: yesOrNo},
+		{name: "NegativeDuration", about: "only shown: fixed when the cache is built"},
+		{name: "CountGrace", about: "requests that end in the grace are headline", kind: yesOrNo},
 		{name: "LenientStreams", about: "status 200 with any content is a success", kind: yesOrNo},
-		{name: "ThroughputWindow", about: "denominator of throughputs: first request to last token, or the phase"},
-		{name: "ITLDivisor", about: "tokens that a request's ITL divides by: those after the first chunk, or all but one"},
-		{name: "FlowCurve", about: "tokens over time: over the gaps between chunks, or evenly"},
+		{name: "ThroughputWindow", about: "denominator of throughputs"},
+		{name: "ITLDivisor", about: "tokens that an ITL divides by"},
+		{name: "FlowCurve", about: "how tokens spread over time"},
 		{name: "CoverageGate", about: "a valid run has tokens in 95 % of its duration", kind: yesOrNo},
 		{name: "AffinityHeader", about: "requests have the header X-Session-Affinity", kind: yesOrNo},
-		{name: "SchemaVersion", about: "version that the files for readers of AIPerf's name"},
+		{name: "SchemaVersion", about: "of the files for readers of AIPerf's"},
 	} {
 		s.group = switchGroup
 		if words := preset.Choices[s.name]; words != nil {
@@ -126,7 +126,7 @@ var startSettings = []setting{
 			o.Warmup.Primers, o.Warmup.Requests, o.Warmup.Duration = w.Primers, w.Requests, w.Duration
 		}},
 	{name: "PrimerLeadMax", group: startGroup, kind: longer.orOff(), value: replay.DefaultPrimerLead,
-		about: "longest time from a primer to the end of the ramp; off by default with SystemIdleCap",
+		about: "longest time from a primer to the end of the ramp; off under a SystemIdleCap",
 		apply: func(o *replay.Options, v any) { o.Warmup.LeadMax = orReplayOff(v) }},
 	{name: "WarmupGrace", group: startGroup, kind: longer.orOff(),
 		about: "how long warmup requests may go on after the last was sent",
@@ -145,7 +145,7 @@ var paceSettings = []setting{
 		about: "no gaps: send every turn as soon as the one before is answered",
 		apply: func(o *replay.Options, v any) { o.Pace.ASAP = v.(bool) }},
 	{name: "IgnoreDelaysKeepsOrder", group: paceGroup, kind: yesOrNo, value: true, under: map[string]any{preset.AIPerf: false},
-		about: "with IgnoreDelays: turns still wait for the turns of other sessions that had ended before them",
+		about: "with IgnoreDelays: the recorded order between sessions stays",
 		apply: func(o *replay.Options, v any) { keep := v.(bool); o.Pace.KeepOrder = &keep }},
 	{name: "SystemIdleCap", group: paceGroup, kind: longer.orOff(),
 		about: "longest time that no request at all is in flight",
@@ -179,7 +179,7 @@ var limitSettings = []setting{
 		about: "end the run when a tree deadlocks",
 		apply: func(o *replay.Options, v any) { o.StopOnDeadlock = v.(bool) }},
 	{name: "BackOff", group: limitGroup, kind: longer.orOff(), value: replay.DefaultBackoffMax,
-		about: "longest pause of a lane whose connections fail; the first is 1 s, each next twice as long",
+		about: "longest pause of a lane without connections; 1 s first, then twice as long",
 		apply: func(o *replay.Options, v any) {
 			o.Backoff = replay.Backoff{First: replay.Off}
 			if most, on := v.(time.Duration); on {
@@ -194,7 +194,7 @@ var prepareSettings = []setting{
 		about: "wait until every server serves the model; no attempt starts after this time; 0: do not wait",
 		apply: func(o *replay.Options, v any) { o.Readiness.Timeout, _ = v.(time.Duration) }},
 	{name: "WaitReadyMode", group: prepareGroup, kind: word("inference", "models", "both"), value: "inference",
-		about: "how WaitReady knows that a server serves the model, by a request for one token or its list of models",
+		about: "what WaitReady asks a server for",
 		apply: func(o *replay.Options, v any) { o.Readiness.Mode = readyModes[v.(string)] }},
 	{name: "WaitReadyInterval", group: prepareGroup, kind: longer, value: replay.DefaultReadyInterval,
 		about: "how long WaitReady waits between two attempts",

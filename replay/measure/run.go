@@ -54,7 +54,7 @@ type Input struct {
 type Option struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"` // durations in seconds
-	From  string          `json:"from"`  // flag, environment or default
+	From  string          `json:"from"`  // flag, environment, file, scenario, preset or default
 }
 
 // RunInfo is what a summary has that no record knows: the object of run.json. A run writes it before the first record and once

@@ -1,18 +1,18 @@
 package replay
 
 import (
-	"cmp"
+	"container/heap"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/timeline"
 )
 
-// EstimateDuration estimates how long it takes to play every trace once: gaps as they are played, and answers that take as
-// long as in the recording. Lanes that begin in the middle of a trace need less. Traces that only the marker or the chat
-// template keeps out of MaxContext are counted.
+// EstimateDuration estimates how long it takes to play every trace once, from its first turn: gaps, order and idle times as
+// they are played, and answers that take as long as in the recording. Lanes that begin in the middle of a trace need less.
+// Traces that only the marker or the chat template keeps out of MaxContext are counted.
 func EstimateDuration(o Options) (time.Duration, error) {
 	if err := o.Validate(); err != nil {
 		return 0, fmt.Errorf("replay: %w", err)
@@ -22,47 +22,80 @@ func EstimateDuration(o Options) (time.Duration, error) {
 	if err != nil || len(traces) == 0 {
 		return 0, err
 	}
-	lanes := make([]time.Duration, min(o.Concurrency, len(traces)))
-	d := dealer{traces: traces, order: o.Order, seed: o.Seed}
-	for k := range traces {
-		next := 0 // the lane that is the first to take another trace
-		for n, end := range lanes {
-			if end < lanes[next] {
-				next = n
-			}
-		}
-		lanes[next] = saturatingAdd(lanes[next], traceDuration(o.Cache.Structure.Plan(d.at(k)).Turns, o.Pace, o.treeIdle()))
+	e := &estimate{
+		cache: o.Cache, view: o.view(),
+		dealer: dealer{traces: traces, order: o.Order, seed: o.Seed, once: true},
+		plans:  make([]*mmapcache.Plan, min(o.Concurrency, len(traces))),
 	}
-	return slices.Max(lanes), nil
+	limits := conductor.Limits{TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle}
+	return e.play(conductor.New(len(e.plans), e, limits, e.send, nil))
 }
 
-// traceDuration estimates how long a trace is played: time with a request in flight as recorded, and time without as it is
-// played, but no longer than idle at a time; 0 is no limit.
-func traceDuration(turns []mmapcache.Turn, pace Pace, idle time.Duration) (total time.Duration) {
-	if idle <= 0 {
-		idle = maxPlayed
-	}
-	turns = slices.Clone(turns)
-	slices.SortFunc(turns, func(a, b mmapcache.Turn) int { return cmp.Compare(a.T, b.T) })
-	for k, end := 0, 0.0; k < len(turns); k++ { // end: of the requests so far, seconds of the recording
-		t := turns[k]
-		if k == 0 {
-			end = t.T
-		}
-		total = saturatingAdd(total, min(pace.gap(1000*(t.T-end)), idle))
-		end = max(end, t.T)
-		if over := t.T + t.APITime; over > end { // APITime may be NaN
-			total = saturatingAdd(total, time.Duration(min((over-end)*1e9, maxPlayed)))
-			end = over
-		}
-	}
-	return total
+// estimate plays traces in virtual time. It is the source of their trees, and the server.
+type estimate struct {
+	cache  *mmapcache.Cache
+	view   view
+	dealer dealer
+	plans  []*mmapcache.Plan // by lane: the one that it plays
+	flying flights
 }
 
-// saturatingAdd adds durations that are not negative. A sum that is too long becomes the longest duration.
-func saturatingAdd(a, b time.Duration) time.Duration {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
+// Next opens the next trace that can be played.
+func (e *estimate) Next(lane int) (conductor.Assignment, bool) {
+	for {
+		trace, ok := e.dealer.deal()
+		if !ok {
+			return conductor.Assignment{}, false
+		}
+		p := e.cache.Structure.Plan(trace)
+		if s, err := newSchedule(p, e.view, e.cache.Facts.Rules); err == nil {
+			e.plans[lane] = p
+			return conductor.Assignment{Tree: s.Tree}, true
+		}
 	}
-	return a + b
+}
+
+// send answers a request after its recorded duration.
+func (e *estimate) send(d conductor.Dispatch) error {
+	p := e.plans[d.Lane]
+	ms := timeline.Duration(p.Turns[int(p.Sessions[d.Session].FirstTurn)+d.Turn].APITime)
+	heap.Push(&e.flying, flight{d.ID, d.Issued + lengthOf(ms)})
+	return nil
+}
+
+// play returns when the last answer has come. Of a run of centuries it returns a part.
+func (e *estimate) play(c *conductor.Conductor) (now time.Duration, err error) {
+	for err = c.Start(0); err == nil && !c.Done() && now < 1<<62; {
+		at, ok := c.NextWake()
+		if len(e.flying) > 0 && (!ok || e.flying[0].end <= at) {
+			f := heap.Pop(&e.flying).(flight)
+			now = f.end
+			err = c.Returned(f.id, now, now, conductor.OK)
+			continue
+		}
+		now = at
+		c.Wake(now)
+	}
+	return now, err
+}
+
+// flight is a request that is answered at an instant.
+type flight struct {
+	id  int
+	end time.Duration
+}
+
+// flights is a heap of requests, for package heap: the next to end comes first.
+type flights []flight
+
+func (f flights) Len() int           { return len(f) }
+func (f flights) Less(a, b int) bool { return f[a].end < f[b].end }
+func (f flights) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
+func (f *flights) Push(v any)        { *f = append(*f, v.(flight)) }
+
+func (f *flights) Pop() any {
+	list := *f
+	last := list[len(list)-1]
+	*f = list[:len(list)-1]
+	return last
 }

@@ -53,5 +53,8 @@ func (p Pace) offset(ms float64) time.Duration {
 	if !(ms > 0) { // NaN too
 		return 0
 	}
-	return time.Duration(min(ms, maxPlayed/1e6) * 1e6)
+	return lengthOf(ms)
 }
+
+// lengthOf returns a time in milliseconds, at most maxPlayed.
+func lengthOf(ms float64) time.Duration { return time.Duration(min(ms, maxPlayed/1e6) * 1e6) }

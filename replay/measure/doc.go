@@ -10,6 +10,8 @@
 //	s := a.Summary(info)
 //	s.WriteTable(os.Stdout, 0)
 //
+// [Rules] say which requests and which seconds the numbers are over. The verdict on a run is in verdict.go.
+//
 // [Aggregate.Rebuild] computes the same from the file of a run that was killed.
 //
 // A new metric needs a field of Record (record.go, record_json.go), lines in observations.add and observations.metrics

@@ -11,7 +11,7 @@ type observations struct {
 
 	prompt, output, asked, cached, recorded tokenSum
 
-	firstKnown, firstUnusable int // requests by their number of tokens in the first chunk
+	firstKnown, firstUnusable int // requests with an ITL, by their number of tokens in the first chunk
 }
 
 func newObservations() observations { return observations{first: math.Inf(1), last: math.Inf(-1)} }
@@ -24,11 +24,11 @@ func (o *observations) add(r *Record, rules Rules) {
 	}
 	if v, ok := rules.ITL(r); ok {
 		o.itl = append(o.itl, v)
-	}
-	if _, ok := r.firstChunk(); ok {
-		o.firstKnown++
-	} else if r.FirstChunkTokens != nil {
-		o.firstUnusable++
+		if _, ok := r.firstChunk(); ok {
+			o.firstKnown++
+		} else if r.FirstChunkTokens != nil {
+			o.firstUnusable++
+		}
 	}
 	o.first = min(o.first, r.Sent)
 	if v, ok := r.Latency(); ok {

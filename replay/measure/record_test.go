@@ -119,6 +119,7 @@ func TestITLDivisor(t *testing.T) {
 		{11, -1, 11, 0.02, 0.02, true, 0, 1}, // not below the length
 		{8, 3, 4, 0.2 / 7, 0.02, true, 1, 0},
 		{1, -1, -1, 0, 0, false, 0, 0},
+		{1, -1, 1, 0, 0, false, 0, 0}, // no divisor, hence no number that it could use
 		{1, 1, -1, 0.2, 0.2, true, 0, 0},
 		{-1, -1, -1, 0, 0, false, 0, 0},
 	} {

@@ -18,8 +18,8 @@ type ThroughputWindow struct {
 // ITLDivisor is what inter-token latencies divide by.
 type ITLDivisor struct {
 	Rule     string `json:"rule"`     // first-chunk or osl-1
-	Known    int    `json:"known"`    // measured requests whose first chunk has a number of tokens that a divisor can leave out
-	Unusable int    `json:"unusable"` // measured requests whose server told another number
+	Known    int    `json:"known"`    // requests with an ITL whose first chunk has a number of tokens that a divisor can leave out
+	Unusable int    `json:"unusable"` // requests with an ITL whose server told another number: 0, or all tokens
 }
 
 // ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over the tokens after

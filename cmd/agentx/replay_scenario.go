@@ -85,8 +85,8 @@ func (r *resolution) givenByScenario(f *scenarioFlags) {
 		shown := fmt.Sprintf("%s=%s (%s)", v.Name, v.Value, from.at)
 		if setting := settingNamed(v.Name); setting != nil {
 			r.give(given{setting, v.Value, shown, from})
-		} else if flag := r.flags.Lookup(strings.ToLower(v.Name)); !flag.Changed {
-			r.setFlag(flag, []string{v.Value}, shown, from)
+		} else {
+			r.setFlag(r.flags.Lookup(strings.ToLower(v.Name)), []string{v.Value}, shown, from)
 		}
 	}
 }

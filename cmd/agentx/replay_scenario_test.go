@@ -98,17 +98,28 @@ func TestValidUnderAScenario(t *testing.T) {
 	}
 }
 
-// The file for --config that the documentation names is one that the scenario allows.
+// The command line of the documentation, and the file for --config that it names, are what InferenceX has, and the scenario
+// allows them.
 func TestConfigurationOfInferenceX(t *testing.T) {
-	status, stdout, stderr := replayUnder(t, knownScenarios(), "--config", "../../contrib/inferencex.yaml", "--print-config", "--json")
-	require.Zero(t, status, stderr)
-	var values map[string]struct{ Value any }
-	require.NoError(t, json.Unmarshal([]byte(stdout), &values))
-	for name, want := range map[string]any{
-		"preset": "agentx-v1.0.5", "Start": "sampled", "StartMinRatio": .25, "StartMaxRatio": .75, "Warmup": "requests=10", "WarmupGrace": 1800.,
-		"TreeIdleCap": 300., "FailedRequestThreshold": .1, "SystemIdleCap": 10., "Marker": "first_turn_prefix", "duration": 3600., "seed": 42.,
-	} {
-		require.Equal(t, want, values[name].Value, name)
+	text, err := os.ReadFile("../../doc/replay.md")
+	require.NoError(t, err)
+	_, command, _ := strings.Cut(string(text), "\n    agentx replay agentx-062126 ")
+	command, _, _ = strings.Cut(command, "\n\n")
+	words := strings.Fields(strings.ReplaceAll(command, "\\\n", " "))
+	for name, args := range map[string][]string{"file": {"--config", "../../contrib/inferencex.yaml"}, "command line": words} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := replayUnder(t, knownScenarios(), append(args, "--print-config", "--json")...)
+			require.Zero(t, status, stderr)
+			var values map[string]struct{ Value any }
+			require.NoError(t, json.Unmarshal([]byte(stdout), &values))
+			for name, want := range map[string]any{
+				"scenario": "inferencex-agentx-mvp", "preset": "agentx-v1.0.5", "profile": "aiperf", "duration": 3600., "seed": 42., "limit-traces": 393.,
+				"Start": "sampled", "StartMinRatio": .25, "StartMaxRatio": .75, "Warmup": "requests=10", "WarmupGrace": 1800.,
+				"TreeIdleCap": 300., "SystemIdleCap": 10., "FailedRequestThreshold": .1, "Marker": "first_turn_prefix",
+			} {
+				require.Equal(t, want, values[name].Value, name)
+			}
+		})
 	}
 }
 

@@ -43,8 +43,9 @@ type startedLane struct {
 	skipped time.Duration // how much earlier its first request is, because of the limit
 }
 
-// openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips traces in which no lane can begin. The
-// search ends after one try per lane and two per trace, and the remaining lanes stay empty: doc/spec/replay.md 2.2.
+// openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips
+// traces in which no lane can begin. The search ends after one try per lane and two per trace, and the remaining lanes stay
+// empty: doc/spec/replay.md 2.2.
 func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	var list []startedLane
 	for tries := lanes + 2*max(1, len(s.dealer.traces)); len(list) < lanes && tries > 0; tries-- {
@@ -108,19 +109,13 @@ func (s *sampler) replaceFirst(lane int, starts startPolicy, excluded map[int]bo
 	s.ended(lane)
 	s.release(lane)
 	s.first[lane] = conductor.Assignment{}
-	for tries := 2 * len(s.dealer.traces); tries > 0; tries-- {
-		trace, left := s.dealer.deal()
-		if !left {
-			break
+	_, ok = s.dealer.next(func(trace int) (begun bool) {
+		if !excluded[trace] {
+			start, begun = s.begin(lane, trace, starts)
 		}
-		if excluded[trace] {
-			continue
-		}
-		if start, ok = s.begin(lane, trace, starts); ok {
-			return start, true
-		}
-	}
-	return startedLane{}, false
+		return begun
+	})
+	return start, ok
 }
 
 // draw draws the state in which a lane begins a trace; nil: it cannot begin in the middle. The draw depends on the seed, the

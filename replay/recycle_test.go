@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -362,6 +363,58 @@ func TestRunKeepsTheBound(t *testing.T) {
 		require.Greater(t, s.opened, 40)
 		require.Empty(t, s.ledger.live)
 		s.close()
+	}
+}
+
+// The bound holds across the phases of a run, from the first primers to the last tree: through lanes that draw another trace
+// because a primer overflows, a pressure stage and its hand-off. Trees keep their markers, no two are alike, and at the end
+// nothing is left but the queue.
+//
+// Covers INV-5, INV-10, INV-16.
+func TestBoundAcrossPhases(t *testing.T) {
+	c := several(t, 3, 5, 8, 13)
+	for _, name := range fixtures.Presets {
+		for k, warmup := range []Warmup{{}, {Primers: true}, {Primers: true, Requests: 7}, {Primers: true, Duration: 9 * time.Second}} {
+			for _, recycle := range []Recycle{RecycleFIFOGuarded, RecycleSampler} {
+				if name == preset.AIPerf && warmup.Requests > 0 {
+					continue // it bounds a stage by a duration alone
+				}
+				o := warming(t, c, name, warmup)
+				o.Concurrency, o.Duration, o.Grace, o.Recycle, o.MaxLivePerTrace = 6, 120*time.Second, time.Minute, recycle, recycle == RecycleSampler
+				o.Pace.ASAP = k%2 == 0
+				markers, owner := map[int]payload.Marker{}, map[payload.Marker]int{}
+				var v *virtualRun
+				var atStart map[int]int
+				r, err := virtually(t, o, func(s sentTurn) answerTo {
+					if _, primers := v.phases[s.phase].source.(primerSource); primers || atStart == nil {
+						atStart = newLiveTraces(v.sampler.playing()).atStart
+					}
+					requireBound(t, v.sampler.playing(), atStart)
+					if m, ok := markers[s.ordinal]; ok {
+						require.Equal(t, m, s.marker)
+					}
+					markers[s.ordinal] = s.marker
+					if tree, ok := owner[s.marker]; ok {
+						require.Equal(t, tree, s.ordinal)
+					}
+					owner[s.marker] = s.ordinal
+					a := answerTo{takes: time.Duration(1+(7*s.lane+3*s.turn+s.ordinal)%5) * 300 * time.Millisecond}
+					if s.trace == "trace-1" && s.phase == 0 && warmup.Primers {
+						a.category = wire.ContextOverflow
+					}
+					return a
+				}, func(r *virtualRun) { v = r })
+				require.NoError(t, err)
+				require.Greater(t, r.sampler.opened, 12)
+				require.Empty(t, r.sampler.ledger.live)
+				if q, ok := r.sampler.recycler.(*guardedQueue); ok {
+					require.Len(t, q.queue, 4+6, "each of six lanes ended a tree that none followed")
+					require.Empty(t, q.live.now)
+				} else {
+					require.Empty(t, r.sampler.recycler.(*guardedDealer).live.now)
+				}
+			}
+		}
 	}
 }
 

@@ -44,7 +44,10 @@ func parseWarmup(text string) (w replay.Warmup, err error) {
 	if text == "primers" {
 		return w, nil
 	}
-	for bound := range strings.SplitSeq(text, ",") {
+	for k, bound := range strings.Split(text, ",") {
+		if k > 0 {
+			return w, errors.New("two bounds of the pressure stage: want requests=R or duration=D")
+		}
 		name, value, _ := strings.Cut(bound, "=")
 		switch name {
 		case "requests":
@@ -60,9 +63,6 @@ func parseWarmup(text string) (w replay.Warmup, err error) {
 		default:
 			return w, errors.New("want " + warmupWanted)
 		}
-	}
-	if w.Requests > 0 && w.Duration > 0 {
-		return w, errors.New("two bounds of the pressure stage: want requests=R or duration=D")
 	}
 	return w, nil
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // TestSpecificationNamesEveryVerbAndFlag compares doc/spec/cli.md with the commands: each has what the other has.
@@ -53,6 +56,30 @@ func TestSpecificationNamesEveryOption(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n### ")
 	for _, s := range settings {
 		assert.True(t, strings.Contains(table, "`"+s.name+"`"), s.name)
+		if s.apply == nil {
+			row := "| `" + s.name + "` |"
+			for _, name := range preset.Names {
+				row += " " + inTable(presetValues(name)[s.name]) + " |"
+			}
+			assert.True(t, strings.Contains(table, row), row)
+		} else if s.alias != "" {
+			assert.Regexp(t, "(?m)^\\| `"+s.name+"` \\|.*`--"+s.alias+"` \\|$", table)
+		}
+	}
+}
+
+// inTable is a value as the tables write it: words as code, durations with a blank.
+func inTable(v any) string {
+	switch text := textOf(v); v.(type) {
+	case time.Duration:
+		return strings.TrimSuffix(text, "s") + " s"
+	case string:
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return "`" + text + "`"
+		}
+		return text
+	default:
+		return text
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -19,16 +20,7 @@ type machineClock struct{ epoch time.Time }
 
 func (c machineClock) now() time.Duration { return time.Since(c.epoch) }
 
-func (c machineClock) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (c machineClock) pause(ctx context.Context, d time.Duration) error { return durable.Sleep(ctx, d) }
 
 // patience says which failures of a step are tried again, and when: doc/spec/replay.md 2.8.
 type patience struct {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
@@ -20,6 +21,9 @@ const (
 	RecordsFile = "records.jsonl"
 	LanesFile   = "lanes.jsonl"
 	SummaryFile = "summary.json"
+
+	// ConcurrenciesFile is the index of a list of runs, in the directory above theirs.
+	ConcurrenciesFile = "concurrencies.json"
 )
 
 // resultsDir is the directory of the results.
@@ -35,7 +39,7 @@ func CheckResultsDir(dir string) error {
 	if sentNothing(dir) {
 		return nil
 	}
-	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile} {
+	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile, ConcurrenciesFile} {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil {
 			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
@@ -44,8 +48,14 @@ func CheckResultsDir(dir string) error {
 	return nil
 }
 
-// sentNothing reports whether a directory holds the files of a run that came to its end without a record.
+// sentNothing reports whether a directory holds the files of a run, or of a list of runs, that came to its end without a
+// record.
 func sentNothing(dir string) bool {
+	if list, err := ReadList(dir); err == nil {
+		return !slices.ContainsFunc(list.Runs, func(r measure.ListedRun) bool {
+			return r.Headline != nil && !sentNothing(filepath.Join(dir, r.Dir))
+		})
+	}
 	_, err := os.Lstat(filepath.Join(dir, SummaryFile))
 	records, recordsErr := os.Lstat(filepath.Join(dir, RecordsFile))
 	return err == nil && recordsErr == nil && records.Size() == 0
@@ -63,7 +73,7 @@ func (d *resultsDir) make() error {
 	if !d.overwrite && !sentNothing(d.path) {
 		return CheckResultsDir(d.path)
 	}
-	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile} {
+	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile, ConcurrenciesFile} {
 		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -64,7 +64,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	fmt.Fprintf(w, "$ agentx replay demo --url http://%s --model demo --concurrency 8 --duration %s\n", l.Addr(), duration)
 	var f replayFlags
 	f.register(&cobra.Command{})
-	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", 8, duration
+	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", []int{8}, duration
 	settings := defaults(f.flags, &f.problems)
 	p := f.options(settings)
 	if err := f.err(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -99,6 +100,10 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 			return err
 		}
 	}
+	warnOfProxies(cmd, o.URLs)
+	if len(f.concurrency) > 1 {
+		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, asJSON)
+	}
 	return runReplay(cmd, o, asJSON)
 }
 
@@ -128,28 +133,33 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 // runReplay plays a cache and prints the summary. Progress and warnings go to standard error.
 func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	p := newProgress(cmd)
-	length, err := plannedLength(cmd, o, p)
-	if err != nil {
+	if err := watch(cmd, &o, p); err != nil {
 		return err
 	}
-	o.Progress = p.replayProgress(o, length)
-	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
-	for _, server := range o.URLs {
-		if about := unusedProxy(server); about != "" {
-			o.Warn(about)
-		}
-	}
-	o.Notice = func(about string) { p.println("agentx: " + about) }
 	s, err := replay.Run(cmd.Context(), o)
 	p.close()
 	if s != nil { // there are measurements even after an error
 		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
-	if err != nil {
+	return judge(cmd.Context(), s, err)
+}
+
+// watch makes a run show its progress and what it says. The error is one of the cache.
+func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
+	length, err := plannedLength(cmd, *o, p)
+	o.Progress = p.replayProgress(*o, length)
+	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
+	o.Notice = func(about string) { p.println("agentx: " + about) }
+	return err
+}
+
+// judge returns what a run and its error mean for the command.
+func judge(ctx context.Context, s *measure.Summary, err error) error {
+	switch {
+	case err != nil:
 		return hintReplay(err)
-	}
-	if cmd.Context().Err() != nil {
-		return cmd.Context().Err()
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
 	return judgeRun(s)
 }

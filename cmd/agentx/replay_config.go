@@ -29,7 +29,7 @@ var anyCount = whole(0, math.MaxInt)
 // flagKinds are the kinds of the flags whose values have a range or are words.
 var flagKinds = map[string]kind{
 	"preset":      word(preset.Names...),
-	"concurrency": whole(1, replay.MaxConcurrency),
+	"concurrency": severalOf(1, replay.MaxConcurrency),
 	"duration":    span, "keep-alive": span, "wait": span,
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
 	"workers":          whole(0, convert.MaxWorkers),
@@ -79,10 +79,6 @@ func (r *resolution) readConfig() {
 	for k := 0; k+1 < len(entries); k += 2 {
 		key, value := entries[k], entries[k+1]
 		at := file + ":" + strconv.Itoa(key.Line)
-		if key.Kind != yaml.ScalarNode {
-			r.add("%s: want NAME: VALUE on each line", at)
-			continue
-		}
 		if before, twice := lines[keyOf(key.Value)]; twice {
 			r.add("%s: %s: line %d has this key already", at, key.Value, before)
 			continue
@@ -261,16 +257,24 @@ func flagYAML(f *pflag.Flag, n *yaml.Node) (texts []string, err error) {
 		n = n.Alias
 	}
 	_, list := f.Value.(pflag.SliceValue)
-	if !list || n.Kind != yaml.SequenceNode {
-		text, err := scalarYAML(kindOfFlag(f), n)
+	kind := kindOfFlag(f)
+	if !list && !kind.list || n.Kind != yaml.SequenceNode {
+		text, err := scalarYAML(kind, n)
 		return []string{text}, err
 	}
 	for _, item := range n.Content {
-		text, err := scalarYAML(anyText, item)
+		of := anyText
+		if kind.list {
+			of = kind
+		}
+		text, err := scalarYAML(of, item)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", item.Line, err)
 		}
 		texts = append(texts, text)
+	}
+	if kind.list {
+		texts = []string{strings.Join(texts, ",")}
 	}
 	return texts, nil
 }

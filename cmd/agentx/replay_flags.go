@@ -23,11 +23,12 @@ type replayFlags struct {
 	urls                           []string
 	model, payload, apiKeyEnv, out string
 	preset, config                 string
-	concurrency, requests, trees   int
+	concurrency                    []int
+	requests, trees                int
 	limitTraces, maxContext        int
 	duration                       time.Duration
 	once, prefault, noPreflight    bool
-	overwrite                      bool
+	overwrite, stopOnFailure       bool
 	printConfig, configSchema      bool
 	header                         []string
 	wire                           wireFlags
@@ -49,7 +50,9 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.configSchema, "config-schema", false, "print the JSON schema of --config, and send nothing")
 	flags.StringArrayVar(&f.urls, "url", nil, "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)")
 	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
-	flags.IntVar(&f.concurrency, "concurrency", replay.DefaultConcurrency, "lanes: trees played at a time")
+	f.concurrency = []int{replay.DefaultConcurrency}
+	flags.Var(counts{&f.concurrency}, "concurrency", "lanes: trees played at a time; several numbers with commas between: one run each")
+	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency: a run that fails or is not valid ends the list")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")
 	flags.IntVar(&f.requests, "requests", 0, "stop after this many requests")
 	flags.IntVar(&f.trees, "trees", 0, "stop after this many trees")
@@ -68,7 +71,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 // options resolves the flags and applies the values of switches and options; the caller opens the cache. What is wrong is
 // added to the problems.
 func (f *replayFlags) options(r *resolution) (o replay.Options) {
-	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency, f.limitTraces, f.maxContext
+	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency[0], f.limitTraces, f.maxContext
 	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
 	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
 	o.Endpoint = map[string]payload.Endpoint{"chat": payload.ChatCompletions, "ids": payload.Completions}[f.payload]
@@ -132,7 +135,13 @@ func (f *replayFlags) applyHeader(o *replay.Options) {
 func (f *replayFlags) applyOut(o *replay.Options) {
 	if o.Out == "" {
 		o.Out, o.UniqueOut = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
-	} else if err := replay.CheckResultsDir(o.Out); err != nil && !o.Overwrite {
+		return
+	}
+	err := replay.CheckResultsDir(o.Out)
+	if len(f.concurrency) > 1 {
+		err = replay.CheckListDir(o.Out, f.concurrency)
+	}
+	if err != nil && !o.Overwrite {
 		f.errs = append(f.errs, hintReplay(err))
 	}
 }

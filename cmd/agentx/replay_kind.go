@@ -21,6 +21,7 @@ type kind struct {
 	schema map[string]any                     // of the values in a file
 	words  []string                           // the values, if they are words; for completions and help
 	off    bool                               // off and null are values
+	list   bool                               // a file may have a list of them, which a flag takes with commas between
 }
 
 // read returns the value that a text stands for: nil for off, or a bool, int, float64, time.Duration or string.

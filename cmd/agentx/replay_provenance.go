@@ -118,6 +118,9 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	if c, ok := value.(checkedValue); ok {
 		value = c.Value
 	}
+	if c, ok := value.(counts); ok && len(*c.to) > 1 {
+		return jsonOf(*c.to)
+	}
 	if d, ok := value.(duration); ok {
 		return jsonOf(*d.to)
 	}

@@ -68,3 +68,12 @@ func unusedProxy(server string) string {
 	return fmt.Sprintf("%s_PROXY is not used: a replay measures the server, so it connects to %s itself (NO_PROXY=%s says the same and ends this warning)",
 		strings.ToUpper(u.Scheme), u.Host, u.Hostname())
 }
+
+// warnOfProxies warns of proxies that a replay does not use.
+func warnOfProxies(cmd *cobra.Command, servers []string) {
+	for _, server := range servers {
+		if about := unusedProxy(server); about != "" {
+			printError(cmd.ErrOrStderr(), "agentx: warning: "+about)
+		}
+	}
+}

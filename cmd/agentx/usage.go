@@ -66,7 +66,7 @@ func explainValue(err error) error {
 	case errors.Is(number, strconv.ErrRange):
 		return errors.New("this number is too large")
 	case strings.Contains(number.Num, ","):
-		return errors.New("want one number: lists are not supported yet")
+		return errors.New("want one number")
 	case number.Func == "ParseFloat":
 		return errors.New("want a number")
 	}

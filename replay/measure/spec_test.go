@@ -19,7 +19,7 @@ func TestSpecificationNamesEveryKey(t *testing.T) {
 		require.NoError(t, err)
 		text.Write(document)
 	}
-	results := []any{Record{}, Summary{}, RunInfo{}, LaneReport{}}
+	results := []any{Record{}, Summary{}, RunInfo{}, LaneReport{}, List{}}
 	seen := map[reflect.Type]bool{}
 	var walk func(of reflect.Type)
 	walk = func(of reflect.Type) {

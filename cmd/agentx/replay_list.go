@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// counts is a flag value: whole numbers with commas between.
+type counts struct{ to *[]int }
+
+func (c counts) String() string {
+	if c.to == nil {
+		return ""
+	}
+	var list []string
+	for _, n := range *c.to {
+		list = append(list, strconv.Itoa(n))
+	}
+	return strings.Join(list, ",")
+}
+
+func (c counts) Type() string { return "int" }
+
+// Set replaces all numbers.
+func (c counts) Set(text string) error {
+	list, ok := readCounts(text)
+	if !ok {
+		return errors.New("want a whole number, or several with commas between")
+	}
+	*c.to = list
+	return nil
+}
+
+func readCounts(text string) (list []int, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, false
+		}
+		list = append(list, n)
+	}
+	return list, true
+}
+
+// severalOf is one whole number in a range, or several with commas between, none twice.
+func severalOf(least, most int) kind {
+	k := whole(least, most)
+	k.want += ", or several with commas between, none twice"
+	k.list = true
+	k.schema = map[string]any{"anyOf": []any{
+		k.schema, map[string]any{"type": "array", "items": k.schema, "minItems": 1, "uniqueItems": true},
+	}}
+	k.parse = func(text string) (any, bool) {
+		list, ok := readCounts(text)
+		for i, n := range list {
+			ok = ok && n >= least && n <= most && !slices.Contains(list[:i], n)
+		}
+		return text, ok
+	}
+	return k
+}
+
+// runList plays the runs of a list and prints a table of them. A run that fails says so at once.
+func runList(cmd *cobra.Command, o replay.Options, l replay.List, asJSON bool) error {
+	var p *progress
+	l.Begin = func(o *replay.Options) {
+		p = newProgress(cmd)
+		p.println(fmt.Sprintf("agentx: concurrency %d", o.Concurrency))
+		_ = watch(cmd, o, p) // the run finds the same
+		nameConcurrency(o)
+	}
+	l.End = func(o replay.Options, s *measure.Summary, err error) int {
+		p.close()
+		return endListed(cmd.Context(), cmd.ErrOrStderr(), o, judge(cmd.Context(), s, err))
+	}
+	list, err := replay.RunList(cmd.Context(), o, l)
+	if list != nil {
+		err = errors.Join(err, printList(cmd, list, asJSON))
+	}
+	switch {
+	case err != nil:
+		return hintReplay(err)
+	case cmd.Context().Err() != nil:
+		return cmd.Context().Err()
+	}
+	return judgeList(list, l.Concurrencies)
+}
+
+// nameConcurrency makes the options in the results of a run those of the run.
+func nameConcurrency(o *replay.Options) {
+	o.Provenance.Options = slices.Clone(o.Provenance.Options)
+	for k, option := range o.Provenance.Options {
+		if option.Name == "concurrency" {
+			o.Provenance.Options[k].Value = jsonOf(o.Concurrency)
+		}
+	}
+}
+
+// endListed tells why a run of a list failed, and returns its exit status.
+func endListed(ctx context.Context, stderr io.Writer, o replay.Options, err error) int {
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("concurrency %d: %w", o.Concurrency, err)
+	} else if err != nil && errors.Is(err, context.Canceled) {
+		return exitInterrupted // which the end of the list tells
+	}
+	return reportError(ctx, stderr, err)
+}
+
+func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), list)
+	}
+	return list.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
+}
+
+// worst are the exit statuses of a run from the worst on.
+var worst = []int{exitInterrupted, exitUsage, exitFailed, exitVerdict}
+
+// judgeList returns the error of a list that came to its end: that of the worst run.
+func judgeList(list *measure.List, asked []int) error {
+	var failed []string
+	at := len(worst)
+	for _, r := range list.Runs {
+		if r.Exit != 0 {
+			failed = append(failed, fmt.Sprintf("%d (exit status %d)", r.Concurrency, r.Exit))
+			at = min(at, slices.Index(worst, r.Exit))
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("replay: %d of %d runs failed or are not valid: concurrency %s", len(failed), len(list.Runs), strings.Join(failed, ", "))
+	if rest := asked[len(list.Runs):]; len(rest) > 0 {
+		err = fmt.Errorf("%w; not played: %s", err, counts{&rest})
+	}
+	switch worst[at] {
+	case exitUsage:
+		return usageError{err}
+	case exitVerdict:
+		return verdictError{err}
+	}
+	return err
+}

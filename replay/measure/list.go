@@ -1,0 +1,110 @@
+package measure
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// List is what a list of runs reports: the object of concurrencies.json and, with the summaries, of replay --json.
+type List struct {
+	Preset   string      `json:"preset"`
+	CacheKey string      `json:"cache_key"`
+	Out      string      `json:"out"`  // directory of the list, empty when none was asked for
+	Runs     []ListedRun `json:"runs"` // that have ended, in the order in which they were played
+}
+
+// ListedRun is one run of a list.
+type ListedRun struct {
+	Concurrency int      `json:"concurrency"`
+	Dir         string   `json:"dir"`      // of its results, below that of the list; empty when none was asked for
+	Exit        int      `json:"exit"`     // exit status that the command would have for this run alone
+	Headline    *Figures `json:"headline"` // nil: it has no results
+	Summary     *Summary `json:"summary,omitempty"`
+}
+
+// Figures are those of a summary that runs are compared by, with the keys and the meaning that they have there.
+type Figures struct {
+	Requests        int                   `json:"requests"`
+	Completed       int                   `json:"completed"`
+	Errors          map[wire.Category]int `json:"errors"`
+	Duration        Number                `json:"duration"`
+	RequestRate     Number                `json:"request_rate"`
+	OutputTokenRate Number                `json:"output_token_rate"`
+	TTFT            Stat                  `json:"ttft"`
+	ITL             Stat                  `json:"itl"`
+	RequestLatency  Stat                  `json:"request_latency"`
+	Valid           *bool                 `json:"valid"`
+}
+
+// Figures returns the figures of the summary that runs are compared by.
+func (s *Summary) Figures() *Figures {
+	return &Figures{
+		Requests: s.Requests, Completed: s.Completed, Errors: s.Errors, Duration: s.Duration, RequestRate: s.RequestRate,
+		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid,
+	}
+}
+
+// WithoutSummaries returns the list as concurrencies.json has it.
+func (l *List) WithoutSummaries() *List {
+	short := *l
+	short.Runs = make([]ListedRun, len(l.Runs))
+	for k, r := range l.Runs {
+		r.Summary = nil
+		short.Runs[k] = r
+	}
+	return &short
+}
+
+// figureColumns are the columns of the table of a list, between the concurrency and the exit status.
+var figureColumns = []struct {
+	name string
+	of   func(*Figures) string
+}{
+	{"requests", func(h *Figures) string { return strconv.Itoa(h.Requests) }},
+	{"errors", func(h *Figures) string { return strconv.Itoa(h.failed()) }},
+	{"requests/s", func(h *Figures) string { return quantity(h.RequestRate) }},
+	{"output/s", func(h *Figures) string { return quantity(h.OutputTokenRate) }},
+	{"ttft p50", func(h *Figures) string { return seconds(h.TTFT.P50) }},
+	{"ttft p99", func(h *Figures) string { return seconds(h.TTFT.P99) }},
+	{"itl p50", func(h *Figures) string { return seconds(h.ITL.P50) }},
+}
+
+// failed returns how many requests failed.
+func (h *Figures) failed() (n int) {
+	for _, of := range h.Errors {
+		n += of
+	}
+	return n
+}
+
+// WriteTable writes a line for each run, and where the results are. No line is longer than a number of columns; 0 is no
+// limit.
+func (l *List) WriteTable(w io.Writer, columns int) error {
+	var b strings.Builder
+	write := func(first, last string, cell func(k int) string) {
+		fmt.Fprintf(&b, "%-*s", labelWidth, first)
+		for k := range figureColumns {
+			fmt.Fprintf(&b, "%11s", cell(k))
+		}
+		fmt.Fprintf(&b, "%6s\n", last)
+	}
+	write("concurrency", "exit", func(k int) string { return figureColumns[k].name })
+	for _, r := range l.Runs {
+		write(strconv.Itoa(r.Concurrency), strconv.Itoa(r.Exit), func(k int) string {
+			if r.Headline == nil {
+				return "-"
+			}
+			return figureColumns[k].of(r.Headline)
+		})
+	}
+	if l.Out != "" {
+		b.WriteByte('\n')
+		row(&b, "results", "%s", l.Out)
+	}
+	_, err := io.WriteString(w, fit(b.String(), columns))
+	return err
+}

@@ -1,0 +1,32 @@
+package measure
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Every run of a list has a line; a run without results has its concurrency and exit status alone.
+func TestListTable(t *testing.T) {
+	a := NewAggregate(Rules{})
+	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
+	a.Add(bad(Profiling, "timeout"))
+	s := a.Summary(RunInfo{Lanes: 8})
+	list := List{Out: "results", Runs: []ListedRun{
+		{Concurrency: 8, Dir: "c0008", Headline: s.Figures(), Summary: &s}, {Concurrency: 16, Dir: "c0016", Exit: 1},
+	}}
+	var b strings.Builder
+	require.NoError(t, list.WriteTable(&b, 0))
+	require.Equal(t, `concurrency    requests     errors requests/s   output/s   ttft p50   ttft p99    itl p50  exit
+8                     2          1       0.40          2     500 ms     500 ms     500 ms     0
+16                    -          -          -          -          -          -          -     1
+
+results     results
+`, b.String())
+	require.Nil(t, list.WithoutSummaries().Runs[0].Summary)
+	require.Equal(t, &s, list.Runs[0].Summary)
+	require.Equal(t, map[wire.Category]int{"timeout": 1}, list.Runs[0].Headline.Errors)
+}

@@ -16,8 +16,8 @@
 //	return err
 //
 // A tree is a trace as it is played: a root session and the sessions that it spawns. A lane plays one tree after the
-// other. run.go puts the parts together. schedule.go turns the recorded times
-// of a trace into the tree that is played, package resume decides where lanes begin, and sampler.go deals traces to lanes.
+// other. run.go puts the parts together. schedule.go turns the recorded times of a trace into the tree that is played, as
+// the view of the run in view.go says. Package resume decides where lanes begin, and sampler.go deals traces to lanes.
 //
 // Then loop.go runs, in one goroutine. It tells package conductor the time and what came back, and package conductor says
 // what is sent when. request.go follows one request: from its dispatch, through package payload, which makes the body, and

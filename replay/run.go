@@ -125,7 +125,7 @@ func (r *run) chooseTraces() (err error) {
 	}
 	policy := resume.WrapPolicy{
 		Lanes: r.Concurrency, Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker,
-		Permits: r.Switches.MarkerPermitsWrap, OnePass: r.once(), Trees: r.Trees,
+		MarkerPermitsWrap: r.Switches.MarkerPermitsWrap, OnePass: r.once(), Trees: r.Trees,
 	}
 	if r.shared, err = policy.Check(); err != nil {
 		return fmt.Errorf("replay: %w", err)

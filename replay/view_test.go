@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
@@ -167,4 +168,27 @@ func TestAnchorsOfPresets(t *testing.T) {
 	lanes := []*conductor.StartState{lane(5, 9), lane(2)}
 	require.Equal(t, []time.Duration{2 * time.Second, 0}, p.alignment.Align(lanes, false, p.limit))
 	require.Equal(t, []*conductor.StartState{lane(3, 7), lane(2)}, lanes, "each lane by itself")
+}
+
+// More lanes than traces: a marker is permission where MarkerPermitsWrap says so.
+//
+// Covers T-16.
+func TestMarkersPermitLanesByPreset(t *testing.T) {
+	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64, 64), "code")
+	for name, permitted := range map[string]bool{preset.Default: true, preset.AIPerf: true, preset.AgentX: false} {
+		o := required(c)
+		o.Preset, o.Concurrency, o.Duration = name, 2, time.Second
+		for _, marker := range []payload.MarkerTarget{payload.FirstTurnPrefix, payload.NoMarker} {
+			o.Marker = marker
+			r := newRun(o.withDefaults())
+			err := r.chooseTraces()
+			r.close()
+			require.Equal(t, permitted && marker != payload.NoMarker, err == nil, "%s: %v", name, err)
+			require.Equal(t, err == nil, r.shared)
+		}
+		o.AllowWrap = true
+		r := newRun(o.withDefaults())
+		require.NoError(t, r.chooseTraces())
+		r.close()
+	}
 }

@@ -10,13 +10,13 @@ var ErrNoTraces = errors.New("no trace to play: the cache or the selection from 
 
 // WrapPolicy decides whether a run may have more lanes than traces, so that lanes share a trace.
 type WrapPolicy struct {
-	Lanes     int
-	Traces    int  // distinct traces to play
-	AllowWrap bool // lanes may share traces
-	Marked    bool // every tree has a cache-bust marker, so lanes that share a trace share no prefix
-	Permits   bool // and that is permission
-	OnePass   bool // every trace is played once, so surplus lanes stay empty
-	Trees     int  // most trees that the run plays; 0: no limit
+	Lanes             int
+	Traces            int  // distinct traces to play
+	AllowWrap         bool // lanes may share traces
+	Marked            bool // every tree has a cache-bust marker, so lanes that share a trace share no prefix
+	MarkerPermitsWrap bool // and that is permission
+	OnePass           bool // every trace is played once, so surplus lanes stay empty
+	Trees             int  // most trees that the run plays; 0: no limit
 }
 
 // Check returns an error if there are too many lanes: doc/spec/replay.md 2.1. shared is true if lanes share traces only
@@ -27,7 +27,7 @@ func (l WrapPolicy) Check() (shared bool, err error) {
 		return false, ErrNoTraces
 	case l.Lanes <= l.Traces, l.AllowWrap, l.OnePass, l.Trees > 0 && l.Trees <= l.Traces:
 		return false, nil
-	case l.Marked && l.Permits:
+	case l.Marked && l.MarkerPermitsWrap:
 		return true, nil
 	}
 	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",

@@ -21,7 +21,7 @@ func TestWrapPolicyVectors(t *testing.T) {
 	}
 	type want struct{ Accepted, Warning bool }
 	fixtures.EachCase(t, "wrap_policy", fixtures.Counts{10, 10, 10}, func(t *testing.T, c fixtures.Case, in in, want want) {
-		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker, Permits: switchesOf(t, c).MarkerPermitsWrap}
+		load := WrapPolicy{Lanes: in.Lanes, Traces: in.Traces, AllowWrap: in.Allow, Marked: in.Marker, MarkerPermitsWrap: switchesOf(t, c).MarkerPermitsWrap}
 		if in.Sessions != nil {
 			load.Trees = *in.Sessions
 		}

@@ -94,6 +94,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[s.CountGrace], got.Headline)
 		require.Equal(t, string(s.ThroughputWindow), got.ThroughputWindow.Kind)
 		require.Equal(t, string(s.ITLDivisor), got.ITLDivisor.Rule)
+		require.Positive(t, got.ITLDivisor.Known+got.ITLDivisor.Unusable, "the server tells the tokens of first messages")
 		require.EqualValues(t, float64(got.Measured)/float64(got.ThroughputWindow.Seconds), got.RequestRate)
 		first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 		require.NoError(t, err)

@@ -53,6 +53,14 @@ var deviations = []struct {
 	}, func(r *Record) string {
 		return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedISL)
 	}},
+	{"first_tokens", "first messages with a token count that itl cannot use", func(r *Record) bool {
+		n, _ := r.OSL()
+		_, ok := r.firstChunk()
+		return r.FirstChunkTokens != nil && !ok && n >= 2 && r.Chunks > 1
+	}, func(r *Record) string {
+		n, _ := r.OSL()
+		return fmt.Sprintf("%d of %d tokens in the first of %d messages", *r.FirstChunkTokens, n, r.Chunks)
+	}},
 	{"redirected", "requests sent twice because of a redirect", func(r *Record) bool {
 		return r.Redirected
 	}, func(*Record) string { return "redirected by the server" }},

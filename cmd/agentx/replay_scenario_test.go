@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http/httptest"
@@ -64,11 +65,13 @@ func TestValidUnderAScenario(t *testing.T) {
 		valid      *bool
 		reasons    []string
 		overridden int
+		seed       string // and its origin; "": drawn
 	}{
 		"valid":                {corpus: fewTraces, valid: new(true)},
 		"valid, with the word": {corpus: fewTraces, args: []string{"--unsafe-override"}, valid: new(true)},
 		"another corpus":       {corpus: "other", status: exitUsage},
 		"too short":            {corpus: fewTraces, args: []string{"--duration", "49ms"}, status: exitUsage},
+		"with a seed":          {corpus: fewTraces, args: []string{"--seed", "7"}, seed: "7 flag", valid: new(true)},
 		"long enough":          {corpus: fewTraces, args: []string{"--duration", "50ms"}, valid: new(true)},
 		"overridden": {
 			corpus: "other", args: []string{"--unsafe-override", "--duration", "49ms"}, status: exitVerdict,
@@ -91,9 +94,10 @@ func TestValidUnderAScenario(t *testing.T) {
 			require.Equal(t, "inferencex-agentx-mvp", s.Run.Scenario.Name)
 			require.Len(t, s.Run.Scenario.Overridden, c.overridden)
 			require.Equal(t, map[bool]string{true: "owner/few"}[c.corpus == fewTraces], s.Run.Scenario.Corpus)
-			require.Contains(t, stderr, "agentx: --seed 9223372036854775807, drawn for this run by scenario inferencex-agentx-mvp\n")
 			k := slices.IndexFunc(s.Run.Options, func(o measure.Option) bool { return o.Name == "seed" })
-			require.Equal(t, "9223372036854775807 scenario", string(s.Run.Options[k].Value)+" "+s.Run.Options[k].From)
+			require.Equal(t, cmp.Or(c.seed, "9223372036854775807 scenario"), string(s.Run.Options[k].Value)+" "+s.Run.Options[k].From)
+			drawn := strings.Contains(stderr, "agentx: --seed 9223372036854775807, drawn for this run by scenario inferencex-agentx-mvp\n")
+			require.Equal(t, c.seed == "", drawn, stderr)
 		})
 	}
 }

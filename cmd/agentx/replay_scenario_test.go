@@ -102,6 +102,25 @@ func TestValidUnderAScenario(t *testing.T) {
 	}
 }
 
+// Every run of a list of concurrencies is judged by itself, under the seed of the list.
+func TestListUnderAScenario(t *testing.T) {
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "few.jsonl"), filepath.Join(dir, "out")
+	require.NoError(t, os.WriteFile(file, []byte(fewTraces), 0o600))
+	status, _, stderr := replayUnder(t, shortRun(fewTraces),
+		file, "--scenario", "inferencex-agentx-mvp", "--concurrency", "1,2", "--cache", filepath.Join(dir, "cache"), "--out", out)
+	require.Zero(t, status, stderr)
+	require.Equal(t, 1, strings.Count(stderr, "drawn for this run"), stderr)
+	for _, name := range []string{"c0001", "c0002"} {
+		text, err := os.ReadFile(filepath.Join(out, name, "summary.json"))
+		require.NoError(t, err)
+		var s measure.Summary
+		require.NoError(t, json.Unmarshal(text, &s))
+		require.Equal(t, new(true), s.Valid)
+		require.Equal(t, &measure.Scenario{Name: "inferencex-agentx-mvp", Corpus: "owner/few"}, s.Run.Scenario)
+	}
+}
+
 // The command line of the documentation, and the file for --config that it names, are what InferenceX has, and the scenario
 // allows them.
 func TestConfigurationOfInferenceX(t *testing.T) {

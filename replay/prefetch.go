@@ -28,7 +28,7 @@ func (s *sampler) loader(trace int) func() loadResult {
 // prefetchDepth is how many traces are loaded before a lane plays them.
 const prefetchDepth = 4
 
-// prefetch loads the traces that are likely to be played next in goroutines of their own, so that a long one does not delay the loop.
+// prefetch loads the traces that are likely to be played next, in goroutines of their own: so a long one does not delay the loop.
 func (s *sampler) prefetch() {
 	for _, trace := range s.recycler.upcoming(prefetchDepth) {
 		if s.loaded[trace] != nil || s.skipped[trace] || s.ahead[trace] != nil {

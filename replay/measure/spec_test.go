@@ -3,6 +3,7 @@ package measure
 import (
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,4 +49,41 @@ func TestSpecificationNamesEveryKey(t *testing.T) {
 		walk(reflect.TypeOf(r))
 	}
 	assert.Greater(t, len(seen), 10)
+}
+
+// TestSpecificationMapsKeysThatExist looks up the keys of the second column of doc/spec/results.md 14 in a summary.
+func TestSpecificationMapsKeysThatExist(t *testing.T) {
+	text, err := os.ReadFile("../../doc/spec/results.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "\n## 14. ")
+	rows := regexp.MustCompile("(?m)^\\| `[^|]*\\| ([^|]*) \\|").FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(rows), 7)
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row[1], -1) {
+			if name[1] == "lanes.jsonl" {
+				continue
+			}
+			at := reflect.TypeFor[Summary]()
+			for key := range strings.SplitSeq(name[1], ".") {
+				field, ok := fieldOfKey(at, key)
+				require.True(t, ok, "%s: a summary has no such key", name[1])
+				if at = field.Type; at.Kind() == reflect.Pointer {
+					at = at.Elem()
+				}
+			}
+		}
+	}
+}
+
+// fieldOfKey returns the field of a struct that has a JSON key.
+func fieldOfKey(of reflect.Type, key string) (reflect.StructField, bool) {
+	if of.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
 }

@@ -104,11 +104,25 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	return o, err
 }
 
-// check adds what is wrong with the flags to the problems.
+// check adds everything that is wrong with the flags to the problems: of the rules each.
 func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
-	var usage usageError
-	if _, err := f.options(cmd, nil); errors.As(err, &usage) {
+	wrong := func(set []string) bool {
+		one := *f
+		one.set = set
+		_, err := one.options(cmd, nil)
+		var usage usageError
+		if !errors.As(err, &usage) {
+			return false
+		}
 		p.errs = append(p.errs, err)
+		return true
+	}
+	before := len(p.errs)
+	for k := range f.set {
+		wrong(f.set[k : k+1])
+	}
+	if len(p.errs) == before {
+		wrong(f.set)
 	}
 }
 

@@ -18,6 +18,13 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
+// prepared reports whether the argument of a command is a prepared cache.
+func prepared(cmd *cobra.Command, name string) bool {
+	root, _ := cacheRoot(cmd) // a path needs none
+	_, _, err := cachestore.Find(root, name)
+	return name != "" && err == nil
+}
+
 // openDataset opens the dataset that a CACHE argument names, or that an INPUT converts to.
 func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.Dataset, error) {
 	root, rootErr := cacheRoot(cmd)

@@ -114,7 +114,9 @@ func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution,
 	c.set = r.rules
 	o := f.options(r)
 	o.Seed = c.seed
-	c.check(cmd, &f.problems)
+	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted
+		c.check(cmd, &f.problems)
+	}
 	f.checkScenario(r)
 	return r, o
 }

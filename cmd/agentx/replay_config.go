@@ -36,7 +36,6 @@ var flagKinds = map[string]kind{
 	"payload":          word("chat", "ids"),
 	"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),
 	"profile":          word(convert.Profiles()...),
-	"tokenizer":        word(convert.Tokenizers()...),
 }
 
 // kindOfFlag returns the kind of a flag.

@@ -104,7 +104,8 @@ func twin(flag string) string {
 // givenByFlags returns what the command line gives settings. Rules are the values of --set that name none.
 func (r *resolution) givenByFlags(set []string) {
 	r.flags.Visit(func(f *pflag.Flag) {
-		if a, ok := f.Value.(aliasValue); ok {
+		a, ok := f.Value.(aliasValue)
+		if ok && !(a.setting.auto && *a.text == "") { // which is no value
 			r.give(given{a.setting, *a.text, "--" + f.Name + " " + *a.text, origin{fromFlag, "--" + f.Name}})
 		}
 	})

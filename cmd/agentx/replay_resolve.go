@@ -72,6 +72,9 @@ func resolve(flags *pflag.FlagSet, set []string, p *problems, s *scenarioFlags) 
 func (r *resolution) give(g given) {
 	if _, err := g.setting.kind.read(g.text); err != nil {
 		r.add("%s: %w", g.shown, err)
+		if hint, last := g.setting.hint, len(r.errs)-1; hint != "" {
+			r.errs[last] = hintError{r.errs[last], hint}
+		}
 		return
 	}
 	for _, o := range r.given {

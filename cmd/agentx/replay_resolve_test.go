@@ -54,7 +54,7 @@ payload: smoke
 		"agentx: run.yaml:3: Speed: fast: want a number above 0",
 		"agentx: run.yaml:4: StartMinRatio: 2: want 0 to 1",
 		"agentx: run.yaml:5: GapCap: -1: want a duration, no negative value, or off",
-		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536",
+		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, or several with commas between, none twice",
 		"agentx: run.yaml:8: TreeIdleCap: line 6 has this key already",
 		"agentx: run.yaml:10: payload: smoke: want chat or ids",
 		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",

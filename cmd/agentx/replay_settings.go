@@ -19,6 +19,7 @@ type setting struct {
 	about string
 	group string // heading in the help
 	alias string // flag that sets it, too; "": none
+	hint  string // what to try instead of a wrong value; "": nothing
 	kind  kind
 	value any                                // default of an option
 	under map[string]any                     // defaults of an option that differ, by preset
@@ -136,7 +137,7 @@ var startSettings = []setting{
 // paceSettings say what becomes of recorded times.
 var paceSettings = []setting{
 	{name: "Speed", alias: "speed", group: paceGroup, kind: factor, value: 1.0,
-		about: "divide recorded gaps by this",
+		about: "divide recorded gaps by this", hint: "--asap leaves out all gaps",
 		apply: func(o *replay.Options, v any) { o.Pace.Speed = v.(float64) }},
 	{name: "GapCap", alias: "max-gap", group: paceGroup, kind: span.zeroIsOff().orOff(),
 		about: "shorten gaps to this, after --speed; 0: no limit",

@@ -52,7 +52,7 @@ func TestAListPreparesEachRun(t *testing.T) {
 		Order       [][2]any
 		CacheOpened int `json:"cache_opened"`
 	}
-	fixtures.EachReplay(t, "before_run", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "before_run", fixtures.Counts{7, 7, 7}, func(t *testing.T, v fixtures.Case, in in, want want) {
 		if in.Step != "list" {
 			t.Skip("no list: TestAttemptsAsInTheVectors")
 		}
@@ -62,6 +62,7 @@ func TestAListPreparesEachRun(t *testing.T) {
 		log := &orderLog{server: mock.New(mock.Config{})}
 		url, _ := serve(t, log)
 		o := optionsFor(t, c, url)
+		o.Preset, o.Switches = v.Preset, nil
 		o.Readiness.Timeout, o.CacheReset.Enabled = time.Minute, true
 		o.Start.Sampled, o.Warmup.Primers, o.Requests = true, true, 40
 		list, err := RunList(context.Background(), o, List{Concurrencies: in.Concurrencies})

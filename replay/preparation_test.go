@@ -51,7 +51,7 @@ func answered(t *testing.T, answer json.RawMessage) *wire.Failure {
 // Covers T-58.
 func TestAttemptsAsInTheVectors(t *testing.T) {
 	seen := 0
-	fixtures.EachReplay(t, "before_run", func(t *testing.T, in struct {
+	fixtures.EachCase(t, "before_run", fixtures.Counts{7, 7, 7}, func(t *testing.T, _ fixtures.Case, in struct {
 		Step     string
 		Answers  []json.RawMessage
 		TimeoutS float64 `json:"timeout_s"`
@@ -82,7 +82,7 @@ func TestAttemptsAsInTheVectors(t *testing.T) {
 		require.Len(t, at, n)
 		require.Equal(t, want.OK, f == nil)
 	})
-	require.Equal(t, 6, seen)
+	require.Equal(t, 18, seen, "six under each preset")
 }
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

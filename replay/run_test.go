@@ -61,11 +61,11 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 }
 
 // Without a marker the second pass over a trace finds its whole prompts in the server's prefix cache. With a marker it
-// finds only what stands before the first user message, or nothing.
+// finds only what stands before it.
 func TestServerFindsWhatWasSentBefore(t *testing.T) {
 	c := cachetest.Demo(t)
 	blocks := func(tokens int64) int64 { return tokens / mock.BlockTokens * mock.BlockTokens }
-	for _, target := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix, payload.SystemPrefix} {
+	for _, target := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix, payload.SystemPrefix, payload.FirstTurnSuffix, payload.SystemSuffix} {
 		_, url := mocked(t, mock.Config{})
 		o := optionsFor(t, c, url)
 		o.Concurrency, o.Trees, o.Marker = 1, 32, target
@@ -76,12 +76,8 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 			}
 			again++
 			want := blocks(r.RecordedISL)
-			switch target {
-			case payload.FirstTurnPrefix:
-				want = blocks(before(t, c, r))
-				require.Less(t, want, blocks(r.RecordedISL))
-			case payload.SystemPrefix:
-				want = 0
+			if target != payload.NoMarker {
+				want = blocks(before(t, c, r, target.Place()) + alike(c, r, target.Place()))
 			}
 			require.Equal(t, want, *r.CachedTokens, "%s, %s", r.Trace, target)
 		}
@@ -89,13 +85,34 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 	}
 }
 
-// before returns the tokens that stand before the first user message of a root's first turn.
-func before(t *testing.T, c *mmapcache.Cache, r measure.Record) (n int64) {
+// alike returns the tokens with which the marker of a tree begins like that of the tree that played its trace before.
+func alike(c *mmapcache.Cache, r measure.Record, place mmapcache.MarkerPlace) int64 {
+	pieces := c.Arenas.Marker
+	n := len(pieces.Open)
+	if place.After {
+		n += len(pieces.Newlines)
+	}
+	now, then := payload.NewMarker("id-1", r.Pass, r.Lane, r.Trace), payload.NewMarker("id-1", r.Pass-1, r.Lane, r.Trace)
+	for k := 0; now[k] == then[k]; k++ {
+		n += len(pieces.Hex[strings.IndexByte("0123456789abcdef", now[k])])
+	}
+	return int64(n)
+}
+
+// before returns the tokens that stand before the marker of a root's first turn.
+func before(t *testing.T, c *mmapcache.Cache, r measure.Record, place mmapcache.MarkerPlace) (n int64) {
 	require.NoError(t, c.EachTurn(t.Context(), mmapcache.Selection{Trace: r.Trace, Session: r.Session, Turn: new(int)}, mmapcache.IDs, func(tree *mmapcache.RenderedTrace, _, turn int) error {
 		var p mmapcache.Prompt
 		tree.Prompt(turn, &p)
-		for k := 0; p.Messages[k].Role != mmapcache.User; k++ {
+		for k, m := range p.Messages {
+			at := m.Role == mmapcache.User || place.System && m.Role == mmapcache.System
+			if at && !place.After {
+				break
+			}
 			n += int64(len(p.AppendTokenIDs(nil, k)))
+			if at {
+				break
+			}
 		}
 		return nil
 	}))

@@ -17,7 +17,7 @@ import (
 // Trees are dealt to the URLs in the order in which they open, and every session of a tree uses the tree's URL.
 func TestURLsOfTreesAsInTheVectors(t *testing.T) {
 	type start struct{ Session, Tree string }
-	fixtures.EachReplay(t, "url_assignment", func(t *testing.T, in struct {
+	fixtures.EachCase(t, "url_assignment", fixtures.Counts{1, 1, 1}, func(t *testing.T, _ fixtures.Case, in struct {
 		URLs   int
 		Starts []start
 	}, want struct{ URL []int }) {

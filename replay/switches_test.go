@@ -3,12 +3,13 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,26 +36,43 @@ func under(t *testing.T, name string) *preset.Switches {
 //
 // Covers T-40.
 func TestSwitchesOfTheWire(t *testing.T) {
-	var mu sync.Mutex
-	affinity := 0
+	var affinity atomic.Int64
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		mu.Lock()
 		if _, ok := r.Header["X-Session-Affinity"]; ok {
-			affinity++
+			affinity.Add(1)
 		}
-		mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
 	}))
-	for name, want := range map[string]struct{ completed, affinity int }{"default": {0, 5}, "aiperf-0.13": {5, 5}, "agentx-v1.0.5": {5, 0}} {
-		affinity = 0
+	for name, want := range map[string]struct {
+		completed int
+		affinity  int64
+	}{"default": {0, 5}, "aiperf-0.13": {5, 5}, "agentx-v1.0.5": {5, 0}} {
+		affinity.Store(0)
 		o := optionsFor(t, cachetest.Demo(t), url)
 		o.Requests, o.Switches = 5, under(t, name)
 		s := play(t, t.Context(), o).Summary
 		require.Equal(t, want.completed, s.Completed, name)
 		require.Equal(t, 5-want.completed, s.Errors[wire.StreamTruncated], name)
-		require.Equal(t, want.affinity, affinity, name)
+		require.Equal(t, want.affinity, affinity.Load(), name)
+	}
+}
+
+// The preflight and the run agree about an error object behind text.
+func TestLenientPreflight(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"error\":\"late\"}\n\ndata: [DONE]\n\n")
+	}))
+	for name, completed := range map[string]int{"default": 0, "aiperf-0.13": 3, "agentx-v1.0.5": 3} {
+		o := optionsFor(t, cachetest.Demo(t), url)
+		o.Requests, o.SkipPreflight, o.Switches = 3, false, under(t, name)
+		s, err := Run(t.Context(), o)
+		var refused *PreflightError
+		require.Equal(t, completed == 0, errors.As(err, &refused), "%s: %v", name, err)
+		require.Equal(t, completed, s.Completed, name)
 	}
 }
 

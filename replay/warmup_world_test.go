@@ -46,6 +46,7 @@ type sentTurn struct {
 	marker         payload.Marker
 	correlation    string
 	ordinal        int // of the tree
+	phaseOfPrimers bool
 }
 
 // String returns what was sent, without the tree's name if that is the session's too.
@@ -132,6 +133,7 @@ func (p *virtualPhase) send(r *request) {
 		at: p.at, phase: len(p.phases) - 1, name: r.record.Phase, lane: r.record.Lane, turn: r.record.Turn, trace: r.record.Trace,
 		session: r.record.Session, tokens: r.record.MaxTokens, marker: r.tree.marker, correlation: r.record.CorrelationID, ordinal: r.tree.ordinal,
 	}
+	s.phaseOfPrimers = s.name == measure.WarmupPhase && !p.phases[s.phase].handsOff
 	p.virtualRun.sent = append(p.virtualRun.sent, s)
 	switch a := p.script(s); {
 	case a.deaf:

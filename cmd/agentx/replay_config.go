@@ -78,6 +78,10 @@ func (r *resolution) readConfig() {
 	for k := 0; k+1 < len(entries); k += 2 {
 		key, value := entries[k], entries[k+1]
 		at := file + ":" + strconv.Itoa(key.Line)
+		if key.Kind != yaml.ScalarNode {
+			r.add("%s: want NAME: VALUE on each line", at)
+			continue
+		}
 		if before, twice := lines[keyOf(key.Value)]; twice {
 			r.add("%s: %s: line %d has this key already", at, key.Value, before)
 			continue

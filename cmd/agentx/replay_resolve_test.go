@@ -76,6 +76,8 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"[Speed, 2]\n":                                   `run.yaml:1: want NAME: VALUE on each line`,
 		"Speed: 2\n---\nSpeed: 3\n":                      `run.yaml:2: want one document`,
 		"speed: 2\n\nSpeed: 2\n":                         `run.yaml:3: Speed: line 1 has this key already`,
+		"Speed: 2\nspeed: 2\n":                           `run.yaml:2: speed: line 1 has this key already`,
+		"? [Speed]\n: 2\n":                               `run.yaml:1: want NAME: VALUE on each line`,
 		"Speed: null\n":                                  `run.yaml:1: Speed: null: want a number above 0`,
 		"Warmup: {requests: 2, duration: 60}\n":          `run.yaml:1: Warmup: requests=2,duration=60: two bounds of the pressure stage: want requests=R or duration=D`,
 		"Warmup: {turns: 2}\n":                           `run.yaml:1: Warmup: turns: want requests or duration`,

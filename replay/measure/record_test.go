@@ -91,7 +91,7 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 	type want struct {
 		ITL float64 `json:"inter_token_latency_ms"`
 	}
-	fixtures.EachReplay(t, "request_arithmetic", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "request_arithmetic", fixtures.Counts{4, 4, 4}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		r := Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
 		itl, ok := Rules{}.ITL(&r)
 		require.True(t, ok)

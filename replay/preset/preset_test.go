@@ -15,7 +15,7 @@ func TestPresetVectors(t *testing.T) {
 	type in struct{ Preset string }
 	type want struct{ Switches json.RawMessage }
 	seen := 0
-	fixtures.EachReplay(t, "preset", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "preset", fixtures.Counts{1, 1, 1}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		s, ok := Named(in.Preset)
 		require.True(t, ok)
 		got, err := json.Marshal(s)

@@ -50,7 +50,7 @@ func messages(pieces ...[]byte) []wantMessage {
 func TestVectorsSSE(t *testing.T) {
 	type in struct{ Text, Hex string }
 	type want struct{ Messages []wantMessage }
-	fixtures.EachReplay(t, "sse", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "sse", fixtures.Counts{13, 13, 13}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		data := []byte(in.Text)
 		if in.Hex != "" {
 			var err error
@@ -81,7 +81,7 @@ func TestVectorsUsage(t *testing.T) {
 		}
 		return &n
 	}
-	fixtures.EachReplay(t, "usage", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "usage", fixtures.Counts{13, 13, 13}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		payload := []byte(`{"usage":` + string(in.Usage) + `}`)
 		skimmed, sure := skimEvent(payload)
 		decoded := decodeEvent(payload)
@@ -106,7 +106,7 @@ func TestVectorsOverflowText(t *testing.T) {
 		Needles []string
 	}
 	type want struct{ Overflow bool }
-	fixtures.EachReplay(t, "overflow_text", func(t *testing.T, in in, want want) {
+	fixtures.EachCase(t, "overflow_text", fixtures.Counts{11, 11, 11}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		c, err := New("http://host", Options{OverflowPatterns: in.Needles})
 		require.NoError(t, err)
 		require.Equal(t, want.Overflow, c.newFailure(HTTPStatus, 400, "400 Bad Request: "+in.Body).Category == ContextOverflow)

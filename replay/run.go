@@ -17,8 +17,8 @@ import (
 // grace, writes the results, and returns the summary. It looks at the server first, unless SkipPreflight is set.
 //
 // An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
-// the run (*PreflightError), that too many requests failed, that the cache cannot be read any more, or that the results
-// cannot be written.
+// the run (*PreflightError), that the warmup failed, that too many requests failed, that the cache cannot be read any more, or
+// that the results cannot be written.
 func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)

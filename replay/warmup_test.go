@@ -425,3 +425,47 @@ func TestInterruptOfAWarmup(t *testing.T) {
 		})
 	}
 }
+
+// An interrupt between two phases begins no other.
+func TestInterruptBetweenPhases(t *testing.T) {
+	c := recorded(t, mixed("m"))
+	for before, warmup := range map[int]Warmup{2: {Primers: true}, 3: {Requests: 2}} {
+		r, err := virtually(t, warming(t, c, preset.Default, warmup), second, at(45), func(r *virtualRun) { r.interruptBefore = before })
+		require.NoError(t, err)
+		require.Len(t, r.phases, before)
+		require.Empty(t, r.of(measure.ProfilingPhase))
+		require.Zero(t, r.summary.Requests)
+		require.Equal(t, r.summary.Warmup.Requests, len(r.sent))
+	}
+}
+
+// The instants of records count from the start of the warmup, over all its phases, and from that of profiling. The results
+// say when these were.
+func TestInstantsOfPhases(t *testing.T) {
+	o := warming(t, recorded(t, mixed("m")), preset.Default, Warmup{Requests: 2})
+	r, err := virtually(t, o, second, at(45))
+	require.NoError(t, err)
+	info, err := readInfo(o.Out)
+	require.NoError(t, err)
+	require.Len(t, info.Phases, 2)
+	warm, profiled := info.Phases[0], info.Phases[1]
+	require.Equal(t, []string{measure.WarmupPhase, measure.ProfilingPhase}, []string{warm.Name, profiled.Name})
+	require.Equal(t, warm.Offset+warm.Duration, profiled.Offset)
+	require.InDelta(t, profiled.Offset, profiled.Start.Sub(warm.Start).Seconds(), 1e-9)
+	require.EqualValues(t, warm.Duration, r.summary.Warmup.Duration)
+	require.EqualValues(t, profiled.Duration, r.summary.PhaseDuration)
+	for _, s := range r.sent {
+		k := slices.IndexFunc(r.records, func(m measure.Record) bool {
+			return m.Phase == s.name && m.Session == s.session && m.Turn == s.turn
+		})
+		require.GreaterOrEqual(t, k, 0)
+		from := 0.0
+		if s.name == measure.ProfilingPhase {
+			from = profiled.Offset
+		}
+		require.InDelta(t, s.at.Seconds(), from+r.records[k].Sent, 1e-9)
+		require.InDelta(t, s.at.Seconds(), from+r.records[k].Admitted, 1e-9)
+		require.LessOrEqual(t, r.records[k].Due, r.records[k].Sent)
+		require.InDelta(t, r.records[k].Sent+1, r.records[k].End, 1e-9)
+	}
+}

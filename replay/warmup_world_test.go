@@ -26,13 +26,15 @@ type virtualRun struct {
 	script      func(s sentTurn) answerTo
 	at          time.Duration
 	interruptAt time.Duration // 0: never
-	pending     []pendingEvent
-	sent        []sentTurn
-	cancels     []time.Duration
-	phases      []phase
-	summary     *measure.Summary
-	records     []measure.Record
-	warned      []string
+
+	interruptBefore int // number of the phase, from 1, that begins with an interrupt; 0: none
+	pending         []pendingEvent
+	sent            []sentTurn
+	cancels         []time.Duration
+	phases          []phase
+	summary         *measure.Summary
+	records         []measure.Record
+	warned          []string
 }
 
 // sentTurn is a request as it was handed to the transport, at an instant of the run.
@@ -95,6 +97,9 @@ func (v *virtualRun) begin(_ context.Context, p phase, origin, recordsOrigin tim
 	require.Equal(v.t, v.at, origin)
 	require.Empty(v.t, v.pending, "nothing is in flight between two phases")
 	v.phases = append(v.phases, p)
+	if v.interruptBefore > 0 && len(v.phases) == v.interruptBefore {
+		v.interruptAt = v.at
+	}
 	m := &virtualPhase{v, origin, v.newSender(p, origin, recordsOrigin)}
 	return m, m, func() {
 		m.sender.close()

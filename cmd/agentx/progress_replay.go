@@ -10,6 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // replayProgress returns a function that shows the progress of a replay: on a terminal one line that is written over, else
@@ -31,14 +32,26 @@ func (p *progress) replayProgress(o replay.Options, length time.Duration) func(r
 			}), mpb.BarFillerTrim())
 		case p.bars == nil && now.After(p.next):
 			p.next = now.Add(lineEvery)
-			fmt.Fprintf(p.w, "agentx: replay %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
-				r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
+			fmt.Fprintf(p.w, "agentx: %s %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
+				phaseLabel(r), r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
 		}
 	}
 }
 
-// fractionDone returns how much of a run is done, 0 to 1, by the bound that is nearest; 0 where there is no bound.
+// phaseLabel names what is played: the warmup, or the replay that is measured.
+func phaseLabel(r replay.Progress) string {
+	if r.Phase == measure.WarmupPhase {
+		return "warmup"
+	}
+	return "replay"
+}
+
+// fractionDone returns how much of a run is done, 0 to 1, by the bound that is nearest; 0 where there is no bound, and in the
+// warmup, which the bounds do not count.
 func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
+	if r.Phase == measure.WarmupPhase {
+		return 0
+	}
 	for _, b := range [][2]float64{
 		{float64(r.Elapsed), float64(o.Duration)}, {float64(r.Elapsed), float64(length)},
 		{float64(r.Requests), float64(o.Requests)}, {float64(r.TreesDrained), float64(o.Trees)},
@@ -56,7 +69,7 @@ func replayLine(r replay.Progress, far float64, columns int) string {
 		rank int
 		text string
 	}
-	parts := []part{{0, "replay"}}
+	parts := []part{{0, phaseLabel(r)}}
 	add := func(rank int, format string, args ...any) {
 		parts = append(parts, part{rank, fmt.Sprintf(format, args...)})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 func TestReplayLine(t *testing.T) {
@@ -34,4 +35,7 @@ func TestFractionDone(t *testing.T) {
 	require.Equal(t, 0.5, fractionDone(replay.Options{Duration: time.Minute, Requests: 100, Trees: 4}, 0, r))
 	require.Equal(t, 0.8, fractionDone(replay.Options{Duration: time.Minute, Requests: 50}, 0, r))
 	require.Equal(t, 1.0, fractionDone(replay.Options{Requests: 30}, 0, r))
+	r.Phase = measure.WarmupPhase
+	require.Zero(t, fractionDone(replay.Options{Duration: time.Minute, Requests: 50}, time.Minute, r), "no bound counts the warmup")
+	require.Equal(t, "warmup  30s  40 sent  0 completed  0 in flight  0 errors  0.0/s", replayLine(r, 0, 80))
 }

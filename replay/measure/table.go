@@ -100,6 +100,7 @@ func (s *Summary) counts(b *strings.Builder) {
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
+	s.Warmup.row(b)
 	row(b, "load", "%s in %s%s", plural(s.Trees, "tree", "trees"), plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
 }
 

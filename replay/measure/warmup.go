@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -21,6 +23,26 @@ type WarmupFacts struct {
 	ReplacedLanes Number `json:"replaced_lanes"` // that took another trace because a primer did not fit the context
 	EmptyLanes    Number `json:"empty_lanes"`    // of those: no other trace was left
 	StageRequests Number `json:"stage_requests"` // sent by the pressure stage
+}
+
+// row writes a line about a warmup, none without one.
+func (w *Warmup) row(b *strings.Builder) {
+	if w == nil {
+		return
+	}
+	text := plural(w.Requests, "request", "requests") + " before, not counted"
+	if !w.Duration.IsMissing() {
+		text += " in " + duration(float64(w.Duration))
+		for _, n := range []struct {
+			n    Number
+			what string
+		}{{w.Primers, "primers"}, {w.PrimersFailed, "of them failed"}, {w.StageRequests, "in the pressure stage"}, {w.ReplacedLanes, "lanes took another trace"}} {
+			if n.n > 0 {
+				text += fmt.Sprintf(", %.0f %s", n.n, n.what)
+			}
+		}
+	}
+	row(b, "warmup", "%s", text)
 }
 
 // warmupCounts count the records of the warmup.

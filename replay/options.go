@@ -102,7 +102,7 @@ type Options struct {
 	// Callbacks; nil: none. They are called one at a time, and may be slow: a run does not wait for them, except two seconds
 	// at its end.
 	Warn     func(string)   // gets what is odd but no error
-	Notice   func(string)   // gets what an interrupt waits for
+	Notice   func(string)   // gets each step before the first request, and what an interrupt waits for
 	Progress func(Progress) // gets the progress about every second
 
 	NewID func() string // ids of requests and sessions; nil: random UUIDs

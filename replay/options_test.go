@@ -64,6 +64,14 @@ func TestOptionsAreValidated(t *testing.T) {
 		"scenario: want a name":                                     func(o *Options) { o.Scenario = &measure.Scenario{} },
 		`switches: ITLDivisor "osl": want "first-chunk" or "osl-1"`: func(o *Options) { o.Switches = withoutTreeIdle(); o.Switches.ITLDivisor = "osl" },
 		"backoff: max -1s: want no negative value":                  func(o *Options) { o.Backoff.Max = -time.Second },
+		"URLs: want that of a server":                               func(o *Options) { o.URLs = nil },
+		"readiness: timeout -1s, interval 0s: want no negative":     func(o *Options) { o.Readiness.Timeout = -time.Second },
+		"readiness: timeout 0s, interval -1s: want no negative":     func(o *Options) { o.Readiness.Interval = -time.Second },
+		"readiness: mode 3: want 0 to 2":                            func(o *Options) { o.Readiness.Mode = ReadyByBoth + 1 },
+		"cache reset: timeout -1s: want no negative value":          func(o *Options) { o.CacheReset.Timeout = -time.Second },
+		`cache reset: path "http://x/y": want a path below`:         func(o *Options) { o.CacheReset.Path = "http://x/y" },
+		`cache reset: path "a?b": want a path below`:                func(o *Options) { o.CacheReset.Path = "a?b" },
+		`cache reset: path "a\r\nb": want a path below`:             func(o *Options) { o.CacheReset.Path = "a\r\nb" },
 		"wire: header name":                                         func(o *Options) { o.Header = []wire.HeaderField{{Name: "a b"}} },
 	} {
 		t.Run(want, func(t *testing.T) {

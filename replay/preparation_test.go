@@ -79,6 +79,7 @@ func TestAttemptsAsInTheVectors(t *testing.T) {
 		}, func(*wire.Failure) {})
 		require.NoError(t, err)
 		require.Equal(t, want.AtS, at)
+		require.Equal(t, at[len(at)-1], c.at.Seconds(), "it ends with its last attempt")
 		require.Len(t, at, n)
 		require.Equal(t, want.OK, f == nil)
 	})

@@ -1,25 +1,11 @@
 package replay
 
 import (
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
 
-	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
 )
-
-// loadedTrace is a trace of the cache while at least one lane plays it. Lanes that play the same trace share it.
-type loadedTrace struct {
-	*schedule
-	index int // in the cache
-	plan  *mmapcache.Plan
-	users int // lanes that play it
-
-	// render locates the blocks of the prompts, at its first call. It takes long, so it is not called in the loop.
-	render func() (*mmapcache.RenderedTrace, error)
-}
 
 // activeTree is a tree that a lane plays.
 type activeTree struct {
@@ -38,40 +24,33 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 	return t.correlationIDs[session]
 }
 
-// sampler gives lanes the selected traces to play, again and again unless each is to be played once. A trace that cannot be
-// played is skipped, with one warning. It is the source of trees of the conductor, and runs in the loop's goroutine.
+// sampler gives lanes the selected traces to play, again and again unless each is to be played once, and skips those that cannot
+// be played. It is the source of trees of the conductor, and runs in the loop's goroutine.
 type sampler struct {
-	cache    *mmapcache.Cache
-	view     view
-	encoding mmapcache.Encoding
+	traceLoader
 	dealer   *dealer  // of the first traces
 	recycler recycler // of those after them; the dealer until the first trees are open
 	recycle  Recycle
 	guarded  bool // no trace is played by more lanes at a time than at the start
 	ledger   *ledger
 	unmarked bool // trees have no marker
-	warn     func(string)
 
-	opened  int                       // trees opened
-	passes  map[int]int               // by trace: trees that played it
-	loaded  map[int]*loadedTrace      // by trace: those that lanes play
-	skipped map[int]bool              // traces that cannot be played
-	warned  map[int]bool              // traces that a warning was about
-	lanes   []*activeTree             // by lane; nil: it has nothing to play
-	first   []conductor.Assignment    // by lane: its first tree, until the conductor takes it
-	ahead   map[int]func() loadResult // by trace: being loaded ahead
-
-	prefetches sync.WaitGroup
-	closed     atomic.Bool
+	opened int                    // trees opened
+	passes map[int]int            // by trace: trees that played it
+	lanes  []*activeTree          // by lane; nil: it has nothing to play
+	first  []conductor.Assignment // by lane: its first tree, until the conductor takes it
 }
 
 // newSampler returns a sampler. Its dealer has no traces yet.
 func newSampler(o Options, warn func(string)) *sampler {
 	s := &sampler{
-		cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), unmarked: o.Marker == payload.NoMarker, warn: warn,
-		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace, ledger: newLedger(o.NewID()),
-		passes: map[int]int{}, loaded: map[int]*loadedTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
-		lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency), ahead: map[int]func() loadResult{},
+		traceLoader: traceLoader{
+			cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), warn: warn,
+			loaded: map[int]*loadedTrace{}, ahead: map[int]func() loadResult{}, skipped: map[int]bool{}, warned: map[int]bool{},
+		},
+		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace,
+		ledger: newLedger(o.NewID()), unmarked: o.Marker == payload.NoMarker,
+		passes: map[int]int{}, lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency),
 	}
 	s.recycler = s.dealer
 	return s
@@ -124,8 +103,7 @@ func (s *sampler) nextPlayable() (t *loadedTrace) {
 
 // open gives a lane a tree that plays a trace.
 func (s *sampler) open(lane int, t *loadedTrace) {
-	s.loaded[t.index] = t
-	t.users++
+	s.keep(t)
 	tree := &activeTree{loadedTrace: t, ordinal: s.opened, pass: s.passes[t.index], correlationIDs: make([]string, len(t.plan.Sessions))}
 	tree.marker = s.ledger.mint(tree.ordinal, lane, t.plan.Trace.ID, s.unmarked)
 	s.passes[t.index]++
@@ -141,44 +119,29 @@ func (s *sampler) ended(lane int) {
 	s.recycler.ended(t.index)
 }
 
-// release removes the tree of a lane. A trace is freed when no lane plays it.
+// release removes the tree of a lane.
 func (s *sampler) release(lane int) {
 	t := s.lanes[lane]
 	if t == nil {
 		return
 	}
 	s.lanes[lane] = nil
-	if t.users--; t.users == 0 {
-		delete(s.loaded, t.index)
-	}
+	s.free(t.loadedTrace)
 }
 
-// load returns a trace; nil: it cannot be played.
-func (s *sampler) load(trace int) *loadedTrace {
-	if t := s.loaded[trace]; t != nil {
-		return t
-	}
-	if s.skipped[trace] {
-		return nil
-	}
-	result := s.ahead[trace]
-	delete(s.ahead, trace)
-	if result == nil {
-		result = s.loader(trace)
-	}
-	r := result()
-	if r.err != nil {
-		s.skipped[trace] = true
-		s.warnOnce(trace, fmt.Sprintf("trace %q cannot be played and is skipped: %v", r.plan.Trace.ID, r.err))
-		return nil
-	}
-	return r.loadedTrace
-}
+// prefetchDepth is how many traces are loaded before a lane plays them.
+const prefetchDepth = 4
 
-// warnOnce warns of a trace, once.
-func (s *sampler) warnOnce(trace int, text string) {
-	if !s.warned[trace] {
-		s.warned[trace] = true
-		s.warn(text)
+// prefetch loads the traces that are likely to be played next.
+func (s *sampler) prefetch() { s.loadAhead(s.recycler.upcoming(prefetchDepth)) }
+
+// renderLater renders the traces of the lanes that send nothing at first, while the other lanes begin.
+func (s *sampler) renderLater() {
+	var later []*loadedTrace
+	for lane, a := range s.first {
+		if a.Start != nil && !slices.ContainsFunc(a.Start.Live, func(l conductor.LiveSession) bool { return l.Due <= 0 }) {
+			later = append(later, s.lanes[lane].loadedTrace)
+		}
 	}
+	s.renderAhead(later)
 }

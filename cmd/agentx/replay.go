@@ -21,7 +21,6 @@ import (
 func newReplay(known scenarios) *cobra.Command {
 	f := replayFlags{scenario: scenarioFlags{known: known}}
 	var c convertFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "replay CACHE|INPUT",
 		Short: "Play a prepared cache against an inference server, and measure it",
@@ -44,13 +43,13 @@ summary and a record for every request (doc/replay.md).
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.play(cmd, &c, args, asJSON)
+			return f.play(cmd, &c, args)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return f.wrongFlags(cmd, &c, err) })
 	f.register(cmd)
 	c.registerForInput(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object: the summary, or the configuration")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object: the summary, or the configuration")
 	set := cmd.Flags().Lookup("set")
 	set.Usage, set.Annotations = "NAME=VALUE, a switch, an option, or a rule of the reconstruction (repeatable)", nil
 	checkFlags(cmd.Flags(), &f.problems)
@@ -70,13 +69,13 @@ func (f *replayFlags) checkArgs(cmd *cobra.Command, args []string) error {
 }
 
 // play resolves the configuration and plays the cache of the argument, or shows the configuration.
-func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, asJSON bool) error {
+func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) error {
 	if f.configSchema {
 		return printConfigSchema(cmd.OutOrStdout(), cmd.Flags())
 	}
 	r, o := f.resolve(cmd, c)
 	if f.printConfig {
-		return errors.Join(r.printConfig(cmd.OutOrStdout(), asJSON), f.err())
+		return errors.Join(r.printConfig(cmd.OutOrStdout(), f.json), f.err())
 	}
 	f.scenario.checkPrepared(cmd, args[0])
 	if err := f.err(); err != nil {
@@ -102,9 +101,9 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string, a
 	}
 	warnOfProxies(cmd, o.URLs)
 	if len(f.concurrency) > 1 {
-		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, asJSON)
+		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, f.json)
 	}
-	return runReplay(cmd, o, asJSON)
+	return runReplay(cmd, o, f.json)
 }
 
 // resolve finds the values of all settings and flags, and the options of the run that they make. What is wrong is added to

@@ -20,19 +20,19 @@ import (
 
 // replayFlags say what to play, how, and against which server.
 type replayFlags struct {
-	urls                           []string
-	model, payload, apiKeyEnv, out string
-	preset, config                 string
-	concurrency                    []int
-	requests, trees                int
-	limitTraces, maxContext        int
-	duration                       time.Duration
-	once, prefault, noPreflight    bool
-	overwrite, stopOnFailure       bool
-	printConfig, configSchema      bool
-	header                         []string
-	wire                           wireFlags
-	scenario                       scenarioFlags
+	urls                            []string
+	model, payload, apiKeyEnv, out  string
+	preset, config                  string
+	concurrency                     []int
+	requests, trees                 int
+	limitTraces, maxContext         int
+	duration                        time.Duration
+	once, prefault, noPreflight     bool
+	overwrite, stopOnFailure        bool
+	printConfig, configSchema, json bool
+	header                          []string
+	wire                            wireFlags
+	scenario                        scenarioFlags
 
 	flags *pflag.FlagSet
 	problems

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
@@ -22,10 +23,13 @@ type wireFlags struct {
 	noIgnoreEOS, noStreamOptions bool
 	keepAlive                    time.Duration
 	overflow                     []string
+
+	flags *pflag.FlagSet
 }
 
 func (f *wireFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.flags = flags
 	flags.StringVar(&f.extraBody, "extra-body", "", "JSON object whose members go into every request body; fields that the recording needs win, with a warning")
 	flags.BoolVar(&f.noIgnoreEOS, "no-ignore-eos", false, "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded")
 	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, max_tokens with ids)")
@@ -41,11 +45,11 @@ func (f *wireFlags) apply(o *replay.Options, p *problems) {
 		OmitIgnoreEOS: f.noIgnoreEOS, OmitStreamOptions: f.noStreamOptions,
 	}
 	if err := payload.ValidateExtra(o.Fields.Extra); err != nil {
-		p.add("--extra-body: %w", err)
+		p.add("%s: %w", named(f.flags.Lookup("extra-body")), err)
 	}
 	for _, text := range f.overflow {
 		if _, err := regexp.Compile(text); err != nil {
-			p.add("--overflow-pattern %s: %w", text, err)
+			p.add("%s %s: %w", named(f.flags.Lookup("overflow-pattern")), text, err)
 			continue
 		}
 		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+text))

@@ -117,7 +117,7 @@ var startSettings = []setting{
 	{name: "AllowWrap", group: startGroup, kind: yesOrNo, value: false,
 		about: "allow more lanes than traces also without a marker",
 		apply: func(o *replay.Options, v any) { o.AllowWrap = v.(bool) }},
-	{name: "Marker", alias: "marker", group: startGroup, kind: word(markerTargets()...), value: payload.FirstTurnPrefix.String(), auto: true,
+	{name: "Marker", alias: "marker", group: startGroup, kind: markerKind, value: payload.FirstTurnPrefix.String(), auto: true,
 		about: "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix or first_turn_suffix, before or after the first user message; system_prefix or system_suffix, before or after the system prompt; off (default: first_turn_prefix, or off where traces share blocks)",
 		apply: func(o *replay.Options, v any) { o.Marker, _ = payload.ParseMarkerTarget(v.(string)) }},
 	{name: "Warmup", alias: "warmup", group: startGroup, kind: warmupKind, value: "none",
@@ -233,13 +233,19 @@ func orReplayOff(v any) time.Duration {
 
 var orders = map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
 
-// markerTargets lists the names of the targets.
-func markerTargets() (names []string) {
+// markerKind is the name of a marker target. An error gives the reason for names of AIPerf that are refused.
+var markerKind = func() kind {
+	var names []string
 	for t := payload.NoMarker; t.Validate() == nil; t++ {
 		names = append(names, t.String())
 	}
-	return names
-}
+	k := word(names...)
+	k.why = func(text string) error {
+		_, err := payload.ParseMarkerTarget(text)
+		return err
+	}
+	return k
+}()
 
 // switchesOf returns the switches with the given values.
 func switchesOf(values map[string]any) *preset.Switches {

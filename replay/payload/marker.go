@@ -44,7 +44,8 @@ func ParseMarkerTarget(name string) (MarkerTarget, error) {
 	if k := slices.Index(names, name); k >= 0 {
 		return NoMarker + MarkerTarget(k), nil
 	}
-	want := "want " + strings.Join(names, ", ")
+	last := len(names) - 1
+	want := "want " + strings.Join(names[:last], ", ") + " or " + names[last]
 	if slices.Contains(isolationTargets, name) {
 		want = "the requests of a warmup alone would carry it, so the measured phase would find nothing of what they left in the prefix cache: " + want
 	}

@@ -166,7 +166,7 @@ func TestMarkerTargetNames(t *testing.T) {
 			require.Equal(t, MarkerTarget(k), target)
 		}
 	}
-	const want = "want off, first_turn_prefix, system_prefix, first_turn_suffix, system_suffix"
+	const want = "want off, first_turn_prefix, system_prefix, first_turn_suffix or system_suffix"
 	_, err := ParseMarkerTarget("none")
 	require.EqualError(t, err, want)
 	for _, name := range []string{"warmup_isolation_system", "warmup_isolation_first_turn"} {

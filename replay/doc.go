@@ -1,6 +1,6 @@
 // Package replay plays a prepared cache against an inference server and measures it.
 //
-// [Run] plays a whole replay. Its [Options] need a cache, a server and a model; everything else has a default:
+// [Run] plays a whole replay, [RunList] one for each of several numbers of lanes. Its [Options] need a cache, a server and a model; everything else has a default:
 //
 //	dataset, err := cachestore.Open(ctx, root, key)
 //	if err != nil {

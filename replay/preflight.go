@@ -76,17 +76,6 @@ func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (mea
 	return p.found, nil
 }
 
-// listModels asks for the models. A failure does not matter, because the probe decides: there are servers without a list,
-// some that break the connection over it, and gateways that refuse it.
-func (p *preflight) listModels(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, modelsTimeout)
-	defer cancel()
-	document, f := p.client.Get(ctx, "/v1/models")
-	if f == nil && p.readModels(document) == nil {
-		p.found.Models = p.models[:min(maxModels, len(p.models))]
-	}
-}
-
 // probe sends the one request, and measures how many tokens the chat template adds to its prompt.
 func (p *preflight) probe(ctx context.Context) *wire.Failure {
 	body, tokens, err := p.encoder.Probe(probeTokens)
@@ -99,6 +88,19 @@ func (p *preflight) probe(ctx context.Context) *wire.Failure {
 		p.found.SentTokens, p.found.PromptTokens, p.found.TemplateTokens = &sent, &res.Usage.Prompt, &added
 	}
 	return decisive(&res)
+}
+
+// probeOnce asks for one token; nil: the status of the answer is 200 to 299.
+func (p *preflight) probeOnce(ctx context.Context) *wire.Failure {
+	body, _, err := p.encoder.Probe(probeTokens)
+	if err != nil {
+		return &wire.Failure{Category: wire.Internal, Message: err.Error()}
+	}
+	res := p.send(ctx, body)
+	if res.Status/100 == 2 {
+		return nil
+	}
+	return res.Err
 }
 
 func (p *preflight) send(ctx context.Context, body rawBody) wire.Result {

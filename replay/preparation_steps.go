@@ -2,8 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -184,49 +182,4 @@ func distinct(urls []string) (list []string) {
 		seen[url] = true
 	}
 	return list
-}
-
-// probeOnce asks for one token; nil: the status of the answer is 200 to 299.
-func (p *preflight) probeOnce(ctx context.Context) *wire.Failure {
-	body, _, err := p.encoder.Probe(probeTokens)
-	if err != nil {
-		return &wire.Failure{Category: wire.Internal, Message: err.Error()}
-	}
-	res := p.send(ctx, body)
-	if res.Status/100 == 2 {
-		return nil
-	}
-	return res.Err
-}
-
-// askedModels is the request for the list of models.
-const askedModels = "GET /v1/models"
-
-// findModel looks for the model in the list of the server. A list without it counts as an answer 404.
-func (p *preflight) findModel(ctx context.Context) *wire.Failure {
-	p.asked = askedModels
-	document, f := p.client.Get(ctx, "/v1/models")
-	if f != nil {
-		return f
-	}
-	if err := p.readModels(document); err != nil {
-		return &wire.Failure{Category: wire.HTTPStatus, Code: 200, Message: "no list of models: " + err.Error()}
-	}
-	if p.unlisted() || len(p.models) == 0 {
-		return &wire.Failure{Category: wire.HTTPStatus, Code: 404, Message: "it does not list the model " + p.Model}
-	}
-	return nil
-}
-
-// readModels reads a list of models.
-func (p *preflight) readModels(document []byte) error {
-	var list struct{ Data []struct{ ID string } }
-	if err := json.Unmarshal(document, &list); err != nil {
-		return errors.New("want an object with data")
-	}
-	p.models = nil
-	for _, m := range list.Data {
-		p.models = append(p.models, clip(m.ID, maxMessage))
-	}
-	return nil
 }

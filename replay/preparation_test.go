@@ -260,6 +260,16 @@ func TestWaitForTheModel(t *testing.T) {
 	}
 }
 
+// What is no list of models will not become one.
+func TestWaitForAListThatIsNone(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>") }))
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Readiness = Readiness{Timeout: time.Minute, Mode: ReadyByModels}
+	p, _ := preparationFor(t, o)
+	require.ErrorContains(t, p.wait(t.Context()), ": 200: GET /v1/models: no list of models: want an object with data")
+	require.Equal(t, "refused", p.steps[0].Outcome)
+}
+
 // Several servers share one instant at which the wait ends. A URL that is named twice is asked once.
 func TestWaitForSeveralServers(t *testing.T) {
 	_, first := preparedMock(t, map[string][]int{completions: {503, 503}})

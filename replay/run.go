@@ -14,7 +14,8 @@ import (
 )
 
 // Run plays a cache against a server until a bound is reached or ctx ends, lets the requests in flight finish within the
-// grace, writes the results, and returns the summary. It looks at the server first, unless SkipPreflight is set.
+// grace, writes the results, and returns the summary. Before that it waits for the model, looks at the servers and resets their
+// caches, as far as Readiness, SkipPreflight and CacheReset say.
 //
 // An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
 // the run (*PreflightError), that the warmup failed, that too many requests failed, that the cache cannot be read any more, or

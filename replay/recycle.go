@@ -74,10 +74,11 @@ func (q *guardedQueue) next(usable func(trace int) bool) (trace int, ok bool) {
 	return 0, false
 }
 
+// upcoming looks at the front of the queue alone: where that is full, lanes play its traces, so they are loaded.
 func (q *guardedQueue) upcoming(n int) (list []int) {
-	for k := 0; k < len(q.queue) && len(list) < n; k++ {
-		if !q.live.full(q.queue[k]) {
-			list = append(list, q.queue[k])
+	for _, trace := range q.queue[:min(len(q.queue), 16*n)] {
+		if len(list) < n && !q.live.full(trace) {
+			list = append(list, trace)
 		}
 	}
 	return list

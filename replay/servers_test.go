@@ -89,6 +89,40 @@ func TestATreeStaysOnItsServer(t *testing.T) {
 	require.Positive(t, children[1])
 }
 
+// The warmup and the measured phase of a lane's first tree use the same server.
+//
+// Covers T-57.
+func TestATreeStaysOnItsServerInEveryPhase(t *testing.T) {
+	first, firstLog := loggedMock(t)
+	second, secondLog := loggedMock(t)
+	o := optionsFor(t, cachetest.Demo(t), first)
+	o.URLs = append(o.URLs, second)
+	o.Start.Sampled, o.Warmup.Primers, o.Concurrency = true, true, 7
+	_, err := Run(context.Background(), o)
+	require.NoError(t, err)
+	phases, urls := map[int]map[string]bool{}, map[int]int{} // by tree
+	for _, r := range readRecords(t, o.Out) {
+		require.Equal(t, r.Tree%2, *r.URL)
+		log := []*sync.Map{firstLog, secondLog}[*r.URL]
+		_, arrived := log.Load(r.RequestID)
+		require.True(t, arrived, "%s, tree %d", r.Phase, r.Tree)
+		if phases[r.Tree] == nil {
+			phases[r.Tree] = map[string]bool{}
+		}
+		phases[r.Tree][r.Phase] = true
+		urls[r.Tree] = *r.URL
+	}
+	both := [2]int{}
+	for tree, of := range phases {
+		if len(of) == 2 {
+			both[urls[tree]]++
+		}
+	}
+	require.Positive(t, both[0])
+	require.Positive(t, both[1])
+	require.Greater(t, len(phases), o.Concurrency, "trees that replace the first ones have one phase")
+}
+
 // With one server records do not name it.
 func TestOneServerHasNoNumber(t *testing.T) {
 	_, url := mocked(t, mock.Config{})

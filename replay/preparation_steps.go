@@ -70,7 +70,10 @@ func (p *preparation) waitFor(ctx context.Context, server *preflight, until time
 		server.listModels(ctx)
 	}
 	e := server.explain(ctx, f)
-	if about.again(f) {
+	switch {
+	case about.again(f) && f.Code == 0:
+		e.Hint = "start the server, correct --url, or a longer --wait-ready"
+	case about.again(f):
 		e.Hint = "a longer --wait-ready; the log of the server says what it waits for"
 	}
 	return p.refuse(step, e)

@@ -290,7 +290,9 @@ func TestWaitWithoutAServer(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Readiness = Readiness{Timeout: 12 * time.Second}
 	p, said := preparationFor(t, o)
-	require.ErrorContains(t, p.wait(t.Context()), "refused: gave up after 3 attempts in 10.0 s")
+	err := p.wait(t.Context())
+	require.ErrorContains(t, err, "refused: gave up after 3 attempts in 10.0 s")
+	require.Contains(t, err.(*PreflightError).Hint, "start the server")
 	require.Len(t, *said, 1)
 	require.Contains(t, (*said)[0], "refused: trying again for 12s at most")
 	require.Equal(t, "timeout", p.steps[0].Outcome)

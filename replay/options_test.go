@@ -13,6 +13,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -107,4 +108,36 @@ func TestOffTurnsDefaultsOff(t *testing.T) {
 	require.Zero(t, o.Grace)
 	require.Equal(t, Limits{}, o.Limits)
 	require.Zero(t, o.Backoff.First)
+}
+
+// The pressure stage has one bound, and under WarmupStage duration no number of requests.
+func TestBoundsOfThePressureStage(t *testing.T) {
+	for _, c := range []struct {
+		preset string
+		stage  preset.WarmupStage
+		warmup Warmup
+		want   string
+	}{
+		{"", "", Warmup{Requests: 3}, ""},
+		{preset.AIPerf, "", Warmup{Duration: time.Second}, ""},
+		{preset.AgentX, "", Warmup{Requests: 3}, ""},
+		{preset.AIPerf, "", Warmup{Requests: 3}, "warmup: requests 3: WarmupStage is duration: want a duration"},
+		{preset.Default, preset.StageDuration, Warmup{Requests: 3}, "warmup: requests 3: WarmupStage is duration: want a duration"},
+		{preset.AIPerf, preset.StageAny, Warmup{Requests: 3}, ""},
+		{"", "", Warmup{Requests: 3, Duration: time.Second}, "warmup: requests 3 and duration 1s: want one of the two"},
+		{"", "", Warmup{Grace: -1}, "warmup: requests 0, duration 0s, grace -1ns, lead max 0s: want no negative value, or Off for lead max"},
+	} {
+		o := required(cachetest.Demo(t))
+		o.Preset, o.Warmup = c.preset, c.warmup
+		if c.stage != "" {
+			s, _ := preset.Named(c.preset)
+			s.WarmupStage = c.stage
+			o.Switches = &s
+		}
+		if err := o.Validate(); c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.want)
+		}
+	}
 }

@@ -121,9 +121,7 @@ func (w *warmup) fails(r *measure.Record) bool {
 	case r.Error == nil || r.Parent != "":
 		return false
 	case r.Error.Category == wire.ContextOverflow:
-		if !w.pressing {
-			w.overflowed[w.sampler.lanes[r.Lane].index] = true
-		}
+		w.overflowed[w.sampler.lanes[r.Lane].index] = true
 		return false
 	case r.Error.Category != wire.Cancelled:
 		w.refused = true

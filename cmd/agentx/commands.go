@@ -1,10 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,6 +85,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 // flagGroup is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
 const flagGroup = "group"
 
+// inputFlags is the heading of the flags of a conversion in the usage of other verbs.
+const inputFlags = "Flags for the conversion of an INPUT"
+
 // setUsageTemplate makes usage list the flags of a group under its heading, and wrap lines.
 func setUsageTemplate(root *cobra.Command) {
 	cobra.AddTemplateFunc("flags", flagUsages)
@@ -97,12 +97,11 @@ func setUsageTemplate(root *cobra.Command) {
 // usageColumns is how wide a line of usage is, in characters.
 const usageColumns = 100
 
-// flagUsages lists flags for people: those without a group, then each group. It sorts headings by length, so that the short
-// "Flags" comes first.
+// flagUsages lists flags for people: the groups of a replay, then flags without a group, then those of a conversion.
 func flagUsages(flags *pflag.FlagSet) string {
-	groups := map[string]*pflag.FlagSet{}
+	groups, rest := map[string]*pflag.FlagSet{}, "Flags"
 	flags.VisitAll(func(f *pflag.Flag) {
-		heading := "Flags"
+		heading := rest
 		if g := f.Annotations[flagGroup]; len(g) > 0 {
 			heading = g[0]
 		}
@@ -111,9 +110,15 @@ func flagUsages(flags *pflag.FlagSet) string {
 		}
 		groups[heading].AddFlag(f)
 	})
+	var headings []string
+	for _, g := range replayGroups {
+		headings = append(headings, g.heading)
+	}
 	var b strings.Builder
-	for _, heading := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Compare(len(a), len(b)) }) {
-		fmt.Fprintf(&b, "%s:\n%s\n", heading, groups[heading].FlagUsagesWrapped(usageColumns))
+	for _, heading := range append(headings, rest, inputFlags) {
+		if groups[heading] != nil {
+			fmt.Fprintf(&b, "%s:\n%s\n", heading, groups[heading].FlagUsagesWrapped(usageColumns))
+		}
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -49,7 +49,7 @@ func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	var own cobra.Command
 	f.register(&own)
 	own.Flags().VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{flagGroup: {"Flags for the conversion of an INPUT"}}
+		flag.Annotations = map[string][]string{flagGroup: {inputFlags}}
 	})
 	cmd.Flags().AddFlagSet(own.Flags())
 }

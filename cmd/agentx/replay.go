@@ -34,11 +34,18 @@ has them. When a tree is done its lane takes the next trace. Without a bound (--
 second exits at once.
 
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
-summary and a record for every request (doc/replay.md).
+summary and a record for every request.
 
---set NAME=VALUE sets one of the switches and options listed below, or a rule of the reconstruction.
---preset sets all switches. --config FILE.yaml takes switches, options and flags by name.
---print-config shows every value and where it comes from: preset, scenario, file, environment, flag.`,
+A run that is compared with another tool plays and counts as that tool does:
+
+  AIPerf 0.13.0   --profile aiperf --preset aiperf-0.13 --start sampled --warmup primers
+  InferenceX      --config contrib/inferencex.yaml
+
+Both want AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
+
+--set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
+--config FILE.yaml takes switches, options and flags by name. --print-config shows every value and
+where it comes from: preset, scenario, file, environment, flag; a later one wins.`,
 		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
@@ -50,8 +57,10 @@ summary and a record for every request (doc/replay.md).
 	f.register(cmd)
 	c.registerForInput(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object: the summary, or the configuration")
-	set := cmd.Flags().Lookup("set")
-	set.Usage, set.Annotations = "NAME=VALUE, a switch, an option, or a rule of the reconstruction (repeatable)", nil
+	cmd.Flags().Lookup("set").Usage = "NAME=VALUE, a switch, an option, or a rule of the reconstruction (repeatable)"
+	seed := cmd.Flags().Lookup("seed")
+	seed.Usage = "decides what a run draws, such as where lanes begin, and " + strings.TrimPrefix(seed.Usage, "decides ")
+	groupFlags(cmd.Flags())
 	checkFlags(cmd.Flags(), &f.problems)
 	return cmd
 }

@@ -4,8 +4,29 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/agentx/agentx/replay/preset"
 )
+
+// replayGroups are the flags of a replay by what they are for. The first are those that every run needs.
+var replayGroups = []struct{ heading, flags string }{
+	{"Server", "url model api-key-env header wait-ready reset-cache no-preflight"},
+	{"Load and its bounds", "concurrency stop-on-failure duration requests trees once grace timeout max-error-rate prefault"},
+	{"Results", "out overwrite json"},
+	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
+	{"Presets and configuration", "preset scenario unsafe-override set config config-schema print-config"},
+	{"Bodies and connections", "payload extra-body max-tokens-field no-ignore-eos no-stream-options keep-alive overflow-pattern"},
+}
+
+// groupFlags makes usage list the flags of a replay by what they are for.
+func groupFlags(flags *pflag.FlagSet) {
+	for _, g := range replayGroups {
+		for name := range strings.FieldsSeq(g.flags) {
+			flags.Lookup(name).Annotations = map[string][]string{flagGroup: {g.heading}}
+		}
+	}
+}
 
 // settingsHelp lists the switches and options, each with its values: those under the presets, or its default.
 func settingsHelp() string {

@@ -114,6 +114,34 @@ func TestParentThatWaitsThroughTheStage(t *testing.T) {
 	}
 }
 
+// A delay that is counted from the last return goes on for TraceIdleCap at most, in a trace whose clock is not compressed because
+// subagents keep its starts close.
+//
+// Covers T-22.
+func TestTraceIdleCapAfterTheStage(t *testing.T) {
+	c := recorded(t, recording("m",
+		call{at: 0, took: 1}, call{at: 10, took: 1},
+		call{at: 12, agent: []call{{at: 12, took: 1}, {at: 24, took: 200}}},
+		call{at: 49, agent: []call{{at: 49, took: 200}}}, call{at: 74, agent: []call{{at: 74, took: 200}}}, call{at: 99, agent: []call{{at: 99, took: 200}}},
+		call{at: 20, took: 1}, call{at: 120, took: 1}))
+	for limit, want := range map[time.Duration]float64{0: 98.5, 30 * time.Second: 30} {
+		o := warming(t, c, preset.AIPerf, Warmup{Duration: 1500 * time.Millisecond})
+		o.Limits.TraceIdle = limit
+		r, err := virtually(t, o, func(s sentTurn) answerTo {
+			if s.session == "m" {
+				return answerTo{takes: 2 * time.Second}
+			}
+			return answerTo{takes: 2500 * time.Millisecond}
+		}, at(11))
+		require.NoError(t, err)
+		rest := r.of(measure.ProfilingPhase)
+		require.Equal(t, []string{"0:m#3", "0:m::sa:a2#1"}, texts(rest))
+		for _, s := range rest {
+			require.InDelta(t, map[string]float64{"0:m::sa:a2#1": 11, "0:m#3": want}[s.String()], (s.at - r.periods[1].origin).Seconds(), 1e-9)
+		}
+	}
+}
+
 // No turn is lost, and none is sent twice, whatever a warmup does: what stage and profiling send of a tree is what its start
 // leaves.
 //
@@ -199,10 +227,11 @@ func TestGraceOfThePressureStage(t *testing.T) {
 	} {
 		for _, stuck := range []string{"m", "m::sa:a4"} {
 			o := warming(t, c, preset.Default, Warmup{Duration: v.duration})
-			o.Grace, o.Requests = v.grace, 5
+			o.Grace, o.Requests, o.Limits.SystemIdle = v.grace, 5, time.Hour
 			r, err := virtually(t, o, func(s sentTurn) answerTo {
 				return answerTo{takes: time.Second, never: s.session == stuck && s.name == measure.WarmupPhase && !s.phaseOfPrimers}
 			}, at(61))
+			require.Equal(t, conductor.Limits{}, r.phases[1].limits, "no cap on idle time acts in the stage")
 			require.Len(t, r.cancels, 1)
 			require.InDelta(t, v.cancelled.Seconds(), (r.cancels[0] - r.stageOf()[0].at).Seconds(), 1e-6)
 			if stuck == "m" {

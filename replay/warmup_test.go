@@ -12,6 +12,7 @@ import (
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -220,6 +221,10 @@ func TestRampOfARun(t *testing.T) {
 		require.Equal(t, []float64{399.5, 397, 0}, sends(name, func(o *Options) { o.Warmup.LeadMax = Off }))
 		require.Equal(t, []float64{19.5, 17, 0}, sends(name, func(o *Options) { o.Limits.SystemIdle = 20 * time.Second }), "without a cap of its own")
 	}
+	require.Equal(t, []float64{59.5, 57, 0}, sends(preset.Default, func(o *Options) { o.Limits.SystemIdle = time.Minute }), "PrimerLeadMax is off")
+	require.Equal(t, []float64{19.5, 17, 0}, sends(preset.Default, func(o *Options) {
+		o.Switches.WarmupLeadCap, o.Limits.TraceIdle, o.Warmup.LeadMax = preset.LeadCapTrace, 20*time.Second, time.Second
+	}), "the cap of the trace alone")
 	require.Equal(t, []float64{399.5, 397, 0}, sends(preset.AIPerf, none))
 	require.Equal(t, []float64{12.6, 10.1, 0}, sends(preset.AIPerf, system))
 	for _, name := range fixtures.Presets {
@@ -227,6 +232,60 @@ func TestRampOfARun(t *testing.T) {
 		require.Equal(t, []float64{0, 0, 0}, sends(name, func(o *Options) { o.Pace = Pace{ASAP: true} }))
 	}
 	require.Equal(t, []float64{9.875, 9.25, 0}, sends(preset.Default, func(o *Options) { o.Pace = Pace{Speed: 4} }))
+}
+
+// The grace of a round that a subagent alone outlasts ends it: profiling begins, without the pressure stage, and the session
+// goes on.
+//
+// Covers T-47.
+func TestSubagentThatOutlastsTheGrace(t *testing.T) {
+	for _, name := range fixtures.Presets {
+		o := warming(t, recorded(t, mixed("m")), name, Warmup{Duration: time.Minute, Grace: 5 * time.Second})
+		r, err := virtually(t, o, func(s sentTurn) answerTo {
+			return answerTo{takes: time.Second, never: s.phaseOfPrimers && s.session == "m::sa:a1"}
+		}, at(45))
+		require.NoError(t, err)
+		require.Empty(t, r.stageOf())
+		require.Equal(t, []time.Duration{r.sent[2].at + 5*time.Second}, r.cancels)
+		require.Equal(t, 1, r.summary.Warmup.Errors[wire.Cancelled])
+		require.Equal(t, []string{"0:m#2", "0:m#3", "0:m::sa:a1#2", "0:m::sa:a4#1", "0:m::sa:a4#2"}, texts(r.of(measure.ProfilingPhase)))
+	}
+}
+
+// Lanes beyond the number of trees that may be opened have no primers either, nor a stage.
+//
+// Covers T-17.
+func TestLanesWithoutATreeHaveNoPrimers(t *testing.T) {
+	for _, o := range []Options{{Trees: 1}, {Once: true}} {
+		run := warming(t, recorded(t, mixed("m")), preset.Default, Warmup{Requests: 1})
+		run.Concurrency, run.Trees, run.Once = 3, o.Trees, o.Once
+		r, err := virtually(t, run, second, at(45))
+		require.NoError(t, err)
+		require.Equal(t, 1, r.sampler.opened)
+		for _, s := range r.sent {
+			require.Zero(t, s.lane)
+		}
+		require.Equal(t, 1, r.summary.Lanes.Started)
+	}
+}
+
+// A run that ignores delays and drops the recorded order, as under aiperf-0.13, has no t*: the turn that was drawn is the primer,
+// profiling goes on with the next, and what that spawns begins at its return.
+//
+// Covers T-17.
+func TestWarmupWithoutRecordedTimes(t *testing.T) {
+	o := warming(t, recorded(t, mixed("m")), preset.AIPerf, Warmup{Primers: true})
+	o.Pace.ASAP, o.Start.Ratios = true, &resume.Ratios{}
+	r, err := virtually(t, o, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0:m#0"}, texts(r.of(measure.WarmupPhase)))
+	require.EqualValues(t, 1, r.sent[0].tokens)
+	var rest []string
+	for _, s := range r.of(measure.ProfilingPhase) {
+		rest = append(rest, fmt.Sprint((s.at-r.periods[1].origin).Seconds(), " ", s))
+	}
+	slices.Sort(rest)
+	require.Equal(t, []string{"0 0:m#1", "1 0:m#2", "1 0:m::sa:a4#0", "2 0:m#3", "2 0:m::sa:a4#1", "3 0:m::sa:a4#2"}, rest)
 }
 
 // A prefill limit holds for primers, and their grace counts though they never leave.

@@ -41,6 +41,7 @@ type startedLane struct {
 	tStar   float64       // t* in milliseconds; NaN: with the first turn, or in a trace without times
 	atOnce  bool          // its first request is due at the start: it has no t* from which the others could count theirs
 	skipped time.Duration // how much earlier its first request is, because of the limit
+	due     time.Duration // when its first request is due
 }
 
 // openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips
@@ -66,7 +67,7 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 }
 
 // align moves the due times of the lanes' first requests from the instants at which they begin to the start of a phase. It
-// notes how much earlier that made them.
+// notes those times, and how much earlier the limit made them.
 func (s *sampler) align(list []startedLane, starts startPolicy) {
 	var lanes []int
 	var states []*conductor.StartState
@@ -79,6 +80,7 @@ func (s *sampler) align(list []startedLane, starts startPolicy) {
 	}
 	for k, skipped := range starts.alignment.Align(states, atOnce, starts.limit) {
 		list[lanes[k]].skipped = skipped
+		list[lanes[k]].due, _ = resume.FirstDue(states[k])
 	}
 }
 

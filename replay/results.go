@@ -59,7 +59,7 @@ func utc() time.Time { return time.Now().UTC().Round(0) }
 func (r *results) begin(starts []startedLane) {
 	for n, s := range starts {
 		r.lanes[n].Trace, r.lanes[n].TStar = s.trace, measure.Number(s.tStar/1000)
-		r.lanes[n].StartSkipped = s.skipped.Seconds()
+		r.lanes[n].StartSkipped, r.lanes[n].FirstDue = s.skipped.Seconds(), s.due.Seconds()
 	}
 }
 
@@ -159,7 +159,7 @@ func (r *results) describeDeadlock(e conductor.Event, t *activeTree) measure.Dea
 }
 
 // maxSilentLanes is how many lanes that sent nothing are named.
-const maxSilentLanes = 10
+const maxSilentLanes = 3
 
 // warnAtEnd warns of lanes that sent nothing, and of deadlocked trees that were not named.
 func (r *results) warnAtEnd(s *measure.Summary) {

@@ -10,6 +10,7 @@ type LaneReport struct {
 	TStar        Number  `json:"t_star"`        // where in it the lane began, on the clock of the recording; null: at its first turn
 	StartSkipped float64 `json:"start_skipped"` // by how much its first request was sent earlier than drawn
 	Skipped      float64 `json:"skipped"`       // idle time of its trees that was skipped
+	FirstDue     float64 `json:"first_due"`     // when its first request could be sent
 	FirstRequest Number  `json:"first_request"` // null: it sent nothing
 	Finished     Number  `json:"finished"`      // when no trace was left for it; null: it played to the end of the phase
 	Requests     int     `json:"requests"`
@@ -22,5 +23,9 @@ func (l *LaneReport) DescribeSilence() string {
 	if !l.TStar.IsMissing() {
 		where = fmt.Sprintf(" from t* = %.3f s", float64(l.TStar))
 	}
-	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s", l.Lane, l.Trace, where)
+	due := ""
+	if l.FirstDue > 0 {
+		due = fmt.Sprintf(", and its first request is due after %.3g s (--set LaneStartCap bounds that)", l.FirstDue)
+	}
+	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s%s", l.Lane, l.Trace, where, due)
 }

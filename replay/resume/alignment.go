@@ -23,12 +23,12 @@ func (a Alignment) Align(lanes []*conductor.StartState, untimed bool, limit time
 	skipped = make([]time.Duration, len(lanes))
 	shared, shares := time.Duration(0), false
 	for _, lane := range lanes {
-		if first, ok := firstDue(lane); ok && (!shares || first < shared) {
+		if first, ok := FirstDue(lane); ok && (!shares || first < shared) {
 			shared, shares = first, true
 		}
 	}
 	for n, lane := range lanes {
-		first, ok := firstDue(lane)
+		first, ok := FirstDue(lane)
 		shift := time.Duration(0)
 		switch {
 		case a == Spread && !untimed:
@@ -44,8 +44,8 @@ func (a Alignment) Align(lanes []*conductor.StartState, untimed bool, limit time
 	return skipped
 }
 
-// firstDue returns when a lane sends its first request. ok is false if all its sessions wait for others.
-func firstDue(lane *conductor.StartState) (first time.Duration, ok bool) {
+// FirstDue returns when the first request of a lane is due. ok is false if all its sessions wait for others.
+func FirstDue(lane *conductor.StartState) (first time.Duration, ok bool) {
 	for _, s := range lane.Live {
 		if !s.Parked && (!ok || s.Due < first) {
 			first, ok = s.Due, true

@@ -64,7 +64,7 @@ func (r *resolution) readConfig() {
 		return
 	}
 	file := f.Value.String()
-	text, err := os.ReadFile(file)
+	text, err := readConfigFile(file)
 	if err != nil {
 		r.add("%s: %w", named(f), err)
 		return
@@ -91,6 +91,22 @@ func (r *resolution) readConfig() {
 	}
 }
 
+// maxConfigFile bounds a configuration file, in bytes: what is longer is another file, such as a trace.
+const maxConfigFile = 1 << 20
+
+func readConfigFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if len(text) > maxConfigFile {
+		err = fmt.Errorf("%s has more than %d bytes: want a configuration file", name, maxConfigFile)
+	}
+	return text, err
+}
+
 // keyOf returns what a key of a file sets: a flag that is an alias sets the setting.
 func keyOf(key string) string {
 	if s := aliased(key); s != nil {
@@ -110,12 +126,12 @@ func configEntries(text []byte) ([]*yaml.Node, error) {
 	}
 	root := doc.Content[0]
 	switch {
+	case !errors.Is(d.Decode(&more), io.EOF):
+		return nil, fmt.Errorf("yaml: line %d: want one document", max(more.Line, 1))
 	case root.Kind == yaml.ScalarNode && root.Tag == yamlNull:
 		return nil, nil // comments alone
 	case root.Kind != yaml.MappingNode:
 		return nil, fmt.Errorf("yaml: line %d: want NAME: VALUE on each line", root.Line)
-	case !errors.Is(d.Decode(&more), io.EOF):
-		return nil, fmt.Errorf("yaml: line %d: want one document", max(more.Line, 1))
 	}
 	return root.Content, nil
 }
@@ -161,10 +177,14 @@ func (r *resolution) readEntry(file, at string, key, value *yaml.Node) {
 	}
 }
 
-// shownYAML returns a key of a file and its value, if that is short. Servers may have passwords in them.
+// shownYAML returns a key of a file and its value, if that is short. A text that does not stand there as it is has quotes.
+// Servers may have passwords in them.
 func shownYAML(key, value *yaml.Node) string {
-	if value.Kind != yaml.ScalarNode || key.Value == "url" {
+	switch {
+	case value.Kind != yaml.ScalarNode || key.Value == "url":
 		return key.Value
+	case value.ShortTag() == yamlText && value.Style != 0:
+		return key.Value + ": " + strconv.Quote(value.Value)
 	}
 	return key.Value + ": " + value.Value
 }
@@ -216,6 +236,9 @@ func warmupYAML(n *yaml.Node) (string, error) {
 // scalarYAML returns a scalar as a flag takes it. Its type must be one of the kind.
 func scalarYAML(k kind, n *yaml.Node) (string, error) {
 	wrong := errors.New("want " + k.want)
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
 	tag := n.ShortTag()
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -269,6 +292,7 @@ func flagYAML(f *pflag.Flag, n *yaml.Node) (texts []string, err error) {
 		of := anyText
 		if kind.list {
 			of = kind
+			of.tags = []string{yamlInt}
 		}
 		text, err := scalarYAML(of, item)
 		if err != nil {

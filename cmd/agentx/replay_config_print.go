@@ -36,17 +36,27 @@ func (r *resolution) configLines() (list []configLine) {
 		hidden := isAlias(f) || f.Name == "set" || f.Name == "preset" || f.Name == "json" || slices.Contains(notInFiles, f.Name)
 		if !hidden && f.Changed {
 			text := flagValue(f)
-			var v any
-			d := json.NewDecoder(bytes.NewReader(text))
-			d.UseNumber()    // a seed has more digits than a float64
-			_ = d.Decode(&v) // flagValue wrote it
-			list = append(list, configLine{f.Name, "Flags", v, text, originOf(f)})
+			list = append(list, configLine{f.Name, "Flags", valueOfFlag(f, text), text, originOf(f)})
 		}
 	})
 	if len(r.rules) > 0 {
 		list = append(list, configLine{"set", "Flags", r.rules, jsonOf(r.rules), r.ruled})
 	}
 	return list
+}
+
+// valueOfFlag returns the value of a flag from what flagValue returns: a duration as such, because a number of seconds in a file
+// has a limit.
+func valueOfFlag(f *pflag.Flag, text json.RawMessage) (v any) {
+	if c, ok := f.Value.(checkedValue); ok {
+		if d, ok := c.Value.(duration); ok {
+			return *d.to
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // a seed has more digits than a float64
+	_ = d.Decode(&v)
+	return v
 }
 
 // maxConfigColumn is the last column in which comments begin that are aligned.
@@ -106,5 +116,9 @@ func configYAML(l configLine) (string, error) {
 		value = textOf(value)
 	}
 	text, err := yaml.Marshal(value)
-	return l.name + ": " + strings.TrimSpace(string(text)), err
+	line := strings.TrimSpace(string(text))
+	if strings.Contains(line, "\n") { // a comment would become part of a block
+		line = string(l.json)
+	}
+	return l.name + ": " + line, err
 }

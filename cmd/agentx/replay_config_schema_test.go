@@ -93,7 +93,7 @@ func TestSchemaAgreesWithTheCommand(t *testing.T) {
 		"90s", "0s", "1h30m", "1.5m", "-5s", "5 s", "5x", `"90"`, `"0"`, `"1"`, `"1.5"`, `""`, "abc", "zero", "sampled", "aiperf-0.13", "ids", "primers",
 		"requests=2", "requests=0", "requests=", "duration=60s", "duration=0s", "requests=2,duration=60s", "requests=2 ",
 		"{requests: 2}", "{requests: 0}", "{duration: 60}", "{duration: 1m}", "{duration: 0s}", "{requests: 2, duration: 60}", "{turns: 2}", "{}",
-		"[]", "[1, 2]", `["a", "b"]`, "a/b?c",
+		"8,16", "8,,16", "8,", `"8, 16"`, "0,8", "[]", "[1, 2]", `["a", "b"]`, "a/b?c",
 	}
 	schema, resolved := readSchema(t)
 	reads := configReader(t)

@@ -57,8 +57,10 @@ func severalOf(least, most int) kind {
 	k := whole(least, most)
 	k.want += ", or several with commas between, none twice"
 	k.list = true
+	k.tags = append(k.tags, yamlText)
 	k.schema = map[string]any{"anyOf": []any{
 		k.schema, map[string]any{"type": "array", "items": k.schema, "minItems": 1, "uniqueItems": true},
+		map[string]any{"type": "string", "pattern": "^[1-9][0-9]*( *, *[1-9][0-9]*)*$"},
 	}}
 	k.parse = func(text string) (any, bool) {
 		list, ok := readCounts(text)

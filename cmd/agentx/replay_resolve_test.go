@@ -87,6 +87,10 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"\noverflow-pattern: (\n":                        `run.yaml:2: overflow-pattern (: error parsing regexp`,
 		"header: X\n":                                    `run.yaml:1: header X: want NAME:VALUE`,
 		"url: http://a:b@c\n":                            `run.yaml:1: url: wire: target has a user in it`,
+		"---\n---\nSpeed: 3\n":                           `run.yaml:2: want one document`,
+		"Speed: '2'\n":                                   `run.yaml:1: Speed: "2": want a number above 0`,
+		"concurrency: 8,8\n":                             `run.yaml:1: concurrency: 8,8: want 1 to 65536, or several with commas between, none twice`,
+		"concurrency: ['8,9', 1]\n":                      `run.yaml:1: concurrency: line 1: want 1 to 65536`,
 		"url: 7\n":                                       `run.yaml:1: url: want a text`,
 		"url: [http://a, 7]\n":                           `run.yaml:1: url: line 1: want a text`,
 		"model: [a]\n":                                   `run.yaml:1: model: want a text`,
@@ -100,6 +104,8 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		require.Len(t, lines, 1, document)
 		require.True(t, strings.HasPrefix(lines[0], "agentx: "+want), "%s\n%s", lines[0], want)
 	}
+	configFile(t, strings.Repeat("# a trace\n", maxConfigFile/10+1))
+	require.Equal(t, []string{"agentx: --config: run.yaml has more than 1048576 bytes: want a configuration file"}, configErrors(t, "--config", "run.yaml"))
 	require.Equal(t, []string{"agentx: --config: open no.yaml: no such file or directory"}, configErrors(t, "--config", "no.yaml"))
 }
 
@@ -147,7 +153,7 @@ func TestPrintedConfigurationCanBeRead(t *testing.T) {
 	for _, name := range preset.Names {
 		args := []string{
 			"--preset", name, "--set", "SpawnOffset=branch", "--warmup", "duration=90s", "--set", "LaneStartCap=0.00001s", "--max-gap", "1m", "--set", "PrefillLimit=3",
-			"--marker", "off", "--url", "http://a", "--url", "http://b", "--model", "m: x", "--concurrency", "7", "--duration", "1m30s", "--asap",
+			"--marker", "off", "--url", "http://a", "--url", "http://b", "--model", "m: x\ny", "--concurrency", "8,7", "--duration", "400000h", "--asap",
 			"--set", "block_size=128", "--set", "SystemIdleCap=1m", "--max-error-rate", "0.1", "--no-ignore-eos", "--header", "X-Key: very-secret",
 		}
 		text := agentx(t, append([]string{"replay", "--print-config"}, args...)...)

@@ -21,7 +21,7 @@ type Source interface {
 type Dispatch struct {
 	ID      int // of the request: 0, 1, 2, ... in the order of sending
 	Lane    int
-	Tree    int           // ordinal of the tree in the run
+	Tree    int           // ordinal of the tree, of those of this conductor
 	Session int           // in the tree
 	Turn    int           // in the session
 	Due     time.Duration // when the turn could be sent first

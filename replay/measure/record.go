@@ -6,8 +6,8 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Record is one request of the profiling phase, one line of records.jsonl. Every request that was sent has a record, however
-// it ended.
+// Record is one request of a phase, one line of records.jsonl. Every request that was sent has a record, however it ended. Its
+// instants count from the start of its phase.
 type Record struct {
 	Phase string `json:"phase"`
 	Lane  int    `json:"lane"`

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 
@@ -30,16 +29,22 @@ func (w *Warmup) row(b *strings.Builder) {
 	if w == nil {
 		return
 	}
-	text := plural(w.Requests, "request", "requests") + " before, not counted"
+	text := plural(w.Requests, "request", "requests")
 	if !w.Duration.IsMissing() {
 		text += " in " + duration(float64(w.Duration))
-		for _, n := range []struct {
-			n    Number
-			what string
-		}{{w.Primers, "primers"}, {w.PrimersFailed, "of them failed"}, {w.StageRequests, "in the pressure stage"}, {w.ReplacedLanes, "lanes took another trace"}} {
-			if n.n > 0 {
-				text += fmt.Sprintf(", %.0f %s", n.n, n.what)
-			}
+	}
+	text += " before the measured phase"
+	separator := ": "
+	for _, n := range []struct {
+		n         Number
+		one, many string
+	}{
+		{w.Primers, "primer", "primers"}, {w.PrimersFailed, "of them failed", "of them failed"},
+		{w.StageRequests, "in the pressure stage", "in the pressure stage"}, {w.ReplacedLanes, "lane took another trace", "lanes took another trace"},
+	} {
+		if n.n > 0 {
+			text += separator + plural(int(n.n), n.one, n.many)
+			separator = ", "
 		}
 	}
 	row(b, "warmup", "%s", text)

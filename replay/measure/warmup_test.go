@@ -39,7 +39,7 @@ func TestSummaryLeavesTheWarmupOut(t *testing.T) {
 
 	var table strings.Builder
 	require.NoError(t, s.WriteTable(&table, 0))
-	require.Contains(t, table.String(), "\nwarmup      2 requests before, not counted in 2.50 s, 2 primers, 1 of them failed, 1 lanes took another trace\n")
+	require.Contains(t, table.String(), "\nwarmup      2 requests in 2.50 s before the measured phase: 2 primers, 1 of them failed, 1 lane took another trace\n")
 
 	info.Facts.Warmup = nil
 	alone := without.Summary(info)

@@ -38,10 +38,10 @@ summary and a record for every request.
 
 A run that is compared with another tool plays and counts as that tool does:
 
-  AIPerf 0.13.0   --profile aiperf --preset aiperf-0.13 --start sampled --warmup primers
+  AIPerf 0.13.0   --profile aiperf --preset aiperf-0.13 --scenario inferencex-agentx-mvp
   InferenceX      --config contrib/inferencex.yaml
 
-Both want AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
+Both want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
 
 --set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
 --config FILE.yaml takes switches, options and flags by name. --print-config shows every value and

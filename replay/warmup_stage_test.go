@@ -74,6 +74,13 @@ func TestPressureStageOfRequests(t *testing.T) {
 			require.Equal(t, primers[k].correlation, s.correlation)
 			require.Equal(t, primers[k].marker, s.marker)
 		}
+		for lane, trace := range []string{"m", "m", "s"} { // lanes are reported of profiling
+			got := r.results.lanes[lane]
+			require.Equal(t, trace, got.Trace)
+			require.Equal(t, lane > 0, got.TStar.IsMissing())
+			require.Equal(t, len(ofLane(rest, lane)), got.Requests)
+			require.InDelta(t, (ofLane(rest, lane)[0].at - r.periods[1].origin).Seconds(), float64(got.FirstRequest), 1e-9)
+		}
 		require.Equal(t, []string{`warmup: a primer of trace "long" does not fit the context of the server: lanes [2] draw another trace`}, r.warned)
 	}
 }

@@ -192,13 +192,24 @@ func drainNotice(requests int, longest time.Duration) string {
 
 // onEvent acts on what the conductor did.
 func (l *loop) onEvent(e conductor.Event) {
-	l.recorder.onEvent(e)
+	l.recorder.onEvent(l.recorded(e))
 	switch e.Kind {
 	case conductor.TreeDrained, conductor.TreeReleased:
 		l.source.ended(e.Lane)
 	case conductor.TreeDeadlocked:
 		l.deadlocked = l.deadlocked || l.stopOnDeadlock
 	}
+}
+
+// recorded returns an event with the instants of records.
+func (l *loop) recorded(e conductor.Event) conductor.Event {
+	e.At += l.recordsFrom
+	if e.Deadlock != nil {
+		d := *e.Deadlock
+		d.Last.At += l.recordsFrom
+		e.Deadlock = &d
+	}
+	return e
 }
 
 // minFailedFrom is how many requests, or one on each lane where that is more, must have ended before failures can end a phase.

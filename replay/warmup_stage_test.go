@@ -293,6 +293,28 @@ func TestGraceOfAStageOfRequests(t *testing.T) {
 	require.Equal(t, 3, len(ofLane(stage, 1)))
 }
 
+// The report of a tree that deadlocks in the stage has the clock of the records of the warmup, which began with the primers.
+func TestDeadlockInTheStageHasTheClockOfItsRecords(t *testing.T) {
+	o := warming(t, recorded(t, mixed("m")), preset.Default, Warmup{Duration: time.Minute})
+	o.Requests = 3
+	r, err := virtually(t, o, second, at(20), func(r *virtualRun) {
+		tree := r.sampler.lanes[0]
+		root, agent := &tree.Sessions[0].Turns[3], &tree.Sessions[3].Turns[2]
+		root.After, agent.After = []conductor.TurnRef{{Session: 3, Turn: 2}}, []conductor.TurnRef{{Turn: 3}}
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.summary.Deadlocks)
+	d := r.summary.Deadlocks[0]
+	require.Equal(t, measure.WarmupPhase, d.Phase)
+	require.Equal(t, "returned", d.Last.Kind)
+	k := slices.IndexFunc(r.records, func(m measure.Record) bool {
+		return m.Session == d.Last.Session && m.Turn == d.Last.Turn && m.Tree == d.Tree
+	})
+	require.Greater(t, r.stageOf()[0].at, time.Second)
+	require.InDelta(t, float64(r.records[k].End), d.Last.At, 1e-9)
+	require.InDelta(t, float64(r.records[k].End), d.At, 1e-9)
+}
+
 // When every trace is played once, and the stage has played them all, nothing is left to measure.
 func TestStageThatLeavesNothing(t *testing.T) {
 	o := warming(t, recorded(t, mixed("m")), preset.Default, Warmup{Duration: time.Hour})

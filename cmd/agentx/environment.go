@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -20,4 +21,9 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		}
 	})
 	return p.err()
+}
+
+// twin returns the name of the variable that sets a flag.
+func twin(flag string) string {
+	return "AGENTX_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -29,6 +29,14 @@ func (p *problems) err() error {
 	return errorList(p.errs)
 }
 
+// err returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
+func (f *replayFlags) err() error {
+	if list := slices.Concat(f.errs, f.scenario.errors()); len(list) > 0 {
+		return errorList(list)
+	}
+	return nil
+}
+
 // checkedValue is the value of a flag that collects what is wrong with it, so that all errors of a command line are told.
 type checkedValue struct {
 	pflag.Value

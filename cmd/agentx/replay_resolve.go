@@ -46,14 +46,53 @@ func defaults(flags *pflag.FlagSet, p *problems) *resolution {
 // and finds the value of every setting. Set are the values of --set.
 func resolve(flags *pflag.FlagSet, set []string, p *problems, s *scenarioFlags) *resolution {
 	r := &resolution{flags: flags, problems: p, values: map[string]settled{}}
-	r.flagsFromEnvironment()
+	r.readEnvironment() // first: it may name the configuration file
 	r.readConfig()
-	r.givenByEnvironment()
-	r.givenByFlags(set)
-	r.givenByScenario(s)
+	r.readFlags(set)
+	r.readScenario(s) // last: it sets only flags that nothing else sets
 	r.settle()
 	r.check()
 	return r
+}
+
+// readEnvironment gives settings and flags what the environment says. A flag that the command line sets stays as it is.
+func (r *resolution) readEnvironment() {
+	r.flags.VisitAll(func(f *pflag.Flag) {
+		name := twin(f.Name)
+		text, ok := os.LookupEnv(name)
+		shown, from := name+"="+text, origin{fromEnvironment, name}
+		alias, isAlias := f.Value.(aliasValue)
+		switch {
+		case !ok || text == "" && (isAlias || f.Name == "set"): // which is no value
+		case isAlias:
+			r.give(given{alias.setting, text, shown, from})
+		case f.Name == "set":
+			r.giveSet(text, shown, from)
+		case !f.Changed:
+			r.setFlag(f, []string{text}, shown, from)
+		}
+	})
+}
+
+// readFlags gives settings what the command line says. Set are the values of --set.
+func (r *resolution) readFlags(set []string) {
+	r.flags.Visit(func(f *pflag.Flag) {
+		a, ok := f.Value.(aliasValue)
+		if ok && !(a.setting.auto && *a.text == "") { // which is no value
+			r.give(given{a.setting, *a.text, "--" + f.Name + " " + *a.text, origin{fromFlag, "--" + f.Name}})
+		}
+	})
+	for _, text := range set {
+		r.giveSet(text, "--set "+text, origin{fromFlag, "--set"})
+	}
+}
+
+// given is a text that something gives a setting, or a rule of the reconstruction.
+type given struct {
+	setting *setting // nil: a rule, NAME=VALUE
+	text    string
+	shown   string // as the user wrote it, such as --speed 2
+	from    origin
 }
 
 // give adds a value of a setting, if it is one.
@@ -90,7 +129,7 @@ func (r *resolution) giveSet(text, shown string, from origin) {
 	case setting != nil:
 		r.give(given{setting, value, shown, from})
 	case name == "backend" || slices.Contains(weka.RuleNames(), name):
-		r.rules, r.ruled = append(r.rules, text), from
+		r.given = append(r.given, given{text: text, from: from})
 	default:
 		names := append(weka.RuleNames(), "backend")
 		for _, s := range settings {
@@ -104,16 +143,6 @@ func (r *resolution) giveSet(text, shown string, from origin) {
 func nearest(word string, names []string) string {
 	near := suggest.Nearest(word, names)
 	return "the nearest are " + strings.Join(near[:min(3, len(near))], ", ")
-}
-
-// flagsFromEnvironment sets flags from the environment, unless the command line sets them.
-func (r *resolution) flagsFromEnvironment() {
-	r.flags.VisitAll(func(f *pflag.Flag) {
-		name := twin(f.Name)
-		if text, ok := os.LookupEnv(name); ok && !f.Changed && !isAlias(f) && f.Name != "set" {
-			r.setFlag(f, []string{text}, name+"="+text, origin{fromEnvironment, name})
-		}
-	})
 }
 
 // setFlag sets a flag that nothing sets yet. If something does, it only finds out whether the values are good.
@@ -159,17 +188,16 @@ func (r *resolution) settle() {
 	}
 	slices.SortStableFunc(r.given, func(a, b given) int { return cmp.Compare(rank(a.from), rank(b.from)) })
 	for _, g := range r.given {
+		if g.setting == nil {
+			r.rules, r.ruled = append(r.rules, g.text), g.from
+			continue
+		}
 		v, _ := g.setting.kind.read(g.text) // which give has done
 		r.values[g.setting.name] = settled{v, g.from, g.shown}
 	}
 	if lead := r.values["PrimerLeadMax"]; lead.from.kind == fromDefault && r.values["SystemIdleCap"].value != nil {
 		r.values["PrimerLeadMax"] = settled{nil, lead.from, ""}
 	}
-}
-
-// rank orders origins by who has the last word.
-func rank(o origin) int {
-	return slices.Index([]string{fromDefault, fromPreset, fromScenario, fromFile, fromEnvironment, fromFlag}, o.kind)
 }
 
 // check adds what is wrong with values that are good one by one.

@@ -49,7 +49,9 @@ payload: smoke
 		"agentx: unknown flag: --concurency",
 		"try: --concurrency",
 		"agentx: --trees many: want a whole number",
+		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",
 		"agentx: AGENTX_REQUESTS=-1: want no negative value",
+		"agentx: AGENTX_SET=BurstStart=perhaps: want true or false",
 		"agentx: run.yaml:2: Spee: no switch, option or flag of a file has this name: the nearest are Speed, speed, seed",
 		"agentx: run.yaml:3: Speed: fast: want a number above 0",
 		"agentx: run.yaml:4: StartMinRatio: 2: want 0 to 1",
@@ -57,8 +59,6 @@ payload: smoke
 		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, or several with commas between, none twice",
 		"agentx: run.yaml:8: TreeIdleCap: line 6 has this key already",
 		"agentx: run.yaml:10: payload: smoke: want chat or ids",
-		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",
-		"agentx: AGENTX_SET=BurstStart=perhaps: want true or false",
 		"agentx: --max-gap 1 and --set GapCap=2: both set GapCap: want one of the two",
 		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are TreeIdleCap, TraceIdleCap, TraceCap",
 		"agentx: --set Warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",
@@ -145,6 +145,15 @@ func TestWhoHasTheLastWord(t *testing.T) {
 	} {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}
+}
+
+// Rules of the reconstruction come in the order of their sources, too: the last has the last word.
+func TestTheLastSourceOfARuleWins(t *testing.T) {
+	configFile(t, "set: [block_size=32]\n")
+	t.Setenv("AGENTX_SET", "block_size=64")
+	set := shownConfig(t, "--config", "run.yaml", "--set", "block_size=128")["set"]
+	require.JSONEq(t, `["block_size=32", "block_size=64", "block_size=128"]`, string(set.Value))
+	require.Equal(t, "--set", set.From)
 }
 
 // What --print-config prints is a file for --config that sets the same.

@@ -61,8 +61,8 @@ func (f *scenarioFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.unsafe, "unsafe-override", false, "start in spite of conflicts with --scenario; the run is then not valid")
 }
 
-// givenByScenario gives settings and flags the values of the scenario.
-func (r *resolution) givenByScenario(f *scenarioFlags) {
+// readScenario gives settings and flags the values of the scenario.
+func (r *resolution) readScenario(f *scenarioFlags) {
 	if f.name == "" {
 		if f.unsafe {
 			r.add("%s: goes with --scenario", named(r.flags.Lookup("unsafe-override")))
@@ -161,14 +161,6 @@ func truncation(changed json.RawMessage) (list []string) {
 		}
 	}
 	return list
-}
-
-// err returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
-func (f *replayFlags) err() error {
-	if list := slices.Concat(f.errs, f.scenario.errors()); len(list) > 0 {
-		return errorList(list)
-	}
-	return nil
 }
 
 // scenarioOf returns what the results say of the scenario, nil without one. The error is that of conflicts with the dataset.

@@ -126,7 +126,8 @@ func TestListUnderAScenario(t *testing.T) {
 func TestConfigurationOfInferenceX(t *testing.T) {
 	text, err := os.ReadFile("../../doc/replay.md")
 	require.NoError(t, err)
-	_, command, _ := strings.Cut(string(text), "\n    agentx replay agentx-062126 ")
+	_, section, _ := strings.Cut(string(text), "\n## Scenario: InferenceX\n")
+	_, command, _ := strings.Cut(section, "\n    agentx replay agentx-062126 ")
 	command, _, _ = strings.Cut(command, "\n\n")
 	words := strings.Fields(strings.ReplaceAll(command, "\\\n", " "))
 	for name, args := range map[string][]string{"file": {"--config", "../../contrib/inferencex.yaml"}, "command line": words} {

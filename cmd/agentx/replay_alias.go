@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// aliasValue is the value of a flag that sets a setting: the text, which is read with all others.
+type aliasValue struct {
+	setting *setting
+	text    *string
+}
+
+func (a aliasValue) Set(text string) error { *a.text = text; return nil }
+
+func (a aliasValue) Type() string { return a.setting.kind.flag }
+
+func (a aliasValue) String() string {
+	switch {
+	case a.text == nil: // pflag makes zero values
+		return ""
+	case *a.text != "":
+		return *a.text
+	case a.setting.auto:
+		return ""
+	case a.setting.value == nil, a.setting.value == false:
+		return "0"
+	}
+	return fmt.Sprint(a.setting.value)
+}
+
+// registerAliases registers the flags of settings.
+func registerAliases(flags *pflag.FlagSet) {
+	for k := range settings {
+		if s := &settings[k]; s.alias != "" {
+			f := flags.VarPF(aliasValue{s, new(string)}, s.alias, "", s.about)
+			if s.kind.flag == "bool" {
+				f.NoOptDefVal = "true"
+			}
+		}
+	}
+}
+
+// isAlias reports whether a flag sets a setting.
+func isAlias(f *pflag.Flag) bool {
+	_, ok := f.Value.(aliasValue)
+	return ok
+}

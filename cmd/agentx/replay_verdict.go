@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// judge returns what a run and its error mean for the command.
+func judge(ctx context.Context, s *measure.Summary, err error) error {
+	switch {
+	case err != nil:
+		return hintReplay(err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return judgeRun(s)
+}
+
+// judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
+func judgeRun(s *measure.Summary) error {
+	if n := s.Deadlocked(); n > 0 {
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
+	}
+	if s.Completed == 0 {
+		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
+	}
+	if s.Valid != nil && !*s.Valid {
+		return verdictError{fmt.Errorf("replay: not valid under the scenario %s: %s", s.Run.Scenario.Name, strings.Join(s.Reasons, ", "))}
+	}
+	return nil
+}
+
+// mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".
+func mostFrequentError(s *measure.Summary) string {
+	best, of := measure.ErrorSample{}, wire.Category("")
+	for _, category := range slices.Sorted(maps.Keys(s.ErrorSamples)) {
+		for _, m := range s.ErrorSamples[category] {
+			if m.N > best.N {
+				best, of = m, category
+			}
+		}
+	}
+	if best.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s: %s", of, best.Message)
+}

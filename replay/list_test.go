@@ -222,12 +222,16 @@ func TestAListIsInterrupted(t *testing.T) {
 	require.Positive(t, list.Runs[0].Headline.Requests)
 	require.FileExists(t, filepath.Join(o.Out, "c0004", SummaryFile))
 	require.NoDirExists(t, filepath.Join(o.Out, "c0002"))
+}
 
+func TestAListIsInterruptedBetweenTwoRuns(t *testing.T) {
 	begun := 0
-	ctx, cancel = context.WithCancel(context.Background())
-	o = optionsFor(t, cachetest.Demo(t), url)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Requests = 5
-	_, err = RunList(ctx, o, List{Concurrencies: []int{4, 2}, Begin: func(*Options) { begun++ }, End: func(Options, *measure.Summary, error) int { cancel(); return 0 }})
+	_, err := RunList(ctx, o, List{Concurrencies: []int{4, 2}, Begin: func(*Options) { begun++ }, End: func(Options, *measure.Summary, error) int { cancel(); return 0 }})
 	require.NoError(t, err)
 	require.Equal(t, 1, begun, "between two runs")
 }

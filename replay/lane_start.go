@@ -10,6 +10,21 @@ import (
 	"github.com/agentx/agentx/replay/resume"
 )
 
+// Start says where lanes begin in their first traces. The zero value is the first turn of each.
+type Start struct {
+	Sampled bool           // at an instant drawn from the seed, the trace and the lane
+	Ratios  *resume.Ratios // the part of the trace in which that instant lies; nil: DefaultMinRatio to DefaultMaxRatio
+	Burst   bool           // all lanes send at once; else they keep the distances of their instants
+}
+
+// Validate returns an error for ratios that name no part of a trace. They do not matter unless Sampled is set.
+func (s Start) Validate() error {
+	if s.Ratios == nil || !s.Sampled {
+		return nil
+	}
+	return s.Ratios.Validate()
+}
+
 // startPolicy says where the lanes of a run begin in their first traces.
 type startPolicy struct {
 	sampled   bool // at t*, an instant drawn for each lane; else at the first turn

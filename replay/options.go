@@ -49,16 +49,19 @@ type Options struct {
 	Fields   payload.Fields       // of the bodies, beside prompt and model
 	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
 
-	Concurrency int   // lanes: trees that are played at a time; 0: DefaultConcurrency
-	Traces      int   // how many traces to play, the first that fit MaxContext; 0: all
-	MaxContext  int   // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
-	Order       Order // in which traces are dealt to lanes
-	Pace        Pace
-	Start       Start
-	Warmup      Warmup
-	Recycle     Recycle // which trace a lane plays next
-	Limits      Limits
-	Seed        string // of everything that is drawn, a decimal number; "": DefaultSeed
+	// What lanes play.
+	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency
+	Traces          int     // how many traces to play, the first that fit MaxContext; 0: all
+	MaxContext      int     // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
+	Order           Order   // in which traces are dealt to lanes
+	Recycle         Recycle // which trace a lane plays next
+	MaxLivePerTrace bool    // no trace is played by more lanes at a time than at the start
+	AllowWrap       bool    // more lanes than traces, even if their trees have no marker
+	Start           Start   // where lanes begin
+	Warmup          Warmup  // what is sent before that
+	Pace            Pace    // how recorded gaps are played
+	Limits          Limits  // on what recorded times do
+	Seed            string  // of everything that is drawn, a decimal number; "": DefaultSeed
 
 	// Preset names the preset that the run starts from; "": preset.Default. Switches replace those of the preset; nil: they
 	// are those of the preset.
@@ -68,16 +71,12 @@ type Options struct {
 	// Scenario names the scenario that the caller has set these options by, and whose verdict the results have; nil: none.
 	Scenario *measure.Scenario
 
-	MaxLivePerTrace bool // no trace is played by more lanes at a time than at the start
-
-	AllowWrap      bool // more lanes than traces, even if their trees have no marker
-	StopOnDeadlock bool // a deadlocked tree ends the run; else its lane goes on with the next tree
-
 	// Bounds. The first that is reached ends the run. Without one every trace is played once.
-	Duration time.Duration // of the sending; 0: no bound
-	Requests int           // that are sent; 0: no bound
-	Trees    int           // that are opened; 0: no bound
-	Once     bool          // every trace is played once at most
+	Duration       time.Duration // of the sending; 0: no bound
+	Requests       int           // that are sent; 0: no bound
+	Trees          int           // that are opened; 0: no bound
+	Once           bool          // every trace is played once at most
+	StopOnDeadlock bool          // a deadlocked tree ends the run; else its lane goes on with the next tree
 
 	// FailedRequestThreshold ends the run when a larger share of the ended requests has failed, from the one on whose number
 	// is Concurrency or 10, the larger; 0: no limit.
@@ -106,53 +105,6 @@ type Options struct {
 	Progress func(Progress) // gets the progress about every second
 
 	NewID func() string // ids of requests and sessions; nil: random UUIDs
-}
-
-// Warmup says what is sent before the measured phase. The zero value is nothing. Every request of it asks for one token.
-type Warmup struct {
-	Primers  bool          // the last request of each session before the start of its lane
-	Requests int           // then so many requests on each lane, without gaps; 0: none
-	Duration time.Duration // then requests without gaps for so long; 0: none
-	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: DefaultPrimerLead unless Limits.SystemIdle is set; Off: no limit
-	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
-}
-
-// Recycle is how the next trace of a lane is chosen.
-type Recycle uint8
-
-// The ways to choose.
-const (
-	RecycleSampler     Recycle = iota // as Options.Order deals them
-	RecycleFIFOGuarded                // the one that ended first and that no more lanes play than at the start
-)
-
-// Start says where lanes begin in their first traces. The zero value is the first turn of each.
-type Start struct {
-	Sampled bool           // at an instant drawn from the seed, the trace and the lane
-	Ratios  *resume.Ratios // the part of the trace in which that instant lies; nil: DefaultMinRatio to DefaultMaxRatio
-	Burst   bool           // all lanes send at once; else they keep the distances of their instants
-}
-
-// Limits bound what recorded times do to a run.
-type Limits struct {
-	LaneStart  time.Duration // longest time to the first request of a lane; 0: DefaultLaneStart; Off: none
-	TraceIdle  time.Duration // longest idle time of a trace, which Switches.TraceCap applies; 0: none
-	SystemIdle time.Duration // longest time in which no request is in flight; 0: none
-	Prefill    int           // requests without a first token; 0: none
-}
-
-// Progress is how far a run has come.
-type Progress struct {
-	Phase        string // measure.WarmupPhase or measure.ProfilingPhase, from whose start the other fields count
-	Elapsed      time.Duration
-	Requests     int // sent
-	InFlight     int
-	Completed    int
-	Errors       int
-	Overflows    int // of the context
-	Cancelled    int
-	TreesOpened  int
-	TreesDrained int // played to their end
 }
 
 // Validate returns an error that names the first field that cannot be used, its value, and what is allowed.
@@ -225,25 +177,6 @@ func (o Options) validateParts() error {
 	return nil
 }
 
-// Validate returns an error for ratios that name no part of a trace. They do not matter unless Sampled is set.
-func (s Start) Validate() error {
-	if s.Ratios == nil || !s.Sampled {
-		return nil
-	}
-	return s.Ratios.Validate()
-}
-
-// Validate returns an error that names the first field that cannot be used.
-func (w Warmup) Validate() error {
-	switch {
-	case w.Requests < 0 || w.Duration < 0 || w.Grace < 0 || w.LeadMax < 0 && w.LeadMax != Off:
-		return fmt.Errorf("warmup: requests %d, duration %v, grace %v, lead max %v: want no negative value, or Off for lead max", w.Requests, w.Duration, w.Grace, w.LeadMax)
-	case w.Requests > 0 && w.Duration > 0:
-		return fmt.Errorf("warmup: requests %d and duration %v: want one of the two", w.Requests, w.Duration)
-	}
-	return nil
-}
-
 // switches returns those of the run. Validate has refused unknown presets.
 func (o *Options) switches() *preset.Switches {
 	if o.Switches != nil {
@@ -251,29 +184,6 @@ func (o *Options) switches() *preset.Switches {
 	}
 	s, _ := preset.Named(cmp.Or(o.Preset, preset.Default))
 	return &s
-}
-
-// treeIdle returns the longest time in which a tree has no request in flight; 0: no limit.
-func (o *Options) treeIdle() time.Duration {
-	if o.Switches.TraceCap == preset.TraceCapRun && o.Limits.TraceIdle > 0 {
-		return o.Limits.TraceIdle
-	}
-	return o.Switches.TreeIdleCap.Duration()
-}
-
-// Validate returns an error that names the first limit that cannot be used.
-func (l Limits) Validate() error {
-	switch {
-	case l.LaneStart < 0 && l.LaneStart != Off:
-		return fmt.Errorf("limits: lane start %v: want no negative value, or Off", l.LaneStart)
-	case l.TraceIdle < 0:
-		return fmt.Errorf("limits: trace idle %v: want no negative value", l.TraceIdle)
-	case l.SystemIdle < 0:
-		return fmt.Errorf("limits: system idle %v: want no negative value", l.SystemIdle)
-	case l.Prefill < 0:
-		return fmt.Errorf("limits: prefill %d: want no negative value", l.Prefill)
-	}
-	return nil
 }
 
 // once reports whether every trace is played once, which is also the bound of a run without another.

@@ -2,6 +2,15 @@ package replay
 
 import "slices"
 
+// Recycle is how the next trace of a lane is chosen.
+type Recycle uint8
+
+// The ways to choose.
+const (
+	RecycleSampler     Recycle = iota // as Options.Order deals them
+	RecycleFIFOGuarded                // the one that ended first and that no more lanes play than at the start
+)
+
 // recycler chooses the trace that a lane plays next: doc/spec/replay.md 4.6. The dealer is one, without a bound on the lanes
 // that play a trace at a time.
 type recycler interface {

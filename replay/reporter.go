@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// Progress is how far a run has come.
+type Progress struct {
+	Phase        string // measure.WarmupPhase or measure.ProfilingPhase, from whose start the other fields count
+	Elapsed      time.Duration
+	Requests     int // sent
+	InFlight     int
+	Completed    int
+	Errors       int
+	Overflows    int // of the context
+	Cancelled    int
+	TreesOpened  int
+	TreesDrained int // played to their end
+}
+
 // reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. It
 // keeps the latest progress alone, and queues messages while there is room.
 type reporter struct {

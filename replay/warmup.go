@@ -12,6 +12,32 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
+// Warmup says what is sent before the measured phase. The zero value is nothing. Every request of it asks for one token.
+type Warmup struct {
+	Primers  bool          // the last request of each session before the start of its lane
+	Requests int           // then so many requests on each lane, without gaps; 0: none
+	Duration time.Duration // then requests without gaps for so long; 0: none
+	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: DefaultPrimerLead unless Limits.SystemIdle is set; Off: no limit
+	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (w Warmup) Validate() error {
+	switch {
+	case w.Requests < 0 || w.Duration < 0 || w.Grace < 0 || w.LeadMax < 0 && w.LeadMax != Off:
+		return fmt.Errorf("warmup: requests %d, duration %v, grace %v, lead max %v: want no negative value, or Off for lead max", w.Requests, w.Duration, w.Grace, w.LeadMax)
+	case w.Requests > 0 && w.Duration > 0:
+		return fmt.Errorf("warmup: requests %d and duration %v: want one of the two", w.Requests, w.Duration)
+	}
+	return nil
+}
+
+// asked reports whether there is a warmup.
+func (w Warmup) asked() bool { return w.Primers || w.pressing() }
+
+// pressing reports whether there is a pressure stage, which comes after the primers.
+func (w Warmup) pressing() bool { return w.Requests > 0 || w.Duration > 0 }
+
 // warmup is what a run plays before the phase that is measured: rounds of primers (warmup_primers.go), then the pressure stage
 // (warmup_stage.go). It is the recorder of these phases. doc/spec/replay.md 3.
 type warmup struct {
@@ -26,12 +52,6 @@ type warmup struct {
 	failed   int      // requests of roots that failed or were cancelled
 	failures []string // the first of them
 }
-
-// asked reports whether there is a warmup.
-func (w Warmup) asked() bool { return w.Primers || w.pressing() }
-
-// pressing reports whether there is a pressure stage, which comes after the primers.
-func (w Warmup) pressing() bool { return w.Requests > 0 || w.Duration > 0 }
 
 // warmUp plays the warmup, if there is one, and leaves the lanes as profiling takes them up. ok is false if profiling must not
 // begin: the error says why, or the run was interrupted.

@@ -21,45 +21,12 @@ import (
 	"github.com/agentx/agentx/timeline"
 )
 
-// eventLog is the input of a vector of the group event_log.
-type eventLog struct {
-	Traces map[string]struct {
-		Root          string
-		Conversations map[string]loggedSession
-	}
-	Lanes []struct {
-		Trace string
-		TStar *float64 `json:"t_star_ms"`
-	}
-	Recycle     []string
-	Service     map[string]float64 `json:"service_ms"`
-	Outcomes    map[string]string
-	Refused     []string
-	Unbuildable []string
-	Anchor      string
-	SystemIdle  float64 `json:"system_idle_cap_ms"`
-	TreeIdle    float64 `json:"tree_idle_cap_ms"`
-	LaneStart   float64 `json:"lane_start_cap_ms"`
-	Deadline    float64 `json:"deadline_ms"`
-	Grace       float64 `json:"grace_ms"`
-}
+// eventLog is a vector of the group event_log.
+type eventLog struct{ fixtures.EventLog }
 
-type loggedSession struct {
-	Turns []struct {
-		TS            float64 `json:"ts_ms"`
-		API           float64 `json:"api_ms"`
-		Spawns, Joins []string
-		Preds         [][2]any
-	}
-	Branches []struct {
-		ID       string
-		Children []string
-		Start    *float64 `json:"start_ms"`
-	}
-}
-
-// turn returns the first turn of a list that names a branch, None if there is none. more says that others name it too.
-func (s loggedSession) turn(branch string, names func(k int) []string) (at int32, more bool) {
+// turnNaming returns the first turn of a conversation whose list names a branch, None if there is none. more says that others
+// name it too.
+func turnNaming(s fixtures.Conversation, branch string, names func(k int) []string) (at int32, more bool) {
 	at = mmapcache.None
 	for k := range s.Turns {
 		if slices.Contains(names(k), branch) {
@@ -82,8 +49,8 @@ func (e *eventLog) plan(trace string) (p *mmapcache.Plan, ok bool) {
 	addTurns(p, root)
 	seen := map[[2]int32]bool{}
 	for _, b := range root.Branches {
-		spawn, _ := root.turn(b.ID, func(k int) []string { return root.Turns[k].Spawns })
-		join, several := root.turn(b.ID, func(k int) []string { return root.Turns[k].Joins })
+		spawn, _ := turnNaming(root, b.ID, func(k int) []string { return root.Turns[k].Spawns })
+		join, several := turnNaming(root, b.ID, func(k int) []string { return root.Turns[k].Joins })
 		if several || seen[[2]int32{spawn, join}] {
 			return nil, false
 		}
@@ -109,7 +76,7 @@ func (e *eventLog) plan(trace string) (p *mmapcache.Plan, ok bool) {
 }
 
 // addTurns adds the turns of the last session of a plan.
-func addTurns(p *mmapcache.Plan, s loggedSession) {
+func addTurns(p *mmapcache.Plan, s fixtures.Conversation) {
 	for _, u := range s.Turns {
 		p.Turns = append(p.Turns, mmapcache.Turn{T: u.TS / 1000, APITime: u.API / 1000, ThinkTime: math.NaN()})
 	}
@@ -147,11 +114,14 @@ func (e *eventLog) options(name string) Options {
 	}
 	ms := func(v float64) time.Duration { return time.Duration(v * 1e6) }
 	o := Options{
-		Preset: name, Switches: &switches, Concurrency: len(e.Lanes), Duration: ms(e.Deadline), Grace: ms(e.Grace), Marker: payload.NoMarker,
-		Start: Start{Burst: e.Anchor != "spread"}, Limits: Limits{SystemIdle: ms(e.SystemIdle), LaneStart: ms(e.LaneStart)},
+		Preset: name, Switches: &switches, Concurrency: len(e.Lanes), Grace: ms(e.Grace), Marker: payload.NoMarker,
+		Start: Start{Burst: e.Anchor != "spread"}, Limits: Limits{SystemIdle: ms(e.SystemIdle), LaneStart: Off},
 	}
-	if e.LaneStart == 0 {
-		o.Limits.LaneStart = Off
+	if e.Deadline != nil {
+		o.Duration = ms(*e.Deadline)
+	}
+	if e.LaneStart != nil {
+		o.Limits.LaneStart = ms(*e.LaneStart)
 	}
 	return o.withDefaults()
 }

@@ -37,45 +37,10 @@ func eventLogsOf(t *testing.T, test string, counts fixtures.Counts) {
 	vectorsOf(t, "event_log", test, counts, playVector)
 }
 
-// eventLog is the input of a vector of the group event_log: what happens in virtual time.
+// eventLog is a vector of the group event_log, played with the view of a preset.
 type eventLog struct {
-	Traces map[string]recording
-	Lanes  []struct {
-		Trace string
-		TStar *float64 `json:"t_star_ms"`
-	}
-	Recycle     []string
-	Service     map[string]float64 `json:"service_ms"`
-	Outcomes    map[string]string
-	Refused     []string
-	Unbuildable []string
-	Anchor      string
-	SystemIdle  float64  `json:"system_idle_cap_ms"`
-	TreeIdle    float64  `json:"tree_idle_cap_ms"`
-	LaneStart   *float64 `json:"lane_start_cap_ms"`
-	Deadline    *float64 `json:"deadline_ms"`
-	Grace       float64  `json:"grace_ms"`
-
-	view View // of the preset
-}
-
-type recording struct {
-	Root          string
-	Conversations map[string]conversation
-}
-
-type conversation struct {
-	Turns []struct {
-		TS            float64 `json:"ts_ms"`
-		API           float64 `json:"api_ms"`
-		Spawns, Joins []string
-		Preds         [][2]any
-	}
-	Branches []struct {
-		ID       string
-		Children []string
-		Start    *float64 `json:"start_ms"`
-	}
+	fixtures.EventLog
+	view View
 }
 
 // script is a trace of a vector as a tree, with the names of its sessions and branches.
@@ -110,16 +75,16 @@ func (e *eventLog) script(trace string) script {
 	return s
 }
 
-// recorded returns the turns as the functions of package timeline take them.
-func (c conversation) recorded() (list []timeline.Recorded) {
+// recordedTurns returns the turns of a conversation as the functions of package timeline take them.
+func recordedTurns(c fixtures.Conversation) (list []timeline.Recorded) {
 	for _, u := range c.Turns {
 		list = append(list, timeline.Recorded{Start: u.TS / 1000, API: u.API / 1000, Think: timeline.Missing})
 	}
 	return list
 }
 
-// branchStart returns when a branch started, milliseconds: with its earliest child if the recording does not say.
-func (c conversation) branchStart(of map[string]conversation, branch int) float64 {
+// branchStart returns when a branch of a conversation started, milliseconds: with its earliest child if the recording does not say.
+func branchStart(c fixtures.Conversation, of map[string]fixtures.Conversation, branch int) float64 {
 	b := c.Branches[branch]
 	if b.Start != nil {
 		return *b.Start
@@ -144,9 +109,9 @@ func (s *script) spawn(child *Session, first, branch float64, turn timeline.Reco
 }
 
 // add appends a conversation, and then those that it spawns.
-func (s *script) add(of map[string]conversation, name string, session Session) (at int) {
+func (s *script) add(of map[string]fixtures.Conversation, name string, session Session) (at int) {
 	c, at, starts := of[name], len(s.names), []float64{}
-	turns := c.recorded()
+	turns := recordedTurns(c)
 	played, err := timeline.View{}.TurnTimes(timeline.Rules{}, turns, session.Depth > 0, nil)
 	if err != nil {
 		panic(err)
@@ -174,7 +139,7 @@ func (s *script) add(of map[string]conversation, name string, session Session) (
 }
 
 // addBranch appends a branch that a turn of a session spawns, and its children.
-func (s *script) addBranch(of map[string]conversation, parent, turn, branch int, spawning timeline.Recorded) {
+func (s *script) addBranch(of map[string]fixtures.Conversation, parent, turn, branch int, spawning timeline.Recorded) {
 	c, n := of[s.names[parent]], len(s.branches)
 	b := c.Branches[branch]
 	s.branches, s.begins = append(s.branches, b.ID), append(s.begins, math.NaN())
@@ -191,7 +156,7 @@ func (s *script) addBranch(of map[string]conversation, parent, turn, branch int,
 	}
 	for _, child := range b.Children {
 		session := Session{Branch: n, Depth: s.tree.Sessions[parent].Depth + 1}
-		s.spawn(&session, of[child].Turns[0].TS, c.branchStart(of, branch), spawning)
+		s.spawn(&session, of[child].Turns[0].TS, branchStart(c, of, branch), spawning)
 		at := s.add(of, child, session)
 		s.tree.Branches[n].OnIssue = s.tree.Branches[n].OnIssue || session.OnIssue
 		s.tree.Branches[n].Sessions = append(s.tree.Branches[n].Sessions, at)

@@ -124,6 +124,12 @@ func TestNoAttemptStartsTooLate(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.NotNil(t, f)
+
+	busy := func(context.Context) *wire.Failure { return &wire.Failure{Category: wire.HTTPStatus, Code: 409} }
+	begin := c.at // at a second server
+	n, _, _ = resetPatience(begin).attempts(t.Context(), c, busy, func(*wire.Failure) {})
+	require.Equal(t, 10, n)
+	require.Equal(t, 55*time.Second, c.at-begin)
 }
 
 // prepared is a mock server that answers a path with some statuses first, and keeps the order of its requests.

@@ -92,6 +92,15 @@ func TestIgnoredDelaysUnderPresets(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, over(optionsUnder(preset.Default, func(o *Options) { o.Pace = Pace{ASAP: true, KeepOrder: &drop} })))
 }
 
+// A child that was recorded inside its spawning turn is due at the return of that turn where order is dropped, else at its issue.
+func TestIgnoredDelaysOfAChildInsideItsTurn(t *testing.T) {
+	for name, onIssue := range map[string]bool{preset.Default: true, preset.AIPerf: false, preset.AgentX: true} {
+		s := scheduleUnder(t, sideChain(2, 10, 3), optionsUnder(name, func(o *Options) { o.Pace.ASAP = true }))
+		require.Equal(t, onIssue, s.Sessions[1].OnIssue, name)
+		require.Zero(t, s.Sessions[1].Offset)
+	}
+}
+
 // A trace whose times are all ignored is one without times: a lane begins behind a turn that is drawn from their number.
 func TestStartsWithoutTimes(t *testing.T) {
 	p := sideChain(10, 0.1, 4.5)
@@ -136,6 +145,21 @@ func TestTraceCapAtLoad(t *testing.T) {
 	ours := scheduleUnder(t, p, optionsUnder(preset.Default, func(o *Options) { o.Switches, o.Limits.TraceIdle = &s, time.Minute }))
 	require.Equal(t, warped.Starts, ours.Starts)
 	require.Equal(t, scheduleUnder(t, p, optionsUnder(preset.Default, nil)).Tree, scheduleUnder(t, p, optionsUnder(preset.Default, func(o *Options) { o.Switches = &s })).Tree, "no cap, nothing to cut")
+}
+
+// A child whose spawning turn comes after a gap that is cut is as far from that turn as on the compressed clock.
+func TestTraceCapAtLoadMovesSpawningTurns(t *testing.T) {
+	p := sideChain(2, 200, 1100)
+	p.Turns[1].T, p.Sessions[1].SpawnTurn = 1000, 1
+	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(1000, 200, 1100)
+	for _, spawn := range []preset.SpawnOffset{preset.SpawnRecorded, preset.SpawnBranch} {
+		s, _ := preset.Named(preset.AIPerf)
+		s.SpawnOffset = spawn
+		got := scheduleUnder(t, p, optionsUnder(preset.AIPerf, func(o *Options) { o.Switches, o.Limits.TraceIdle = &s, time.Minute }))
+		require.Equal(t, [][]float64{{0, 60e3}, {120e3}}, got.Starts)
+		require.True(t, got.Sessions[1].OnIssue)
+		require.Equal(t, time.Minute, got.Sessions[1].Offset, spawn)
+	}
 }
 
 // The switch Anchor, a burst and the caps decide how far the lanes are moved.

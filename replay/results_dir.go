@@ -61,6 +61,30 @@ func sentNothing(dir string) bool {
 	return err == nil && recordsErr == nil && records.Size() == 0
 }
 
+// check returns an error if the directory cannot be made, or holds results that stay. It leaves nothing behind.
+func (d *resultsDir) check() error {
+	if d.path == "" {
+		return nil
+	}
+	dir := d.path
+	if d.unique {
+		dir = filepath.Dir(dir)
+	} else if !d.overwrite {
+		if err := CheckResultsDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	trial, err := os.MkdirTemp(dir, ".agentx-*")
+	var refused *fs.PathError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("results: mkdir %s: %w", d.path, refused.Err)
+	}
+	return errors.Join(err, os.Remove(trial))
+}
+
 // make makes the directory. Runs that want the same new directory each get their own. Old results are removed, if that is
 // allowed, before the first new file is written.
 func (d *resultsDir) make() error {

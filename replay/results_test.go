@@ -3,11 +3,14 @@ package replay
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +32,27 @@ func TestResultsAreNotOverwritten(t *testing.T) {
 	o.Overwrite, o.Requests = true, 2
 	play(t, t.Context(), o)
 	require.Len(t, readRecords(t, o.Out), 2)
+}
+
+// A run whose results cannot be written asks the server for nothing.
+func TestNothingIsAskedWithoutResults(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	o := optionsFor(t, cachetest.Demo(t), server.URL)
+	o.SkipPreflight, o.CacheReset.Enabled, o.Readiness.Timeout = false, true, time.Minute
+	for _, out := range []string{file, filepath.Join(file, "a", "b")} {
+		o.Out = out
+		_, err := Run(t.Context(), o)
+		require.EqualError(t, err, "results: mkdir "+out+": not a directory")
+	}
+	o.Out = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(o.Out, RecordsFile), []byte("{}"), 0o600))
+	_, err := Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrResultsExist)
+	require.Zero(t, asked)
 }
 
 // A run whose results were replaced by another run leaves the new ones alone.

@@ -71,8 +71,8 @@ func newRun(o Options) *run {
 	return r
 }
 
-// prepare selects the traces, waits for the model, looks at the servers, opens the first trees, and resets the caches last:
-// the preflight sends a request.
+// prepare selects the traces, looks whether the results can be written, waits for the model, looks at the servers, opens the
+// first trees, and resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
 	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
@@ -84,6 +84,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	r.warnOfProfile()
 	if err := r.chooseTraces(); err != nil {
+		return err
+	}
+	if err := r.results.dir.check(); err != nil {
 		return err
 	}
 	before := r.overhead()

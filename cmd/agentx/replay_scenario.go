@@ -180,10 +180,23 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 	return s, nil
 }
 
-// checkScenario looks for conflicts between the scenario and the settings of a run.
+// checkScenario looks for conflicts between the scenario and the settings of a run. Those of a file and of the environment
+// have their place.
 func (f *replayFlags) checkScenario(r *resolution) {
-	if f.scenario.chosen != nil {
-		f.scenario.conflicts = f.scenario.chosen.Check(f.lockable(r))
+	if f.scenario.chosen == nil {
+		return
+	}
+	f.scenario.conflicts = f.scenario.chosen.Check(f.lockable(r))
+	for k := range f.scenario.conflicts {
+		what := &f.scenario.conflicts[k].What
+		name, _, _ := strings.Cut(*what, " ")
+		from := r.values[name].from
+		if flag := f.flags.Lookup(strings.ToLower(strings.TrimPrefix(name, "--"))); from.kind == "" && flag != nil {
+			from = originOf(flag)
+		}
+		if from.kind == fromFile || from.kind == fromEnvironment {
+			*what += " (" + from.at + ")"
+		}
 	}
 }
 

@@ -102,6 +102,20 @@ func TestValidUnderAScenario(t *testing.T) {
 	}
 }
 
+// A conflict with a value of a file or of the environment says where that stands.
+func TestConflictsHaveTheirPlace(t *testing.T) {
+	configFile(t, "scenario: inferencex-agentx-mvp\nSpeed: 2\nrequests: 7\n")
+	t.Setenv("AGENTX_DURATION", "1s")
+	const prefix = "agentx: --scenario inferencex-agentx-mvp: "
+	require.Equal(t, []string{
+		prefix + "speed: Speed is 2 (run.yaml:2): want 1: leave out --speed",
+		prefix + "gap_cap: GapCap is 9s: want off: leave out --max-gap; TreeIdleCap may be set",
+		prefix + "duration: Duration is 1s (AGENTX_DURATION): want at least 900s: leave out --duration, for 1800s",
+		prefix + "early_bound: --requests may end the run before its duration (run.yaml:3): want no bound beside --duration: leave it out",
+		"try: --unsafe-override starts such a run; its result is not valid",
+	}, configErrors(t, "--config", "run.yaml", "--max-gap", "9"))
+}
+
 // Every run of a list of concurrencies is judged by itself, under the seed of the list.
 func TestListUnderAScenario(t *testing.T) {
 	dir := t.TempDir()

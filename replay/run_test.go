@@ -307,21 +307,28 @@ func waitForEachOther(r *run) (name string, turn int) {
 	return "", 0
 }
 
+// playDeadlocked plays a run in which two turns of a tree wait for each other. It returns the trace of the tree, and the turn of
+// its root.
+func playDeadlocked(t *testing.T, o Options) (s *measure.Summary, name string, turn int) {
+	r := newRun(o.withDefaults())
+	defer r.close()
+	require.NoError(t, r.prepare(t.Context()))
+	require.NoError(t, r.open())
+	name, turn = waitForEachOther(r)
+	require.NotEmpty(t, name)
+	s, err := r.play(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.results.write(s))
+	return s, name, turn
+}
+
 // A tree in which two turns wait for each other is reported by name, and its lane goes on.
 func TestDeadlockedTreesAreReportedByName(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	var warned []string
 	o.Concurrency, o.Warn = 16, func(about string) { warned = append(warned, about) }
-	r := newRun(o.withDefaults())
-	require.NoError(t, r.prepare(t.Context()))
-	require.NoError(t, r.open())
-	name, turn := waitForEachOther(r)
-	require.NotEmpty(t, name)
-	s, err := r.play(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, r.results.write(s))
-	r.close()
+	s, name, turn := playDeadlocked(t, o)
 	require.EqualValues(t, 1, s.DeadlockedTrees)
 	require.Equal(t, []string{"wedged_tree"}, s.Reasons)
 	require.Nil(t, s.Valid)

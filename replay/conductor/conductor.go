@@ -57,7 +57,7 @@ type Conductor struct {
 	counts     Counts
 	idleSince  time.Duration // when the last request in flight ended
 	stopped    bool
-	paused     bool
+	paused     bool // by Pause, or because every lane has sent Limits.LaneRequests or has finished
 	work       workCounts
 
 	// Within one call:

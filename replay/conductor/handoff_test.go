@@ -175,7 +175,7 @@ func TestRandomHandoffs(t *testing.T) {
 			if left == 0 {
 				break
 			}
-			require.True(t, w.c.Paused() || w.c.Counts().TreesOpen == 0)
+			require.True(t, w.c.paused || w.c.Counts().TreesOpen == 0)
 			first, known := w.handOff(func() time.Duration { return time.Duration(number("due", 0, 5)) * time.Second })
 			require.Empty(t, w.check.broken)
 			source = &forestSource{forest: f, given: source.given, handed: first}
@@ -288,7 +288,7 @@ func playAdmission(t *testing.T, v vector) {
 			results[events[e.Lane][e.Session]] = "defer"
 		}
 		if !primers {
-			require.Equal(t, want.Over, w.c.Paused())
+			require.Equal(t, want.Over, w.c.paused)
 		}
 		w.goOn(never, never)
 		require.Empty(t, w.check.broken)

@@ -22,9 +22,6 @@ func (c *Conductor) pause() {
 	}
 }
 
-// Paused reports whether the sending was ended by Pause, or because no lane may send any more by Limits.LaneRequests.
-func (c *Conductor) Paused() bool { return c.paused }
-
 // mayRequest reports whether a lane has sent fewer requests than Limits.LaneRequests.
 func (c *Conductor) mayRequest(lane int) bool {
 	return c.limits.LaneRequests == 0 || c.requests[lane] < c.limits.LaneRequests

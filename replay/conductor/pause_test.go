@@ -38,7 +38,7 @@ func TestLaneRequestsDeferTheRest(t *testing.T) {
 	}}, w.handed(t, 0))
 	_, ok := w.c.Handoff(1)
 	require.False(t, ok)
-	require.True(t, w.c.Paused())
+	require.True(t, w.c.paused)
 	require.Equal(t, 11*time.Second, w.ended)
 }
 
@@ -142,7 +142,7 @@ func TestLanesReachTheirRequests(t *testing.T) {
 	require.Empty(t, w.check.broken)
 	require.Equal(t, []string{"0s lane0 tree0 0#0", "0s lane1 tree1 0#0", "0s lane3 tree3 0#0", "1s lane3 tree4 0#0", "1m1s lane0 tree0 0#1"}, w.log())
 	require.Equal(t, []string{"2s lane3 tree4 0#1"}, w.eventsOf(TurnDeferred))
-	require.True(t, w.c.Paused())
+	require.True(t, w.c.paused)
 	require.Equal(t, 2, w.handed(t, 0).Sessions[0].Turn)
 	require.Equal(t, 1, w.handed(t, 3).Sessions[0].Turn)
 	w.call(func() { w.c.Stop(w.now) })

@@ -21,15 +21,15 @@ type WrapPolicy struct {
 
 // Check returns an error if there are too many lanes: doc/spec/replay.md 2.1. shared is true if lanes share traces only
 // because their trees have markers; the caller warns of that.
-func (l WrapPolicy) Check() (shared bool, err error) {
+func (p WrapPolicy) Check() (shared bool, err error) {
 	switch {
-	case l.Traces < 1:
+	case p.Traces < 1:
 		return false, ErrNoTraces
-	case l.Lanes <= l.Traces, l.AllowWrap, l.OnePass, l.Trees > 0 && l.Trees <= l.Traces:
+	case p.Lanes <= p.Traces, p.AllowWrap, p.OnePass, p.Trees > 0 && p.Trees <= p.Traces:
 		return false, nil
-	case l.Marked && l.MarkerPermitsWrap:
+	case p.Marked && p.MarkerPermitsWrap:
 		return true, nil
 	}
 	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",
-		l.Lanes, l.Traces)
+		p.Lanes, p.Traces)
 }

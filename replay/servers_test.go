@@ -51,76 +51,49 @@ func loggedMock(t *testing.T) (url string, log *sync.Map) {
 }
 
 // Of two servers, each gets whole trees, children included, and the trees alternate: the first ones by lane, and those that
-// replace them.
+// replace them. So it is in every phase.
 //
 // Covers T-57.
 func TestATreeStaysOnItsServer(t *testing.T) {
-	first, firstLog := loggedMock(t)
-	second, secondLog := loggedMock(t)
-	o := optionsFor(t, cachetest.Demo(t), first)
-	o.URLs = append(o.URLs, second)
-	p := play(t, context.Background(), o)
-	require.Equal(t, []string{first, second}, p.Run.URLs)
-	require.Equal(t, first, p.Run.URL)
-	require.Zero(t, len(p.Errors))
+	for name, warmup := range map[string]Warmup{"no warmup": {}, "primers and a stage": {Requests: 6}} {
+		t.Run(name, func(t *testing.T) {
+			first, firstLog := loggedMock(t)
+			second, secondLog := loggedMock(t)
+			o := optionsFor(t, cachetest.Demo(t), first)
+			o.URLs, o.Warmup, o.Start.Sampled = append(o.URLs, second), warmup, warmup.asked()
+			summary, err := Run(t.Context(), o)
+			require.NoError(t, err)
+			require.Equal(t, []string{first, second}, summary.Run.URLs)
+			require.Equal(t, first, summary.Run.URL)
+			require.Empty(t, summary.Errors)
 
-	sessions := map[int]map[string]bool{} // by tree
-	for _, r := range p.records {
-		require.NotNil(t, r.URL)
-		require.Equal(t, r.Tree%2, *r.URL, "tree %d, session %s", r.Tree, r.Session)
-		got, other := firstLog, secondLog
-		if *r.URL == 1 {
-			got, other = other, got
-		}
-		_, arrived := got.Load(r.RequestID)
-		_, strayed := other.Load(r.RequestID)
-		require.True(t, arrived && !strayed, "tree %d, session %s, turn %d", r.Tree, r.Session, r.Turn)
-		if sessions[r.Tree] == nil {
-			sessions[r.Tree] = map[string]bool{}
-		}
-		sessions[r.Tree][r.Session] = true
+			sessions, phases := map[int]map[string]bool{}, map[int]map[string]bool{} // by tree
+			for _, r := range readRecords(t, o.Out) {
+				require.NotNil(t, r.URL)
+				require.Equal(t, r.Tree%2, *r.URL, "tree %d, session %s", r.Tree, r.Session)
+				got, other := firstLog, secondLog
+				if *r.URL == 1 {
+					got, other = other, got
+				}
+				_, arrived := got.Load(r.RequestID)
+				_, strayed := other.Load(r.RequestID)
+				require.True(t, arrived && !strayed, "tree %d, session %s, turn %d", r.Tree, r.Session, r.Turn)
+				if sessions[r.Tree] == nil {
+					sessions[r.Tree], phases[r.Tree] = map[string]bool{}, map[string]bool{}
+				}
+				sessions[r.Tree][r.Session], phases[r.Tree][r.Phase] = true, true
+			}
+			require.Greater(t, len(sessions), 2*o.Concurrency, "lanes play several trees")
+			children, both := [2]int{}, 0
+			for tree, names := range sessions {
+				children[tree%2] += len(names) - 1
+				both += len(phases[tree]) - 1
+			}
+			require.Positive(t, children[0])
+			require.Positive(t, children[1])
+			require.Equal(t, warmup.asked(), both > 0, "trees go on in profiling")
+		})
 	}
-	require.Greater(t, len(sessions), 2*o.Concurrency, "lanes play several trees")
-	children := [2]int{}
-	for tree, names := range sessions {
-		children[tree%2] += len(names) - 1
-	}
-	require.Positive(t, children[0])
-	require.Positive(t, children[1])
-}
-
-// The warmup and the measured phase of a lane's first tree use the same server.
-//
-// Covers T-57.
-func TestATreeStaysOnItsServerInEveryPhase(t *testing.T) {
-	first, firstLog := loggedMock(t)
-	second, secondLog := loggedMock(t)
-	o := optionsFor(t, cachetest.Demo(t), first)
-	o.URLs = append(o.URLs, second)
-	o.Start.Sampled, o.Warmup.Primers, o.Concurrency = true, true, 7
-	_, err := Run(context.Background(), o)
-	require.NoError(t, err)
-	phases, urls := map[int]map[string]bool{}, map[int]int{} // by tree
-	for _, r := range readRecords(t, o.Out) {
-		require.Equal(t, r.Tree%2, *r.URL)
-		log := []*sync.Map{firstLog, secondLog}[*r.URL]
-		_, arrived := log.Load(r.RequestID)
-		require.True(t, arrived, "%s, tree %d", r.Phase, r.Tree)
-		if phases[r.Tree] == nil {
-			phases[r.Tree] = map[string]bool{}
-		}
-		phases[r.Tree][r.Phase] = true
-		urls[r.Tree] = *r.URL
-	}
-	both := [2]int{}
-	for tree, of := range phases {
-		if len(of) == 2 {
-			both[urls[tree]]++
-		}
-	}
-	require.Positive(t, both[0])
-	require.Positive(t, both[1])
-	require.Greater(t, len(phases), o.Concurrency, "trees that replace the first ones have one phase")
 }
 
 // With one server records do not name it.

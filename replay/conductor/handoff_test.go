@@ -138,6 +138,18 @@ func TestHandoffLosesNoSession(t *testing.T) {
 			require.Equal(t, c.second, short(second))
 		})
 	}
+	t.Run("by depth and name", func(t *testing.T) {
+		tree := root(0, 0).child(0, 0, false, 0, 0).child(0, 0, false, 0, 0)
+		for n := range tree.Sessions {
+			tree.Sessions[n].Rank = 2 - n
+		}
+		first, _ := goesOn(t, Limits{LaneRequests: 1}, never, nil, nil, Assignment{tree, nil})
+		var order []int
+		for _, s := range first.handed(t, 0).Sessions {
+			order = append(order, s.Session)
+		}
+		require.Equal(t, []int{0, 2, 1}, order)
+	})
 	t.Run("a child without turns is not spawned again", func(t *testing.T) {
 		// The branch was live at t*, before the turn that spawns it; then its last child that can be played ends.
 		tree := root(0, 0).child(0, 1, false, 0, 0).sibling(false, 0)

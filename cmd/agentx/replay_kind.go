@@ -59,11 +59,6 @@ func (k kind) zeroIsOff() kind {
 	return k
 }
 
-// The YAML tags of scalars.
-const (
-	yamlInt, yamlFloat, yamlText, yamlBool, yamlNull = "!!int", "!!float", "!!str", "!!bool", "!!null"
-)
-
 // word is one of several words.
 func word(words ...string) kind {
 	last := len(words) - 1

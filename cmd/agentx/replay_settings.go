@@ -108,9 +108,7 @@ var startSettings = []setting{
 		apply: func(o *replay.Options, v any) { o.Order = orders[v.(string)] }},
 	{name: "Recycle", alias: "recycle", group: startGroup, kind: word("sampler", "fifo-guarded"), value: "sampler",
 		about: "which trace a lane plays next: sampler, the next of SamplerOrder; fifo-guarded, the one that ended first and that no more lanes play than at the start",
-		apply: func(o *replay.Options, v any) {
-			o.Recycle = map[any]replay.Recycle{"sampler": replay.RecycleSampler, "fifo-guarded": replay.RecycleFIFOGuarded}[v]
-		}},
+		apply: func(o *replay.Options, v any) { o.Recycle = recycles[v.(string)] }},
 	{name: "MaxLivePerTrace", group: startGroup, kind: yesOrNo, value: false,
 		about: "no trace is played by more lanes at a time than at the start",
 		apply: func(o *replay.Options, v any) { o.MaxLivePerTrace = v.(bool) }},
@@ -230,6 +228,8 @@ func orReplayOff(v any) time.Duration {
 	}
 	return replay.Off
 }
+
+var recycles = map[string]replay.Recycle{"sampler": replay.RecycleSampler, "fifo-guarded": replay.RecycleFIFOGuarded}
 
 var orders = map[string]replay.Order{"sequential": replay.Sequential, "shuffle": replay.Shuffle, "random": replay.Random}
 

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"sync"
 	"testing"
@@ -146,4 +147,20 @@ func TestDeadlineCancelsWhatOutlastsTheGrace(t *testing.T) {
 	p := play(t, context.Background(), o)
 	require.Equal(t, measure.Buckets{CancelledAtEnd: 4}, p.Buckets)
 	require.Zero(t, p.Measured)
+}
+
+// A grace that counts from the last request does not begin while another is due, and begins anew with every further one.
+//
+// Covers T-47.
+func TestGraceFromTheLastRequest(t *testing.T) {
+	d := deadlines{grace: 5 * time.Second, lastSent: true}
+	d.sent(time.Second, false)
+	require.Equal(t, 6*time.Second, d.next())
+	d.sent(time.Second, true)
+	require.Equal(t, time.Duration(math.MaxInt64), d.next(), "such as a turn of a lane that is held")
+	d.sent(4*time.Second, false)
+	require.False(t, d.cancelDue(9*time.Second-1))
+	require.True(t, d.cancelDue(9*time.Second))
+	d.sent(4*time.Second, false)
+	require.Equal(t, 9*time.Second+cancelDrain, d.next(), "the sending has ended")
 }

@@ -67,7 +67,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", []int{8}, duration
 	settings := defaults(f.flags, &f.problems)
 	p := f.options(settings)
-	if err := f.err(); err != nil {
+	if err := f.wrong(); err != nil {
 		return err
 	}
 	if p.Cache, err = mmapcache.Open(o.Root, r.Key); err != nil {

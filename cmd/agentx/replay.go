@@ -80,10 +80,10 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	}
 	r, o := f.resolve(cmd, c)
 	if f.printConfig {
-		return errors.Join(r.printConfig(cmd.OutOrStdout(), f.json), f.err())
+		return errors.Join(r.printConfig(cmd.OutOrStdout(), f.json), f.wrong())
 	}
 	f.scenario.checkPrepared(cmd, args[0])
-	if err := f.err(); err != nil {
+	if err := f.wrong(); err != nil {
 		return err
 	}
 	dataset, err := openDataset(cmd, c, args[0])

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/spf13/pflag"
 )
 
 // origin is where a value comes from: one of the kinds below, and the place in words, such as run.yaml:3 or --speed.
 type origin struct{ kind, at string }
 
-// The kinds of origins, a later one before an earlier one.
+// The kinds of origins.
 const (
 	fromDefault     = "default"
 	fromPreset      = "preset"
@@ -18,6 +16,9 @@ const (
 	fromEnvironment = "environment"
 	fromFlag        = "flag"
 )
+
+// precedence lists the kinds of origins by who has the last word: a value replaces those of the kinds before.
+var precedence = []string{fromDefault, fromPreset, fromScenario, fromFile, fromEnvironment, fromFlag}
 
 // originNote is the annotation of a flag that something else than the command line set: the two parts of the origin.
 const originNote = "origin"
@@ -42,9 +43,4 @@ func named(f *pflag.Flag) string {
 		return from.at + ": " + f.Name
 	}
 	return "--" + f.Name
-}
-
-// rank orders origins by who has the last word.
-func rank(o origin) int {
-	return slices.Index([]string{fromDefault, fromPreset, fromScenario, fromFile, fromEnvironment, fromFlag}, o.kind)
 }

@@ -29,8 +29,8 @@ func (p *problems) err() error {
 	return errorList(p.errs)
 }
 
-// err returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
-func (f *replayFlags) err() error {
+// wrong returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
+func (f *replayFlags) wrong() error {
 	if list := slices.Concat(f.errs, f.scenario.errors()); len(list) > 0 {
 		return errorList(list)
 	}

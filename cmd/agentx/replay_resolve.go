@@ -186,7 +186,8 @@ func (r *resolution) settle() {
 		}
 		r.values[s.name] = v
 	}
-	slices.SortStableFunc(r.given, func(a, b given) int { return cmp.Compare(rank(a.from), rank(b.from)) })
+	rank := func(g given) int { return slices.Index(precedence, g.from.kind) }
+	slices.SortStableFunc(r.given, func(a, b given) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, g := range r.given {
 		if g.setting == nil {
 			r.rules, r.ruled = append(r.rules, g.text), g.from

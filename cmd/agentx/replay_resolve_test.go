@@ -188,7 +188,7 @@ func optionsWith(t *testing.T, set ...string) replay.Options {
 	f.register(&cmd)
 	f.urls, f.model, f.out = []string{"http://127.0.0.1:1"}, "m", filepath.Join(t.TempDir(), "out")
 	o := f.options(resolve(cmd.Flags(), set, &f.problems, &f.scenario))
-	require.NoError(t, f.err())
+	require.NoError(t, f.wrong())
 	o.Out = ""
 	return o
 }

@@ -169,7 +169,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 		return nil, nil
 	}
 	f.scenario.checkDataset(d)
-	if err := f.err(); err != nil {
+	if err := f.wrong(); err != nil {
 		return nil, err
 	}
 	f.scenario.report(cmd)

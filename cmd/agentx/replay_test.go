@@ -14,7 +14,7 @@ func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	f.register(&cobra.Command{})
 	f.urls, f.model, f.out, f.apiKeyEnv = []string{"http://127.0.0.1:1"}, "m", t.TempDir(), "KEY"
 	f.options(defaults(f.flags, &f.problems))
-	err := f.err()
+	err := f.wrong()
 	require.ErrorAs(t, err, &usageError{})
 	require.ErrorContains(t, err, "--api-key-env KEY")
 	require.NotContains(t, err.Error(), "hunter2")

@@ -182,6 +182,11 @@ func TestAnchorsOfPresets(t *testing.T) {
 	}
 	p := newStartPolicy(*optionsUnder(preset.AIPerf, func(o *Options) { o.Limits = Limits{LaneStart: Off, TraceIdle: 3 * time.Second} }))
 	require.Equal(t, 3*time.Second, p.limit)
+	ratios := resume.Ratios{Min: 0.1, Max: 0.2}
+	p = newStartPolicy(*optionsUnder(preset.AIPerf, func(o *Options) {
+		o.Start, o.Limits = Start{Sampled: true, Ratios: &ratios}, Limits{LaneStart: Off, TraceIdle: 3 * time.Second}
+	}))
+	require.Equal(t, startPolicy{true, ratios, resume.AsDrawn, 3 * time.Second, DefaultSeed}, p)
 	lane := func(ready ...time.Duration) *conductor.StartState {
 		s := &conductor.StartState{}
 		for _, at := range ready {

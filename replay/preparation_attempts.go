@@ -63,7 +63,7 @@ func (p patience) again(f *wire.Failure) bool {
 // were made, and the last failure; nil: the step is done. It calls failing after the first failure that is tried again. The
 // error is that of a context that has ended.
 func (p patience) attempts(ctx context.Context, c pauseClock, try func(context.Context) *wire.Failure, failing func(*wire.Failure)) (n int, f *wire.Failure, err error) {
-	f = &wire.Failure{Category: wire.Timeout, Message: "no time was left for an attempt"}
+	f = &wire.Failure{Category: wire.Connection, Message: "no time was left for an attempt"}
 	for c.now() <= p.until {
 		f = try(ctx)
 		n++

@@ -304,6 +304,23 @@ func TestWaitWithoutAServer(t *testing.T) {
 	require.Equal(t, "timeout", p.steps[0].Outcome)
 }
 
+// tardyPauses is a pauseClock that nobody reads without losing time.
+type tardyPauses struct{ virtualPauses }
+
+func (c *tardyPauses) now() time.Duration {
+	c.at += 7 * time.Second
+	return c.at
+}
+
+// A server for which no time is left is not said to have been silent.
+func TestWaitWithoutAnAttempt(t *testing.T) {
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	o.Readiness = Readiness{Timeout: 12 * time.Second}
+	p, _ := preparationFor(t, o)
+	p.clock = &tardyPauses{}
+	require.EqualError(t, p.wait(t.Context()), "wait: "+unreachable+": no time was left for an attempt: gave up after 0 attempts in 14.0 s")
+}
+
 func TestResetOfTheCache(t *testing.T) {
 	for name, test := range map[string]struct {
 		url      string // behind that of the server

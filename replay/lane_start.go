@@ -81,8 +81,7 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	return list
 }
 
-// align moves the due times of the lanes' first requests from the instants at which they begin to the start of a phase. It
-// notes those times, and how much earlier the limit made them.
+// align makes the due times of the lanes' first requests count from the start of a phase, not from t*. It notes those times, and how much earlier the limit made them.
 func (s *sampler) align(list []startedLane, starts startPolicy) {
 	var lanes []int
 	var states []*conductor.StartState

@@ -108,8 +108,7 @@ func (l *List) validate(o Options) error {
 	return CheckListDir(o.Out, l.Concurrencies)
 }
 
-// CheckListDir returns an error that wraps ErrResultsExist if a directory holds results, or one below it holds those of a
-// concurrency, as CheckResultsDir says.
+// CheckListDir does what CheckResultsDir does for a list of runs: it also looks into the directory of each concurrency.
 func CheckListDir(dir string, concurrencies []int) error {
 	if err := CheckResultsDir(dir); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Run plays a cache against a server until a bound is reached or ctx ends, lets the requests in flight finish within the
-// grace, writes the results, and returns the summary. Before that it waits for the model, looks at the servers and resets their
-// caches, as far as Readiness, SkipPreflight and CacheReset say.
+// Run plays a cache against its servers until a bound is reached or ctx ends. It first waits for the model, looks at the servers
+// and resets their caches, as far as Readiness, SkipPreflight and CacheReset say. At the end it lets the requests in flight finish
+// within the grace, writes the results, and returns the summary.
 //
 // An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
 // the run (*PreflightError), that the warmup failed, that too many requests failed, that the cache cannot be read any more, or
@@ -71,8 +71,8 @@ func newRun(o Options) *run {
 	return r
 }
 
-// prepare selects the traces, looks whether the results can be written, waits for the model, looks at the servers, opens the
-// first trees, and resets the caches last: the preflight sends a request.
+// prepare does what comes before the clock of the run starts. It selects the traces, looks whether the results can be written,
+// waits for the model, looks at the servers, and opens the first trees. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
 	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}

@@ -24,7 +24,7 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 	return t.correlationIDs[session]
 }
 
-// sampler gives lanes the selected traces to play, again and again unless each is to be played once, and skips those that cannot
+// sampler gives lanes the selected traces to play, again and again unless each is to be played once. It skips those that cannot
 // be played. It is the source of trees of the conductor, and runs in the loop's goroutine.
 type sampler struct {
 	traceLoader

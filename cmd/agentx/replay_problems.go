@@ -37,7 +37,7 @@ func (f *replayFlags) wrong() error {
 	return nil
 }
 
-// checkedValue is the value of a flag that collects what is wrong with it, so that all errors of a command line are told.
+// checkedValue is the value of a flag that collects what is wrong with it. So all errors of a command line are told.
 type checkedValue struct {
 	pflag.Value
 	flag, empty string // its name, and its default, which is always good

@@ -42,8 +42,8 @@ func defaults(flags *pflag.FlagSet, p *problems) *resolution {
 	return r
 }
 
-// resolve reads the configuration file and the environment, sets the flags that they name and the command line does not,
-// and finds the value of every setting. Set are the values of --set.
+// resolve finds the value of every setting and flag: from the environment, the configuration file, the command line and the
+// scenario. Set are the values of --set.
 func resolve(flags *pflag.FlagSet, set []string, p *problems, s *scenarioFlags) *resolution {
 	r := &resolution{flags: flags, problems: p, values: map[string]settled{}}
 	r.readEnvironment() // first: it may name the configuration file

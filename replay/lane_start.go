@@ -81,7 +81,8 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 	return list
 }
 
-// align makes the due times of the lanes' first requests count from the start of a phase, not from t*. It notes those times, and how much earlier the limit made them.
+// align makes the due times of the lanes' first requests count from the start of a phase, not from t*. It notes those times, and
+// how much earlier the limit made them.
 func (s *sampler) align(list []startedLane, starts startPolicy) {
 	var lanes []int
 	var states []*conductor.StartState

@@ -18,42 +18,39 @@ type configLine struct {
 	name  string
 	group string
 	value any
-	json  json.RawMessage
 	from  origin
 }
 
 // configLines lists the preset, all switches and options, and the flags that something sets.
 func (r *resolution) configLines() (list []configLine) {
 	if f := r.flags.Lookup("preset"); f != nil {
-		list = append(list, configLine{"preset", "", r.preset, jsonOf(r.preset), originOf(f)})
+		list = append(list, configLine{"preset", "", r.preset, originOf(f)})
 	}
 	for k := range settings {
 		s := &settings[k]
 		v := r.values[s.name]
-		list = append(list, configLine{s.name, s.group, v.value, jsonOf(v.value), v.from})
+		list = append(list, configLine{s.name, s.group, v.value, v.from})
 	}
 	r.flags.VisitAll(func(f *pflag.Flag) {
 		hidden := isAlias(f) || f.Name == "set" || f.Name == "preset" || f.Name == "json" || slices.Contains(notInFiles, f.Name)
 		if !hidden && f.Changed {
-			text := flagValue(f)
-			list = append(list, configLine{f.Name, "Flags", valueOfFlag(f, text), text, originOf(f)})
+			list = append(list, configLine{f.Name, "Flags", shownFlag(f), originOf(f)})
 		}
 	})
 	if len(r.rules) > 0 {
-		list = append(list, configLine{"set", "Flags", r.rules, jsonOf(r.rules), r.ruled})
+		list = append(list, configLine{"set", "Flags", r.rules, r.ruled})
 	}
 	return list
 }
 
-// valueOfFlag returns the value of a flag from what flagValue returns: a duration as such, because a number of seconds in a file
-// has a limit.
-func valueOfFlag(f *pflag.Flag, text json.RawMessage) (v any) {
+// shownFlag returns what flagValue returns as a value: a duration as such, because a number of seconds in a file has a limit.
+func shownFlag(f *pflag.Flag) (v any) {
 	if c, ok := f.Value.(checkedValue); ok {
 		if d, ok := c.Value.(duration); ok {
 			return *d.to
 		}
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(flagValue(f)))
 	d.UseNumber() // a seed has more digits than a float64
 	_ = d.Decode(&v)
 	return v
@@ -96,7 +93,7 @@ func (r *resolution) printConfig(w io.Writer, asJSON bool) error {
 func (r *resolution) configJSON() map[string]any {
 	object := map[string]any{}
 	for _, l := range r.configLines() {
-		object[l.name] = map[string]any{"value": l.json, "from": l.from.at}
+		object[l.name] = map[string]any{"value": jsonOf(l.value), "from": l.from.at}
 	}
 	return object
 }
@@ -105,12 +102,12 @@ func (r *resolution) configJSON() map[string]any {
 // a comment.
 func configYAML(l configLine) (string, error) {
 	if l.name == "header" {
-		return fmt.Sprintf("# header: %s, without their values", l.json), nil
+		return fmt.Sprintf("# header: %s, without their values", jsonOf(l.value)), nil
 	}
 	value := l.value
 	switch value.(type) {
 	case []any, []string, json.Number:
-		return fmt.Sprintf("%s: %s", l.name, l.json), nil // JSON is YAML
+		return fmt.Sprintf("%s: %s", l.name, jsonOf(l.value)), nil // JSON is YAML
 	case nil, bool, int, float64, string:
 	default:
 		value = textOf(value)
@@ -118,7 +115,7 @@ func configYAML(l configLine) (string, error) {
 	text, err := yaml.Marshal(value)
 	line := strings.TrimSpace(string(text))
 	if strings.Contains(line, "\n") { // a comment would become part of a block
-		line = string(l.json)
+		line = string(jsonOf(l.value))
 	}
 	return l.name + ": " + line, err
 }

@@ -166,8 +166,30 @@ def check(traces, server, model, payload, limit, out):
         say(f"{what}: {s['requests']} requests: {hits:,} of {s['prompt_tokens']:,} prompt tokens cached, {asked:,} output tokens: exact")
 
 
+def first_hits(traces, server, model, warmup, out):
+    """Begins in the middle of the traces, and returns which share of each lane's first prompt the server had cached."""
+    traces.run("replay", traces.key, "--url", server.url, "--model", model, "--payload", "ids", "--marker", "system_prefix", "--concurrency", "8", "--asap",
+               "--start", "sampled", "--warmup", warmup, "--set", "SystemIdleCap=1s", "--trees", "8", "--quiet", "--json", "--out", out)
+    first = {}
+    with open(os.path.join(out, "records.jsonl")) as f:
+        for r in map(json.loads, f):
+            lane = r["lane"]
+            if r["phase"] == "profiling" and (lane not in first or r["sent"] < first[lane]["sent"]):
+                first[lane] = r
+    return sum(r.get("cached_tokens", 0) for r in first.values()) / sum(r["prompt_tokens"] for r in first.values())
+
+
+def check_warmup(traces, server, model, out):
+    """Primers bring the prefix cache of the server to the state in which lanes begin; nothing else does."""
+    cold, warm = (first_hits(traces, server, model, w, os.path.join(out, "warmup-" + w)) for w in ("none", "primers"))
+    what = f"{server.name}, {traces.name}, sampled: {cold:.1%} of the first prompts cached without warmup, {warm:.1%} with primers"
+    assert cold == 0 and warm > 0.5, what
+    say(what)
+
+
 def check_dynamo(server, inputs, out):
     model = server.wait()
+    check_warmup(inputs[0], server, model, out)
     for traces in inputs:
         for payload in ("ids", "chat"):
             check(traces, server, model, payload, 0, out)

@@ -115,7 +115,7 @@ func (f *replayFlags) applyHeader(o *replay.Options) {
 		name, value, ok := strings.Cut(h, ":")
 		field := wire.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !ok {
-			f.add("%s %s: want NAME:VALUE", f.named("header"), name)
+			f.add("%s: a field without a colon: want NAME:VALUE", f.named("header")) // it may be a secret
 		} else if err := field.Validate(); err != nil {
 			f.add("%s: %w", f.named("header"), err)
 		}

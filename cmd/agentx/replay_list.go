@@ -19,7 +19,9 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, asJSON bool) e
 	var p *progress
 	l.Begin = func(o *replay.Options) {
 		p = newProgress(cmd)
-		p.println(fmt.Sprintf("agentx: concurrency %d", o.Concurrency))
+		if !p.quiet {
+			p.println(fmt.Sprintf("agentx: concurrency %d", o.Concurrency))
+		}
 		_ = watch(cmd, o, p) // the run finds the same
 		nameConcurrency(o)
 	}

@@ -131,7 +131,11 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 		}
 		for k := range values {
 			if f.Name == "header" {
-				values[k], _, _ = strings.Cut(values[k], ":")
+				name, _, named := strings.Cut(values[k], ":")
+				if !named {
+					name = "" // all of it may be a secret
+				}
+				values[k] = name
 			}
 		}
 		return jsonOf(values)

@@ -85,7 +85,7 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"PerChunkUsage: true\nno-stream-options: true\n": `run.yaml:1: PerChunkUsage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: want one of the two`,
 		"extra-body: \"[]\"\n":                           `run.yaml:1: extra-body: want a JSON object`,
 		"\noverflow-pattern: (\n":                        `run.yaml:2: overflow-pattern (: error parsing regexp`,
-		"header: X\n":                                    `run.yaml:1: header X: want NAME:VALUE`,
+		"header: X\n":                                    `run.yaml:1: header: a field without a colon: want NAME:VALUE`,
 		"url: http://a:b@c\n":                            `run.yaml:1: url: wire: target has a user in it`,
 		"---\n---\nSpeed: 3\n":                           `run.yaml:2: want one document`,
 		"Speed: '2'\n":                                   `run.yaml:1: Speed: "2": want a number above 0`,

@@ -63,6 +63,7 @@ func (w *warmup) primers(lanes []int) (source primerSource, n int) {
 		}
 	}
 	at := w.ramp().Times(leads)
+	w.warnOfRamp(at)
 	source = make(primerSource, w.Concurrency)
 	for _, lane := range lanes {
 		if k := len(byLane[lane]); k > 0 {
@@ -71,6 +72,30 @@ func (w *warmup) primers(lanes []int) (source primerSource, n int) {
 		}
 	}
 	return source, n
+}
+
+// longRamp is how long primers may take to be sent before a warning tells.
+const longRamp = time.Minute
+
+// warnOfRamp warns of primers that take long to be sent.
+func (w *warmup) warnOfRamp(at []time.Duration) {
+	if length := rampLength(at, w.Limits.SystemIdle); length > longRamp {
+		w.reporter.warn(fmt.Sprintf("warmup: the primers take about %v to send, because they are spread as recorded: SystemIdleCap cuts the gaps between them, WarmupLeadCap=system with PrimerLeadMax the whole (--set NAME=VALUE)",
+			length.Round(time.Second)))
+	}
+}
+
+// rampLength returns the time from the first primer to the last, with the gaps between them cut to idle; 0 is no limit.
+func rampLength(at []time.Duration, idle time.Duration) (length time.Duration) {
+	at = slices.Sorted(slices.Values(at))
+	for k := 1; k < len(at); k++ {
+		gap := at[k] - at[k-1]
+		if idle > 0 {
+			gap = min(gap, idle)
+		}
+		length += gap
+	}
+	return length
 }
 
 // ramp says how primers are spread: doc/spec/replay.md 3.2.

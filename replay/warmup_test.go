@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -232,6 +233,30 @@ func TestRampOfARun(t *testing.T) {
 		require.Equal(t, []float64{0, 0, 0}, sends(name, func(o *Options) { o.Pace = Pace{ASAP: true} }))
 	}
 	require.Equal(t, []float64{9.875, 9.25, 0}, sends(preset.Default, func(o *Options) { o.Pace = Pace{Speed: 4} }))
+}
+
+// A ramp of more than a minute is told, with the gaps as the cap on idle time cuts them.
+func TestLongRampIsTold(t *testing.T) {
+	c := recorded(t, recording("t0", call{at: 0, took: 0.1}, call{at: 1000, took: 0.1}), recording("t1", call{at: 0, took: 0.1}, call{at: 1000, took: 0.1}))
+	warned := func(name string, idle time.Duration) []string {
+		o := warming(t, c, name, Warmup{Primers: true})
+		o.Concurrency, o.Limits.SystemIdle = 2, idle
+		r, err := virtually(t, o, second, at(3, 400))
+		require.NoError(t, err)
+		return r.warned
+	}
+	require.Contains(t, warned(preset.AIPerf, 0), "warmup: the primers take about 6m37s to send, because they are spread as recorded: SystemIdleCap cuts the gaps between them, WarmupLeadCap=system with PrimerLeadMax the whole (--set NAME=VALUE)")
+	require.NotContains(t, strings.Join(warned(preset.AIPerf, 10*time.Second), " "), "to send")
+	require.NotContains(t, strings.Join(warned(preset.Default, 0), " "), "to send")
+	seconds := func(list ...time.Duration) (at []time.Duration) {
+		for _, n := range list {
+			at = append(at, n*time.Second)
+		}
+		return at
+	}
+	require.Equal(t, 100*time.Second, rampLength(seconds(100, 0, 3), 0))
+	require.Equal(t, 13*time.Second, rampLength(seconds(100, 0, 3), 10*time.Second))
+	require.Zero(t, rampLength(nil, 0))
 }
 
 // The grace of a round that a subagent alone outlasts ends it: profiling begins, without the pressure stage, and the session

@@ -291,7 +291,7 @@ func TestWaitForSeveralServers(t *testing.T) {
 	require.Equal(t, []string{completions, models}, second.requests())
 }
 
-// A server that nobody runs is tried again until the time is over.
+// A server that does not run is tried again until the time is over.
 func TestWaitWithoutAServer(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Readiness = Readiness{Timeout: 12 * time.Second}
@@ -304,7 +304,7 @@ func TestWaitWithoutAServer(t *testing.T) {
 	require.Equal(t, "timeout", p.steps[0].Outcome)
 }
 
-// tardyPauses is a pauseClock that nobody reads without losing time.
+// tardyPauses is a pauseClock on which every reading takes time.
 type tardyPauses struct{ virtualPauses }
 
 func (c *tardyPauses) now() time.Duration {

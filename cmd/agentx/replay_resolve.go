@@ -32,7 +32,7 @@ type resolution struct {
 type settled struct {
 	value any
 	from  origin
-	shown string // as the user wrote it; "": nobody did
+	shown string // as the user wrote it; "": the user did not
 }
 
 // defaults returns the resolution of a replay that nothing sets.

@@ -124,7 +124,7 @@ func TestWhoHasTheLastWord(t *testing.T) {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}
 	require.NotContains(t, shown, "speed", "a flag that is a setting is shown once")
-	require.NotContains(t, shown, "requests", "flags that nobody sets are not shown")
+	require.NotContains(t, shown, "requests", "flags that are not set are not shown")
 
 	t.Setenv("AGENTX_SPEED", "3")
 	t.Setenv("AGENTX_CONCURRENCY", "5")

@@ -35,7 +35,9 @@ type answer struct {
 // since makes the instants of a result count from a later instant.
 func since(origin time.Duration, r wire.Result) wire.Result {
 	for _, at := range []*time.Duration{
-		&r.Sent, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.End,
+		&r.Sent, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.End, &r.Acknowledged,
+		&r.Exchange.WaitEnd, &r.Exchange.ConnectStart, &r.Exchange.ConnectEnd, &r.Exchange.SendStart, &r.Exchange.SendEnd,
+		&r.Exchange.FirstByte, &r.Exchange.LastByte,
 	} {
 		if *at != wire.Never {
 			*at -= origin
@@ -108,17 +110,20 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
 	record := measure.Record{
 		Phase: s.phase,
-		Lane:  d.Lane, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
+		Lane:  d.Lane, Credit: d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
-		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID),
+		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),
-		RecordedISL: int64(turn.In), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(r.tree.ordinal),
+		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(r.tree.ordinal),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
 	}
 	if session.Parent != mmapcache.None {
-		record.Parent = plan.Sessions[session.Parent].ID
+		record.Parent, record.ParentID = plan.Sessions[session.Parent].ID, r.tree.correlationID(int(session.Parent), s.newID)
+	}
+	for up := session.Parent; up != mmapcache.None; up = plan.Sessions[up].Parent {
+		record.Depth++
 	}
 	if turn.Inner != mmapcache.None {
 		inner := int(turn.Inner)
@@ -172,7 +177,7 @@ func cacheError(r *request, err error) error {
 func failedResult(sent, end time.Duration, category wire.Category, message string) wire.Result {
 	return wire.Result{
 		Sent: sent, End: end, FirstToken: wire.Never, SecondToken: wire.Never, FirstOutput: wire.Never, LastToken: wire.Never,
-		LastMessage: wire.Never, Usage: wire.NoUsage,
+		LastMessage: wire.Never, Acknowledged: wire.Never, Exchange: wire.NoExchange, Usage: wire.NoUsage,
 		Err: &wire.Failure{Category: category, Message: message},
 	}
 }
@@ -234,14 +239,21 @@ func (a *answer) category() wire.Category {
 // fillRecord copies the result of a request into its record.
 func fillRecord(r *measure.Record, res *wire.Result) {
 	r.Sent, r.End = measure.Seconds(res.Sent), measure.Seconds(res.End)
-	r.FirstToken, r.LastToken = measure.Seconds(res.FirstToken), measure.Seconds(res.LastToken)
+	r.Acknowledged, r.FirstToken, r.SecondToken = measure.Seconds(res.Acknowledged), measure.Seconds(res.FirstToken), measure.Seconds(res.SecondToken)
+	r.FirstOutput, r.LastToken, r.LastMessage = measure.Seconds(res.FirstOutput), measure.Seconds(res.LastToken), measure.Seconds(res.LastMessage)
+	x := &res.Exchange
+	r.WaitEnd, r.ConnectStart, r.ConnectEnd = measure.Seconds(x.WaitEnd), measure.Seconds(x.ConnectStart), measure.Seconds(x.ConnectEnd)
+	r.SendStart, r.SendEnd = measure.Seconds(x.SendStart), measure.Seconds(x.SendEnd)
+	r.FirstByte, r.LastByte = measure.Seconds(x.FirstByte), measure.Seconds(x.LastByte)
+	r.Contents, r.FinishReason = res.Contents, res.FinishReason
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
 	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.FirstChunkTokens = measure.Tokens(res.FirstChunkTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
 	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
+	r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens = measure.Tokens(res.Usage.Total), measure.Tokens(res.Usage.CacheWrite), measure.Tokens(res.Usage.CacheMiss)
 	if res.Err != nil {
-		r.Error = &measure.Error{Category: res.Err.Category, Message: res.Err.Message}
+		r.Error = &measure.Error{Category: res.Err.Category, Code: res.Err.Code, Message: res.Err.Message}
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestErrorSamples(t *testing.T) {
 	a := NewAggregate(Rules{})
 	add := func(bucket Bucket, category wire.Category, message string) {
-		a.Add(&Record{Bucket: bucket, Error: &Error{category, message}})
+		a.Add(&Record{Bucket: bucket, Error: &Error{Category: category, Message: message}})
 	}
 	for range 3 {
 		add(Profiling, "http_status", "503 busy")

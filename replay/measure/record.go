@@ -9,15 +9,17 @@ import (
 // Record is one request of a phase, one line of records.jsonl. Every request that was sent has a record, however it ended. Its
 // instants count from the start of its phase.
 type Record struct {
-	Phase string `json:"phase"`
-	Lane  int    `json:"lane"`
-	Tree  int    `json:"tree"` // ordinal in the run
-	Pass  int    `json:"pass"` // how many times the trace was opened before, on any lane
-	Trace string `json:"trace"`
+	Phase  string `json:"phase"`
+	Lane   int    `json:"lane"`
+	Credit int    `json:"credit"` // number of the request in its phase, in the order in which they were issued
+	Tree   int    `json:"tree"`   // ordinal in the run
+	Pass   int    `json:"pass"`   // how many times the trace was opened before, on any lane
+	Trace  string `json:"trace"`
 
 	Session string `json:"session"`          // its id in the trace
 	Parent  string `json:"parent,omitempty"` // id of its parent session, empty for a root
 	Turn    int    `json:"turn"`
+	Depth   int    `json:"depth,omitempty"` // of the session below its root
 
 	// The place of the request in the recording. SourceInner is set for requests of subagents only.
 	SourceOuter int    `json:"source_outer"`
@@ -27,24 +29,46 @@ type Record struct {
 	URL           *int   `json:"url,omitempty"` // position in the URLs of the run; nil: it has one
 	RequestID     string `json:"request_id"`
 	CorrelationID string `json:"correlation_id"`
+	RootID        string `json:"root_id"`             // correlation id of the root session of the tree
+	ParentID      string `json:"parent_id,omitempty"` // correlation id of the parent session, empty for a root
 
-	Due        float64 `json:"due"`                   // the turn could be sent
-	Admitted   float64 `json:"admitted"`              // the conductor issued it: after Due when it had to wait for a slot
-	Sent       float64 `json:"sent"`                  // immediately before it was handed to the transport; of the first attempt, if resent
-	FirstToken float64 `json:"first_token,omitempty"` // first content; 0: none
-	LastToken  float64 `json:"last_token,omitempty"`  // last content; 0: none
-	End        float64 `json:"end"`                   // the client was done with the request
+	Due          float64 `json:"due"`                    // the turn could be sent
+	Admitted     float64 `json:"admitted"`               // the conductor issued it: after Due when it had to wait for a slot
+	Sent         float64 `json:"sent"`                   // immediately before it was handed to the transport; of the first attempt, if resent
+	Acknowledged float64 `json:"acknowledged,omitempty"` // the header of the answer was read; 0: never
+	FirstToken   float64 `json:"first_token,omitempty"`  // first content; 0: none
+	SecondToken  float64 `json:"second_token,omitempty"` // second content; 0: none
+	FirstOutput  float64 `json:"first_output,omitempty"` // first content that is not reasoning alone; 0: none
+	LastToken    float64 `json:"last_token,omitempty"`   // last content; 0: none
+	LastMessage  float64 `json:"last_message,omitempty"` // last message of any kind; 0: none
+	End          float64 `json:"end"`                    // the client was done with the request
+
+	// On the connection; 0: the step did not happen. See wire.Exchange.
+	WaitEnd      float64 `json:"wait_end,omitempty"`
+	ConnectStart float64 `json:"connect_start,omitempty"`
+	ConnectEnd   float64 `json:"connect_end,omitempty"`
+	SendStart    float64 `json:"send_start,omitempty"`
+	SendEnd      float64 `json:"send_end,omitempty"`
+	FirstByte    float64 `json:"first_byte,omitempty"`
+	LastByte     float64 `json:"last_byte,omitempty"`
 
 	Status           int    `json:"status"`                 // HTTP status; 0: no answer came
 	RecordedISL      int64  `json:"recorded_in"`            // prompt tokens in the recording
+	RecordedBlocks   int64  `json:"recorded_blocks"`        // blocks of the recorded prompt
+	RecordedHits     int64  `json:"recorded_hits"`          // of these, those that a prefix cache without a limit holds
 	MaxTokens        int64  `json:"max_tokens"`             // output tokens that the request asked for
 	FirstChunkTokens *int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk; nil: not asked for, or not reported
 
 	// Of the usage that the server reported; nil: it did not. OutputTokens is without reasoning.
-	PromptTokens    *int64 `json:"prompt_tokens,omitempty"`
-	CachedTokens    *int64 `json:"cached_tokens,omitempty"`
-	OutputTokens    *int64 `json:"output_tokens,omitempty"`
-	ReasoningTokens *int64 `json:"reasoning_tokens,omitempty"`
+	PromptTokens     *int64 `json:"prompt_tokens,omitempty"`
+	CachedTokens     *int64 `json:"cached_tokens,omitempty"`
+	OutputTokens     *int64 `json:"output_tokens,omitempty"`
+	ReasoningTokens  *int64 `json:"reasoning_tokens,omitempty"`
+	TotalTokens      *int64 `json:"total_tokens,omitempty"`
+	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
+	CacheMissTokens  *int64 `json:"cache_miss_tokens,omitempty"`
+
+	FinishReason string `json:"finish_reason,omitempty"` // of choice 0
 
 	Chunks        int   `json:"chunks"` // messages with content
 	BytesSent     int64 `json:"bytes_sent"`
@@ -58,6 +82,8 @@ type Record struct {
 
 	Bucket Bucket `json:"bucket"`
 	Error  *Error `json:"error,omitempty"` // nil: the request ended well
+
+	Contents wire.Contents `json:"-"` // instants of the content messages, which ContentsFile has
 }
 
 // The phases of a run. Summaries are over ProfilingPhase.
@@ -69,6 +95,7 @@ const (
 // Error says why a request failed.
 type Error struct {
 	Category wire.Category `json:"category"`
+	Code     int           `json:"code,omitempty"` // HTTP status; 502 of an event named error; 0: no answer came
 	Message  string        `json:"message"`
 }
 

@@ -20,14 +20,16 @@ func (r *Record) AppendJSON(b []byte) []byte {
 func (r *Record) appendTurn(b []byte) []byte {
 	b = appendString(b, "phase", r.Phase)
 	b = appendInt(b, "lane", int64(r.Lane))
+	b = appendInt(b, "credit", int64(r.Credit))
 	b = appendInt(b, "tree", int64(r.Tree))
 	b = appendInt(b, "pass", int64(r.Pass))
 	b = appendString(b, "trace", r.Trace)
 	b = appendString(b, "session", r.Session)
-	if r.Parent != "" {
-		b = appendString(b, "parent", r.Parent)
-	}
+	b = appendText(b, "parent", r.Parent)
 	b = appendInt(b, "turn", int64(r.Turn))
+	if r.Depth != 0 {
+		b = appendInt(b, "depth", int64(r.Depth))
+	}
 	b = appendInt(b, "source_outer", int64(r.SourceOuter))
 	if r.SourceInner != nil {
 		b = appendInt(b, "source_inner", int64(*r.SourceInner))
@@ -37,36 +39,51 @@ func (r *Record) appendTurn(b []byte) []byte {
 		b = appendInt(b, "url", int64(*r.URL))
 	}
 	b = appendString(b, "request_id", r.RequestID)
-	return appendString(b, "correlation_id", r.CorrelationID)
+	b = appendString(b, "correlation_id", r.CorrelationID)
+	b = appendString(b, "root_id", r.RootID)
+	return appendText(b, "parent_id", r.ParentID)
 }
 
 func (r *Record) appendTimes(b []byte) []byte {
 	b = appendFloat(b, "due", r.Due)
 	b = appendFloat(b, "admitted", r.Admitted)
 	b = appendFloat(b, "sent", r.Sent)
-	if r.FirstToken != 0 {
-		b = appendFloat(b, "first_token", r.FirstToken)
-	}
-	if r.LastToken != 0 {
-		b = appendFloat(b, "last_token", r.LastToken)
-	}
-	return appendFloat(b, "end", r.End)
+	b = appendInstant(b, "acknowledged", r.Acknowledged)
+	b = appendInstant(b, "first_token", r.FirstToken)
+	b = appendInstant(b, "second_token", r.SecondToken)
+	b = appendInstant(b, "first_output", r.FirstOutput)
+	b = appendInstant(b, "last_token", r.LastToken)
+	b = appendInstant(b, "last_message", r.LastMessage)
+	b = appendFloat(b, "end", r.End)
+	b = appendInstant(b, "wait_end", r.WaitEnd)
+	b = appendInstant(b, "connect_start", r.ConnectStart)
+	b = appendInstant(b, "connect_end", r.ConnectEnd)
+	b = appendInstant(b, "send_start", r.SendStart)
+	b = appendInstant(b, "send_end", r.SendEnd)
+	b = appendInstant(b, "first_byte", r.FirstByte)
+	return appendInstant(b, "last_byte", r.LastByte)
 }
 
 // appendTokens appends the status, which stands before them, and the counts of tokens.
 func (r *Record) appendTokens(b []byte) []byte {
 	b = appendInt(b, "status", int64(r.Status))
 	b = appendInt(b, "recorded_in", r.RecordedISL)
+	b = appendInt(b, "recorded_blocks", r.RecordedBlocks)
+	b = appendInt(b, "recorded_hits", r.RecordedHits)
 	b = appendInt(b, "max_tokens", r.MaxTokens)
 	b = appendCount(b, "first_tokens", r.FirstChunkTokens)
 	b = appendCount(b, "prompt_tokens", r.PromptTokens)
 	b = appendCount(b, "cached_tokens", r.CachedTokens)
 	b = appendCount(b, "output_tokens", r.OutputTokens)
-	return appendCount(b, "reasoning_tokens", r.ReasoningTokens)
+	b = appendCount(b, "reasoning_tokens", r.ReasoningTokens)
+	b = appendCount(b, "total_tokens", r.TotalTokens)
+	b = appendCount(b, "cache_write_tokens", r.CacheWriteTokens)
+	return appendCount(b, "cache_miss_tokens", r.CacheMissTokens)
 }
 
 // appendAnswer appends how the request was transported and how it ended.
 func (r *Record) appendAnswer(b []byte) []byte {
+	b = appendText(b, "finish_reason", r.FinishReason)
 	b = appendInt(b, "chunks", int64(r.Chunks))
 	b = appendInt(b, "bytes_sent", r.BytesSent)
 	b = appendInt(b, "bytes_received", r.BytesReceived)
@@ -74,13 +91,14 @@ func (r *Record) appendAnswer(b []byte) []byte {
 	b = appendTrue(b, "resent", r.Resent)
 	b = appendTrue(b, "redirected", r.Redirected)
 	b = appendTrue(b, "whole", r.SingleBody)
-	if r.BackOff != 0 {
-		b = appendFloat(b, "back_off", r.BackOff)
-	}
+	b = appendInstant(b, "back_off", r.BackOff)
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {
 		b = append(appendKey(b, "error"), '{')
 		b = appendString(b, "category", string(r.Error.Category))
+		if r.Error.Code != 0 {
+			b = appendInt(b, "code", int64(r.Error.Code))
+		}
 		b = appendString(b, "message", r.Error.Message)
 		b = append(b, '}')
 	}
@@ -123,6 +141,22 @@ func appendFloat(b []byte, key string, f float64) []byte {
 		return strconv.AppendFloat(appendKey(b, key), f, 'f', -1, 64)
 	}
 	return appendAny(b, key, f)
+}
+
+// appendInstant appends a number of seconds that is left out when it is 0.
+func appendInstant(b []byte, key string, f float64) []byte {
+	if f == 0 {
+		return b
+	}
+	return appendFloat(b, key, f)
+}
+
+// appendText appends a string that is left out when it is empty.
+func appendText(b []byte, key, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return appendString(b, key, s)
 }
 
 // appendString appends plain ASCII as it is and leaves any other string to encoding/json.

@@ -20,7 +20,7 @@ func TestSummaryLeavesTheWarmupOut(t *testing.T) {
 			r.Phase = WarmupPhase
 		}
 		if k == 2 || k == 3 {
-			r.Error = &Error{wire.ContextOverflow, "too long"}
+			r.Error = &Error{Category: wire.ContextOverflow, Message: "too long"}
 		}
 		r.Bucket = bucket
 		lines = append(r.AppendJSON(lines), '\n')

@@ -17,11 +17,15 @@ type Result struct {
 	LastMessage time.Duration // the last message of any kind, usage and [DONE] included
 	End         time.Duration // the client was done with the request, whatever happened
 
-	Status           int    // HTTP status, 0 when no answer came
-	Chunks           int    // messages with content, reasoning or a tool call
-	Usage            Usage  // of the last usage object that was not empty
-	FirstChunkTokens int64  // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for
-	FinishReason     string // finish reason of choice 0
+	Acknowledged time.Duration // the status line and the header of the answer were read, of an error answer too
+	Exchange     Exchange      // on the connection; of the last attempt, if resent or redirected
+
+	Contents         Contents // instants of the messages with content, reasoning or a tool call
+	Status           int      // HTTP status, 0 when no answer came
+	Chunks           int      // messages with content, reasoning or a tool call
+	Usage            Usage    // of the last usage object that was not empty
+	FirstChunkTokens int64    // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for
+	FinishReason     string   // finish reason of choice 0
 
 	BytesSent     int64 // written to connections, headers included; of both attempts, if resent
 	BytesReceived int64 // read from connections, headers and framing included
@@ -37,6 +41,7 @@ func newResult(now time.Duration) Result {
 	return Result{
 		Sent: now, FirstToken: Never, SecondToken: Never,
 		FirstOutput: Never, LastToken: Never, LastMessage: Never, End: Never,
+		Acknowledged: Never, Exchange: NoExchange,
 		Usage: NoUsage, FirstChunkTokens: Unknown,
 	}
 }
@@ -52,10 +57,11 @@ type Usage struct {
 	Cached     int64 // prompt_tokens_details.cached_tokens, else input_tokens_details.cached_tokens, else cache_read_input_tokens
 	CacheWrite int64 // cache_creation_input_tokens
 	CacheMiss  int64 // prompt_cache_miss_tokens
+	Total      int64 // total_tokens
 }
 
 // NoUsage is the usage of a response without counts.
-var NoUsage = Usage{Unknown, Unknown, Unknown, Unknown, Unknown, Unknown}
+var NoUsage = Usage{Unknown, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown}
 
 // Output returns the number of output tokens without reasoning: never negative, [Unknown] without completion tokens.
 func (u Usage) Output() int64 {

@@ -71,6 +71,7 @@ var imports = map[string][]string{
 		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
+	"report": {},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
@@ -86,6 +87,7 @@ var never = [][2]string{
 	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
 	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
 	{"replay/conductor", "replay/preset"}, {"replay/conductor", "replay"}, // every switch is resolved before the conductor starts
+	{"report", "convert"}, {"report", "mmapcache"}, {"replay", "report"},
 	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
 	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
 }

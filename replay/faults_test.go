@@ -152,9 +152,12 @@ func TestFullDiskIsReportedBesideTheSummary(t *testing.T) {
 	require.NoError(t, r.prepare(t.Context()))
 	require.NoError(t, r.open())
 	require.NoError(t, r.results.closeRecords())
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
-	r.results.records = measure.NewWriter(full)
+	full := func() *os.File {
+		f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		require.NoError(t, err)
+		return f
+	}
+	r.results.records = measure.NewWriter(full(), full())
 	s, err := r.play(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, r.results.write(s), "no space left")

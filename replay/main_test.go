@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -132,6 +133,20 @@ func readRecords(t testing.TB, dir string) (list []measure.Record) {
 	return list
 }
 
+// requireContents reads the instants of the content messages of all records.
+func requireContents(t testing.TB, dir string) {
+	t.Helper()
+	records, err := measure.OpenRecords(dir)
+	require.NoError(t, err)
+	defer records.Close()
+	for err == nil {
+		_, err = records.Next()
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, records.ContentsError())
+	require.False(t, records.Torn())
+}
+
 // requireConsistent compares summary, summary.json and records with each other, and with the rules of a replay.
 func (p played) requireConsistent(t *testing.T, o Options) {
 	t.Helper()
@@ -148,6 +163,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	rebuilt, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
 	require.Equal(t, string(written), string(rebuilt), "made again from the records")
+	requireContents(t, o.Out)
 
 	require.Len(t, p.records, p.Requests)
 	b, failed := p.Buckets, 0

@@ -27,18 +27,16 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
 	}
 	a := measure.NewAggregate(rules)
-	path := filepath.Join(dir, RecordsFile)
-	file, err := os.Open(path)
+	records, err := measure.OpenRecords(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: no results of a run: %w", dir, err)
 	}
-	defer file.Close()
-	torn, err := a.Rebuild(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	defer records.Close()
+	if err := a.Rebuild(records); err != nil {
+		return nil, nil, err
 	}
-	if torn {
-		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", path))
+	if records.Torn() {
+		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(dir, RecordsFile)))
 	}
 	if info.Facts == nil {
 		missing = append(missing, fmt.Sprintf("%s: the run has not ended, or was killed: figures known only at its end are null", dir))

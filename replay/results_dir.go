@@ -17,14 +17,18 @@ import (
 // Files of the results in Options.Out. RunFile is written first and says what is run; it is completed at the end, and
 // SummaryFile comes last.
 const (
-	RunFile     = "run.json"
-	RecordsFile = "records.jsonl"
-	LanesFile   = "lanes.jsonl"
-	SummaryFile = "summary.json"
+	RunFile      = "run.json"
+	RecordsFile  = measure.RecordsFile
+	ContentsFile = measure.ContentsFile
+	LanesFile    = "lanes.jsonl"
+	SummaryFile  = "summary.json"
 
 	// ConcurrenciesFile is the index of a list of runs, in the directory above theirs.
 	ConcurrenciesFile = "concurrencies.json"
 )
+
+// resultFiles are all files of results, in the order in which old ones are removed: what needs others first.
+var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, ConcurrenciesFile}
 
 // resultsDir is the directory of the results.
 type resultsDir struct {
@@ -39,7 +43,7 @@ func CheckResultsDir(dir string) error {
 	if sentNothing(dir) {
 		return nil
 	}
-	for _, name := range []string{RunFile, RecordsFile, LanesFile, SummaryFile, ConcurrenciesFile} {
+	for _, name := range resultFiles {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil {
 			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
@@ -97,7 +101,7 @@ func (d *resultsDir) make() error {
 	if !d.overwrite && !sentNothing(d.path) {
 		return CheckResultsDir(d.path)
 	}
-	for _, name := range []string{SummaryFile, LanesFile, RunFile, RecordsFile, ConcurrenciesFile} {
+	for _, name := range resultFiles {
 		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -133,7 +137,7 @@ func (r *results) open() (err error) {
 	} else if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
-	if r.records, err = measure.Create(r.dir.file(RecordsFile)); err != nil {
+	if r.records, err = measure.Create(r.dir.path); err != nil {
 		if errors.Is(err, fs.ErrExist) { // another run was faster
 			return fmt.Errorf("%s: %w: %s", r.dir.path, ErrResultsExist, RecordsFile)
 		}

@@ -27,7 +27,7 @@ func TestResultsAreNotOverwritten(t *testing.T) {
 	play(t, t.Context(), o)
 	_, err := Run(t.Context(), o)
 	require.ErrorIs(t, err, ErrResultsExist)
-	require.ErrorContains(t, err, o.Out+": results exist already: run.json")
+	require.ErrorContains(t, err, o.Out+": results exist already: summary.json")
 	require.Len(t, readRecords(t, o.Out), 3)
 	o.Overwrite, o.Requests = true, 2
 	play(t, t.Context(), o)

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"time"
 
 	"github.com/agentx/agentx/replay/wire"
@@ -106,6 +107,9 @@ func Tokens(n int64) *int64 {
 	}
 	return &n
 }
+
+// Nanos returns the exact nanoseconds of a number of seconds that Seconds returned.
+func Nanos(seconds float64) int64 { return int64(math.Round(seconds * 1e9)) }
 
 // Seconds returns an instant since the start of the phase as a field of a Record. A negative instant, which means never, is 0.
 func Seconds(at time.Duration) float64 { return max(0, at).Seconds() }

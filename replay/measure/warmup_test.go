@@ -12,7 +12,7 @@ import (
 // Records of the warmup change no number of a summary but those of its block. Of a run that was killed the block has what
 // records say.
 func TestSummaryLeavesTheWarmupOut(t *testing.T) {
-	var lines []byte
+	var records []*Record
 	with, without := NewAggregate(Rules{}), NewAggregate(Rules{})
 	for k, bucket := range []Bucket{WarmupBucket, Profiling, WarmupBucket, ContextOverflow, Cooldown} {
 		r := good(k, 1, float64(k), 0.5, 2.5, 5)
@@ -23,7 +23,7 @@ func TestSummaryLeavesTheWarmupOut(t *testing.T) {
 			r.Error = &Error{Category: wire.ContextOverflow, Message: "too long"}
 		}
 		r.Bucket = bucket
-		lines = append(r.AppendJSON(lines), '\n')
+		records = append(records, r)
 		with.Add(r)
 		if bucket != WarmupBucket {
 			without.Add(r)
@@ -33,8 +33,7 @@ func TestSummaryLeavesTheWarmupOut(t *testing.T) {
 	s := with.Summary(info)
 	require.Equal(t, &Warmup{Requests: 2, Errors: map[wire.Category]int{wire.ContextOverflow: 1}, WarmupFacts: *info.Facts.Warmup}, s.Warmup)
 	rebuilt := NewAggregate(Rules{})
-	_, err := rebuilt.Rebuild(strings.NewReader(string(lines)))
-	require.NoError(t, err)
+	require.NoError(t, rebuilt.Rebuild(openRecords(t, writeRecords(t, records...))))
 	require.Equal(t, s, rebuilt.Summary(info))
 
 	var table strings.Builder

@@ -1,21 +1,31 @@
 package measure
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
 
-// Writer appends records to a file as JSON lines. Write encodes into memory; a goroutine flushes the buffer to the file when it
-// is long, or every quarter of a second. All methods may be called by many goroutines at once.
+// The files of a Writer.
+const (
+	RecordsFile  = "records.jsonl" // a line for each record
+	ContentsFile = "contents.bin"  // an entry for each record with content messages, in the order of the lines
+)
+
+// Writer appends records to a file as JSON lines, and the instants of their content messages to a file beside it. Write encodes
+// into memory; a goroutine flushes the buffers to the files when they are long, or every quarter of a second. It flushes the
+// contents first, so a whole line always has its entry. All methods may be called by many goroutines at once.
 type Writer struct {
-	file io.WriteCloser
+	lines, contents io.WriteCloser
 
 	mu     sync.Mutex
-	room   sync.Cond // signals that buf has become shorter
-	buf    []byte    // encoded records that the goroutine has not taken yet
+	room   sync.Cond // signals that the buffers have become shorter
+	buf    buffers   // that the goroutine has not taken yet
 	err    error     // the first error
 	closed bool
 	limit  int // bytes of buf from which Write waits
@@ -24,25 +34,42 @@ type Writer struct {
 	done chan struct{} // closed when the goroutine has ended
 }
 
+// buffers hold encoded records.
+type buffers struct{ lines, contents []byte }
+
+func (b *buffers) len() int { return len(b.lines) + len(b.contents) }
+
 const (
 	flushSize  = 256 << 10 // bytes
 	flushEvery = 250 * time.Millisecond
 	maxWaiting = 64 << 20 // bytes by which a slow disk may fall behind
 )
 
-// Create creates a file and returns a writer to it. A file that exists is an error that wraps fs.ErrExist. The caller must call
+// Create creates the files of a writer in a directory. One that exists is an error that wraps fs.ErrExist. The caller must call
 // Close.
-func Create(path string) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func Create(dir string) (*Writer, error) {
+	lines, err := create(dir, RecordsFile)
+	if err != nil {
+		return nil, err
+	}
+	contents, err := create(dir, ContentsFile)
+	if err != nil {
+		return nil, errors.Join(err, lines.Close(), os.Remove(lines.Name()))
+	}
+	return NewWriter(lines, contents), nil
+}
+
+func create(dir, name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("record file: %w", err)
 	}
-	return NewWriter(f), nil
+	return f, nil
 }
 
-// NewWriter returns a writer to an open file, which Close closes. The caller must call Close.
-func NewWriter(file io.WriteCloser) *Writer {
-	w := &Writer{file: file, wake: make(chan struct{}, 1), done: make(chan struct{}), limit: maxWaiting}
+// NewWriter returns a writer to two open files, which Close closes. The caller must call Close.
+func NewWriter(lines, contents io.WriteCloser) *Writer {
+	w := &Writer{lines: lines, contents: contents, wake: make(chan struct{}, 1), done: make(chan struct{}), limit: maxWaiting}
 	w.room.L = &w.mu
 	go w.flushLoop()
 	return w
@@ -53,7 +80,7 @@ func NewWriter(file io.WriteCloser) *Writer {
 func (w *Writer) Write(r *Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.buf) >= w.limit && w.err == nil && !w.closed {
+	for w.buf.len() >= w.limit && w.err == nil && !w.closed {
 		w.room.Wait()
 	}
 	switch {
@@ -62,14 +89,19 @@ func (w *Writer) Write(r *Record) error {
 	case w.closed:
 		return ErrClosed
 	}
-	w.buf = append(r.AppendJSON(w.buf), '\n')
-	if len(w.buf) >= flushSize {
+	w.buf.lines = append(r.AppendJSON(w.buf.lines), '\n')
+	if r.Chunks > 0 {
+		packed := r.Contents.Packed()
+		w.buf.contents = binary.AppendUvarint(w.buf.contents, uint64(len(packed)))
+		w.buf.contents = append(w.buf.contents, packed...)
+	}
+	if w.buf.len() >= flushSize {
 		w.signal()
 	}
 	return nil
 }
 
-// Close flushes the buffer, closes the file and returns the first error of the writer. It may be called again.
+// Close flushes the buffers, closes the files and returns the first error of the writer. It may be called again.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -88,28 +120,45 @@ func (w *Writer) signal() {
 	}
 }
 
-// flushLoop is the goroutine: it swaps the buffer for an empty one and writes it while the other fills.
+// flushLoop is the goroutine: it swaps the buffers for empty ones and writes them while the others fill.
 func (w *Writer) flushLoop() {
 	defer close(w.done)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
-	var full []byte
+	var full buffers
 	for closed := false; !closed; {
 		select {
 		case <-w.wake:
 		case <-tick.C:
 		}
 		w.mu.Lock()
-		full, w.buf = w.buf, full[:0]
+		full, w.buf = w.buf, buffers{full.lines[:0], full.contents[:0]}
 		closed = w.closed
 		w.room.Broadcast()
 		w.mu.Unlock()
-		if len(full) > 0 {
-			_, err := w.file.Write(full)
-			w.fail(err)
+		w.fail(w.flush(full))
+	}
+	w.fail(errors.Join(w.contents.Close(), w.lines.Close()))
+}
+
+// flush writes the contents, then the lines that need them. After an error it writes nothing more.
+func (w *Writer) flush(full buffers) error {
+	if w.failed() || len(full.lines) == 0 {
+		return nil
+	}
+	if len(full.contents) > 0 {
+		if _, err := w.contents.Write(full.contents); err != nil {
+			return err
 		}
 	}
-	w.fail(w.file.Close())
+	_, err := w.lines.Write(full.lines)
+	return err
+}
+
+func (w *Writer) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil
 }
 
 // fail records the first error.

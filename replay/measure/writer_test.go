@@ -1,9 +1,7 @@
 package measure
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -11,13 +9,16 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 func TestWriterKeepsEveryRecord(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "records.jsonl")
-	w, err := Create(path)
+	dir := t.TempDir()
+	w, err := Create(dir)
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	const writers, each = 4, 3000 // some MB, so that the buffers are swapped many times
@@ -25,7 +26,8 @@ func TestWriterKeepsEveryRecord(t *testing.T) {
 		all.Go(func() {
 			for turn := range each {
 				r := example()
-				r.Lane, r.Turn = lane, turn
+				r.Lane, r.Turn, r.Chunks, r.Contents = lane, turn, 1, wire.Contents{}
+				r.Contents.Add(time.Duration(turn), int64(lane))
 				if err := w.Write(&r); err != nil {
 					t.Error(err)
 				}
@@ -37,16 +39,18 @@ func TestWriterKeepsEveryRecord(t *testing.T) {
 	require.NoError(t, w.Close())
 	require.ErrorIs(t, w.Write(&Record{}), ErrClosed)
 
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	next := map[int]int{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var r Record
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &r))
+	next, records := map[int]int{}, openRecords(t, dir)
+	r, err := records.Next()
+	for ; err == nil; r, err = records.Next() {
 		require.Equal(t, next[r.Lane], r.Turn)
-		next[r.Lane]++
+		for at, tokens := range r.Contents.All() {
+			require.EqualValues(t, r.Turn, at)
+			require.EqualValues(t, r.Lane, tokens)
+			next[r.Lane]++
+		}
 	}
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, records.ContentsError())
 	require.Equal(t, map[int]int{0: each, 1: each, 2: each, 3: each}, next)
 }
 
@@ -54,6 +58,12 @@ func TestWriterCannotCreate(t *testing.T) {
 	_, err := Create(filepath.Join(t.TempDir(), "no", "such", "folder"))
 	require.ErrorContains(t, err, "record file: ")
 	require.ErrorIs(t, err, os.ErrNotExist)
+
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ContentsFile), nil, 0o600))
+	_, err = Create(dir)
+	require.ErrorIs(t, err, os.ErrExist)
+	require.NoFileExists(t, filepath.Join(dir, RecordsFile))
 }
 
 // gate is a file that blocks every write until it is opened, and then fails it if err is set.
@@ -80,7 +90,7 @@ func (discard) Close() error { return nil }
 
 func TestWriteDoesNotWaitForTheDisk(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	w := NewWriter(g)
+	w := NewWriter(g, discard{io.Discard})
 	r := example()
 	const n = 5000 // several buffers full
 	for range n {
@@ -94,7 +104,7 @@ func TestWriteDoesNotWaitForTheDisk(t *testing.T) {
 // Write waits for a disk that takes nothing once its limit is buffered, and goes on when the disk does.
 func TestWriteIsBounded(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	w := NewWriter(g)
+	w := NewWriter(g, discard{io.Discard})
 	const limit, size, n = 1 << 20, 64 << 10, 100
 	w.limit = limit
 	r := example()
@@ -111,7 +121,7 @@ func TestWriteIsBounded(t *testing.T) {
 	for waiting < limit { // the goroutine is blocked with the first buffer
 		runtime.Gosched()
 		w.mu.Lock()
-		waiting = len(w.buf)
+		waiting = w.buf.len()
 		w.mu.Unlock()
 	}
 	require.Less(t, waiting, limit+size+1<<10)
@@ -124,7 +134,7 @@ func TestWriteIsBounded(t *testing.T) {
 func TestWriterReportsTheFirstError(t *testing.T) {
 	g := &gate{open: make(chan struct{}), err: io.ErrShortWrite}
 	close(g.open)
-	w := NewWriter(g)
+	w := NewWriter(g, discard{io.Discard})
 	r := example()
 	var err error
 	for err == nil { // until the goroutine has written
@@ -136,9 +146,12 @@ func TestWriterReportsTheFirstError(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	w := NewWriter(discard{io.Discard})
+	w := NewWriter(discard{io.Discard}, discard{io.Discard})
 	r := example()
-	r.Error = nil
+	r.Error, r.Chunks = nil, 200
+	for k := range r.Chunks {
+		r.Contents.Add(time.Duration(k)*20*time.Millisecond, wire.Unknown)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := w.Write(&r); err != nil {

@@ -13,6 +13,7 @@ import (
 type Contents struct {
 	packed []byte
 	last   time.Duration // of the last message, since the request was sent
+	n      int           // messages
 }
 
 // Add adds a message at an instant since the request was sent. tokens are those that it brought, Unknown if the server did not say.
@@ -26,7 +27,11 @@ func (c *Contents) Add(at time.Duration, tokens int64) {
 		c.packed = binary.AppendUvarint(c.packed, uint64(tokens))
 	}
 	c.last = max(c.last, at)
+	c.n++
 }
+
+// Len returns the number of messages.
+func (c *Contents) Len() int { return c.n }
 
 // Packed returns the messages as UnpackContents reads them. It is valid until the next Add.
 func (c *Contents) Packed() []byte { return c.packed }
@@ -44,6 +49,7 @@ func UnpackContents(packed []byte) (Contents, error) {
 		}
 		at += n
 		c.last += time.Duration(gap >> 1)
+		c.n++
 		if gap&1 == 0 {
 			continue
 		}

@@ -28,6 +28,8 @@ func TestContentsRoundTrip(t *testing.T) {
 		back, err := UnpackContents(c.Packed())
 		require.NoError(t, err)
 		require.Equal(t, c.last, back.last)
+		require.Equal(t, len(gaps), c.Len())
+		require.Equal(t, len(gaps), back.Len())
 		for at, tokens := range back.All() {
 			got = append(got, message{at, tokens})
 		}

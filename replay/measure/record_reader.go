@@ -1,0 +1,84 @@
+package measure
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// RecordReader reads the files of a Writer, also those of a run that was killed.
+type RecordReader struct {
+	path     string
+	file     *os.File
+	in       *bufio.Reader
+	line     []byte // read last, its line feed included
+	n        int    // lines read
+	torn     bool
+	record   Record
+	contents contentsReader
+}
+
+// maxLine bounds the length of a line: a record has a few KB, and a message of 4 KiB at most.
+const maxLine = 16 << 20
+
+// OpenRecords opens the records in the directory of a run. A run without ContentsFile has records without instants of content
+// messages. The caller must call Close.
+func OpenRecords(dir string) (*RecordReader, error) {
+	path := filepath.Join(dir, RecordsFile)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, 1<<20), contents: openContents(dir)}, nil
+}
+
+// Next returns the next record, and io.EOF at the end. The record is valid until the next call. An error names the file and the
+// line. A last line without a line feed, the part of a record that a killed run has written, is left out.
+func (r *RecordReader) Next() (*Record, error) {
+	err := r.readLine()
+	if err == io.EOF {
+		r.torn = len(r.line) > 0
+		return nil, io.EOF
+	}
+	r.n++
+	if err == nil {
+		r.record = Record{}
+		err = json.Unmarshal(r.line, &r.record)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: line %d: %w", r.path, r.n, err)
+	}
+	if r.record.Chunks > 0 {
+		r.record.Contents = r.contents.next(r.record.Chunks)
+	}
+	return &r.record, nil
+}
+
+// readLine reads the next line into r.line. After io.EOF the line has no line feed.
+func (r *RecordReader) readLine() error {
+	r.line = r.line[:0]
+	for {
+		part, err := r.in.ReadSlice('\n')
+		r.line = append(r.line, part...)
+		switch {
+		case len(r.line) > maxLine:
+			return fmt.Errorf("longer than %d bytes: this is no record", maxLine)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+// Torn reports, after the end, whether a last line without a line feed was left out.
+func (r *RecordReader) Torn() bool { return r.torn }
+
+// ContentsError returns why records have no instants of content messages from one on, although they have content messages; nil
+// if all that were read have them.
+func (r *RecordReader) ContentsError() error { return r.contents.err }
+
+// Close closes the files.
+func (r *RecordReader) Close() error { return errors.Join(r.file.Close(), r.contents.close()) }

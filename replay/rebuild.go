@@ -22,7 +22,7 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	rules, err := rulesOfRun(info.Run)
+	rules, err := measure.RulesOfRun(info.Run)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
 	}

@@ -27,7 +27,7 @@ type results struct {
 
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
-		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(rulesOf(o.Switches)),
+		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
 		lanes: make([]measure.LaneReport, o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range r.lanes {

@@ -213,7 +213,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	r.sampler.renderLater()
 	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
 	used := measure.ReadProcessUsage().Since(before)
-	facts.PhaseDuration = r.periods[len(r.periods)-1].length.Seconds()
+	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS = used.CPU.Seconds(), used.PeakRSS
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
 	return err

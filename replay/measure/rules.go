@@ -1,10 +1,35 @@
 package measure
 
-// Rules say how records become the numbers of a summary (doc/spec/replay.md 8). The zero value is that of the preset default.
+import "github.com/agentx/agentx/replay/preset"
+
+// Rules say how records become numbers (doc/spec/replay.md 8). A summary and a report share them. RulesOf makes them of switches;
+// the zero value has those of the preset default, but neither its gate nor a version.
 type Rules struct {
 	GraceIncluded bool // the headline has requests that ended within the grace: Cutoff.CountGrace put them into Profiling
 	PhaseWindow   bool // rates divide by the length of the phase, not by the time from the first request to the last token
 	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
+	EvenFlow      bool // the tokens of a request flow evenly over time, also where the instants of its chunks are known
+	CoverageGate  bool // a valid run has tokens in 95 % of its duration
+
+	SchemaVersion string // that the files for AIPerf's readers name
+}
+
+// RulesOf returns the rules that switches choose.
+func RulesOf(s *preset.Switches) Rules {
+	return Rules{
+		GraceIncluded: s.CountGrace,
+		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
+		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
+		EvenFlow:      s.FlowCurve == preset.FlowEven,
+		CoverageGate:  s.CoverageGate,
+		SchemaVersion: string(s.SchemaVersion),
+	}
+}
+
+// RulesOfRun returns the rules of a run that has written its results. One without a preset is older than presets.
+func RulesOfRun(r Run) (Rules, error) {
+	s, err := preset.Recorded(r.Preset, r.Switches)
+	return RulesOf(&s), err
 }
 
 // ThroughputWindow is the time that the rates divide by. Instants are seconds since the start of the phase.

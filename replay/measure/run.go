@@ -79,10 +79,11 @@ type PhaseSpan struct {
 
 // Facts are what is known only at the end of a run.
 type Facts struct {
-	PhaseDuration float64          `json:"phase_duration"` // of the profiling phase, seconds
-	Warmup        *WarmupFacts     `json:"warmup"`         // nil: there was none
-	CPU           float64          `json:"cpu"`            // of the phase, seconds
-	PeakRSS       int64            `json:"peak_rss"`       // bytes
+	PhaseDuration float64          `json:"phase_duration"`     // of the profiling phase, seconds
+	Deadline      float64          `json:"deadline,omitempty"` // of the profiling phase: its duration, or when an interrupt ended the sending; 0: none
+	Warmup        *WarmupFacts     `json:"warmup"`             // nil: there was none
+	CPU           float64          `json:"cpu"`                // of the phase, seconds
+	PeakRSS       int64            `json:"peak_rss"`           // bytes
 	Branches      BranchCounts     `json:"branches"`
 	Deadlocks     []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
 	Cancelled     bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run

@@ -71,7 +71,9 @@ var imports = map[string][]string{
 		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
-	"report": {},
+	"internal/lines":    {},
+	"report":            {},
+	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",

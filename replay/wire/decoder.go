@@ -25,6 +25,8 @@ type responseState struct {
 	perChunk bool                // Request.PerChunkUsage
 	lenient  bool                // Options.LenientStreams
 	events   bool                // the body is a stream of server-sent events, else one JSON object
+	api      API                 // Request.API
+	billed   Usage               // of the usage objects of the Messages API so far
 
 	arrived     time.Duration // arrival of the last piece
 	done        bool          // [DONE] has come: later messages are ignored
@@ -42,6 +44,7 @@ func (d *decoder) reset(r responseState) {
 		d.splitter.emit = d.onMessage
 	}
 	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
+	d.billed = NoUsage
 }
 
 // feed adds the next piece of the body, which it does not keep.
@@ -67,13 +70,13 @@ func (d *decoder) onMessage(raw []byte) {
 		d.onEvent(&d.template.event, nil)
 		return
 	}
-	if payload, ok := bytes.CutPrefix(raw, []byte("data:")); ok {
+	if payload, ok := d.dataOf(raw); ok {
 		payload = trim(payload)
 		if string(payload) == "[DONE]" {
 			d.onDone()
 			return
 		}
-		if e, sure := skimEvent(payload); sure {
+		if e, sure := d.skim(payload); sure {
 			d.template.learn(raw, bytes.IndexByte(raw, '{'), &e)
 			d.onEvent(&e, payload)
 			return
@@ -98,7 +101,7 @@ func (d *decoder) parseMessage(raw []byte) {
 		d.onDone()
 		return
 	}
-	e := decodeEvent([]byte(data))
+	e := d.decode([]byte(data))
 	d.onEvent(&e, []byte(data))
 }
 
@@ -121,11 +124,18 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	if e.finish != "" {
 		res.FinishReason = e.finish
 	}
-	if e.usage != nil {
+	switch {
+	case e.usage == nil:
+	case d.api == MessagesAPI:
+		d.billed.addBilled(e.usage)
+	default:
 		d.usage = append(d.usage[:0], e.usage...)
 	}
 	if e.hasData() {
 		d.onContent(e)
+	}
+	if e.last {
+		d.onDone()
 	}
 }
 
@@ -175,6 +185,9 @@ func (d *decoder) finish() (category Category, text string) {
 	if len(d.usage) > 0 {
 		d.res.Usage = parseUsage(d.usage)
 	}
+	if d.api == MessagesAPI {
+		d.res.Usage = d.billed.withCached()
+	}
 	return d.verdict()
 }
 
@@ -183,9 +196,9 @@ func (d *decoder) decodeSingleBody(payload []byte) {
 	if len(payload) == 0 {
 		return
 	}
-	e, sure := skimEvent(payload)
+	e, sure := d.skim(payload)
 	if !sure {
-		e = decodeEvent(payload)
+		e = d.decode(payload)
 	}
 	d.onEvent(&e, payload)
 }

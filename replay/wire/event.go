@@ -14,6 +14,7 @@ type event struct {
 	toolCall  bool   // choice 0 has the name or arguments of a tool call
 	finish    string // finish reason of choice 0
 	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
+	last      bool   // the stream ends here: message_stop of the Messages API
 
 	// Set by skimEvent alone: how many strings the content consists of, and where the last one lies, quotes included.
 	textCount, textStart, textEnd int

@@ -25,6 +25,7 @@ type Request struct {
 	Header []HeaderField // replace fields of Options.Header with the same name; usually the request and correlation ids
 	Body   Body
 	Stream bool // asks for server-sent events; decides how an answer without a content type is read
+	API    API  // how answers are written
 
 	// PerChunkUsage says that usage was asked for in every message: Result.FirstChunkTokens is then read.
 	PerChunkUsage bool

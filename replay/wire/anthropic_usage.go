@@ -1,0 +1,63 @@
+package wire
+
+// The Messages API reports usage twice: message_start has the counts of the prompt, message_delta those of the answer, and
+// either may repeat the others. The last value of each count holds. Its input_tokens leaves out what was read from and written
+// to the prefix cache.
+
+// addBilled adds a usage object of the Messages API. Prompt is then without the cached tokens.
+func (u *Usage) addBilled(raw []byte) {
+	more, sure := skimBilled(raw)
+	if !sure {
+		more = decodeBilled(raw)
+	}
+	for _, count := range []struct{ to, from *int64 }{
+		{&u.Prompt, &more.Prompt}, {&u.Completion, &more.Completion}, {&u.Cached, &more.Cached}, {&u.CacheWrite, &more.CacheWrite},
+	} {
+		if *count.from != Unknown {
+			*count.to = *count.from
+		}
+	}
+}
+
+// withCached returns the usage with a Prompt that counts all of the prompt: what was read from and written to the cache, too.
+func (u Usage) withCached() Usage {
+	if u.Prompt != Unknown {
+		u.Prompt += max(0, u.Cached) + max(0, u.CacheWrite)
+	}
+	return u
+}
+
+// decodeBilled decodes a usage object of the Messages API with encoding/json.
+func decodeBilled(raw []byte) Usage {
+	u := NoUsage
+	top, _ := object(raw)
+	u.Prompt, u.Completion = count(top["input_tokens"]), count(top["output_tokens"])
+	u.Cached, u.CacheWrite = count(top["cache_read_input_tokens"]), count(top["cache_creation_input_tokens"])
+	return u
+}
+
+// skimBilled reads a usage object of the Messages API. The counts are valid only when sure.
+func skimBilled(b []byte) (u Usage, sure bool) {
+	u = NoUsage
+	m := openObject(b, skipSpace(b, 0))
+	var seen seenMembers
+	for m.next() {
+		switch string(m.name) {
+		case "input_tokens":
+			seen.add(0, &m)
+			u.Prompt = m.readCount()
+		case "output_tokens":
+			seen.add(1, &m)
+			u.Completion = m.readCount()
+		case "cache_read_input_tokens":
+			seen.add(2, &m)
+			u.Cached = m.readCount()
+		case "cache_creation_input_tokens":
+			seen.add(3, &m)
+			u.CacheWrite = m.readCount()
+		default:
+			m.skip()
+		}
+	}
+	return u, m.at >= 0 && skipSpace(b, m.at) == len(b)
+}

@@ -232,5 +232,7 @@ func playCut(t *testing.T, whole *mmapcache.Cache, file string, endpoint payload
 	o.Concurrency, o.Endpoint = 1, endpoint
 	s, err := Run(context.Background(), o)
 	require.NotNil(t, s)
-	return o, cutRun{played{s, readRecords(t, o.Out)}, err}
+	records := readRecords(t, o.Out)
+	requireIdentified(t, records)
+	return o, cutRun{played{s, records}, err}
 }

@@ -25,8 +25,9 @@ type loop struct {
 	recordsFrom    time.Duration // from where the instants of records count to the start of the phase
 	stopOnDeadlock bool
 	lastSent       time.Duration
-	interrupted    bool  // the caller has ended the run
-	cancelled      bool  // requests were cancelled
+	interrupted    bool // the caller has ended the run
+	cancelled      bool // requests were cancelled, at cancelledAt
+	cancelledAt    time.Duration
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
 	unwritable     bool  // a record cannot be written, which ends the phase
 	err            error // what ended the phase before its bounds
@@ -108,7 +109,7 @@ func (l *loop) advance(now time.Duration) {
 	l.deadlines.sent(l.lastSent, another)
 	if l.deadlines.cancelDue(now) {
 		l.endSending(now)
-		l.cancelled = true
+		l.cancelled, l.cancelledAt = true, now
 		l.transport.cancelAll()
 	}
 	if l.deadlines.giveUpDue(now) {

@@ -166,6 +166,10 @@ func TestGraceThenCancellationThenDrain(t *testing.T) {
 			require.InDelta(t, 17, s.at.Seconds(), 1e-6)
 		}
 		require.Equal(t, map[measure.Bucket]int{measure.CancelledAtEnd: 3}, s.buckets())
+		for _, r := range s.records {
+			require.Equal(t, s.cancelAt.Seconds(), r.CancelledAt)
+			require.Equal(t, s.at.Seconds(), r.End)
+		}
 		n := l.conductor.Counts()
 		require.Equal(t, 3, n.TreesReleased)
 		require.Zero(t, n.InFlight)

@@ -133,6 +133,32 @@ func readRecords(t testing.TB, dir string) (list []measure.Record) {
 	return list
 }
 
+// requireIdentified checks that every record, however its request ended, has its number in its phase, its place in its tree and
+// its instants (H37, H26).
+func requireIdentified(t testing.TB, records []measure.Record) {
+	t.Helper()
+	credits := map[string][]int{}
+	for _, r := range records {
+		credits[r.Phase] = append(credits[r.Phase], r.Credit)
+		require.NotEmpty(t, r.RootID, "%+v", r)
+		require.NotEmpty(t, r.CorrelationID, "%+v", r)
+		require.Equal(t, r.Parent == "", r.ParentID == "", "%+v", r)
+		require.Equal(t, r.Parent == "", r.Depth == 0, "%+v", r)
+		require.Equal(t, r.Parent == "", r.RootID == r.CorrelationID, "%+v", r)
+		require.Equal(t, r.Depth == 1, r.RootID == r.ParentID, "%+v", r)
+		require.LessOrEqual(t, r.Due, r.Admitted)
+		require.LessOrEqual(t, r.Admitted, r.Sent)
+		require.LessOrEqual(t, r.Sent, r.End)
+		require.Equal(t, r.Error != nil && r.Error.Category == wire.Cancelled, r.CancelledAt > 0, "%+v", r)
+	}
+	for phase, list := range credits {
+		slices.Sort(list)
+		for k, n := range list {
+			require.Equal(t, k, n, "%s: credits are the numbers from 0", phase)
+		}
+	}
+}
+
 // requireContents reads the instants of the content messages of all records.
 func requireContents(t testing.TB, dir string) {
 	t.Helper()
@@ -164,6 +190,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	require.NoError(t, err)
 	require.Equal(t, string(written), string(rebuilt), "made again from the records")
 	requireContents(t, o.Out)
+	requireIdentified(t, p.records)
 
 	require.Len(t, p.records, p.Requests)
 	b, failed := p.Buckets, 0

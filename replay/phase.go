@@ -20,6 +20,8 @@ type phase struct {
 	oneToken  bool // every request asks for one token
 	handsOff  bool // the next phase takes up the trees as this one leaves them
 
+	firstCredit int // number of its first request in its period
+
 	// maxFailed is the share of failed requests above which the phase ends; 0: none. It acts from the request on that is the
 	// failedFrom-th to end.
 	maxFailed  float64
@@ -49,6 +51,7 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 		r.periods = append(r.periods, period{name: p.name, origin: origin})
 	}
 	current := &r.periods[len(r.periods)-1]
+	p.firstCredit = current.credits
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
 	o := r.Options
@@ -57,6 +60,7 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	l.recordsFrom = origin - current.origin
 	err := l.run()
 	current.length = r.medium.now() - current.origin
+	current.credits += l.conductor.Counts().Sent
 	return l, err
 }
 
@@ -87,6 +91,7 @@ func (n network) begin(ctx context.Context, p phase, origin, recordsOrigin time.
 type period struct {
 	name           string
 	origin, length time.Duration
+	credits        int // requests that its phases have issued
 }
 
 // phaseSpans describes the periods of a run for its results.

@@ -63,6 +63,7 @@ type requestSender struct {
 	newID   func() string
 
 	phase       string
+	firstCredit int           // number of the first request
 	oneToken    bool          // every request asks for one token
 	epoch       time.Time     // start of the run, from which the client counts
 	origin      time.Duration // start of the phase
@@ -81,7 +82,7 @@ type requestSender struct {
 func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSender {
 	s := &requestSender{
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
-		phase: p.name, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
+		phase: p.name, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -110,7 +111,7 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
 	record := measure.Record{
 		Phase: s.phase,
-		Lane:  d.Lane, Credit: d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
+		Lane:  d.Lane, Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),
@@ -211,6 +212,9 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	result := since(-l.recordsFrom, a.Result)
 	fillRecord(&r.record, &result)
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
+	if r.record.Bucket == measure.CancelledAtEnd {
+		r.record.CancelledAt = measure.Seconds(l.recordsFrom + l.cancelledAt)
+	}
 	if pause := l.backoff.after(r.dispatch.Lane, a); pause > 0 && !l.conductor.Stopped() {
 		r.record.BackOff = pause.Seconds()
 		l.conductor.Hold(r.dispatch.Lane, a.End+pause)

@@ -88,6 +88,7 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 	require.NoError(t, v.results.write(v.summary))
 	v.run.close() // then all warnings have been given
 	v.records = readRecords(t, v.results.dir.path)
+	requireIdentified(t, v.records)
 	return v, err
 }
 

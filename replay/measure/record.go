@@ -43,6 +43,7 @@ type Record struct {
 	LastToken    float64 `json:"last_token,omitempty"`   // last content; 0: none
 	LastMessage  float64 `json:"last_message,omitempty"` // last message of any kind; 0: none
 	End          float64 `json:"end"`                    // the client was done with the request
+	CancelledAt  float64 `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
 
 	// On the connection; 0: the step did not happen. See wire.Exchange.
 	WaitEnd      float64 `json:"wait_end,omitempty"`

@@ -55,6 +55,7 @@ func (r *Record) appendTimes(b []byte) []byte {
 	b = appendInstant(b, "last_token", r.LastToken)
 	b = appendInstant(b, "last_message", r.LastMessage)
 	b = appendFloat(b, "end", r.End)
+	b = appendInstant(b, "cancelled_at", r.CancelledAt)
 	b = appendInstant(b, "wait_end", r.WaitEnd)
 	b = appendInstant(b, "connect_start", r.ConnectStart)
 	b = appendInstant(b, "connect_end", r.ConnectEnd)

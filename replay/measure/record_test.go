@@ -20,7 +20,7 @@ func example() Record {
 	return Record{
 		Phase: ProfilingPhase, Lane: 3, Credit: 41, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4, Depth: 1,
 		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
-		RequestID: "r", CorrelationID: "c", RootID: "c0", ParentID: "c0", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, End: 2.6,
+		RequestID: "r", CorrelationID: "c", RootID: "c0", ParentID: "c0", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, End: 2.6, CancelledAt: 2.58,
 		Acknowledged: 1.7, FirstToken: 1.75, SecondToken: 1.8, FirstOutput: 1.85, LastToken: 2.5, LastMessage: 2.55,
 		WaitEnd: 1.5001, ConnectStart: 1.5002, ConnectEnd: 1.5003, SendStart: 1.5004, SendEnd: 1.5005, FirstByte: 1.69, LastByte: 2.56,
 		Status: 200, RecordedISL: 1000, RecordedBlocks: 16, RecordedHits: 15, MaxTokens: 11, FirstChunkTokens: Tokens(4),
@@ -36,7 +36,7 @@ func TestRecordGolden(t *testing.T) {
 	require.Equal(t, `{"phase":"profiling","lane":3,"credit":41,"tree":17,"pass":1,"trace":"t-1","session":"t-1::sa:a","parent":"t-1","turn":4,"depth":1,`+
 		`"source_outer":9,"source_inner":2,"source_kind":"weka_subagent","request_id":"r","correlation_id":"c","root_id":"c0","parent_id":"c0",`+
 		`"due":1.5,"admitted":1.50005,"sent":1.5001,"acknowledged":1.7,"first_token":1.75,"second_token":1.8,"first_output":1.85,`+
-		`"last_token":2.5,"last_message":2.55,"end":2.6,"wait_end":1.5001,"connect_start":1.5002,"connect_end":1.5003,`+
+		`"last_token":2.5,"last_message":2.55,"end":2.6,"cancelled_at":2.58,"wait_end":1.5001,"connect_start":1.5002,"connect_end":1.5003,`+
 		`"send_start":1.5004,"send_end":1.5005,"first_byte":1.69,"last_byte":2.56,`+
 		`"status":200,"recorded_in":1000,"recorded_blocks":16,"recorded_hits":15,"max_tokens":11,`+
 		`"first_tokens":4,"prompt_tokens":998,"cached_tokens":0,"output_tokens":8,"reasoning_tokens":3,"total_tokens":1009,`+

@@ -18,6 +18,7 @@ type results struct {
 	records   *measure.Writer // nil without a directory
 	lanes     []measure.LaneReport
 	deadlocks []measure.DeadlockReport // the first of them
+	occupancy occupancy                // of the lanes, in the phase that is measured
 
 	sampler *sampler // knows the trees that lanes play
 	fields  payload.Fields
@@ -28,7 +29,7 @@ type results struct {
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
 		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
-		lanes: make([]measure.LaneReport, o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
+		lanes: make([]measure.LaneReport, o.Concurrency), occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range r.lanes {
 		r.lanes[n] = measure.LaneReport{Lane: n, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing}
@@ -106,6 +107,7 @@ func expected(kind string, f payload.Fields) bool {
 
 // onEvent records what the conductor did.
 func (r *results) onEvent(e conductor.Event) {
+	r.occupancy.onEvent(e)
 	switch e.Kind {
 	case conductor.TreeOpened:
 		r.lanes[e.Lane].Trees++
@@ -179,6 +181,9 @@ func (r *results) warnAtEnd(s *measure.Summary) {
 		if d.Phase == measure.ProfilingPhase {
 			named++
 		}
+	}
+	for _, w := range s.Calibration.Warnings() {
+		r.warn(w)
 	}
 	if more := int(s.DeadlockedTrees) - named; more > 0 {
 		r.warn(fmt.Sprintf("and %d more trees are deadlocked", more))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -214,7 +215,8 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
 	used := measure.ReadProcessUsage().Since(before)
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
-	facts.CPU, facts.PeakRSS = used.CPU.Seconds(), used.PeakRSS
+	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
+	facts.Load = r.results.occupancy.load()
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Aggregate computes a Summary from records, one at a time. It keeps four numbers of a request that ended well, for exact
+// Aggregate computes a Summary from records, one at a time. It keeps ten numbers of a request that ended well, for exact
 // percentiles, and counts the others. It is not safe for concurrent use.
 type Aggregate struct {
 	rules     Rules
@@ -101,9 +101,10 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,
 	}
-	s.Client = Client{
-		CPU: Missing, PeakRSS: Missing, BytesSent: a.bytesSent, BytesReceived: a.bytesReceived, Bound: isClientBound(s.Lateness, s.TTFT),
-	}
+	s.Connection = a.headline.exchange.summary()
+	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
+	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
+	s.Calibration = info.Calibration.compare(&s)
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
 		s.addFacts(f)
@@ -117,7 +118,6 @@ func (s *Summary) addFacts(f *Facts) {
 	branches := f.Branches
 	s.PhaseDuration, s.Branches, s.Deadlocks = Number(f.PhaseDuration), &branches, f.Deadlocks
 	s.DeadlockedTrees = Number(branches.TreesDeadlocked)
-	s.Client.CPU, s.Client.PeakRSS = Number(f.CPU), Number(f.PeakRSS)
 	s.judge(f)
 }
 
@@ -128,17 +128,4 @@ func (a *Aggregate) laneSummary(n int) Lanes {
 		l.FirstRequest = FirstRequest{Number(slices.Min(firsts)), Number(slices.Max(firsts))}
 	}
 	return l
-}
-
-// isClientBound reports whether the client limited the load: the 99th percentile of its lateness exceeds maxLateness.
-func isClientBound(lateness, ttft Stat) bool {
-	return lateness.P99 > maxLateness(ttft) // false when one is Missing
-}
-
-// maxLateness returns 10 ms, or 1 % of the median time to the first token where that is more.
-func maxLateness(ttft Stat) Number {
-	if ttft.P50.IsMissing() {
-		return 0.010
-	}
-	return max(0.010, ttft.P50/100)
 }

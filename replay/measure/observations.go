@@ -11,6 +11,10 @@ type observations struct {
 
 	prompt, output, asked, cached, recorded tokenSum
 
+	dispatch                                      []float64 // from admitted to sent, seconds
+	exchange                                      exchanges
+	recordedBlocks, recordedHits, recordedCounted int64 // the last: recorded prompt tokens of requests whose prompt the server counted
+
 	firstKnown, firstUnusable int // requests with an ITL, by their number of tokens in the first chunk
 }
 
@@ -19,6 +23,13 @@ func newObservations() observations { return observations{first: math.Inf(1), la
 func (o *observations) add(r *Record, rules Rules) {
 	o.n++
 	o.lateness = append(o.lateness, r.Lateness())
+	o.dispatch = append(o.dispatch, r.Sent-r.Admitted)
+	o.exchange.add(r)
+	o.recordedBlocks += r.RecordedBlocks
+	o.recordedHits += r.RecordedHits
+	if r.PromptTokens != nil {
+		o.recordedCounted += r.RecordedISL
+	}
 	if v, ok := r.TTFT(); ok {
 		o.ttft = append(o.ttft, v)
 	}

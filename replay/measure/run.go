@@ -61,12 +61,13 @@ type Option struct {
 // more at its end.
 type RunInfo struct {
 	Run
-	Lanes     int         `json:"concurrency"`
-	Out       string      `json:"out"`     // directory of the results, empty when none was asked for
-	Records   string      `json:"records"` // name of the record file in it
-	Preflight *Preflight  `json:"preflight"`
-	Phases    []PhaseSpan `json:"phases"` // in their order; nil: the run has not ended, was killed, or sent nothing
-	Facts     *Facts      `json:"facts"`  // nil: the run has not ended, or was killed
+	Lanes       int          `json:"concurrency"`
+	Out         string       `json:"out"`     // directory of the results, empty when none was asked for
+	Records     string       `json:"records"` // name of the record file in it
+	Preflight   *Preflight   `json:"preflight"`
+	Calibration *Calibration `json:"calibration"` // nil: the run was not calibrated
+	Phases      []PhaseSpan  `json:"phases"`      // in their order; nil: the run has not ended, was killed, or sent nothing
+	Facts       *Facts       `json:"facts"`       // nil: the run has not ended, or was killed
 }
 
 // PhaseSpan is when a phase was played. The instants of its records count from its start.
@@ -84,6 +85,9 @@ type Facts struct {
 	Warmup        *WarmupFacts     `json:"warmup"`             // nil: there was none
 	CPU           float64          `json:"cpu"`                // of the phase, seconds
 	PeakRSS       int64            `json:"peak_rss"`           // bytes
+	Cores         int              `json:"cores"`              // that the process may use
+	Load          *Load            `json:"load"`               // nil: the phase was not played
+	Prompts       *Prompts         `json:"prompts"`            // nil: the phase was not played, or the cache could not be read again
 	Branches      BranchCounts     `json:"branches"`
 	Deadlocks     []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
 	Cancelled     bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run

@@ -27,8 +27,13 @@ type Summary struct {
 	ThroughputWindow ThroughputWindow `json:"throughput_window"`
 	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
 
-	Lanes   Lanes    `json:"lanes"`
-	Client  Client   `json:"client"`
+	Lanes  Lanes  `json:"lanes"`
+	Client Client `json:"client"`
+
+	Connection  Connection           `json:"connection"`  // of the requests of the headline
+	Fidelity    Fidelity             `json:"fidelity"`    // what was delivered beside what was recorded and asked for
+	Calibration *CalibrationCompared `json:"calibration"` // nil: the run was not calibrated
+
 	Valid   *bool    `json:"valid"`   // nil: without a scenario
 	Reasons []string `json:"reasons"` // why the run is not valid; nil: there is none
 	Out     string   `json:"out"`     // directory of the results, empty when none was asked for
@@ -101,13 +106,4 @@ type Lanes struct {
 type FirstRequest struct {
 	First Number `json:"first"`
 	Last  Number `json:"last"`
-}
-
-// Client is what the client used and whether it limited the load.
-type Client struct {
-	CPU           Number `json:"cpu"`
-	PeakRSS       Number `json:"peak_rss"`
-	BytesSent     int64  `json:"bytes_sent"`
-	BytesReceived int64  `json:"bytes_received"`
-	Bound         bool   `json:"bound"` // the client, or a limit set on it, delayed the requests
 }

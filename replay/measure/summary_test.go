@@ -2,7 +2,6 @@ package measure
 
 import (
 	"encoding/json"
-	"math"
 	"os"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func TestSummary(t *testing.T) {
 	a.Add(bad(CancelledAtEnd, "cancelled"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	s := a.Summary(RunInfo{
-		Lanes: 8, Facts: &Facts{PhaseDuration: 30, CPU: 1.5, PeakRSS: 1 << 20}, Out: "runs/1", Records: "records.jsonl",
+		Lanes: 8, Facts: &Facts{PhaseDuration: 30, CPU: 1.5, PeakRSS: 1 << 20, Cores: 4}, Out: "runs/1", Records: "records.jsonl",
 	})
 	require.Equal(t, 8, s.Requests)
 	require.Equal(t, 3, s.Completed)
@@ -67,7 +66,7 @@ func TestSummary(t *testing.T) {
 	require.EqualValues(t, 2.5, s.RequestLatency.Max)
 	require.EqualValues(t, 0, s.Lateness.P99)
 	require.Equal(t, Lanes{N: 8, Started: 3, FirstRequest: FirstRequest{0.25, 2}}, s.Lanes)
-	require.Equal(t, Client{CPU: 1.5, PeakRSS: 1 << 20, BytesSent: 3050, BytesReceived: 150}, s.Client)
+	require.Equal(t, Client{CPU: 1.5, CPUShare: 0.05, Cores: 4, PeakRSS: 1 << 20, BytesSent: 3050, BytesReceived: 150}, s.Client)
 	require.Equal(t, 3, s.Trees)
 	require.Nil(t, s.Valid)
 	require.Nil(t, s.Reasons)
@@ -217,22 +216,6 @@ func TestUsageUnknown(t *testing.T) {
 	require.Equal(t, 1, s.UsageMissing)
 }
 
-func TestClientBound(t *testing.T) {
-	for _, c := range []struct {
-		lateness, ttft float64
-		bound          bool
-	}{
-		{0.010, 0.1, false}, {0.0101, 0.1, true}, {0.0101, 2, false}, {0.02, 2, false}, {0.0201, 2, true}, {1, math.NaN(), true},
-	} {
-		ttft := NewStat([]float64{c.ttft})
-		if math.IsNaN(c.ttft) {
-			ttft = NewStat(nil)
-		}
-		require.Equal(t, c.bound, isClientBound(NewStat([]float64{c.lateness}), ttft), "%+v", c)
-	}
-	require.False(t, isClientBound(NewStat(nil), NewStat(nil)))
-}
-
 // A run is valid or not under a scenario alone. A deadlocked tree is a reason without one too.
 func TestVerdict(t *testing.T) {
 	deadlocked := BranchCounts{TreesDeadlocked: 1}
@@ -277,9 +260,13 @@ func TestTable(t *testing.T) {
 	s := a.Summary(RunInfo{
 		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
 		Lanes: 72, Out: "runs/c0072",
-		Facts: &Facts{Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true},
+		Calibration: &Calibration{RequestRate: 12, SendRate: 3 << 20, TTFT: Quantiles{P50: 0.0012, P99: 0.003}},
+		Facts: &Facts{
+			Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true, PhaseDuration: 103, Cores: 2,
+			Load: &Load{Seconds: 100, Playing: 63.9, InFlight: 19.6, Requests: 19.9, MaxRequests: 41}, Prompts: &Prompts{Tokens: 1000, Reused: 417},
+		},
 	})
-	s.Client.Bound, s.Lateness.P99 = true, 0.0988
+	s.Client.Bound, s.Client.BoundBy, s.Lateness.P99 = true, []string{"PrefillLimit: requests waited for a slot"}, 0.0988
 	var b strings.Builder
 	require.NoError(t, s.WriteTable(&b, 0))
 	golden(t, "testdata/table.txt", b.String())

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -21,6 +20,7 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 		s.throughput(&b)
 		s.latencies(&b, columns)
 		s.client(&b)
+		s.fidelity(&b)
 	}
 	s.settings(&b)
 	s.verdict(&b)
@@ -201,18 +201,6 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 		write(l.label, func(k int) string { return seconds(figures[k].of(l.stat)) })
 	}
 	b.WriteByte('\n')
-}
-
-// client writes what the client used.
-func (s *Summary) client(b *strings.Builder) {
-	peak := "-"
-	if !s.Client.PeakRSS.IsMissing() {
-		peak = bytefmt.Format(int64(s.Client.PeakRSS))
-	}
-	row(b, "client", "%s of CPU, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), peak, bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
-	if s.Client.Bound {
-		row(b, "", "lateness p99 %s exceeds %s: the client was the bottleneck (or --set PrefillLimit)", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
-	}
 }
 
 // settings writes what differs from the preset default, and the scenario.

@@ -41,27 +41,38 @@ func (x *call) run() *Failure {
 // deliver sends the request on a kept connection if there is one; without one, or when that was stale, on a new one.
 func (x *call) deliver() *Failure {
 	x.res.Reused = false
-	if cn := x.idle.get(x.now()); cn != nil {
+	x.beginExchange()
+	if cn := x.idle.get(x.res.Exchange.WaitEnd); cn != nil {
 		x.res.Reused = true
 		failure, stale := x.attempt(cn)
 		if !stale {
 			return failure
 		}
 		x.res.Reused, x.res.Resent = false, true
+		x.beginExchange()
 	}
+	x.res.Exchange.ConnectStart = x.res.Exchange.WaitEnd
 	cn, err := x.dial(x.ctx, x.deadline)
 	if err != nil {
 		x.res.Resent = false
 		return x.failureOf(err)
 	}
+	x.res.Exchange.ConnectEnd = x.now()
 	failure, _ := x.attempt(cn)
 	return failure
+}
+
+// beginExchange forgets the instants of an earlier attempt. Nothing limits the connections, so the wait for one ends at once.
+func (x *call) beginExchange() {
+	x.res.Acknowledged, x.res.Exchange = Never, NoExchange
+	x.res.Exchange.WaitEnd = x.now()
 }
 
 // attempt runs one exchange on a connection, then keeps or closes the connection. The connection was stale when it broke
 // before the first byte of an answer: the server had closed it while the request was on its way.
 func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 	sent, received := cn.out.sent, cn.in.received
+	cn.in.first = Never
 	// The deadline is set before AfterFunc: the abort of a context that has ended must not be overwritten.
 	cn.SetDeadline(x.deadline) //nolint:errcheck // the first read or write fails as well
 	release := func() bool { return true }
@@ -71,6 +82,9 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 	f, clean := x.exchange(cn)
 	x.res.BytesSent += cn.out.sent - sent
 	x.res.BytesReceived += cn.in.received - received
+	if cn.in.first != Never {
+		x.res.Exchange.FirstByte, x.res.Exchange.LastByte = cn.in.first, cn.in.arrived
+	}
 	if release() && clean {
 		x.idle.put(cn, x.now())
 	} else {
@@ -82,8 +96,12 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 // exchange writes the request and reads the answer. It reports clean when the connection can serve another request.
 func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 	cn.head = x.appendHead(cn.head[:0])
+	x.res.Exchange.SendStart = x.now()
 	sendErr := cn.send(cn.head, x.request.Body)
-	if sendErr != nil && !peerClosed(sendErr) {
+	switch {
+	case sendErr == nil:
+		x.res.Exchange.SendEnd = x.now()
+	case !peerClosed(sendErr):
 		return x.failureOf(sendErr), false
 	}
 	// The peer may have answered before it closed the connection: what it sent can still be read after a broken write.
@@ -94,7 +112,7 @@ func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 		}
 		return x.failureOf(unexpectedEOF(err)), false
 	}
-	x.res.Status = h.status
+	x.res.Status, x.res.Acknowledged = h.status, cn.in.arrived
 	b := h.body(&cn.in)
 	if h.status < 200 || h.status > 299 {
 		f = x.receiveError(cn, &h, &b)

@@ -33,6 +33,25 @@ func (c *Contents) Add(at time.Duration, tokens int64) {
 // Len returns the number of messages.
 func (c *Contents) Len() int { return c.n }
 
+// reset forgets the messages. It keeps the buffer unless that has grown large.
+func (c *Contents) reset() {
+	const keep = 64 << 10
+	if cap(c.packed) > keep {
+		c.packed = nil
+	}
+	c.packed, c.last, c.n = c.packed[:0], 0, 0
+}
+
+// clone returns a copy that takes no more memory than it needs.
+func (c *Contents) clone() Contents {
+	if len(c.packed) == 0 {
+		return Contents{}
+	}
+	packed := make([]byte, len(c.packed))
+	copy(packed, c.packed)
+	return Contents{packed: packed, last: c.last, n: c.n}
+}
+
 // Packed returns the messages as UnpackContents reads them. It is valid until the next Add.
 func (c *Contents) Packed() []byte { return c.packed }
 

@@ -14,6 +14,7 @@ type decoder struct {
 	splitter splitter // of a body that is no stream, its pending bytes alone are used
 	usage    []byte   // the last usage object, still JSON
 	template template // of the last message with content
+	contents Contents // of the response; the result gets a copy
 
 	responseState
 }
@@ -29,6 +30,7 @@ type responseState struct {
 	billed   Usage               // of the usage objects of the Messages API so far
 
 	arrived     time.Duration // arrival of the last piece
+	completion  int64         // the largest number of completion tokens in a content message
 	done        bool          // [DONE] has come: later messages are ignored
 	failure     Category      // of the stream; empty: none
 	failureText string        // text of the message that failed
@@ -43,6 +45,7 @@ func (d *decoder) reset(r responseState) {
 	if d.splitter.emit == nil {
 		d.splitter.emit = d.onMessage
 	}
+	d.contents.reset()
 	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
 	d.billed = NoUsage
 }
@@ -147,18 +150,31 @@ func (d *decoder) onContent(e *event) {
 	if res.FirstOutput == Never && (e.content || e.toolCall) {
 		res.FirstOutput = d.arrived
 	}
+	tokens := Unknown
+	if e.usage != nil && d.perChunk {
+		tokens = d.growth(parseUsage(e.usage).Completion)
+	}
+	d.contents.Add(d.arrived-res.Sent, tokens)
 	switch res.Chunks {
 	case 1:
-		res.FirstToken = d.arrived
-		if e.usage != nil && d.perChunk {
-			res.FirstChunkTokens = parseUsage(e.usage).Completion
-		}
+		res.FirstToken, res.FirstChunkTokens = d.arrived, tokens
 		if d.notify != nil {
 			d.notify(d.arrived)
 		}
 	case 2:
 		res.SecondToken = d.arrived
 	}
+}
+
+// growth returns the tokens that a message brought: how far the count of completion tokens has grown since the content message
+// before. A count that has fallen says nothing.
+func (d *decoder) growth(completion int64) int64 {
+	if completion < d.completion {
+		return Unknown
+	}
+	tokens := completion - d.completion
+	d.completion = completion
+	return tokens
 }
 
 // fail records the first failure of the stream. One that ends it replaces one that does not.
@@ -188,6 +204,7 @@ func (d *decoder) finish() (category Category, text string) {
 	if d.api == MessagesAPI {
 		d.res.Usage = d.billed.withCached()
 	}
+	d.res.Contents = d.contents.clone()
 	return d.verdict()
 }
 

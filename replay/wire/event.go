@@ -90,6 +90,7 @@ func decodeUsage(raw []byte) Usage {
 	top, _ := object(raw)
 	u.Prompt = count(top["prompt_tokens"])
 	u.Completion = count(top["completion_tokens"])
+	u.Total = count(top["total_tokens"])
 	u.CacheWrite = count(top["cache_creation_input_tokens"])
 	u.CacheMiss = count(top["prompt_cache_miss_tokens"])
 	details, _ := object(top["completion_tokens_details"])

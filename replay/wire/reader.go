@@ -23,6 +23,7 @@ type reader struct {
 	buf        []byte
 	start, end int           // of the bytes received and not taken yet
 	full       bool          // the last read filled the buffer
+	first      time.Duration // when the first bytes of an answer arrived; Never: none have
 	arrived    time.Duration // when the newest bytes arrived
 	received   int64         // bytes since the connection was made
 }
@@ -44,6 +45,9 @@ func (r *reader) fill() error {
 	r.full = r.end == len(r.buf)
 	if n > 0 {
 		r.arrived = r.now()
+		if r.first == Never {
+			r.first = r.arrived
+		}
 		r.received += int64(n)
 		return nil
 	}

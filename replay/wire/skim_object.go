@@ -1,7 +1,7 @@
 package wire
 
 // seenMembers is a set of members, one bit each.
-type seenMembers uint8
+type seenMembers uint16
 
 // add adds a member. A second one with the same name makes the reader not sure.
 func (s *seenMembers) add(bit int, m *objectReader) {

@@ -40,6 +40,9 @@ func skimUsage(b []byte) (u Usage, sure bool) {
 		case "prompt_cache_miss_tokens":
 			seen.add(7, &m)
 			u.CacheMiss = m.readCount()
+		case "total_tokens":
+			seen.add(8, &m)
+			u.Total = m.readCount()
 		default:
 			m.skip()
 		}

@@ -209,6 +209,7 @@ func TestVectorsRequest(t *testing.T) {
 			return
 		}
 		require.Empty(t, category)
+		require.Equal(t, want.Metrics["inter_chunk_latency_ns"], gaps(res.Contents))
 		for name, got := range map[string]time.Duration{
 			"time_to_first_token_ns":        since(res.FirstToken, res.Sent),
 			"time_to_second_token_ns":       since(res.SecondToken, res.FirstToken),
@@ -231,6 +232,22 @@ func TestVectorsRequest(t *testing.T) {
 			}
 		}
 	})
+}
+
+// gaps returns the times between content messages, as a vector has them.
+func gaps(c Contents) any {
+	var list []any
+	last := Never
+	for at := range c.All() {
+		if last != Never {
+			list = append(list, float64(at-last))
+		}
+		last = at
+	}
+	if list == nil {
+		return nil
+	}
+	return list
 }
 
 func since(t, from time.Duration) time.Duration {

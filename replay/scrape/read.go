@@ -1,0 +1,165 @@
+package scrape
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// Data is what the file of a run has.
+type Data struct {
+	Endpoints []Endpoint
+	Series    []Series
+	Torn      bool // the last line is cut off and left out
+}
+
+// Endpoint is a page and its answers.
+type Endpoint struct {
+	URL     string // without user, password and query
+	Default bool   // nobody named it: it belongs to a server of the run
+	Answers []Answer
+}
+
+// Answer is one answer of a page, without its values.
+type Answer struct {
+	At      int64 // when it had arrived, nanoseconds since 1970
+	Took    int64 // nanoseconds
+	Changed bool  // something differs from the answer before
+}
+
+// maxLine bounds a line of the file, in bytes: an answer of a page of maxPage bytes is shorter.
+const maxLine = 64 << 20
+
+// ReadFile reads the file of a run. An error names the file and the line, or wraps fs.ErrNotExist.
+func ReadFile(path string) (*Data, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+// Read reads what a Collector wrote. An error names the line.
+func Read(r io.Reader) (*Data, error) {
+	d := &Data{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	lines.Split(d.splitLines)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if err := d.addLine(lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d: more than %d bytes", n, maxLine)
+	} else if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// splitLines is a bufio.SplitFunc of lines that end. What is behind the last of them is torn.
+func (d *Data) splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	advance, token, err = bufio.ScanLines(data, false)
+	if atEOF && token == nil && len(data) > 0 {
+		d.Torn = true
+		return len(data), nil, nil
+	}
+	return advance, token, err
+}
+
+// line is a line of any kind.
+type line struct {
+	Endpoint int     `json:"endpoint"`
+	URL      *string `json:"url"`
+	Default  bool    `json:"default"`
+
+	Series *int              `json:"series"`
+	Name   string            `json:"name"`
+	Type   Type              `json:"type"`
+	Labels map[string]string `json:"labels"`
+	Bounds []string          `json:"bounds"`
+
+	At     *int64      `json:"at"`
+	Took   int64       `json:"took"`
+	Values [][]float64 `json:"values"`
+	Gone   []int       `json:"gone"`
+}
+
+func (d *Data) addLine(text []byte) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	switch {
+	case l.URL != nil:
+		if l.Endpoint != len(d.Endpoints) {
+			return fmt.Errorf("endpoint %d: want %d", l.Endpoint, len(d.Endpoints))
+		}
+		d.Endpoints = append(d.Endpoints, Endpoint{URL: *l.URL, Default: l.Default})
+		return nil
+	case l.Endpoint < 0 || l.Endpoint >= len(d.Endpoints):
+		return fmt.Errorf("endpoint %d: want one of the %d before", l.Endpoint, len(d.Endpoints))
+	case l.Series != nil:
+		return d.addSeries(&l)
+	case l.At != nil:
+		return d.addAnswer(&l)
+	}
+	return errors.New("neither an endpoint, a series nor an answer")
+}
+
+func (d *Data) addSeries(l *line) error {
+	if *l.Series != len(d.Series) {
+		return fmt.Errorf("series %d: want %d", *l.Series, len(d.Series))
+	}
+	s := Series{Endpoint: l.Endpoint, Name: l.Name, Type: l.Type, Labels: l.Labels, Bounds: l.Bounds}
+	d.Series = append(d.Series, s)
+	return s.validate()
+}
+
+func (d *Data) addAnswer(l *line) error {
+	e := &d.Endpoints[l.Endpoint]
+	n := len(e.Answers)
+	if n == math.MaxInt32 || n > 0 && *l.At < e.Answers[n-1].At {
+		return fmt.Errorf("answer at %d: want one after that at %d", *l.At, e.Answers[n-1].At)
+	}
+	e.Answers = append(e.Answers, Answer{At: *l.At, Took: l.Took, Changed: len(l.Values)+len(l.Gone) > 0})
+	for _, v := range l.Values {
+		if len(v) == 0 {
+			return errors.New("values without a series")
+		}
+		s, err := d.seriesOf(l.Endpoint, v[0])
+		if err != nil {
+			return err
+		}
+		if err := s.add(n, v[1:]); err != nil {
+			return err
+		}
+	}
+	for _, id := range l.Gone {
+		s, err := d.seriesOf(l.Endpoint, float64(id))
+		if err != nil {
+			return err
+		}
+		_ = s.add(n, nil) // cannot have the wrong length
+	}
+	return nil
+}
+
+// seriesOf returns a series of an endpoint by its number.
+func (d *Data) seriesOf(endpoint int, number float64) (*Series, error) {
+	if number < 0 || number >= float64(len(d.Series)) || number != math.Trunc(number) || d.Series[int(number)].Endpoint != endpoint {
+		return nil, fmt.Errorf("series %v of endpoint %d: it has no such series", number, endpoint)
+	}
+	return &d.Series[int(number)], nil
+}

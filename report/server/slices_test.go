@@ -1,0 +1,147 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/scrape"
+)
+
+// TestSlicesOfVectors computes a phase and its slices: a counter that restarts, a gauge with a gap, a last slice that is cut.
+//
+// Covers T-59.
+func TestSlicesOfVectors(t *testing.T) {
+	type in struct {
+		Type           scrape.Type
+		Slice          int64 `json:"slice_ns"`
+		Start          int64 `json:"start_ns"`
+		End            int64 `json:"end_ns"`
+		Samples        [][2]json.Number
+	}
+	fixtures.EachCase(t, "server_slices", fixtures.Counts{3, 3, 3}, func(t *testing.T, _ fixtures.Case, in in, want map[string]any) {
+		s := samples{width: 1}
+		for _, one := range in.Samples {
+			at, err := one[0].Int64()
+			require.NoError(t, err)
+			v, err := one[1].Float64()
+			require.NoError(t, err)
+			s.at, s.values = append(s.at, at), append(s.values, v)
+		}
+		phase := span{in.Start, in.End}
+		over, ok := s.over(in.Type, nil, phase, true)
+		require.True(t, ok)
+		got := struct {
+			stats
+			Slices []slice `json:"timeslices"`
+		}{over, s.slicesOf(in.Type, nil, phase, in.Slice)}
+		if in.Type == scrape.Gauge { // the vector has its slices alone
+			got.stats = stats{}
+		}
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		var values map[string]any
+		require.NoError(t, json.Unmarshal(text, &values))
+		assert.Equal(t, want, values)
+	})
+}
+
+// TestIntegersStayIntegers writes bounds and counts digit by digit: nanoseconds since 1970 do not fit a float64.
+func TestIntegersStayIntegers(t *testing.T) {
+	s := samples{at: []int64{1700000000000000001, 1700000000311000123}, values: []float64{5, 9007199254740997}, width: 1}
+	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1e9))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"start_ns":1700000000000000001,"end_ns":1700000000311000125,"is_complete":false,"total":9007199254740991`)
+}
+
+// grownPlainly is the slow oracle of growth: it walks through every nanosecond.
+func grownPlainly(at []int64, values []float64, born bool, from, to int64) (grown float64, ok bool) {
+	value, known := 0.0, born
+	for now := int64(0); now <= to; now++ {
+		k := slices.Index(at, now)
+		if k < 0 {
+			continue
+		}
+		if before := value; known && now > from {
+			if values[k] < before {
+				before = 0
+			}
+			grown += values[k] - before
+		}
+		value, known = values[k], true
+	}
+	return grown, slices.ContainsFunc(at, func(t int64) bool { return t <= to })
+}
+
+// TestGrowthAgainstEveryNanosecond compares counters that restart at random, in random spans.
+//
+// Covers T-59.
+func TestGrowthAgainstEveryNanosecond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.SliceOfNDistinct(rapid.Int64Range(0, 40), 0, 12, rapid.ID).Draw(t, "at")
+		slices.Sort(at)
+		var values []float64
+		for range at {
+			values = append(values, float64(rapid.IntRange(0, 9).Draw(t, "value")))
+		}
+		s := samples{at: at, values: values, width: 1, born: rapid.Bool().Draw(t, "born")}
+		from := rapid.Int64Range(0, 40).Draw(t, "from")
+		to := rapid.Int64Range(from, 45).Draw(t, "to")
+		got, ok := s.growth(from, to)
+		want, known := grownPlainly(at, values, s.born, from, to)
+		if ok != known || ok && got[0] != want {
+			t.Fatalf("growth %v %v, want %v %v", got, ok, want, known)
+		}
+		g, ok := s.statistics(from, to, true)
+		var inside []float64
+		sum := 0.0
+		for k := range at {
+			if at[k] >= from && at[k] <= to {
+				inside, sum = append(inside, values[k]), sum+values[k]
+			}
+		}
+		if ok != (len(inside) > 0) || ok && g != (gauge{sum / float64(len(inside)), slices.Min(inside), slices.Max(inside)}) {
+			t.Fatalf("gauge %v %v over %v", g, ok, inside)
+		}
+	})
+}
+
+// TestHistogramRestarts counts what a histogram has after a restart in every one of its values.
+func TestHistogramRestarts(t *testing.T) {
+	s := samples{at: []int64{1, 2, 3}, width: 4, values: []float64{
+		10, 5, 4, 10,
+		12, 7, 5, 12,
+		3, 1.5, 2, 3,
+	}}
+	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, true)
+	require.True(t, ok)
+	text, err := json.Marshal(got)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"count":5,"sum":3.5,"avg":0.7,"buckets":{"0.5":3,"+Inf":5}}`, string(text))
+	assert.Contains(t, string(text), `{"0.5":3,"+Inf":5}`, "in the order of the bounds")
+
+	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, true)
+	require.True(t, ok)
+	text, err = json.Marshal(none)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"count":0,"sum":0}`, string(text), "nothing was observed: there is no average")
+}
+
+// TestNoNumberIsInfinite leaves out what no JSON number is.
+func TestNoNumberIsInfinite(t *testing.T) {
+	s := samples{at: []int64{1, 2}, width: 1, values: []float64{-math.MaxFloat64, math.MaxFloat64}}
+	_, ok := s.over(scrape.Counter, nil, span{1, 2}, true)
+	assert.False(t, ok)
+	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, true)
+	assert.False(t, ok)
+	tiny := samples{at: []int64{1, 2}, width: 2, values: []float64{0, 0, math.SmallestNonzeroFloat64, math.MaxFloat64}}
+	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, true)
+	require.True(t, ok)
+	assert.Nil(t, got.Avg)
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+)
+
+// Names of the files.
+const (
+	JSONFile = "server_metrics_export.json"
+	CSVFile  = "server_metrics_export.csv"
+)
+
+// DefaultSlice is the length of a slice.
+const DefaultSlice = time.Second
+
+// Options say how the files are written. The zero value is the default.
+type Options struct {
+	Out      string        // directory of the files; "": that of the run
+	JSONName string        // "": JSONFile
+	CSVName  string        // "": CSVFile
+	Slice    time.Duration // length of a slice; 0: DefaultSlice
+
+	// What only the caller knows, written as it is; zero values are left out.
+	Version     string          // aiperf_version
+	BenchmarkID string          // benchmark_id
+	InputConfig json.RawMessage // input_config, a JSON object
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (o Options) Validate() error {
+	switch {
+	case o.Slice < 0:
+		return fmt.Errorf("slice %v: want no negative value", o.Slice)
+	case o.InputConfig != nil && !json.Valid(o.InputConfig):
+		return errors.New("input config: no JSON")
+	}
+	for _, name := range []string{o.JSONName, o.CSVName} {
+		if name != "" && filepath.Base(name) != name {
+			return fmt.Errorf("name %q: want a file name without a directory", name)
+		}
+	}
+	return nil
+}
+
+// Result is what Write did.
+type Result struct {
+	Files   []string // names of the files that it wrote, in their order; none: nothing was scraped
+	Missing []string // what the files lack, one line each
+}
+
+// Write computes the server metrics of a run from its directory and writes them. A run in which no page answered, or whose
+// phases are not known because it was killed, has no files; the latter is told in Missing.
+func Write(dir string, run *measure.RunInfo, o Options) (Result, error) {
+	if err := o.Validate(); err != nil {
+		return Result{}, fmt.Errorf("server metrics: %w", err)
+	}
+	data, err := scrape.ReadFile(filepath.Join(dir, scrape.File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, nil
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("server metrics: %w", err)
+	}
+	o = o.withDefaults()
+	phases, err := phasesOf(run, o.Slice)
+	if err != nil {
+		return Result{}, fmt.Errorf("server metrics: %w", err)
+	}
+	answered := slices.ContainsFunc(data.Endpoints, func(e scrape.Endpoint) bool { return len(e.Answers) > 0 })
+	if _, ok := phases[measure.ProfilingPhase]; !ok || !answered {
+		if answered {
+			return Result{Missing: []string{fmt.Sprintf("%s: the run tells no profiling phase: there are no server metrics", dir)}}, nil
+		}
+		return Result{}, nil
+	}
+	r := Result{Files: []string{o.JSONName, o.CSVName}}
+	if data.Torn {
+		r.Missing = append(r.Missing, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(dir, scrape.File)))
+	}
+	if o.Out == "" {
+		o.Out = dir
+	}
+	return r, newExport(data, phases, o).write(o)
+}
+
+// withDefaults returns the options with every default in its place, but Out.
+func (o Options) withDefaults() Options {
+	o.JSONName, o.CSVName, o.Slice = cmp.Or(o.JSONName, JSONFile), cmp.Or(o.CSVName, CSVFile), cmp.Or(o.Slice, DefaultSlice)
+	return o
+}
+
+// write writes the two files, each whole.
+func (e *export) write(o Options) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return fmt.Errorf("server metrics: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(o.Out, o.JSONName), text.Bytes()); err != nil {
+		return fmt.Errorf("server metrics: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(o.Out, o.CSVName), csvOf(e.Metrics)); err != nil {
+		return fmt.Errorf("server metrics: %w", err)
+	}
+	return nil
+}

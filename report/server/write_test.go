@@ -1,0 +1,133 @@
+package server
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+)
+
+// scraped is the file of a run of two pages: the second has one answer, after a restart and with a label that CSV must quote.
+const scraped = `{"endpoint":0,"url":"http://a/metrics"}
+{"endpoint":1,"url":"http://b/metrics","default":true}
+{"endpoint":2,"url":"http://dead/metrics"}
+{"series":0,"endpoint":0,"name":"vllm:prompt_tokens","type":"counter","labels":{"engine":"0"}}
+{"series":1,"endpoint":0,"name":"vllm:num_requests_running","type":"gauge","labels":{}}
+{"endpoint":0,"at":1700000000000000000,"took":2000000,"values":[[0,100],[1,3]]}
+{"series":2,"endpoint":0,"name":"vllm:time_to_first_token_seconds","type":"histogram","labels":{},"bounds":["0.1","+Inf"]}
+{"endpoint":0,"at":1700000000500000000,"took":4000000,"values":[[0,150],[2,2,0.3,1,2]]}
+{"endpoint":0,"at":1700000001500000000,"took":3000000}
+{"series":3,"endpoint":1,"name":"vllm:prompt_tokens","type":"counter","labels":{"model_name":"a, \"b\""}}
+{"series":4,"endpoint":1,"name":"vllm:prompt_tokens","type":"gauge","labels":{}}
+{"endpoint":1,"at":1700000001600000000,"took":1,"values":[[3,7],[4,1]]}
+{"endpoint":0,"at":1700000002400000000,"took":3000000,"values":[[0,10]],"gone":[1]}
+`
+
+// runOf returns a run of one second of warmup and 1.5 s that are measured.
+func runOf() *measure.RunInfo {
+	start := time.Unix(1700000000, 0).UTC()
+	return &measure.RunInfo{Phases: []measure.PhaseSpan{
+		{Name: measure.WarmupPhase, Start: start, Duration: 1},
+		{Name: measure.ProfilingPhase, Start: start.Add(time.Second), Duration: 1.5},
+	}}
+}
+
+func writeScraped(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, scrape.File), []byte(text), 0o600))
+	return dir
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestWrite writes both files of a run, the warmup apart.
+//
+// Covers T-59.
+func TestWrite(t *testing.T) {
+	dir := writeScraped(t, scraped)
+	r, err := Write(dir, runOf(), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`)})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Files: []string{JSONFile, CSVFile}}, r)
+	want, err := os.ReadFile("testdata/export.json")
+	require.NoError(t, err)
+	got := readFile(t, filepath.Join(dir, JSONFile))
+	assert.JSONEq(t, string(want), got)
+	assert.Contains(t, got, `"start_ns":1700000001000000000,"end_ns":1700000002000000000,`, "integers")
+	assert.Equal(t, `Endpoint,Type,Metric,Unit,Labels,avg,min,max
+http://a/metrics,gauge,vllm:num_requests_running,,,3,3,3
+http://b/metrics,gauge,vllm:prompt_tokens_gauge,tokens,,1,1,1
+
+Endpoint,Type,Metric,Unit,Labels,total,rate
+http://a/metrics,counter,vllm:prompt_tokens,tokens,engine=0,10,6.666666666666667
+http://b/metrics,counter,vllm:prompt_tokens,tokens,"model_name=a, ""b""",0,0
+
+Endpoint,Type,Metric,Unit,Labels,count,sum,avg
+http://a/metrics,histogram,vllm:time_to_first_token_seconds,seconds,,0,0,
+`, readFile(t, filepath.Join(dir, CSVFile)))
+}
+
+// TestWriteElsewhere writes under other names into another directory, and says that a line is cut.
+func TestWriteElsewhere(t *testing.T) {
+	dir, out := writeScraped(t, scraped+`{"endpoint":0,"at":17000`), t.TempDir()
+	r, err := Write(dir, runOf(), Options{Out: out, JSONName: "x.json", CSVName: "x.csv", Slice: 100 * time.Millisecond})
+	require.NoError(t, err)
+	assert.Equal(t, []string{filepath.Join(dir, scrape.File) + ": the last line is cut off and left out"}, r.Missing)
+	assert.FileExists(t, filepath.Join(out, "x.csv"))
+	var file struct {
+		Metrics map[string]struct {
+			Series []struct{ Timeslices []any }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(out, "x.json"))), &file))
+	assert.Len(t, file.Metrics["vllm:prompt_tokens"].Series[0].Timeslices, 15)
+	assert.NoFileExists(t, filepath.Join(dir, JSONFile))
+}
+
+// TestNothingScraped writes no file for a run without answers, without the file, or without phases.
+func TestNothingScraped(t *testing.T) {
+	silent := writeScraped(t, strings.Join(strings.SplitAfter(scraped, "\n")[:5], ""))
+	for name, dir := range map[string]string{"no answer": silent, "no file": t.TempDir(), "empty": writeScraped(t, "")} {
+		r, err := Write(dir, runOf(), Options{})
+		require.NoError(t, err, name)
+		assert.Zero(t, r, name)
+		assert.NoFileExists(t, filepath.Join(dir, JSONFile))
+		assert.NoFileExists(t, filepath.Join(dir, CSVFile))
+	}
+	dir := writeScraped(t, scraped)
+	r, err := Write(dir, &measure.RunInfo{}, Options{})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Missing: []string{dir + ": the run tells no profiling phase: there are no server metrics"}}, r)
+}
+
+// TestWriteRefuses names what cannot be used: the file and the line, the phase, the option.
+func TestWriteRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\"endpoint\":0,\"url\":\"\"}\n{}\n": "server_metrics.jsonl: line 2: neither an endpoint, a series nor an answer",
+		"nonsense\n":                          "server_metrics.jsonl: line 1: ",
+	} {
+		_, err := Write(writeScraped(t, text), runOf(), Options{})
+		require.ErrorContains(t, err, want)
+	}
+	long := runOf()
+	long.Phases[1].Duration = 1e30
+	_, err := Write(writeScraped(t, scraped), long, Options{})
+	require.ErrorContains(t, err, "phase profiling: ")
+	for _, o := range []Options{{Slice: -1}, {JSONName: "../x"}, {CSVName: "a/b"}, {InputConfig: json.RawMessage("{")}} {
+		_, err := Write(t.TempDir(), runOf(), o)
+		require.Error(t, err)
+	}
+}

@@ -74,9 +74,8 @@ var imports = map[string][]string{
 	"internal/lines":    {},
 	"report":            {},
 	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
-	"report":        {},
-	"replay/scrape": {},
-	"report/server": {"internal/durable", "replay/measure", "replay/scrape", "report"},
+	"replay/scrape":     {},
+	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",

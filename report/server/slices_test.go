@@ -19,11 +19,11 @@ import (
 // Covers T-59.
 func TestSlicesOfVectors(t *testing.T) {
 	type in struct {
-		Type           scrape.Type
-		Slice          int64 `json:"slice_ns"`
-		Start          int64 `json:"start_ns"`
-		End            int64 `json:"end_ns"`
-		Samples        [][2]json.Number
+		Type    scrape.Type
+		Slice   int64 `json:"slice_ns"`
+		Start   int64 `json:"start_ns"`
+		End     int64 `json:"end_ns"`
+		Samples [][2]json.Number
 	}
 	fixtures.EachCase(t, "server_slices", fixtures.Counts{3, 3, 3}, func(t *testing.T, _ fixtures.Case, in in, want map[string]any) {
 		s := samples{width: 1}

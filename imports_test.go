@@ -72,7 +72,7 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},
-	"report":            {},
+	"report":            {"replay/measure", "replay/preset", "replay/wire"},
 	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},

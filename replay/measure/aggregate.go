@@ -88,15 +88,19 @@ func (a *Aggregate) count(r *Record) {
 
 // Summary computes the summary of the records added so far. More records may be added afterwards.
 func (a *Aggregate) Summary(info RunInfo) Summary {
-	window, afterwards := a.rules.window(&a.headline, info.Facts), a.rules.window(&a.cooldown, info.Facts)
+	phase := Missing
+	if info.Facts != nil {
+		phase = Number(info.Facts.PhaseDuration)
+	}
+	window, afterwards := a.headline.window(a.rules, phase), a.cooldown.window(a.rules, phase)
 	s := Summary{
 		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
 		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations),
-		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.headline(),
-		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.divisor(), a.headline.firstKnown, a.headline.firstUnusable},
+		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.Headline(),
+		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,

@@ -55,8 +55,7 @@ var deviations = []struct {
 	}},
 	{"first_tokens", "first messages with a token count that itl cannot use", func(r *Record) bool {
 		n, _ := r.OSL()
-		_, ok := r.firstChunk()
-		return r.FirstChunkTokens != nil && !ok && n >= 2 && r.Chunks > 1
+		return r.FirstChunkTokens != nil && !r.hasUsableFirstChunk() && n >= 2 && r.Chunks > 1
 	}, func(r *Record) string {
 		n, _ := r.OSL()
 		return fmt.Sprintf("%d of %d tokens in the first of %d messages", *r.FirstChunkTokens, n, r.Chunks)

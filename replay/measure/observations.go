@@ -35,7 +35,7 @@ func (o *observations) add(r *Record, rules Rules) {
 	}
 	if v, ok := rules.ITL(r); ok {
 		o.itl = append(o.itl, v)
-		if _, ok := r.firstChunk(); ok {
+		if r.hasUsableFirstChunk() {
 			o.firstKnown++
 		} else if r.FirstChunkTokens != nil {
 			o.firstUnusable++
@@ -53,6 +53,11 @@ func (o *observations) add(r *Record, rules Rules) {
 		o.asked.add(&r.MaxTokens)
 	}
 	o.recorded.add(&r.RecordedISL)
+}
+
+// window returns what the rates divide by.
+func (o *observations) window(rules Rules, phase Number) ThroughputWindow {
+	return rules.Window(o.n, o.first, o.last, phase)
 }
 
 // metrics returns the published numbers. The rates divide by a number of seconds, which may be Missing.

@@ -137,13 +137,10 @@ func (r *Record) Latency() (float64, bool) {
 	return r.LastToken - r.Sent, r.LastToken > 0
 }
 
-// firstChunk returns the tokens of the first chunk. It is false when the server did not report a number that leaves others.
-func (r *Record) firstChunk() (int64, bool) {
+// hasUsableFirstChunk reports whether the server told how many tokens the first chunk has, and the number leaves others.
+func (r *Record) hasUsableFirstChunk() bool {
 	n, ok := r.OSL()
-	if !ok || r.FirstChunkTokens == nil || *r.FirstChunkTokens < 1 || *r.FirstChunkTokens >= n {
-		return 0, false
-	}
-	return *r.FirstChunkTokens, true
+	return ok && r.FirstChunkTokens != nil && UsableFirstChunk(n, *r.FirstChunkTokens)
 }
 
 // Lateness returns the time from Due to Sent, in seconds: what limits and the client itself cost.

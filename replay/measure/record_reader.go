@@ -76,6 +76,9 @@ func (r *RecordReader) readLine() error {
 // Torn reports, after the end, whether a last line without a line feed was left out.
 func (r *RecordReader) Torn() bool { return r.torn }
 
+// ContentsEnd returns where the entry of the record read last ends in ContentsFile: its packed bytes stand before.
+func (r *RecordReader) ContentsEnd() int64 { return r.contents.size - r.contents.left }
+
 // ContentsError returns why records have no instants of content messages from one on, although they have content messages; nil
 // if all that were read have them.
 func (r *RecordReader) ContentsError() error { return r.contents.err }

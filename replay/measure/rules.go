@@ -47,48 +47,63 @@ type ITLDivisor struct {
 	Unusable int    `json:"unusable"` // requests with an ITL whose server told another number: 0, or all tokens
 }
 
-// ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over the tokens after
-// the first chunk. The first chunk counts as one token unless its tokens are known, and always with AllButOne. It is false with
-// fewer than two tokens, or when their number is not known.
+// ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over its Divisor.
 func (l Rules) ITL(r *Record) (float64, bool) {
 	n, ok := r.OSL()
-	if !ok || n < 2 || r.FirstToken <= 0 {
+	if !ok || r.FirstToken <= 0 {
 		return 0, false
 	}
-	first := int64(1)
-	if known, ok := r.firstChunk(); ok && !l.AllButOne {
-		first = known
+	first := int64(-1)
+	if r.FirstChunkTokens != nil {
+		first = *r.FirstChunkTokens
 	}
-	return (r.LastToken - r.FirstToken) / float64(n-first), true
+	divisor, ok := l.Divisor(n, first)
+	if !ok {
+		return 0, false
+	}
+	return (r.LastToken - r.FirstToken) / float64(divisor), true
 }
 
-// headline names the requests that the headline numbers are over.
-func (l Rules) headline() string {
+// Divisor returns how many of the tokens of a request came after its first chunk, negative numbers being unknown. The first
+// chunk counts as one token unless its tokens are usable, and always with AllButOne. It is false with fewer than two tokens, or
+// when their number is not known.
+func (l Rules) Divisor(tokens, firstChunk int64) (int64, bool) {
+	switch {
+	case tokens < 2:
+		return 1, false
+	case UsableFirstChunk(tokens, firstChunk) && !l.AllButOne:
+		return tokens - firstChunk, true
+	}
+	return tokens - 1, true
+}
+
+// UsableFirstChunk reports whether the tokens of the first chunk are a number that leaves others.
+func UsableFirstChunk(tokens, firstChunk int64) bool { return firstChunk >= 1 && firstChunk < tokens }
+
+// Headline names the requests that the headline numbers are over.
+func (l Rules) Headline() string {
 	if l.GraceIncluded {
 		return "grace_included"
 	}
 	return "deadline"
 }
 
-// divisor names the rule of ITL.
-func (l Rules) divisor() string {
+// DivisorRule names the rule of Divisor.
+func (l Rules) DivisorRule() string {
 	if l.AllButOne {
 		return "osl-1"
 	}
 	return "first-chunk"
 }
 
-// window returns the window of requests that ended well. It is Missing where it is not known or not positive. facts is nil if
-// the run has not ended.
-func (l Rules) window(o *observations, facts *Facts) ThroughputWindow {
-	w := ThroughputWindow{Kind: "benchmark", Start: Number(o.first), End: Number(o.last)}
+// Window returns the window of requests that ended well, of which there are n: from the first Sent to the last LastToken of them, or
+// with PhaseWindow the phase, whose length may be Missing. It is Missing where it is not known or not positive.
+func (l Rules) Window(n int, first, last float64, phase Number) ThroughputWindow {
+	w := ThroughputWindow{Kind: "benchmark", Start: Number(first), End: Number(last)}
 	if l.PhaseWindow {
-		w = ThroughputWindow{Kind: "phase", Start: 0, End: Missing}
-		if facts != nil {
-			w.End = Number(facts.PhaseDuration)
-		}
+		w = ThroughputWindow{Kind: "phase", Start: 0, End: phase}
 	}
-	if w.Seconds = w.End - w.Start; !(w.Seconds > 0) || w.Seconds.IsMissing() || o.n == 0 {
+	if w.Seconds = w.End - w.Start; !(w.Seconds > 0) || w.Seconds.IsMissing() || n == 0 {
 		w.Start, w.End, w.Seconds = Missing, Missing, Missing
 	}
 	return w

@@ -54,7 +54,7 @@ func NewStat(samples []float64) Stat {
 		return Stat{Missing, Missing, Missing, Missing, Missing, Missing, Missing, Missing, 0}
 	}
 	slices.Sort(samples)
-	mean, std := meanAndStd(samples)
+	mean, std := MeanAndStd(samples)
 	at := func(q float64) Number { return Number(Percentile(samples, q)) }
 	return Stat{Number(mean), at(50), at(75), at(90), at(95), at(99), Number(samples[n-1]), Number(std), n}
 }
@@ -70,8 +70,8 @@ func Percentile(sorted []float64, q float64) float64 {
 	return sorted[i] + (position-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// meanAndStd returns the mean and the standard deviation of the population.
-func meanAndStd(samples []float64) (mean, std float64) {
+// MeanAndStd returns the mean and the standard deviation of the population of at least one sample.
+func MeanAndStd(samples []float64) (mean, std float64) {
 	for _, x := range samples {
 		mean += x
 	}

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// collection is what one pass over the records keeps.
+type collection struct {
+	warmup, headline, cooldown, rest rows // by bucket; rest: cancelled, or did not fit the context
+
+	counts Counts
+	errors errorGroups
+
+	contentsErr error // the instants of content messages are not known
+}
+
+// Compute reads the records once and computes what the run measured. It keeps numbers, about 300 bytes of each request.
+func (run *Run) Compute() (*Results, error) {
+	c, err := run.collect()
+	if err != nil {
+		return nil, err
+	}
+	return run.results(c)
+}
+
+// collect reads the records.
+func (run *Run) collect() (*collection, error) {
+	reader, err := measure.OpenRecords(run.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
+	}
+	defer reader.Close()
+	c := &collection{errors: errorGroups{}}
+	for {
+		r, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		x := newRow(r)
+		if x.packed = int32(len(r.Contents.Packed())); x.packed > 0 {
+			x.contents = reader.ContentsEnd() - int64(x.packed)
+		}
+		c.add(r, x)
+	}
+	if reader.Torn() {
+		run.miss("%s: the last line is cut off and left out", filepath.Join(run.Dir, measure.RecordsFile))
+	}
+	if c.contentsErr = reader.ContentsError(); c.contentsErr != nil {
+		run.miss("%v: curves and gaps of content messages are left out", c.contentsErr)
+	}
+	return c, nil
+}
+
+// add adds a record and its numbers.
+func (c *collection) add(r *measure.Record, x row) {
+	if r.Phase == measure.WarmupPhase {
+		c.warmup.add(x)
+		c.counts.Warmup++
+		return
+	}
+	c.counts.Sent++
+	switch r.Bucket {
+	case measure.Profiling:
+		c.headline.add(x)
+		if r.Error != nil {
+			c.counts.Failed++
+			c.errors.add(r.Error)
+		} else {
+			c.counts.Succeeded++
+		}
+	case measure.Cooldown:
+		c.cooldown.add(x)
+		c.counts.Cooldown++
+	case measure.CancelledAtEnd:
+		c.rest.add(x)
+		c.counts.CancelledAtEnd++
+	default:
+		c.rest.add(x)
+		c.counts.ContextOverflow++
+	}
+}
+
+// results computes the tables.
+func (run *Run) results(c *collection) (*Results, error) {
+	origin, phase := run.Origin(measure.ProfilingPhase), measure.Missing
+	c.counts.Wedged = -1
+	if f := run.Info.Facts; f != nil {
+		phase = measure.Number(f.PhaseDuration)
+		c.counts.Wedged = f.Branches.TreesDeadlocked
+	}
+	res := &Results{HeadlineRule: run.rules.Headline(), Flow: run.flow(), Counts: c.counts, Errors: c.errors.sorted()}
+
+	headline := run.newTable(origin, phase, &c.headline)
+	cooldown := run.newTable(origin, phase, &c.cooldown)
+	tables := []*tableBuilder{headline, cooldown}
+	if c.warmup.n > 0 {
+		tables = append(tables, run.newTable(run.Origin(measure.WarmupPhase), run.phaseLength(measure.WarmupPhase), &c.warmup))
+	}
+	for _, t := range tables {
+		if err := t.build(); err != nil {
+			return nil, err
+		}
+	}
+	headline.buckets(c.counts)
+	res.Headline, res.Cooldown = headline.sorted(), cooldown.sorted()
+	if c.warmup.n > 0 {
+		res.Warmup = tables[2].sorted()
+	}
+	w := headline.window
+	res.Window = Window{Kind: w.Kind}
+	if !w.Seconds.IsMissing() {
+		res.Window = Window{w.Kind, origin + measure.Nanos(float64(w.Start)), origin + measure.Nanos(float64(w.End)), float64(w.Seconds), true}
+	}
+	res.ITLDivisor = measure.ITLDivisor{Rule: run.rules.DivisorRule(), Known: headline.sums.firstKnown, Unusable: headline.sums.firstUnusable}
+	res.Start, res.End = origin, origin+run.headlineEnd(&c.headline)
+	return res, nil
+}
+
+// flow names how tokens are spread over time.
+func (run *Run) flow() string {
+	if run.rules.EvenFlow {
+		return "even"
+	}
+	return "chunks"
+}
+
+// phaseLength returns the seconds of a phase, Missing if they are not known.
+func (run *Run) phaseLength(name string) measure.Number {
+	for _, p := range run.Info.Phases {
+		if p.Name == name {
+			return measure.Number(p.Duration)
+		}
+	}
+	return measure.Missing
+}
+
+// headlineEnd returns when the headline ends, in nanoseconds of the phase: at the deadline, or with the last of its requests where the
+// grace belongs to it, where there is no deadline, and where the phase was over before.
+func (run *Run) headlineEnd(headline *rows) int64 {
+	last := int64(0)
+	each([]*rows{headline}, func(r *row) { last = max(last, r.end) })
+	f := run.Info.Facts
+	if run.rules.GraceIncluded || f == nil || f.Deadline <= 0 {
+		return last
+	}
+	return min(measure.Nanos(f.Deadline), max(last, measure.Nanos(f.PhaseDuration)))
+}

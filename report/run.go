@@ -1,0 +1,151 @@
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// The files of a run besides its records.
+const (
+	runFile   = "run.json"
+	lanesFile = "lanes.jsonl"
+)
+
+// Run is a run that wrote its results to a directory.
+type Run struct {
+	Dir      string
+	Info     measure.RunInfo      // of run.json
+	Lanes    []measure.LaneReport // of lanes.jsonl; nil if it was not written
+	Switches preset.Switches      // of the run's preset, with those that were set
+	Missing  []string             // what is not known, one line each; Compute adds to it
+
+	// Slice is the length of the slices of time that Compute cuts the run into, in nanoseconds; 0: none.
+	Slice int64
+
+	rules measure.Rules
+}
+
+// Open reads what the directory of a run has besides its records. A run that was killed lacks some of it: Missing says what.
+func Open(dir string) (*Run, error) {
+	run := &Run{Dir: dir}
+	if err := run.readInfo(); err != nil {
+		return nil, err
+	}
+	var err error
+	if run.Switches, err = preset.Recorded(run.Info.Preset, run.Info.Switches); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
+	}
+	run.rules = measure.RulesOf(&run.Switches)
+	return run, run.readLanes()
+}
+
+// Rules returns the rules by which records become numbers.
+func (run *Run) Rules() measure.Rules { return run.rules }
+
+func (run *Run) miss(format string, args ...any) {
+	run.Missing = append(run.Missing, fmt.Sprintf(format, args...))
+}
+
+func (run *Run) readInfo() error {
+	path := filepath.Join(run.Dir, runFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		run.miss("%s: there is no %s: what was run is not known", run.Dir, runFile)
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &run.Info)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if run.Info.Facts == nil {
+		run.miss("%s: the run has not ended, or was killed: figures known only at its end are left out", run.Dir)
+	}
+	return nil
+}
+
+func (run *Run) readLanes() error {
+	path := filepath.Join(run.Dir, lanesFile)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var l measure.LaneReport
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return fmt.Errorf("%s: line %d: %w", path, n, err)
+		}
+		run.Lanes = append(run.Lanes, l)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Origin returns when a phase started, in nanoseconds since 1970: the wall clock of an instant of its records is Origin plus
+// measure.Nanos of it. Of a run whose phases are not known it is the start of the run.
+func (run *Run) Origin(phase string) int64 {
+	for _, p := range run.Info.Phases {
+		if p.Name == phase {
+			return p.Start.UnixNano()
+		}
+	}
+	if run.Info.Start.IsZero() {
+		return 0
+	}
+	return run.Info.Start.UnixNano()
+}
+
+// RowMetric is one metric of a request: a value, or of inter_chunk_latency a list.
+type RowMetric struct {
+	Tag   string
+	Unit  string
+	Value Number
+	List  []Number // nil for a value
+}
+
+// RowMetrics returns the metrics that a request has, in the order of doc/spec/replay.md 8.2. A failed request has none.
+func (run *Run) RowMetrics(r *measure.Record) (list []RowMetric) {
+	if r.Error != nil {
+		return nil
+	}
+	numbers := newRow(r)
+	for _, m := range requestMetrics {
+		if m.of == nil {
+			if gaps := gapList(r); len(gaps) > 0 {
+				list = append(list, RowMetric{Tag: m.tag, Unit: m.unit, List: gaps})
+			}
+		} else if v, ok := m.of(&numbers, &run.rules); ok {
+			list = append(list, RowMetric{Tag: m.tag, Unit: m.unit, Value: v})
+		}
+	}
+	return list
+}
+
+// gapList returns the times between the content messages of an answer.
+func gapList(r *measure.Record) (list []Number) {
+	last := int64(-1)
+	for at := range r.Contents.All() {
+		if last >= 0 {
+			list = append(list, milliseconds(float64(int64(at)-last)))
+		}
+		last = int64(at)
+	}
+	return list
+}

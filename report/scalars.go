@@ -1,0 +1,155 @@
+package report
+
+import "github.com/agentx/agentx/replay/measure"
+
+// sums are what the scalars of a table are made of.
+type sums struct {
+	n           int   // requests that ended well
+	first, last int64 // earliest sent, latest last token; last is never without one
+
+	prompt, output, osl, total, reasoning, cached, cacheWrite, cacheMiss tokenSum
+
+	blocks, hits              int64
+	mismatched, discrepant    int
+	firstKnown, firstUnusable int // requests with an inter-token latency, by the tokens of their first chunk
+}
+
+// tokenSum adds up counts, some of which may be unknown.
+type tokenSum struct {
+	sum   int64
+	known int
+}
+
+func (s *tokenSum) add(n int64) {
+	if n != unknown {
+		s.sum += n
+		s.known++
+	}
+}
+
+// Limits beyond which a request is counted (doc/spec/replay.md 1.5).
+const (
+	mismatchPercent    = 5  // of the tokens asked for
+	mismatchTokens     = 50 // where that is less
+	discrepancyPercent = 10 // of the recorded prompt
+)
+
+// add adds a request that ended well.
+func (s *sums) add(r *row, rules *measure.Rules) {
+	if s.n == 0 || r.sent < s.first {
+		s.first = r.sent
+	}
+	s.n++
+	s.last = max(s.last, r.lastToken)
+	for _, t := range []struct {
+		sum *tokenSum
+		n   int64
+	}{
+		{&s.prompt, r.prompt}, {&s.output, r.output}, {&s.osl, r.osl()}, {&s.total, r.total}, {&s.reasoning, r.reasoning},
+		{&s.cached, r.cached}, {&s.cacheWrite, r.cacheWrite}, {&s.cacheMiss, r.cacheMiss},
+	} {
+		t.sum.add(t.n)
+	}
+	s.blocks += r.blocks
+	s.hits += min(max(r.hits, 0), r.blocks)
+	if off := abs(r.osl() - r.asked); r.osl() != unknown && r.asked > 0 && off*100 > min(r.asked*mismatchPercent, mismatchTokens*100) {
+		s.mismatched++
+	}
+	if off := abs(r.prompt - r.recorded); r.prompt != unknown && r.recorded > 0 && off*100 > r.recorded*discrepancyPercent {
+		s.discrepant++
+	}
+	if _, ok := rules.Divisor(r.osl(), r.firstChunk); ok && r.firstToken != never {
+		if measure.UsableFirstChunk(r.osl(), r.firstChunk) {
+			s.firstKnown++
+		} else if r.firstChunk != unknown {
+			s.firstUnusable++
+		}
+	}
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// window returns what the rates divide by. The length of the phase may be Missing.
+func (s *sums) window(rules *measure.Rules, phase measure.Number) measure.ThroughputWindow {
+	return rules.Window(s.n, float64(s.first)/1e9, float64(s.last)/1e9, phase)
+}
+
+// scalar adds a block of one number.
+func (t *tableBuilder) scalar(tag, name, unit string, n Number) {
+	t.add(Block{tag, name, unit, Scalar, []Stat{{"avg", n}}})
+}
+
+func (t *tableBuilder) counts() {
+	succeeded, failed := int64(t.sums.n), int64(t.failures)
+	t.scalar("request_count", "Request Count", "requests", Int(succeeded))
+	t.scalar("error_request_count", "Error Request Count", "requests", Int(failed))
+	t.scalar("completed_request_count", "Completed Requests (Success + Error)", "requests", Int(succeeded+failed))
+	t.scalar("osl_mismatch_count", "OSL Mismatch Count", "requests", Int(int64(t.sums.mismatched)))
+	t.scalar("usage_discrepancy_count", "Usage Discrepancy Count", "requests", Int(int64(t.sums.discrepant)))
+	if n := succeeded + failed; n > 0 {
+		t.scalar("request_error_rate", "Request Error Rate", "%", Float(100*float64(failed)/float64(n)))
+	}
+}
+
+// totals adds the sums of tokens that some request has.
+func (t *tableBuilder) totals() {
+	s := &t.sums
+	for _, x := range []struct {
+		tag, name string
+		sum       *tokenSum
+	}{
+		{"total_isl", "Total Input Sequence Length", &s.prompt},
+		{"total_osl", "Total Output Sequence Length", &s.osl},
+		{"total_output_tokens", "Total Output Tokens", &s.output},
+		{"total_reasoning_tokens", "Total Reasoning Tokens", &s.reasoning},
+		{"total_usage_prompt_tokens", "Total Usage Prompt Tokens", &s.prompt},
+		{"total_usage_completion_tokens", "Total Usage Completion Tokens", &s.osl},
+		{"total_usage_total_tokens", "Total Usage Total Tokens", &s.total},
+		{"total_usage_prompt_cache_read_tokens", "Total Usage Prompt Cache Read Tokens", &s.cached},
+		{"total_usage_prompt_cache_write_tokens", "Total Usage Prompt Cache Write Tokens", &s.cacheWrite},
+		{"total_usage_prompt_cache_miss_tokens", "Total Usage Prompt Cache Miss Tokens", &s.cacheMiss},
+	} {
+		if x.sum.known > 0 {
+			t.scalar(x.tag, x.name, "tokens", Int(x.sum.sum))
+		}
+	}
+	if s.cached.known > 0 && s.prompt.sum > 0 {
+		t.scalar("overall_usage_prompt_cache_read_pct", "Overall Usage Prompt Cache Read %", "%", Float(100*float64(s.cached.sum)/float64(s.prompt.sum)))
+	}
+	if s.blocks > 0 {
+		t.add(Block{"theoretical_prefix_cache_hit", "Theoretical Prefix Cache Hit", "%", Scalar, []Stat{
+			{"avg", Float(100 * float64(s.hits) / float64(s.blocks))}, {"sum", Int(s.hits)}, {"count", Int(s.blocks)},
+		}})
+	}
+}
+
+// times adds the durations and instants of the requests that ended well.
+func (t *tableBuilder) times() {
+	s := &t.sums
+	if s.n == 0 {
+		return
+	}
+	t.scalar("min_request_timestamp", "Minimum Request Timestamp", "ns", Int(t.origin+s.first))
+	if s.last != never {
+		t.scalar("max_response_timestamp", "Maximum Response Timestamp", "ns", Int(t.origin+s.last))
+	}
+	if s.last > s.first {
+		t.scalar("benchmark_duration", "Benchmark Duration", "sec", Float(float64(s.last-s.first)/1e9))
+	}
+}
+
+// rates adds the throughputs over a number of seconds: of requests and of tokens.
+func (t *tableBuilder) rates(seconds measure.Number, requests, input, output Number) {
+	if seconds.IsMissing() {
+		return
+	}
+	over := func(n Number) Number { return Float(n.Float64() / float64(seconds)) }
+	t.scalar("request_throughput", "Request Throughput", "requests/sec", over(requests))
+	if t.sums.prompt.known > 0 {
+		t.scalar("input_token_throughput", "Input Token Throughput", "tokens/sec", over(input))
+	}
+	if t.sums.osl.known > 0 {
+		t.scalar("output_token_throughput", "Output Token Throughput", "tokens/sec", over(output))
+		t.scalar("total_token_throughput", "Total Token Throughput", "tokens/sec", over(Float(input.Float64()+output.Float64())))
+	}
+}

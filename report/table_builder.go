@@ -1,0 +1,85 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// tableBuilder makes the table of some requests.
+type tableBuilder struct {
+	run     *Run
+	samples []*rows // of these requests, those that ended well are samples
+	present []*rows // of the curves
+	origin  int64   // of the instants, nanoseconds since 1970
+	phase   measure.Number
+
+	from, to int64 // of the curves
+
+	sums     sums
+	failures int // failed requests that are not counted apart
+	window   measure.ThroughputWindow
+	scratch  samples
+	table    Table
+}
+
+// newTable returns the builder for the requests of one bucket. Its curves begin with the first of them that was issued and end with
+// the last response.
+func (run *Run) newTable(origin int64, phase measure.Number, of *rows) *tableBuilder {
+	t := &tableBuilder{run: run, samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
+	first := true
+	each(t.present, func(r *row) {
+		if first || r.admitted < t.from {
+			t.from = r.admitted
+		}
+		t.to, first = max(t.to, r.end), false
+	})
+	return t
+}
+
+func (t *tableBuilder) add(b Block) { t.table = append(t.table, b) }
+
+// build computes every block.
+func (t *tableBuilder) build() error {
+	each(t.samples, func(r *row) {
+		switch {
+		case !r.failed:
+			t.sums.add(r, &t.run.rules)
+		case !r.apart:
+			t.failures++
+		}
+	})
+	t.distributions()
+	t.counts()
+	t.totals()
+	t.times()
+	t.throughputs()
+	return nil
+}
+
+// throughputs adds the rates and what they divide by.
+func (t *tableBuilder) throughputs() {
+	t.window = t.sums.window(&t.run.rules, t.phase)
+	if !t.phase.IsMissing() {
+		t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(t.phase)))
+	}
+	t.rates(t.window.Seconds, Int(int64(t.sums.n)), Int(t.sums.prompt.sum), Int(t.sums.osl.sum))
+}
+
+// buckets adds the numbers of requests that are in no other number.
+func (t *tableBuilder) buckets(n Counts) {
+	t.scalar("context_overflow_count", "Context Overflow Count", "requests", Int(int64(n.ContextOverflow)))
+	t.scalar("skipped_context_overflow_count", "Skipped Context Overflow Count", "requests", Int(int64(n.ContextOverflow)))
+	t.scalar("cooldown_request_count", "Cooldown Request Count", "requests", Int(int64(n.Cooldown)))
+	t.scalar("cancelled_at_end_count", "Cancelled At End Count", "requests", Int(int64(n.CancelledAtEnd)))
+	if n.Wedged >= 0 {
+		t.scalar("wedged_tree_count", "Wedged Tree Count", "trees", Int(int64(n.Wedged)))
+	}
+}
+
+// sorted returns the table, sorted by tag.
+func (t *tableBuilder) sorted() Table {
+	slices.SortFunc(t.table, func(x, y Block) int { return strings.Compare(x.Tag, y.Tag) })
+	return t.table
+}

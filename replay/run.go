@@ -214,6 +214,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	r.sampler.renderLater()
 	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
 	used := measure.ReadProcessUsage().Since(before)
+	facts.ExpectedDuration = r.Duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
 	facts.Load = r.results.occupancy.load()

@@ -173,7 +173,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 		return nil, err
 	}
 	f.scenario.report(cmd)
-	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus}
+	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus, MinDuration: f.scenario.chosen.MinDuration.Seconds()}
 	for _, c := range f.scenario.conflicts {
 		s.Overridden = append(s.Overridden, c.Error())
 	}

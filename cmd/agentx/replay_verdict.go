@@ -31,9 +31,17 @@ func judgeRun(s *measure.Summary) error {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	if s.Valid != nil && !*s.Valid {
-		return verdictError{fmt.Errorf("replay: not valid under the scenario %s: %s", s.Run.Scenario.Name, strings.Join(s.Reasons, ", "))}
+		return adviseCoverage(s, verdictError{fmt.Errorf("replay: not valid under the scenario %s: %s", s.Run.Scenario.Name, strings.Join(s.Reasons, ", "))})
 	}
 	return nil
+}
+
+// adviseCoverage adds what to try to the verdict of a run whose servers went silent before its end.
+func adviseCoverage(s *measure.Summary, verdict error) error {
+	if !slices.Contains(s.Reasons, measure.InsufficientMetrics) {
+		return verdict
+	}
+	return hintError{verdict, fmt.Sprintf("the logs of the servers: their last content came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Content, 100*measure.CoverageThreshold)}
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".

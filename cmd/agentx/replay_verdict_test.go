@@ -22,6 +22,7 @@ func TestJudgeRun(t *testing.T) {
 		"good":               {measure.Summary{Completed: 1, DeadlockedTrees: measure.Missing}, 0, ""},
 		"valid":              {measure.Summary{Completed: 1, Run: scenario, Valid: new(true)}, 0, ""},
 		"not valid":          {measure.Summary{Completed: 1, Run: scenario, Valid: new(false), Reasons: invalid}, 3, "replay: not valid under the scenario s: unsafe_override"},
+		"silent servers":     {measure.Summary{Completed: 1, Run: scenario, Valid: new(false), Reasons: []string{"insufficient_profile_metric_coverage"}, Coverage: &measure.Coverage{}}, 3, "replay: not valid under the scenario s: insufficient_profile_metric_coverage"},
 		"nothing completed":  {measure.Summary{Requests: 2}, 1, "replay: not one of 2 requests completed"},
 		"nothing, not valid": {measure.Summary{Requests: 2, Run: scenario, Valid: new(false), Reasons: invalid}, 1, "replay: not one of 2 requests completed"},
 		"deadlocked":         {measure.Summary{DeadlockedTrees: 2}, 3, "replay: 2 trees could not be played to their end"},

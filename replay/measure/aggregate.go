@@ -24,6 +24,7 @@ type Aggregate struct {
 	bytesSent, bytesReceived int64
 
 	deviations deviationCounts
+	latest     latest
 
 	headline, cooldown observations
 
@@ -72,6 +73,7 @@ func (a *Aggregate) count(r *Record) {
 	a.requests++
 	a.trees.add(r.Tree)
 	a.buckets[r.Bucket]++
+	a.latest.add(r, a.rules)
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
 	if r.Resent {
@@ -109,12 +111,27 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)
+	s.addRates()
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
+		s.Coverage = a.coverage(&info)
 		s.addFacts(f)
 		s.Warmup = a.warmup.summary(f.Warmup)
 	}
 	return s
+}
+
+// addRates adds the shares of failures and overflows.
+func (s *Summary) addRates() {
+	failed := 0
+	for _, n := range s.Errors {
+		failed += n
+	}
+	s.ErrorRate, s.ErrorRates = shareOf(failed, s.Completed+failed), map[wire.Category]Number{}
+	for c, n := range s.Errors {
+		s.ErrorRates[c] = shareOf(n, s.Completed+failed)
+	}
+	s.OverflowRate = overflowRate(s.Completed, failed, s.Buckets.ContextOverflow)
 }
 
 // addFacts adds what is known only at the end of a run.

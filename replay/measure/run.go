@@ -29,6 +29,8 @@ type Scenario struct {
 	Name       string   `json:"name"`
 	Overridden []string `json:"overridden"` // its conflicts with the options, one line each, that did not keep the run from starting; nil: none
 	Corpus     string   `json:"corpus"`     // repository of the pinned corpus that the dataset is; "": it is none
+
+	MinDuration float64 `json:"min_duration"` // shortest duration of a run that it allows, seconds
 }
 
 // Dataset is the dataset that was played.
@@ -80,17 +82,18 @@ type PhaseSpan struct {
 
 // Facts are what is known only at the end of a run.
 type Facts struct {
-	PhaseDuration float64          `json:"phase_duration"`     // of the profiling phase, seconds
-	Deadline      float64          `json:"deadline,omitempty"` // of the profiling phase: its duration, or when an interrupt ended the sending; 0: none
-	Warmup        *WarmupFacts     `json:"warmup"`             // nil: there was none
-	CPU           float64          `json:"cpu"`                // of the phase, seconds
-	PeakRSS       int64            `json:"peak_rss"`           // bytes
-	Cores         int              `json:"cores"`              // that the process may use
-	Load          *Load            `json:"load"`               // nil: the phase was not played
-	Prompts       *Prompts         `json:"prompts"`            // nil: the phase was not played, or the cache could not be read again
-	Branches      BranchCounts     `json:"branches"`
-	Deadlocks     []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
-	Cancelled     bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run
-	Valid         *bool            `json:"valid"`     // as in the summary
-	Reasons       []string         `json:"reasons"`   // as in the summary
+	PhaseDuration    float64          `json:"phase_duration"`              // of the profiling phase, seconds
+	Deadline         float64          `json:"deadline,omitempty"`          // of the profiling phase: its duration, or when an interrupt ended the sending; 0: none
+	ExpectedDuration float64          `json:"expected_duration,omitempty"` // of the sending of the profiling phase, as asked for, seconds; 0: no bound
+	Warmup           *WarmupFacts     `json:"warmup"`                      // nil: there was none
+	CPU              float64          `json:"cpu"`                         // of the phase, seconds
+	PeakRSS          int64            `json:"peak_rss"`                    // bytes
+	Cores            int              `json:"cores"`                       // that the process may use
+	Load             *Load            `json:"load"`                        // nil: the phase was not played
+	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
+	Branches         BranchCounts     `json:"branches"`
+	Deadlocks        []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
+	Cancelled        bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run
+	Valid            *bool            `json:"valid"`     // as in the summary
+	Reasons          []string         `json:"reasons"`   // as in the summary
 }

@@ -11,13 +11,16 @@ import (
 // those of the embedded Metrics, are over the requests of the profiling bucket that ended well. A figure that is not known is
 // null; of a run that was killed, so are the figures that are known only at its end.
 type Summary struct {
-	Requests     int                   `json:"requests"`  // sent: the sum of the buckets
-	Completed    int                   `json:"completed"` // that ended well, in profiling or cooldown
-	Errors       map[wire.Category]int `json:"errors"`    // failures by category, without cancellations and overflows
-	ErrorSamples ErrorSamples          `json:"error_samples"`
-	Buckets      Buckets               `json:"buckets"`
-	BackOff      BackOff               `json:"back_off"`
-	Resent       int                   `json:"resent"` // requests that were sent twice: a kept connection broke before the first byte of an answer
+	Requests     int                      `json:"requests"`  // sent: the sum of the buckets
+	Completed    int                      `json:"completed"` // that ended well, in profiling or cooldown
+	Errors       map[wire.Category]int    `json:"errors"`    // failures by category, without cancellations and overflows
+	ErrorSamples ErrorSamples             `json:"error_samples"`
+	ErrorRate    Number                   `json:"error_rate"`    // failures over these and Completed
+	ErrorRates   map[wire.Category]Number `json:"error_rates"`   // by category
+	OverflowRate Number                   `json:"overflow_rate"` // overflows of the context over these, failures and Completed
+	Buckets      Buckets                  `json:"buckets"`
+	BackOff      BackOff                  `json:"back_off"`
+	Resent       int                      `json:"resent"` // requests that were sent twice: a kept connection broke before the first byte of an answer
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but not as asked for, by kind
 
@@ -34,9 +37,10 @@ type Summary struct {
 	Fidelity    Fidelity             `json:"fidelity"`    // what was delivered beside what was recorded and asked for
 	Calibration *CalibrationCompared `json:"calibration"` // nil: the run was not calibrated
 
-	Valid   *bool    `json:"valid"`   // nil: without a scenario
-	Reasons []string `json:"reasons"` // why the run is not valid; nil: there is none
-	Out     string   `json:"out"`     // directory of the results, empty when none was asked for
+	Valid    *bool     `json:"valid"`    // nil: without a scenario
+	Reasons  []string  `json:"reasons"`  // why the run is not valid; nil: there is none
+	Coverage *Coverage `json:"coverage"` // nil: the gate did not look
+	Out      string    `json:"out"`      // directory of the results, empty when none was asked for
 
 	Concurrency     int              `json:"concurrency"`
 	Trees           int              `json:"trees"` // with a request

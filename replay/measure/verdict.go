@@ -2,28 +2,56 @@ package measure
 
 // The reasons for which a run is not valid (doc/spec/replay.md 8.8).
 const (
-	UnsafeOverride = "unsafe_override" // a conflict with the scenario was overridden
-	RunCancelled   = "run_cancelled"   // Facts.Cancelled
-	WedgedTree     = "wedged_tree"     // a tree deadlocked; a reason also without a scenario
+	UnsafeOverride      = "unsafe_override"                      // a conflict with the scenario was overridden
+	OverflowRate        = "context_overflow_rate_exceeded"       // Summary.OverflowRate above MaxOverflowRate
+	RunCancelled        = "run_cancelled"                        // Facts.Cancelled
+	WedgedTree          = "wedged_tree"                          // a tree deadlocked; a reason also without a scenario
+	InsufficientMetrics = "insufficient_profile_metric_coverage" // Summary.Coverage below CoverageThreshold
 )
+
+// MaxOverflowRate is the largest share of overflows of the context that a valid run has.
+const MaxOverflowRate = 0.01
 
 // judge decides about a run that has ended. Only a run with a scenario is valid or not.
 func (s *Summary) judge(f *Facts) {
 	sc := s.Run.Scenario
 	s.Reasons = nil
-	if sc != nil && len(sc.Overridden) > 0 {
-		s.Reasons = append(s.Reasons, UnsafeOverride)
+	add := func(why string, is bool) {
+		if is {
+			s.Reasons = append(s.Reasons, why)
+		}
 	}
-	if sc != nil && f.Cancelled {
-		s.Reasons = append(s.Reasons, RunCancelled)
-	}
-	if f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0 { // the reports are also of the warmup
-		s.Reasons = append(s.Reasons, WedgedTree)
-	}
+	add(UnsafeOverride, sc != nil && len(sc.Overridden) > 0)
+	add(OverflowRate, sc != nil && s.OverflowRate > MaxOverflowRate)
+	add(RunCancelled, sc != nil && f.Cancelled)
+	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
+	add(InsufficientMetrics, s.Coverage != nil && !s.Coverage.passes())
 	if sc != nil {
 		valid := len(s.Reasons) == 0
 		s.Valid = &valid
 	}
+}
+
+// coverage returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario,
+// and for a phase that was asked to last less than the least of the scenario.
+func (a *Aggregate) coverage(info *RunInfo) *Coverage {
+	if sc := info.Scenario; !a.rules.CoverageGate || sc == nil || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
+		return nil
+	}
+	return a.latest.coverage(Nanos(info.Facts.ExpectedDuration))
+}
+
+// shareOf returns n of all as a share, 0 of nothing.
+func shareOf(n, all int) Number {
+	if all == 0 {
+		return 0
+	}
+	return Number(n) / Number(all)
+}
+
+// overflowRate returns the share of overflows in the requests that ended by themselves.
+func overflowRate(completed, failed, overflows int) Number {
+	return shareOf(overflows, completed+failed+overflows)
 }
 
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.

@@ -1,0 +1,153 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// The share of overflows decides strictly above its limit. Ordinary failures dilute it.
+//
+// Covers T-39.
+func TestVectorsOverflowGate(t *testing.T) {
+	type in struct {
+		Valid, Errored int
+		Apart          int `json:"overflow_not_in_errors"`
+		Overflows      int
+	}
+	type want struct {
+		Rate     float64
+		Exceeded bool
+	}
+	fixtures.EachCase(t, "overflow_gate", fixtures.Counts{6, 6, 6}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		require.Equal(t, in.Overflows, in.Apart, "overflows are in neither of the others")
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		a := NewAggregate(RulesOf(&switches))
+		for range in.Valid {
+			a.Add(good(0, 1, 0, 0.5, 2, 5))
+		}
+		for range in.Errored {
+			a.Add(bad(Profiling, wire.HTTPStatus))
+		}
+		for range in.Overflows {
+			a.Add(bad(ContextOverflow, wire.ContextOverflow))
+		}
+		a.Add(bad(CancelledAtEnd, wire.Cancelled)) // counts nowhere
+		s := a.Summary(RunInfo{Run: Run{Scenario: &Scenario{Name: "s"}}, Facts: &Facts{}})
+		require.InDelta(t, want.Rate, float64(s.OverflowRate), 1e-12)
+		require.Equal(t, !want.Exceeded, *s.Valid)
+		if want.Exceeded {
+			require.Equal(t, []string{"context_overflow_rate_exceeded"}, s.Reasons)
+		}
+		s = a.Summary(RunInfo{Facts: &Facts{}})
+		require.Nil(t, s.Valid, "without a scenario a run is neither")
+		require.Nil(t, s.Reasons)
+	})
+}
+
+// Covers T-39.
+func TestVectorsCoverage(t *testing.T) {
+	type in struct {
+		Start      int64  `json:"phase_start_ns"`
+		Expected   int64  `json:"expected_ns"`
+		FirstToken *int64 `json:"last_first_token_ns"`
+		ITL        *int64 `json:"last_end_with_itl_ns"`
+		Content    *int64 `json:"last_content_ns"`
+		Threshold  float64
+	}
+	type want struct {
+		Ratios []float64
+		Passes bool
+	}
+	fixtures.EachCase(t, "coverage", fixtures.Counts{6, 0, 6}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		require.Equal(t, in.Threshold, CoverageThreshold)
+		switches, ok := preset.Named(c.Preset)
+		require.True(t, ok)
+		since := func(at *int64) float64 {
+			if at == nil {
+				return 0
+			}
+			return Seconds(time.Duration(*at - in.Start))
+		}
+		a := NewAggregate(RulesOf(&switches))
+		a.Add(&Record{Bucket: Profiling, FirstToken: since(in.FirstToken)}) // without tokens: no ITL
+		if in.ITL != nil {
+			a.Add(&Record{Bucket: Profiling, FirstToken: 1, LastToken: 2, End: since(in.ITL), OutputTokens: Tokens(2)})
+		}
+		if in.Content != nil {
+			a.Add(&Record{Bucket: CancelledAtEnd, FirstToken: 1, LastToken: since(in.Content), End: 3600, OutputTokens: Tokens(2), Error: &Error{Category: wire.Cancelled}})
+		}
+		run := Run{Scenario: &Scenario{Name: "s", MinDuration: 900}}
+		s := a.Summary(RunInfo{Run: run, Facts: &Facts{ExpectedDuration: time.Duration(in.Expected).Seconds()}})
+		for k, got := range []float64{s.Coverage.FirstToken, s.Coverage.ITL, s.Coverage.Content}[:len(want.Ratios)] {
+			require.InDelta(t, want.Ratios[k], got, 1e-15)
+		}
+		require.Equal(t, want.Passes, *s.Valid)
+		if !want.Passes {
+			require.Equal(t, []string{"insufficient_profile_metric_coverage"}, s.Reasons)
+		}
+	})
+}
+
+// The gate of coverage looks at phases that were asked to last as long as the scenario wants at least, under the presets that
+// have it. What the warmup observed does not count.
+//
+// Covers T-39.
+func TestCoverageGate(t *testing.T) {
+	scenario := &Scenario{Name: "s", MinDuration: 900}
+	for _, c := range []struct {
+		what     string
+		preset   string
+		scenario *Scenario
+		expected float64
+		looks    bool
+	}{
+		{"default", preset.Default, scenario, 900, true},
+		{"agentx", preset.AgentX, scenario, 1800, true},
+		{"aiperf has none", preset.AIPerf, scenario, 1800, false},
+		{"no scenario", preset.Default, nil, 1800, false},
+		{"too short", preset.Default, scenario, 899.999999999, false},
+		{"no duration", preset.Default, scenario, 0, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			switches, ok := preset.Named(c.preset)
+			require.True(t, ok)
+			a := NewAggregate(RulesOf(&switches))
+			warm := good(0, c.expected, 0, 1, 2, 5)
+			warm.Phase, warm.Bucket = WarmupPhase, WarmupBucket
+			a.Add(warm)
+			a.Add(good(0, 1, 0, 1, 2, 5))
+			s := a.Summary(RunInfo{Run: Run{Scenario: c.scenario}, Facts: &Facts{ExpectedDuration: c.expected}})
+			require.Equal(t, c.looks, s.Coverage != nil)
+			if c.looks {
+				require.Equal(t, []string{InsufficientMetrics}, s.Reasons)
+			} else {
+				require.Nil(t, s.Reasons)
+			}
+			require.Nil(t, a.Summary(RunInfo{Run: Run{Scenario: c.scenario}}).Coverage, "of a run that was killed nothing is known")
+		})
+	}
+}
+
+// A request that failed has content, but no latency: it covers the phase as a stream alone.
+//
+// Covers T-39.
+func TestCoverageOfFailures(t *testing.T) {
+	var l latest
+	r := good(0, 90, 0, 1, 5, 5)
+	r.Error = &Error{Category: wire.StreamTruncated}
+	l.add(r, Rules{})
+	require.Equal(t, &Coverage{Content: 0.95}, l.coverage(100e9))
+	require.True(t, l.coverage(100e9).passes())
+	require.False(t, l.coverage(100e9+1).passes())
+	r.Error = nil
+	l.add(r, Rules{})
+	require.Equal(t, &Coverage{0.91, 0.951, 0.95}, l.coverage(100e9))
+	require.Equal(t, &Coverage{1, 1, 1}, l.coverage(1e9))
+}

@@ -24,7 +24,8 @@ import (
 const fewTraces = `{"id":"a","models":["m"],"block_size":64,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":150,"out":2,"hash_ids":[1,2],"api_time":1},{"t":2,"type":"n","model":"m","in":300,"out":2,"hash_ids":[1,2,3,4],"api_time":1}]}
 `
 
-// shortRun is a scenario whose runs need not last a quarter of an hour, and a table with a corpus of fewTraces.
+// shortRun is a scenario whose runs need not last a quarter of an hour, and a table with a corpus of fewTraces. Its runs are too
+// short for the gaps of these, hence noGate.
 func shortRun(corpus string) scenarios {
 	s := scenario.InferenceXAgentX()
 	s.MinDuration, s.Duration = 50*time.Millisecond, 100*time.Millisecond
@@ -34,6 +35,8 @@ func shortRun(corpus string) scenarios {
 		random:  bytes.NewReader(bytes.Repeat([]byte{0xff}, 64)),
 	}
 }
+
+const noGate = "--set=CoverageGate=false"
 
 // replayUnder runs agentx replay with the given scenarios against a mock.
 func replayUnder(t *testing.T, known scenarios, args ...string) (status int, stdout, stderr string) {
@@ -80,7 +83,7 @@ func TestValidUnderAScenario(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, stdout, stderr := replayUnder(t, shortRun(c.corpus), append([]string{
-				file, "--scenario", "inferencex-agentx-mvp", "--cache", filepath.Join(dir, "cache"), "--out", filepath.Join(t.TempDir(), "out"), "--json",
+				file, noGate, "--scenario", "inferencex-agentx-mvp", "--cache", filepath.Join(dir, "cache"), "--out", filepath.Join(t.TempDir(), "out"), "--json",
 			}, c.args...)...)
 			require.Equal(t, c.status, status, stderr)
 			if c.valid == nil {
@@ -122,7 +125,7 @@ func TestListUnderAScenario(t *testing.T) {
 	file, out := filepath.Join(dir, "few.jsonl"), filepath.Join(dir, "out")
 	require.NoError(t, os.WriteFile(file, []byte(fewTraces), 0o600))
 	status, _, stderr := replayUnder(t, shortRun(fewTraces),
-		file, "--scenario", "inferencex-agentx-mvp", "--concurrency", "1,2", "--cache", filepath.Join(dir, "cache"), "--out", out)
+		file, noGate, "--scenario", "inferencex-agentx-mvp", "--concurrency", "1,2", "--cache", filepath.Join(dir, "cache"), "--out", out)
 	require.Zero(t, status, stderr)
 	require.Equal(t, 1, strings.Count(stderr, "drawn for this run"), stderr)
 	for _, name := range []string{"c0001", "c0002"} {
@@ -131,7 +134,7 @@ func TestListUnderAScenario(t *testing.T) {
 		var s measure.Summary
 		require.NoError(t, json.Unmarshal(text, &s))
 		require.Equal(t, new(true), s.Valid)
-		require.Equal(t, &measure.Scenario{Name: "inferencex-agentx-mvp", Corpus: "owner/few"}, s.Run.Scenario)
+		require.Equal(t, &measure.Scenario{Name: "inferencex-agentx-mvp", Corpus: "owner/few", MinDuration: 0.05}, s.Run.Scenario)
 	}
 }
 

@@ -121,19 +121,6 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	return s
 }
 
-// addRates adds the shares of failures and overflows.
-func (s *Summary) addRates() {
-	failed := 0
-	for _, n := range s.Errors {
-		failed += n
-	}
-	s.ErrorRate, s.ErrorRates = shareOf(failed, s.Completed+failed), map[wire.Category]Number{}
-	for c, n := range s.Errors {
-		s.ErrorRates[c] = shareOf(n, s.Completed+failed)
-	}
-	s.OverflowRate = overflowRate(s.Completed, failed, s.Buckets.ContextOverflow)
-}
-
 // addFacts adds what is known only at the end of a run.
 func (s *Summary) addFacts(f *Facts) {
 	branches := f.Branches

@@ -31,6 +31,7 @@ type Figures struct {
 	Requests        int                   `json:"requests"`
 	Completed       int                   `json:"completed"`
 	Errors          map[wire.Category]int `json:"errors"`
+	ErrorRate       Number                `json:"error_rate"`
 	Duration        Number                `json:"duration"`
 	RequestRate     Number                `json:"request_rate"`
 	OutputTokenRate Number                `json:"output_token_rate"`
@@ -43,7 +44,7 @@ type Figures struct {
 // Figures returns the figures of the summary that runs are compared by.
 func (s *Summary) Figures() *Figures {
 	return &Figures{
-		Requests: s.Requests, Completed: s.Completed, Errors: s.Errors, Duration: s.Duration, RequestRate: s.RequestRate,
+		Requests: s.Requests, Completed: s.Completed, Errors: s.Errors, ErrorRate: s.ErrorRate, Duration: s.Duration, RequestRate: s.RequestRate,
 		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid,
 	}
 }
@@ -65,7 +66,7 @@ var figureColumns = []struct {
 	of   func(*Figures) string
 }{
 	{"requests", func(h *Figures) string { return strconv.Itoa(h.Requests) }},
-	{"errors", func(h *Figures) string { return strconv.Itoa(h.failed()) }},
+	{"errors", func(h *Figures) string { return percent(h.ErrorRate) }},
 	{"requests/s", func(h *Figures) string { return quantity(h.RequestRate) }},
 	{"output/s", func(h *Figures) string { return quantity(h.OutputTokenRate) }},
 	{"ttft p50", func(h *Figures) string { return seconds(h.TTFT.P50) }},
@@ -73,12 +74,14 @@ var figureColumns = []struct {
 	{"itl p50", func(h *Figures) string { return seconds(h.ITL.P50) }},
 }
 
-// failed returns how many requests failed.
-func (h *Figures) failed() (n int) {
-	for _, of := range h.Errors {
-		n += of
+// errors writes how many requests of each run failed, and the rates by category.
+func (l *List) errors(b *strings.Builder) {
+	for _, r := range l.Runs {
+		if h := r.Headline; h != nil && len(h.Errors) > 0 {
+			e := errorCounts(h.Errors)
+			row(b, "errors", "concurrency %d: %d of %d: %s", r.Concurrency, e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
+		}
 	}
-	return n
 }
 
 // WriteTable writes a line for each run, and where the results are. No line is longer than a number of columns; 0 is no
@@ -101,6 +104,7 @@ func (l *List) WriteTable(w io.Writer, columns int) error {
 			return figureColumns[k].of(r.Headline)
 		})
 	}
+	l.errors(&b)
 	if l.Out != "" {
 		b.WriteByte('\n')
 		row(&b, "results", "%s", l.Out)

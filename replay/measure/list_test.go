@@ -21,8 +21,9 @@ func TestListTable(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, list.WriteTable(&b, 0))
 	require.Equal(t, `concurrency    requests     errors requests/s   output/s   ttft p50   ttft p99    itl p50  exit
-8                     2          1       0.40          2     500 ms     500 ms     500 ms     0
+8                     2     50.0 %       0.40          2     500 ms     500 ms     500 ms     0
 16                    -          -          -          -          -          -          -     1
+errors      concurrency 8: 1 of 2: timeout 50.0 %
 
 results     results
 `, b.String())

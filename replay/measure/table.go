@@ -83,11 +83,9 @@ func (s *Summary) counts(b *strings.Builder) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	failed := 0
-	for _, n := range s.Errors {
-		failed += n
+	if failed := errorCounts(s.Errors).failed(); failed+s.Completed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed (%s)", failed, percent(s.ErrorRate)))
 	}
-	add(failed, "failed")
 	add(s.Buckets.Cooldown, "in cooldown")
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
 	add(s.Buckets.ContextOverflow, "context overflow")
@@ -106,11 +104,9 @@ func (s *Summary) counts(b *strings.Builder) {
 
 // failures writes the categories of failures, the commonest first, with their messages, then the overflows.
 func (s *Summary) failures(b *strings.Builder) {
-	categories := slices.Sorted(maps.Keys(s.Errors))
-	slices.SortStableFunc(categories, func(x, y wire.Category) int { return s.Errors[y] - s.Errors[x] })
 	label := "errors"
-	for _, c := range categories {
-		row(b, label, "%6d  %s", s.Errors[c], c)
+	for _, c := range errorCounts(s.Errors).commonestFirst() {
+		row(b, label, "%6d  %s (%s)", s.Errors[c], c, percent(s.ErrorRates[c]))
 		label = ""
 		s.messages(b, c)
 	}

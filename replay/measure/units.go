@@ -37,6 +37,17 @@ func duration(s float64) string {
 	}
 }
 
+// percent formats a share, which may be missing, as a percentage.
+func percent(n Number) string {
+	switch {
+	case n.IsMissing():
+		return "- %"
+	case n == 0:
+		return "0 %"
+	}
+	return digits(100*float64(n)) + " %"
+}
+
 // quantity formats a count or a rate with three or four digits and k, M or G.
 func quantity(n Number) string {
 	if n.IsMissing() {

@@ -41,19 +41,6 @@ func (a *Aggregate) coverage(info *RunInfo) *Coverage {
 	return a.latest.coverage(Nanos(info.Facts.ExpectedDuration))
 }
 
-// shareOf returns n of all as a share, 0 of nothing.
-func shareOf(n, all int) Number {
-	if all == 0 {
-		return 0
-	}
-	return Number(n) / Number(all)
-}
-
-// overflowRate returns the share of overflows in the requests that ended by themselves.
-func overflowRate(completed, failed, overflows int) Number {
-	return shareOf(overflows, completed+failed+overflows)
-}
-
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.
 func (s *Summary) Deadlocked() int {
 	if s.DeadlockedTrees.IsMissing() {

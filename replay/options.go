@@ -90,6 +90,7 @@ type Options struct {
 	Header           []wire.HeaderField
 	APIKey           string
 	SkipPreflight    bool       // do not look at the servers before the run
+	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
 	Readiness        Readiness  // how to wait for the model
 	CacheReset       CacheReset // of the servers, before the first request of the run
 

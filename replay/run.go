@@ -73,7 +73,7 @@ func newRun(o Options) *run {
 }
 
 // prepare does what comes before the clock of the run starts. It selects the traces, looks whether the results can be written,
-// waits for the model, looks at the servers, and opens the first trees. It resets the caches last: the preflight sends a request.
+// waits for the model, looks at the servers, opens the first trees, and calibrates the machine. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
 	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
@@ -108,6 +108,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.openFirstTrees(); err != nil {
+		return err
+	}
+	if err := r.calibrate(ctx); err != nil {
 		return err
 	}
 	return p.reset(ctx)
@@ -186,13 +189,18 @@ func (r *run) open() (err error) {
 		return err
 	}
 	r.epoch = time.Now()
-	if r.servers, err = connect(r.URLs, wire.Options{
-		Epoch: r.epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
-		LenientStreams: r.Switches.LenientStreams,
-	}); err != nil {
+	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}
 	return nil
+}
+
+// wireOptions returns the options of clients that count from an instant.
+func (r *run) wireOptions(epoch time.Time) wire.Options {
+	return wire.Options{
+		Epoch: epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
+		LenientStreams: r.Switches.LenientStreams,
+	}
 }
 
 // play plays the phases in the calling goroutine: the warmup, if there is one, and the phase that is measured.

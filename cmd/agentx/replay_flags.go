@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,8 @@ type replayFlags struct {
 	requests, trees                 int
 	limitTraces, maxContext         int
 	duration                        time.Duration
-	once, prefault, noPreflight     bool
+	once, prefault                  bool
+	noPreflight, noCalibrate        bool
 	overwrite, stopOnFailure        bool
 	printConfig, configSchema, json bool
 	header                          []string
@@ -64,6 +66,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; 0: all")
 	flags.BoolVar(&f.noPreflight, "no-preflight", false, "do not ask the server for its models, nor for one token, before the run")
+	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
 }
@@ -80,7 +83,31 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.applyHeader(&o)
 	f.applyOut(&o)
 	r.apply(&o)
+	f.chooseCalibration(r, &o)
 	return o
+}
+
+// A run that is known to be shorter is not calibrated, unless that is asked for.
+const (
+	calibratedFrom         = 20 * time.Second
+	calibratedFromRequests = 1000
+)
+
+// chooseCalibration decides whether the machine is calibrated before the run. Of --no-calibrate and a value of Calibrate the one
+// counts that has the last word.
+func (f *replayFlags) chooseCalibration(r *resolution, o *replay.Options) {
+	rank := func(from origin) int { return slices.Index(precedence, from.kind) }
+	chosen, flag := r.values["Calibrate"], originOf(f.flags.Lookup("no-calibrate"))
+	switch {
+	case f.noCalibrate && o.Calibrate && rank(flag) == rank(chosen.from):
+		f.add("%s: it contradicts Calibrate=true of %s", f.named("no-calibrate"), chosen.from.at)
+	case f.noCalibrate && rank(flag) > rank(chosen.from):
+		o.Calibrate, chosen.from = false, flag
+	case chosen.from.kind == fromDefault:
+		o.Calibrate = (o.Duration == 0 || o.Duration >= calibratedFrom) && (o.Requests == 0 || o.Requests >= calibratedFromRequests)
+	}
+	chosen.value = o.Calibrate // which the results list among the options
+	r.values["Calibrate"] = chosen
 }
 
 // named returns a flag as the user wrote it.

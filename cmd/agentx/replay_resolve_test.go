@@ -251,3 +251,34 @@ func TestResultsListOrigins(t *testing.T) {
 	require.NotContains(t, list, "print-config")
 	require.NotContains(t, list, "set")
 }
+
+// Runs that are known to be short are not calibrated, unless that is asked for. Of --no-calibrate and Calibrate the later source
+// wins, and two of one source contradict each other.
+func TestCalibrationIsChosen(t *testing.T) {
+	for _, c := range []struct {
+		args       string
+		value      string
+		from       string
+		fromBefore string // AGENTX_NO_CALIBRATE
+	}{
+		{"", "true", "default", ""},
+		{"--duration 20s --requests 1000", "true", "default", ""},
+		{"--duration 19s", "false", "default", ""},
+		{"--requests 999", "false", "default", ""},
+		{"--requests 999 --set Calibrate=true", "true", "--set", ""},
+		{"--set Calibrate=false", "false", "--set", ""},
+		{"--no-calibrate", "false", "--no-calibrate", ""},
+		{"", "false", "AGENTX_NO_CALIBRATE", "true"},
+		{"--set Calibrate=true", "true", "--set", "true"},
+		{"--no-calibrate --set Calibrate=false", "false", "--set", ""},
+	} {
+		t.Setenv("AGENTX_NO_CALIBRATE", c.fromBefore)
+		if c.fromBefore == "" {
+			require.NoError(t, os.Unsetenv("AGENTX_NO_CALIBRATE"))
+		}
+		got := shownConfig(t, strings.Fields(c.args)...)["Calibrate"]
+		require.Equal(t, c.value, string(got.Value), "%+v", c)
+		require.Equal(t, c.from, got.From, "%+v", c)
+	}
+	require.Equal(t, []string{"agentx: --no-calibrate: it contradicts Calibrate=true of --set"}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
+}

@@ -1,0 +1,196 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// How a machine is calibrated.
+const (
+	calibrationTime     = 2 * time.Second
+	aloneShare          = 4    // the part of it in which one request is sent at a time: one in so many
+	maxCalibrationLanes = 4096 // both ends of their connections are in this process
+)
+
+// calibration measures what this machine reaches alone. It sends the first bodies of the lanes of a run to a sink in this process,
+// as the run would send them, with ids of its own: no id, marker or record of the run is used up.
+type calibration struct {
+	sender  *requestSender
+	lanes   []calibrationLane
+	ids     atomic.Int64
+	perLane int // requests of a lane in each part; 0: as many as the time allows
+}
+
+// calibrationLane is a lane of a calibration: the turns that its first tree has yet to send.
+type calibrationLane struct {
+	tree  *activeTree
+	turns []conductor.Dispatch
+	next  int
+}
+
+// calibrate calibrates the machine before the first request of a run, if that is asked for. What fails is said in the results: it
+// keeps no run from starting. The error is that of the context.
+func (r *run) calibrate(ctx context.Context) error {
+	if !r.Calibrate {
+		return nil
+	}
+	r.results.info.Calibration = r.calibrateFor(ctx, calibrationTime, 0)
+	return context.Cause(ctx)
+}
+
+// calibrateFor calibrates for a time, with at most perLane requests of each lane in each part; 0 is no limit.
+func (r *run) calibrateFor(ctx context.Context, limit time.Duration, perLane int) *measure.Calibration {
+	result := &measure.Calibration{
+		RequestRate: measure.Missing, SendRate: measure.Missing, CPUShare: measure.Missing,
+		TTFT: measure.Quantiles{P50: measure.Missing, P99: measure.Missing}, TTFTLoaded: measure.Quantiles{P50: measure.Missing, P99: measure.Missing},
+	}
+	s, err := newSink(r.encoder.Path())
+	if err != nil {
+		result.Error = err.Error()
+		return result
+	}
+	defer s.close()
+	epoch := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, epoch.Add(limit))
+	defer cancel()
+	c, err := r.newCalibration(ctx, s.url(), epoch, perLane)
+	if err != nil {
+		result.Error = err.Error()
+		return result
+	}
+	defer c.sender.servers.close()
+	result.Lanes = len(c.lanes)
+	if err := c.alone(epoch.Add(limit/aloneShare), result); err != nil {
+		result.Error = err.Error()
+		return result
+	}
+	if c.together(result); result.Requests == 0 {
+		result.Error = fmt.Sprintf("no request ended within %v", limit)
+	}
+	return result
+}
+
+// newCalibration returns a calibration that sends to a URL until ctx ends.
+func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time, perLane int) (*calibration, error) {
+	c := &calibration{perLane: perLane}
+	s := r.newSender(phase{name: "calibration"}, 0, 0)
+	o := r.wireOptions(epoch)
+	o.Header, o.APIKey = nil, "" // they may hold secrets
+	var err error
+	if s.servers, err = connect(slices.Repeat([]string{url}, len(r.URLs)), o); err != nil {
+		return nil, err
+	}
+	s.cancel() // of a context that nothing uses
+	s.ctx, s.epoch, s.newID = ctx, epoch, c.newID
+	c.sender = s
+	for lane, first := range r.sampler.first {
+		t := r.sampler.lanes[lane]
+		if t == nil || len(c.lanes) == maxCalibrationLanes {
+			continue
+		}
+		own := *t
+		own.correlationIDs = make([]string, len(t.plan.Sessions))
+		if turns := turnsToSend(lane, &own, first.Start); len(turns) > 0 {
+			c.lanes = append(c.lanes, calibrationLane{tree: &own, turns: turns})
+		}
+	}
+	if len(c.lanes) == 0 {
+		return nil, errors.New("no lane has a turn to send")
+	}
+	return c, nil
+}
+
+// turnsToSend lists the turns of a tree that its start state leaves, in the order of the recording.
+func turnsToSend(lane int, t *activeTree, start *conductor.StartState) (list []conductor.Dispatch) {
+	for k, session := range t.plan.Sessions {
+		from := 0
+		if start != nil {
+			from = start.TurnsDone[k]
+		}
+		for turn := from; turn < int(session.Turns); turn++ {
+			list = append(list, conductor.Dispatch{Lane: lane, Session: k, Turn: turn})
+		}
+	}
+	at := func(d conductor.Dispatch) float64 {
+		return t.plan.Turns[int(t.plan.Sessions[d.Session].FirstTurn)+d.Turn].T
+	}
+	slices.SortStableFunc(list, func(a, b conductor.Dispatch) int { return cmp.Compare(at(a), at(b)) })
+	return list
+}
+
+// newID returns an id as long as a UUID. writeTo of the sink reads its first digits, which send sets.
+func (c *calibration) newID() string { return newCalibrationID(0, c.ids.Add(1)) }
+
+func newCalibrationID(tokens, n int64) string {
+	return fmt.Sprintf("%08d-0000-4000-8000-%012d", tokens, n)
+}
+
+// send sends the next turn of a lane and returns its result; the turns begin again after the last.
+func (c *calibration) send(l *calibrationLane) wire.Result {
+	d := l.turns[l.next%len(l.turns)]
+	l.next++
+	r := &request{dispatch: d, tree: l.tree}
+	r.record = c.sender.newRecord(r)
+	r.record.RequestID = newCalibrationID(r.record.MaxTokens, c.ids.Add(1))
+	return c.sender.do(r).Result
+}
+
+// alone sends one request at a time until an instant, on one lane after the other. The error is that of a request.
+func (c *calibration) alone(until time.Time, result *measure.Calibration) error {
+	var ttft []float64
+	for n := 0; time.Now().Before(until) && c.sender.ctx.Err() == nil && (c.perLane == 0 || n < c.perLane*len(c.lanes)); n++ {
+		res := c.send(&c.lanes[n%len(c.lanes)])
+		if res.Err == nil {
+			ttft = append(ttft, (res.FirstToken - res.Sent).Seconds())
+		} else if c.sender.ctx.Err() == nil {
+			return fmt.Errorf("%s: %s", res.Err.Category, res.Err.Message)
+		}
+	}
+	result.TTFT = quantiles(ttft)
+	return nil
+}
+
+// together sends on all lanes without gaps until the context of the calibration ends.
+func (c *calibration) together(result *measure.Calibration) {
+	var sending sync.WaitGroup
+	var mu sync.Mutex
+	var ttft []float64
+	var sent int64
+	start, before := time.Now(), measure.ReadProcessUsage()
+	for k := range c.lanes {
+		sending.Go(func() {
+			for n := 0; c.sender.ctx.Err() == nil && (c.perLane == 0 || n < c.perLane); n++ {
+				res := c.send(&c.lanes[k])
+				if res.Err != nil {
+					return
+				}
+				mu.Lock()
+				ttft = append(ttft, (res.FirstToken - res.Sent).Seconds())
+				sent += res.BytesSent
+				mu.Unlock()
+			}
+		})
+	}
+	sending.Wait()
+	seconds := time.Since(start).Seconds()
+	result.Seconds, result.Requests, result.TTFTLoaded = seconds, len(ttft), quantiles(ttft)
+	if len(ttft) > 0 {
+		result.RequestRate, result.SendRate = measure.Number(float64(len(ttft))/seconds), measure.Number(float64(sent)/seconds)
+		result.CPUShare = measure.Number(measure.ReadProcessUsage().Since(before).CPU.Seconds() / seconds)
+	}
+}
+
+func quantiles(samples []float64) measure.Quantiles {
+	s := measure.NewStat(samples)
+	return measure.Quantiles{P50: s.P50, P99: s.P99}
+}

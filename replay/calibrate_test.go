@@ -1,0 +1,156 @@
+package replay
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// preparedRun is a run of the demo on four lanes that begin in the middle of their traces, before its first request.
+func preparedRun(t *testing.T, o Options) *run {
+	o.Start = middle
+	require.NoError(t, o.Validate())
+	r := newRun(o.withDefaults())
+	t.Cleanup(r.close)
+	require.NoError(t, r.prepare(t.Context()))
+	return r
+}
+
+// A calibration has figures of every lane, and takes nothing from the run: no id, no server.
+func TestCalibration(t *testing.T) {
+	for _, endpoint := range []payload.Endpoint{payload.ChatCompletions, payload.Completions} {
+		o := optionsFor(t, cachetest.Demo(t), unreachable)
+		o.Endpoint, o.Marker = endpoint, payload.FirstTurnPrefix
+		r := preparedRun(t, o)
+		before := r.NewID()
+		got := r.calibrateFor(t.Context(), time.Minute, 3)
+		require.Empty(t, got.Error)
+		require.Equal(t, 4, got.Lanes)
+		require.Equal(t, 12, got.Requests)
+		for _, n := range []measure.Number{got.RequestRate, got.SendRate, got.TTFT.P50, got.TTFT.P99, got.TTFTLoaded.P50, got.TTFTLoaded.P99} {
+			require.Positive(t, float64(n))
+		}
+		require.InDelta(t, 12, float64(got.RequestRate)*got.Seconds, 1e-6)
+		require.Equal(t, "id-2", before) // the first is of the ledger of markers
+		require.Equal(t, "id-3", r.NewID())
+		for _, tree := range r.sampler.lanes {
+			for _, id := range tree.correlationIDs {
+				require.Empty(t, id)
+			}
+		}
+	}
+}
+
+// The bodies of a calibration are those of the turns that the lanes are about to send, with the markers of their trees.
+func TestCalibrationSendsTheBodiesOfTheRun(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		mu.Lock()
+		bodies = append(bodies, string(body))
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, streamOf(q.URL.Path).tail)
+	}))
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	o.Endpoint, o.Marker, o.APIKey = payload.ChatCompletions, payload.SystemPrefix, "secret"
+	r := preparedRun(t, o)
+	c, err := r.newCalibration(t.Context(), url, time.Now(), 0)
+	require.NoError(t, err)
+	defer c.sender.servers.close()
+	require.Len(t, c.lanes, 4)
+	for k := range c.lanes {
+		l, tree := &c.lanes[k], r.sampler.lanes[k]
+		first, want := r.sampler.first[k].Start.TurnsDone, l.turns[0]
+		require.GreaterOrEqual(t, want.Turn, first[want.Session])
+		c.send(l)
+		trace, err := tree.render()
+		require.NoError(t, err)
+		turn := int(tree.plan.Sessions[want.Session].FirstTurn) + want.Turn
+		body, err := r.encoder.Body(trace, turn, tree.marker, r.Cache.Facts.Rules.MaxTokens(tree.plan.Sessions[want.Session].Kind, tree.plan.Turns[turn]))
+		require.NoError(t, err)
+		var text strings.Builder
+		_, err = body.WriteTo(&text)
+		require.NoError(t, err)
+		body.Release()
+		mu.Lock()
+		sent := bodies[k]
+		mu.Unlock()
+		require.Equal(t, text.String(), sent)
+		require.Contains(t, sent, string(tree.marker))
+	}
+}
+
+// What the sink answers ends well under every API, with the tokens that the id begins with, and no more than it has.
+func TestCalibrationSink(t *testing.T) {
+	for path, api := range map[string]wire.API{"/v1/chat/completions": wire.OpenAI, "/v1/completions": wire.OpenAI, "/v1/messages": wire.MessagesAPI} {
+		s, err := newSink(path)
+		require.NoError(t, err)
+		client, err := wire.New(s.url(), wire.Options{})
+		require.NoError(t, err)
+		for tokens, want := range map[int64]int{0: 1, 1: 1, 7: 7, 99999: maxSinkTokens} {
+			res := client.Do(t.Context(), &wire.Request{
+				Path: path, Stream: true, API: api, Body: rawBody(strings.Repeat("x", 200_000)),
+				Header: []wire.HeaderField{{Name: "X-Request-ID", Value: newCalibrationID(tokens, 1)}},
+			})
+			require.Nil(t, res.Err, path)
+			require.Equal(t, want, res.Chunks)
+		}
+		require.EqualValues(t, 800_000, s.bodies.Load())
+		res := client.Do(t.Context(), &wire.Request{Path: path, Body: rawBody("x")}) // of nobody
+		require.Equal(t, wire.Connection, res.Err.Category)
+		client.Close()
+		s.close()
+	}
+}
+
+// An interrupt ends a calibration, and the run with it, before its servers are asked for anything.
+func TestCalibrationIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	o.Calibrate = true
+	cancel()
+	s, err := Run(ctx, o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, s)
+}
+
+// A calibration that fails says why, and the run goes on.
+func TestCalibrationFails(t *testing.T) {
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	r := preparedRun(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := r.calibrateFor(ctx, time.Minute, 3)
+	require.Equal(t, "no request ended within 1m0s", got.Error)
+	require.True(t, got.RequestRate.IsMissing())
+}
+
+// A run that is calibrated sends the same as one that is not, and has the same ids.
+func TestCalibrationLeavesTheRunAsItIs(t *testing.T) {
+	sent := func(calibrated bool) []sentTurn {
+		o := optionsFor(t, cachetest.Demo(t), unreachable)
+		o.Start, o.Marker = middle, payload.FirstTurnPrefix
+		v, err := virtually(t, o, second, func(v *virtualRun) {
+			if calibrated {
+				v.results.info.Calibration = v.calibrateFor(t.Context(), time.Minute, 2)
+			}
+		})
+		require.NoError(t, err)
+		require.Equal(t, calibrated, v.summary.Calibration != nil)
+		return v.sent
+	}
+	require.Equal(t, sent(false), sent(true))
+}

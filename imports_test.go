@@ -74,7 +74,7 @@ var imports = map[string][]string{
 	"internal/lines":    {},
 	"report":            {"replay/measure", "replay/preset", "replay/wire"},
 	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
-	"replay/scrape":     {},
+	"replay/scrape":     {"internal/lines", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",

@@ -1,13 +1,14 @@
 package scrape
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+
+	"github.com/agentx/agentx/internal/lines"
 )
 
 // Data is what the file of a run has.
@@ -31,9 +32,6 @@ type Answer struct {
 	Changed bool  // something differs from the answer before
 }
 
-// maxLine bounds a line of the file, in bytes: an answer of a page of maxPage bytes is shorter.
-const maxLine = 64 << 20
-
 // ReadFile reads the file of a run. An error names the file and the line, or wraps fs.ErrNotExist.
 func ReadFile(path string) (*Data, error) {
 	f, err := os.Open(path)
@@ -51,31 +49,19 @@ func ReadFile(path string) (*Data, error) {
 // Read reads what a Collector wrote. An error names the line.
 func Read(r io.Reader) (*Data, error) {
 	d := &Data{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
-	lines.Split(d.splitLines)
-	n := 1
-	for ; lines.Scan(); n++ {
-		if err := d.addLine(lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+	for l, err := range lines.Each(r) {
+		switch {
+		case err != nil:
+			return nil, err
+		case !l.Whole:
+			d.Torn = true
+			continue
+		}
+		if err := d.addLine(l.Text); err != nil {
+			return nil, fmt.Errorf("line %d: %w", l.Number, err)
 		}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d: more than %d bytes", n, maxLine)
-	} else if err != nil {
-		return nil, err
-	}
 	return d, nil
-}
-
-// splitLines is a bufio.SplitFunc of lines that end. What is behind the last of them is torn.
-func (d *Data) splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
-	advance, token, err = bufio.ScanLines(data, false)
-	if atEOF && token == nil && len(data) > 0 {
-		d.Torn = true
-		return len(data), nil, nil
-	}
-	return advance, token, err
 }
 
 // line is a line of any kind.

@@ -1,0 +1,236 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready,
+// Linger and Close waits for anything.
+type Collector struct {
+	log    log
+	pages  []*page
+	cancel context.CancelFunc
+	first  sync.WaitGroup // the first answers
+	ready  chan struct{}  // closed when every page has answered, or failed, once
+	ended  sync.WaitGroup
+}
+
+// Facts are what became of the pages of a run.
+type Facts struct {
+	Pages []PageFacts
+	Full  bool  // the file has become too large: what came later is not in it
+	Err   error // the file could not be written
+}
+
+// PageFacts are what became of one page.
+type PageFacts struct {
+	URL      string // without user, password and query
+	Default  bool
+	Answers  int
+	Failures int
+	Skipped  int    // requests that were due while another ran
+	LeftOut  int    // series that were too large or too many, of the answer with the most of them
+	LastErr  string // of the latest failure; "": there was none
+}
+
+// Start begins to ask every page, at once and then at every Interval. The caller must call Close.
+func Start(o Options) (*Collector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport
+	}
+	if o.Now == nil {
+		start := time.Now()
+		o.Now = func() time.Time { return start.Add(time.Since(start)) }
+	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Collector{log: log{limit: maxFile}, cancel: cancel, ready: make(chan struct{})}
+	for k, p := range o.Pages {
+		c.log.addEndpoint(k, p)
+		c.pages = append(c.pages, newPage(k, p, o, &c.log))
+	}
+	for _, p := range c.pages {
+		c.first.Add(1)
+		c.ended.Go(func() { p.run(ctx, c.first.Done) })
+	}
+	c.ended.Go(func() {
+		c.first.Wait()
+		close(c.ready)
+	})
+	return c, nil
+}
+
+// Open makes a file the one of the run: what is known so far is written to it, and all that follows. Close closes it.
+func (c *Collector) Open(file io.WriteCloser) { c.log.open(file) }
+
+// Ready waits until every page has answered or failed once, for a time at most.
+func (c *Collector) Ready(atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-c.ready:
+	case <-timer.C:
+	}
+}
+
+// Mark asks every page now, because a phase begins or ends. A page that is being asked is asked again as soon as it has answered.
+func (c *Collector) Mark() {
+	for _, p := range c.pages {
+		select {
+		case p.mark <- struct{}{}:
+		default: // one is waiting
+		}
+	}
+}
+
+// Linger waits for a time, or until ctx ends, while the pages are asked on. If no page has ever answered it does not wait.
+func (c *Collector) Linger(ctx context.Context, d time.Duration) {
+	answered := false
+	for _, p := range c.pages {
+		answered = answered || p.facts().Answers > 0
+	}
+	if !answered {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Close ends every request at once, closes the file, and says what became of the pages. It may be called again.
+func (c *Collector) Close() Facts {
+	c.cancel()
+	c.ended.Wait()
+	c.log.close()
+	f := Facts{Full: c.log.full, Err: c.log.err}
+	for _, p := range c.pages {
+		f.Pages = append(f.Pages, p.facts())
+	}
+	return f
+}
+
+// page asks for one page in a goroutine of its own.
+type page struct {
+	number  int
+	fetcher *fetcher
+	log     *log
+	now     func() time.Time
+	notice  func(string)
+	mark    chan struct{} // a phase begins or ends
+	series  map[string]*known
+	last    int64 // wall clock of the latest answer
+
+	mu   sync.Mutex
+	seen PageFacts
+}
+
+func newPage(number int, p Page, o Options, l *log) *page {
+	return &page{
+		number: number, fetcher: newFetcher(p, o.Transport()), log: l, now: o.Now, notice: o.Notice,
+		mark: make(chan struct{}, 1), series: map[string]*known{}, seen: PageFacts{URL: p.Name(), Default: p.Default},
+	}
+}
+
+func (p *page) facts() PageFacts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
+}
+
+// run asks until ctx ends. begun is called after the first request.
+func (p *page) run(ctx context.Context, begun func()) {
+	defer p.fetcher.close()
+	start := time.Now()
+	tick := time.NewTicker(Interval)
+	defer tick.Stop()
+	answered := p.ask(ctx)
+	begun()
+	p.skip(tick, start, start)
+	for answered || !p.seen.Default { // else it is left alone
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.mark:
+		case <-tick.C:
+		}
+		begin := time.Now()
+		answered = p.ask(ctx) || answered
+		if ctx.Err() == nil {
+			p.skip(tick, start, begin)
+		}
+	}
+}
+
+// skip leaves out the requests that were due while one ran that has begun at an instant.
+func (p *page) skip(tick *time.Ticker, start, begin time.Time) {
+	missed := int(time.Since(start)/Interval) - int(begin.Sub(start)/Interval)
+	if missed <= 0 {
+		return
+	}
+	select {
+	case <-tick.C:
+	default:
+	}
+	p.count(func(f *PageFacts) { f.Skipped += missed })
+}
+
+func (p *page) count(change func(*PageFacts)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.seen)
+}
+
+// ask asks once, and notes the answer or the failure.
+func (p *page) ask(ctx context.Context) (answered bool) {
+	begin := time.Now()
+	text, err := p.fetcher.get(ctx)
+	took, at := time.Since(begin), p.now().UnixNano()
+	if ctx.Err() != nil { // the run is over
+		return false
+	}
+	var samples []sample
+	leftOut := 0
+	if err == nil {
+		samples, leftOut, err = parsePage(text)
+	}
+	if err != nil {
+		p.fail(err)
+		return false
+	}
+	p.last = max(p.last, at)
+	leftOut += p.log.addAnswer(p.number, p.last, took.Nanoseconds(), samples, p.series)
+	p.count(func(f *PageFacts) {
+		f.Answers++
+		if f.LeftOut == 0 && leftOut > 0 {
+			p.notice(fmt.Sprintf("server metrics: %s: %d series are too large, or too many, and left out", f.URL, leftOut))
+		}
+		f.LeftOut = max(f.LeftOut, leftOut)
+	})
+	return true
+}
+
+// fail counts a failure. The first is told.
+func (p *page) fail(err error) {
+	p.count(func(f *PageFacts) {
+		if f.Failures++; f.Failures == 1 {
+			what := "the page is asked again"
+			if f.Default && f.Answers == 0 {
+				what = "it is left alone (--scrape URL names another page, --scrape off none)"
+			}
+			p.notice(fmt.Sprintf("server metrics: %s: %v: %s", f.URL, err, what))
+		}
+		f.LastErr = err.Error()
+	})
+}

@@ -1,0 +1,144 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fetcher asks for one page, one request at a time.
+type fetcher struct {
+	client  *http.Client
+	url     *url.URL // without user and password
+	header  http.Header
+	secrets *strings.Replacer
+	text    bytes.Buffer // of the latest answer
+}
+
+// newFetcher returns a fetcher of a page, which is valid.
+func newFetcher(p Page, transport http.RoundTripper) *fetcher {
+	u, _ := url.Parse(p.URL) // Validate has parsed it
+	f := &fetcher{url: u, header: p.Header.Clone(), secrets: secretsOf(u, p.Header)}
+	if f.header == nil {
+		f.header = http.Header{}
+	}
+	f.header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
+	if user := u.User; user != nil {
+		password, _ := user.Password()
+		f.header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+		u.User = nil
+	}
+	f.client = &http.Client{Transport: transport, CheckRedirect: f.checkRedirect}
+	return f
+}
+
+// newTransport returns a transport with a connection of its own, and without a proxy, as the requests of a run.
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		DialContext:     (&net.Dialer{Timeout: Timeout}).DialContext,
+		MaxConnsPerHost: 1, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second,
+		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: Timeout,
+	}
+}
+
+// maxRedirects is how many redirects of one request are followed.
+const maxRedirects = 3
+
+var errRedirect = errors.New("redirected to another server, which is not followed: name it with its own URL")
+
+// checkRedirect follows a few redirects to the same scheme, host and port. Another server would get the header fields, which may
+// have credentials.
+func (f *fetcher) checkRedirect(r *http.Request, via []*http.Request) error {
+	switch {
+	case r.URL.Scheme != f.url.Scheme || !strings.EqualFold(r.URL.Host, f.url.Host):
+		return errRedirect
+	case len(via) > maxRedirects:
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+// get returns the text of the page. It is valid until the next call.
+func (f *fetcher) get(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	r := (&http.Request{Method: http.MethodGet, URL: f.url, Host: f.url.Host, Header: f.header}).WithContext(ctx)
+	answer, err := f.client.Do(r)
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", answer.StatusCode)
+	}
+	f.text.Reset()
+	_, err = f.text.ReadFrom(io.LimitReader(answer.Body, maxPage+1))
+	switch {
+	case err != nil:
+		return nil, f.explain(err)
+	case f.text.Len() > maxPage:
+		return nil, fmt.Errorf("more than %d bytes", maxPage)
+	}
+	return f.text.Bytes(), nil
+}
+
+// explain returns an error of the transport without the URL and without secrets.
+func (f *fetcher) explain(err error) error {
+	switch {
+	case errors.Is(err, errRedirect):
+		return errRedirect
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v", Timeout)
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	text := f.secrets.Replace(err.Error())
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "..."
+	}
+	return errors.New(text)
+}
+
+// maxError bounds the text of an error, in bytes.
+const maxError = 300
+
+// secretsOf returns what takes out of a text the user, the password and the query of a URL, and the values of header fields.
+func secretsOf(u *url.URL, header http.Header) *strings.Replacer {
+	var secrets []string
+	for _, values := range u.Query() {
+		secrets = append(secrets, values...)
+	}
+	secrets = append(secrets, u.RawQuery)
+	if u.User != nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, u.User.String(), u.User.Username(), password)
+	}
+	for _, values := range header {
+		for _, v := range values {
+			_, credentials, _ := strings.Cut(v, " ")
+			secrets = append(secrets, v, credentials)
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	var pairs []string
+	for _, s := range secrets {
+		if s != "" {
+			pairs = append(pairs, s, "[secret]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// close closes the connection, if it is idle.
+func (f *fetcher) close() { f.client.CloseIdleConnections() }

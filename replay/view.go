@@ -34,7 +34,7 @@ func (o *Options) view() view {
 func (v view) times(p *mmapcache.Plan, rules mmapcache.TimeRules) (*mmapcache.Times, error) {
 	rules.EmittedClock = rules.EmittedClock || v.emittedClock
 	return p.Times(rules, mmapcache.View{
-		View:   timeline.View{IgnoreDelays: v.pace.dropsOrder(), BranchSpawns: v.branchSpawns},
+		View:   timeline.View{ThinkTimeOnly: v.pace.ThinkTimeOnly, IgnoreDelays: v.pace.dropsOrder(), BranchSpawns: v.branchSpawns},
 		Warped: v.traceIdle > 0, TraceCap: v.traceIdle.Seconds(),
 	})
 }

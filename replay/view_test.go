@@ -45,6 +45,22 @@ func TestViewsOfPresets(t *testing.T) {
 	require.False(t, optionsUnder(preset.AIPerf, nil).view().pace.dropsOrder(), "delays are not ignored")
 }
 
+// The recorded think time of a turn is the gap before it, of a turn without one the whole gap.
+func TestThinkTimeOnly(t *testing.T) {
+	p := sideChain(3, 0.25, 10)
+	p.Turns[1].ThinkTime, p.Turns[2].ThinkTime = 0.5, math.NaN()
+	delays := func(o *Options) (list []float64) {
+		times, err := o.view().times(p, mmapcache.TimeRules{})
+		require.NoError(t, err)
+		for _, turn := range times.Turns[:3] {
+			list = append(list, turn.Delay)
+		}
+		return list[1:]
+	}
+	require.Equal(t, []float64{750, 750}, delays(optionsUnder(preset.Default, nil)))
+	require.Equal(t, []float64{500, 750}, delays(optionsUnder(preset.Default, func(o *Options) { o.Pace.ThinkTimeOnly = true })))
+}
+
 // sideChain is a plan of a root with turns of a duration that start every second, and of a side chain of one turn that hangs on
 // the first of them.
 func sideChain(turns int, duration, chain float64) *mmapcache.Plan {

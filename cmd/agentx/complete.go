@@ -48,6 +48,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"recycle":          choice("sampler\tthe next of SamplerOrder", "fifo-guarded\tthe one that ended first"),
 	"warmup":           prefixes("none", "primers", "requests=\ton each lane", "duration="),
 	"preset":           choice("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-v1.0.5\tas the AIPerf of InferenceX"),
+	"as":               choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-v1.0.5\tthe AIPerf of InferenceX"),
 	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),

@@ -22,6 +22,16 @@ func judge(ctx context.Context, s *measure.Summary, err error) error {
 	return judgeRun(s)
 }
 
+// invalidRun says that a run is not valid under its scenario, and why.
+type invalidRun struct {
+	scenario string
+	reasons  []string
+}
+
+func (i invalidRun) Error() string {
+	return fmt.Sprintf("replay: not valid under the scenario %s: %s", i.scenario, strings.Join(i.reasons, ", "))
+}
+
 // judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
 func judgeRun(s *measure.Summary) error {
 	if n := s.Deadlocked(); n > 0 {
@@ -31,7 +41,7 @@ func judgeRun(s *measure.Summary) error {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	if s.Valid != nil && !*s.Valid {
-		return adviseCoverage(s, verdictError{fmt.Errorf("replay: not valid under the scenario %s: %s", s.Run.Scenario.Name, strings.Join(s.Reasons, ", "))})
+		return adviseCoverage(s, verdictError{invalidRun{s.Run.Scenario.Name, s.Reasons}})
 	}
 	return nil
 }

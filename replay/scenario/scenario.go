@@ -60,7 +60,7 @@ func InferenceXAgentX() Scenario {
 
 // Defaults returns every value that the scenario sets. The seed is drawn from a source of secure random bytes.
 func (s Scenario) Defaults(random io.Reader) ([]Value, error) {
-	seed, err := drawSeed(random)
+	seed, err := DrawSeed(random)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: seed: %w", s.Name, err)
 	}
@@ -72,8 +72,8 @@ func (s Scenario) Defaults(random io.Reader) ([]Value, error) {
 	), nil
 }
 
-// drawSeed returns a number of 63 random bits.
-func drawSeed(random io.Reader) (string, error) {
+// DrawSeed returns a seed of a run: a number of 63 random bits, in digits.
+func DrawSeed(random io.Reader) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return "", err

@@ -38,7 +38,7 @@ func TestSeedsHave63RandomBits(t *testing.T) {
 	const draws = 200
 	seen, ones := map[uint64]bool{}, uint64(0)
 	for range draws {
-		text, err := drawSeed(rand.Reader)
+		text, err := DrawSeed(rand.Reader)
 		require.NoError(t, err)
 		seed, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)

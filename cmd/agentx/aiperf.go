@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// newAIPerf returns the verb for command lines of AIPerf.
+func newAIPerf() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "aiperf",
+		Short: "Run command lines that were written for AIPerf",
+		Args:  refuseArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { _ = cmd.Help() },
+	}
+	cmd.AddCommand(newAIPerfProfile())
+	return cmd
+}
+
+func newAIPerfProfile() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "profile FLAGS OF AIPERF",
+		Short: "Translate a command line of aiperf profile into agentx replay, and run that",
+		Long: `Translate a command line of "aiperf profile" (AIPerf 0.13.0) into one of agentx replay, print that as
+a line for a shell, run it, and write AIPerf's files.
+
+Every flag of that release is known, under all of its names: most have an equal here; some change
+nothing, which a line of the log says; the others are refused, with what to do instead. doc/aiperf.md
+has the table. The exit status is AIPerf's: 0 done, 1 failed, 2 for a wrong command line, 130
+interrupted.
+
+A run counts and plays as AIPerf 0.13.0 does. --as agentx-v1.0.5, and every flag that only the AIPerf
+of InferenceX has, choose that one.`,
+		Example: `  agentx aiperf profile --model m --url 127.0.0.1:8000 --streaming --input-file traces/ --custom-dataset-type weka_trace --concurrency 8 --benchmark-duration 60
+  agentx aiperf profile --dry-run --model m --streaming --public-dataset semianalysis_cc_traces_weka_062126 --scenario inferencex-agentx-mvp --concurrency 64
+  AIPERF_CLI="agentx aiperf"    # in scripts that start AIPerf`,
+		DisableFlagParsing: true,
+		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil }, // replay reads the environment
+		RunE:               runAIPerfProfile,
+	}
+	cmd.Flags().Bool("dry-run", false, "print the command of agentx, and nothing else")
+	cmd.Flags().String("as", preset.AIPerf, "tool to play and count as: "+preset.AIPerf+" or "+preset.AgentX)
+	return cmd
+}
+
+// aiperfOptions are what agentx adds to the flags of AIPerf.
+type aiperfOptions struct {
+	dryRun, help bool
+	as           string
+}
+
+// cutAIPerfOptions takes the flags of agentx out of a command line of AIPerf.
+func cutAIPerfOptions(args []string, p *problems) (o aiperfOptions, rest []string) {
+	for k := 0; k < len(args); k++ {
+		name, value, joined := strings.Cut(args[k], "=")
+		switch {
+		case args[k] == "--dry-run":
+			o.dryRun = true
+		case args[k] == "--help" || args[k] == "-h":
+			o.help = true
+		case name == "--as":
+			if !joined && k+1 < len(args) {
+				k++
+				value = args[k]
+			}
+			o.as = value
+			if value != preset.AIPerf && value != preset.AgentX {
+				p.add("--as %s: want %s or %s", value, preset.AIPerf, preset.AgentX)
+			}
+		default:
+			rest = append(rest, args[k])
+		}
+	}
+	return o, rest
+}
+
+// runAIPerfProfile translates, prints, and runs.
+func runAIPerfProfile(cmd *cobra.Command, args []string) error {
+	t := &translation{environ: environment(), random: rand.Reader}
+	o, args := cutAIPerfOptions(args, &t.problems)
+	if o.help {
+		return cmd.Help()
+	}
+	t.as = o.as
+	translateAIPerf(args, t)
+	if err := t.err(); err != nil {
+		return err
+	}
+	for _, note := range t.notes {
+		printError(cmd.ErrOrStderr(), "agentx: "+note)
+	}
+	if list := t.variables(); len(list) > 0 {
+		printError(cmd.ErrOrStderr(), "agentx: secrets are not printed: set "+strings.Join(list, ", ")+" where you paste the command")
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), t.line())
+	if o.dryRun {
+		return nil
+	}
+	return aiperfStatus(cmd, runReplayCommand(cmd, t.command()))
+}
+
+// environment returns the variables of the process.
+func environment() map[string]string {
+	list := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		list[name] = value
+	}
+	return list
+}
+
+// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command.
+func runReplayCommand(cmd *cobra.Command, args []string) error {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(cmd.InOrStdin())
+	root.SetOut(cmd.OutOrStdout())
+	root.SetErr(cmd.ErrOrStderr())
+	ran, err := root.ExecuteContextC(context.WithValue(cmd.Context(), commandLine{}, args))
+	return hintRoot(ran, err)
+}
+
+// aiperfPasses are reasons for which a result is not valid while AIPerf ends with status 0.
+var aiperfPasses = []string{"unsafe_override", "context_overflow_rate_exceeded"}
+
+// aiperfStatus gives the error of a replay the exit status of AIPerf, which has no verdicts: a run that only its scenario does
+// not accept is done, which a warning tells; any other failed.
+func aiperfStatus(cmd *cobra.Command, err error) error {
+	var verdict verdictError
+	if !errors.As(err, &verdict) {
+		return err
+	}
+	var invalid invalidRun
+	if errors.As(err, &invalid) && !slices.ContainsFunc(invalid.reasons, func(r string) bool { return !slices.Contains(aiperfPasses, r) }) {
+		printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
+		return nil
+	}
+	return errors.New(err.Error())
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// word returns the value of a flag that takes one of some words. AIPerf takes - for _ in them, and any letter case.
+func (t *translation) word(g aiperfGiven, words ...string) string {
+	text := aiperfWord(g.value())
+	if !slices.Contains(words, text) {
+		t.add("not supported: %s: want %s", g.shown(), strings.Join(words, ", "))
+	}
+	return text
+}
+
+// seconds adds a flag whose value is a number of seconds.
+func (t *translation) seconds(g aiperfGiven, flag string) {
+	v, err := aiperfSeconds(g.value())
+	if err != nil {
+		t.add("%s: %w", g.shown(), err)
+		return
+	}
+	t.arg(flag, v)
+}
+
+// setSeconds adds an option whose value is a number of seconds.
+func (t *translation) setSeconds(g aiperfGiven, option string) {
+	v, err := aiperfSeconds(g.value())
+	if err != nil {
+		t.add("%s: %w", g.shown(), err)
+		return
+	}
+	t.set(option, v)
+}
+
+// count adds a flag whose value is a whole number above 0.
+func (t *translation) count(g aiperfGiven, flag string) {
+	if n, err := strconv.Atoi(g.value()); err != nil || n < 1 {
+		t.add("%s: want a whole number above 0", g.shown())
+		return
+	}
+	t.arg(flag, g.value())
+}
+
+// numbered returns the name of the variable number k: NAME, NAME_2.
+func numbered(name string, k int) string {
+	if k == 0 {
+		return name
+	}
+	return name + "_" + strconv.Itoa(k+1)
+}
+
+// variableName returns a text as a part of the name of a shell variable.
+func variableName(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(text))
+}

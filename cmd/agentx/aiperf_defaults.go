@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/scenario"
+)
+
+var errNoRecording = errors.New("no recording: without one AIPerf makes synthetic prompts, and agentx plays recordings")
+
+// addDefaults adds what AIPerf does where a flag is not given, and agentx replay does not.
+func (t *translation) addDefaults() {
+	if !t.has("--url") {
+		t.servers(aiperfGiven{"--url", []string{"http://localhost:8000"}})
+	}
+	if !t.has("--model-names") {
+		t.add("--model: say which model to ask for")
+	}
+	if !t.has("--streaming") {
+		t.add("not supported: a run without --streaming: agentx reads answers as streams: add it")
+	}
+	if !t.has("--use-server-token-count") {
+		t.note("no --use-server-token-count: counts are the server's nonetheless; agentx encodes nothing while it measures")
+	}
+	if t.has("--per-chunk-usage") && !t.has("--use-server-token-count") {
+		t.add("%s: goes with --use-server-token-count", t.given["--per-chunk-usage"].name)
+	}
+	t.defaultTokenizer()
+	t.addBody()
+	if !t.has("--scenario") {
+		t.addBounds()
+	}
+	if !t.has("--random-seed") {
+		t.drawSeed()
+	}
+	t.arg("--out", t.directory(), "--overwrite", "--report", "aiperf")
+}
+
+// addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.
+func (t *translation) addBody() {
+	asksForLength := slices.ContainsFunc(t.extra, func(p aiperfPair) bool { return p.name == "ignore_eos" })
+	if len(t.extra) > 0 {
+		t.arg("--extra-body", joinPairs(t.extra))
+	}
+	if t.has("--scenario") {
+		return
+	}
+	if !asksForLength || strings.Contains(joinPairs(t.extra), `"ignore_eos":false`) {
+		t.arg("--no-ignore-eos")
+	}
+	if !t.has("--cache-bust") {
+		t.arg("--marker", "off")
+	}
+}
+
+// aiperfRequests is how many requests AIPerf sends when nothing else ends a run.
+const aiperfRequests = "10"
+
+// addBounds ends a run without a bound as AIPerf does.
+func (t *translation) addBounds() {
+	if !t.has("--request-count") && !t.has("--benchmark-duration") && !t.has("--conversation-num") {
+		t.note("no --request-count, --benchmark-duration or --num-conversations: %s requests, as AIPerf", aiperfRequests)
+		t.arg("--requests", aiperfRequests)
+	}
+}
+
+// drawSeed draws a seed, so that the printed command gives the same run again.
+func (t *translation) drawSeed() {
+	seed, err := scenario.DrawSeed(t.random)
+	if err != nil {
+		t.errs = append(t.errs, fmt.Errorf("--random-seed: %w", err))
+		return
+	}
+	t.note("no --random-seed: %s, drawn for this run", seed)
+	t.arg("--seed", seed)
+}
+
+// directory returns where the results go: as asked, or below artifacts as AIPerf names it.
+func (t *translation) directory() string {
+	if dir := t.value("--output-artifact-dir"); dir != "" {
+		return dir
+	}
+	endpoint := map[string]string{"messages": "anthropic-messages", "completions": "openai-completions"}[aiperfWord(t.value("--endpoint-type"))]
+	if endpoint == "" {
+		endpoint = "openai-chat"
+	}
+	lanes := t.value("--concurrency")
+	if lanes == "" || strings.Contains(lanes, ",") {
+		lanes = "1"
+	}
+	model := strings.ReplaceAll(t.value("--model-names"), "/", "_")
+	return filepath.Join("artifacts", model+"-"+endpoint+"-concurrency"+lanes)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// aiperfVariables are the variables of AIPerf that agentx reads, with what they mean.
+var aiperfVariables = map[string]func(t *translation, name, value string){
+	"AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES": func(t *translation, name, value string) {
+		if aiperfTrue(value) {
+			t.add("not supported: %s=%s: recorded answers are what makes runs comparable: set it to 0", name, value)
+		}
+	},
+	"AIPERF_DATASET_CONFIGURATION_TIMEOUT":     quickly,
+	"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT": quickly,
+	"AIPERF_DATASET_MMAP_CACHE_DIR": func(t *translation, name, value string) {
+		if t.environ["AGENTX_CACHE"] == "" {
+			t.arg("--cache", value)
+		}
+	},
+	"AIPERF_UI_REALTIME_METRICS_ENABLED": func(t *translation, _, value string) {
+		if aiperfTrue(value) && !t.has("--stats-interval") {
+			t.arg("--stats-interval", "30s")
+		}
+	},
+	"AIPERF_HTTP_KEEPALIVE_TIMEOUT": func(t *translation, name, value string) {
+		t.seconds(aiperfGiven{name, []string{value}}, "--keep-alive")
+	},
+}
+
+// quickly notes a timeout of something that takes AIPerf minutes.
+func quickly(t *translation, name, value string) {
+	t.note("%s=%s: nothing here takes that long", name, value)
+}
+
+// aiperfTrue reports whether AIPerf takes the value of a variable for true.
+func aiperfTrue(value string) bool {
+	return slices.Contains([]string{"1", "true", "yes", "on", "t", "y"}, strings.ToLower(value))
+}
+
+// readEnvironment reads the variables of AIPerf. Those that mean nothing here are named in one note.
+func (t *translation) readEnvironment() {
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(t.environ)) {
+		switch read := aiperfVariables[name]; {
+		case !strings.HasPrefix(name, "AIPERF_") || name == aiperfKeyVariable || t.environ[name] == "":
+		case read != nil:
+			read(t, name, t.environ[name])
+		default:
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 {
+		t.note("not read: %s", strings.Join(others, ", "))
+	}
+}

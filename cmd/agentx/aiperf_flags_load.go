@@ -1,0 +1,142 @@
+package main
+
+import (
+	"math"
+	"strings"
+)
+
+const (
+	openLoop    = "agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times"
+	agentWarmup = "what agents are warmed up with are the last requests before the start of each session: --scenario, with --agentic-cache-warmup-duration for more"
+)
+
+// aiperfLoadFlags say how much is played, and how long.
+var aiperfLoadFlags = append(append([]aiperfFlag{
+	mapped("--scenario", func(t *translation, g aiperfGiven) { t.arg("--scenario", g.value()) }),
+	mappedSwitch("--unsafe-override", func(t *translation, g aiperfGiven) {
+		if g.on() {
+			t.arg("--unsafe-override")
+		}
+	}),
+	mapped("--concurrency", func(t *translation, g aiperfGiven) {
+		if g.value() == "auto" {
+			t.add("not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list")
+			return
+		}
+		t.arg("--concurrency", strings.Join(aiperfList(g.values), ","))
+	}),
+	mapped("--prefill-concurrency", func(t *translation, g aiperfGiven) {
+		if t.single(g) {
+			t.set("PrefillLimit", g.value())
+		}
+	}),
+	mapped("--request-count --num-requests", func(t *translation, g aiperfGiven) {
+		if !t.single(g) {
+			return
+		}
+		t.count(g, "--requests")
+		if !t.has("--num-dataset-entries") && !t.has("--conversation-num") { // AIPerf loads no more traces than that
+			t.count(g, "--limit-traces")
+		}
+	}),
+	mapped("--benchmark-duration", func(t *translation, g aiperfGiven) {
+		if t.single(g) {
+			t.seconds(g, "--duration")
+		}
+	}),
+	mapped("--benchmark-grace-period", func(t *translation, g aiperfGiven) {
+		if !t.has("--benchmark-duration") && !t.has("--scenario") {
+			t.add("%s: goes with --benchmark-duration", g.name)
+			return
+		}
+		if x, err := aiperfNumber(g.value()); err == nil && math.IsInf(x, 1) {
+			t.note("%s: the grace lasts as long as a request may: longer is the same", g.shown())
+			longest := t.value("--request-timeout-seconds")
+			if longest == "" {
+				longest = "21600"
+			}
+			g.values = []string{longest}
+		}
+		t.seconds(g, "--grace")
+	}),
+	mapped("--failed-request-threshold", func(t *translation, g aiperfGiven) { t.arg("--max-error-rate", g.value()) }),
+	mapped("--trajectory-start-min-ratio", func(t *translation, g aiperfGiven) {
+		t.sampled()
+		t.set("StartMinRatio", g.value())
+	}),
+	mapped("--trajectory-start-max-ratio", func(t *translation, g aiperfGiven) {
+		t.sampled()
+		t.set("StartMaxRatio", g.value())
+	}),
+	mappedSwitch("--burst-phase-starts", func(t *translation, g aiperfGiven) {
+		t.sampled()
+		t.set("BurstStart", g.value())
+	}),
+	mapped("--agentic-cache-warmup-duration", func(t *translation, g aiperfGiven) {
+		if v, err := aiperfSeconds(g.value()); err != nil {
+			t.add("%s: %w", g.shown(), err)
+		} else {
+			t.arg("--warmup", "duration="+v)
+		}
+	}).conflict("--warmup-requests-per-lane"),
+	{names: []string{"--warmup-requests-per-lane"}, takes: oneValue, class: aiperfMapped, pinned: true, apply: func(t *translation, g aiperfGiven) {
+		t.arg("--warmup", "requests="+g.value())
+	}},
+	mapped("--agentic-warmup-grace-period", func(t *translation, g aiperfGiven) { t.setSeconds(g, "WarmupGrace") }),
+	mapped("--warmup-grace-period", func(t *translation, g aiperfGiven) {
+		switch {
+		case t.has("--agentic-warmup-grace-period"):
+			t.note("%s: --agentic-warmup-grace-period takes its place, as in AIPerf", g.shown())
+		case t.has("--scenario"):
+			t.setSeconds(g, "WarmupGrace")
+		default:
+			t.add("%s: goes with --scenario: %s", g.name, agentWarmup)
+		}
+	}),
+	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: aiperfMapped, pinned: true, apply: (*translation).dynamo},
+	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: aiperfMapped, pinned: true, apply: func(t *translation, g aiperfGiven) {
+		if !t.has("--use-dynamo-conv-aware-routing") {
+			t.note("%s: without --use-dynamo-conv-aware-routing there is no lease", g.shown())
+		}
+	}},
+	mappedSwitch("--no-fixed-schedule", func(*translation, aiperfGiven) {}), // checkDatasetType has read it
+	meaningless("--confidence-level", oneValue, "there is one run, and so no interval"),
+	aiperfFlag{names: []string{"--num-profile-runs"}, takes: oneValue, class: aiperfRefused,
+		about:  "agentx does not repeat a run yet: run it several times",
+		unless: func(_ *translation, g aiperfGiven) bool { return g.value() == "1" }},
+},
+	refused(noValue, openLoop, "--fixed-schedule", "--fixed-schedule-auto-offset")...),
+	append(refused(oneValue, openLoop,
+		"--fixed-schedule-start-offset", "--fixed-schedule-end-offset", "--request-rate", "--arrival-pattern --request-rate-mode",
+		"--arrival-smoothness --vllm-burstiness", "--request-rate-ramp-duration", "--request-rate-series", "--user-centric-rate", "--num-users",
+		"--concurrency-ramp-duration", "--prefill-concurrency-ramp-duration"),
+		refused(oneValue, agentWarmup,
+			"--warmup-request-count --num-warmup-requests", "--warmup-duration", "--num-warmup-sessions", "--warmup-concurrency",
+			"--warmup-prefill-concurrency", "--warmup-request-rate", "--warmup-arrival-pattern", "--warmup-concurrency-ramp-duration",
+			"--warmup-prefill-concurrency-ramp-duration", "--warmup-request-rate-ramp-duration")...)...,
+)
+
+// sampled begins lanes at drawn instants of their traces, once.
+func (t *translation) sampled() {
+	if !t.starts {
+		t.starts = true
+		t.arg("--start", "sampled")
+	}
+}
+
+// single refuses a list of values, which AIPerf plays one after the other.
+func (t *translation) single(g aiperfGiven) bool {
+	if len(aiperfList(g.values)) > 1 {
+		t.add("not supported: %s: agentx plays a list of --concurrency alone: want one value", g.shown())
+		return false
+	}
+	return true
+}
+
+// dynamo sends the header by which Dynamo knows a session. AIPerf's line also wrote nextn session control into bodies, which
+// Dynamo no longer takes.
+func (t *translation) dynamo(g aiperfGiven) {
+	if g.on() {
+		t.set("SessionHeaders", "dynamo")
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// aiperfResultFlags say which files are written, and what is shown.
+var aiperfResultFlags = []aiperfFlag{
+	mapped("--output-artifact-dir --artifact-dir", func(*translation, aiperfGiven) {}), // addDefaults passes it on
+	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g aiperfGiven) { t.arg("--report-prefix", g.value()) }),
+	{names: []string{"--export-level", "--profile-export-level"}, takes: oneValue, class: aiperfRefused,
+		about: "agentx keeps no texts of requests and answers: want summary or records",
+		unless: func(t *translation, g aiperfGiven) bool {
+			if aiperfWord(g.value()) == "summary" {
+				t.note("%s: the rows of requests are written as well", g.shown())
+			}
+			return slices.Contains([]string{"summary", "records"}, aiperfWord(g.value()))
+		}},
+	mapped("--slice-duration", func(t *translation, g aiperfGiven) { t.seconds(g, "--slice") }),
+	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
+	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),
+	mappedList("--server-metrics", func(t *translation, g aiperfGiven) {
+		for _, text := range aiperfList(g.values) {
+			if !strings.Contains(text, "://") {
+				text = "http://" + text
+			}
+			t.arg("--scrape", text)
+		}
+	}).conflict("--no-server-metrics"),
+	mappedSwitch("--no-server-metrics", func(t *translation, g aiperfGiven) {
+		if g.on() {
+			t.arg("--scrape", "off")
+		}
+	}),
+	{names: []string{"--server-metrics-formats"}, takes: severalValues, class: aiperfRefused, about: "agentx writes json and csv",
+		unless: func(_ *translation, g aiperfGiven) bool {
+			return !slices.ContainsFunc(aiperfList(g.values), func(s string) bool { return s != "json" && s != "csv" })
+		}},
+	mapped("--stats-interval", func(t *translation, g aiperfGiven) { t.seconds(g, "--stats-interval") }),
+	mapped("--ui-type --ui", func(t *translation, g aiperfGiven) {
+		switch t.word(g, "dashboard", "simple", "none") {
+		case "dashboard":
+			t.note("%s: agentx shows one line, and a block of figures at the end", g.shown())
+		case "none":
+			t.arg("--quiet")
+		}
+	}),
+	meaningless("--log-level", oneValue, "agentx has one amount of log"),
+	meaningless("--verbose -v", noValue, "agentx has one amount of log"),
+	meaningless("--extra-verbose -vv", noValue, "agentx has one amount of log"),
+	meaningless("--no-gpu-telemetry", noValue, "agentx collects none"),
+	meaningless("--no-sweep-table", noValue, "a list of concurrencies prints one table at its end"),
+	meaningless("--auto-plot --no-auto-plot", noValue, "agentx draws nothing after a run"),
+	meaningless("--workers-max --max-workers", oneValue, "one process sends all requests"),
+	meaningless("--record-processor-service-count --record-processors", oneValue, "one process reads all answers"),
+	meaningless("--zmq-host", oneValue, "there are no processes to connect"),
+	meaningless("--zmq-ipc-path", oneValue, "there are no processes to connect"),
+	meaningless("--zmq-dual-bind", noValue, "there are no processes to connect"),
+}

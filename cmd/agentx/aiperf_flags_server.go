@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// aiperfServerFlags say which servers are asked, and how a request looks.
+var aiperfServerFlags = []aiperfFlag{
+	mappedList("--url -u", (*translation).servers),
+	{names: []string{"--model-names", "--model", "-m"}, takes: repeatedValue, class: aiperfMapped, apply: func(t *translation, g aiperfGiven) {
+		if list := aiperfList(g.values); len(list) != 1 {
+			t.add("not supported: %s: several models: the recorded models become one here: want one name", g.name)
+		} else {
+			t.arg("--model", list[0])
+		}
+	}},
+	mapped("--url-strategy", func(t *translation, g aiperfGiven) { t.word(g, "round_robin") }),
+	mapped("--custom-endpoint --endpoint", (*translation).checkEndpoint), // servers passes it on
+	mapped("--endpoint-type", func(t *translation, g aiperfGiven) {
+		switch t.word(g, "chat", "messages", "completions") {
+		case "messages":
+			t.arg("--payload", "anthropic")
+		case "completions":
+			t.arg("--payload", "text")
+		}
+	}),
+	mappedSwitch("--streaming", func(*translation, aiperfGiven) {}), // addDefaults refuses a run without it
+	mapped("--request-timeout-seconds", func(t *translation, g aiperfGiven) { t.seconds(g, "--timeout") }),
+	mapped("--wait-for-model-timeout", func(t *translation, g aiperfGiven) { t.seconds(g, "--wait-ready") }),
+	mapped("--wait-for-model-mode", func(t *translation, g aiperfGiven) {
+		t.set("WaitReadyMode", t.word(g, "inference", "models", "both"))
+	}),
+	mapped("--wait-for-model-interval", func(t *translation, g aiperfGiven) { t.setSeconds(g, "WaitReadyInterval") }),
+	mappedSwitch("--reset-kv-cache", func(t *translation, g aiperfGiven) { t.reset(g) }),
+	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g aiperfGiven) { t.reset(g); t.setSeconds(g, "ResetCacheTimeout") }),
+	mapped("--reset-kv-cache-path", func(t *translation, g aiperfGiven) {
+		t.reset(g)
+		t.set("ResetCachePath", strings.TrimPrefix(g.value(), "/"))
+	}),
+	mapped("--api-key", func(t *translation, g aiperfGiven) {
+		t.arg("--header")
+		t.secret("Authorization: Bearer ", g.value(), aiperfKeyVariable)
+	}),
+	mappedList("--header -H", (*translation).header),
+	mapped("--session-header", func(t *translation, g aiperfGiven) { t.arg("--session-header", g.value()) }),
+	mappedList("--extra-inputs", func(t *translation, g aiperfGiven) {
+		pairs, err := aiperfPairs(g.values)
+		if err != nil {
+			t.add("%s: %w", g.name, err)
+			return
+		}
+		t.extra = append(t.extra, pairs...) // addDefaults passes it on
+	}),
+	mappedSwitch("--use-legacy-max-tokens", func(t *translation, g aiperfGiven) {
+		if g.on() {
+			t.arg("--max-tokens-field", "max_tokens")
+		}
+	}),
+	mappedSwitch("--use-server-token-count", func(*translation, aiperfGiven) {}), // addDefaults tells of a run without it
+	mappedSwitch("--per-chunk-usage", func(t *translation, g aiperfGiven) {
+		if g.on() {
+			t.set("PerChunkUsage", "true")
+		}
+	}),
+	mapped("--connection-reuse-strategy", func(t *translation, g aiperfGiven) {
+		t.arg("--connection-reuse", strings.ReplaceAll(t.word(g, "pooled", "never", "sticky_user_sessions"), "_", "-"))
+	}),
+	meaningless("--model-selection-strategy", oneValue, "there is one model"),
+	meaningless("--transport --transport-type", oneValue, "HTTP is the only one"),
+	{names: []string{"--request-content-type"}, takes: oneValue, class: aiperfRefused,
+		about: "bodies are JSON: leave it out",
+		unless: func(_ *translation, g aiperfGiven) bool {
+			return aiperfWord(g.value()) == "application_json" || g.value() == "application/json"
+		}},
+}
+
+// aiperfKeyVariable is the variable that stands for the value of --api-key in the printed command.
+const aiperfKeyVariable = "AIPERF_API_KEY"
+
+// aiperfEndpointPaths has the usual end of an endpoint's path, by the word of --endpoint-type.
+var aiperfEndpointPaths = map[string]string{"chat": "/chat/completions", "completions": "/completions", "messages": "/messages"}
+
+// servers passes on --url, with the path of --custom-endpoint.
+func (t *translation) servers(g aiperfGiven) {
+	list := aiperfList(g.values)
+	if len(list) > 1 {
+		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
+	}
+	for k, text := range list {
+		if !strings.Contains(text, "://") {
+			text = "http://" + text
+		}
+		server := t.atEndpoint(text)
+		t.arg("--url")
+		if u, err := url.Parse(server); err == nil && u.User == nil && u.RawQuery == "" {
+			t.arg(server)
+		} else {
+			t.secret("", server, numbered("AIPERF_URL", k))
+		}
+	}
+}
+
+// atEndpoint returns the URL of a server with the path of --custom-endpoint.
+func (t *translation) atEndpoint(server string) string {
+	path := t.value("--custom-endpoint")
+	if path == "" {
+		return server
+	}
+	server, path = strings.TrimRight(server, "/"), "/"+strings.Trim(path, "/")
+	if strings.HasSuffix(server, "/v1") {
+		path = strings.TrimPrefix(path, "/v1")
+	}
+	return server + path
+}
+
+// checkEndpoint refuses a path that agentx does not send to: it knows the usual names of endpoints, below any path.
+func (t *translation) checkEndpoint(g aiperfGiven) {
+	kind := "chat"
+	if text := t.value("--endpoint-type"); text != "" {
+		kind = aiperfWord(text)
+	}
+	usual, known := aiperfEndpointPaths[kind]
+	if known && !strings.HasSuffix(strings.TrimRight(g.value(), "/"), strings.TrimPrefix(usual, "/")) {
+		t.add("not supported: %s: agentx sends to a path that ends in %s", g.shown(), usual)
+	}
+}
+
+// header passes on --header. The values may be secrets.
+func (t *translation) header(g aiperfGiven) {
+	pairs, err := aiperfPairs(g.values)
+	if err != nil {
+		t.add("%s: %w", g.name, err)
+		return
+	}
+	for _, p := range pairs {
+		value := string(p.value)
+		_ = json.Unmarshal(p.value, &value) // of a number the digits stay
+		t.arg("--header")
+		t.secret(p.name+": ", value, "AIPERF_HEADER_"+variableName(p.name))
+	}
+}
+
+// reset empties prefix caches, once.
+func (t *translation) reset(g aiperfGiven) {
+	if g.value() != "false" && !t.resets {
+		t.resets = true
+		t.arg("--reset-cache")
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/internal/suggest"
+)
+
+// parse reads a command line as AIPerf spells it: --flag value, --flag=value, several values after one flag, and --no-X for a
+// switch that is off. The flags of the table go to t.given, in the order in which they first occur.
+func (t *translation) parse(args []string) {
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0], "=")
+		args = args[1:]
+		if !isAIPerfFlag(name) {
+			t.add("unexpected argument: every value of aiperf profile follows a flag")
+			continue
+		}
+		f := aiperfFlagNamed(name)
+		if f == nil {
+			t.unknown(name)
+			_, args = aiperfValues(args) // which may be those of the unknown flag
+			continue
+		}
+		g := aiperfGiven{name: name}
+		switch {
+		case f.takes == noValue:
+			g.values = []string{t.switchValue(f, name, value, joined)}
+		case joined:
+			g.values = []string{value}
+		case f.takes == severalValues:
+			g.values, args = aiperfValues(args)
+		case len(args) > 0 && !isAIPerfFlag(args[0]):
+			g.values, args = args[:1], args[1:]
+		}
+		if len(g.values) == 0 {
+			t.add("%s: want a value after it", name)
+			continue
+		}
+		t.give(f, g)
+	}
+}
+
+// isAIPerfFlag reports whether an argument is a flag and no value, such as a negative number.
+func isAIPerfFlag(text string) bool {
+	return len(text) > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9') && text[1] != '.'
+}
+
+// aiperfValues returns the values up to the next flag, and what follows.
+func aiperfValues(args []string) (values, rest []string) {
+	k := slices.IndexFunc(args, isAIPerfFlag)
+	if k < 0 {
+		k = len(args)
+	}
+	return args[:k], args[k:]
+}
+
+// switchValue returns true or false for a switch, which may also be given as --switch=true. --no-X turns X off where X is a
+// name of the same flag.
+func (t *translation) switchValue(f *aiperfFlag, name, value string, joined bool) string {
+	off := len(f.names) > 1 && name != f.names[0] && strings.Contains(name, "no-")
+	if joined && value != "true" && value != "false" {
+		t.add("%s=%s: want true or false", name, value)
+	}
+	return fmt.Sprint(off == (joined && value == "false"))
+}
+
+// give adds a flag with its values. One that takes one value is given once.
+func (t *translation) give(f *aiperfFlag, g aiperfGiven) {
+	before, twice := t.given[f.names[0]]
+	switch {
+	case twice && f.takes == oneValue:
+		t.add("%s: given twice: want one value", g.name)
+	case twice:
+		g.values = slices.Concat(before.values, g.values)
+	}
+	t.given[f.names[0]] = g
+}
+
+// unknown adds the error of a flag that AIPerf does not have.
+func (t *translation) unknown(name string) {
+	var known []string
+	for _, f := range aiperfFlags {
+		known = append(known, f.names...)
+	}
+	err := fmt.Errorf("%s: neither AIPerf 0.13.0 nor the line of InferenceX has this flag", name)
+	t.errs = append(t.errs, hintError{usageError{err}, suggest.Nearest(name, known)[0]})
+}

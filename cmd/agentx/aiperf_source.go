@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/tokenizer"
+)
+
+// chooseSource finds the recording: a file or directory, a public dataset by name, or a repository of Weka traces.
+func (t *translation) chooseSource() {
+	file, public, repository := t.value("--input-file"), t.value("--public-dataset"), t.value("--hf-weka-dataset")
+	weka := aiperfWord(public) == "weka_hf"
+	switch {
+	case repository != "" && (public == "" || weka):
+		t.data = t.atRevision(repository)
+	case weka:
+		t.add("--public-dataset %s: say which: --hf-weka-dataset OWNER/NAME", public)
+	case repository != "":
+		t.add("--hf-weka-dataset and --public-dataset %s: want one of the two", public)
+	case public != "":
+		t.data = t.publicDataset(public)
+	case file != "":
+		t.data = file
+	default:
+		err := usageError{errNoRecording}
+		t.errs = append(t.errs, hintError{err, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
+	}
+	t.checkDatasetType(file)
+}
+
+// publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end as AIPerf's help
+// has it.
+func (t *translation) publicDataset(name string) string {
+	word := aiperfWord(name)
+	if short, ok := strings.CutSuffix(word, "_256_k"); ok {
+		word = short + "_256k"
+	}
+	repositories := aiperfPublicDatasets()
+	repository, known := repositories[word]
+	if !known {
+		list := slices.Sorted(maps.Keys(repositories))
+		t.add("not supported: --public-dataset %s: no recording of agents has this name: want %s", name, strings.Join(list, ", "))
+		return ""
+	}
+	return t.atRevision(repository)
+}
+
+// atRevision returns the reference of a dataset, at the revision that the environment pins.
+func (t *translation) atRevision(repository string) string {
+	return hub.Ref{Repo: repository, Revision: t.environ["AGENTX_DATASET_REVISION"]}.String()
+}
+
+// checkDatasetType refuses files that are no recording of agents, and a timed replay of Mooncake's rows.
+func (t *translation) checkDatasetType(file string) {
+	text := t.value("--custom-dataset-type")
+	switch kind := aiperfWord(text); {
+	case text == "":
+	case kind != "weka_trace" && kind != "mooncake_trace":
+		t.add("not supported: --custom-dataset-type %s: agentx plays weka_trace and mooncake_trace", text)
+	case file == "":
+		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
+	case kind == "mooncake_trace" && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario") && beginsWithTimestamp(file):
+		t.add("not supported: --custom-dataset-type %s: AIPerf sends rows with a timestamp at their times, and agentx has no arrivals of its own yet: --no-fixed-schedule with --concurrency plays them lane by lane", text)
+	}
+}
+
+// maxFirstRow bounds how much of a file is read to look at its first row, in bytes.
+const maxFirstRow = 16 << 20
+
+// beginsWithTimestamp reports whether the first row of a file has a timestamp: AIPerf then plays all rows at their times.
+func beginsWithTimestamp(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false // the conversion tells
+	}
+	defer f.Close()
+	var from io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if from, err = gzip.NewReader(f); err != nil {
+			return false
+		}
+	}
+	rows := bufio.NewScanner(from)
+	rows.Buffer(nil, maxFirstRow)
+	for rows.Scan() {
+		if line := strings.TrimSpace(rows.Text()); line != "" {
+			var row struct{ Timestamp *json.Number }
+			return json.Unmarshal([]byte(line), &row) == nil && row.Timestamp != nil
+		}
+	}
+	return false
+}
+
+// tokenizer passes on --tokenizer. agentx has two vocabularies; AGENTX_TOKENIZER says which of them plays in the place of one
+// that agentx does not have.
+func (t *translation) tokenizer(g aiperfGiven) {
+	name := g.value()
+	known := tokenizer.Names()
+	switch instead := t.environ["AGENTX_TOKENIZER"]; {
+	case name == "builtin":
+		t.arg("--tokenizer", "o200k_base")
+	case slices.Contains(known, name):
+		t.arg("--tokenizer", name)
+	case slices.Contains(known, instead):
+		t.note("%s: agentx does not have it; the prompts are made with %s, as AGENTX_TOKENIZER says: the server counts other lengths", g.shown(), instead)
+		t.arg("--tokenizer", instead)
+	default:
+		t.add("not supported: %s: agentx has the vocabularies %s: --tokenizer builtin, or AGENTX_TOKENIZER=%s in the environment of a script, plays with that one", g.shown(), strings.Join(known, " and "), convert.DefaultTokenizer)
+	}
+}
+
+// defaultTokenizer tells which vocabulary plays where none was asked for: AIPerf would take that of the model.
+func (t *translation) defaultTokenizer() {
+	if !t.has("--tokenizer") && t.has("--model-names") {
+		t.note("no --tokenizer: the prompts are made with %s; AIPerf takes the tokenizer of the model", cmp.Or(t.environ["AGENTX_TOKENIZER"], convert.DefaultTokenizer))
+	}
+}

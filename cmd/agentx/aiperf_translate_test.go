@@ -1,0 +1,285 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tr translates a command line, as a shell splits it, with the environment NAME=VALUE....
+func tr(t *testing.T, line string, environ ...string) *translation {
+	t.Helper()
+	tn := &translation{environ: map[string]string{}, random: strings.NewReader("\xff\x00\x00\x00\x00\x00\x00\x2a")}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		tn.environ[name] = value
+	}
+	o, args := cutAIPerfOptions(words(t, line), &tn.problems)
+	tn.as = o.as
+	translateAIPerf(args, tn)
+	return tn
+}
+
+// words splits a line as a shell does.
+func words(t *testing.T, line string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "printf '%s\\0' "+line).Output()
+	require.NoError(t, err, line)
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// errorsOf lists what is wrong.
+func errorsOf(tn *translation) (list []string) {
+	for _, err := range tn.errs {
+		list = append(list, err.Error())
+	}
+	return list
+}
+
+// base is a command line of a run, without what differs.
+const base = "--model m --url http://h:1 --streaming --input-file traces --use-server-token-count --tokenizer builtin --random-seed 7 --request-count 5 --num-dataset-entries 3 --output-artifact-dir out "
+
+const (
+	baseHead = "agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1 --model m"
+	baseData = " --limit-traces 3"
+	baseSeed = " --seed 7 --tokenizer o200k_base"
+	baseLoad = " --requests 5"
+	baseTail = " --no-ignore-eos --marker off --out out --overwrite --report aiperf"
+)
+
+func TestTranslateAIPerf(t *testing.T) {
+	for _, c := range []struct{ name, flags, want string }{
+		{"nothing", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
+		{"servers", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
+		{"wire", "--endpoint v1/chat/completions --request-timeout-seconds 2.5 --use-legacy-max-tokens --per-chunk-usage --connection-reuse-strategy sticky_user_sessions --session-header X-S",
+			"agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1/v1/chat/completions --model m --timeout 2.5s --session-header X-S --max-tokens-field max_tokens --set PerChunkUsage=true --connection-reuse sticky-user-sessions" + baseData + baseSeed + baseLoad + baseTail},
+		{"messages", "--endpoint-type messages", baseHead + " --payload anthropic" + baseData + baseSeed + baseLoad + baseTail},
+		{"completions", "--endpoint-type completions", baseHead + " --payload text" + baseData + baseSeed + baseLoad + baseTail},
+		{"before", "--wait-for-model-timeout 60 --wait-for-model-mode both --wait-for-model-interval 1 --reset-kv-cache --reset-kv-cache-timeout-seconds 9 --reset-kv-cache-path /flush",
+			baseHead + " --wait-ready 60s --set WaitReadyMode=both --set WaitReadyInterval=1s --reset-cache --set ResetCacheTimeout=9s --set ResetCachePath=flush" + baseData + baseSeed + baseLoad + baseTail},
+		{"view", "--max-context-length 9 --ignore-trace-delays --inter-turn-delay-cap-seconds 1 --system-idle-gap-cap-seconds 10 --dataset-sampling-strategy shuffle --allow-dataset-wrap",
+			baseHead + baseData + " --max-context 9 --asap --max-gap 1s --set SystemIdleCap=10s --set SamplerOrder=shuffle --set AllowWrap=true" + baseSeed + baseLoad + baseTail},
+		{"think", "--use-think-time-only --no-allow-dataset-wrap", baseHead + baseData + " --set ThinkTimeOnly=true --set AllowWrap=false" + baseSeed + baseLoad + baseTail},
+		{"trace cap wins", "--inter-turn-delay-cap-seconds 1 --trace-idle-gap-cap-seconds 2", baseHead + baseData + " --set TraceIdleCap=2s" + baseSeed + baseLoad + baseTail},
+		{"recording", "--isl-block-size 32 --synthesis-max-isl 100 --cache-bust first-turn-prefix --prompt-corpus coding",
+			baseHead + baseData + baseSeed + " --set block_size=32 --set max_isl=100 --marker first_turn_prefix" + baseLoad + strings.Replace(baseTail, " --marker off", "", 1)},
+		{"start", "--trajectory-start-min-ratio 0.1 --trajectory-start-max-ratio 0.2 --burst-phase-starts --agentic-cache-warmup-duration 30 --agentic-warmup-grace-period 5 --warmup-grace-period 6",
+			baseHead + baseData + baseSeed + baseLoad + " --start sampled --set StartMinRatio=0.1 --set StartMaxRatio=0.2 --set BurstStart=true --warmup duration=30s --set WarmupGrace=5s" + baseTail},
+		{"load", "--concurrency 4,8 --prefill-concurrency 2 --benchmark-duration 60 --benchmark-grace-period inf --failed-request-threshold 0.1",
+			baseHead + baseData + baseSeed + " --concurrency 4,8 --set PrefillLimit=2 --requests 5 --duration 60s --grace 21600s --max-error-rate 0.1" + baseTail},
+		{"body", `--extra-inputs temperature:0.7,stop:none name:007 '{"a": {"b": [1]}, "temperature": 1}' --extra-inputs ignore_eos:true`,
+			baseHead + baseData + baseSeed + baseLoad + ` --extra-body '{"temperature":1,"stop":null,"name":"007","a":{"b": [1]},"ignore_eos":true}' --marker off --out out --overwrite --report aiperf`},
+		{"results", "--profile-export-prefix p --export-level summary --slice-duration 1.0 --server-metrics a:1/metrics http://b:2 --server-metrics-formats json csv --stats-interval 30 --ui none --num-profile-runs 1",
+			baseHead + baseData + baseSeed + baseLoad + " --report-prefix p --slice 1s --scrape http://a:1/metrics --scrape http://b:2 --stats-interval 30s --quiet" + baseTail},
+		{"no scraping", "--no-server-metrics", baseHead + baseData + baseSeed + baseLoad + " --scrape off" + baseTail},
+		{"off", "--ignore-trace-delays=false --use-legacy-max-tokens=false", baseHead + baseData + baseSeed + baseLoad + baseTail},
+		{"the other", "--as agentx-v1.0.5", strings.Replace(baseHead, "aiperf-0.13", "agentx-v1.0.5", 1) + baseData + baseSeed + baseLoad + baseTail},
+		{"scenario", "--scenario inferencex-agentx-mvp --unsafe-override --warmup-grace-period 6",
+			baseHead + baseData + baseSeed + " --scenario inferencex-agentx-mvp --unsafe-override" + baseLoad + " --set WarmupGrace=6s --out out --overwrite --report aiperf"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tn := tr(t, base+c.flags)
+			assert.Empty(t, errorsOf(tn))
+			assert.Equal(t, c.want, tn.line())
+		})
+	}
+}
+
+// What AIPerf does without a flag is written out where agentx does something else.
+func TestTranslateAIPerfDefaults(t *testing.T) {
+	tn := tr(t, "-m org/model --streaming --input-file=traces")
+	require.Empty(t, errorsOf(tn))
+	assert.Equal(t, "agentx replay traces --profile aiperf --preset aiperf-0.13 --model org/model --url http://localhost:8000 --no-ignore-eos --marker off --requests 10 --seed 9187343239835811861 --out artifacts/org_model-openai-chat-concurrency1 --overwrite --report aiperf", tn.line())
+	assert.Equal(t, []string{
+		"no --use-server-token-count: counts are the server's nonetheless; agentx encodes nothing while it measures",
+		"no --tokenizer: the prompts are made with o200k_base; AIPerf takes the tokenizer of the model",
+		"no --request-count, --benchmark-duration or --num-conversations: 10 requests, as AIPerf",
+		"no --random-seed: 9187343239835811861, drawn for this run",
+	}, tn.notes)
+}
+
+// The command line of InferenceX's launcher (benchmark_lib.sh at 843c6254) with every optional part.
+func TestTranslateLauncherOfInferenceX(t *testing.T) {
+	tn := tr(t, "--scenario inferencex-agentx-mvp --url http://localhost:8888 --endpoint /v1/chat/completions --endpoint-type chat --streaming"+
+		" --model served --tokenizer deepseek-ai/DeepSeek-V4-Pro --concurrency 64 --benchmark-duration 3600 --stats-interval 30 --random-seed 42"+
+		" --failed-request-threshold 0.10 --trajectory-start-min-ratio 0.25 --trajectory-start-max-ratio 0.75 --warmup-requests-per-lane 10"+
+		" --trace-idle-gap-cap-seconds 300 --warmup-grace-period 1800 --use-server-token-count --extra-inputs chat_template_kwargs:x"+
+		" --no-gpu-telemetry --tokenizer-trust-remote-code --max-context-length 262144 --num-dataset-entries 393 --slice-duration 1.0"+
+		" --server-metrics http://a:1/metrics http://b:1/metrics --output-artifact-dir /r/aiperf_artifacts --public-dataset semianalysis_cc_traces_weka_062126_256k",
+		"AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=0", "AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800", "AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800",
+		"AIPERF_UI_REALTIME_METRICS_ENABLED=true", "AGENTX_TOKENIZER=o200k_base", "AIPERF_WARMUP_REQUESTS_PER_LANE=10")
+	require.Empty(t, errorsOf(tn))
+	assert.Equal(t, "agentx replay hf://datasets/semianalysisai/cc-traces-weka-062126-256k --profile aiperf --preset agentx-v1.0.5 --url http://localhost:8888/v1/chat/completions"+
+		" --model served --limit-traces 393 --max-context 262144 --set TraceIdleCap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
+		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10"+
+		" --set WarmupGrace=1800s --slice 1s --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
+		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.line())
+	assert.Equal(t, []string{
+		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-v1.0.5",
+		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: agentx does not have it; the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server counts other lengths",
+		"--tokenizer-trust-remote-code: agentx runs no code of a repository",
+		"--no-gpu-telemetry: agentx collects none",
+		"AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800: nothing here takes that long",
+		"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800: nothing here takes that long",
+		"not read: AIPERF_WARMUP_REQUESTS_PER_LANE",
+	}, tn.notes)
+}
+
+func TestTranslateAIPerfRefuses(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--isl 100":                                           "not supported: --isl 100: it makes synthetic prompts; agentx plays recordings: leave it out",
+		"--synthetic-input-tokens-mean=100":                   "not supported: --synthetic-input-tokens-mean 100: it makes synthetic prompts; agentx plays recordings: leave it out",
+		"--request-rate 5":                                    "not supported: --request-rate 5: agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times",
+		"--fixed-schedule":                                    "not supported: --fixed-schedule: agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times",
+		"--goodput 'ttft:2000 itl:50'":                        "not supported: --goodput ttft:2000 itl:50: agentx counts no goodput yet: leave it out",
+		"--num-profile-runs 3":                                "not supported: --num-profile-runs 3: agentx does not repeat a run yet: run it several times",
+		"--concurrency auto":                                  "not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list",
+		"--export-level raw":                                  "not supported: --export-level raw: agentx keeps no texts of requests and answers: want summary or records",
+		"--server-metrics-formats json parquet":               "not supported: --server-metrics-formats json parquet: agentx writes json and csv",
+		"--gpu-telemetry pynvml dashboard":                    "not supported: --gpu-telemetry pynvml dashboard: agentx collects none: leave it out",
+		"--config run.yaml":                                   "not supported: --config run.yaml: agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own",
+		"--endpoint-type embeddings":                          "not supported: --endpoint-type embeddings: want chat, messages, completions",
+		"--endpoint /my/chat":                                 "not supported: --endpoint /my/chat: agentx sends to a path that ends in /chat/completions",
+		"--benchmark-duration 30,60":                          "not supported: --benchmark-duration 30,60: agentx plays a list of --concurrency alone: want one value",
+		"--custom-dataset-type multi_turn":                    "not supported: --custom-dataset-type multi_turn: agentx plays weka_trace and mooncake_trace",
+		"--prompt-corpus random":                              "not supported: --prompt-corpus random: want coding, sonnet",
+		"--concurency 4":                                      "--concurency: neither AIPerf 0.13.0 nor the line of InferenceX has this flag",
+		"stray":                                               "unexpected argument: every value of aiperf profile follows a flag",
+		"--concurrency":                                       "--concurrency: want a value after it",
+		"--concurrency 1 --concurrency 2":                     "--concurrency: given twice: want one value",
+		"--streaming=maybe":                                   "--streaming=maybe: want true or false",
+		"--ignore-trace-delays --use-think-time-only":         "--ignore-trace-delays and --use-think-time-only: want one of the two",
+		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics: want one of the two",
+		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset: want one of the two",
+		"--warmup-requests-per-lane 1 --as aiperf-0.13":       "--warmup-requests-per-lane and --as aiperf-0.13: that release does not have this flag",
+		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-v1.0.5",
+		"--model a,b":                                         "not supported: --model: several models: the recorded models become one here: want one name",
+		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, none below 0",
+		"--header Authorization=secret":                       "--header: want KEY:VALUE, with commas between, or a JSON object",
+		"--extra-inputs '{\"a\":'":                            "--extra-inputs: want a JSON object",
+		"--warmup-request-count 3":                            "not supported: --warmup-request-count 3: " + agentWarmup,
+		"--warmup-grace-period 3":                             "--warmup-grace-period: goes with --scenario: " + agentWarmup,
+	} {
+		t.Run(flags, func(t *testing.T) {
+			line := base + flags
+			if strings.HasPrefix(flags, "--model") {
+				line = strings.Replace(line, "--model m ", "", 1)
+			}
+			if strings.HasPrefix(flags, "--streaming") {
+				line = strings.Replace(line, "--streaming ", "", 1)
+			}
+			assert.Contains(t, errorsOf(tr(t, line)), want)
+		})
+	}
+	assert.Contains(t, errorsOf(tr(t, "--model m --input-file x")), "not supported: a run without --streaming: agentx reads answers as streams: add it")
+	assert.Contains(t, errorsOf(tr(t, base, "AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1")),
+		"not supported: AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1: recorded answers are what makes runs comparable: set it to 0")
+	assert.Contains(t, errorsOf(tr(t, base+"--per-chunk-usage --use-server-token-count=false")), "--per-chunk-usage: goes with --use-server-token-count")
+	assert.Contains(t, errorsOf(tr(t, strings.Replace(base, "--tokenizer builtin", "--tokenizer org/model", 1))),
+		"not supported: --tokenizer org/model: agentx has the vocabularies cl100k_base and o200k_base: --tokenizer builtin, or AGENTX_TOKENIZER=o200k_base in the environment of a script, plays with that one")
+}
+
+// Every flag that is refused is refused, with its own name and the words of the table, and every flag that changes nothing is
+// told.
+func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
+	plain := tr(t, base).line()
+	for _, f := range aiperfFlags {
+		for _, name := range f.names {
+			if strings.Contains(base, name+" ") || name == "-m" || name == "-u" {
+				continue
+			}
+			line := base + name
+			if f.takes != noValue {
+				line += " value"
+			}
+			tn := tr(t, line)
+			told := strings.Join(append(errorsOf(tn), tn.notes...), "\n")
+			switch f.class {
+			case aiperfRefused:
+				assert.Contains(t, told, "not supported: "+name, name)
+				assert.Contains(t, told, f.about, name)
+			case aiperfMeaningless:
+				assert.Contains(t, told, name)
+				assert.Contains(t, told, f.about, name)
+				assert.Equal(t, plain, tn.line(), name)
+			default:
+				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
+				assert.True(t, told != "" || tn.line() != plain || quiet, "%s: nothing tells of it", name)
+			}
+		}
+	}
+}
+
+// The printed line is what runs: a shell splits it into the arguments, and secrets stand in variables.
+func TestPrintedLineIsWhatRuns(t *testing.T) {
+	tn := tr(t, base+`--api-key s3cret --header 'X-A: it is' "{\"x-b\": \"q'uote\"}" --extra-inputs "a:b c\"d'e"`)
+	require.Empty(t, errorsOf(tn))
+	for _, secret := range []string{"s3cret", "it is", "q'uote"} {
+		assert.False(t, strings.Contains(tn.line(), secret), tn.line())
+	}
+	assert.Equal(t, []string{"AIPERF_API_KEY", "AIPERF_HEADER_X_A", "AIPERF_HEADER_X_B"}, tn.variables())
+	t.Setenv("AIPERF_API_KEY", "s3cret")
+	t.Setenv("AIPERF_HEADER_X_A", "it is")
+	t.Setenv("AIPERF_HEADER_X_B", "q'uote")
+	rest, ok := strings.CutPrefix(tn.line(), "agentx ")
+	require.True(t, ok)
+	assert.Equal(t, tn.command(), words(t, rest))
+
+	tn = tr(t, strings.Replace(base, "http://h:1", "http://user:pass@h:1", 1)+"--session-header ''")
+	assert.False(t, strings.Contains(tn.line(), "pass"), tn.line())
+	assert.Equal(t, []string{"AIPERF_URL"}, tn.variables())
+}
+
+func TestPublicDatasetsOfAIPerf(t *testing.T) {
+	const line = "--model m --streaming --public-dataset "
+	for name, want := range map[string]string{
+		"semianalysis_cc_traces_weka_with_subagents":              "semianalysisai/cc-traces-weka-061526",
+		"semianalysis_cc_traces_weka_with_subagents_256k":         "semianalysisai/cc-traces-weka-061526-256k",
+		"semianalysis-cc-traces-weka-with-subagents-060526-256-k": "semianalysisai/cc-traces-weka-with-subagents-060526-256k",
+		"semianalysis_cc_traces_weka_062126-256k":                 "semianalysisai/cc-traces-weka-062126-256k",
+		"weka_hf --hf-weka-dataset o/n":                           "o/n",
+	} {
+		tn := tr(t, line+name)
+		assert.Empty(t, errorsOf(tn))
+		assert.Equal(t, "hf://datasets/"+want, tn.data)
+	}
+	assert.Equal(t, "hf://datasets/o/n@refs/pr/1", tr(t, "--model m --streaming --hf-weka-dataset o/n", "AGENTX_DATASET_REVISION=refs/pr/1").data)
+	assert.Len(t, aiperfPublicDatasets(), 14)
+	for flags, want := range map[string]string{
+		"sharegpt": "not supported: --public-dataset sharegpt: no recording of agents has this name: want semianalysis_cc_traces_weka_061326, ",
+		"weka_hf":  "--public-dataset weka_hf: say which: --hf-weka-dataset OWNER/NAME",
+		"semianalysis_cc_traces_weka_062126 --hf-weka-dataset o/n": "--hf-weka-dataset and --public-dataset semianalysis_cc_traces_weka_062126: want one of the two",
+	} {
+		assert.Contains(t, strings.Join(errorsOf(tr(t, line+flags)), "\n"), want)
+	}
+}
+
+// AIPerf plays a file whose first row has a timestamp at the times of its rows.
+func TestTimedRowsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	timed, plain := filepath.Join(dir, "timed.jsonl"), filepath.Join(dir, "plain.jsonl")
+	require.NoError(t, os.WriteFile(timed, []byte("\n{\"timestamp\": 0, \"input_length\": 5}\n"), 0o600))
+	require.NoError(t, os.WriteFile(plain, []byte("{\"input_length\": 5}\n"), 0o600))
+	line := func(file, flags string) string {
+		return strings.Replace(base, "traces", file, 1) + "--custom-dataset-type mooncake_trace " + flags
+	}
+	require.Len(t, errorsOf(tr(t, line(timed, ""))), 1)
+	assert.Contains(t, errorsOf(tr(t, line(timed, "")))[0], "--no-fixed-schedule with --concurrency plays them lane by lane")
+	assert.Empty(t, errorsOf(tr(t, line(timed, "--no-fixed-schedule"))))
+	assert.Empty(t, errorsOf(tr(t, line(plain, ""))))
+	assert.Empty(t, errorsOf(tr(t, line(filepath.Join(dir, "absent.jsonl"), ""))))
+}
+
+func TestEnvironmentOfAIPerf(t *testing.T) {
+	tn := tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AIPERF_HTTP_KEEPALIVE_TIMEOUT=9", "AIPERF_LOG_X=1", "AIPERF_DEV_MODE=1")
+	assert.True(t, strings.HasSuffix(tn.line(), "--report aiperf --cache /c --keep-alive 9s"), tn.line())
+	assert.Equal(t, []string{"not read: AIPERF_DEV_MODE, AIPERF_LOG_X"}, tn.notes)
+	assert.True(t, strings.HasSuffix(tr(t, base, "AIPERF_UI_REALTIME_METRICS_ENABLED=true").line(), "--report aiperf --stats-interval 30s"))
+	tn = tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AGENTX_CACHE=/d")
+	assert.False(t, strings.Contains(tn.line(), "/c"), tn.line())
+}

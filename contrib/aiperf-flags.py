@@ -1,0 +1,11 @@
+#!/usr/bin/env python3
+"""List the names of all flags of `aiperf profile` of an installed AIPerf: fixtures/aiperf-0.13.0-flags.txt.
+
+    pip install aiperf==0.13.0
+    python3 contrib/aiperf-flags.py > fixtures/aiperf-0.13.0-flags.txt
+"""
+
+from aiperf.cli_commands.profile import app
+
+names = {name for argument in app.assemble_argument_collection() if argument.show for name in argument.names}
+print("\n".join(sorted(names)))

@@ -32,6 +32,7 @@ type loop struct {
 	unwritable     bool  // a record cannot be written, which ends the phase
 	err            error // what ended the phase before its bounds
 
+	periods  *periods
 	progress Progress
 	report   func(Progress) // must not wait
 	notice   func(string)   // must not wait
@@ -75,7 +76,7 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
 		backoff:        backoff{o.Backoff, map[int]pause{}},
-		stopOnDeadlock: o.StopOnDeadlock, progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
+		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o, p.name), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = conductor.New(o.Concurrency, p.source, p.limits, l.launch, l.onEvent)
 	return l
@@ -118,6 +119,7 @@ func (l *loop) advance(now time.Duration) {
 		}
 	}
 	l.reportProgress(now)
+	l.periods.end(now, l.conductor.Counts())
 }
 
 // expire ends the sending when its time is up. It comes before everything that could send.
@@ -258,7 +260,7 @@ const progressInterval = time.Second
 
 // nextWake returns the next instant at which something is due without an event.
 func (l *loop) nextWake(now time.Duration) time.Duration {
-	wake := min(now+progressInterval, l.deadlines.next())
+	wake := min(now+progressInterval, l.deadlines.next(), l.periods.due())
 	if at, ok := l.conductor.NextWake(); ok {
 		wake = min(wake, at)
 	}

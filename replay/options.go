@@ -31,6 +31,8 @@ const (
 	DefaultPrimerLead   = 10 * time.Second
 	DefaultMinRatio     = 0.25
 	DefaultMaxRatio     = 0.75
+
+	DefaultStatsInterval = 30 * time.Second
 )
 
 // Off disables a duration whose zero value means a default.
@@ -105,6 +107,9 @@ type Options struct {
 	Notice   func(string)   // gets each step before the first request, and what an interrupt waits for
 	Progress func(Progress) // gets the progress about every second
 
+	Period        func(measure.Period) // gets the rates and latencies of each period
+	StatsInterval time.Duration        // length of a period; 0: DefaultStatsInterval; Off: there are none
+
 	NewID func() string // ids of requests and sessions; nil: random UUIDs
 }
 
@@ -123,6 +128,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("duration %v: want no negative value", o.Duration)
 	case o.Grace < 0 && o.Grace != Off:
 		return fmt.Errorf("grace %v: want no negative value, or Off", o.Grace)
+	case o.StatsInterval < 0 && o.StatsInterval != Off:
+		return fmt.Errorf("stats interval %v: want no negative value, or Off", o.StatsInterval)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
 	case o.Order > Random:
@@ -197,12 +204,13 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Timeout, DefaultTimeout)
 	orDefault(&o.Grace, DefaultGrace)
 	orDefault(&o.Limits.LaneStart, DefaultLaneStart)
+	orDefault(&o.StatsInterval, DefaultStatsInterval)
 	orDefault(&o.Backoff.First, DefaultBackoffFirst)
 	orDefault(&o.Backoff.Max, DefaultBackoffMax)
 	orDefault(&o.Readiness.Interval, DefaultReadyInterval)
 	orDefault(&o.CacheReset.Path, DefaultResetPath)
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First} {
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval} {
 		*d = max(*d, 0) // Off
 	}
 	orDefault(&o.Preset, preset.Default)
@@ -226,6 +234,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
+	}
+	if o.Period == nil {
+		o.Period = func(measure.Period) {}
 	}
 	return o
 }

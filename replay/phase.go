@@ -55,7 +55,7 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
 	o := r.Options
-	o.Progress, o.Notice = r.reporter.report, r.reporter.notice
+	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	err := l.run()

@@ -3,6 +3,8 @@ package replay
 import (
 	"fmt"
 	"time"
+
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // Progress is how far a run has come.
@@ -29,10 +31,11 @@ type reporter struct {
 	dropped  int           // messages without room
 }
 
-// message is a warning or a notice.
+// message is a warning, a notice, or what a period was like.
 type message struct {
 	text   string
 	notice bool
+	period *measure.Period // nil: it is one of the others
 }
 
 const (
@@ -44,9 +47,12 @@ const (
 func newReporter(o Options) *reporter {
 	r := &reporter{make(chan Progress, 1), make(chan message, reporterRoom), make(chan struct{}), make(chan struct{}), 0}
 	go r.run(o.Progress, func(m message) {
-		if m.notice {
+		switch {
+		case m.period != nil:
+			o.Period(*m.period)
+		case m.notice:
 			o.Notice(m.text)
-		} else {
+		default:
 			o.Warn(m.text)
 		}
 	})
@@ -84,7 +90,9 @@ func (r *reporter) report(p Progress) {
 
 func (r *reporter) warn(text string) { r.enqueue(message{text: text}) }
 
-func (r *reporter) notice(text string) { r.enqueue(message{text, true}) }
+func (r *reporter) notice(text string) { r.enqueue(message{text: text, notice: true}) }
+
+func (r *reporter) period(p measure.Period) { r.enqueue(message{period: &p}) }
 
 func (r *reporter) enqueue(m message) {
 	select {

@@ -33,14 +33,26 @@ func (p *progress) replayProgress(o replay.Options, length time.Duration) func(r
 		case p.bars == nil && now.After(p.next):
 			p.next = now.Add(lineEvery)
 			fmt.Fprintf(p.w, "agentx: %s %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
-				phaseLabel(r), r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
+				phaseLabel(r.Phase), r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
 		}
 	}
 }
 
+// replayPeriod prints what a period of a replay was like, unless a terminal shows the progress.
+func (p *progress) replayPeriod(r measure.Period) {
+	if p.quiet || p.bars != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range r.Lines() {
+		fmt.Fprintf(p.w, "agentx: %s %s: %s\n", phaseLabel(r.Phase), r.Elapsed.Round(time.Second), line)
+	}
+}
+
 // phaseLabel names what is played: the warmup, or the replay that is measured.
-func phaseLabel(r replay.Progress) string {
-	if r.Phase == measure.WarmupPhase {
+func phaseLabel(phase string) string {
+	if phase == measure.WarmupPhase {
 		return "warmup"
 	}
 	return "replay"
@@ -69,7 +81,7 @@ func replayLine(r replay.Progress, far float64, columns int) string {
 		rank int
 		text string
 	}
-	parts := []part{{0, phaseLabel(r)}}
+	parts := []part{{0, phaseLabel(r.Phase)}}
 	add := func(rank int, format string, args ...any) {
 		parts = append(parts, part{rank, fmt.Sprintf(format, args...)})
 	}

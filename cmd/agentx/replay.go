@@ -154,6 +154,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
 	length, err := plannedLength(cmd, *o, p)
 	o.Progress = p.replayProgress(*o, length)
+	o.Period = p.replayPeriod
 	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
 	o.Notice = func(about string) { p.println("agentx: " + about) }
 	return err

@@ -28,7 +28,7 @@ type setting struct {
 }
 
 // settings are all of them, in the order of the help.
-var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, prepareSettings)
+var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, prepareSettings, tellSettings)
 
 // settingNamed returns a setting by its name, nil if there is none.
 func settingNamed(name string) *setting {
@@ -56,6 +56,7 @@ const (
 	limitGroup  = "Requests and failures"
 
 	prepareGroup = "Before the first request"
+	tellGroup    = "While it runs"
 )
 
 // switchSettings returns the switches. Their names, and those of their words, are those of package preset.
@@ -213,6 +214,13 @@ var prepareSettings = []setting{
 	{name: "ResetCacheTimeout", group: prepareGroup, kind: longer, value: replay.DefaultResetTimeout,
 		about: "longest time of one attempt of ResetCache",
 		apply: func(o *replay.Options, v any) { o.CacheReset.Timeout = v.(time.Duration) }},
+}
+
+// tellSettings say what a run tells of itself.
+var tellSettings = []setting{
+	{name: "StatsInterval", alias: "stats-interval", group: tellGroup, kind: span.zeroIsOff().orOff(), value: replay.DefaultStatsInterval,
+		about: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never",
+		apply: func(o *replay.Options, v any) { o.StatsInterval = orReplayOff(v) }},
 }
 
 var readyModes = map[string]replay.ReadyMode{"inference": replay.ReadyByInference, "models": replay.ReadyByModels, "both": replay.ReadyByBoth}

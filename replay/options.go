@@ -87,6 +87,8 @@ type Options struct {
 
 	Timeout          time.Duration    // of a request; 0: DefaultTimeout
 	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
+	Reuse            wire.Reuse       // which requests may use a connection that was used before
+	TCPUserTimeout   time.Duration    // how long a server may leave bytes unacknowledged; 0: wire.DefaultUserTimeout; negative: as long as the system does
 	OverflowPatterns []*regexp.Regexp // tell a context overflow by the text of an error, beside those of known servers
 	Backoff          Backoff
 	Header           []wire.HeaderField
@@ -161,7 +163,7 @@ func (o Options) validateParts() error {
 		return errors.New("URLs: want that of a server")
 	}
 	for _, url := range o.URLs {
-		if _, err := wire.New(url, wire.Options{Header: o.Header, APIKey: o.APIKey, OverflowRegexps: o.OverflowPatterns}); err != nil {
+		if _, err := wire.New(url, o.clientOptions()); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,9 @@ func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found mea
 func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (measure.Preflight, error) {
 	p := &preflight{Options: o, encoder: e, server: RedactURL(url), hint: "--no-preflight starts without a look at the server"}
 	var err error
-	p.client, err = wire.New(url, wire.Options{Timeout: preflightTimeout, DialTimeout: modelsTimeout, Header: o.Header, APIKey: o.APIKey, LenientStreams: o.Switches.LenientStreams})
+	w := o.clientOptions()
+	w.Timeout, w.DialTimeout, w.LenientStreams = preflightTimeout, modelsTimeout, o.Switches.LenientStreams
+	p.client, err = wire.New(url, w)
 	if err != nil {
 		return p.found, err
 	}

@@ -172,7 +172,9 @@ func tries(s *measure.PreparationStep) string {
 }
 
 func (p *preparation) connect(url string, timeout time.Duration) (*wire.Client, error) {
-	return wire.New(url, wire.Options{Timeout: timeout, DialTimeout: modelsTimeout, KeepAlive: -1, Header: p.Header, APIKey: p.APIKey})
+	w := p.clientOptions()
+	w.Timeout, w.DialTimeout, w.Reuse = timeout, modelsTimeout, wire.NoReuse
+	return wire.New(url, w)
 }
 
 // distinct returns the URLs without repetitions.

@@ -139,7 +139,8 @@ func (s *requestSender) do(r *request) *answer {
 	if err != nil {
 		return s.cacheFailure(r, err)
 	}
-	row := int(r.tree.plan.Sessions[r.dispatch.Session].FirstTurn) + r.dispatch.Turn
+	session := r.tree.plan.Sessions[r.dispatch.Session]
+	row := int(session.FirstTurn) + r.dispatch.Turn
 	body, err := s.encoder.Body(trace, row, r.tree.marker, int(r.record.MaxTokens))
 	if err != nil {
 		return s.cacheFailure(r, err)
@@ -153,6 +154,7 @@ func (s *requestSender) do(r *request) *answer {
 		header = header[:2]
 	}
 	q := &wire.Request{Path: s.encoder.Path(), Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage(), Header: header}
+	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}

@@ -197,10 +197,9 @@ func (r *run) open() (err error) {
 
 // wireOptions returns the options of clients that count from an instant.
 func (r *run) wireOptions(epoch time.Time) wire.Options {
-	return wire.Options{
-		Epoch: epoch, Timeout: r.Timeout, KeepAlive: r.KeepAlive, OverflowRegexps: r.OverflowPatterns, Header: r.Header, APIKey: r.APIKey,
-		LenientStreams: r.Switches.LenientStreams,
-	}
+	w := r.clientOptions()
+	w.Epoch, w.LenientStreams = epoch, r.Switches.LenientStreams
+	return w
 }
 
 // play plays the phases in the calling goroutine: the warmup, if there is one, and the phase that is measured.

@@ -2,6 +2,18 @@ package replay
 
 import "github.com/agentx/agentx/replay/wire"
 
+// clientOptions returns what the clients of a run share.
+func (o *Options) clientOptions() wire.Options {
+	w := wire.Options{
+		Timeout: o.Timeout, UserTimeout: o.TCPUserTimeout, KeepAlive: o.KeepAlive, Reuse: o.Reuse,
+		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
+	}
+	if o.Provenance.Version != "" {
+		w.UserAgent = wire.DefaultUserAgent + "/" + o.Provenance.Version
+	}
+	return w
+}
+
 // servers are the clients of a run, one for each of its URLs. Trees are dealt to them in the order in which they open, and
 // all sessions of a tree use one server, in every phase: what a parent left in a prefix cache is there for its children.
 type servers struct {

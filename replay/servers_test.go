@@ -2,9 +2,12 @@ package replay
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,4 +106,81 @@ func TestOneServerHasNoNumber(t *testing.T) {
 	for _, r := range p.records {
 		require.Nil(t, r.URL)
 	}
+}
+
+// With StickySessions a session keeps its connection, which no other session uses, to its last turn. With NoReuse every request has
+// one of its own.
+func TestConnectionReuse(t *testing.T) {
+	for _, reuse := range []wire.Reuse{wire.StickySessions, wire.NoReuse} {
+		var mu sync.Mutex
+		users := map[string]map[string]bool{} // sessions of each connection, by the address of its client end
+		server := mock.New(mock.Config{})
+		front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if id := r.Header.Get("X-Correlation-ID"); id != "" {
+				mu.Lock()
+				if users[r.RemoteAddr] == nil {
+					users[r.RemoteAddr] = map[string]bool{}
+				}
+				users[r.RemoteAddr][id] = true
+				mu.Unlock()
+			}
+			server.ServeHTTP(w, r)
+		}))
+		open, most := 0, 0
+		front.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch state {
+			case http.StateNew:
+				open++
+				most = max(most, open)
+			case http.StateClosed:
+				open--
+			}
+		}
+		front.Start()
+		t.Cleanup(front.Close)
+		o := optionsFor(t, cachetest.Demo(t), front.URL)
+		o.Reuse, o.Pace.ASAP, o.KeepAlive = reuse, true, time.Minute
+		summary, err := Run(t.Context(), o)
+		require.NoError(t, err)
+		require.Empty(t, summary.Errors)
+		sessions := map[string]bool{}
+		records := readRecords(t, o.Out)
+		for _, r := range records {
+			require.Equal(t, reuse == wire.StickySessions && sessions[r.CorrelationID], r.Reused, "session %s, turn %d", r.Session, r.Turn)
+			sessions[r.CorrelationID] = true
+		}
+		require.Less(t, len(sessions), len(records))
+		if reuse == wire.NoReuse {
+			require.Len(t, users, len(records))
+			continue
+		}
+		require.Len(t, users, len(sessions))
+		mu.Lock()
+		require.Less(t, most, len(sessions), "the connection of a session that has ended is closed")
+		mu.Unlock()
+		for _, by := range users {
+			require.Len(t, by, 1)
+		}
+	}
+}
+
+// The header says which agentx it is.
+func TestUserAgentHasTheVersion(t *testing.T) {
+	agents := map[string]bool{}
+	var mu sync.Mutex
+	server := mock.New(mock.Config{})
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		agents[r.Header.Get("User-Agent")] = true
+		mu.Unlock()
+		server.ServeHTTP(w, r)
+	}))
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Pace.ASAP, o.Requests, o.SkipPreflight, o.Provenance.Version = true, 3, false, "v1.2.3"
+	o.CacheReset.Enabled = true
+	_, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"agentx/v1.2.3": true}, agents)
 }

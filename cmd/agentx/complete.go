@@ -50,6 +50,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"preset":           choice("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-v1.0.5\tas the AIPerf of InferenceX"),
 	"as":               choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-v1.0.5\tthe AIPerf of InferenceX"),
 	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+	"connection-reuse": choice("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never"),
 	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
 	"fault":            faults,

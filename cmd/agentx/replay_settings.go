@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // setting is a switch or an option of a replay: doc/spec/replay.md 0.3. A preset has a value for every switch; an option has a
@@ -28,7 +29,7 @@ type setting struct {
 }
 
 // settings are all of them, in the order of the help.
-var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, prepareSettings, tellSettings)
+var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, connectionSettings, prepareSettings, tellSettings)
 
 // settingNamed returns a setting by its name, nil if there is none.
 func settingNamed(name string) *setting {
@@ -54,6 +55,8 @@ const (
 	startGroup  = "Lanes and warmup"
 	paceGroup   = "Times"
 	limitGroup  = "Requests and failures"
+
+	connectionGroup = "Connections"
 
 	prepareGroup = "Before the first request"
 	tellGroup    = "While it runs"
@@ -190,6 +193,25 @@ var limitSettings = []setting{
 			}
 		}},
 }
+
+// connectionSettings say how requests share connections.
+var connectionSettings = []setting{
+	{name: "ConnectionReuse", alias: "connection-reuse", group: connectionGroup, kind: word("pooled", "sticky-user-sessions", "never"), value: "pooled",
+		about: "which requests may use a connection again: pooled, all; sticky-user-sessions, those of the same session; never, none",
+		apply: func(o *replay.Options, v any) { o.Reuse = reuses[v.(string)] }},
+	{name: "KeepAlive", alias: "keep-alive", group: connectionGroup, kind: span.zeroIsOff().orOff(), value: wire.DefaultKeepAlive,
+		under: map[string]any{preset.AIPerf: aiperfKeepAlive, preset.AgentX: aiperfKeepAlive},
+		about: "how long an idle connection may be used again; 0: a connection for every request",
+		apply: func(o *replay.Options, v any) { o.KeepAlive = orReplayOff(v) }},
+	{name: "TCPUserTimeout", group: connectionGroup, kind: longer.orOff(), value: wire.DefaultUserTimeout,
+		about: "longest time without an acknowledgement of sent bytes",
+		apply: func(o *replay.Options, v any) { o.TCPUserTimeout = orReplayOff(v) }},
+}
+
+var reuses = map[string]wire.Reuse{"pooled": wire.Pooled, "sticky-user-sessions": wire.StickySessions, "never": wire.NoReuse}
+
+// aiperfKeepAlive is how long AIPerf reuses an idle connection.
+const aiperfKeepAlive = 300 * time.Second
 
 // prepareSettings say what happens before the first request.
 var prepareSettings = []setting{

@@ -7,21 +7,18 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
-	"github.com/agentx/agentx/replay/wire"
 )
 
-// wireFlags say what a request body has besides the prompt, how connections are kept, and which errors are overflows.
+// wireFlags say what a request body has besides the prompt, and which errors are overflows.
 type wireFlags struct {
 	extraBody, maxTokensField    string
 	noIgnoreEOS, noStreamOptions bool
-	keepAlive                    time.Duration
 	overflow                     []string
 
 	flags *pflag.FlagSet
@@ -34,7 +31,6 @@ func (f *wireFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noIgnoreEOS, "no-ignore-eos", false, "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded")
 	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, max_tokens with ids)")
 	flags.BoolVar(&f.noStreamOptions, "no-stream-options", false, "leave stream_options out of the body: most servers then report no token counts")
-	durationVar(flags, &f.keepAlive, "keep-alive", wire.DefaultKeepAlive, "how long an idle connection may be used again; 0: a connection for every request")
 	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)")
 }
 
@@ -53,9 +49,6 @@ func (f *wireFlags) apply(o *replay.Options, p *problems) {
 			continue
 		}
 		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+text))
-	}
-	if o.KeepAlive = f.keepAlive; f.keepAlive == 0 {
-		o.KeepAlive = -1
 	}
 }
 

@@ -42,7 +42,7 @@ func (x *call) run() *Failure {
 func (x *call) deliver() *Failure {
 	x.res.Reused = false
 	x.beginExchange()
-	if cn := x.idle.get(x.res.Exchange.WaitEnd); cn != nil {
+	if cn := x.takeKept(x.res.Exchange.WaitEnd); cn != nil {
 		x.res.Reused = true
 		failure, stale := x.attempt(cn)
 		if !stale {
@@ -86,11 +86,35 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 		x.res.Exchange.FirstByte, x.res.Exchange.LastByte = cn.in.first, cn.in.arrived
 	}
 	if release() && clean {
-		x.idle.put(cn, x.now())
+		x.keepOrClose(cn, f == nil)
 	} else {
 		cn.Close()
 	}
 	return f, f != nil && f.Category == Connection && cn.in.received == received
+}
+
+// takeKept returns a kept connection that the request may use, nil when there is none.
+func (x *call) takeKept(now time.Duration) *conn {
+	if x.reuse != StickySessions {
+		return x.idle.get("", now)
+	}
+	if x.request.Session == "" {
+		return nil
+	}
+	return x.idle.get(x.request.Session, now)
+}
+
+// keepOrClose keeps a connection whose answer was read to its end for those who may use it. A session that has ended, or one of
+// whose requests has failed, has no connection.
+func (x *call) keepOrClose(cn *conn, success bool) {
+	switch {
+	case x.reuse != StickySessions:
+		x.idle.put("", cn, x.now())
+	case success && x.request.Session != "" && !x.request.EndsSession:
+		x.idle.put(x.request.Session, cn, x.now())
+	default:
+		cn.Close()
+	}
 }
 
 // exchange writes the request and reads the answer. It reports clean when the connection can serve another request.

@@ -20,6 +20,8 @@ type Client struct {
 	timeout     time.Duration // of a request; negative: none
 	lenient     bool          // Options.LenientStreams
 	dialTimeout time.Duration
+	userTimeout time.Duration // Options.UserTimeout
+	reuse       Reuse
 	errorWait   time.Duration // for the body of an error answer
 
 	overflowTexts   []string // lower case
@@ -48,7 +50,7 @@ func New(url string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
-		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, errorWait: errorWait,
+		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, userTimeout: o.UserTimeout, reuse: o.Reuse, errorWait: errorWait,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}
@@ -72,7 +74,7 @@ func tlsConfig(base *tls.Config, host string) *tls.Config {
 
 // commonHeader returns the fields of every request. A later field replaces an earlier one with the same name.
 func commonHeader(o Options) []HeaderField {
-	fields := []HeaderField{{"User-Agent", UserAgent}}
+	fields := []HeaderField{{"User-Agent", o.UserAgent}}
 	if o.APIKey != "" {
 		fields = append(fields, HeaderField{"Authorization", "Bearer " + o.APIKey})
 	}

@@ -133,7 +133,7 @@ func TestStalledErrorBody(t *testing.T) {
 	res := post(c)
 	close(over)
 	require.Equal(t, &Failure{HTTPStatus, "500 Oops: out of memory: the rest of the body did not come within 1ms", 500}, res.Err)
-	require.Nil(t, c.idle.get(c.now()), "it is not kept")
+	require.Nil(t, c.idle.get("", c.now()), "it is not kept")
 }
 
 // The deadline of an error body does not replace the abort of a request that was cancelled.
@@ -188,11 +188,11 @@ func TestClosedConnectionIsNotUsed(t *testing.T) {
 	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
 	c := newClient(t, url, Options{})
 	require.Nil(t, post(c).Err)
-	cn := c.idle.pop()
+	cn := c.idle.pop("")
 	for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	c.idle.put(cn, c.now())
+	c.idle.put("", cn, c.now())
 	res := post(c)
 	require.Nil(t, res.Err)
 	require.False(t, res.Reused)
@@ -287,11 +287,11 @@ func TestClosingServer(t *testing.T) {
 		require.False(t, res.Reused)
 		require.Equal(t, i%2 == 1, res.Resent, "request %d", i)
 		if i%2 == 1 { // the close arrives
-			cn := c.idle.pop()
+			cn := c.idle.pop("")
 			for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
 				runtime.Gosched()
 			}
-			c.idle.put(cn, c.now())
+			c.idle.put("", cn, c.now())
 		}
 	}
 	c.Close()
@@ -306,35 +306,35 @@ func TestIdleConnectionIsLookedAt(t *testing.T) {
 	}), Options{})
 	require.Nil(t, post(c).Err)
 	now := c.now()
-	cn := c.idle.get(now + DefaultKeepAlive/2)
+	cn := c.idle.get("", now+DefaultKeepAlive/2)
 	require.NotNil(t, cn, "quiet and open")
 	close(closed)
 	for deadline := time.Now().Add(5 * time.Second); cn.alive() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	c.idle.put(cn, now)
-	require.Nil(t, c.idle.get(now+DefaultKeepAlive/2), "closed by the server")
+	c.idle.put("", cn, now)
+	require.Nil(t, c.idle.get("", now+DefaultKeepAlive/2), "closed by the server")
 }
 
 func TestIdleLimits(t *testing.T) {
 	url := serve(t, answer(sized(eventHead, goodStream)), answer(sized(eventHead, goodStream)))
 	c := newClient(t, url, Options{})
 	require.Nil(t, post(c).Err)
-	require.Nil(t, c.idle.get(c.now()+DefaultKeepAlive), "idle for too long")
+	require.Nil(t, c.idle.get("", c.now()+DefaultKeepAlive), "idle for too long")
 	c.Close()
 	require.Nil(t, post(c).Err)
-	require.Nil(t, c.idle.get(c.now()), "closed clients keep nothing")
+	require.Nil(t, c.idle.get("", c.now()), "closed clients keep nothing")
 
 	p := pool{keep: time.Second}
 	old, young := dialPair(t), dialPair(t)
-	p.put(old, 0)
-	p.put(young, time.Second)
-	require.Equal(t, []*conn{young}, p.idle, "what was idle for too long is closed")
+	p.put("", old, 0)
+	p.put("", young, time.Second)
+	require.Equal(t, []*conn{young}, p.idle[""], "what was idle for too long is closed")
 	require.ErrorIs(t, old.SetDeadline(time.Time{}), net.ErrClosed)
 
 	c = newClient(t, url, Options{KeepAlive: -1})
-	c.idle.put(young, 0)
-	require.Nil(t, c.idle.get(0), "nothing is kept")
+	c.idle.put("", young, 0)
+	require.Nil(t, c.idle.get("", 0), "nothing is kept")
 	require.Equal(t, 4*time.Second, newClient(t, url, Options{}).idle.keep)
 }
 
@@ -421,7 +421,7 @@ func TestCancel(t *testing.T) {
 			res := c.Do(ctx, &Request{Path: "/", Body: body})
 			close(over)
 			require.Equal(t, &Failure{Cancelled, "the run is over", 0}, res.Err)
-			require.Nil(t, c.idle.get(c.now()), "a cancelled connection is not kept")
+			require.Nil(t, c.idle.get("", c.now()), "a cancelled connection is not kept")
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -36,6 +37,9 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 		return nil, err
 	}
 	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 30 * time.Second, Count: 1}}
+	if c.userTimeout > 0 {
+		d.Control = func(_, _ string, s syscall.RawConn) error { return limitUnacknowledged(s, c.userTimeout) }
+	}
 	for _, a := range addrs {
 		var nc net.Conn
 		if nc, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, c.target.port).String()); err == nil {

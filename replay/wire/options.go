@@ -12,11 +12,10 @@ import (
 const (
 	DefaultTimeout     = 6 * time.Hour
 	DefaultDialTimeout = 30 * time.Second
+	DefaultUserTimeout = 30 * time.Second
 	DefaultKeepAlive   = 4 * time.Second // many servers close an idle connection after 5 s
+	DefaultUserAgent   = "agentx"
 )
-
-// UserAgent is the User-Agent of requests, unless Options.Header has one.
-const UserAgent = "agentx"
 
 // DefaultOverflowPatterns are the texts by which vLLM, SGLang, llama.cpp and hosted APIs report a context overflow.
 var DefaultOverflowPatterns = []string{
@@ -30,11 +29,14 @@ type Options struct {
 	Epoch       time.Time     // instant 0 of all results, with a monotonic reading; zero: when New is called
 	Timeout     time.Duration // of a request, from Sent to End; 0: DefaultTimeout; negative: none
 	DialTimeout time.Duration // of a connection, TLS included; 0: DefaultDialTimeout
+	UserTimeout time.Duration // how long the server's machine may leave bytes unacknowledged, on Linux; 0: DefaultUserTimeout; negative: as long as the system does
 	KeepAlive   time.Duration // how long an idle connection is kept; 0: DefaultKeepAlive; negative: a connection per request
+	Reuse       Reuse         // which requests may use a kept connection
 
-	Header []HeaderField // sent with every request; a field of the request with the same name replaces it
-	APIKey string        // sent as a bearer token, unless Header has Authorization; never printed
-	TLS    *tls.Config   // of https targets; nil: the system's roots
+	UserAgent string        // header field of every request, unless Header has one; "": DefaultUserAgent
+	Header    []HeaderField // sent with every request; a field of the request with the same name replaces it
+	APIKey    string        // sent as a bearer token, unless Header has Authorization; never printed
+	TLS       *tls.Config   // of https targets; nil: the system's roots
 
 	// LenientStreams makes an answer with status 200 and any content a success, even if it has an error object or stops without
 	// a finish reason and [DONE].
@@ -54,6 +56,12 @@ func (o Options) Validate() error {
 	}
 	if o.DialTimeout < 0 {
 		return fmt.Errorf("dial timeout %v: want more than 0, or 0 for %v", o.DialTimeout, DefaultDialTimeout)
+	}
+	if err := o.Reuse.Validate(); err != nil {
+		return err
+	}
+	if i := badValueByte(o.UserAgent); i >= 0 {
+		return fmt.Errorf("user agent %q has byte %#x at %d", o.UserAgent, o.UserAgent[i], i)
 	}
 	for i, r := range o.OverflowRegexps {
 		if r == nil {
@@ -82,8 +90,17 @@ func (o Options) withDefaults() Options {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
 	}
+	if o.UserTimeout == 0 {
+		o.UserTimeout = DefaultUserTimeout
+	}
 	if o.KeepAlive == 0 {
 		o.KeepAlive = DefaultKeepAlive
+	}
+	if o.Reuse == NoReuse {
+		o.KeepAlive = -1
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = DefaultUserAgent
 	}
 	return o
 }

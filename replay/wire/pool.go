@@ -1,23 +1,44 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// pool keeps idle connections. It gives out the newest first, so that surplus connections age and are closed.
+// Reuse says which requests may use a connection that has served another request.
+type Reuse uint8
+
+// The kinds of reuse.
+const (
+	Pooled         Reuse = iota // every request: it gets the connection that was used last
+	StickySessions              // a request of the same session, which has the connection to itself: see Request.Session
+	NoReuse                     // none: every request has a connection of its own
+)
+
+// Validate refuses a value that is no kind of reuse.
+func (r Reuse) Validate() error {
+	if r > NoReuse {
+		return fmt.Errorf("reuse of connections %d: want %d to %d", r, Pooled, NoReuse)
+	}
+	return nil
+}
+
+// pool keeps idle connections by session; those that any request may use are of the session "". It gives out the newest first,
+// so that surplus connections age and are closed.
 type pool struct {
 	mu     sync.Mutex
-	idle   []*conn       // oldest first
-	keep   time.Duration // how long a connection is kept; not positive: not at all
+	idle   map[string][]*conn // oldest first
+	keep   time.Duration      // how long a connection is kept; not positive: not at all
+	swept  time.Duration      // when all sessions were last looked through for old connections
 	closed bool
 }
 
 // get returns an idle connection that is open as far as can be seen, nil when there is none.
-func (p *pool) get(now time.Duration) *conn {
+func (p *pool) get(session string, now time.Duration) *conn {
 	for {
-		cn := p.pop()
+		cn := p.pop(session)
 		if cn == nil {
 			return nil
 		}
@@ -28,36 +49,63 @@ func (p *pool) get(now time.Duration) *conn {
 	}
 }
 
-func (p *pool) pop() *conn {
+func (p *pool) pop(session string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := len(p.idle)
+	idle := p.idle[session]
+	n := len(idle)
 	if n == 0 {
 		return nil
 	}
-	cn := p.idle[n-1]
-	p.idle[n-1] = nil
-	p.idle = p.idle[:n-1]
+	cn := idle[n-1]
+	idle[n-1] = nil
+	p.set(session, idle[:n-1])
 	return cn
 }
 
+// set replaces the connections of a session. A session without any is forgotten.
+func (p *pool) set(session string, idle []*conn) {
+	if len(idle) == 0 && session != "" {
+		delete(p.idle, session)
+		return
+	}
+	p.idle[session] = idle
+}
+
 // put adds a connection and closes those that were idle for too long.
-func (p *pool) put(cn *conn, now time.Duration) {
+func (p *pool) put(session string, cn *conn, now time.Duration) {
 	cn.idle = now
 	p.mu.Lock()
-	old := 0
-	for old < len(p.idle) && now-p.idle[old].idle >= p.keep {
-		p.idle[old].Close()
-		old++
+	p.closeOld(session, now)
+	if now-p.swept >= p.keep {
+		p.swept = now
+		for other := range p.idle {
+			p.closeOld(other, now)
+		}
 	}
-	p.idle = slices.Delete(p.idle, 0, old)
 	keep := !p.closed && p.keep > 0
 	if keep {
-		p.idle = append(p.idle, cn)
+		if p.idle == nil {
+			p.idle = map[string][]*conn{}
+		}
+		p.idle[session] = append(p.idle[session], cn)
 	}
 	p.mu.Unlock()
 	if !keep {
 		cn.Close()
+	}
+}
+
+// closeOld closes the connections of a session that were idle for too long.
+func (p *pool) closeOld(session string, now time.Duration) {
+	idle := p.idle[session]
+	old := 0
+	for old < len(idle) && now-idle[old].idle >= p.keep {
+		idle[old].Close()
+		old++
+	}
+	if old > 0 {
+		p.set(session, slices.Delete(idle, 0, old))
 	}
 }
 
@@ -67,7 +115,9 @@ func (p *pool) close() {
 	idle := p.idle
 	p.idle, p.closed = nil, true
 	p.mu.Unlock()
-	for _, cn := range idle {
-		cn.Close()
+	for _, list := range idle {
+		for _, cn := range list {
+			cn.Close()
+		}
 	}
 }

@@ -27,6 +27,11 @@ type Request struct {
 	Stream bool // asks for server-sent events; decides how an answer without a content type is read
 	API    API  // how answers are written
 
+	// Session is whose request it is. With StickySessions the requests of a session share a connection, which no other request
+	// uses, until one has EndsSession, fails or is cancelled. A request without a session has a connection of its own.
+	Session     string
+	EndsSession bool
+
 	// PerChunkUsage says that usage was asked for in every message: Result.FirstChunkTokens is then read.
 	PerChunkUsage bool
 

@@ -2,65 +2,72 @@ package durable
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 )
+
+// File is a single file under construction. It appears whole under its path, or not at all.
+type File struct {
+	path string
+	file *os.File // under a temporary name in the same directory; nil after Publish or Discard
+	opts Options
+}
+
+// NewFile creates a file that will appear under path. The caller calls Publish or Discard.
+func NewFile(path string, opts Options) (*File, error) {
+	if err := opts.step("create", path); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	return &File{path, f, opts}, nil
+}
+
+// Write appends to the file.
+func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
+
+// Publish syncs the file and renames it to its path, where it replaces an existing file. After an error there is no file.
+func (f *File) Publish() error {
+	name := f.file.Name()
+	err := errors.Join(f.file.Chmod(0o644), f.file.Close())
+	if err == nil {
+		err = f.opts.sync(name)
+	}
+	if err == nil {
+		err = f.opts.step("rename", f.path)
+	}
+	if err == nil {
+		err = move(name, f.path)
+	}
+	f.file = nil
+	if err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return f.opts.sync(filepath.Dir(f.path))
+}
+
+// Discard removes the file. It does nothing after Publish.
+func (f *File) Discard() error {
+	if f.file == nil {
+		return nil
+	}
+	err := errors.Join(f.file.Close(), os.Remove(f.file.Name()))
+	f.file = nil
+	return err
+}
 
 // WriteFile makes a single file appear whole under path. It replaces an existing file.
 func WriteFile(path string, data []byte) error { return Options{}.writeFile(path, data) }
 
 func (o Options) writeFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := o.step("create", path); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	f, err := NewFile(path, o)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = o.sync(f.Name())
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
 	}
-	if err == nil {
-		err = o.step("rename", path)
-	}
-	if err == nil {
-		err = move(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return o.sync(dir)
-}
-
-// WriteSmall writes a small file in root or in a directory below it, which it creates if it is missing. It overwrites an
-// existing file in place, so that no reader finds it empty, and follows no link. It syncs only the directories that it
-// creates. flag is added to those of os.OpenFile; with os.O_EXCL nothing is left of a file that could not be
-// written whole.
-func WriteSmall(root, path string, data []byte, flag int) error {
-	return Options{}.writeSmall(root, path, data, flag)
-}
-
-func (o Options) writeSmall(root, path string, data []byte, flag int) error {
-	dir := filepath.Dir(path)
-	if err := o.mkdirAll(root, dir); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noFollow|flag, 0o666)
-	if err != nil {
-		return err
-	}
-	matchFileMode(dir, f)
-	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return errors.Join(statErr, fmt.Errorf("%s: not a regular file", path), f.Close())
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err != nil && flag&os.O_EXCL != 0 {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
+	return f.Publish()
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -68,11 +69,32 @@ func (n Number) Int64() int64 {
 }
 
 // MarshalJSON returns an integer digit by digit, a float in its shortest form.
-func (n Number) MarshalJSON() ([]byte, error) {
+func (n Number) MarshalJSON() ([]byte, error) { return n.Append(nil), nil }
+
+// Append appends the number as JSON has it.
+func (n Number) Append(b []byte) []byte {
 	if n.isFloat {
-		return strconv.AppendFloat(nil, n.float, 'f', -1, 64), nil
+		return strconv.AppendFloat(b, n.float, 'f', -1, 64)
 	}
-	return strconv.AppendInt(nil, n.integer, 10), nil
+	return strconv.AppendInt(b, n.integer, 10)
+}
+
+// UnmarshalJSON reads a number: one of digits alone is an integer, unless it is too large for one.
+func (n *Number) UnmarshalJSON(data []byte) (err error) {
+	*n, err = ParseNumber(string(data))
+	return err
+}
+
+// ParseNumber reads a number: one of digits alone is an integer, unless it is too large for one.
+func ParseNumber(text string) (Number, error) {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return Int(i), nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return Number{}, fmt.Errorf("%.40q: want a finite number", text)
+	}
+	return Float(f), nil
 }
 
 // Find returns the block with a tag, nil if the table has none.

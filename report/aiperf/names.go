@@ -1,0 +1,53 @@
+package aiperf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Names are the names of the files in their directory.
+type Names struct {
+	Rows      string // of the warmup and the headline
+	Excluded  string // rows of requests that are in no headline number
+	Aggregate string // JSON
+	Table     string // CSV
+	Slices    string // JSON
+	SlicesCSV string
+	Console   string
+	Ready     string // says that all others are there
+}
+
+// NamesOf returns the names of AIPerf, or those that it makes of a prefix.
+func NamesOf(prefix string) Names {
+	if prefix == "" {
+		return Names{
+			"profile_export.jsonl", "profile_export_excluded.jsonl", "profile_export_aiperf.json", "profile_export_aiperf.csv",
+			"profile_export_aiperf_timeslices.json", "profile_export_aiperf_timeslices.csv", "profile_export_console.txt",
+			".aiperf_results_ready.json",
+		}
+	}
+	return Names{
+		prefix + ".jsonl", prefix + "_excluded.jsonl", prefix + ".json", prefix + ".csv",
+		prefix + "_timeslices.json", prefix + "_timeslices.csv", prefix + "_console.txt",
+		"." + prefix + "_results_ready.json",
+	}
+}
+
+// maxPrefix bounds the length of a prefix: names have at most 255 bytes.
+const maxPrefix = 200
+
+// checkPrefix returns an error if names with the prefix would be none of files in the directory.
+func checkPrefix(prefix string) error {
+	switch {
+	case len(prefix) > maxPrefix:
+		return fmt.Errorf("prefix: %d bytes: want at most %d", len(prefix), maxPrefix)
+	case strings.ContainsAny(prefix, `/\`):
+		return fmt.Errorf("prefix %q: want the beginning of a name, without a directory", prefix)
+	case strings.HasPrefix(prefix, "."):
+		return fmt.Errorf("prefix %q: want a name that does not begin with a dot", prefix)
+	case strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("prefix: want no control characters")
+	}
+	return nil
+}

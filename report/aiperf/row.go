@@ -1,0 +1,172 @@
+package aiperf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report"
+)
+
+// Row is one line of the row files: one request that was sent.
+type Row struct {
+	Metadata Metadata
+	Metrics  []report.RowMetric // in the order in which they are written; a failed request has none
+	Error    *Error             // nil: the request ended well
+	Agentx   *Agentx            // nil: agentx did not write the row
+}
+
+// Metadata says which request it was, and when. Instants are nanoseconds since 1970; 0 and what is empty are left out.
+type Metadata struct {
+	SessionNum       int64  `json:"session_num"` // number of the request in its phase
+	RequestID        string `json:"x_request_id,omitempty"`
+	CorrelationID    string `json:"x_correlation_id,omitempty"`
+	RootID           string `json:"root_correlation_id,omitempty"`
+	ParentID         string `json:"parent_correlation_id,omitempty"`
+	Conversation     string `json:"conversation_id"`
+	Turn             int    `json:"turn_index"`
+	Depth            int    `json:"agent_depth,omitempty"`
+	CreditIssued     int64  `json:"credit_issued_ns,omitempty"`
+	RequestStart     int64  `json:"request_start_ns"`
+	RequestAck       int64  `json:"request_ack_ns,omitempty"`
+	RequestEnd       int64  `json:"request_end_ns"`
+	Worker           string `json:"worker_id,omitempty"`
+	Processor        string `json:"record_processor_id,omitempty"`
+	Phase            string `json:"benchmark_phase,omitempty"`
+	SourceTrace      string `json:"source_trace_id,omitempty"`
+	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
+	SourceInner      *int   `json:"source_inner_idx,omitempty"`
+	SourceKind       string `json:"source_kind,omitempty"`
+	Cancelled        bool   `json:"was_cancelled,omitempty"`
+	CancellationTime int64  `json:"cancellation_time_ns,omitempty"`
+}
+
+// Error says why a request failed.
+type Error struct {
+	Type    string `json:"type"` // a category of doc/spec/replay.md 9.5
+	Code    int    `json:"code,omitempty"`
+	Message string `json:"message"`
+}
+
+// Agentx is what AIPerf's rows do not have.
+type Agentx struct {
+	Bucket   string    `json:"bucket"`
+	Lane     int       `json:"lane"`
+	Due      int64     `json:"due_ns"`
+	Observed *Observed `json:"observed,omitempty"`
+}
+
+// Observed is what a failed request saw before it failed.
+type Observed struct {
+	FirstContent int64 `json:"first_content_ns,omitempty"`
+	Contents     int   `json:"content_messages"`
+	Bytes        int64 `json:"bytes"`
+}
+
+// worker stands where AIPerf has the names of its processes.
+const worker = "agentx"
+
+// cooldown is the phase of the rows of that bucket.
+const cooldown = "cooldown"
+
+// newRow returns the row of a record. origin is when its phase started, in nanoseconds since 1970.
+func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
+	wall := func(seconds float64) int64 { return origin + measure.Nanos(seconds) }
+	row := Row{Metrics: metrics, Metadata: Metadata{
+		SessionNum: int64(r.Credit), RequestID: r.RequestID, CorrelationID: r.CorrelationID, RootID: r.RootID, ParentID: r.ParentID,
+		Conversation: r.Session, Turn: r.Turn, Depth: r.Depth,
+		CreditIssued: wall(r.Admitted), RequestStart: wall(r.Sent), RequestEnd: wall(r.End), Worker: worker, Processor: worker, Phase: r.Phase,
+	}, Agentx: &Agentx{Bucket: string(r.Bucket), Lane: r.Lane, Due: wall(r.Due)}}
+	m := &row.Metadata
+	if r.Acknowledged > 0 {
+		m.RequestAck = wall(r.Acknowledged)
+	}
+	if r.LastMessage > 0 {
+		m.RequestEnd = wall(r.LastMessage)
+	}
+	if r.Bucket == measure.Cooldown {
+		m.Phase = cooldown
+	}
+	if r.SourceKind != "" {
+		outer := r.SourceOuter
+		m.SourceTrace, m.SourceKind, m.SourceOuter = r.Trace, r.SourceKind, &outer
+		if r.SourceInner != nil {
+			inner := *r.SourceInner
+			m.SourceInner = &inner
+		}
+	}
+	if r.Error != nil {
+		row.fail(r, wall)
+	}
+	return row
+}
+
+// fail says why the request failed, and what it saw before.
+func (row *Row) fail(r *measure.Record, wall func(float64) int64) {
+	row.Metrics = nil
+	row.Error = &Error{string(r.Error.Category), r.Error.Code, r.Error.Message}
+	row.Agentx.Observed = &Observed{Contents: r.Chunks, Bytes: r.BytesReceived}
+	if r.FirstToken > 0 {
+		row.Agentx.Observed.FirstContent = wall(r.FirstToken)
+	}
+	if r.CancelledAt > 0 {
+		row.Metadata.Cancelled, row.Metadata.CancellationTime = true, wall(r.CancelledAt)
+	}
+}
+
+// excluded reports whether a request is in no headline number, and its row in the file of those.
+func excluded(r *measure.Record) bool {
+	return r.Bucket != measure.WarmupBucket && r.Bucket != measure.Profiling
+}
+
+// appendTo appends the row as a line.
+func (row *Row) appendTo(text *bytes.Buffer) error {
+	e := json.NewEncoder(text)
+	e.SetEscapeHTML(false)
+	put := func(key string, v any) error {
+		text.WriteString(key)
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+		text.Truncate(text.Len() - 1) // the line feed
+		return nil
+	}
+	err := put(`{"metadata":`, &row.Metadata)
+	text.WriteString(`,"metrics":{`)
+	for k, m := range row.Metrics {
+		if k > 0 {
+			text.WriteByte(',')
+		}
+		err = errors.Join(err, appendMetric(text, &m))
+	}
+	text.WriteByte('}')
+	if row.Error != nil {
+		err = errors.Join(err, put(`,"error":`, row.Error))
+	}
+	if row.Agentx != nil {
+		err = errors.Join(err, put(`,"agentx":`, row.Agentx))
+	}
+	text.WriteString("}\n")
+	return err
+}
+
+// appendMetric appends a metric as a member of an object. Tags and units need no escapes.
+func appendMetric(text *bytes.Buffer, m *report.RowMetric) error {
+	text.WriteString(`"` + m.Tag + `":{"value":`)
+	if m.List == nil {
+		text.Write(m.Value.Append(text.AvailableBuffer()))
+	} else {
+		text.WriteByte('[')
+		for k, n := range m.List {
+			if k > 0 {
+				text.WriteByte(',')
+			}
+			text.Write(n.Append(text.AvailableBuffer()))
+		}
+		text.WriteByte(']')
+	}
+	_, err := fmt.Fprintf(text, `,"unit":%q}`, m.Unit)
+	return err
+}

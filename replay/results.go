@@ -28,7 +28,7 @@ type results struct {
 
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
-		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
+		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
 		lanes: make([]measure.LaneReport, o.Concurrency), occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range r.lanes {
@@ -38,7 +38,7 @@ func newResults(o Options, s *sampler, warn func(string)) *results {
 }
 
 // newRunInfo returns what is known of a run before it begins.
-func newRunInfo(o Options) measure.RunInfo {
+func newRunInfo(o Options, benchmark string) measure.RunInfo {
 	r := o.Provenance
 	r.Host, r.Model = "unknown", o.Model
 	for _, url := range o.URLs {
@@ -50,6 +50,7 @@ func newRunInfo(o Options) measure.RunInfo {
 	}
 	r.Preset, r.Switches, r.Scenario = o.Preset, o.Switches.Deviations(o.Preset), o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
+	r.Dataset.Traces, r.BenchmarkID = o.Cache.Facts.Traces, benchmark
 	return measure.RunInfo{Run: r, Lanes: o.Concurrency}
 }
 

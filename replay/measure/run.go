@@ -16,7 +16,8 @@ type Run struct {
 	URL         string            `json:"url"`  // the first of URLs
 	URLs        []string          `json:"urls"` // of the servers, without user, query and fragment
 	Model       string            `json:"model"`
-	Preparation []PreparationStep `json:"preparation"` // before the first request, in order; nil: nothing was asked for
+	BenchmarkID string            `json:"benchmark_id,omitempty"` // of which markers are made; another one for each run of a list
+	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for
 	Preset      string            `json:"preset"`
 	Options     []Option          `json:"options"` // all options, also those with their defaults
 
@@ -41,9 +42,10 @@ type Dataset struct {
 	Changed json.RawMessage `json:"changed"` // rules that differ from the profile's, by name; null: none
 	Inputs  []Input         `json:"inputs"`  // in the order of the command line
 
-	Draws     json.RawMessage `json:"draws"`     // how blocks are drawn from the corpus, with the seed
-	Corpus    string          `json:"corpus"`    // of the prompts; "": not known any more
-	Tokenizer string          `json:"tokenizer"` // "": not known any more
+	Draws     json.RawMessage `json:"draws"`            // how blocks are drawn from the corpus, with the seed
+	Traces    int             `json:"traces,omitempty"` // in the dataset
+	Corpus    string          `json:"corpus"`           // of the prompts; "": not known any more
+	Tokenizer string          `json:"tokenizer"`        // "": not known any more
 }
 
 // Input is one input file of a dataset.

@@ -3,6 +3,9 @@ package aiperf
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/report"
@@ -75,4 +78,62 @@ func writeColumns(text *bytes.Buffer, rows [][]string) {
 		}
 		text.WriteByte('\n')
 	}
+}
+
+// writeConsole writes the console file.
+func (w *writer) writeConsole() error {
+	res := w.results
+	return w.put(w.names.Console, consoleOf(w.consoleHead(), []section{
+		{"Headline: " + headlineText(res), res.Headline},
+		{"Cooldown: requests that ended in the grace", res.Cooldown},
+		{"Steady state: what lay between the end of the warmup and the deadline", res.Steady},
+		{"Warmup", res.Warmup},
+	}))
+}
+
+func headlineText(res *report.Results) string {
+	if res.HeadlineRule == "deadline" {
+		return "requests that ended by the deadline"
+	}
+	return "requests that ended by the deadline or within the grace"
+}
+
+// consoleHead says what was run, whether it is valid, and how many requests failed of what.
+func (w *writer) consoleHead() []string {
+	info, res := &w.run.Info, w.results
+	lines := []string{
+		fmt.Sprintf("agentx %s, model %s, preset %s, concurrency %d", info.Version, info.Model, info.Preset, info.Lanes),
+		"server " + strings.Join(info.URLs, " "),
+		"dataset " + info.Dataset.Key,
+	}
+	if reason := incomplete(info.Facts); reason != "" {
+		lines = append(lines, reason)
+	}
+	if s := info.Scenario; s != nil {
+		lines = append(lines, fmt.Sprintf("scenario %s, valid %t", s.Name, len(invalidReasons(w.run)) == 0))
+	}
+	if reasons := invalidReasons(w.run); len(reasons) > 0 {
+		lines = append(lines, "not valid: "+strings.Join(reasons, ", "))
+	}
+	if w := res.Window; w.Known {
+		lines = append(lines, fmt.Sprintf("throughputs divide by %.3f s (%s); inter-token latency divides by %s", w.Seconds, w.Kind, res.ITLDivisor.Rule))
+	}
+	return append(lines, errorLine(res))
+}
+
+// errorLine tells the error rate of the headline by category.
+func errorLine(res *report.Results) string {
+	total := res.Counts.Succeeded + res.Counts.Failed
+	if total == 0 {
+		return "no request ended in the headline"
+	}
+	categories := map[string]int{}
+	for _, g := range res.Errors {
+		categories[string(g.Category)] += g.Count
+	}
+	line := fmt.Sprintf("%d of %d requests failed (%.2f %%)", res.Counts.Failed, total, 100*float64(res.Counts.Failed)/float64(total))
+	for k, name := range slices.Sorted(maps.Keys(categories)) {
+		line += []string{": ", ", "}[min(k, 1)] + fmt.Sprintf("%s %d", name, categories[name])
+	}
+	return line
 }

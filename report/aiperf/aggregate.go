@@ -1,0 +1,162 @@
+package aiperf
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report"
+)
+
+// timeFormat is RFC 3339 to the microsecond, in UTC.
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// aggregate returns the object of the aggregate.
+func (w *writer) aggregate() object {
+	run, res := w.run, w.results
+	f := run.Info.Facts
+	o := object{
+		{"schema_version", run.Rules().SchemaVersion}, {"aiperf_version", aiperfVersion(run)},
+	}
+	if id := run.Info.BenchmarkID; id != "" {
+		o.add("benchmark_id", id)
+	}
+	if res.End > res.Start {
+		o.add("start_time", wallText(res.Start))
+		o.add("end_time", wallText(res.End))
+	}
+	o.add("was_cancelled", f != nil && f.Cancelled)
+	o.add("is_complete", f != nil && !f.Cancelled)
+	if reason := incomplete(f); reason != "" {
+		o.add("incomplete_reason", reason)
+	}
+	o.addTable(res.Headline)
+	if res.Warmup != nil {
+		o.add("warmup_metrics", tableObject(res.Warmup))
+	}
+	o.add("cooldown_metrics", tableObject(res.Cooldown))
+	o.add("steady_metrics", tableObject(res.Steady))
+	o.add("error_summary", errorSummary(res.Errors))
+	if f != nil {
+		o.add("branch_stats", f.Branches)
+	}
+	o.add("metadata", w.metadata())
+	if reasons := invalidReasons(run); len(reasons) > 0 {
+		o.add("runtime_submission_invalid_reasons", reasons)
+	}
+	o.add("input_config", inputConfig(run))
+	o.add("run_info", runInfo(run))
+	return o
+}
+
+// aiperfVersion stands where AIPerf has its version.
+func aiperfVersion(run *report.Run) string { return "agentx/" + run.Info.Version }
+
+// wallText writes nanoseconds since 1970.
+func wallText(ns int64) string { return time.Unix(0, ns).UTC().Format(timeFormat) }
+
+// incomplete says why a run did not come to its end; "" if it did.
+func incomplete(f *measure.Facts) string {
+	switch {
+	case f == nil:
+		return "the run has not ended, or was killed"
+	case f.Cancelled:
+		return "the run was cancelled"
+	}
+	return ""
+}
+
+// errorSummary lists the failures of the headline with their messages.
+func errorSummary(groups []report.ErrorGroup) []object {
+	list := []object{}
+	for _, g := range groups {
+		details := Error{string(g.Category), g.Code, g.Message}
+		list = append(list, object{{"error_details", details}, {"count", g.Count}})
+	}
+	return list
+}
+
+// inputConfig has every option of the run by its name.
+func inputConfig(run *report.Run) object {
+	o := object{{"model", run.Info.Model}, {"urls", run.Info.URLs}, {"preset", run.Info.Preset}}
+	seen := map[string]bool{"model": true, "urls": true, "preset": true}
+	for _, opt := range run.Info.Options {
+		if !seen[opt.Name] {
+			seen[opt.Name] = true
+			o.add(opt.Name, opt.Value)
+		}
+	}
+	return o
+}
+
+// option returns the value of an option, nil if the run does not tell it.
+func option(run *report.Run, name string) json.RawMessage {
+	for _, opt := range run.Info.Options {
+		if opt.Name == name {
+			return opt.Value
+		}
+	}
+	return nil
+}
+
+// runInfo says how the run was started, and what it did before the first request.
+func runInfo(run *report.Run) object {
+	o := object{}
+	if seed := option(run, "seed"); seed != nil {
+		o.add("seed", seed)
+	}
+	o.add("command", commandLine(run))
+	o.add("version", run.Info.Version)
+	o.add("commit", run.Info.Commit)
+	o.add("host", run.Info.Host)
+	o.add("start", run.Info.Start)
+	o.add("end", run.Info.End)
+	if len(run.Info.Preparation) > 0 {
+		o.add("preparation", run.Info.Preparation)
+	}
+	return o
+}
+
+// commandLine makes the command line from the cache and the options that were given as flags, which tell no secret.
+func commandLine(run *report.Run) string {
+	words := []string{"agentx", "replay", word(run.Info.Dataset.Path)}
+	for _, opt := range run.Info.Options {
+		if opt.From != "flag" {
+			continue
+		}
+		name := "--" + opt.Name
+		if opt.Name != strings.ToLower(opt.Name) {
+			words = append(words, "--set", word(opt.Name+"="+optionText(opt.Value)))
+			continue
+		}
+		var list []string
+		if json.Unmarshal(opt.Value, &list) != nil {
+			list = []string{optionText(opt.Value)}
+		}
+		for _, v := range list {
+			words = append(words, name+"="+word(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// optionText is the value of an option as it stands on a command line.
+func optionText(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}
+
+// word quotes a word of a command line where a shell would not take it as it is.
+func word(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,58 @@
+package aiperf
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/report"
+)
+
+// writeSlices writes the two files of the slices of time, if slices were asked for.
+func (w *writer) writeSlices() error {
+	if w.Slice == 0 {
+		if err := w.remove(w.names.Slices); err != nil {
+			return err
+		}
+		return w.remove(w.names.SlicesCSV)
+	}
+	text, err := indented(object{{"timeslices", sliceObjects(w.results.Slices)}, {"input_config", inputConfig(w.run)}})
+	if err != nil {
+		return err
+	}
+	if err := w.put(w.names.Slices, text); err != nil {
+		return err
+	}
+	return w.put(w.names.SlicesCSV, slicesCSV(w.results.Slices))
+}
+
+// sliceObjects returns the slices as JSON has them.
+func sliceObjects(slices []report.Slice) []object {
+	list := []object{}
+	for _, s := range slices {
+		o := object{{"start_ns", s.Start}, {"end_ns", s.End}}
+		if !s.Complete {
+			o.add("is_complete", false)
+		}
+		o.addTable(s.Table)
+		list = append(list, o)
+	}
+	return list
+}
+
+// slicesCSV returns the slices as a table with one row for each value.
+func slicesCSV(slices []report.Slice) []byte {
+	var text bytes.Buffer
+	text.WriteString("Timeslice,Start_NS,End_NS,Metric,Unit,Stat,Value\n")
+	for n, s := range slices {
+		at := []string{strconv.Itoa(n), strconv.FormatInt(s.Start, 10), strconv.FormatInt(s.End, 10)}
+		for k := range s.Table {
+			b := &s.Table[k]
+			for _, stat := range b.Stats {
+				row := append(at[:3:3], b.Name, b.Unit, stat.Name, cell(b, stat.Name))
+				text.WriteString(strings.Join(row, ",") + "\n")
+			}
+		}
+	}
+	return text.Bytes()
+}

@@ -1,0 +1,156 @@
+package aiperf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/server"
+)
+
+// Written is what Write did.
+type Written struct {
+	Dir     string
+	Files   []string // names, in the order in which they were written
+	Rows    int      // in the file of the warmup and the headline
+	Exclude int      // in the file of those that are in no headline number
+	Results *report.Results
+	Missing []string // what is not known of the run, one line each
+}
+
+// Write computes the results of a run and writes its files. Each appears whole by a rename, that which says that all are there
+// last; files of an earlier call that this one does not write are removed. ctx carries the options of package durable.
+func Write(ctx context.Context, run *report.Run, o Options) (*Written, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		o.Out = run.Dir
+	}
+	w := &writer{Options: o, run: run, names: NamesOf(o.Prefix), disk: durable.OptionsOf(ctx), written: Written{Dir: o.Out}}
+	run.Slice = o.Slice.Nanoseconds()
+	var err error
+	if w.results, err = run.Compute(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return nil, err
+	}
+	w.written.Results = w.results
+	err = w.write(ctx)
+	w.written.Missing = append(run.Missing, w.written.Missing...)
+	return &w.written, err
+}
+
+// writer writes the files of one run.
+type writer struct {
+	Options
+	run     *report.Run
+	results *report.Results
+	names   Names
+	disk    durable.Options
+	written Written
+}
+
+// write writes the files that were asked for.
+func (w *writer) write(ctx context.Context) error {
+	if w.Parts != 0 {
+		return w.writeParts()
+	}
+	if err := w.remove(w.names.Ready); err != nil {
+		return err
+	}
+	for _, step := range []func() error{
+		func() error { return w.writeRows(ctx) }, w.writeAggregate, w.writeTable, w.writeSlices, w.writeConsole, w.writeServer, w.writeReady,
+	} {
+		if err := errors.Join(ctx.Err(), step()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) writeParts() error {
+	if w.Parts&AggregatePart != 0 {
+		if err := w.writeAggregate(); err != nil {
+			return err
+		}
+	}
+	if w.Parts&TablePart != 0 {
+		return w.writeTable()
+	}
+	return nil
+}
+
+func (w *writer) path(name string) string { return filepath.Join(w.Out, name) }
+
+// put writes a file.
+func (w *writer) put(name string, text []byte) error {
+	f, err := durable.NewFile(w.path(name), w.disk)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	if err := f.Publish(); err != nil {
+		return err
+	}
+	w.written.Files = append(w.written.Files, name)
+	return nil
+}
+
+// remove removes a file of an earlier call.
+func (w *writer) remove(name string) error {
+	if err := os.Remove(w.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (w *writer) writeAggregate() error {
+	text, err := indented(w.aggregate())
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.path(w.names.Aggregate), err)
+	}
+	return w.put(w.names.Aggregate, text)
+}
+
+func (w *writer) writeTable() error {
+	text, err := csvOf(w.results.Headline)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.path(w.names.Table), err)
+	}
+	return w.put(w.names.Table, text)
+}
+
+// writeServer writes the metrics of the servers, if some were scraped.
+func (w *writer) writeServer() error {
+	o := server.Options{Out: w.Out, Slice: w.Slice, Version: aiperfVersion(w.run), BenchmarkID: w.run.Info.BenchmarkID}
+	if w.Prefix != "" {
+		o.JSONName, o.CSVName = w.Prefix+"_server_metrics.json", w.Prefix+"_server_metrics.csv"
+	}
+	var err error
+	if o.InputConfig, err = compact(inputConfig(w.run)); err != nil {
+		return err
+	}
+	r, err := server.Write(w.run.Dir, &w.run.Info, o)
+	w.written.Files = append(w.written.Files, r.Files...)
+	w.written.Missing = append(w.written.Missing, r.Missing...)
+	return err
+}
+
+// writeReady says that all files are there.
+func (w *writer) writeReady() error {
+	f := w.run.Info.Facts
+	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil}})
+	if err != nil {
+		return err
+	}
+	return w.put(w.names.Ready, append(text, '\n'))
+}

@@ -68,12 +68,14 @@ func (n Number) Int64() int64 {
 	return n.integer
 }
 
-// MarshalJSON returns an integer digit by digit, a float in its shortest form.
+// MarshalJSON returns an integer digit by digit, a float in its shortest form that has a fraction: it reads back as a float.
 func (n Number) MarshalJSON() ([]byte, error) { return n.Append(nil), nil }
 
 // Append appends the number as JSON has it.
 func (n Number) Append(b []byte) []byte {
-	if n.isFloat {
+	if n.isFloat && n.float == math.Trunc(n.float) {
+		return strconv.AppendFloat(b, n.float, 'f', 1, 64)
+	} else if n.isFloat {
 		return strconv.AppendFloat(b, n.float, 'f', -1, 64)
 	}
 	return strconv.AppendInt(b, n.integer, 10)

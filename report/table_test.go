@@ -9,7 +9,7 @@ import (
 
 // Numbers read as they were written, and nothing else is one.
 func TestNumberReadsAsWritten(t *testing.T) {
-	for _, n := range []Number{Int(0), Int(1700000000311000123), Int(-3), Float(0.1), Float(1e-9), Float(12.25)} {
+	for _, n := range []Number{Int(0), Int(1700000000311000123), Int(-3), Float(0.1), Float(1e-9), Float(12.25), Float(200), Float(0), Float(1e22)} {
 		data, err := json.Marshal(n)
 		require.NoError(t, err)
 		var again Number

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 
+	"github.com/agentx/agentx/internal/lines"
 	"github.com/agentx/agentx/report"
 )
 
@@ -15,7 +17,7 @@ func ParseRow(line []byte) (Row, error) {
 	var text struct {
 		Metadata json.RawMessage
 		Metrics  json.RawMessage
-		Error    *Error
+		Error    json.RawMessage
 		Agentx   *Agentx
 	}
 	var row Row
@@ -33,11 +35,23 @@ func ParseRow(line []byte) (Row, error) {
 	if err := json.Unmarshal(text.Metadata, &row.Metadata); err != nil {
 		return row, fmt.Errorf("metadata: %w", err)
 	}
-	row.Error, row.Agentx = text.Error, text.Agentx
-	if row.Error != nil && *row.Error == (Error{}) {
-		row.Error = nil // an empty object is no error
+	row.Agentx = text.Agentx
+	if err := row.readError(text.Error); err != nil {
+		return row, fmt.Errorf("error: %w", err)
 	}
 	return row, row.readMetrics(text.Metrics)
+}
+
+// readError reads an error: an object, or a text. Null and an empty object are none.
+func (row *Row) readError(text json.RawMessage) error {
+	if s := string(bytes.Join(bytes.Fields(text), nil)); s == "" || s == "null" || s == "{}" {
+		return nil
+	}
+	row.Error = &Error{}
+	if text[0] == '"' {
+		return json.Unmarshal(text, &row.Error.Message)
+	}
+	return json.Unmarshal(text, row.Error)
 }
 
 // readMetrics reads the metrics in their order.
@@ -83,4 +97,33 @@ func readMetric(m *report.RowMetric, text json.RawMessage) error {
 		return json.Unmarshal(o.Value, &m.List)
 	}
 	return json.Unmarshal(o.Value, &m.Value)
+}
+
+// EachRow calls use with every row of a row file, and stops at its first error. Blank lines are skipped. An error names the file and
+// the line.
+func EachRow(path string, use func(*Row) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for line, err := range lines.Each(file) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if len(bytes.TrimSpace(line.Text)) == 0 {
+			continue
+		}
+		row, err := ParseRow(line.Text)
+		if err != nil && !line.Whole {
+			err = fmt.Errorf("cut off after %d bytes: %w", len(line.Text), err)
+		}
+		if err == nil {
+			err = use(&row)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: line %d: %w", path, line.Number, err)
+		}
+	}
+	return nil
 }

@@ -73,12 +73,15 @@ var imports = map[string][]string{
 	},
 	"internal/lines":    {},
 	"report":            {"replay/measure", "replay/preset", "replay/wire"},
+	"report/aiperf":     {"internal/durable", "internal/lines", "replay/measure", "report", "report/server"},
+	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
 		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
+		"report", "report/aiperf", "report/inferencex", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},
 }

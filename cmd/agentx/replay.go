@@ -106,9 +106,9 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	}
 	warnOfProxies(cmd, o.URLs)
 	if len(f.concurrency) > 1 {
-		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, f.json)
+		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, &f.export, f.json)
 	}
-	return runReplay(cmd, o, f.json)
+	return runReplay(cmd, o, &f.export, f.json)
 }
 
 // resolve finds the values of all settings and flags, and the options of the run that they make. What is wrong is added to
@@ -136,8 +136,8 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 	})
 }
 
-// runReplay plays a cache and prints the summary. Progress and warnings go to standard error.
-func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
+// runReplay plays a cache, prints the summary and makes the files of --report. Progress and warnings go to standard error.
+func runReplay(cmd *cobra.Command, o replay.Options, export *exportFlags, asJSON bool) error {
 	p := newProgress(cmd)
 	if err := watch(cmd, &o, p); err != nil {
 		return err
@@ -147,7 +147,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, asJSON bool) error {
 	if s != nil { // there are measurements even after an error
 		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
-	return judge(cmd.Context(), s, err)
+	return export.afterReplay(cmd, s, judge(cmd.Context(), s, err))
 }
 
 // watch makes a run show its progress and what it says. The error is one of the cache.

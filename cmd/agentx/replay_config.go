@@ -29,7 +29,7 @@ var anyCount = whole(0, math.MaxInt)
 var flagKinds = map[string]kind{
 	"preset":      word(preset.Names...),
 	"concurrency": severalOf(1, replay.MaxConcurrency),
-	"duration":    span, "wait": span,
+	"duration":    span, "wait": span, "slice-duration": span,
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
 	"workers":          whole(0, convert.MaxWorkers),
 	"payload":          word("chat", "ids"),

@@ -35,6 +35,7 @@ type replayFlags struct {
 	header                          []string
 	wire                            wireFlags
 	scenario                        scenarioFlags
+	export                          exportFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -69,6 +70,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
+	f.export.register(flags, "report", "files for other tools to write beside the results at the end, with commas between: aiperf, json, csv, parquet (agentx help report)")
 }
 
 // options resolves the flags and applies the values of switches and options; the caller opens the cache. What is wrong is
@@ -82,6 +84,7 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.wire.apply(&o, &f.problems)
 	f.applyHeader(&o)
 	f.applyOut(&o)
+	f.errs = append(f.errs, f.export.check(replayFormats)...)
 	r.apply(&o)
 	f.chooseCalibration(r, &o)
 	return o

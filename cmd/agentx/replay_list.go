@@ -14,8 +14,8 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// runList plays the runs of a list and prints a table of them. A run that fails says so at once.
-func runList(cmd *cobra.Command, o replay.Options, l replay.List, asJSON bool) error {
+// runList plays the runs of a list, makes the files of --report of each, and prints a table of them. A run that fails says so at once.
+func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
 	var p *progress
 	l.Begin = func(o *replay.Options) {
 		p = newProgress(cmd)
@@ -27,7 +27,7 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, asJSON bool) e
 	}
 	l.End = func(o replay.Options, s *measure.Summary, err error) int {
 		p.close()
-		return endListed(cmd.Context(), cmd.ErrOrStderr(), o, judge(cmd.Context(), s, err))
+		return endListed(cmd.Context(), cmd.ErrOrStderr(), o, export.afterReplay(cmd, s, judge(cmd.Context(), s, err)))
 	}
 	list, err := replay.RunList(cmd.Context(), o, l)
 	if list != nil {

@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ func (o *object) addTable(t report.Table) {
 		o.add(t[k].Tag, blockObject(&t[k]))
 	}
 }
+
+// Blocks returns the blocks of a table as the aggregate has them: a JSON object by tag.
+func Blocks(t report.Table) json.Marshaler { return tableObject(t) }
 
 // tableObject returns the blocks of a table by tag.
 func tableObject(t report.Table) object {

@@ -137,3 +137,12 @@ func errorLine(res *report.Results) string {
 	}
 	return line
 }
+
+// Text returns the tables of the aggregate as the console file shows them.
+func (d *Directory) Text() []byte {
+	if d.Aggregate == nil {
+		return nil
+	}
+	a := d.Aggregate
+	return consoleOf(nil, []section{{"Metrics", a.Headline}, {"Cooldown", a.Cooldown}, {"Steady state", a.Steady}, {"Warmup", a.Warmup}})
+}

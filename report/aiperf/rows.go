@@ -68,7 +68,7 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 		return err
 	}
 	w.written.Files = append(w.written.Files, w.names.Rows)
-	w.written.Rows, w.written.Exclude = files[0].rows, files[1].rows
+	w.written.Rows, w.written.Excluded = files[0].rows, files[1].rows
 	if files[1].rows == 0 {
 		return w.remove(w.names.Excluded)
 	}

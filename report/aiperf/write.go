@@ -15,12 +15,12 @@ import (
 
 // Written is what Write did.
 type Written struct {
-	Dir     string
-	Files   []string // names, in the order in which they were written
-	Rows    int      // in the file of the warmup and the headline
-	Exclude int      // in the file of those that are in no headline number
-	Results *report.Results
-	Missing []string // what is not known of the run, one line each
+	Dir      string
+	Files    []string // names, in the order in which they were written
+	Rows     int      // in the file of the warmup and the headline
+	Excluded int      // in the file of those that are in no headline number
+	Results  *report.Results
+	Missing  []string // what is not known of the run, one line each
 }
 
 // Write computes the results of a run and writes its files. Each appears whole by a rename, that which says that all are there

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/inferencex"
+	"github.com/agentx/agentx/report/parquet"
+)
+
+// The formats of a report.
+const (
+	formatAIPerf     = "aiperf"
+	formatJSON       = "json"
+	formatCSV        = "csv"
+	formatParquet    = "parquet"
+	formatInferenceX = "inferencex"
+)
+
+// replayFormats are the formats of replay --report.
+var replayFormats = []string{formatAIPerf, formatJSON, formatCSV, formatParquet}
+
+// exportFlags say which files are made of the records of a run, and how.
+type exportFlags struct {
+	formats []string
+	prefix  string
+	slice   time.Duration
+}
+
+// register adds the flags. name is that of the formats.
+func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
+	flags.StringSliceVar(&f.formats, name, nil, usage)
+	flags.StringVar(&f.prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
+	durationVar(flags, &f.slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
+}
+
+// check returns what is wrong with the flags. Known are the formats that may be named.
+func (f *exportFlags) check(known []string) (errs []error) {
+	for _, name := range f.formats {
+		if !slices.Contains(known, name) {
+			text := fmt.Sprintf("format %q: want %s", name, strings.Join(known, ", "))
+			if near := suggest.Closest(name, known); near != "" {
+				text += fmt.Sprintf("; did you mean %s?", near)
+			}
+			errs = append(errs, usageError{errors.New(text)})
+		}
+	}
+	if err := f.options("").Validate(); err != nil {
+		errs = append(errs, usageError{err})
+	}
+	return errs
+}
+
+// has reports whether a format was named.
+func (f *exportFlags) has(format string) bool { return slices.Contains(f.formats, format) }
+
+func (f *exportFlags) options(out string) aiperf.Options {
+	return aiperf.Options{Out: out, Prefix: f.prefix, Slice: f.slice}
+}
+
+// exported is what the formats made of one run.
+type exported struct {
+	Dir        string              `json:"dir"`   // of the run
+	Out        string              `json:"out"`   // directory of the files
+	Files      []string            `json:"files"` // names
+	Rows       int                 `json:"rows"`  // lines of the file of the warmup and the headline
+	Excluded   int                 `json:"excluded_rows"`
+	Missing    []string            `json:"missing"` // what is not known of the run
+	Gates      []gateVerdict       `json:"gates,omitempty"`
+	InferenceX *inferencex.Numbers `json:"inferencex,omitempty"`
+
+	results *report.Results
+}
+
+// export makes the files of a run in a directory, "" being that of the run.
+func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, error) {
+	if out == "" {
+		out = dir
+	}
+	e := &exported{Dir: dir, Out: out, Files: []string{}, Missing: []string{}}
+	o := f.options(out)
+	for format, part := range map[string]aiperf.Parts{formatJSON: aiperf.AggregatePart, formatCSV: aiperf.TablePart} {
+		if f.has(format) {
+			o.Parts |= part
+		}
+	}
+	if f.has(formatAIPerf) {
+		o.Parts = 0
+	}
+	if f.has(formatAIPerf) || o.Parts != 0 {
+		if err := e.writeAIPerf(ctx, o); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatParquet) {
+		if err := e.writeParquet(ctx); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatInferenceX) {
+		return e, e.computeInferenceX(ctx, f.has(formatAIPerf) && f.prefix == "")
+	}
+	return e, nil
+}
+
+// writeAIPerf writes files of AIPerf.
+func (e *exported) writeAIPerf(ctx context.Context, o aiperf.Options) error {
+	run, err := report.Open(e.Dir)
+	if err != nil {
+		return err
+	}
+	w, err := aiperf.Write(ctx, run, o)
+	if w != nil {
+		e.results, e.Rows, e.Excluded = w.Results, w.Rows, w.Excluded
+		e.Files = append(e.Files, w.Files...)
+		e.Missing = append(e.Missing, w.Missing...)
+	}
+	return err
+}
+
+// writeParquet writes the records as a table.
+func (e *exported) writeParquet(ctx context.Context) error {
+	run, err := report.Open(e.Dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.Out, 0o777); err != nil {
+		return err
+	}
+	if err := parquet.Write(ctx, run, filepath.Join(e.Out, parquet.File)); err != nil {
+		return err
+	}
+	e.Files = append(e.Files, parquet.File)
+	return nil
+}
+
+// computeInferenceX computes the numbers of InferenceX from the files of AIPerf: those that were written, or others that are removed
+// again.
+func (e *exported) computeInferenceX(ctx context.Context, written bool) (err error) {
+	out := e.Out
+	if !written {
+		if out, err = os.MkdirTemp("", "agentx-*"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
+		temporary := exported{Dir: e.Dir}
+		if err := temporary.writeAIPerf(ctx, aiperf.Options{Out: out}); err != nil {
+			return err
+		}
+		e.Missing, e.results = temporary.Missing, temporary.results
+	}
+	if e.InferenceX, err = inferencex.Read(out, inferencex.DefaultLimit); err == nil {
+		e.InferenceX.Dir = e.Dir
+	}
+	return err
+}
+
+// afterReplay makes the files of a run that has just ended, also of one that was interrupted. It returns the error of the run, and that
+// of the files.
+func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended error) error {
+	if len(f.formats) == 0 || s == nil || s.Out == "" {
+		return ended
+	}
+	e, err := f.export(context.WithoutCancel(cmd.Context()), s.Out, "")
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && len(e.Files) > 0 {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --report wrote %s to %s", strings.Join(e.Files, ", "), e.Out))
+	}
+	switch {
+	case err == nil:
+		return ended
+	case ended == nil, errors.Is(ended, context.Canceled):
+		return fmt.Errorf("--report: %w", err)
+	}
+	return errorList{ended, fmt.Errorf("--report: %w", err)}
+}
+
+// outOf returns the directory of the files of a run: below --out, by the name of its own directory, if there are several runs.
+func outOf(out, dir string, several bool) string {
+	if out == "" || !several {
+		return out
+	}
+	return filepath.Join(out, filepath.Base(dir))
+}

@@ -1,0 +1,64 @@
+// Package parquet writes the records of a run as a Parquet file, one row for each request, for pandas, polars and DuckDB.
+//
+//	import polars; polars.read_parquet("results/records.parquet")
+//
+// Its columns are the keys of records.jsonl (doc/spec/results.md 2), with two more: sent_ns, the wall clock of sent,
+// and content_times, the seconds from sent to each content message.
+package parquet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	lib "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report"
+)
+
+// File is the name of the file.
+const File = "records.parquet"
+
+// groupRows is how many rows a group has: what is kept in memory.
+const groupRows = 16 << 10
+
+// Write writes the records of a run to a file, which appears whole by a rename. ctx carries the options of package durable.
+func Write(ctx context.Context, run *report.Run, path string) (err error) {
+	reader, err := measure.OpenRecords(run.Dir)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	file, err := durable.NewFile(path, durable.OptionsOf(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Discard()) }()
+	if err := writeRows(ctx, run, reader, file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return file.Publish()
+}
+
+// writeRows writes the records in groups of rows.
+func writeRows(ctx context.Context, run *report.Run, reader *measure.RecordReader, to io.Writer) error {
+	schema := lib.SchemaOf(reflect.New(rowType).Interface())
+	w := lib.NewWriter(to, schema, lib.Compression(&zstd.Codec{}), lib.MaxRowsPerRowGroup(groupRows), lib.CreatedBy("agentx", run.Info.Version, run.Info.Commit))
+	for {
+		r, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return w.Close()
+		}
+		if err == nil {
+			err = errors.Join(ctx.Err(), w.Write(newRow(r, run.Origin(r.Phase))))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

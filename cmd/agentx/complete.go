@@ -62,6 +62,9 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"to":               directories,
 	"dest":             directories,
 	"out":              directories,
+	"gate":             prefixes("error-rate="),
+	"format":           choice("aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX"),
+	"report":           choice("aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
 }
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)

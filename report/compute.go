@@ -25,7 +25,12 @@ func (run *Run) Compute() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run.results(c)
+	chunks, err := openChunks(run.Dir, c.contentsErr)
+	if err != nil {
+		return nil, err
+	}
+	defer chunks.close()
+	return run.results(c, chunks)
 }
 
 // collect reads the records.
@@ -89,7 +94,7 @@ func (c *collection) add(r *measure.Record, x row) {
 }
 
 // results computes the tables.
-func (run *Run) results(c *collection) (*Results, error) {
+func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	origin, phase := run.Origin(measure.ProfilingPhase), measure.Missing
 	c.counts.Wedged = -1
 	if f := run.Info.Facts; f != nil {
@@ -98,11 +103,11 @@ func (run *Run) results(c *collection) (*Results, error) {
 	}
 	res := &Results{HeadlineRule: run.rules.Headline(), Flow: run.flow(), Counts: c.counts, Errors: c.errors.sorted()}
 
-	headline := run.newTable(origin, phase, &c.headline)
-	cooldown := run.newTable(origin, phase, &c.cooldown)
-	tables := []*tableBuilder{headline, cooldown}
+	headline := run.newTable(chunks, origin, phase, &c.headline)
+	cooldown := run.newTable(chunks, origin, phase, &c.cooldown)
+	tables := []*tableBuilder{headline, cooldown, run.newSteady(chunks, c)}
 	if c.warmup.n > 0 {
-		tables = append(tables, run.newTable(run.Origin(measure.WarmupPhase), run.phaseLength(measure.WarmupPhase), &c.warmup))
+		tables = append(tables, run.newTable(chunks, run.Origin(measure.WarmupPhase), run.phaseLength(measure.WarmupPhase), &c.warmup))
 	}
 	for _, t := range tables {
 		if err := t.build(); err != nil {
@@ -110,9 +115,9 @@ func (run *Run) results(c *collection) (*Results, error) {
 		}
 	}
 	headline.buckets(c.counts)
-	res.Headline, res.Cooldown = headline.sorted(), cooldown.sorted()
+	res.Headline, res.Cooldown, res.Steady = headline.sorted(), cooldown.sorted(), tables[2].sorted()
 	if c.warmup.n > 0 {
-		res.Warmup = tables[2].sorted()
+		res.Warmup = tables[3].sorted()
 	}
 	w := headline.window
 	res.Window = Window{Kind: w.Kind}
@@ -121,7 +126,11 @@ func (run *Run) results(c *collection) (*Results, error) {
 	}
 	res.ITLDivisor = measure.ITLDivisor{Rule: run.rules.DivisorRule(), Known: headline.sums.firstKnown, Unusable: headline.sums.firstUnusable}
 	res.Start, res.End = origin, origin+run.headlineEnd(&c.headline)
-	return res, nil
+	var err error
+	if run.Slice > 0 {
+		res.Slices, err = run.slices(headline)
+	}
+	return res, err
 }
 
 // flow names how tokens are spread over time.

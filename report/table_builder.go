@@ -10,11 +10,13 @@ import (
 // tableBuilder makes the table of some requests.
 type tableBuilder struct {
 	run     *Run
+	chunks  *chunkFile
 	samples []*rows // of these requests, those that ended well are samples
 	present []*rows // of the curves
 	origin  int64   // of the instants, nanoseconds since 1970
 	phase   measure.Number
 
+	steady   bool  // rates are of what lay between from and to
 	from, to int64 // of the curves
 
 	sums     sums
@@ -26,8 +28,8 @@ type tableBuilder struct {
 
 // newTable returns the builder for the requests of one bucket. Its curves begin with the first of them that was issued and end with
 // the last response.
-func (run *Run) newTable(origin int64, phase measure.Number, of *rows) *tableBuilder {
-	t := &tableBuilder{run: run, samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
+func (run *Run) newTable(chunks *chunkFile, origin int64, phase measure.Number, of *rows) *tableBuilder {
+	t := &tableBuilder{run: run, chunks: chunks, samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
 	first := true
 	each(t.present, func(r *row) {
 		if first || r.admitted < t.from {
@@ -42,6 +44,22 @@ func (t *tableBuilder) add(b Block) { t.table = append(t.table, b) }
 
 // build computes every block.
 func (t *tableBuilder) build() error {
+	t.count()
+	t.distributions()
+	t.counts()
+	t.totals()
+	t.times()
+	if err := t.throughputs(); err != nil {
+		return err
+	}
+	if err := t.gaps(); err != nil {
+		return err
+	}
+	return t.curves()
+}
+
+// count counts the requests and adds up their tokens.
+func (t *tableBuilder) count() {
 	each(t.samples, func(r *row) {
 		switch {
 		case !r.failed:
@@ -50,21 +68,19 @@ func (t *tableBuilder) build() error {
 			t.failures++
 		}
 	})
-	t.distributions()
-	t.counts()
-	t.totals()
-	t.times()
-	t.throughputs()
-	return nil
 }
 
 // throughputs adds the rates and what they divide by.
-func (t *tableBuilder) throughputs() {
+func (t *tableBuilder) throughputs() error {
+	if t.steady {
+		return t.steadyRates()
+	}
 	t.window = t.sums.window(&t.run.rules, t.phase)
 	if !t.phase.IsMissing() {
 		t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(t.phase)))
 	}
 	t.rates(t.window.Seconds, Int(int64(t.sums.n)), Int(t.sums.prompt.sum), Int(t.sums.osl.sum))
+	return nil
 }
 
 // buckets adds the numbers of requests that are in no other number.

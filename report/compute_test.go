@@ -1,0 +1,451 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// requireStats compares statistics of a block; names may lack.
+func requireStats(t testing.TB, table Table, tag string, want map[string]float64) {
+	t.Helper()
+	for name, w := range want {
+		require.InDelta(t, w, value(t, table, tag, name), 1e-9*max(1, w), "%s %s", tag, name)
+	}
+}
+
+// handMade are the records of a run by hand: reasoning first and a tail of usage; one token; one that is cancelled; a failure; one
+// that ends at the deadline, 10 s, and one a nanosecond later; one that did not fit the context.
+func handMade(countGrace bool) []measure.Record {
+	reasoning := success(1*second, 1*second+420*ms, 50, 8, 100*ms, 150*ms, 300*ms, 400*ms)
+	reasoning.ReasoningTokens, reasoning.FirstOutput, reasoning.LastMessage = number(12), at(1*second+300*ms), at(1*second+410*ms)
+	reasoning.RecordedBlocks, reasoning.RecordedHits = 10, 12 // clamped to 10
+	one := success(2*second, 2*second+130*ms+1, 10, 1, 100*ms+1)
+	one.RecordedBlocks, one.RecordedHits = 30, 6
+	last := success(9*second, 10*second, 100, 21, 200*ms, 900*ms)
+	late := success(9*second, 10*second+1, 100, 41, 300*ms, 1000*ms)
+	late.Bucket = measure.Cooldown
+	if countGrace {
+		late.Bucket = measure.Profiling
+	}
+	cancelled, overflow := failure(9500*ms, 12*second, wire.Cancelled), failure(3*second, 3100*ms, wire.ContextOverflow)
+	cancelled.Bucket, overflow.Bucket = measure.CancelledAtEnd, measure.ContextOverflow
+	failed := failure(4*second, 4050*ms, wire.HTTPStatus)
+	failed.Error.Code, failed.Acknowledged = 500, at(4040*ms)
+	return []measure.Record{reasoning, one, overflow, failed, last, late, cancelled}
+}
+
+// The numbers of a run by hand, to the nanosecond, under each preset.
+//
+// Covers T-39.
+func TestHandMadeRun(t *testing.T) {
+	for _, name := range preset.Names {
+		switches, _ := preset.Named(name)
+		info := infoOf(name, 12)
+		info.Facts.Deadline = 10
+		res := compute(t, info, handMade(switches.CountGrace)...)
+		h := res.Headline
+		ttfts, latencies := []float64{100, 100.000001, 200}, []float64{400, 100.000001, 900}
+		succeeded, last, end := 3, 9900*ms, 10*second
+		if switches.CountGrace {
+			ttfts, latencies = append(ttfts, 300), append(latencies, 1000)
+			succeeded, last, end = 4, 10*second, 10*second+1
+		}
+		requireStats(t, h, "time_to_first_token", map[string]float64{
+			"min": 100, "max": slices.Max(ttfts), "count": float64(len(ttfts)), "p50": measure.Percentile(ttfts, 50), "p99": measure.Percentile(ttfts, 99),
+		})
+		slices.Sort(latencies)
+		for _, q := range percentiles {
+			requireStats(t, h, "request_latency", map[string]float64{fmt.Sprintf("p%v", q): measure.Percentile(latencies, q)})
+		}
+		requireStats(t, h, "time_to_first_output_token", map[string]float64{"max": 300, "count": float64(succeeded)})
+		requireStats(t, h, "inter_token_latency", map[string]float64{"max": 700.0 / 20, "count": float64(succeeded - 1)}) // not of one token
+		requireStats(t, h, "request_count", map[string]float64{"avg": float64(succeeded)})
+		requireStats(t, h, "error_request_count", map[string]float64{"avg": 1})
+		requireStats(t, h, "completed_request_count", map[string]float64{"avg": float64(succeeded + 1)})
+		requireStats(t, h, "request_error_rate", map[string]float64{"avg": 100 / float64(succeeded+1)})
+		requireStats(t, h, "theoretical_prefix_cache_hit", map[string]float64{"avg": 40, "sum": 16, "count": 40})
+		for tag, n := range map[string]int{
+			"context_overflow_count": 1, "skipped_context_overflow_count": 1, "cancelled_at_end_count": 1, "wedged_tree_count": 0,
+			"cooldown_request_count": 4 - succeeded, "osl_mismatch_count": 1, "usage_discrepancy_count": 0,
+		} {
+			requireStats(t, h, tag, map[string]float64{"avg": float64(n)})
+		}
+		first, ok := h.Find("min_request_timestamp").Find("avg")
+		require.True(t, ok)
+		require.Equal(t, start+1*second, first.Int64(), "digit by digit")
+		latest, _ := h.Find("max_response_timestamp").Find("avg")
+		require.Equal(t, start+last, latest.Int64())
+		requireStats(t, h, "benchmark_duration", map[string]float64{"avg": float64(last-1*second) / 1e9})
+		requireStats(t, h, "phase_duration", map[string]float64{"avg": 12})
+		require.Equal(t, [2]int64{start, start + end}, [2]int64{res.Start, res.End})
+		require.Equal(t, Counts{7, succeeded, 1, 4 - succeeded, 1, 1, 0, 0}, res.Counts)
+		require.Equal(t, []ErrorGroup{{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "failed"}, 1}}, res.Errors)
+		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[switches.CountGrace], res.HeadlineRule)
+		require.True(t, slices.IsSortedFunc(h, func(x, y Block) int { return slices.Compare([]byte(x.Tag), []byte(y.Tag)) }))
+		requireCooldownAndSteady(t, res, switches)
+	}
+}
+
+// requireCooldownAndSteady checks the two other views of a run by hand.
+func requireCooldownAndSteady(t *testing.T, res *Results, switches preset.Switches) {
+	n := 1
+	if switches.CountGrace {
+		n = 0
+		require.Nil(t, res.Cooldown.Find("request_latency"))
+	} else {
+		requireStats(t, res.Cooldown, "request_latency", map[string]float64{"avg": 1000, "count": 1})
+	}
+	requireStats(t, res.Cooldown, "request_count", map[string]float64{"avg": float64(n)})
+	requireStats(t, res.Cooldown, "error_request_count", map[string]float64{"avg": 0})
+	require.Nil(t, res.Cooldown.Find("cooldown_request_count"), "counts of the run are in the headline")
+
+	s := res.Steady
+	requireStats(t, s, "request_latency", map[string]float64{"count": 4, "max": 1000})
+	requireStats(t, s, "phase_duration", map[string]float64{"avg": 10})
+	share := float64(second) / float64(second+1) // of the one that ended a nanosecond late
+	requireStats(t, s, "request_throughput", map[string]float64{"avg": (3 + share) / 10})
+	requireStats(t, s, "input_token_throughput", map[string]float64{"avg": 26})
+	output := 20 + 1 + 21 + 41.0
+	if switches.FlowCurve == preset.FlowEven {
+		output -= 40 * 1 / float64(700*ms+1) // its tokens flow until its end
+	}
+	requireStats(t, s, "output_token_throughput", map[string]float64{"avg": output / 10})
+	busy := 420*ms + 130*ms + 1 + second + second + 50*ms + 100*ms + 500*ms // up to the deadline, those apart included
+	requireStats(t, s, "effective_concurrency", map[string]float64{"avg": float64(busy) / 10e9, "max": 3})
+}
+
+// The throughput is over the window that the switch chooses, which is named in the results.
+//
+// Covers T-55.
+func TestThroughputWindow(t *testing.T) {
+	type in struct {
+		Last     *int64 `json:"last_content_ns"`
+		First    int64  `json:"first_start_ns"`
+		Complete int64  `json:"phase_complete_ns"`
+		Count    int
+	}
+	type want struct {
+		Window         string
+		Seconds, Value *float64
+	}
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		var list []measure.Record
+		for k := range int64(in.Count) {
+			sent := k * (*in.Last / int64(in.Count))
+			content := max(1, (k+1)*(*in.Last/int64(in.Count))-sent)
+			list = append(list, success(sent, sent+content, 100, 10, content))
+		}
+		res := compute(t, infoOf(c.Preset, float64(in.Complete)/1e9), list...)
+		require.Equal(t, want.Window, res.Window.Kind)
+		requireStats(t, res.Headline, "phase_duration", map[string]float64{"avg": float64(in.Complete) / 1e9})
+		if want.Seconds == nil {
+			require.Equal(t, Window{Kind: want.Window}, res.Window)
+			for _, tag := range []string{"request_throughput", "output_token_throughput", "benchmark_duration"} {
+				require.Nil(t, res.Headline.Find(tag))
+			}
+			return
+		}
+		require.Equal(t, Window{want.Window, start, start + int64(*want.Seconds*1e9), *want.Seconds, true}, res.Window)
+		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": *want.Value})
+		requireStats(t, res.Headline, "output_token_throughput", map[string]float64{"avg": 10 * *want.Value})
+		requireStats(t, res.Headline, "input_token_throughput", map[string]float64{"avg": 100 * *want.Value})
+		requireStats(t, res.Headline, "total_token_throughput", map[string]float64{"avg": 110 * *want.Value})
+		requireStats(t, res.Headline, "benchmark_duration", map[string]float64{"avg": 900})
+	})
+}
+
+// The inter-token latency divides by the tokens after the first chunk where they are known, and the results say by what.
+//
+// Covers T-54.
+func TestITLDivisor(t *testing.T) {
+	for _, c := range []struct {
+		first           *int64
+		want            float64
+		known, unusable int
+	}{{number(4), 200.0 / 7, 1, 0}, {number(0), 20, 0, 1}, {number(11), 20, 0, 1}, {nil, 20, 0, 0}} {
+		r := success(5*second, 5*second+312*ms, 1000, 11, 100*ms, 200*ms, 300*ms)
+		r.FirstChunkTokens = c.first
+		for _, name := range preset.Names {
+			res, want, rule := compute(t, infoOf(name, 10), r), c.want, "first-chunk"
+			if name == preset.AgentX {
+				want, rule = 20, "osl-1"
+			}
+			requireStats(t, res.Headline, "inter_token_latency", map[string]float64{"avg": want})
+			requireStats(t, res.Headline, "full_response_inter_token_latency", map[string]float64{"avg": want * 212 / 200})
+			require.Equal(t, measure.ITLDivisor{Rule: rule, Known: c.known, Unusable: c.unusable}, res.ITLDivisor)
+			require.Equal(t, c.known == 1, res.Headline.Find("first_chunk_tokens") != nil)
+			require.Equal(t, map[string]string{preset.AgentX: "even"}[name], map[string]string{"even": "even"}[res.Flow])
+		}
+	}
+}
+
+// Failures leave every latency as it is. They have width in the concurrency, and an infinite sample in the adjusted metrics.
+//
+// Covers T-56.
+func TestFailuresHaveWidthAndNoLatency(t *testing.T) {
+	good := []measure.Record{success(0, 400*ms, 10, 5, 100*ms, 300*ms), success(100*ms, 1000*ms, 10, 9, 200*ms, 800*ms)}
+	bad := []measure.Record{
+		failure(200*ms, 250*ms, wire.HTTPStatus), failure(300*ms, 300*ms+1, wire.Connection), failure(0, 900*ms, wire.Timeout),
+	}
+	stalled := failure(0, 500*ms, wire.Timeout) // after its first token
+	stalled.FirstToken, stalled.LastToken = at(200*ms), at(200*ms)
+	bad = append(bad, stalled)
+	for _, name := range preset.Names {
+		without, with := compute(t, infoOf(name, 1), good...), compute(t, infoOf(name, 1), append(slices.Clone(good), bad...)...)
+		compared := 0
+		for _, b := range without.Headline {
+			if b.Kind == Distribution {
+				require.Equal(t, b, *with.Headline.Find(b.Tag))
+				compared++
+			}
+		}
+		require.Greater(t, compared, 15)
+		requireStats(t, without.Headline, "effective_concurrency", map[string]float64{"avg": 1.3})
+		requireStats(t, with.Headline, "effective_concurrency", map[string]float64{"avg": 1.3 + 0.05 + 1e-9 + 0.9 + 0.5})
+		requireStats(t, with.Headline, "effective_prefill_concurrency", map[string]float64{"avg": 0.3 + 0.05 + 1e-9 + 0.9 + 0.2})
+		requireStats(t, with.Headline, "effective_decode_concurrency", map[string]float64{"avg": 1 + 0.3})
+		for tag := range adjustedTags {
+			require.Nil(t, without.Headline.Find("adj_"+tag), "no failure")
+			b := with.Headline.Find("adj_" + tag)
+			require.NotNil(t, b, tag)
+			requireStats(t, with.Headline, b.Tag, map[string]float64{"count": 6, "min": value(t, with.Headline, tag, "min"), "p25": value(t, with.Headline, tag, "max")})
+			for _, infinite := range []string{"avg", "max", "p50", "p99", "std", "sum"} {
+				_, ok := b.Find(infinite)
+				require.False(t, ok, infinite)
+			}
+		}
+		onlyBad := compute(t, infoOf(name, 1), bad...).Headline
+		require.Nil(t, onlyBad.Find("adj_request_latency"), "no success")
+		requireStats(t, onlyBad, "request_count", map[string]float64{"avg": 0})
+		require.Nil(t, onlyBad.Find("request_throughput"))
+	}
+}
+
+// An adjusted percentile is the sample nearest to the position, with an infinite sample of each failure.
+func TestAdjusted(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(0, 100), 1, 30).Draw(rt, "values")
+		failures := rapid.IntRange(1, 30).Draw(rt, "failures")
+		s, all := samples{}, slices.Clone(values)
+		for _, v := range values {
+			s.add(Float(v))
+		}
+		for range failures {
+			all = append(all, math.Inf(1))
+		}
+		slices.Sort(all)
+		s.distribution() // sorts
+		b := Block{Stats: s.adjusted(failures)}
+		for _, q := range percentiles {
+			position, nearest := q/100*float64(len(all)-1), 0
+			for k := range all { // of two that are as near, the even one
+				if d, best := math.Abs(float64(k)-position), math.Abs(float64(nearest)-position); d < best || d == best && k%2 == 0 {
+					nearest = k
+				}
+			}
+			got, ok := b.Find(percentileName(q))
+			require.Equal(rt, !math.IsInf(all[nearest], 1), ok)
+			if ok {
+				require.Equal(rt, all[nearest], got.Float64())
+			}
+		}
+	})
+}
+
+// Covers T-59.
+func TestVectorsTimeslice(t *testing.T) {
+	type in struct {
+		Slice int64 `json:"slice_ns"`
+		Rows  [][2]int64
+	}
+	type want struct {
+		Timeslices []struct {
+			Start    int64 `json:"start_ns"`
+			End      int64 `json:"end_ns"`
+			Complete *bool `json:"is_complete"`
+			Count    int   `json:"request_count"`
+		}
+	}
+	fixtures.EachCase(t, "timeslice", fixtures.Counts{1, 1, 1}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		var list []measure.Record
+		for _, r := range in.Rows {
+			list = append(list, success(r[0]-start, r[1]-start, 10, 5, (r[1]-r[0])/2, r[1]-r[0]))
+		}
+		run := writeRun(t, infoOf(c.Preset, 10), shifted(list, 2*second)...)
+		run.Slice = in.Slice
+		res, err := run.Compute()
+		require.NoError(t, err)
+		require.Len(t, res.Slices, len(want.Timeslices))
+		for k, w := range want.Timeslices {
+			s := res.Slices[k]
+			require.Equal(t, [2]int64{w.Start, w.End}, [2]int64{s.Start - 2*second, s.End - 2*second})
+			require.Equal(t, w.Complete == nil || *w.Complete, s.Complete)
+			requireStats(t, s.Table, "request_count", map[string]float64{"avg": float64(w.Count)})
+			for _, tag := range []string{"request_throughput", "benchmark_duration", "phase_duration"} {
+				require.Nil(t, s.Table.Find(tag), "of the whole run")
+			}
+		}
+		first, last := res.Slices[0].Table, res.Slices[1].Table
+		requireStats(t, first, "effective_concurrency", map[string]float64{"avg": 0.5 + 0.7, "max": 2})
+		requireStats(t, last, "effective_concurrency", map[string]float64{"avg": 5.0 / 6, "max": 1})
+		requireStats(t, first, "request_latency", map[string]float64{"count": 2, "max": 1300})
+	})
+}
+
+// shifted returns records at later instants: those of the vector lie before the start of the phase of test runs.
+func shifted(list []measure.Record, by int64) []measure.Record {
+	for k := range list {
+		r := &list[k]
+		for _, x := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.FirstOutput, &r.SecondToken, &r.LastToken, &r.LastMessage, &r.End} {
+			*x = at(int64(math.Round(*x*1e9)) + by)
+		}
+	}
+	return list
+}
+
+// The curves and metrics of slices are those of the requests that started in them, cut at their bounds.
+func TestSlicesAgainstDefinitions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		name, length := rapid.SampledFrom(preset.Names).Draw(rt, "preset"), rapid.Int64Range(1, 60).Draw(rt, "length")
+		list := randomRecords(rt)
+		run := writeRun(t, infoOf(name, 1), list...)
+		run.Slice = length
+		res, err := run.Compute()
+		require.NoError(t, err)
+		from, to, slicesWith := int64(math.MaxInt64), int64(0), map[int64]int{}
+		for _, r := range list {
+			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
+		}
+		for _, r := range list {
+			slicesWith[from+(measure.Nanos(r.Sent)-from)/length*length]++
+		}
+		require.Len(rt, res.Slices, len(slicesWith))
+		for k, first := range slices.Sorted(maps.Keys(slicesWith)) {
+			s := res.Slices[k]
+			require.Equal(rt, [2]int64{start + first, start + min(first+length, to)}, [2]int64{s.Start, s.End})
+			require.Equal(rt, first+length <= to, s.Complete)
+			require.EqualValues(rt, slicesWith[first], value(rt, s.Table, "completed_request_count", "avg"))
+			var stretches []stretch
+			for x := first; x < min(first+length, to); x++ {
+				stretches = append(stretches, stretch{x, x + 1, slowLevels(list, run.rules.EvenFlow, float64(x)+0.5)})
+			}
+			for _, c := range curveBlocks {
+				b, want := s.Table.Find(c.tag), slowCurve(stretches, c)
+				if b == nil { // no tokens are known in the whole run
+					require.True(rt, want == nil || res.Headline.Find(c.tag) == nil, c.tag)
+					continue
+				}
+				for name, w := range want {
+					got, _ := b.Find(name)
+					require.InDelta(rt, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", c.tag, name)
+				}
+			}
+		}
+	})
+}
+
+// The gaps between content messages of all requests are one pool.
+func TestGapsArePooled(t *testing.T) {
+	gaps := compute(t, infoOf(preset.Default, 10), success(0, second, 10, 5, 100*ms, 130*ms, 190*ms), success(0, second, 10, 5, 10*ms, 110*ms), success(0, second, 10, 5, 10*ms)).Headline
+	requireStats(t, gaps, interChunkLatency, map[string]float64{
+		"avg": 190.0 / 3, "min": 30, "max": 100, "p50": 60, "p99": 60 + 0.98*40, "count": 3, "sum": 190, "std": 28.674417556808756,
+	})
+}
+
+// A run that was killed has the numbers that its records give; those that need a file that is not there are left out, and said.
+func TestWhatIsMissing(t *testing.T) {
+	records := []measure.Record{success(0, second, 10, 5, 100*ms, 130*ms, 190*ms), success(0, second, 10, 5, 100*ms, 130*ms)}
+	run := writeRun(t, measure.RunInfo{Run: infoOf(preset.Default, 1).Run}, records...)
+	require.NoError(t, os.Truncate(filepath.Join(run.Dir, measure.ContentsFile), 3))
+	lines := filepath.Join(run.Dir, measure.RecordsFile)
+	data, err := os.ReadFile(lines)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(lines, append(data, `{"phase":`...), 0o600))
+	res, err := run.Compute()
+	require.NoError(t, err)
+	require.Len(t, run.Missing, 3)
+	require.Contains(t, run.Missing[0], "the run has not ended, or was killed")
+	require.Contains(t, run.Missing[1], "the last line is cut off")
+	require.Contains(t, run.Missing[2], measure.ContentsFile)
+	require.Nil(t, res.Headline.Find(interChunkLatency))
+	require.Nil(t, res.Headline.Find("effective_decode_throughput"))
+	require.Nil(t, res.Headline.Find("phase_duration"))
+	require.Nil(t, res.Headline.Find("wedged_tree_count"))
+	require.Negative(t, res.Counts.Wedged)
+	requireStats(t, res.Headline, "effective_prefill_throughput", map[string]float64{"max": 200})
+	requireStats(t, res.Headline, "request_latency", map[string]float64{"count": 2})
+	require.Equal(t, [2]int64{start, start + second}, [2]int64{res.Start, res.End})
+
+	require.NoError(t, os.WriteFile(lines, append(data[:20:20], '\n'), 0o600))
+	_, err = run.Compute()
+	require.ErrorContains(t, err, lines+": line 1: ")
+	require.NoError(t, os.Remove(lines))
+	_, err = run.Compute()
+	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, lanesFile), []byte("{}\n{\n"), 0o600))
+	_, err = Open(run.Dir)
+	require.ErrorContains(t, err, filepath.Join(run.Dir, lanesFile)+": line 2: ")
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, runFile), []byte(`{"preset":"x"}`), 0o600))
+	_, err = Open(run.Dir)
+	require.ErrorContains(t, err, `preset "x"`)
+}
+
+// A directory without run.json is read under the preset default.
+func TestOpenWithoutRunFile(t *testing.T) {
+	run := writeRun(t, infoOf(preset.AIPerf, 1), success(0, second, 10, 5, 100*ms))
+	require.NoError(t, os.Remove(filepath.Join(run.Dir, runFile)))
+	run, err := Open(run.Dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{run.Dir + ": there is no run.json: what was run is not known"}, run.Missing)
+	res, err := run.Compute()
+	require.NoError(t, err)
+	require.Equal(t, "deadline", res.HeadlineRule)
+	require.Zero(t, res.Start)
+}
+
+// The warmup has a table of its own, on its own clock, without those of its requests that are counted apart.
+func TestWarmupTable(t *testing.T) {
+	warm, bad, long := success(0, 300*ms, 10, 1, 200*ms), failure(0, 400*ms, wire.HTTPStatus), failure(0, 400*ms, wire.ContextOverflow)
+	for _, r := range []*measure.Record{&warm, &bad, &long} {
+		r.Phase, r.Bucket = measure.WarmupPhase, measure.WarmupBucket
+	}
+	info := infoOf(preset.Default, 10)
+	profiling := info.Phases[0]
+	info.Phases = []measure.PhaseSpan{{Name: measure.WarmupPhase, Start: profiling.Start.Add(-5e9), Duration: 4}, profiling}
+	res := compute(t, info, warm, bad, long, success(0, second, 10, 5, 100*ms))
+	requireStats(t, res.Warmup, "request_latency", map[string]float64{"avg": 200, "count": 1})
+	requireStats(t, res.Warmup, "error_request_count", map[string]float64{"avg": 1})
+	requireStats(t, res.Warmup, "phase_duration", map[string]float64{"avg": 4})
+	first, _ := res.Warmup.Find("min_request_timestamp").Find("avg")
+	require.EqualValues(t, start-5*second, first.Int64())
+	requireStats(t, res.Headline, "request_latency", map[string]float64{"avg": 100, "count": 1})
+	require.Equal(t, 3, res.Counts.Warmup)
+	require.Equal(t, 1, res.Counts.Sent)
+	require.Nil(t, compute(t, infoOf(preset.Default, 1)).Warmup)
+}
+
+// Failures with many different messages are counted within bounds.
+func TestErrorGroupsAreBounded(t *testing.T) {
+	g := errorGroups{}
+	for k := range 3 * maxErrorGroups {
+		g.add(&measure.Error{Category: wire.HTTPStatus, Code: 500, Message: fmt.Sprint(k)})
+	}
+	g.add(&measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"})
+	list := g.sorted()
+	require.Len(t, list, maxErrorGroups+1)
+	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: otherMessages}, 2 * maxErrorGroups}, list[0])
+	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"}, 2}, list[1])
+}

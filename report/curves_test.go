@@ -1,0 +1,329 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// stretch is a stretch of time in which no curve changes.
+type stretch struct {
+	from, to int64
+	at       levels
+}
+
+func TestVectorsSweep(t *testing.T) {
+	type in struct {
+		Window    [2]int64
+		Intervals [][2]int64
+	}
+	type want struct {
+		Segments          [][2]int64
+		Effective, Active *float64
+		Max               float64
+	}
+	fixtures.EachCase(t, "sweep", fixtures.Counts{5, 5, 5}, func(t *testing.T, c fixtures.Case, in in, want want) {
+		run := runUnder(t, c.Preset)
+		of := &rows{}
+		for _, v := range in.Intervals {
+			of.add(row{sent: v[0], end: v[1], output: unknown, prompt: unknown})
+		}
+		b := tableBuilder{run: run, chunks: &chunkFile{}}
+		effective := &curveStats{curve: curveBlocks[0], ranking: ranking{room: fewKeys}, more: true}
+		active := &curveStats{curve: curve{of: concurrency, while: concurrency}, ranking: ranking{room: fewKeys}, more: true}
+		var segments [][2]int64
+		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
+			effective.add(from, to, at)
+			active.add(from, to, at)
+			segments = append(segments, [2]int64{int64(at[concurrency]), to - from})
+		}))
+		effective.endPass()
+		active.endPass()
+		require.Equal(t, want.Segments, segments)
+		block, ok := effective.block()
+		require.True(t, ok)
+		require.InDelta(t, *want.Effective, value(t, Table{block}, "effective_concurrency", "avg"), 1e-12)
+		require.Equal(t, want.Max, value(t, Table{block}, "effective_concurrency", "max"))
+		block, ok = active.block()
+		require.Equal(t, want.Active != nil, ok)
+		if ok {
+			require.InDelta(t, *want.Active, value(t, Table{block}, "", "avg"), 1e-12)
+		}
+	})
+}
+
+// randomRecords returns records of requests with random ends, also such that failed, that have no width, or whose tokens are not known.
+func randomRecords(t *rapid.T) (list []measure.Record) {
+	for range rapid.IntRange(0, 12).Draw(t, "requests") {
+		sent := rapid.Int64Range(1, 100).Draw(t, "sent")
+		gaps := rapid.SliceOfN(rapid.Int64Range(0, 20), 0, 6).Draw(t, "gaps")
+		tokens := rapid.SliceOfN(rapid.Int64Range(0, 5), len(gaps), len(gaps)).Draw(t, "tokens")
+		told := rapid.Bool().Draw(t, "told")
+		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Due: at(sent), Admitted: at(sent), Sent: at(sent), Chunks: len(gaps)}
+		now, sum := int64(0), int64(0)
+		for k, gap := range gaps {
+			now, sum = now+gap, sum+tokens[k]
+			n := wire.Unknown
+			if told {
+				n = tokens[k]
+			}
+			r.Contents.Add(time.Duration(now), n)
+			if k == 0 {
+				r.FirstToken = at(sent + now)
+				if told {
+					r.FirstChunkTokens = number(n)
+				}
+			}
+			r.LastToken = at(sent + now)
+		}
+		r.End = at(sent + now + rapid.Int64Range(0, 30).Draw(t, "tail"))
+		if rapid.Bool().Draw(t, "usage") {
+			r.PromptTokens, r.OutputTokens = number(rapid.Int64Range(0, 50).Draw(t, "prompt")), number(sum)
+			if rapid.Bool().Draw(t, "lie") {
+				r.OutputTokens = number(rapid.Int64Range(0, 20).Draw(t, "output"))
+			}
+		}
+		if len(gaps) == 0 || rapid.IntRange(0, 4).Draw(t, "failed") == 0 {
+			r.Error = &measure.Error{Category: wire.HTTPStatus}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// slowLevels computes all curves at one time from the definitions: it looks at every request anew.
+func slowLevels(list []measure.Record, even bool, x float64) (v levels) {
+	for _, r := range list {
+		s, e, first := r.Sent*1e9, r.End*1e9, r.FirstToken*1e9
+		if x < s || x >= e {
+			continue
+		}
+		v[concurrency]++
+		inPrefill := first == 0 || x < first
+		if inPrefill {
+			v[prefillConcurrency]++
+		} else {
+			v[decodeConcurrency]++
+		}
+		if r.Error != nil {
+			continue
+		}
+		if r.PromptTokens != nil {
+			v[tokensInFlight] += float64(*r.PromptTokens)
+			if inPrefill {
+				v[prefillRate] += float64(*r.PromptTokens) * 1e9 / (first - s)
+			}
+		}
+		osl, ok := r.OSL()
+		if !ok || inPrefill {
+			continue
+		}
+		if even {
+			v[tokensInFlight] += float64(osl)
+			v[decodeRate] += float64(max(0, osl-1)) * 1e9 / (e - first)
+			continue
+		}
+		slowChunks(&r, osl, x, &v)
+	}
+	v[totalRate] = v[prefillRate] + v[decodeRate]
+	if v[prefillConcurrency] > 0 {
+		v[prefillRatePerUser] = v[prefillRate] / v[prefillConcurrency]
+	}
+	if v[decodeConcurrency] > 0 {
+		v[decodeRatePerUser] = v[decodeRate] / v[decodeConcurrency]
+	}
+	return v
+}
+
+// slowChunks adds what a request that decodes has from its content messages.
+func slowChunks(r *measure.Record, osl int64, x float64, v *levels) {
+	type message struct{ at, tokens float64 }
+	var list []message
+	known, sum := true, int64(0)
+	for at, n := range r.Contents.All() {
+		known, sum = known && n >= 0, sum+n
+		m := message{math.Round(r.Sent*1e9) + float64(at), float64(n)}
+		if len(list) > 0 && list[len(list)-1].at == m.at {
+			list[len(list)-1].tokens += m.tokens
+		} else {
+			list = append(list, m)
+		}
+	}
+	f := int64(-1)
+	if r.FirstChunkTokens != nil {
+		f = *r.FirstChunkTokens
+	}
+	usable := f >= 1 && f < osl
+	if !known || !usable || sum != osl {
+		if !usable {
+			f = min(1, osl)
+		}
+		if len(list) == 1 {
+			f = osl
+		}
+		for k := range list {
+			list[k].tokens = float64(osl-f) / float64(len(list)-1)
+		}
+		list[0].tokens = float64(f)
+	}
+	for k, m := range list {
+		if m.at <= x {
+			v[tokensInFlight] += m.tokens
+		}
+		if k > 0 && list[k-1].at <= x && x < m.at {
+			v[decodeRate] += m.tokens * 1e9 / (m.at - list[k-1].at)
+		}
+	}
+}
+
+// slowCurve returns the statistics of a curve by sorting its stretches.
+func slowCurve(list []stretch, c curve) (stats map[string]float64) {
+	type weightedValue struct{ v, w float64 }
+	var values []weightedValue
+	total, mean := 0.0, 0.0
+	for _, s := range list {
+		if c.while != always && s.at[c.while] == 0 {
+			continue
+		}
+		w := float64(s.to - s.from)
+		values = append(values, weightedValue{s.at[c.of], w})
+		total, mean = total+w, mean+s.at[c.of]*w
+	}
+	if total == 0 {
+		return nil
+	}
+	mean /= total
+	slices.SortFunc(values, func(x, y weightedValue) int { return cmp.Compare(x.v, y.v) })
+	stats = map[string]float64{"avg": mean, "min": values[0].v, "max": values[len(values)-1].v}
+	squares := 0.0
+	for _, v := range values {
+		squares += v.w * (v.v - mean) * (v.v - mean)
+	}
+	stats["std"] = math.Sqrt(squares / total)
+	for name, q := range map[string]float64{"p50": 50, "p90": 90, "p95": 95, "p99": 99} {
+		sum := 0.0
+		for _, v := range values {
+			if sum += v.w; sum*100 >= q*total {
+				stats[name] = v.v
+				break
+			}
+		}
+	}
+	return stats
+}
+
+// The curves of random runs are those that the definitions give at every instant, and so are the statistics of the blocks, under each
+// preset.
+func TestCurvesAgainstDefinitions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		name := rapid.SampledFrom(preset.Names).Draw(rt, "preset")
+		list := randomRecords(rt)
+		run := writeRun(t, infoOf(name, 1), list...)
+		res, err := run.Compute()
+		require.NoError(t, err)
+		even := run.rules.EvenFlow
+		from, to := int64(math.MaxInt64), int64(0)
+		for _, r := range list {
+			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
+		}
+		var stretches []stretch
+		for x := from; x < to; x++ { // nothing happens between whole nanoseconds
+			stretches = append(stretches, stretch{x, x + 1, slowLevels(list, even, float64(x)+0.5)})
+		}
+		known := needs{}
+		for _, r := range list {
+			known.prompt = known.prompt || r.Error == nil && r.PromptTokens != nil
+			known.output = known.output || r.Error == nil && r.OutputTokens != nil
+		}
+		for _, c := range curveBlocks {
+			want := slowCurve(stretches, c)
+			b := res.Headline.Find(c.tag)
+			if want == nil || c.needs.prompt && !known.prompt || c.needs.output && !known.output {
+				require.Nil(rt, b, c.tag)
+				continue
+			}
+			require.NotNil(rt, b, c.tag)
+			require.Len(rt, b.Stats, 8)
+			for name, w := range want {
+				got, _ := b.Find(name)
+				require.InDelta(rt, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", c.tag, name)
+			}
+		}
+	})
+}
+
+// Tokens that flow add up to those after the first chunk, whatever the server told of them.
+func TestFlowKeepsTokens(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rules := measure.Rules{EvenFlow: rapid.Bool().Draw(rt, "even")}
+		for _, r := range randomRecords(rt) {
+			x := newRow(&r)
+			steps := flow(nil, &x, r.Contents, &rules)
+			osl, ok := r.OSL()
+			if r.Error != nil || !ok {
+				require.Empty(rt, steps)
+				continue
+			}
+			held, flowed := 0.0, 0.0
+			for k, s := range steps {
+				held += s.tokens
+				if k+1 < len(steps) {
+					require.Greater(rt, steps[k+1].at, s.at)
+					flowed += s.rate * float64(steps[k+1].at-s.at)
+				} else {
+					require.Zero(rt, s.rate)
+				}
+			}
+			require.InDelta(rt, float64(osl), held, 1e-9)
+			switch {
+			case len(steps) < 2:
+				require.Zero(rt, flowed)
+			case rules.EvenFlow:
+				require.InDelta(rt, float64(max(0, osl-1)), flowed, 1e-9)
+			default:
+				require.InDelta(rt, float64(osl)-steps[0].tokens, flowed, 1e-9)
+			}
+		}
+	})
+}
+
+// Keys at ranks are found as sorting finds them, whether they are few or many.
+func TestRanking(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		keys := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3)), 1, 40).Draw(rt, "keys")
+		weights := rapid.SliceOfN(rapid.Int64Range(1, 3), len(keys), len(keys)).Draw(rt, "weights")
+		var sorted []uint64
+		for n, key := range keys {
+			for range weights[n] {
+				sorted = append(sorted, key)
+			}
+		}
+		slices.Sort(sorted)
+		ranks := rapid.SliceOf(rapid.Int64Range(1, int64(len(sorted)))).Draw(rt, "ranks")
+		for _, room := range []int{0, 5, fewKeys} {
+			k := ranking{room: room}
+			for more := true; more; {
+				for n := range keys {
+					k.add(keys[n], weights[n])
+				}
+				more = k.endPass(func(total int64) []int64 {
+					require.EqualValues(rt, len(sorted), total)
+					return slices.Clone(ranks)
+				})
+			}
+			for n, rank := range ranks {
+				require.Equal(rt, sorted[rank-1], k.found[n], "rank %d, room for %d", rank, room)
+			}
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// flowStep is an instant at which the tokens of a request change their flow: from then on it gets rate tokens per nanosecond, and
+// holds that many tokens more.
+type flowStep struct {
+	at     int64
+	rate   float64
+	tokens float64
+}
+
+// flow returns how the output tokens of a request came, in the order of time: the first chunk, which has no rate before it, and what
+// came after it until the last step, whose rate is 0. It is empty where the number of tokens is not known. The steps are appended to a
+// buffer.
+func flow(steps []flowStep, r *row, contents wire.Contents, rules *measure.Rules) []flowStep {
+	osl := r.osl()
+	if r.failed || r.firstToken == never || osl == unknown {
+		return steps
+	}
+	if rules.EvenFlow {
+		return evenFlow(steps, r, float64(osl))
+	}
+	return chunkFlow(steps, r, contents, osl)
+}
+
+// evenFlow spreads the tokens after the first over the time until the end of the request. It holds all from its first token on.
+func evenFlow(steps []flowStep, r *row, osl float64) []flowStep {
+	if r.end <= r.firstToken {
+		return append(steps, flowStep{r.firstToken, 0, osl})
+	}
+	rate := max(0, osl-1) / float64(r.end-r.firstToken)
+	return append(steps, flowStep{r.firstToken, rate, osl}, flowStep{r.end, 0, 0})
+}
+
+// chunkFlow spreads the tokens after the first chunk over the gaps between content messages: as many as the message that ends a gap
+// brought, or evenly over the gaps where that is not known of every message. Messages of one instant are one.
+func chunkFlow(steps []flowStep, r *row, contents wire.Contents, osl int64) []flowStep {
+	from := len(steps)
+	told := measure.UsableFirstChunk(osl, r.firstChunk)
+	sum := int64(0)
+	for at, tokens := range contents.All() {
+		told, sum = told && tokens >= 0, sum+tokens
+		if n := len(steps); n > from && steps[n-1].at == instant(r, at) {
+			steps[n-1].tokens += float64(tokens)
+			continue
+		}
+		steps = append(steps, flowStep{at: instant(r, at), tokens: float64(tokens)})
+	}
+	if len(steps) == from { // the instants are not known: a gap from the first to the last token
+		steps = append(steps, flowStep{at: r.firstToken})
+		if r.lastToken > r.firstToken {
+			steps = append(steps, flowStep{at: r.lastToken})
+		}
+	}
+	list := steps[from:]
+	if !told || sum != osl {
+		spread(list, r, osl)
+	}
+	for k := range list[1:] {
+		list[k].rate = list[k+1].tokens / float64(list[k+1].at-list[k].at)
+	}
+	return steps
+}
+
+func instant(r *row, at time.Duration) int64 { return r.sent + int64(at) }
+
+// spread gives the first of the messages its tokens, and the others the same number each.
+func spread(list []flowStep, r *row, osl int64) {
+	first := min(1, osl)
+	if measure.UsableFirstChunk(osl, r.firstChunk) {
+		first = r.firstChunk
+	}
+	if len(list) == 1 { // nothing came later
+		first = osl
+	}
+	list[0].tokens = float64(first)
+	for k := range list[1:] {
+		list[k+1].tokens = float64(osl-first) / float64(len(list)-1)
+	}
+}

@@ -1,0 +1,68 @@
+package report
+
+import "math"
+
+// gaps adds the block of the times between the content messages of all requests that ended well, in one pool.
+func (t *tableBuilder) gaps() error {
+	if !t.chunks.known() {
+		return nil
+	}
+	moments, k := moments{}, ranking{room: fewKeys}
+	for more := true; more; {
+		err := t.eachGap(func(gap int64) {
+			if k.pass == 0 {
+				moments.add(float64(gap)/1e6, 1)
+			}
+			k.add(uint64(gap), 1)
+		})
+		if err != nil {
+			return err
+		}
+		more = k.endPass(neighbours)
+	}
+	if k.total == 0 {
+		return nil
+	}
+	stats := []Stat{{"avg", Float(moments.mean)}, {"min", Float(moments.min)}, {"max", Float(moments.max)}}
+	for n, q := range percentiles {
+		_, fraction := math.Modf(q / 100 * float64(k.total-1))
+		lower, upper := float64(k.found[2*n])/1e6, float64(k.found[2*n+1])/1e6
+		stats = append(stats, Stat{percentileName(q), Float(lower + fraction*(upper-lower))}) // as measure.Percentile
+	}
+	stats = append(stats, Stat{"std", Float(moments.std())}, Stat{"count", Int(k.total)}, Stat{"sum", Float(moments.mean * float64(k.total))})
+	t.add(Block{interChunkLatency, "Inter Chunk Latency", "ms", Distribution, stats})
+	return nil
+}
+
+// eachGap calls visit for every gap, in nanoseconds.
+func (t *tableBuilder) eachGap(visit func(gap int64)) (err error) {
+	each(t.samples, func(r *row) {
+		if r.failed || r.packed == 0 || err != nil {
+			return
+		}
+		contents, e := t.chunks.of(r)
+		if err = e; err != nil {
+			return
+		}
+		last := int64(-1)
+		for at := range contents.All() {
+			if last >= 0 {
+				visit(int64(at) - last)
+			}
+			last = int64(at)
+		}
+	})
+	return err
+}
+
+// neighbours returns the ranks of the two samples between which each percentile lies.
+func neighbours(n int64) (ranks []int64) {
+	if n == 0 {
+		return nil
+	}
+	for _, q := range percentiles {
+		at := int64(q / 100 * float64(n-1))
+		ranks = append(ranks, at+1, min(at+2, n))
+	}
+	return ranks
+}

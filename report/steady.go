@@ -1,0 +1,80 @@
+package report
+
+import "github.com/agentx/agentx/replay/measure"
+
+// newSteady returns the builder of what lay between the end of the warmup and the deadline. A request counts in its latencies if it
+// ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
+func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
+	t := run.newTable(chunks, run.Origin(measure.ProfilingPhase), measure.Missing, &c.headline)
+	t.samples = []*rows{&c.headline, &c.cooldown}
+	t.present = []*rows{&c.headline, &c.cooldown, &c.rest}
+	t.steady, t.from, t.to = true, 0, 0
+	if f := run.Info.Facts; f != nil && f.Deadline > 0 {
+		t.to = measure.Nanos(min(f.Deadline, f.PhaseDuration))
+		return t
+	}
+	each(t.present, func(r *row) { t.to = max(t.to, r.end) })
+	return t
+}
+
+// steadyRates adds the rates of what lay in the window. Of a request that lay in it in part, that share counts as a request.
+func (t *tableBuilder) steadyRates() error {
+	seconds := measure.Number(float64(t.to-t.from) / 1e9)
+	if !(seconds > 0) {
+		return nil
+	}
+	t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(seconds)))
+	var requests, input, output float64
+	var err error
+	each(t.samples, func(r *row) {
+		if r.failed || err != nil {
+			return
+		}
+		var n float64
+		requests += t.within(r.sent, r.end)
+		input += float64(max(0, r.prompt)) * t.within(r.sent, max(r.firstToken, r.sent))
+		n, err = t.outputWithin(r)
+		output += n
+	})
+	if err != nil {
+		return err
+	}
+	t.rates(seconds, Float(requests), Float(input), Float(output))
+	return nil
+}
+
+// within returns the share of an interval that lies in the window; of an instant, whether it does.
+func (t *tableBuilder) within(from, to int64) float64 {
+	if to <= from {
+		if from >= t.from && from < t.to {
+			return 1
+		}
+		return 0
+	}
+	return float64(max(0, min(to, t.to)-max(from, t.from))) / float64(to-from)
+}
+
+// outputWithin returns the output tokens that a request got in the window.
+func (t *tableBuilder) outputWithin(r *row) (float64, error) {
+	if r.osl() == unknown || r.end <= t.to {
+		return float64(max(0, r.osl())), nil
+	}
+	contents, err := t.chunks.of(r)
+	if err != nil {
+		return 0, err
+	}
+	steps := flow(nil, r, contents, &t.run.rules)
+	if len(steps) == 0 {
+		return 0, nil
+	}
+	first := steps[0].tokens
+	if t.run.rules.EvenFlow {
+		first = min(1, first)
+	}
+	n := first * t.within(steps[0].at, steps[0].at)
+	for k := range steps[1:] {
+		from, to := steps[k].at, steps[k+1].at
+		n += steps[k].rate * float64(to-from) * t.within(from, to)
+	}
+	return n, nil
+}

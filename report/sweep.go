@@ -1,0 +1,254 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// The curves that a sweep computes: step functions of time.
+const (
+	concurrency = iota
+	prefillConcurrency
+	decodeConcurrency
+	prefillRate // tokens per second
+	decodeRate
+	totalRate
+	prefillRatePerUser
+	decodeRatePerUser
+	tokensInFlight
+	curveCount
+)
+
+// levels are the values of the curves at one time.
+type levels [curveCount]float64
+
+// sweep goes through the requests in the order of time and calls visit for every stretch, from one instant up to the next, in which
+// no curve changes. It holds the requests in flight alone. Stretches cover the time from `from` to `to`.
+func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
+	s := sweeper{rules: rules, chunks: chunks}
+	now := from
+	for next := 0; ; {
+		at := to
+		if next < len(list) {
+			at = min(at, list[next].sent)
+		}
+		if len(s.heap) > 0 {
+			at = min(at, s.heap[0].at)
+		}
+		if at > now {
+			v := s.levels()
+			visit(now, at, &v)
+			now = at
+		}
+		if at >= to {
+			return nil
+		}
+		if next < len(list) && list[next].sent <= at {
+			if err := s.open(list[next]); err != nil {
+				return err
+			}
+			next++
+			continue
+		}
+		s.step()
+	}
+}
+
+// sortedBySent returns the requests of several sets in the order in which they were sent.
+func sortedBySent(sets []*rows) (list []*row) {
+	each(sets, func(r *row) { list = append(list, r) })
+	slices.SortStableFunc(list, func(x, y *row) int { return cmp.Compare(x.sent, y.sent) })
+	return list
+}
+
+// sweeper is a sweep at one instant.
+type sweeper struct {
+	rules  *measure.Rules
+	chunks *chunkFile
+
+	heap []*openRequest // the request with the earliest next step first
+	free []*openRequest
+
+	inFlight, prefilling, decoding int
+	prefill, decode, tokens        sum
+}
+
+// openRequest is a request in flight.
+type openRequest struct {
+	row    *row
+	at     int64 // of its next step
+	steps  []flowStep
+	next   int     // of the steps
+	stage  stage   // that it is in
+	rate   float64 // of decoding, now
+	input  float64 // rate of prefilling
+	tokens float64 // that it holds
+}
+
+// stage says what a request in flight waits for.
+type stage uint8
+
+const (
+	prefilling stage = iota
+	decoding
+)
+
+// open begins a request.
+func (s *sweeper) open(r *row) error {
+	q := &openRequest{}
+	if n := len(s.free); n > 0 {
+		q, s.free = s.free[n-1], s.free[:n-1]
+	}
+	*q = openRequest{row: r, steps: q.steps[:0]}
+	contents, err := wire.Contents{}, error(nil)
+	if !s.rules.EvenFlow && !r.failed {
+		contents, err = s.chunks.of(r)
+	}
+	if err != nil {
+		return err
+	}
+	q.steps = flow(q.steps, r, contents, s.rules)
+	s.inFlight++
+	s.prefilling++
+	if !r.failed && r.prompt != unknown {
+		q.tokens = float64(r.prompt)
+		if r.firstToken > r.sent {
+			q.input = float64(r.prompt) * 1e9 / float64(r.firstToken-r.sent)
+		}
+	}
+	s.tokens.add(q.tokens)
+	s.prefill.add(q.input)
+	q.schedule()
+	s.push(q)
+	return nil
+}
+
+// schedule finds the instant of the next step.
+func (q *openRequest) schedule() {
+	q.at = q.row.end
+	if q.stage == prefilling && q.row.firstToken != never {
+		q.at = min(q.at, q.row.firstToken)
+	}
+	if q.next < len(q.steps) {
+		q.at = min(q.at, q.steps[q.next].at)
+	}
+}
+
+// step takes the next step of the request whose step is the earliest.
+func (s *sweeper) step() {
+	q := s.heap[0]
+	at := q.at
+	if q.stage == prefilling && q.row.firstToken != never && q.row.firstToken <= at {
+		q.stage = decoding
+		s.prefilling--
+		s.decoding++
+		s.prefill.add(-q.input)
+		q.input = 0
+	}
+	for ; q.next < len(q.steps) && q.steps[q.next].at <= at; q.next++ {
+		step := q.steps[q.next]
+		s.decode.add(step.rate*1e9 - q.rate)
+		q.rate = step.rate * 1e9
+		s.tokens.add(step.tokens)
+		q.tokens += step.tokens
+	}
+	if at >= q.row.end {
+		s.close(q)
+		return
+	}
+	q.schedule()
+	s.down(0)
+}
+
+// close ends the request at the top of the heap.
+func (s *sweeper) close(q *openRequest) {
+	s.inFlight--
+	if q.stage == prefilling {
+		s.prefilling--
+	} else {
+		s.decoding--
+	}
+	s.prefill.add(-q.input)
+	s.decode.add(-q.rate)
+	s.tokens.add(-q.tokens)
+	last := len(s.heap) - 1
+	s.heap[0] = s.heap[last]
+	s.heap = s.heap[:last]
+	s.down(0)
+	s.free = append(s.free, q)
+	if s.inFlight == 0 { // what rounding left is gone
+		s.prefill, s.decode, s.tokens = sum{}, sum{}, sum{}
+	}
+}
+
+func (s *sweeper) levels() levels {
+	prefill, decode := s.prefill.value(s.prefilling), s.decode.value(s.decoding)
+	return levels{
+		concurrency: float64(s.inFlight), prefillConcurrency: float64(s.prefilling), decodeConcurrency: float64(s.decoding),
+		prefillRate: prefill, decodeRate: decode, totalRate: prefill + decode,
+		prefillRatePerUser: perRequest(prefill, s.prefilling), decodeRatePerUser: perRequest(decode, s.decoding),
+		tokensInFlight: s.tokens.value(s.inFlight),
+	}
+}
+
+func perRequest(rate float64, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return rate / float64(n)
+}
+
+// push adds a request to the heap.
+func (s *sweeper) push(q *openRequest) {
+	s.heap = append(s.heap, q)
+	for k := len(s.heap) - 1; k > 0; {
+		up := (k - 1) / 2
+		if s.heap[up].at <= s.heap[k].at {
+			return
+		}
+		s.heap[up], s.heap[k] = s.heap[k], s.heap[up]
+		k = up
+	}
+}
+
+// down restores the order of the heap below a place.
+func (s *sweeper) down(k int) {
+	for {
+		child := 2*k + 1
+		if child >= len(s.heap) {
+			return
+		}
+		if child+1 < len(s.heap) && s.heap[child+1].at < s.heap[child].at {
+			child++
+		}
+		if s.heap[k].at <= s.heap[child].at {
+			return
+		}
+		s.heap[k], s.heap[child] = s.heap[child], s.heap[k]
+		k = child
+	}
+}
+
+// sum adds up numbers, and takes them away again, with the rounding errors kept apart (Neumaier).
+type sum struct{ sum, lost float64 }
+
+func (s *sum) add(x float64) {
+	t := s.sum + x
+	if max(s.sum, -s.sum) >= max(x, -x) {
+		s.lost += s.sum - t + x
+	} else {
+		s.lost += x - t + s.sum
+	}
+	s.sum = t
+}
+
+// value returns the sum, which is 0 when nothing is left that n counts.
+func (s *sum) value(n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return max(0, s.sum+s.lost)
+}

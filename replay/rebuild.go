@@ -38,6 +38,9 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 	if records.Torn() {
 		missing = append(missing, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(dir, RecordsFile)))
 	}
+	if err := records.ContentsError(); err != nil {
+		missing = append(missing, fmt.Sprintf("%v: from there on the instants of content messages are not known, which no figure of the summary needs", err))
+	}
 	if info.Facts == nil {
 		missing = append(missing, fmt.Sprintf("%s: the run has not ended, or was killed: figures known only at its end are null", dir))
 	}

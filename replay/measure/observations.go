@@ -26,7 +26,7 @@ func (o *observations) add(r *Record, rules Rules) {
 	o.dispatch = append(o.dispatch, r.Sent-r.Admitted)
 	o.exchange.add(r)
 	o.recordedBlocks += r.RecordedBlocks
-	o.recordedHits += r.RecordedHits
+	o.recordedHits += min(max(0, r.RecordedHits), r.RecordedBlocks)
 	if r.PromptTokens != nil {
 		o.recordedCounted += r.RecordedISL
 	}
@@ -67,6 +67,7 @@ func (o *observations) metrics(window Number) Metrics {
 		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
 		TTFT: NewStat(o.ttft), ITL: NewStat(o.itl), RequestLatency: NewStat(o.latency), Lateness: NewStat(o.lateness),
 		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing, TokenHitRate: Missing,
+		RecordedBlocks: o.recordedBlocks, RecordedHits: o.recordedHits, TheoreticalHitRate: ratio(Number(o.recordedHits), Number(o.recordedBlocks)),
 	}
 	if m.PromptTokens > 0 {
 		m.TokenHitRate = m.CachedTokens / m.PromptTokens

@@ -96,6 +96,9 @@ type Metrics struct {
 	CachedTokens         Number `json:"cached_tokens"`          // prompt tokens that were in the cache of the server
 	TokenHitRate         Number `json:"token_hit_rate"`         // CachedTokens over PromptTokens
 	RecordedPromptTokens Number `json:"recorded_prompt_tokens"` // of the same requests
+	RecordedBlocks       int64  `json:"recorded_blocks"`        // of the prompts in the recording
+	RecordedHits         int64  `json:"recorded_hits"`          // of these, blocks that a prefix cache without a limit holds
+	TheoreticalHitRate   Number `json:"theoretical_hit_rate"`   // RecordedHits over RecordedBlocks
 	UsageMissing         int    `json:"usage_missing"`          // measured requests without output token counts
 }
 

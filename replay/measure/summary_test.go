@@ -32,8 +32,10 @@ func bad(bucket Bucket, category wire.Category) *Record {
 func TestSummary(t *testing.T) {
 	a := NewAggregate(Rules{})
 	// Sent at 1 and 2; first tokens after 0.5 and 0.25 s; last ones after 2.5 and 1.25 s, at 3.5 and 3.25.
-	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
-	a.Add(good(1, 2, 0, 0.25, 1.25, 3))
+	first, second := good(0, 1, 0, 0.5, 2.5, 5), good(1, 2, 0, 0.25, 1.25, 3)
+	first.RecordedBlocks, first.RecordedHits, second.RecordedBlocks, second.RecordedHits = 4, 2, 4, 5
+	a.Add(first)
+	a.Add(second)
 	late := good(1, 20, 0, 1, 2, 2)
 	late.Bucket, late.Resent = Cooldown, true
 	a.Add(late)
@@ -59,6 +61,9 @@ func TestSummary(t *testing.T) {
 	require.EqualValues(t, 80, s.CachedTokens)
 	require.EqualValues(t, 80.0/196, s.TokenHitRate)
 	require.EqualValues(t, 200, s.RecordedPromptTokens)
+	require.EqualValues(t, 8, s.RecordedBlocks)
+	require.EqualValues(t, 6, s.RecordedHits, "2, and 4 of the 5 that one of 4 blocks claims")
+	require.EqualValues(t, 0.75, s.TheoreticalHitRate)
 	require.EqualValues(t, 196/2.5, s.PromptTokenRate)
 	require.EqualValues(t, 8/2.5, s.OutputTokenRate)
 	require.EqualValues(t, 0.375, s.TTFT.P50)

@@ -135,6 +135,45 @@ func TestCoverageGate(t *testing.T) {
 	}
 }
 
+// A request that ends a nanosecond after the deadline is cooldown, and headline with CountGrace. Both belong to the verdict; what
+// was cancelled does not.
+//
+// Covers T-39.
+func TestCooldownToTheNanosecond(t *testing.T) {
+	for _, name := range fixtures.Presets {
+		switches, ok := preset.Named(name)
+		require.True(t, ok)
+		a := NewAggregate(RulesOf(&switches))
+		cutoff := Cutoff{Deadline: 900 * time.Second, CountGrace: switches.CountGrace}
+		add := func(end time.Duration, category wire.Category) {
+			r := good(0, 880, 0, 1, 2, 5)
+			r.End, r.Bucket = Seconds(end), cutoff.Bucket(end, category)
+			if category != "" {
+				r.Error = &Error{Category: category}
+			}
+			a.Add(r)
+		}
+		add(900*time.Second, "")
+		add(900*time.Second+1, "")
+		add(900*time.Second+1, wire.HTTPStatus)
+		add(900*time.Second+1, wire.ContextOverflow)
+		add(930*time.Second, wire.Cancelled)
+		s := a.Summary(RunInfo{Run: Run{Scenario: &Scenario{Name: "s"}}, Facts: &Facts{}})
+		want := Buckets{Profiling: 1, Cooldown: 2, CancelledAtEnd: 1, ContextOverflow: 1}
+		headline, cooldown := 1, 1
+		if name != preset.Default {
+			want.Profiling, want.Cooldown, headline, cooldown = 3, 0, 2, 0
+		}
+		require.Equal(t, want, s.Buckets, name)
+		require.Equal(t, headline, s.Measured, name)
+		require.Equal(t, cooldown, s.Cooldown.Measured, name)
+		require.EqualValues(t, Number(1)/3, s.ErrorRate)
+		require.Equal(t, map[wire.Category]Number{wire.HTTPStatus: Number(1) / 3}, s.ErrorRates)
+		require.EqualValues(t, 0.25, s.OverflowRate, "of all but what was cancelled")
+		require.Equal(t, []string{OverflowRate}, s.Reasons)
+	}
+}
+
 // A request that failed has content, but no latency: it covers the phase as a stream alone.
 //
 // Covers T-39.

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-datasets test-hub-reference fuzz lint bench test-real test-windows
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-bodies test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -95,6 +95,29 @@ test-oracle:
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	ORACLE_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
 		CGO_ENABLED=0 go test -run '^TestOracle$$' -count=1 -v ./convert
+
+# The bodies of requests: AIPerf 0.13.0 and agentx run the same command lines, on ten of the public traces, which lie in ../shared
+# or it skips. One lane and four, paced and flat out: about seven minutes.
+test-bodies:
+	@command -v python3 >/dev/null || { echo "test-bodies: skipped: there is no python3"; exit 0; }; \
+	test -e ../shared/corpus/traces || { echo "test-bodies: skipped: there are no traces in ../shared"; exit 0; }; \
+	test -e $(ORACLE)/complete || { \
+		python3 -m venv --clear $(ORACLE) && \
+		$(ORACLE)/bin/pip install --quiet aiperf==0.13.0 && \
+		touch $(ORACLE)/complete; } || { echo "test-bodies: skipped: no environment with AIPerf 0.13.0, which takes Python 3.10 to 3.13: see above"; exit 0; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader && \
+	BODIES_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		CGO_ENABLED=0 go test -run '^TestBodiesAreThoseOfAIPerf$$' -count=1 -timeout 40m -v ./cmd/agentx
+
+# The launcher of InferenceX on agentx: its function builds the command line and runs it, its aggregation and its error-rate gate
+# read the files. INFERENCEX is a checkout of SemiAnalysisAI/InferenceX at 843c6254, or it skips. Two minutes.
+INFERENCEX ?=
+INFERENCEX_TRACES ?= ../shared/corpus/traces
+test-inferencex: build
+	@command -v python3 >/dev/null || { echo "test-inferencex: skipped: there is no python3"; exit 0; }; \
+	test -n "$(INFERENCEX)" || { echo "test-inferencex: skipped: INFERENCEX names no checkout of SemiAnalysisAI/InferenceX"; exit 0; }; \
+	test -e $(INFERENCEX_TRACES) || { echo "test-inferencex: skipped: there are no traces in $(INFERENCEX_TRACES)"; exit 0; }; \
+	contrib/inferencex.sh "$(INFERENCEX)" ./agentx "$(INFERENCEX_TRACES)" $(CACHE)/inferencex
 
 # The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes
 # from PyPI, or it skips.

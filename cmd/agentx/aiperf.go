@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 )
 
@@ -130,7 +131,7 @@ func runReplayCommand(cmd *cobra.Command, args []string) error {
 }
 
 // aiperfPasses are reasons for which a result is not valid while AIPerf ends with status 0.
-var aiperfPasses = []string{"unsafe_override", "context_overflow_rate_exceeded"}
+var aiperfPasses = []string{measure.UnsafeOverride, measure.OverflowRate}
 
 // aiperfStatus gives the error of a replay the exit status of AIPerf, which has no verdicts: a run that only its scenario does
 // not accept is done, which a warning tells; any other failed.
@@ -144,5 +145,9 @@ func aiperfStatus(cmd *cobra.Command, err error) error {
 		printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
 		return nil
 	}
-	return errors.New(err.Error())
+	failed, try := errors.New(err.Error()), hintError{}
+	if errors.As(err, &try) {
+		return hintError{failed, try.hint}
+	}
+	return failed
 }

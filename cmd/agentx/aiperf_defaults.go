@@ -15,7 +15,7 @@ var errNoRecording = errors.New("no recording: without one AIPerf makes syntheti
 // addDefaults adds what AIPerf does where a flag is not given, and agentx replay does not.
 func (t *translation) addDefaults() {
 	if !t.has("--url") {
-		t.servers(aiperfGiven{"--url", []string{"http://localhost:8000"}})
+		t.servers(aiperfGiven{name: "--url"})
 	}
 	if !t.has("--model-names") {
 		t.add("--model: say which model to ask for")
@@ -36,6 +36,9 @@ func (t *translation) addDefaults() {
 	}
 	if !t.has("--random-seed") {
 		t.drawSeed()
+	}
+	if len(t.sessionHeaders) > 0 {
+		t.arg("--session-header", strings.Join(t.sessionHeaders, ","))
 	}
 	t.arg("--out", t.directory(), "--overwrite", "--report", "aiperf")
 }

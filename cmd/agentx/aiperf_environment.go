@@ -3,7 +3,9 @@ package main
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // aiperfVariables are the variables of AIPerf that agentx reads, with what they mean.
@@ -28,6 +30,31 @@ var aiperfVariables = map[string]func(t *translation, name, value string){
 	"AIPERF_HTTP_KEEPALIVE_TIMEOUT": func(t *translation, name, value string) {
 		t.seconds(aiperfGiven{name, []string{value}}, "--keep-alive")
 	},
+	"AIPERF_HTTP_TCP_USER_TIMEOUT": func(t *translation, name, value string) {
+		if ms, err := aiperfNumber(value); err != nil {
+			t.add("%s=%s: want milliseconds", name, value)
+		} else {
+			t.set("TCPUserTimeout", textOf(time.Duration(ms*float64(time.Millisecond))))
+		}
+	},
+	"AIPERF_HTTP_CONNECTION_LIMIT": func(t *translation, name, value string) {
+		t.note("%s=%s: agentx has a connection for every request in flight, and no limit", name, value)
+	},
+	"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID": func(t *translation, name, value string) {
+		t.set("AffinityHeader", strconv.FormatBool(aiperfTrue(value)))
+	},
+	"AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID":        sessionHeader("X-Session-ID"),
+	"AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID":   sessionHeader("X-SMG-Routing-Key"),
+	"AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID": sessionHeader(dynamoHeader),
+}
+
+// sessionHeader returns what a variable does that switches on a header with the id of a session.
+func sessionHeader(header string) func(t *translation, name, value string) {
+	return func(t *translation, _, value string) {
+		if aiperfTrue(value) && !slices.Contains(t.sessionHeaders, header) {
+			t.sessionHeaders = append(t.sessionHeaders, header)
+		}
+	}
 }
 
 // quickly notes a timeout of something that takes AIPerf minutes.

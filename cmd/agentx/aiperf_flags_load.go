@@ -94,11 +94,8 @@ var aiperfLoadFlags = append(append([]aiperfFlag{
 		}
 	}),
 	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: aiperfMapped, pinned: true, apply: (*translation).dynamo},
-	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: aiperfMapped, pinned: true, apply: func(t *translation, g aiperfGiven) {
-		if !t.has("--use-dynamo-conv-aware-routing") {
-			t.note("%s: without --use-dynamo-conv-aware-routing there is no lease", g.shown())
-		}
-	}},
+	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: aiperfMeaningless, pinned: true,
+		about: "agentx writes no session control into bodies, which Dynamo no longer takes; the router keeps its own lease"},
 	mappedSwitch("--no-fixed-schedule", func(*translation, aiperfGiven) {}), // checkDatasetType has read it
 	meaningless("--confidence-level", oneValue, "there is one run, and so no interval"),
 	aiperfFlag{names: []string{"--num-profile-runs"}, takes: oneValue, class: aiperfRefused,
@@ -133,10 +130,12 @@ func (t *translation) single(g aiperfGiven) bool {
 	return true
 }
 
-// dynamo sends the header by which Dynamo knows a session. AIPerf's line also wrote nextn session control into bodies, which
-// Dynamo no longer takes.
+// dynamo sends the header by which Dynamo knows a session.
 func (t *translation) dynamo(g aiperfGiven) {
 	if g.on() {
-		t.set("SessionHeaders", "dynamo")
+		t.note("%s: sessions are told by X-Dynamo-Session-ID; nothing is written into bodies", g.name)
+		t.sessionHeaders = append(t.sessionHeaders, dynamoHeader)
 	}
 }
+
+const dynamoHeader = "X-Dynamo-Session-ID"

@@ -8,7 +8,7 @@ import (
 // aiperfResultFlags say which files are written, and what is shown.
 var aiperfResultFlags = []aiperfFlag{
 	mapped("--output-artifact-dir --artifact-dir", func(*translation, aiperfGiven) {}), // addDefaults passes it on
-	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g aiperfGiven) { t.arg("--report-prefix", g.value()) }),
+	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g aiperfGiven) { t.arg("--prefix", g.value()) }),
 	{names: []string{"--export-level", "--profile-export-level"}, takes: oneValue, class: aiperfRefused,
 		about: "agentx keeps no texts of requests and answers: want summary or records",
 		unless: func(t *translation, g aiperfGiven) bool {
@@ -17,17 +17,10 @@ var aiperfResultFlags = []aiperfFlag{
 			}
 			return slices.Contains([]string{"summary", "records"}, aiperfWord(g.value()))
 		}},
-	mapped("--slice-duration", func(t *translation, g aiperfGiven) { t.seconds(g, "--slice") }),
+	mapped("--slice-duration", func(t *translation, g aiperfGiven) { t.seconds(g, "--slice-duration") }),
 	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
 	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),
-	mappedList("--server-metrics", func(t *translation, g aiperfGiven) {
-		for _, text := range aiperfList(g.values) {
-			if !strings.Contains(text, "://") {
-				text = "http://" + text
-			}
-			t.arg("--scrape", text)
-		}
-	}).conflict("--no-server-metrics"),
+	mappedList("--server-metrics", (*translation).scrape).conflict("--no-server-metrics"),
 	mappedSwitch("--no-server-metrics", func(t *translation, g aiperfGiven) {
 		if g.on() {
 			t.arg("--scrape", "off")
@@ -57,4 +50,19 @@ var aiperfResultFlags = []aiperfFlag{
 	meaningless("--zmq-host", oneValue, "there are no processes to connect"),
 	meaningless("--zmq-ipc-path", oneValue, "there are no processes to connect"),
 	meaningless("--zmq-dual-bind", noValue, "there are no processes to connect"),
+}
+
+// scrape passes on the pages of metrics. AIPerf reads those of the servers as well.
+func (t *translation) scrape(g aiperfGiven) {
+	var pages []string
+	for _, server := range t.serverURLs() {
+		pages = append(pages, strings.TrimSuffix(strings.TrimRight(server, "/"), "/v1")+"/metrics")
+	}
+	for _, page := range aiperfList(g.values) {
+		pages = append(pages, withScheme(page))
+	}
+	for k, page := range pages {
+		t.arg("--scrape")
+		t.url(page, numbered("AIPERF_METRICS_URL", k))
+	}
 }

@@ -44,7 +44,7 @@ var aiperfServerFlags = []aiperfFlag{
 		t.secret("Authorization: Bearer ", g.value(), aiperfKeyVariable)
 	}),
 	mappedList("--header -H", (*translation).header),
-	mapped("--session-header", func(t *translation, g aiperfGiven) { t.arg("--session-header", g.value()) }),
+	mapped("--session-header", func(t *translation, g aiperfGiven) { t.set("CorrelationHeader", g.value()) }),
 	mappedList("--extra-inputs", func(t *translation, g aiperfGiven) {
 		pairs, err := aiperfPairs(g.values)
 		if err != nil {
@@ -82,24 +82,44 @@ const aiperfKeyVariable = "AIPERF_API_KEY"
 // aiperfEndpointPaths has the usual end of an endpoint's path, by the word of --endpoint-type.
 var aiperfEndpointPaths = map[string]string{"chat": "/chat/completions", "completions": "/completions", "messages": "/messages"}
 
+// serverURLs returns the values of --url, AIPerf's default where there are none.
+func (t *translation) serverURLs() (list []string) {
+	for _, text := range aiperfList(t.given["--url"].values) {
+		list = append(list, withScheme(text))
+	}
+	if len(list) == 0 {
+		list = []string{"http://localhost:8000"}
+	}
+	return list
+}
+
+// withScheme returns a URL with http:// before it, unless it has a scheme.
+func withScheme(text string) string {
+	if strings.Contains(text, "://") {
+		return text
+	}
+	return "http://" + text
+}
+
 // servers passes on --url, with the path of --custom-endpoint.
 func (t *translation) servers(g aiperfGiven) {
-	list := aiperfList(g.values)
+	list := t.serverURLs()
 	if len(list) > 1 {
 		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
 	}
-	for k, text := range list {
-		if !strings.Contains(text, "://") {
-			text = "http://" + text
-		}
-		server := t.atEndpoint(text)
+	for k, server := range list {
 		t.arg("--url")
-		if u, err := url.Parse(server); err == nil && u.User == nil && u.RawQuery == "" {
-			t.arg(server)
-		} else {
-			t.secret("", server, numbered("AIPERF_URL", k))
-		}
+		t.url(t.atEndpoint(server), numbered("AIPERF_URL", k))
 	}
+}
+
+// url adds a URL. A variable stands for one that may have a secret in it.
+func (t *translation) url(text, variable string) {
+	if u, err := url.Parse(text); err == nil && u.User == nil && u.RawQuery == "" {
+		t.arg(text)
+		return
+	}
+	t.secret("", text, variable)
 }
 
 // atEndpoint returns the URL of a server with the path of --custom-endpoint.

@@ -18,6 +18,7 @@ type translation struct {
 
 	given          map[string]aiperfGiven // by the first name of the flag
 	extra          []aiperfPair           // of --extra-inputs
+	sessionHeaders []string               // further headers with the id of a session
 	resets, starts bool                   // --reset-cache, --start sampled are among the arguments
 	data           string                 // CACHE or INPUT
 	args           []aiperfArgument       // of agentx replay
@@ -47,8 +48,8 @@ func translateAIPerf(args []string, t *translation) {
 			t.translate(f, g)
 		}
 	}
-	t.addDefaults()
 	t.readEnvironment()
+	t.addDefaults()
 }
 
 // translate adds what a flag means.

@@ -57,7 +57,7 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"nothing", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
 		{"servers", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
 		{"wire", "--endpoint v1/chat/completions --request-timeout-seconds 2.5 --use-legacy-max-tokens --per-chunk-usage --connection-reuse-strategy sticky_user_sessions --session-header X-S",
-			"agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1/v1/chat/completions --model m --timeout 2.5s --session-header X-S --max-tokens-field max_tokens --set PerChunkUsage=true --connection-reuse sticky-user-sessions" + baseData + baseSeed + baseLoad + baseTail},
+			"agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1/v1/chat/completions --model m --timeout 2.5s --set CorrelationHeader=X-S --max-tokens-field max_tokens --set PerChunkUsage=true --connection-reuse sticky-user-sessions" + baseData + baseSeed + baseLoad + baseTail},
 		{"messages", "--endpoint-type messages", baseHead + " --payload anthropic" + baseData + baseSeed + baseLoad + baseTail},
 		{"completions", "--endpoint-type completions", baseHead + " --payload text" + baseData + baseSeed + baseLoad + baseTail},
 		{"before", "--wait-for-model-timeout 60 --wait-for-model-mode both --wait-for-model-interval 1 --reset-kv-cache --reset-kv-cache-timeout-seconds 9 --reset-kv-cache-path /flush",
@@ -75,7 +75,7 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"body", `--extra-inputs temperature:0.7,stop:none name:007 '{"a": {"b": [1]}, "temperature": 1}' --extra-inputs ignore_eos:true`,
 			baseHead + baseData + baseSeed + baseLoad + ` --extra-body '{"temperature":1,"stop":null,"name":"007","a":{"b": [1]},"ignore_eos":true}' --marker off --out out --overwrite --report aiperf`},
 		{"results", "--profile-export-prefix p --export-level summary --slice-duration 1.0 --server-metrics a:1/metrics http://b:2 --server-metrics-formats json csv --stats-interval 30 --ui none --num-profile-runs 1",
-			baseHead + baseData + baseSeed + baseLoad + " --report-prefix p --slice 1s --scrape http://a:1/metrics --scrape http://b:2 --stats-interval 30s --quiet" + baseTail},
+			baseHead + baseData + baseSeed + baseLoad + " --prefix p --slice-duration 1s --scrape http://h:1/metrics --scrape http://a:1/metrics --scrape http://b:2 --stats-interval 30s --quiet" + baseTail},
 		{"no scraping", "--no-server-metrics", baseHead + baseData + baseSeed + baseLoad + " --scrape off" + baseTail},
 		{"off", "--ignore-trace-delays=false --use-legacy-max-tokens=false", baseHead + baseData + baseSeed + baseLoad + baseTail},
 		{"the other", "--as agentx-v1.0.5", strings.Replace(baseHead, "aiperf-0.13", "agentx-v1.0.5", 1) + baseData + baseSeed + baseLoad + baseTail},
@@ -117,7 +117,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 	assert.Equal(t, "agentx replay hf://datasets/semianalysisai/cc-traces-weka-062126-256k --profile aiperf --preset agentx-v1.0.5 --url http://localhost:8888/v1/chat/completions"+
 		" --model served --limit-traces 393 --max-context 262144 --set TraceIdleCap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
 		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10"+
-		" --set WarmupGrace=1800s --slice 1s --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
+		" --set WarmupGrace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
 		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.line())
 	assert.Equal(t, []string{
 		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-v1.0.5",
@@ -206,7 +206,7 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 			case aiperfMeaningless:
 				assert.Contains(t, told, name)
 				assert.Contains(t, told, f.about, name)
-				assert.Equal(t, plain, tn.line(), name)
+				assert.Equal(t, plain, strings.Replace(tn.line(), "agentx-v1.0.5", "aiperf-0.13", 1), name)
 			default:
 				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
 				assert.True(t, told != "" || tn.line() != plain || quiet, "%s: nothing tells of it", name)
@@ -277,9 +277,13 @@ func TestTimedRowsAreRefused(t *testing.T) {
 
 func TestEnvironmentOfAIPerf(t *testing.T) {
 	tn := tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AIPERF_HTTP_KEEPALIVE_TIMEOUT=9", "AIPERF_LOG_X=1", "AIPERF_DEV_MODE=1")
-	assert.True(t, strings.HasSuffix(tn.line(), "--report aiperf --cache /c --keep-alive 9s"), tn.line())
+	assert.True(t, strings.HasSuffix(tn.line(), " --cache /c --keep-alive 9s"+baseTail), tn.line())
 	assert.Equal(t, []string{"not read: AIPERF_DEV_MODE, AIPERF_LOG_X"}, tn.notes)
-	assert.True(t, strings.HasSuffix(tr(t, base, "AIPERF_UI_REALTIME_METRICS_ENABLED=true").line(), "--report aiperf --stats-interval 30s"))
+	assert.True(t, strings.HasSuffix(tr(t, base, "AIPERF_UI_REALTIME_METRICS_ENABLED=true").line(), " --stats-interval 30s"+baseTail))
+	tn = tr(t, base+"--use-dynamo-conv-aware-routing --dynamo-session-timeout-seconds 3600", "AIPERF_HTTP_TCP_USER_TIMEOUT=900000", "AIPERF_HTTP_CONNECTION_LIMIT=5000",
+		"AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID=true", "AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID=1", "AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID=false",
+		"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID=false")
+	assert.True(t, strings.HasSuffix(tn.line(), " --set TCPUserTimeout=900s --set AffinityHeader=false --no-ignore-eos --marker off --session-header X-Dynamo-Session-ID,X-SMG-Routing-Key --out out --overwrite --report aiperf"), tn.line())
 	tn = tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AGENTX_CACHE=/d")
 	assert.False(t, strings.Contains(tn.line(), "/c"), tn.line())
 }

@@ -108,10 +108,11 @@ func (s *requestSender) send(r *request) {
 func (s *requestSender) newRecord(r *request) measure.Record {
 	d, plan := r.dispatch, r.tree.plan
 	session := plan.Sessions[d.Session]
-	turn := plan.Turns[int(session.FirstTurn)+d.Turn]
+	planTurn := int(session.FirstTurn) + d.Turn
+	turn := plan.Turns[planTurn]
 	record := measure.Record{
-		Phase: s.phase,
-		Lane:  d.Lane, Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
+		Phase: s.phase, PlanTurn: planTurn,
+		Lane: d.Lane, Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),

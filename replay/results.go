@@ -18,6 +18,7 @@ type results struct {
 	records   *measure.Writer // nil without a directory
 	lanes     []measure.LaneReport
 	deadlocks []measure.DeadlockReport // the first of them
+	prompts   promptLog                // that were sent
 	occupancy occupancy                // of the lanes, in the phase that is measured
 
 	sampler *sampler // knows the trees that lanes play
@@ -87,6 +88,7 @@ func (r *results) recordWarmup(record *measure.Record) error {
 }
 
 func (r *results) writeRecord(record *measure.Record) error {
+	r.prompts.add(record)
 	if r.records == nil {
 		return nil
 	}

@@ -36,6 +36,7 @@ type sampler struct {
 	unmarked bool // trees have no marker
 
 	opened int                    // trees opened
+	played []int                  // by tree: its trace
 	passes map[int]int            // by trace: trees that played it
 	lanes  []*activeTree          // by lane; nil: it has nothing to play
 	first  []conductor.Assignment // by lane: its first tree, until the conductor takes it
@@ -108,6 +109,7 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 	tree.marker = s.ledger.mint(tree.ordinal, lane, t.plan.Trace.ID, s.unmarked)
 	s.passes[t.index]++
 	s.opened++
+	s.played = append(s.played, t.index)
 	s.lanes[lane] = tree
 }
 

@@ -85,6 +85,7 @@ type Record struct {
 	Bucket Bucket `json:"bucket"`
 	Error  *Error `json:"error,omitempty"` // nil: the request ended well
 
+	PlanTurn int           `json:"-"` // the turn in the plan of its trace
 	Contents wire.Contents `json:"-"` // instants of the content messages, which ContentsFile has
 }
 

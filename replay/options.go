@@ -48,6 +48,7 @@ type Options struct {
 	URLs     []string // of the servers: the root of each, the root of its API (.../v1), or an endpoint; all requests of a tree go to one
 	Model    string
 	Endpoint payload.Endpoint
+	Parts    bool                 // contents are lists of one text part, else strings
 	Fields   payload.Fields       // of the bodies, beside prompt and model
 	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
 
@@ -92,6 +93,7 @@ type Options struct {
 	OverflowPatterns []*regexp.Regexp // tell a context overflow by the text of an error, beside those of known servers
 	Backoff          Backoff
 	Header           []wire.HeaderField
+	SessionHeader    SessionHeader
 	APIKey           string
 	SkipPreflight    bool       // do not look at the servers before the run
 	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
@@ -179,7 +181,7 @@ func (o Options) validateParts() error {
 	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
 		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
 	}
-	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset} {
+	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader} {
 		if err := part.Validate(); err != nil {
 			return err
 		}
@@ -211,6 +213,10 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Backoff.Max, DefaultBackoffMax)
 	orDefault(&o.Readiness.Interval, DefaultReadyInterval)
 	orDefault(&o.CacheReset.Path, DefaultResetPath)
+	orDefault(&o.SessionHeader.Correlation, DefaultCorrelationHeader)
+	if o.Endpoint == payload.Messages {
+		o.useMessagesHeader()
+	}
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
 	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval} {
 		*d = max(*d, 0) // Off

@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 // keyHint is what may help where a server wants a key.
 const keyHint = "--api-key-env NAME, or --header NAME:VALUE"
+
+// messagesKeyHint is that for the Messages API, whose keys stand in x-api-key. Some servers want them in Authorization all the same.
+const messagesKeyHint = "--api-key-env NAME, which sends x-api-key; where the server wants Authorization, --header 'Authorization:Bearer KEY'"
 
 // explain turns the failure of the probe into one line that says what is wrong, and a hint.
 func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
@@ -24,6 +28,9 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
 	case f.Code == 401 || f.Code == 403:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
+		if p.Endpoint == payload.Messages {
+			e.Hint = messagesKeyHint
+		}
 	case f.Code == 404 && p.unlisted():
 		p.explainModel(e, f)
 	case (f.Code == 400 || f.Code == 422) && p.asked != askedModels:
@@ -38,6 +45,9 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
+		if f.Code == 404 && p.Endpoint == payload.Messages && p.asked != askedModels {
+			e.Hint = "--payload chat, where the server has no Messages API"
+		}
 		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, p.asked, message)
 	}
 	return e
@@ -74,7 +84,9 @@ func fieldList(fields []string) string {
 func (p *preflight) fieldsHint(fields []string) string {
 	var flags []string
 	for _, name := range fields {
-		flags = append(flags, p.Fields.FlagFor(name))
+		if flag := p.Fields.FlagFor(p.Endpoint, name); flag != "" {
+			flags = append(flags, flag)
+		}
 	}
 	return strings.Join(flags, " ")
 }

@@ -75,6 +75,9 @@ type requestSender struct {
 	closed      chan struct{} // nothing takes events any more
 	firstTokens bool          // the first token of a request is an event
 	affinity    bool          // requests have the header X-Session-Affinity
+
+	sessionHeader SessionHeader
+	api           wire.API // of the answers
 }
 
 // newSender returns the transport of a phase that starts at an instant of the run. The instants of its records count from
@@ -84,6 +87,7 @@ func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSe
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
 		phase: p.name, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
+		sessionHeader: r.SessionHeader, api: apiOf(r.Endpoint),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -147,14 +151,8 @@ func (s *requestSender) do(r *request) *answer {
 		return s.cacheFailure(r, err)
 	}
 	defer body.Release()
-	header := []wire.HeaderField{
-		{Name: "X-Request-ID", Value: r.record.RequestID}, {Name: "X-Correlation-ID", Value: r.record.CorrelationID},
-		{Name: "X-Session-Affinity", Value: r.record.CorrelationID},
-	}
-	if !s.affinity {
-		header = header[:2]
-	}
-	q := &wire.Request{Path: s.encoder.Path(), Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage(), Header: header}
+	q := &wire.Request{Path: s.encoder.Path(), API: s.api, Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage()}
+	q.Header, q.Affinity = s.idsOf(&r.record)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }

@@ -76,7 +76,7 @@ func newRun(o Options) *run {
 // waits for the model, looks at the servers, opens the first trees, and calibrates the machine. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
-	o := payload.Options{Endpoint: r.Endpoint, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
+	o := payload.Options{Endpoint: r.Endpoint, Parts: r.Parts, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
 	if r.encoder, conflicts, err = payload.NewEncoder(r.Cache, o); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // largest returns the last turn of the cache's only trace.
 func largest(b *testing.B, c *mmapcache.Cache, e *Encoder) (*mmapcache.RenderedTrace, int) {
-	tree, err := c.Render(0, e.endpoint.Encoding())
+	tree, err := c.Render(0, e.form.endpoint.Encoding())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func largest(b *testing.B, c *mmapcache.Cache, e *Encoder) (*mmapcache.RenderedT
 }
 
 // endpoints are all endpoints by name.
-var endpoints = map[string]Endpoint{"chat": ChatCompletions, "ids": Completions}
+var endpoints = map[string]Endpoint{"chat": ChatCompletions, "ids": Completions, "anthropic": Messages, "text": TextCompletions}
 
 // encoderOf returns an encoder for the prompts of a cache.
 func encoderOf(t testing.TB, c *mmapcache.Cache, endpoint Endpoint, model string, target MarkerTarget) *Encoder {

@@ -13,8 +13,9 @@ const chunk = 64 << 10
 
 // Body is the body of one request. It copies windows of the mapped files to the connection, and encodes nothing.
 type Body struct {
-	endpoint Endpoint
+	form     form
 	prompt   mmapcache.Prompt
+	lead     int    // messages that stand apart: 1 where the Messages API has a system prompt
 	marker   []byte // as it is written; empty: none
 	markerAt int    // the message that the marker stands at, -1: none
 	after    bool   // the marker follows the content of that message, else it precedes it
@@ -27,22 +28,23 @@ var bodies = sync.Pool{New: func() any { return new(Body) }}
 
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+8<<10); return &b }}
 
-const (
-	chatHead       = `{"messages":[`
-	completionHead = `{"prompt":[`
-	separator      = `,`
-)
-
 // fill makes the body of one turn.
 func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens int) {
 	t.Prompt(turn, &b.prompt)
-	b.endpoint, b.marker, b.markerAt, b.after = e.endpoint, b.marker[:0], e.marker.index(b.prompt.Messages), e.marker.Place().After
+	messages := b.prompt.Messages
+	b.form, b.marker, b.markerAt, b.after = e.form, b.marker[:0], e.marker.index(messages), e.marker.Place().After
+	b.lead = 0
+	if e.form.endpoint == Messages && len(messages) > 0 && messages[0].Role == mmapcache.System {
+		b.lead = 1
+	}
 	switch {
 	case b.markerAt < 0:
-	case e.endpoint == Completions:
+	case e.form.endpoint == Completions:
 		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker, b.after)
+	case e.form.parts && b.markerAt >= b.lead: // a part of its own; the system prompt that stands apart is edited
+		b.marker = m.appendText(b.marker, b.after, partClosing+`,`+partOpening)
 	default:
-		b.marker = m.appendText(b.marker, b.after)
+		b.marker = m.appendText(b.marker, b.after, newlines)
 	}
 	b.tail = e.tail.append(b.tail[:0], maxTokens)
 	b.size = b.promptSize() + int64(len(b.tail))
@@ -57,17 +59,31 @@ func (b *Body) promptSize() int64 {
 	for k := range b.prompt.Messages {
 		n += int64(b.prompt.Messages[k].Size)
 	}
-	if b.endpoint == Completions {
-		return int64(len(completionHead)) + max(0, n-1) // without the last comma
+	frame := &frames[b.form.endpoint]
+	if b.form.endpoint == Completions {
+		return int64(len(frame.head)) + max(0, n-1) // without the last comma
 	}
-	for k := range b.prompt.Messages {
+	n += int64(len(b.head()) + len(frame.head))
+	if b.lead > 0 {
+		opening, closing := b.form.system()
+		n += int64(len(opening) + len(closing))
+	}
+	for k := b.lead; k < len(b.prompt.Messages); k++ {
 		m := &b.prompt.Messages[k]
-		n += int64(len(opening(m)) + len(closing(m)) + len(separator))
+		n += int64(len(b.form.opening(m)) + len(b.form.closing(m)))
+		if k > b.lead {
+			n += int64(len(frame.separator))
+		}
 	}
-	if len(b.prompt.Messages) > 0 {
-		n -= int64(len(separator))
+	return n
+}
+
+// head returns what stands before the system prompt of the Messages API, or before the messages where there is none.
+func (b *Body) head() string {
+	if b.form.endpoint == Messages {
+		return `{`
 	}
-	return int64(len(chatHead)) + n
+	return ""
 }
 
 // Size returns the number of bytes that WriteTo writes.
@@ -88,10 +104,19 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 	buf := chunks.Get().(*[]byte)
 	defer chunks.Put(buf)
 	out := sink{w: w, buf: (*buf)[:0], limit: limit}
-	if b.endpoint == Completions {
-		b.writeCompletion(&out)
+	out.text(b.head())
+	var c mmapcache.Cursor
+	if b.lead > 0 {
+		opening, closing := b.form.system()
+		out.text(opening)
+		b.writeContent(&out, &c)
+		out.text(closing)
+	}
+	out.text(frames[b.form.endpoint].head)
+	if b.form.endpoint == Completions {
+		b.writeIDs(&out, &c)
 	} else {
-		b.writeChat(&out)
+		b.writeMessages(&out, &c)
 	}
 	out.put(b.tail)
 	out.flush()
@@ -99,25 +124,23 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 	return out.n, out.err
 }
 
-func (b *Body) writeChat(out *sink) {
-	out.text(chatHead)
-	var c mmapcache.Cursor
+// writeMessages writes the messages from the cursor on.
+func (b *Body) writeMessages(out *sink, c *mmapcache.Cursor) {
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
 		m := &b.prompt.Messages[c.Message]
-		if c.Message > 0 {
-			out.text(separator)
+		if c.Message > b.lead {
+			out.text(frames[b.form.endpoint].separator)
 		}
-		out.text(opening(m))
-		b.writeContent(out, &c)
-		out.text(closing(m))
+		out.text(b.form.opening(m))
+		b.writeContent(out, c)
+		out.text(b.form.closing(m))
 	}
 }
 
-func (b *Body) writeCompletion(out *sink) {
-	out.text(completionHead)
-	var c mmapcache.Cursor
+// writeIDs writes the token ids of all messages.
+func (b *Body) writeIDs(out *sink, c *mmapcache.Cursor) {
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
-		b.writeContent(out, &c)
+		b.writeContent(out, c)
 	}
 	out.dropComma()
 }

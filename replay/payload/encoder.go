@@ -12,27 +12,31 @@ import (
 type Options struct {
 	Endpoint Endpoint
 	Model    string // field "model"
+	Parts    bool   // contents are lists of one text part, else strings; of no use to an endpoint that takes no messages
 	Marker   MarkerTarget
 	Fields   Fields
 }
 
 // Validate returns an error that names the first field that cannot be used.
 func (o Options) Validate() error {
-	if o.Endpoint > Completions {
-		return fmt.Errorf("endpoint %d: want %d (chat completions) or %d (completions)", o.Endpoint, ChatCompletions, Completions)
+	if int(o.Endpoint) >= len(frames) {
+		return fmt.Errorf("endpoint %d: want %d to %d", o.Endpoint, ChatCompletions, len(frames)-1)
 	}
 	if err := o.Marker.Validate(); err != nil {
 		return err
 	}
-	return o.Fields.Validate()
+	if err := o.Fields.Validate(); err != nil {
+		return err
+	}
+	return o.Fields.checkEndpoint(o.Endpoint)
 }
 
 // Encoder writes the bodies of one run. Its methods may be called by several goroutines at a time.
 type Encoder struct {
-	cache    *mmapcache.Cache
-	endpoint Endpoint
-	marker   MarkerTarget
-	tail     tail
+	cache  *mmapcache.Cache
+	form   form
+	marker MarkerTarget
+	tail   tail
 }
 
 // NewEncoder returns an encoder for the prompts of a cache. conflicts name, in one line each, the members of Fields.Extra
@@ -41,13 +45,13 @@ func NewEncoder(c *mmapcache.Cache, o Options) (e *Encoder, conflicts []string, 
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
 	}
-	e = &Encoder{cache: c, endpoint: o.Endpoint, marker: o.Marker.Resolve(c)}
+	e = &Encoder{cache: c, form: form{o.Endpoint, o.Parts}, marker: o.Marker.Resolve(c)}
 	e.tail, conflicts, err = newTail(o.Endpoint, o.Model, o.Fields)
 	return e, conflicts, err
 }
 
 // Path returns the path of the endpoint that the bodies are for.
-func (e *Encoder) Path() string { return e.endpoint.Path() }
+func (e *Encoder) Path() string { return e.form.endpoint.Path() }
 
 // PerChunkUsage reports whether the bodies ask for token counts in every message of an answer.
 func (e *Encoder) PerChunkUsage() bool { return e.tail.perChunkUsage }
@@ -70,16 +74,20 @@ func (e *Encoder) Body(t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens
 // Probe returns a body of the same fields with the beginning of the prompt corpus as its prompt, which asks for one token.
 // promptTokens is the length of that prompt, at most limit.
 func (e *Encoder) Probe(limit int) (body []byte, promptTokens int, err error) {
-	text, promptTokens, err := e.cache.Sample(e.endpoint.Encoding(), limit)
+	endpoint := e.form.endpoint
+	text, promptTokens, err := e.cache.Sample(endpoint.Encoding(), limit)
 	if err != nil {
 		return nil, 0, err
 	}
-	if e.endpoint == Completions {
-		body = append([]byte(completionHead), bytes.TrimSuffix(text, []byte(","))...)
+	if endpoint == Messages {
+		body = append(body, '{')
+	}
+	body = append(body, frames[endpoint].head...)
+	if endpoint == Completions {
+		body = append(body, bytes.TrimSuffix(text, []byte(","))...)
 	} else {
 		m := mmapcache.Message{Role: mmapcache.User, ToolTurn: mmapcache.None}
-		body = append([]byte(chatHead), opening(&m)...)
-		body = append(append(body, text...), closing(&m)...)
+		body = append(append(append(body, e.form.opening(&m)...), text...), e.form.closing(&m)...)
 	}
 	return e.tail.append(body, 1), promptTokens, nil
 }

@@ -22,7 +22,7 @@ type LengthField string
 
 // The length fields. Without one no length is asked for, and ignore_eos is left out, because answers would not end.
 const (
-	LengthByEndpoint    LengthField = "" // max_completion_tokens for chat completions, max_tokens for completions
+	LengthByEndpoint    LengthField = "" // max_completion_tokens for chat completions, max_tokens for the others
 	MaxTokens           LengthField = "max_tokens"
 	MaxCompletionTokens LengthField = "max_completion_tokens"
 	NoLength            LengthField = "none"
@@ -56,6 +56,19 @@ func (f Fields) Validate() error {
 	return nil
 }
 
+// checkEndpoint returns an error about the first field that an endpoint does not have.
+func (f Fields) checkEndpoint(e Endpoint) error {
+	switch {
+	case e != Messages:
+		return nil
+	case f.Length != LengthByEndpoint && f.Length != MaxTokens:
+		return fmt.Errorf("fields: length %q: %s wants %s", f.Length, e.Path(), MaxTokens)
+	case f.PerChunkUsage:
+		return fmt.Errorf("fields: usage in every message: %s has none", e.Path())
+	}
+	return nil
+}
+
 // IgnoresEOS reports whether the bodies ask the server to generate as many tokens as were recorded.
 func (f Fields) IgnoresEOS() bool { return !f.OmitIgnoreEOS && f.Length != NoLength }
 
@@ -84,7 +97,10 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 		return t, nil, err
 	}
 	length := f.lengthField(endpoint)
-	t.before = fmt.Appendf(nil, `],"model":%s,"stream":true`, quote(model))
+	if endpoint == Messages {
+		f.OmitStreamOptions = true // its streams always have usage
+	}
+	t.before = fmt.Appendf(nil, `%s,"model":%s,"stream":true`, frames[endpoint].end, quote(model))
 	if t.noLength = length == NoLength; !t.noLength {
 		t.before = fmt.Appendf(t.before, `,%q:`, length)
 	}
@@ -100,7 +116,7 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 		t.after = append(t.after, `,"ignore_eos":true`...)
 	}
 	for _, m := range extra {
-		reserved, conflict := f.reserves(m, length)
+		reserved, conflict := f.reserves(m, endpoint, length)
 		if conflict != "" {
 			conflicts = append(conflicts, fmt.Sprintf("--extra-body: %s is not sent: %s", quote(m.name), conflict))
 		}
@@ -117,16 +133,21 @@ func (f Fields) lengthField(endpoint Endpoint) LengthField {
 	switch {
 	case f.Length != LengthByEndpoint:
 		return f.Length
-	case endpoint == Completions:
-		return MaxTokens
+	case endpoint == ChatCompletions:
+		return MaxCompletionTokens
 	}
-	return MaxCompletionTokens
+	return MaxTokens
 }
 
 // reserves reports whether the run writes the field of a member of Extra itself. conflict says why the member's value is
 // not sent, where it differs.
-func (f Fields) reserves(m member, length LengthField) (reserved bool, conflict string) {
+func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reserved bool, conflict string) {
 	switch m.name {
+	case "system":
+		if endpoint != Messages {
+			return false, ""
+		}
+		return true, "the recording has the prompt"
 	case "messages", "prompt":
 		return true, "the recording has the prompt"
 	case "model":
@@ -171,16 +192,16 @@ func (f Fields) streamOptions(extra []member) (options []member, err error) {
 	return options, nil
 }
 
-// FlagFor returns the flag of the command that leaves a field out of the bodies or renames it, "" if there is none.
-func (f Fields) FlagFor(field string) string {
+// FlagFor returns the flag of the command that leaves a field out of the bodies for an endpoint or renames it, "" if there is none.
+func (f Fields) FlagFor(e Endpoint, field string) string {
 	switch extra, _ := membersOf(f.Extra); {
 	case field == "ignore_eos" && f.IgnoresEOS():
 		return "--no-ignore-eos"
-	case field == "stream_options" && !f.OmitStreamOptions:
+	case field == "stream_options" && !f.OmitStreamOptions && e != Messages:
 		return "--no-stream-options"
-	case field == string(MaxTokens) && f.Length != NoLength:
+	case field == string(MaxTokens) && f.Length != NoLength && e != Messages:
 		return "--max-tokens-field max_completion_tokens"
-	case field == string(MaxCompletionTokens) && f.Length != NoLength:
+	case field == string(MaxCompletionTokens) && f.Length != NoLength && e != Messages:
 		return "--max-tokens-field max_tokens"
 	case slices.ContainsFunc(extra, func(m member) bool { return m.name == field }):
 		return "--extra-body without " + field

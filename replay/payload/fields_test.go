@@ -46,14 +46,24 @@ func TestFieldsOfABody(t *testing.T) {
 				`--extra-body: "ignore_eos" is not sent: answers of the recorded length need it: see --no-ignore-eos`,
 				`--extra-body: "max_tokens" is not sent: max_completion_tokens has the recorded length: see --max-tokens-field`,
 			}},
+		"messages": {endpoint: Messages, want: stream + `,"max_tokens":7,"ignore_eos":true`},
+		"messages, more": {endpoint: Messages, fields: Fields{OmitIgnoreEOS: true, Extra: json.RawMessage(`{"cache_control":{"type":"ephemeral"},"stream_options":{},"system":"x","max_tokens":5}`)},
+			want: stream + `,"max_tokens":7,"cache_control":{"type":"ephemeral"},"stream_options":{}`,
+			conflicts: []string{
+				`--extra-body: "system" is not sent: the recording has the prompt`,
+				`--extra-body: "max_tokens" is not sent: max_tokens has the recorded length: see --max-tokens-field`,
+			}},
+		"system of a chat": {fields: Fields{Extra: json.RawMessage(`{"system":"x"}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"system":"x"`},
+		"text":             {endpoint: TextCompletions, want: stream + `,"max_tokens":7` + usage + `,"ignore_eos":true`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tail, conflicts, err := newTail(c.endpoint, "m", c.fields)
 			require.NoError(t, err)
 			require.Equal(t, c.conflicts, conflicts)
 			body := string(tail.append(nil, 7))
-			require.Equal(t, `],"model":"m"`+c.want+`}`, body)
-			require.True(t, json.Valid([]byte(`{"messages":[`+body)))
+			frame := frames[c.endpoint]
+			require.Equal(t, frame.end+`,"model":"m"`+c.want+`}`, body)
+			require.True(t, json.Valid([]byte("{"+strings.TrimPrefix(frame.head, "{")+body)))
 		})
 	}
 }
@@ -68,13 +78,36 @@ func TestExtraBodyIsChecked(t *testing.T) {
 	require.NoError(t, Fields{}.Validate())
 }
 
+// The Messages API wants max_tokens, and has no usage in every message.
+func TestFieldsOfAnEndpoint(t *testing.T) {
+	for _, test := range []struct {
+		endpoint Endpoint
+		fields   Fields
+		want     string
+	}{
+		{Messages, Fields{}, ""}, {Messages, Fields{Length: MaxTokens, OmitStreamOptions: true}, ""},
+		{ChatCompletions, Fields{Length: NoLength}, ""}, {TextCompletions, Fields{PerChunkUsage: true}, ""},
+		{Messages, Fields{Length: NoLength}, `fields: length "none": /v1/messages wants max_tokens`},
+		{Messages, Fields{Length: MaxCompletionTokens}, `fields: length "max_completion_tokens": /v1/messages wants max_tokens`},
+		{Messages, Fields{PerChunkUsage: true}, "fields: usage in every message: /v1/messages has none"},
+		{TextCompletions + 1, Fields{}, "endpoint 4: want 0 to 3"},
+	} {
+		err := Options{Endpoint: test.endpoint, Fields: test.fields}.Validate()
+		if test.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, test.want)
+		}
+	}
+}
+
 // The flag that FlagFor names removes or renames its field.
 func TestEveryOptionalFieldHasAFlag(t *testing.T) {
 	for _, endpoint := range endpoints {
 		f := Fields{Extra: json.RawMessage(`{"top_k":1}`)}
 		for _, field := range fieldsOf(t, endpoint, f) {
-			flag := f.FlagFor(field)
-			if field == "model" || field == "stream" {
+			flag := f.FlagFor(endpoint, field)
+			if field == "model" || field == "stream" || field == "max_tokens" && endpoint == Messages {
 				require.Empty(t, flag)
 				continue
 			}
@@ -98,7 +131,7 @@ func fieldsOf(t *testing.T, endpoint Endpoint, f Fields) (names []string) {
 	t.Helper()
 	tail, _, err := newTail(endpoint, "m", f)
 	require.NoError(t, err)
-	list, err := membersOf([]byte(`{"p":[` + string(tail.append(nil, 1))))
+	list, err := membersOf([]byte(`{` + strings.TrimPrefix(frames[endpoint].head, "{") + string(tail.append(nil, 1))))
 	require.NoError(t, err)
 	for _, m := range list[1:] {
 		names = append(names, m.name)

@@ -119,18 +119,18 @@ func BaseTrace(session string) string {
 // newlines are two newlines, escaped for JSON.
 const newlines = `\n\n`
 
-// appendText appends the marker as text, escaped for JSON, with the newlines between it and the content that it stands before,
-// or after.
-func (m Marker) appendText(b []byte, after bool) []byte {
+// appendText appends the marker as text, escaped for JSON, with a seam between it and the content that it stands before, or
+// after.
+func (m Marker) appendText(b []byte, after bool, seam string) []byte {
 	if m == "" {
 		return b
 	}
 	if after {
-		b = append(b, newlines...)
+		b = append(b, seam...)
 	}
 	b = append(append(append(b, "[rid:"...), m...), ']')
 	if !after {
-		b = append(b, newlines...)
+		b = append(b, seam...)
 	}
 	return b
 }

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,8 @@ func TestMarkers(t *testing.T) {
 		m := NewMarker(in.Benchmark, in.Pass, in.Lane, in.Trace)
 		require.Equal(t, Marker(want.Digest), m)
 		var prefix, suffix string
-		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, false))+`"`), &prefix))
-		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, true))+`"`), &suffix))
+		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, false, newlines))+`"`), &prefix))
+		require.NoError(t, json.Unmarshal([]byte(`"`+string(m.appendText(nil, true, newlines))+`"`), &suffix))
 		require.Equal(t, []string{want.Prefix, want.Suffix}, []string{prefix, suffix})
 	})
 }
@@ -72,7 +73,7 @@ func TestMarkerHasSeventeenTokens(t *testing.T) {
 
 func TestNoMarkerIsNothing(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		require.Empty(t, Marker("").appendText(nil, after))
+		require.Empty(t, Marker("").appendText(nil, after, newlines))
 		require.Empty(t, Marker("").appendIDs(nil, &mmapcache.MarkerPieces{Open: []uint32{1}}, after))
 	}
 }
@@ -89,53 +90,96 @@ func numbers(t *testing.T, text []byte) (ids []uint32) {
 	return ids
 }
 
-// message is one message of a chat request.
+// message is one message of a request. Its content is a string, or a list of parts.
 type message struct {
 	Role    string `json:"role"`
-	Content string `json:"content"`
+	Content any    `json:"content"`
+}
+
+// textPart is a text in a list of parts.
+func textPart(text string) any { return map[string]any{"type": "text", "text": text} }
+
+// mark puts a marker at an edge of a content: the slow oracle.
+func mark(content any, marker string, after bool) any {
+	switch c := content.(type) {
+	case string:
+		if after && !strings.HasSuffix(c, marker) {
+			return c + "\n\n" + marker
+		} else if !after && !strings.HasPrefix(c, marker) {
+			return marker + "\n\n" + c
+		}
+	case []any:
+		if after && !reflect.DeepEqual(c[len(c)-1], textPart(marker)) {
+			return append(slices.Clone(c), textPart(marker))
+		} else if !after && !reflect.DeepEqual(c[0], textPart(marker)) {
+			return append([]any{textPart(marker)}, c...)
+		}
+	}
+	return content
+}
+
+// markBlocks puts a marker into a structured system prompt: into the first or the last text block of a list.
+func markBlocks(system any, marker string, after bool) any {
+	list, ok := system.([]any)
+	if !ok {
+		return mark(system, marker, after)
+	}
+	list = slices.Clone(list)
+	at := 0
+	if after {
+		at = len(list) - 1
+	}
+	list[at] = textPart(mark(list[at].(map[string]any)["text"], marker, after).(string))
+	return list
 }
 
 // inject puts a marker into messages by the rule of the targets: the slow oracle. Bodies are compared with it, and it with the
 // vectors.
 func inject(messages []message, marker string, target MarkerTarget) []message {
+	_, out := injectAll(nil, messages, marker, target)
+	return out
+}
+
+// injectAll is inject with a system prompt that stands apart from the messages, nil for none.
+func injectAll(system any, messages []message, marker string, target MarkerTarget) (any, []message) {
 	out := append([]message{}, messages...)
 	if target == NoMarker || marker == "" {
-		return out
+		return system, out
 	}
 	first := func(role string) int {
 		return slices.IndexFunc(out, func(m message) bool { return m.Role == role })
 	}
-	at := first("system")
-	if at < 0 || target == FirstTurnPrefix || target == FirstTurnSuffix {
-		at = first("user")
-	}
-	if at < 0 {
-		return out
-	}
-	content := &out[at].Content
-	switch {
-	case target == FirstTurnPrefix || target == SystemPrefix:
-		if !strings.HasPrefix(*content, marker) {
-			*content = marker + "\n\n" + *content
+	after := target == FirstTurnSuffix || target == SystemSuffix
+	at := first("user")
+	if target == SystemPrefix || target == SystemSuffix {
+		if system != nil {
+			return markBlocks(system, marker, after), out
 		}
-	case !strings.HasSuffix(*content, marker):
-		*content += "\n\n" + marker
+		if k := first("system"); k >= 0 {
+			at = k
+		}
 	}
-	return out
+	if at >= 0 {
+		out[at].Content = mark(out[at].Content, marker, after)
+	}
+	return system, out
 }
 
-// Covers T-35, M-9.
+// Covers T-35, T-40, M-9.
 func TestInjection(t *testing.T) {
 	type in struct {
 		Marker, Target string
+		System         any `json:"system_message"`
 		Turns          []struct {
 			Reset    bool
 			Messages *[]message
 		}
 	}
-	type want struct{ Messages []message }
-	// The cases of T-40 have lists of parts and structured system messages, which no cache holds.
-	fixtures.EachCaseOf(t, "marker_inject", "T-35", fixtures.Counts{11, 11, 11}, func(t *testing.T, _ fixtures.Case, in in, want want) {
+	type want struct {
+		System   any `json:"system_message"`
+		Messages []message
+	}
+	fixtures.EachCase(t, "marker_inject", fixtures.Counts{16, 16, 16}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		target, err := ParseMarkerTarget(strings.Replace(in.Target, "none", "off", 1))
 		require.NoError(t, err)
 		var effective []message // from the last reset on that has a list
@@ -148,9 +192,12 @@ func TestInjection(t *testing.T) {
 			}
 			effective = append(effective, *turn.Messages...)
 		}
-		got := inject(effective, in.Marker, target)
+		system, got := injectAll(in.System, effective, in.Marker, target)
 		require.Equal(t, want.Messages, got)
-		require.Equal(t, got, inject(got, in.Marker, target), "a second time it changes nothing")
+		require.Equal(t, want.System, system)
+		again, twice := injectAll(system, got, in.Marker, target)
+		require.Equal(t, got, twice, "a second time it changes nothing")
+		require.Equal(t, system, again)
 	})
 }
 

@@ -128,7 +128,7 @@ func markedIDs(c *mmapcache.Cache, tree *mmapcache.RenderedTrace, turn int, mark
 		content := p.AppendTokenIDs(nil, k)
 		switch {
 		case plain[k] == marked[k]:
-		case strings.HasPrefix(marked[k].Content, "[rid:"):
+		case strings.HasPrefix(marked[k].Content.(string), "[rid:"):
 			content = slices.Concat(mark, pieces.Newlines, content)
 		default:
 			content = slices.Concat(content, pieces.Newlines, mark)

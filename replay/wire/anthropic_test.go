@@ -113,8 +113,8 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) { requireMessagesAgreement(t, payload) })
 }
 
-// named returns an event as the Messages API sends it: its name in a line before its payload.
-func named(payload string) string {
+// namedEvent returns an event as the Messages API sends it: its name in a line before its payload.
+func namedEvent(payload string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(payload, `{"type":"`), `"`)
 	return "event: " + name + "\ndata: " + payload + "\n\n"
 }
@@ -126,18 +126,18 @@ const (
 )
 
 // messagesStream is a whole answer with thinking, text and a tool call.
-var messagesStream = named(messageStart) + named(`{"type":"ping"}`) +
-	named(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`) +
-	named(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`) +
-	named(`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}`) +
-	named(`{"type":"content_block_stop","index":0}`) +
-	named(`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`) +
-	named(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a"}}`) +
-	named(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":" b"}}`) +
-	named(`{"type":"content_block_stop","index":1}`) +
-	named(`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t","name":"ls","input":{}}}`) +
-	named(`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{}"}}`) +
-	named(`{"type":"content_block_stop","index":2}`) + named(messageDelta) + named(messageStop)
+var messagesStream = namedEvent(messageStart) + namedEvent(`{"type":"ping"}`) +
+	namedEvent(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`) +
+	namedEvent(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`) +
+	namedEvent(`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}`) +
+	namedEvent(`{"type":"content_block_stop","index":0}`) +
+	namedEvent(`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`) +
+	namedEvent(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a"}}`) +
+	namedEvent(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":" b"}}`) +
+	namedEvent(`{"type":"content_block_stop","index":1}`) +
+	namedEvent(`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t","name":"ls","input":{}}}`) +
+	namedEvent(`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{}"}}`) +
+	namedEvent(`{"type":"content_block_stop","index":2}`) + namedEvent(messageDelta) + namedEvent(messageStop)
 
 // decodeMessages decodes a stream of the Messages API that arrives in pieces, one each second.
 func decodeMessages(lenient bool, pieces ...string) (Result, Category, string) {
@@ -179,9 +179,9 @@ func TestMessagesStream(t *testing.T) {
 // Counts of message_delta replace those of message_start; what neither has is unknown.
 func TestMessagesUsage(t *testing.T) {
 	delta := func(usage string) string {
-		return named(strings.Replace(messageDelta, `{"output_tokens":15}`, usage, 1)) + named(messageStop)
+		return namedEvent(strings.Replace(messageDelta, `{"output_tokens":15}`, usage, 1)) + namedEvent(messageStop)
 	}
-	text := named(`{"type":"content_block_delta","delta":{"text":"a"}}`)
+	text := namedEvent(`{"type":"content_block_delta","delta":{"text":"a"}}`)
 	usage := func(prompt, completion, cached, written int64) Usage {
 		return Usage{Prompt: prompt, Completion: completion, Reasoning: Unknown, Cached: cached, CacheWrite: written, CacheMiss: Unknown, Total: Unknown}
 	}
@@ -189,9 +189,9 @@ func TestMessagesUsage(t *testing.T) {
 		stream string
 		want   Usage
 	}{
-		{named(messageStart) + text + delta(`{"output_tokens":15}`), usage(325, 15, 300, 5)},
-		{named(messageStart) + text + delta(`{"input_tokens":20,"cache_read_input_tokens":300,"cache_creation_input_tokens":5,"output_tokens":15}`), usage(325, 15, 300, 5)},
-		{named(messageStart) + text + delta(`{"input_tokens":null,"cache_read_input_tokens":null,"output_tokens":2}`), usage(325, 2, 300, 5)},
+		{namedEvent(messageStart) + text + delta(`{"output_tokens":15}`), usage(325, 15, 300, 5)},
+		{namedEvent(messageStart) + text + delta(`{"input_tokens":20,"cache_read_input_tokens":300,"cache_creation_input_tokens":5,"output_tokens":15}`), usage(325, 15, 300, 5)},
+		{namedEvent(messageStart) + text + delta(`{"input_tokens":null,"cache_read_input_tokens":null,"output_tokens":2}`), usage(325, 2, 300, 5)},
 		{text + delta(`{"input_tokens":7,"output_tokens":2}`), usage(7, 2, Unknown, Unknown)}, // vLLM without details
 		{text + delta(`{"output_tokens":2}`), usage(Unknown, 2, Unknown, Unknown)},
 		{text + delta(`{}`), NoUsage},
@@ -207,21 +207,21 @@ func TestMessagesUsage(t *testing.T) {
 //
 // Covers T-40.
 func TestMessagesFailures(t *testing.T) {
-	text := named(`{"type":"content_block_delta","delta":{"text":"a"}}`)
+	text := namedEvent(`{"type":"content_block_delta","delta":{"text":"a"}}`)
 	failed := `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
 	for _, c := range []struct {
 		name, stream     string
 		strict, tolerant Category
 	}{
-		{"error event", named(messageStart) + text + named(failed), StreamEvent, StreamEvent},
-		{"error event before content", named(failed), StreamEvent, StreamEvent},
+		{"error event", namedEvent(messageStart) + text + namedEvent(failed), StreamEvent, StreamEvent},
+		{"error event before content", namedEvent(failed), StreamEvent, StreamEvent},
 		{"error object without its name", text + "data: " + failed + "\n\n", StreamPayload, ""},
-		{"cut between events", named(messageStart) + text, StreamTruncated, ""},
-		{"cut inside an event", named(messageStart) + text + `event: content_block_delta` + "\n" + `data: {"type":"content_block_del`, StreamTruncated, ""},
-		{"no message_stop", named(messageStart) + text + named(messageDelta), "", ""},
-		{"no stop reason", named(messageStart) + text + named(messageStop), "", ""},
-		{"no content", named(messageStart) + named(messageDelta) + named(messageStop), NoContent, NoContent},
-		{"text behind the end", named(messageStop) + text, NoContent, NoContent},
+		{"cut between events", namedEvent(messageStart) + text, StreamTruncated, ""},
+		{"cut inside an event", namedEvent(messageStart) + text + `event: content_block_delta` + "\n" + `data: {"type":"content_block_del`, StreamTruncated, ""},
+		{"no message_stop", namedEvent(messageStart) + text + namedEvent(messageDelta), "", ""},
+		{"no stop reason", namedEvent(messageStart) + text + namedEvent(messageStop), "", ""},
+		{"no content", namedEvent(messageStart) + namedEvent(messageDelta) + namedEvent(messageStop), NoContent, NoContent},
+		{"text behind the end", namedEvent(messageStop) + text, NoContent, NoContent},
 		{"nothing", "", StreamTruncated, StreamTruncated},
 	} {
 		for lenient, want := range map[bool]Category{false: c.strict, true: c.tolerant} {
@@ -262,4 +262,27 @@ func TestMessagesDecodingDoesNotAllocate(t *testing.T) {
 	}
 	decode()
 	require.Zero(t, testing.AllocsPerRun(100, decode))
+}
+
+// BenchmarkDecodeMessages is BenchmarkDecode of the Messages API.
+func BenchmarkDecodeMessages(b *testing.B) {
+	delta := namedEvent(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}`)
+	data := []byte(namedEvent(messageStart) + strings.Repeat(delta, 500) + namedEvent(messageDelta) + namedEvent(messageStop))
+	var d decoder
+	var res Result
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		res = newResult(0)
+		d.reset(responseState{res: &res, events: true, api: MessagesAPI})
+		for p := data; len(p) > 0; p = p[min(len(p), maxBuffer):] {
+			if err := d.feed(p[:min(len(p), maxBuffer)], 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if category, _ := d.finish(); category != "" || res.Chunks != 500 {
+			b.Fatal(category, res.Chunks)
+		}
+	}
+	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }

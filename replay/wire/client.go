@@ -30,6 +30,7 @@ type Client struct {
 	secrets         *strings.Replacer // takes secrets out of messages
 
 	common   []HeaderField
+	given    int    // where Options.Header and the API key begin in common
 	rendered []byte // common, as it is sent
 	idle     pool
 
@@ -53,6 +54,9 @@ func New(url string, o Options) (*Client, error) {
 		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, userTimeout: o.UserTimeout, reuse: o.Reuse, errorWait: errorWait,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
+	}
+	if !named(HeaderField{Name: "User-Agent"}, o.Header) {
+		c.given = 1
 	}
 	c.rendered = appendFields(nil, c.common)
 	c.setOverflowPatterns(o.OverflowPatterns)

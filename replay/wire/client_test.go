@@ -46,12 +46,51 @@ func TestHeadOnTheWire(t *testing.T) {
 	})
 	require.Nil(t, res.Err)
 	require.Equal(t, "POST /api/v1/other?key=1 HTTP/1.1\r\nHost: "+host+"\r\nAuthorization: Bearer k\r\n"+
-		"X-Request-ID: 7\r\nX-A: own\r\nuser-agent: me\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n", <-heads)
+		"x-a: later\r\nX-Request-ID: 7\r\nuser-agent: me\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n", <-heads)
 	res = c.Do(context.Background(), &Request{Path: "/x", Body: manyPieces{"ab", "", "c"}})
 	require.Nil(t, res.Err)
 	<-heads
 	require.Equal(t, []string{`{"messages":[]}`, "", "abc"}, bodies)
 	require.True(t, res.Reused)
+}
+
+// Fields of the same name, in any letter case: those of a session precede those of the user, which precede the ids of a
+// request, which precede the client's own.
+//
+// Covers T-40.
+func TestHeaderPrecedence(t *testing.T) {
+	ids := []HeaderField{{"X-Request-ID", "r"}, {"X-Correlation-ID", "c"}}
+	for _, test := range []struct {
+		name            string
+		options         Options
+		header, session []HeaderField
+		before, after   string // of Accept and Content-Type
+	}{
+		{"ids alone", Options{}, ids, nil, "User-Agent: agentx\r\nX-Request-ID: r\r\nX-Correlation-ID: c\r\n", ""},
+		{"session", Options{}, ids, []HeaderField{{"X-Session-Affinity", "c"}}, "User-Agent: agentx\r\nX-Request-ID: r\r\nX-Correlation-ID: c\r\n", "X-Session-Affinity: c\r\n"},
+		{"the user's precede ids", Options{Header: []HeaderField{{"x-REQUEST-id", "mine"}}}, ids, nil,
+			"User-Agent: agentx\r\nx-REQUEST-id: mine\r\nX-Correlation-ID: c\r\n", ""},
+		{"the user's agent", Options{Header: []HeaderField{{"user-agent", "me"}}}, ids, nil,
+			"user-agent: me\r\nX-Request-ID: r\r\nX-Correlation-ID: c\r\n", ""},
+		{"ids precede the client's own", Options{}, []HeaderField{{"User-AGENT", "r"}}, nil, "User-AGENT: r\r\n", ""},
+		{"the user's agent precedes ids", Options{Header: []HeaderField{{"User-Agent", "agentx"}}}, []HeaderField{{"User-AGENT", "r"}}, nil, "User-Agent: agentx\r\n", ""},
+		{"a session precedes the user's", Options{Header: []HeaderField{{"x-session-id", "mine"}, {"X-B", "b"}}}, ids, []HeaderField{{"X-Session-ID", "c"}},
+			"User-Agent: agentx\r\nX-B: b\r\nX-Request-ID: r\r\nX-Correlation-ID: c\r\n", "X-Session-ID: c\r\n"},
+		{"a session precedes ids", Options{}, ids, []HeaderField{{"x-correlation-id", "s"}}, "User-Agent: agentx\r\nX-Request-ID: r\r\n", "x-correlation-id: s\r\n"},
+		{"a session precedes a key", Options{APIKey: "k"}, ids, []HeaderField{{"authorization", "s"}, {"USER-agent", "u"}},
+			"X-Request-ID: r\r\nX-Correlation-ID: c\r\n", "authorization: s\r\nUSER-agent: u\r\n"},
+		{"a header precedes a key", Options{APIKey: "k", Header: []HeaderField{{"AUTHORIZATION", "mine"}}}, nil, nil, "User-Agent: agentx\r\nAUTHORIZATION: mine\r\n", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newClient(t, "http://host", test.options)
+			r := &Request{Path: "/v1/x", Header: test.header, Affinity: test.session, Body: textBody("{}"), Stream: true}
+			require.NoError(t, r.Validate())
+			head := (&call{Client: c, request: r}).appendHead(nil)
+			require.Equal(t, "POST /v1/x HTTP/1.1\r\nHost: host\r\n"+test.before+"Accept: text/event-stream\r\nContent-Type: application/json\r\n"+
+				test.after+"Content-Length: 2\r\n\r\n", string(head))
+		})
+	}
+	require.Error(t, (&Request{Path: "/", Body: textBody(""), Affinity: []HeaderField{{"Accept", "x"}}}).Validate())
 }
 
 type manyPieces []string
@@ -586,6 +625,7 @@ func TestTargets(t *testing.T) {
 		"http://h/x/":                          {"/x/v1/chat/completions", "/x/other"},
 		"http://h/v1/chat/completions?api=1":   {"/v1/chat/completions?api=1", "/v1/other?api=1"},
 		"http://h/v1/completions/":             {"/v1/chat/completions", "/v1/other"},
+		"http://h/v1/messages":                 {"/v1/chat/completions", "/v1/other"},
 		"http://h/openai/gpt/chat/completions": {"/openai/gpt/chat/completions", "/openai/gpt/other"},
 	} {
 		got, err := parseTarget(url)

@@ -38,20 +38,33 @@ var reservedFields = [...]string{
 	"Expect", "Trailer", "Upgrade",
 }
 
-// appendCommon appends the common fields that a request does not replace.
-func (c *Client) appendCommon(b []byte, own []HeaderField) []byte {
-	replaced := func(f HeaderField) bool {
-		return slices.ContainsFunc(own, func(o HeaderField) bool { return equalFold(o.Name, f.Name) })
-	}
-	if !slices.ContainsFunc(c.common, replaced) {
-		return append(b, c.rendered...)
+// appendHeader appends what names client, request and session, but for the fields of Request.Affinity: each field unless one with
+// precedence over it has the same name.
+func (c *Client) appendHeader(b []byte, r *Request) []byte {
+	if !overlap(c.common, r.Affinity) && !overlap(c.common, r.Header) && !overlap(r.Header, r.Affinity) {
+		return appendFields(append(b, c.rendered...), r.Header)
 	}
 	for i, f := range c.common {
-		if !replaced(f) {
+		if !named(f, r.Affinity) && (i >= c.given || !named(f, r.Header)) {
 			b = appendFields(b, c.common[i:i+1])
 		}
 	}
+	for i, f := range r.Header {
+		if !named(f, r.Affinity) && !named(f, c.common[c.given:]) {
+			b = appendFields(b, r.Header[i:i+1])
+		}
+	}
 	return b
+}
+
+// named reports whether a list has a field with the name of f.
+func named(f HeaderField, list []HeaderField) bool {
+	return slices.ContainsFunc(list, func(o HeaderField) bool { return equalFold(o.Name, f.Name) })
+}
+
+// overlap reports whether two lists have a field with the same name.
+func overlap(a, b []HeaderField) bool {
+	return slices.ContainsFunc(a, func(f HeaderField) bool { return named(f, b) })
 }
 
 func appendFields(b []byte, fields []HeaderField) []byte {

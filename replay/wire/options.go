@@ -34,7 +34,7 @@ type Options struct {
 	Reuse       Reuse         // which requests may use a kept connection
 
 	UserAgent string        // header field of every request, unless Header has one; "": DefaultUserAgent
-	Header    []HeaderField // sent with every request; a field of the request with the same name replaces it
+	Header    []HeaderField // sent with every request; replace those of Request.Header with the same names
 	APIKey    string        // sent as a bearer token, unless Header has Authorization; never printed
 	TLS       *tls.Config   // of https targets; nil: the system's roots
 

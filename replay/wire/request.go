@@ -21,11 +21,12 @@ type Body interface {
 
 // Request is one POST. Its fields are read only while Do runs.
 type Request struct {
-	Path   string        // starts with a slash; appended to the path of the client's URL
-	Header []HeaderField // replace fields of Options.Header with the same name; usually the request and correlation ids
-	Body   Body
-	Stream bool // asks for server-sent events; decides how an answer without a content type is read
-	API    API  // how answers are written
+	Path     string        // starts with a slash; appended to the path of the client's URL
+	Header   []HeaderField // the ids of request and session; fields of Options.Header with the same names replace them
+	Affinity []HeaderField // what routers tell sessions by; replace every other field with the same name
+	Body     Body
+	Stream   bool // asks for server-sent events; decides how an answer without a content type is read
+	API      API  // how answers are written
 
 	// Session is whose request it is. With StickySessions the requests of a session share a connection, which no other request
 	// uses, until one has EndsSession, fails or is cancelled. A request without a session has a connection of its own.
@@ -53,9 +54,11 @@ func (r *Request) Validate() error {
 	if i := badPathByte(r.Path); i >= 0 {
 		return fmt.Errorf("request path %q has byte %#x at %d", r.Path, r.Path[i], i)
 	}
-	for i := range r.Header {
-		if err := r.Header[i].Validate(); err != nil {
-			return err
+	for _, fields := range [2][]HeaderField{r.Header, r.Affinity} {
+		for i := range fields {
+			if err := fields[i].Validate(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -73,15 +76,16 @@ func (x *call) appendHead(b []byte) []byte {
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, x.target.hostHeader...)
 	b = append(b, "\r\n"...)
-	b = x.appendCommon(b, r.Header)
-	b = appendFields(b, r.Header)
+	b = x.appendHeader(b, r)
 	b = append(b, "Accept: "...)
 	if r.Stream {
 		b = append(b, "text/event-stream"...)
 	} else {
 		b = append(b, "application/json"...)
 	}
-	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = append(b, "\r\nContent-Type: application/json\r\n"...)
+	b = appendFields(b, r.Affinity)
+	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, r.Body.Size(), 10)
 	return append(b, "\r\n\r\n"...)
 }

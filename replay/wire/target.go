@@ -20,7 +20,7 @@ type target struct {
 }
 
 // endpointPaths are paths that people copy into a URL behind the root of the API.
-var endpointPaths = [...]string{"/chat/completions", "/completions"}
+var endpointPaths = [...]string{"/chat/completions", "/completions", "/messages"}
 
 // parseTarget parses the URL of a server: scheme, host, port, a path that precedes the path of every request and a query that
 // follows it. Its errors do not repeat the URL, which may contain a secret.

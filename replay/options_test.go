@@ -38,7 +38,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"wire: overflow regexp 0 is nil":                            func(o *Options) { o.OverflowPatterns = []*regexp.Regexp{nil} },
 		"model: want a name":                                        func(o *Options) { o.Model = "" },
 		"wire: target has scheme":                                   func(o *Options) { o.URLs = []string{"ftp://127.0.0.1"} },
-		"endpoint 2: want 0 (chat completions) or 1 (completions)":  func(o *Options) { o.Endpoint = 2 },
+		"endpoint 4: want 0 to 3":                                   func(o *Options) { o.Endpoint = 4 },
 		"marker target 6: want 0 to 5":                              func(o *Options) { o.Marker = payload.SystemSuffix + 1 },
 		`fields: length "n": want max_tokens`:                       func(o *Options) { o.Fields.Length = "n" },
 		"fields: extra: want a JSON object":                         func(o *Options) { o.Fields.Extra = json.RawMessage(`[1]`) },

@@ -51,7 +51,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"as":               choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-v1.0.5\tthe AIPerf of InferenceX"),
 	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	"connection-reuse": choice("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never"),
-	"payload":          choice("chat\tmessages", "ids\ttoken ids to /v1/completions"),
+	"payload":          choice("chat\tmessages", "anthropic\tmessages to /v1/messages", "ids\ttoken ids to /v1/completions", "text\tone text to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
 	"fault":            faults,
 	"trace":            traceIDs,

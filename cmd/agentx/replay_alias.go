@@ -12,7 +12,14 @@ type aliasValue struct {
 	text    *string
 }
 
-func (a aliasValue) Set(text string) error { *a.text = text; return nil }
+// Set sets the text. A list grows with every flag.
+func (a aliasValue) Set(text string) error {
+	if a.setting.kind.list && *a.text != "" {
+		text = *a.text + "," + text
+	}
+	*a.text = text
+	return nil
+}
 
 func (a aliasValue) Type() string { return a.setting.kind.flag }
 
@@ -22,7 +29,7 @@ func (a aliasValue) String() string {
 		return ""
 	case *a.text != "":
 		return *a.text
-	case a.setting.auto:
+	case a.setting.auto, a.setting.kind.list:
 		return ""
 	case a.setting.value == nil, a.setting.value == false:
 		return "0"

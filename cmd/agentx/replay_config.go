@@ -32,7 +32,7 @@ var flagKinds = map[string]kind{
 	"duration":    span, "wait": span, "slice-duration": span,
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
 	"workers":          whole(0, convert.MaxWorkers),
-	"payload":          word("chat", "ids"),
+	"payload":          word("chat", "anthropic", "ids", "text"),
 	"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),
 	"profile":          word(convert.Profiles()...),
 }

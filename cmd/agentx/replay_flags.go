@@ -19,6 +19,11 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
+// payloads are the endpoints by the values of --payload.
+var payloads = map[string]payload.Endpoint{
+	"chat": payload.ChatCompletions, "anthropic": payload.Messages, "ids": payload.Completions, "text": payload.TextCompletions,
+}
+
 // replayFlags say what to play, how, and against which server.
 type replayFlags struct {
 	urls                            []string
@@ -60,7 +65,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.requests, "requests", 0, "stop after this many requests")
 	flags.IntVar(&f.trees, "trees", 0, "stop after this many trees")
 	flags.BoolVar(&f.once, "once", false, "play every trace at most once (the default without another bound)")
-	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; ids: token ids to /v1/completions")
+	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; anthropic: messages to /v1/messages; ids: token ids to /v1/completions; text: one text to /v1/completions")
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, a header of every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
@@ -79,7 +84,7 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency[0], f.limitTraces, f.maxContext
 	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
 	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
-	o.Endpoint = map[string]payload.Endpoint{"chat": payload.ChatCompletions, "ids": payload.Completions}[f.payload]
+	o.Endpoint = payloads[f.payload]
 	f.applyServers(&o)
 	f.wire.apply(&o, &f.problems)
 	f.applyHeader(&o)

@@ -16,7 +16,7 @@ var replayGroups = []struct{ heading, flags string }{
 	{"Results", "out overwrite json stats-interval report prefix slice-duration"},
 	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
 	{"Presets and configuration", "preset scenario unsafe-override set config config-schema print-config"},
-	{"Bodies and connections", "payload extra-body max-tokens-field no-ignore-eos no-stream-options connection-reuse keep-alive overflow-pattern"},
+	{"Bodies and connections", "payload session-header extra-body max-tokens-field no-ignore-eos no-stream-options connection-reuse keep-alive overflow-pattern"},
 }
 
 // groupFlags makes usage list the flags of a replay by what they are for.

@@ -63,6 +63,8 @@ func (r *resolution) readEnvironment() {
 		shown, from := name+"="+text, origin{fromEnvironment, name}
 		alias, isAlias := f.Value.(aliasValue)
 		switch {
+		case isAlias && alias.setting.name == "SessionHeaders":
+			r.readSessionVariables(alias.setting)
 		case !ok || text == "" && (isAlias || f.Name == "set"): // which is no value
 		case isAlias:
 			r.give(given{alias.setting, text, shown, from})
@@ -217,6 +219,25 @@ func (r *resolution) check() {
 	}
 	if f := r.flags.Lookup("no-stream-options"); f != nil && r.values["PerChunkUsage"].value == true && f.Value.String() == "true" {
 		r.add("%s and %s: stream_options asks for usage in every message: want one of the two", r.show("PerChunkUsage"), named(f))
+	}
+	r.checkPayload()
+}
+
+// checkPayload adds what a payload does not have.
+func (r *resolution) checkPayload() {
+	f, length := r.flags.Lookup("payload"), r.flags.Lookup("max-tokens-field")
+	if f == nil {
+		return
+	}
+	payload := f.Value.String()
+	if payload == "anthropic" && length.Value.String() != "" && length.Value.String() != "max_tokens" {
+		r.add("%s %s: %s anthropic wants max_tokens", named(length), length.Value, named(f))
+	}
+	if payload == "anthropic" && r.values["PerChunkUsage"].value == true {
+		r.add("%s: the messages of %s anthropic have no usage each", r.show("PerChunkUsage"), named(f))
+	}
+	if (payload == "ids" || payload == "text") && r.values["ContentParts"].value == true {
+		r.add("%s: %s %s sends no messages: want chat or anthropic", r.show("ContentParts"), named(f), payload)
 	}
 }
 

@@ -58,7 +58,7 @@ payload: smoke
 		"agentx: run.yaml:5: GapCap: -1: want a duration, no negative value, or off",
 		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, or several with commas between, none twice",
 		"agentx: run.yaml:8: TreeIdleCap: line 6 has this key already",
-		"agentx: run.yaml:10: payload: smoke: want chat or ids",
+		"agentx: run.yaml:10: payload: smoke: want chat, anthropic, ids or text",
 		"agentx: --max-gap 1 and --set GapCap=2: both set GapCap: want one of the two",
 		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are TreeIdleCap, TraceIdleCap, TraceCap",
 		"agentx: --set Warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",

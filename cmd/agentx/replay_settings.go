@@ -29,7 +29,7 @@ type setting struct {
 }
 
 // settings are all of them, in the order of the help.
-var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, connectionSettings, prepareSettings, tellSettings)
+var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, requestSettings, connectionSettings, prepareSettings, tellSettings)
 
 // settingNamed returns a setting by its name, nil if there is none.
 func settingNamed(name string) *setting {

@@ -29,7 +29,7 @@ func (f *wireFlags) register(cmd *cobra.Command) {
 	f.flags = flags
 	flags.StringVar(&f.extraBody, "extra-body", "", "JSON object whose members go into every request body; fields that the recording needs win, with a warning")
 	flags.BoolVar(&f.noIgnoreEOS, "no-ignore-eos", false, "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded")
-	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, max_tokens with ids)")
+	flags.StringVar(&f.maxTokensField, "max-tokens-field", "", "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, else max_tokens)")
 	flags.BoolVar(&f.noStreamOptions, "no-stream-options", false, "leave stream_options out of the body: most servers then report no token counts")
 	flags.StringArrayVar(&f.overflow, "overflow-pattern", nil, "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)")
 }

@@ -23,7 +23,18 @@ func settingYAML(s *setting, n *yaml.Node) (string, error) {
 	if s.name == "Warmup" && n.Kind == yaml.MappingNode {
 		return warmupYAML(n)
 	}
-	return scalarYAML(s.kind, n)
+	if !s.kind.list || n.Kind != yaml.SequenceNode {
+		return scalarYAML(s.kind, n)
+	}
+	var texts []string
+	for _, item := range n.Content {
+		text, err := scalarYAML(s.kind, item)
+		if err != nil {
+			return "", fmt.Errorf("line %d: %w", item.Line, err)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ","), nil
 }
 
 // warmupYAML returns the bounds of a pressure stage as --set takes them.

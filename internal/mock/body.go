@@ -76,14 +76,22 @@ func (q *request) parse(body []byte, e *endpoint) error {
 	if err == nil {
 		err = l.End()
 	}
-	if err == nil && len(q.prompt.contents) == 0 {
-		err = fmt.Errorf("%s: missing or empty", e.promptKey)
+	switch {
+	case err != nil:
+		return err
+	case len(q.prompt.contents) == 0:
+		return fmt.Errorf("%s: missing or empty", e.promptKey)
+	case e == &messagesEndpoint && q.maxTokens == 0:
+		return errors.New("max_tokens: missing")
 	}
-	return err
+	return nil
 }
 
 // parseField reads the value of one key of a body.
 func (q *request) parseField(l *jsonlex.Lexer, e *endpoint, key []byte) (err error) {
+	if e == &messagesEndpoint && string(key) == "system" {
+		return q.prompt.parseSystem(l)
+	}
 	switch string(key) {
 	case e.promptKey:
 		err = q.prompt.parse(l, e)
@@ -157,7 +165,7 @@ func (p *prompt) parse(l *jsonlex.Lexer, e *endpoint) error {
 	if l.Null() {
 		return nil
 	}
-	if e == &chatEndpoint {
+	if e == &chatEndpoint || e == &messagesEndpoint {
 		return l.Array(func() error { return p.parseMessage(l) })
 	}
 	if l.Kind() == jsonlex.Array {
@@ -189,7 +197,7 @@ func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 			p.contents[content].to += len(role)
 			return err
 		case "content":
-			err := p.parseContent(l)
+			err := p.parseContent(l, true)
 			p.contents[content].to = len(p.stream)
 			return err
 		}
@@ -197,26 +205,31 @@ func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 	})
 }
 
-// parseContent reads a string, the strings under "text" of an array of parts, or null for nothing.
-func (p *prompt) parseContent(l *jsonlex.Lexer) (err error) {
+// parseContent reads a string, the texts of an array of parts, or null for nothing. Parts may have contents, which have no parts
+// with contents in turn.
+func (p *prompt) parseContent(l *jsonlex.Lexer, nested bool) (err error) {
 	if l.Null() {
 		return nil
 	}
 	if l.Kind() == jsonlex.Array {
-		return l.Array(func() error { return p.parsePart(l) })
+		return l.Array(func() error { return p.parsePart(l, nested) })
 	}
 	p.stream, err = l.AppendString(p.stream)
 	return err
 }
 
-// parsePart reads one part of a content.
-func (p *prompt) parsePart(l *jsonlex.Lexer) error {
+// parsePart reads one part of a content: its text, and the content of a tool's result.
+func (p *prompt) parsePart(l *jsonlex.Lexer, nested bool) error {
 	return l.Object(func(key []byte) (err error) {
-		if string(key) == "text" {
+		switch {
+		case string(key) == "text":
 			p.stream, err = l.AppendString(p.stream)
-			return err
+		case string(key) == "content" && nested:
+			err = p.parseContent(l, false)
+		default:
+			err = l.Skip()
 		}
-		return l.Skip()
+		return err
 	})
 }
 

@@ -1,6 +1,6 @@
 // Package mock is an inference server without a model, for tests and demonstrations of clients.
 //
-// It speaks the OpenAI API, answers with common English words, and follows a time model, a prefix cache and a list of faults
+// It speaks the APIs of OpenAI and Anthropic, answers with common English words, and follows a time model, a prefix cache and a list of faults
 // that its Config sets. It must cost little beside its clients: it reads a request body once into a pooled buffer, scans it
 // once, and answers in as few writes as the time model allows.
 //
@@ -11,6 +11,7 @@
 //
 //	POST /v1/chat/completions   messages with string or text-part contents
 //	POST /v1/completions        prompt as a string or as an array of token ids
+//	POST /v1/messages           Anthropic's: system, messages with string or part contents
 //	GET  /v1/models             one model, "mock"
 //	GET  /health                200
 //	POST /reset_prefix_cache    200; the prefix cache is empty

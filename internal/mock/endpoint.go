@@ -2,7 +2,8 @@ package mock
 
 import "strconv"
 
-// endpoint is one of the two completion endpoints: where its requests have the prompt, and how its answers are written.
+// endpoint is one of the endpoints of inference: where its requests have the prompt, and how its answers are written. Those of
+// messagesEndpoint are written in messages.go.
 type endpoint struct {
 	promptKey   string // where a request has its prompt
 	id          string // what ids begin with

@@ -27,9 +27,10 @@ type exchange struct {
 	names   []uint64 // of the prompt's blocks
 	slots   []int32
 
-	promptTokens int
-	cachedTokens int
-	outputTokens int // of the whole answer
+	promptTokens  int
+	cachedTokens  int
+	writtenTokens int // of the prompt, that the prefix cache took
+	outputTokens  int // of the whole answer
 
 	start    time.Time // when the body had been read
 	now      time.Time // last reading of the clock
@@ -97,7 +98,7 @@ func (x *exchange) rejectBody(err error) {
 
 func (x *exchange) reject(status int, err error) {
 	x.server.counters.rejected.Add(1)
-	writeError(x.w, status, apiError{Message: err.Error(), Type: "invalid_request_error"})
+	x.fail(status, apiError{Message: err.Error(), Type: "invalid_request_error"})
 }
 
 // inject counts the fault of x and runs it.
@@ -132,9 +133,10 @@ func (x *exchange) prefill() {
 	x.names = appendBlockNames(x.names[:0], cacheRoot(&x.request), p.stream)
 	var hits int
 	hits, x.slots = s.cache.admit(x.names, x.slots)
-	x.cachedTokens = 0
-	if hits > 0 {
+	x.cachedTokens, x.writtenTokens = 0, 0
+	if len(p.stream) > 0 && s.cache.capacity > 0 {
 		x.cachedTokens = x.promptTokens * (hits * blockBytes) / len(p.stream)
+		x.writtenTokens = x.promptTokens*(len(x.names)*blockBytes)/len(p.stream) - x.cachedTokens
 	}
 	s.counters.promptTokens.Add(int64(x.promptTokens))
 	s.counters.cachedTokens.Add(int64(x.cachedTokens))
@@ -184,14 +186,10 @@ func (x *exchange) flush() error {
 // answerStream sends the answer as server-sent events. It ends early where the client has disconnected.
 func (x *exchange) answerStream() {
 	x.w.Header().Set("Content-Type", "text/event-stream")
-	x.head = append(x.head[:0], "data: "...)
-	x.head = appendHead(x.head, x.endpoint.id, x.number, x.endpoint.chunkObject, x.start.Unix(), x.request.model)
 	if x.waitUntil(x.due(0)) != nil {
 		return
 	}
-	if x.endpoint.role != "" {
-		x.chunk(x.endpoint.role, "", "", "null")
-	}
+	x.begin()
 	for i := range x.outputTokens {
 		if x.waitUntil(x.due(i)) != nil {
 			return
@@ -202,10 +200,37 @@ func (x *exchange) answerStream() {
 		}
 		x.produced++
 		x.unsent++
-		x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
+		if x.endpoint == &messagesEndpoint {
+			x.delta(word(i))
+		} else {
+			x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
+		}
 		if len(x.out) >= writeSize && x.send() != nil {
 			return
 		}
+	}
+	x.end()
+	_ = x.send()
+}
+
+// begin appends what a stream has before its first token.
+func (x *exchange) begin() {
+	if x.endpoint == &messagesEndpoint {
+		x.beginMessage()
+		return
+	}
+	x.head = append(x.head[:0], "data: "...)
+	x.head = appendHead(x.head, x.endpoint.id, x.number, x.endpoint.chunkObject, x.start.Unix(), x.request.model)
+	if x.endpoint.role != "" {
+		x.chunk(x.endpoint.role, "", "", "null")
+	}
+}
+
+// end appends the finish reason, the usage and the end of a stream.
+func (x *exchange) end() {
+	if x.endpoint == &messagesEndpoint {
+		x.endMessage()
+		return
 	}
 	x.chunk(x.endpoint.last, "", "", x.request.finishReason())
 	if x.request.includeUsage {
@@ -215,7 +240,6 @@ func (x *exchange) answerStream() {
 		x.out = append(x.out, "}\n\n"...)
 	}
 	x.out = append(x.out, "data: [DONE]\n\n"...)
-	_ = x.send()
 }
 
 // chunk appends an event with one choice, with its text between open and shut.
@@ -241,6 +265,23 @@ func (x *exchange) answerWhole() {
 		x.inject(hook)
 		return
 	}
+	if x.endpoint == &messagesEndpoint {
+		x.wholeMessage()
+	} else {
+		x.wholeCompletion()
+	}
+	if hook := x.fault.kind.midway; hook != nil {
+		x.w.Header().Set("Content-Type", "application/json")
+		x.out = x.out[:len(x.out)/2]
+		x.breakOff(hook)
+		return
+	}
+	x.server.counters.outputTokens.Add(int64(x.outputTokens))
+	writeBody(x.w, http.StatusOK, "application/json", x.out)
+}
+
+// wholeCompletion appends an answer that is not streamed.
+func (x *exchange) wholeCompletion() {
 	x.out = appendHead(x.out, x.endpoint.id, x.number, x.endpoint.object, x.start.Unix(), x.request.model)
 	x.out = append(x.out, `{"index":0,`...)
 	x.out = append(x.out, x.endpoint.wholeOpen...)
@@ -251,14 +292,6 @@ func (x *exchange) answerWhole() {
 	x.out = appendFinish(x.out, x.request.finishReason())
 	x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.outputTokens)
 	x.out = append(x.out, '}')
-	if hook := x.fault.kind.midway; hook != nil {
-		x.w.Header().Set("Content-Type", "application/json")
-		x.out = x.out[:len(x.out)/2]
-		x.breakOff(hook)
-		return
-	}
-	x.server.counters.outputTokens.Add(int64(x.outputTokens))
-	writeBody(x.w, http.StatusOK, "application/json", x.out)
 }
 
 // breakOff sends the part of the answer that is buffered and leaves the rest to a fault.

@@ -210,7 +210,7 @@ func (x *exchange) contentType() string {
 }
 
 func (x *exchange) answerStatus() {
-	writeError(x.w, x.fault.status, apiError{Message: faultMessage, Type: "server_error"})
+	x.fail(x.fault.status, apiError{Message: faultMessage, Type: "server_error"})
 }
 
 func (x *exchange) answerPlainStatus() {
@@ -219,6 +219,10 @@ func (x *exchange) answerPlainStatus() {
 
 func (x *exchange) answerOverflow() {
 	tokens := x.request.prompt.tokens()
+	if x.endpoint == &messagesEndpoint {
+		x.fail(http.StatusBadRequest, apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, max(0, tokens-1))})
+		return
+	}
 	param, code := x.endpoint.promptKey, "context_length_exceeded"
 	writeError(x.w, http.StatusBadRequest, apiError{
 		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has %d tokens.", max(0, tokens-1), tokens),
@@ -251,14 +255,22 @@ func (x *exchange) answerGarbage() {
 }
 
 func (x *exchange) sendErrorEvent() {
+	if x.endpoint == &messagesEndpoint {
+		_, _ = x.w.Write(fmt.Appendf(nil, "event: error\ndata: %s\n\n", messagesError(529, faultMessage)))
+		return
+	}
 	_, _ = x.w.Write([]byte("event: error\n: " + faultMessage + "\ndata: {\"message\":\"" + faultMessage + "\"}\n\n"))
 }
 
 func (x *exchange) sendErrorPayload() {
+	if x.endpoint == &messagesEndpoint { // an error without its name is a payload
+		_, _ = x.w.Write(fmt.Appendf(nil, "data: %s\n\n%s", messagesError(http.StatusInternalServerError, faultMessage), messageStop))
+		return
+	}
 	payload := apiError{Message: faultMessage, Type: "server_error"}.body()
 	_, _ = x.w.Write([]byte("data: " + string(payload) + "\n\ndata: [DONE]\n\n"))
 }
 
 func (x *exchange) answerErrorObject() {
-	writeError(x.w, http.StatusOK, apiError{Message: faultMessage, Type: "server_error"})
+	x.fail(http.StatusOK, apiError{Message: faultMessage, Type: "server_error"})
 }

@@ -42,6 +42,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire
+	go test -run '^$$' -fuzz FuzzResponse -fuzztime $(FUZZTIME) ./replay/wire
+	go test -run '^$$' -fuzz FuzzUnpackContents -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzMessages -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzLexer -fuzztime $(FUZZTIME) ./internal/jsonlex
 	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock

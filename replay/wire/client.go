@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,9 +22,10 @@ type Client struct {
 	timeout     time.Duration // of a request; negative: none
 	lenient     bool          // Options.LenientStreams
 	dialTimeout time.Duration
-	userTimeout time.Duration // Options.UserTimeout
+	connect     func(context.Context, netip.AddrPort) (net.Conn, error)
 	reuse       Reuse
 	errorWait   time.Duration // for the body of an error answer
+	maxAnswer   int64         // bytes of an answer
 
 	overflowTexts   []string // lower case
 	overflowRegexps []*regexp.Regexp
@@ -51,7 +54,7 @@ func New(url string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
-		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, userTimeout: o.UserTimeout, reuse: o.Reuse, errorWait: errorWait,
+		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}

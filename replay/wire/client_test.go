@@ -387,7 +387,7 @@ func dialPair(t *testing.T) *conn {
 	other, err := l.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close(); other.Close() })
-	return &conn{Conn: nc, tcp: nc.(*net.TCPConn)}
+	return &conn{Conn: nc, raw: nc}
 }
 
 // zeros is a large body in pieces of 64 KiB.

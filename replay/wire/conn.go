@@ -14,7 +14,7 @@ import (
 // conn is one connection with all that a request on it needs, so that the next request on it allocates nothing.
 type conn struct {
 	net.Conn
-	tcp  *net.TCPConn // the connection below TLS, or the same
+	raw  net.Conn // the connection below TLS, or the same
 	in   reader
 	out  requestWriter
 	head []byte // of the request, rebuilt for each
@@ -36,26 +36,33 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 30 * time.Second, Count: 1}}
-	if c.userTimeout > 0 {
-		d.Control = func(_, _ string, s syscall.RawConn) error { return limitUnacknowledged(s, c.userTimeout) }
-	}
 	for _, a := range addrs {
 		var nc net.Conn
-		if nc, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, c.target.port).String()); err == nil {
-			return c.newConn(ctx, nc.(*net.TCPConn))
+		if nc, err = c.connect(ctx, netip.AddrPortFrom(a, c.target.port)); err == nil {
+			return c.newConn(ctx, nc)
 		}
 	}
 	return nil, err
 }
 
-// newConn wraps a TCP connection, which has NODELAY set like all of Go's, and makes the TLS handshake of an https target.
-func (c *Client) newConn(ctx context.Context, tcp *net.TCPConn) (*conn, error) {
-	cn := &conn{Conn: tcp, tcp: tcp}
+// dialTCP returns a function that makes TCP connections, which have NODELAY set like all of Go's. userTimeout is that of Options.
+func dialTCP(userTimeout time.Duration) func(context.Context, netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 30 * time.Second, Count: 1}}
+	if userTimeout > 0 {
+		d.Control = func(_, _ string, s syscall.RawConn) error { return limitUnacknowledged(s, userTimeout) }
+	}
+	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", to.String())
+	}
+}
+
+// newConn wraps a connection, and makes the TLS handshake of an https target.
+func (c *Client) newConn(ctx context.Context, raw net.Conn) (*conn, error) {
+	cn := &conn{Conn: raw, raw: raw}
 	if c.target.tls {
-		t := tls.Client(tcp, c.tls)
+		t := tls.Client(raw, c.tls)
 		if err := t.HandshakeContext(ctx); err != nil {
-			tcp.Close()
+			raw.Close()
 			return nil, handshakeError(err)
 		}
 		cn.Conn = t
@@ -76,8 +83,8 @@ func handshakeError(err error) error {
 
 // abort makes every read and write of the connection fail at once. Any goroutine may call it at any time.
 func (cn *conn) abort() {
-	cn.tcp.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // a closed connection needs no deadline
+	cn.raw.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // a closed connection needs no deadline
 }
 
 // Close closes the TCP connection at once, without the closing alert of TLS: that write may block on a peer that does not read.
-func (cn *conn) Close() error { return cn.tcp.Close() }
+func (cn *conn) Close() error { return cn.raw.Close() }

@@ -46,6 +46,9 @@ func (d *decoder) reset(r responseState) {
 		d.splitter.emit = d.onMessage
 	}
 	d.contents.reset()
+	if cap(d.usage) > keep {
+		d.usage = nil
+	}
 	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
 	d.billed = NoUsage
 }
@@ -71,6 +74,10 @@ func (d *decoder) onMessage(raw []byte) {
 	}
 	if d.template.matches(raw) {
 		d.onEvent(&d.template.event, nil)
+		return
+	}
+	if raw[0] == ':' && !bytes.ContainsAny(raw, "\r\n") { // a comment, such as servers send to keep a connection open
+		d.res.LastMessage = d.arrived
 		return
 	}
 	if payload, ok := d.dataOf(raw); ok {

@@ -131,12 +131,15 @@ func text(raw []byte) string {
 	return s
 }
 
+// maxCount is the largest count that is believed. The sum over millions of requests is a number, whatever their server says.
+const maxCount = 1 << 40
+
 func count(raw []byte) int64 {
 	var f *float64
 	if len(raw) == 0 || json.Unmarshal(raw, &f) != nil || f == nil {
 		return Unknown
 	}
-	if *f < 0 || *f > 1<<53 || *f != math.Trunc(*f) {
+	if *f < 0 || *f > maxCount || *f != math.Trunc(*f) {
 		return Unknown
 	}
 	return int64(*f)

@@ -32,7 +32,7 @@ const (
 // Failure says why a request did not end well.
 type Failure struct {
 	Category Category
-	Message  string // at most 4 KiB; API key, secret header fields and secret URL parameters never appear in it
+	Message  string // at most 4 KiB, with a mark where it was cut; API key, secret header fields and secret URL parameters never appear in it
 	Code     int    // the HTTP status; 502 for StreamEvent; 0 when no answer came
 }
 
@@ -57,7 +57,18 @@ func (c *Client) newFailure(category Category, code int, text string) *Failure {
 			category = ContextOverflow
 		}
 	}
-	return &Failure{Category: category, Message: clip(c.secrets.Replace(text), maxFailureText), Code: code}
+	return &Failure{Category: category, Message: cut(c.secrets.Replace(text)), Code: code}
+}
+
+// cutMark ends a message that was longer.
+const cutMark = "... [cut at 4 KiB]"
+
+// cut bounds the message of a failure, and marks it where it was cut.
+func cut(s string) string {
+	if len(s) <= maxFailureText {
+		return clip(s, maxFailureText)
+	}
+	return clip(s, maxFailureText-len(cutMark)) + cutMark
 }
 
 // receiveError reads an answer with a status outside 200-299. It waits errorWait for the body; the failure has the status

@@ -109,6 +109,9 @@ func (m *objectReader) readCount() int64 {
 		return Unknown
 	}
 	m.at = i
+	if n > maxCount {
+		return Unknown
+	}
 	return n
 }
 

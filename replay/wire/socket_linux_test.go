@@ -12,7 +12,7 @@ import (
 // socketOptions returns options of the socket of a kept connection.
 func socketOptions(t *testing.T, cn *conn, names ...[2]int) (values []int) {
 	t.Helper()
-	raw, err := cn.tcp.SyscallConn()
+	raw, err := cn.raw.(syscall.Conn).SyscallConn()
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) {
 		for _, name := range names {
@@ -38,7 +38,7 @@ func TestSocketOptions(t *testing.T) {
 		require.Equal(t, []int{want, 1, 1, 60, 30, 1}, socketOptions(t, cn,
 			[2]int{syscall.IPPROTO_TCP, tcpUserTimeout}, [2]int{syscall.IPPROTO_TCP, syscall.TCP_NODELAY}, [2]int{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE},
 			[2]int{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE}, [2]int{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL}, [2]int{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT}))
-		require.Equal(t, socketOptions(t, &conn{tcp: fresh.(*net.TCPConn)}, buffers...), socketOptions(t, cn, buffers...))
+		require.Equal(t, socketOptions(t, &conn{raw: fresh}, buffers...), socketOptions(t, cn, buffers...))
 	}
 }
 

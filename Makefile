@@ -48,6 +48,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzLexer -fuzztime $(FUZZTIME) ./internal/jsonlex
 	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock
 	go test -run '^$$' -fuzz FuzzTargets -fuzztime $(FUZZTIME) ./replay/payload
+	go test -run '^$$' -fuzz FuzzParseRecord -fuzztime $(FUZZTIME) ./replay/measure
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:

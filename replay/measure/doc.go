@@ -1,7 +1,8 @@
 // Package measure records the requests of a replay and computes their statistics. It does not know how requests are chosen
 // or sent.
 //
-// A [Record] is one request, one line of records.jsonl. A [Writer] appends records to that file without waiting for the disk.
+// A [Record] is one request, one line of records.jsonl. A [Writer] appends records to that file without waiting for the disk,
+// and the instants of their content messages to contents.bin beside it; a [RecordReader] reads both.
 // An [Aggregate] keeps of each record the numbers that exact percentiles need and computes the [Summary], which is
 // summary.json and the table that a run prints:
 //
@@ -12,7 +13,8 @@
 //
 // [Rules] say which requests and which seconds the numbers are over. The verdict on a run is in verdict.go.
 //
-// [Aggregate.Rebuild] computes the same from the file of a run that was killed.
+// [Aggregate.Rebuild] computes the same from the files of a run that was killed. A [Live] gathers what a run prints of itself
+// while it runs.
 //
 // A new metric needs a field of Record (record.go, record_json.go), lines in observations.add and observations.metrics
 // (observations.go), a field of Metrics (summary.go) and its key in doc/spec/results.md, which a test compares.

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +46,7 @@ func (r *RecordReader) Next() (*Record, error) {
 	r.n++
 	if err == nil {
 		r.record = Record{}
-		err = json.Unmarshal(r.line, &r.record)
+		err = parseRecord(r.line, &r.record)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: line %d: %w", r.path, r.n, err)

@@ -71,6 +71,9 @@ func TestRecordEncodesAsJSON(t *testing.T) {
 		var back Record
 		require.NoError(t, json.Unmarshal(got, &back))
 		require.Equal(t, r, back)
+		back = Record{}
+		require.NoError(t, parseRecord(got, &back))
+		require.Equal(t, r, back)
 	})
 }
 

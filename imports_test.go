@@ -68,7 +68,7 @@ var imports = map[string][]string{
 	"replay/scenario":    {},
 	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "replay/preset", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},

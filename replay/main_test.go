@@ -97,7 +97,7 @@ func optionsFor(t testing.TB, c *mmapcache.Cache, url string) Options {
 	var ids atomic.Int64
 	return Options{
 		Cache: c, URLs: []string{url}, Model: "some/model", Endpoint: payload.Completions, Marker: payload.NoMarker, Concurrency: 4, Pace: Pace{ASAP: true},
-		Limits: Limits{LaneStart: Off}, Switches: withoutTreeIdle(), Grace: Off, Backoff: Backoff{First: Off}, SkipPreflight: true,
+		Limits: Limits{LaneStart: Off}, Switches: withoutTreeIdle(), Grace: Off, Backoff: Backoff{First: Off}, SkipPreflight: true, Scrape: Scrape{Off: true},
 		Out: filepath.Join(t.TempDir(), "out"), NewID: func() string { return fmt.Sprintf("id-%d", ids.Add(1)) },
 	}
 }

@@ -99,6 +99,7 @@ type Options struct {
 	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
 	Readiness        Readiness  // how to wait for the model
 	CacheReset       CacheReset // of the servers, before the first request of the run
+	Scrape           Scrape     // pages of metrics that are read beside the run
 
 	Out        string      // directory for the results; "": none are written
 	UniqueOut  bool        // if Out exists, a number is appended to it
@@ -181,7 +182,7 @@ func (o Options) validateParts() error {
 	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
 		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
 	}
-	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader} {
+	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape} {
 		if err := part.Validate(); err != nil {
 			return err
 		}

@@ -54,12 +54,14 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	p.firstCredit = current.credits
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
+	r.scraping.mark()
 	o := r.Options
 	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	err := l.run()
 	current.length = r.medium.now() - current.origin
+	r.scraping.mark()
 	current.credits += l.conductor.Counts().Sent
 	return l, err
 }

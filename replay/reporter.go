@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -28,7 +29,7 @@ type reporter struct {
 	messages chan message
 	closing  chan struct{} // closed when nothing more is to come
 	done     chan struct{} // closed when everything has been said
-	dropped  int           // messages without room
+	dropped  atomic.Int64  // messages without room
 }
 
 // message is a warning, a notice, or what a period was like.
@@ -45,7 +46,9 @@ const (
 
 // newReporter returns a reporter of callbacks that are not nil.
 func newReporter(o Options) *reporter {
-	r := &reporter{make(chan Progress, 1), make(chan message, reporterRoom), make(chan struct{}), make(chan struct{}), 0}
+	r := &reporter{
+		progress: make(chan Progress, 1), messages: make(chan message, reporterRoom), closing: make(chan struct{}), done: make(chan struct{}),
+	}
 	go r.run(o.Progress, func(m message) {
 		switch {
 		case m.period != nil:
@@ -71,8 +74,8 @@ func (r *reporter) run(progress func(Progress), say func(message)) {
 			for len(r.messages) > 0 {
 				say(<-r.messages)
 			}
-			if r.dropped > 0 {
-				say(message{text: fmt.Sprintf("and %d more warnings, for which there was no room", r.dropped)})
+			if n := r.dropped.Load(); n > 0 {
+				say(message{text: fmt.Sprintf("and %d more warnings, for which there was no room", n)})
 			}
 			return
 		}
@@ -98,7 +101,7 @@ func (r *reporter) enqueue(m message) {
 	select {
 	case r.messages <- m:
 	default:
-		r.dropped++
+		r.dropped.Add(1)
 	}
 }
 

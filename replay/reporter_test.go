@@ -25,13 +25,13 @@ func TestReporterDoesNotWait(t *testing.T) {
 		r.report(Progress{Elapsed: time.Duration(k)})
 		r.warn(fmt.Sprint(k))
 	}
-	require.InDelta(t, 3000-reporterRoom, r.dropped, 1, "at most one is being said")
+	require.InDelta(t, 3000-reporterRoom, r.dropped.Load(), 1, "at most one is being said")
 	close(reads)
 	r.close()
 	require.LessOrEqual(t, len(shown), 3)
 	require.GreaterOrEqual(t, len(warned), reporterRoom)
 	require.Equal(t, "0", warned[0])
-	require.Equal(t, fmt.Sprintf("and %d more warnings, for which there was no room", r.dropped), warned[len(warned)-1])
+	require.Equal(t, fmt.Sprintf("and %d more warnings, for which there was no room", r.dropped.Load()), warned[len(warned)-1])
 }
 
 // A run goes on while its callbacks do not return.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 )
 
 // Files of the results in Options.Out. RunFile is written first and says what is run; it is completed at the end, and
@@ -28,7 +29,7 @@ const (
 )
 
 // resultFiles are all files of results, in the order in which old ones are removed: what needs others first.
-var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, ConcurrenciesFile}
+var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, scrape.File, ConcurrenciesFile}
 
 // resultsDir is the directory of the results.
 type resultsDir struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -61,6 +62,7 @@ type run struct {
 	periods  []period             // that were played
 	warmed   *measure.WarmupFacts // nil: there is no warmup
 	reporter *reporter
+	scraping *scraping // nil: no page of metrics is read
 }
 
 // newRun returns a run of options with defaults.
@@ -111,6 +113,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.calibrate(ctx); err != nil {
+		return err
+	}
+	if err := r.startScraping(); err != nil {
 		return err
 	}
 	return p.reset(ctx)
@@ -188,6 +193,7 @@ func (r *run) open() (err error) {
 	if err := r.results.open(); err != nil {
 		return err
 	}
+	r.scraping.open(r.results.dir.file(scrape.File))
 	r.epoch = time.Now()
 	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {
 		return errors.Join(err, r.results.closeRecords())
@@ -210,6 +216,7 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 		err = r.profile(ctx, &facts)
 	}
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
+	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
 	return r.results.summary(facts), err
 }
 
@@ -243,6 +250,7 @@ func branchCounts(n conductor.Counts) measure.BranchCounts {
 
 // close ends everything that the run has started.
 func (r *run) close() {
+	r.scraping.close()
 	r.servers.close()
 	r.sampler.close()
 	r.reporter.close()

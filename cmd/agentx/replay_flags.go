@@ -37,7 +37,7 @@ type replayFlags struct {
 	noPreflight, noCalibrate        bool
 	overwrite, stopOnFailure        bool
 	printConfig, configSchema, json bool
-	header                          []string
+	header, scrape                  []string
 	wire                            wireFlags
 	scenario                        scenarioFlags
 	export                          exportFlags
@@ -68,6 +68,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; anthropic: messages to /v1/messages; ids: token ids to /v1/completions; text: one text to /v1/completions")
 	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, a header of every request (repeatable)")
 	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
+	flags.StringArrayVar(&f.scrape, "scrape", nil, "page of Prometheus metrics that is read beside the run (repeatable, or with commas); off: none (default: /metrics of each server, if it has one)")
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
 	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; 0: all")
@@ -88,6 +89,7 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.applyServers(&o)
 	f.wire.apply(&o, &f.problems)
 	f.applyHeader(&o)
+	f.applyScrape(&o)
 	f.applyOut(&o)
 	f.errs = append(f.errs, f.export.check(replayFormats)...)
 	r.apply(&o)
@@ -163,6 +165,26 @@ func (f *replayFlags) applyHeader(o *replay.Options) {
 		f.add("%s %s: that variable is not set", f.named("api-key-env"), f.apiKeyEnv)
 	} else if _, err := wire.New("http://localhost", wire.Options{APIKey: o.APIKey}); err != nil {
 		f.add("%s %s: %w", f.named("api-key-env"), f.apiKeyEnv, err)
+	}
+}
+
+// applyScrape resolves --scrape. Messages leave URLs out: they may hold a password.
+func (f *replayFlags) applyScrape(o *replay.Options) {
+	for _, list := range f.scrape {
+		for page := range strings.SplitSeq(list, ",") {
+			switch {
+			case page == "off":
+				o.Scrape.Off = true
+			case page != "":
+				o.Scrape.Pages = append(o.Scrape.Pages, page)
+			}
+		}
+	}
+	if o.Scrape.Off && len(o.Scrape.Pages) > 0 {
+		f.add("%s: off, and a page: want one of the two", f.named("scrape"))
+	}
+	if err := (replay.Scrape{Pages: o.Scrape.Pages}).Validate(); err != nil {
+		f.add("%s: %w", f.named("scrape"), err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 var replayGroups = []struct{ heading, flags string }{
 	{"Server", "url model api-key-env header wait-ready reset-cache no-preflight no-calibrate"},
 	{"Load and its bounds", "concurrency stop-on-failure duration requests trees once grace timeout max-error-rate prefault"},
-	{"Results", "out overwrite json stats-interval report prefix slice-duration"},
+	{"Results", "out overwrite json stats-interval report prefix slice-duration scrape"},
 	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
 	{"Presets and configuration", "preset scenario unsafe-override set config config-schema print-config"},
 	{"Bodies and connections", "payload session-header extra-body max-tokens-field no-ignore-eos no-stream-options connection-reuse keep-alive overflow-pattern"},

@@ -126,7 +126,7 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	}
 	if list, ok := value.(pflag.SliceValue); ok {
 		values := list.GetSlice()
-		if f.Name == "url" {
+		if len(values) > 0 && (f.Name == "url" || f.Name == "scrape") {
 			return urlsJSON(values)
 		}
 		for k := range values {
@@ -148,7 +148,7 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	return jsonOf(text)
 }
 
-// urlsJSON returns the values of --url as JSON, without secrets: one as a text, several as a list.
+// urlsJSON returns the values of --url or --scrape as JSON, without secrets: one as a text, several as a list.
 func urlsJSON(values []string) json.RawMessage {
 	values = strings.Split(strings.Join(values, ","), ",")
 	for k := range values {

@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("AGENTX_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("AGENTX_NO_CALIBRATE", "true") // two seconds of each replay
+			e.Setenv("AGENTX_SCRAPE", "off")        // two seconds at the end of each replay
 			return os.CopyFS(filepath.Join(e.WorkDir, "cache", "arenas"), os.DirFS(filepath.Join(prepared, "arenas")))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -105,7 +105,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
-		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Run: info.Run,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Run: info.Run,
 	}
 	s.Connection = a.headline.exchange.summary()
 	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)

@@ -65,13 +65,14 @@ type Option struct {
 // more at its end.
 type RunInfo struct {
 	Run
-	Lanes       int          `json:"concurrency"`
-	Out         string       `json:"out"`     // directory of the results, empty when none was asked for
-	Records     string       `json:"records"` // name of the record file in it
-	Preflight   *Preflight   `json:"preflight"`
-	Calibration *Calibration `json:"calibration"` // nil: the run was not calibrated
-	Phases      []PhaseSpan  `json:"phases"`      // in their order; nil: the run has not ended, was killed, or sent nothing
-	Facts       *Facts       `json:"facts"`       // nil: the run has not ended, or was killed
+	Lanes         int            `json:"concurrency"`
+	Out           string         `json:"out"`     // directory of the results, empty when none was asked for
+	Records       string         `json:"records"` // name of the record file in it
+	Preflight     *Preflight     `json:"preflight"`
+	Calibration   *Calibration   `json:"calibration"`    // nil: the run was not calibrated
+	Phases        []PhaseSpan    `json:"phases"`         // in their order; nil: the run has not ended, was killed, or sent nothing
+	ServerMetrics *ServerMetrics `json:"server_metrics"` // nil: none were read, or the run has not ended, or was killed
+	Facts         *Facts         `json:"facts"`          // nil: the run has not ended, or was killed
 }
 
 // PhaseSpan is when a phase was played. The instants of its records count from its start.

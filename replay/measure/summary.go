@@ -52,6 +52,7 @@ type Summary struct {
 	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight
 	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
+	ServerMetrics   *ServerMetrics   `json:"server_metrics"`    // nil: none were read
 	Run             Run              `json:"run"`               // what was run
 }
 

@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Scrape says which pages of metrics are read beside a run that has a directory for its results: doc/spec/replay.md 8.12. The zero
+// value reads /metrics of each server, if there is such a page.
+type Scrape struct {
+	Off   bool     // none is read
+	Pages []string // their URLs, also with user, password and query; none: those of the servers
+}
+
+// Validate returns an error that names the first page that cannot be read, by its number.
+func (s Scrape) Validate() error {
+	if s.Off || len(s.Pages) == 0 {
+		return nil
+	}
+	return scrape.Options{Pages: s.pages(nil, nil, "")}.Validate()
+}
+
+// pages returns the pages of a run with some servers. Those that are on a server get the header fields of its requests, and the API
+// key; no other does.
+func (s Scrape) pages(servers []string, header []wire.HeaderField, apiKey string) (list []scrape.Page) {
+	for _, url := range s.Pages {
+		list = append(list, scrape.Page{URL: url})
+	}
+	if len(list) == 0 {
+		for _, server := range servers {
+			url, err := wire.PageURL(server, "/metrics")
+			if err == nil { // Validate has looked at the servers
+				list = append(list, scrape.Page{URL: url, Default: true})
+			}
+		}
+		list = distinctPages(list)
+	}
+	fields := http.Header{}
+	if apiKey != "" {
+		fields.Set("Authorization", "Bearer "+apiKey)
+	}
+	for _, f := range header {
+		fields.Set(f.Name, f.Value)
+	}
+	for k := range list {
+		for _, server := range servers {
+			if wire.SameServer(server, list[k].URL) {
+				list[k].Header = fields
+			}
+		}
+	}
+	return list
+}
+
+// distinctPages returns the pages without repetitions: several URLs may be of one server.
+func distinctPages(pages []scrape.Page) (list []scrape.Page) {
+	seen := map[string]bool{}
+	for _, p := range pages {
+		if !seen[p.URL] && len(list) < scrape.MaxPages {
+			list = append(list, p)
+		}
+		seen[p.URL] = true
+	}
+	return list
+}
+
+// scraping reads the pages of metrics beside a run. A nil scraping reads none.
+type scraping struct {
+	collector *scrape.Collector
+	warn      func(string)
+}
+
+// startScraping begins to read the pages of metrics. What they say is in memory until open.
+func (r *run) startScraping() error {
+	pages := r.Scrape.pages(r.URLs, r.Header, r.APIKey)
+	if r.Scrape.Off || r.Out == "" || len(pages) == 0 {
+		return nil
+	}
+	c, err := scrape.Start(scrape.Options{Pages: pages, Notice: r.reporter.notice})
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	r.scraping = &scraping{c, r.reporter.warn}
+	return nil
+}
+
+// firstScrape is how long a run waits for the first answers before its clock starts: what its servers have counted until then is the
+// reference of the first phase.
+const firstScrape = time.Second
+
+// open makes the file of the samples, and waits for the first of them. A run goes on without the file.
+func (s *scraping) open(path string) {
+	if s == nil {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		s.warn(fmt.Sprintf("server metrics: %v: they are not kept", err))
+		return
+	}
+	s.collector.Open(file)
+	s.collector.Ready(firstScrape)
+}
+
+// mark reads every page now, because a phase begins or ends.
+func (s *scraping) mark() {
+	if s != nil {
+		s.collector.Mark()
+	}
+}
+
+// end ends the reading and returns what became of it. With tail set it goes on for scrape.Tail before, or until ctx ends.
+func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
+	if s == nil {
+		return nil
+	}
+	if tail {
+		s.collector.Linger(ctx, scrape.Tail)
+	}
+	f := s.collector.Close()
+	m := &measure.ServerMetrics{File: scrape.File, Full: f.Full, Pages: []measure.MetricsPage{}}
+	if f.Err != nil {
+		s.warn(fmt.Sprintf("server metrics: %v: %s lacks what came later", f.Err, scrape.File))
+	}
+	for _, p := range f.Pages {
+		m.Pages = append(m.Pages, measure.MetricsPage{
+			URL: p.URL, Default: p.Default, Fetches: p.Answers, Failures: p.Failures, Skipped: p.Skipped, LeftOut: p.LeftOut, LastError: p.LastErr,
+		})
+	}
+	return m
+}
+
+// close ends the reading of a run that was not played.
+func (s *scraping) close() {
+	if s != nil {
+		s.collector.Close()
+	}
+}

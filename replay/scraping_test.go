@@ -1,0 +1,183 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// asks is a server that notes who asked for its metrics.
+type asks struct {
+	server *mock.Server
+	page   func(w http.ResponseWriter, r *http.Request) // nil: the mock's
+
+	mu   sync.Mutex
+	list []string // query and credentials
+}
+
+func (a *asks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/metrics" {
+		a.server.ServeHTTP(w, r)
+		return
+	}
+	user, _, _ := r.BasicAuth()
+	a.mu.Lock()
+	a.list = append(a.list, strings.TrimSpace(r.URL.RawQuery+" "+user+" "+r.Header.Get("X-Team")+" "+r.Header.Get("Authorization")))
+	a.mu.Unlock()
+	if a.page != nil {
+		a.page(w, r)
+		return
+	}
+	a.server.ServeHTTP(w, r)
+}
+
+// scraped plays a few requests and returns the summary and the samples.
+func scraped(t *testing.T, o Options) (played, *scrape.Data) {
+	t.Helper()
+	summary, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	p := played{summary, readRecords(t, o.Out)}
+	d, err := scrape.ReadFile(filepath.Join(o.Out, scrape.File))
+	require.NoError(t, err)
+	return p, d
+}
+
+// TestRunReadsTheMetricsOfItsServers keeps what the servers counted, before, in and after the phases, and says so in the results.
+//
+// Covers T-59.
+func TestRunReadsTheMetricsOfItsServers(t *testing.T) {
+	a := &asks{server: mock.New(mock.Config{})}
+	url, _ := serve(t, a)
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Scrape, o.Requests, o.APIKey, o.Header = Scrape{}, 12, "s3cret", []wire.HeaderField{{Name: "X-Team", Value: "tok3n"}}
+	o.Start.Sampled, o.Warmup.Primers = true, true
+	p, d := scraped(t, o)
+	require.Len(t, p.ServerMetrics.Pages, 1)
+	page := p.ServerMetrics.Pages[0]
+	assert.Equal(t, measure.MetricsPage{URL: url + "/metrics", Default: true, Fetches: len(d.Endpoints[0].Answers), Skipped: page.Skipped}, page)
+	assert.GreaterOrEqual(t, page.Fetches, 6, "two seconds after the end")
+	assert.Contains(t, a.list[0], "tok3n Bearer s3cret")
+	info, err := readInfo(o.Out)
+	require.NoError(t, err)
+	assert.Equal(t, p.ServerMetrics, info.ServerMetrics)
+	assert.Less(t, d.Endpoints[0].Answers[0].At, info.Phases[0].Start.UnixNano(), "the reference of the first phase")
+
+	last, values := -1, []float64(nil)
+	for k := range d.Series {
+		if s := &d.Series[k]; s.Name == "vllm:prompt_tokens" {
+			_, first := s.Change(0)
+			assert.Equal(t, []float64{0}, first)
+			last, values = s.Change(s.Len() - 1)
+		}
+	}
+	tokens := 0.0
+	for _, r := range p.records {
+		tokens += float64(*r.PromptTokens)
+	}
+	assert.Equal(t, []float64{tokens}, values)
+	assert.Positive(t, last)
+	requireNoSecret(t, o.Out, "s3cret", "tok3n")
+}
+
+// requireNoSecret reads every file of the results.
+func requireNoSecret(t *testing.T, dir string, secrets ...string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, s := range secrets {
+			assert.NotContains(t, string(text), s, path)
+		}
+		return err
+	}))
+}
+
+// TestNamedPagesAlone reads the pages that are named. Those that are elsewhere than the servers get no credentials but their own.
+func TestNamedPagesAlone(t *testing.T) {
+	server, engine := &asks{server: mock.New(mock.Config{})}, &asks{server: mock.New(mock.Config{})}
+	url, _ := serve(t, server)
+	page, _ := serve(t, engine)
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Requests, o.APIKey = 4, "s3cret"
+	o.Scrape.Off, o.Scrape.Pages = false, []string{strings.Replace(page, "://", "://me:hunter2@", 1) + "/metrics?key=qu3ry", url + "/metrics?b"}
+	p, d := scraped(t, o)
+	require.Len(t, d.Endpoints, 2)
+	assert.Equal(t, page+"/metrics", p.ServerMetrics.Pages[0].URL)
+	assert.Regexp(t, "^key=qu3ry me  Basic ", engine.list[0])
+	assert.Equal(t, "b   Bearer s3cret", server.list[0])
+	requireNoSecret(t, o.Out, "s3cret", "hunter2", "qu3ry", "me:")
+}
+
+// TestServerWithoutMetrics is tried once, and costs a run nothing: no wait at its end, and no file but the one that says so.
+func TestServerWithoutMetrics(t *testing.T) {
+	a := &asks{server: mock.New(mock.Config{}), page: http.NotFound}
+	url, _ := serve(t, a)
+	var said []string
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Scrape, o.Requests, o.Notice = Scrape{}, 4, func(text string) { said = append(said, text) }
+	p, d := scraped(t, o)
+	assert.Len(t, a.list, 1)
+	assert.Equal(t, []string{fmt.Sprintf("server metrics: %s/metrics: status 404: it is left alone (--scrape URL names another page, --scrape off none)", url)}, said)
+	assert.Empty(t, d.Endpoints[0].Answers)
+	assert.Equal(t, []measure.MetricsPage{{URL: url + "/metrics", Default: true, Failures: 1, LastError: "status 404"}}, p.ServerMetrics.Pages)
+}
+
+// TestInterruptEndsTheScraping with the phase, also where a request for the metrics has no answer.
+func TestInterruptEndsTheScraping(t *testing.T) {
+	a := &asks{server: mock.New(mock.Config{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var n atomic.Int64
+	a.page = func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) > 1 {
+			cancel()
+			<-r.Context().Done()
+			return
+		}
+		a.server.ServeHTTP(w, r)
+	}
+	url, _ := serve(t, a)
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Scrape, o.Duration = Scrape{}, 1000*time.Hour
+	p := play(t, ctx, o)
+	assert.Equal(t, 1, p.ServerMetrics.Pages[0].Fetches)
+	assert.Zero(t, p.ServerMetrics.Pages[0].Failures, "what the run ends has not failed")
+}
+
+// TestScrapeIsChecked names a page by its number: its URL may hold a password.
+func TestScrapeIsChecked(t *testing.T) {
+	err := Scrape{Pages: []string{"http://ok", "ftp://user:hunter2@h"}}.Validate()
+	require.EqualError(t, err, "page 2 of metrics: want http://HOST:PORT/PATH or https://HOST/PATH")
+	require.NoError(t, Scrape{Off: true, Pages: []string{"?"}}.Validate())
+	o := required(cachetest.Demo(t))
+	o.Scrape.Pages = []string{"?"}
+	require.Error(t, o.Validate())
+}
+
+// TestDefaultPages are those of the servers, each once.
+func TestDefaultPages(t *testing.T) {
+	var urls []string
+	for _, p := range (Scrape{}).pages([]string{"http://a/v1", "http://a", "https://b/x/v1/completions"}, nil, "") {
+		assert.True(t, p.Default)
+		urls = append(urls, p.URL)
+	}
+	assert.Equal(t, []string{"http://a/metrics", "https://b/x/metrics"}, urls)
+}

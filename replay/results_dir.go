@@ -31,6 +31,14 @@ const (
 // resultFiles are all files of results, in the order in which old ones are removed: what needs others first.
 var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, scrape.File, ConcurrenciesFile}
 
+// reportFiles are the files that agentx report makes of results by default. Old ones are removed with the results: readers would
+// take them for those of the new run.
+var reportFiles = []string{
+	".aiperf_results_ready.json", "profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export_console.txt",
+	"profile_export_aiperf_timeslices.json", "profile_export_aiperf_timeslices.csv", "profile_export.jsonl", "profile_export_excluded.jsonl",
+	"server_metrics_export.json", "server_metrics_export.csv", "records.parquet",
+}
+
 // resultsDir is the directory of the results.
 type resultsDir struct {
 	path      string // "": none
@@ -102,7 +110,7 @@ func (d *resultsDir) make() error {
 	if !d.overwrite && !sentNothing(d.path) {
 		return CheckResultsDir(d.path)
 	}
-	for _, name := range resultFiles {
+	for _, name := range slices.Concat(reportFiles, resultFiles) {
 		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -100,6 +100,7 @@ func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 	o.Cache, o.URLs, o.Model, o.Marker, o.SkipPreflight = c, []string{url}, "m", payload.NoMarker, true
 	var all []float64
 	var cpu time.Duration
+	var sent int64
 	for b.Loop() {
 		o.Out = b.TempDir()
 		s, err := Run(context.Background(), o)
@@ -107,10 +108,13 @@ func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 			b.Fatal(err)
 		}
 		cpu += time.Duration(float64(s.Client.CPU) * 1e9)
+		sent += s.Client.BytesSent
 		all = append(all, latenessOf(b, o.Out)...)
 	}
 	reportLateness(b, all, float64(b.N)*o.Duration.Seconds())
-	b.ReportMetric(float64(cpu.Microseconds())/float64(len(all)), "cpu-us/turn") // the mock's, too
+	b.ReportMetric(float64(cpu.Microseconds())/float64(len(all)), "cpu-us/turn") // the mock's, too, as in the next
+	b.ReportMetric(cpu.Seconds()/(float64(sent)/1e9), "cpu-s/GB")
+	b.ReportMetric(float64(sent)/float64(len(all)), "bytes/turn")
 }
 
 func latenessOf(b *testing.B, dir string) (list []float64) {

@@ -38,6 +38,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzArrow -fuzztime $(FUZZTIME) ./mmapcache
 	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
+	go test -run '^$$' -fuzz FuzzParseRow -fuzztime $(FUZZTIME) ./report/aiperf
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire

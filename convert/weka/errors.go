@@ -50,6 +50,7 @@ const (
 	JoinBeforeSpawn  ErrorKind = "join_before_spawn"     // a child would be joined before it is spawned (Refusals: "error")
 	NegativeBranch   ErrorKind = "negative_branch_start" // a branch starts before time 0 (Refusals: "error")
 	DuplicateSession ErrorKind = "duplicate_session"     // two sessions with one name
+	BadTraceID       ErrorKind = "trace-id"              // an id with "::"
 )
 
 // Hints: what to do about input that is wrong as a whole, rather than in one trace.
@@ -60,5 +61,6 @@ const (
 	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	hintDefault = "--profile default, which reads ids that traces share"
 	hintSplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
+	hintTraceID = "another separator in the ids of traces, or --skip-invalid, which leaves such traces out"
 	hintPlain   = "a file of traces, or of Mooncake rows without additions"
 )

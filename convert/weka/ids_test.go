@@ -87,3 +87,22 @@ func TestSameBytes(t *testing.T) {
 		assert.Equal(t, n, sameBytes(a, append(slices.Clone(a), 'x')))
 	}
 }
+
+// An id that readers of results would cut is refused, whatever the rules.
+func TestTraceIDWithASeparator(t *testing.T) {
+	for id, refused := range map[string]bool{"a::b": true, "::": true, "a:b": false, "a:": false} {
+		for _, rules := range []Rules{Default(), AIPerf()} {
+			tr, err := Scan(fmt.Appendf(nil, `{"id":%q,"models":["m"],"block_size":4,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":4,"out":1,"hash_ids":[1]}]}`, id), rules)
+			require.NoError(t, err)
+			_, _, err = MakePlan(tr, rules)
+			if !refused {
+				require.NoError(t, err, id)
+				continue
+			}
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, BadTraceID, e.Kind)
+			require.EqualError(t, err, fmt.Sprintf(`trace %q: id: it has "::", which separates a trace from its subagents in the names of sessions`, id))
+		}
+	}
+}

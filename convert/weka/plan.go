@@ -3,6 +3,7 @@ package weka
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
@@ -32,7 +33,10 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	}
 	p.notes.Unknown, p.notes.Format = tr.Unknown, tr.Format()
 	p.oddities = tr.oddities()
-	err := p.run()
+	err := checkTraceID(tr.ID)
+	if err == nil {
+		err = p.run()
+	}
 	if refused := p.budget.refused(); refused != nil {
 		err = refused
 	}
@@ -42,6 +46,15 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	}
 	p.notes.Oddities = p.oddities
 	return p.plan, p.notes, nil
+}
+
+// checkTraceID refuses an id in which readers of results would find that of another trace: the text before the first "::" of a
+// session's name is the trace's.
+func checkTraceID(id string) *Error {
+	if !strings.Contains(id, "::") {
+		return nil
+	}
+	return &Error{Kind: BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: hintTraceID}
 }
 
 // planner builds the plan of one trace.

@@ -14,18 +14,21 @@ import (
 // line.
 func readCSV(data []byte) (t report.Table, err error) {
 	var header []string
+	blank := false // the line before was
 	for line, err := range lines.Each(bytes.NewReader(data)) {
 		if err != nil {
 			return nil, err
 		}
+		after := blank
+		blank = len(bytes.TrimSpace(line.Text)) == 0
 		cells := strings.Split(string(line.Text), ",")
 		switch {
-		case len(cells) == 1 && strings.TrimSpace(cells[0]) == "":
+		case blank:
 			continue
 		case cells[0] == "Metric":
 			header = cells
 			continue
-		case len(t) > 0 && len(header) == 2 && len(cells) > 2: // such as that of GPUs
+		case after && len(header) == 2: // of a third table, such as that of GPUs
 			return t, nil
 		case len(cells) != len(header):
 			return nil, fmt.Errorf("line %d: %d cells: want %d, as in the header", line.Number, len(cells), len(header))

@@ -44,7 +44,9 @@ func text(n report.Number) string { return string(n.Append(nil)) }
 
 // tagOf makes the tag of a metric from its name in a CSV, which ends with the unit in parentheses.
 func tagOf(name string) string {
-	name, _, _ = strings.Cut(name, " (")
+	if k := strings.LastIndex(name, " ("); k >= 0 {
+		name = name[:k]
+	}
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
 }
 

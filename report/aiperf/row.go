@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -139,7 +139,7 @@ func (row *Row) appendTo(text *bytes.Buffer) error {
 		if k > 0 {
 			text.WriteByte(',')
 		}
-		err = errors.Join(err, appendMetric(text, &m))
+		appendMetric(text, &m)
 	}
 	text.WriteByte('}')
 	if row.Error != nil {
@@ -152,9 +152,10 @@ func (row *Row) appendTo(text *bytes.Buffer) error {
 	return err
 }
 
-// appendMetric appends a metric as a member of an object. Tags and units need no escapes.
-func appendMetric(text *bytes.Buffer, m *report.RowMetric) error {
-	text.WriteString(`"` + m.Tag + `":{"value":`)
+// appendMetric appends a metric as a member of an object.
+func appendMetric(text *bytes.Buffer, m *report.RowMetric) {
+	appendWord(text, m.Tag)
+	text.WriteString(`:{"value":`)
 	if m.List == nil {
 		text.Write(m.Value.Append(text.AvailableBuffer()))
 	} else {
@@ -167,6 +168,19 @@ func appendMetric(text *bytes.Buffer, m *report.RowMetric) error {
 		}
 		text.WriteByte(']')
 	}
-	_, err := fmt.Fprintf(text, `,"unit":%q}`, m.Unit)
-	return err
+	text.WriteString(`,"unit":`)
+	appendWord(text, m.Unit)
+	text.WriteByte('}')
+}
+
+// appendWord appends a text in quotes.
+func appendWord(text *bytes.Buffer, s string) {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) >= 0 {
+		quoted, _ := compact(s) // a text always marshals
+		text.Write(quoted)
+		return
+	}
+	text.WriteByte('"')
+	text.WriteString(s)
+	text.WriteByte('"')
 }

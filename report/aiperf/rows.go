@@ -72,8 +72,11 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 	if files[1].rows == 0 {
 		return w.remove(w.names.Excluded)
 	}
+	if err := files[1].publish(); err != nil {
+		return err
+	}
 	w.written.Files = append(w.written.Files, w.names.Excluded)
-	return files[1].publish()
+	return nil
 }
 
 // eachRecord calls use with every record of the run.

@@ -41,7 +41,7 @@ func columnsOf(t reflect.Type, prefix string, above []int) (list []column) {
 
 // Columns that no key of a record has.
 const (
-	sentColumn     = "sent_ns"       // wall clock of sent, nanoseconds since 1970
+	sentColumn     = "sent_ns"       // wall clock of sent, nanoseconds since 1970, as an integer
 	contentsColumn = "content_times" // seconds from sent to each content message
 )
 
@@ -59,7 +59,7 @@ var rowType = func() reflect.Type {
 			add(c.name, t, "")
 		}
 	}
-	add(sentColumn, reflect.TypeFor[int64](), ",timestamp(nanosecond:utc)")
+	add(sentColumn, reflect.TypeFor[int64](), "")
 	add(contentsColumn, reflect.TypeFor[[]float64](), ",list")
 	return reflect.StructOf(fields)
 }()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -16,7 +18,7 @@ import (
 // value reads /metrics of each server, if there is such a page.
 type Scrape struct {
 	Off   bool     // none is read
-	Pages []string // their URLs, also with user, password and query; none: those of the servers
+	Pages []string // their URLs, also with user, password and query; one without a path is that of /metrics; none: those of the servers
 }
 
 // Validate returns an error that names the first page that cannot be read, by its number.
@@ -30,14 +32,14 @@ func (s Scrape) Validate() error {
 // pages returns the pages of a run with some servers. Those that are on a server get the header fields of its requests, and the API
 // key; no other does.
 func (s Scrape) pages(servers []string, header []wire.HeaderField, apiKey string) (list []scrape.Page) {
-	for _, url := range s.Pages {
-		list = append(list, scrape.Page{URL: url})
+	for _, page := range s.Pages {
+		list = append(list, scrape.Page{URL: withPath(page)})
 	}
 	if len(list) == 0 {
 		for _, server := range servers {
-			url, err := wire.PageURL(server, "/metrics")
+			page, err := wire.PageURL(server, "/metrics")
 			if err == nil { // Validate has looked at the servers
-				list = append(list, scrape.Page{URL: url, Default: true})
+				list = append(list, scrape.Page{URL: page, Default: true})
 			}
 		}
 		list = distinctPages(list)
@@ -57,6 +59,16 @@ func (s Scrape) pages(servers []string, header []wire.HeaderField, apiKey string
 		}
 	}
 	return list
+}
+
+// withPath returns a URL with the path /metrics, if it has none.
+func withPath(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return raw
+	}
+	u.Path = "/metrics"
+	return u.String()
 }
 
 // distinctPages returns the pages without repetitions: several URLs may be of one server.

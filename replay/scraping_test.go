@@ -180,4 +180,10 @@ func TestDefaultPages(t *testing.T) {
 		urls = append(urls, p.URL)
 	}
 	assert.Equal(t, []string{"http://a/metrics", "https://b/x/metrics"}, urls)
+	urls = nil
+	for _, p := range (Scrape{Pages: []string{"http://me:pw@a:1?b=c", "http://a/", "http://a/x"}}).pages(nil, nil, "") {
+		assert.False(t, p.Default)
+		urls = append(urls, p.URL)
+	}
+	assert.Equal(t, []string{"http://me:pw@a:1/metrics?b=c", "http://a/metrics", "http://a/x"}, urls)
 }

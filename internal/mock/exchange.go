@@ -111,6 +111,8 @@ func (x *exchange) inject(hook func(*exchange)) {
 
 // answer looks the prompt up in the prefix cache and sends an answer of the given number of tokens.
 func (x *exchange) answer(tokens int) {
+	x.server.counters.answering.Add(1)
+	defer x.server.counters.answering.Add(-1)
 	x.outputTokens = tokens
 	x.prefill()
 	if x.request.stream {
@@ -189,6 +191,10 @@ func (x *exchange) answerStream() {
 	if x.waitUntil(x.due(0)) != nil {
 		return
 	}
+	if x.server.config.TTFT > 0 { // else the last reading will do
+		x.now = x.server.clock.Now()
+	}
+	x.server.counters.ttft.observe(x.now.Sub(x.start))
 	x.begin()
 	for i := range x.outputTokens {
 		if x.waitUntil(x.due(i)) != nil {
@@ -261,6 +267,7 @@ func (x *exchange) answerWhole() {
 	if x.waitUntil(x.due(max(0, x.outputTokens-1))) != nil {
 		return
 	}
+	x.server.counters.ttft.observe(x.server.config.TTFT) // nobody sees when the first token was there
 	if hook := x.fault.kind.whole; hook != nil {
 		x.inject(hook)
 		return

@@ -79,7 +79,7 @@ func TestStatsAndMetrics(t *testing.T) {
 		require.Equal(t, "text/plain; version=0.0.4; charset=utf-8", w.Header().Get("Content-Type"))
 		require.Contains(t, w.Body.String(), "# HELP vllm:prompt_tokens_total Prompt tokens.\n# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total 280\n")
 		for _, line := range []string{
-			"vllm:num_requests_running 0", "vllm:kv_cache_usage_perc 0.125", "vllm:generation_tokens_total 12",
+			"vllm:num_requests_running 0", "vllm:num_requests_waiting 0", "vllm:kv_cache_usage_perc 0.125", "vllm:generation_tokens_total 12",
 			"vllm:prefix_cache_queries_total 280", "vllm:prefix_cache_hits_total 192", "agentx_mock_requests_total 5",
 			`agentx_mock_faults_total{kind="empty"} 0`,
 		} {

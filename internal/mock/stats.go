@@ -1,12 +1,8 @@
 package mock
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +39,8 @@ type counters struct {
 	requests, openRequests, openConnections, rejected  atomic.Int64
 	bytesIn, promptTokens, cachedTokens, outputTokens  atomic.Int64
 	reencodedPrompts, reencodedTokens, estimatedTokens atomic.Int64
+	answering                                          atomic.Int64 // requests whose prompt was read, and whose answer is not over
+	ttft                                               latencies
 	faults                                             map[string]*atomic.Int64 // not written after init
 
 	mu           sync.Mutex
@@ -104,38 +102,4 @@ func (s *Server) Stats() Stats {
 
 func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.Stats())
-}
-
-// serveMetrics writes the counts that vLLM has under vLLM's names, for clients that scrape servers, and the others under names
-// of its own.
-func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	stats := s.Stats()
-	var b bytes.Buffer
-	metric := func(kind, name, help string, value any) {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %v\n", name, help, name, kind, name, value)
-	}
-	metric("gauge", "vllm:num_requests_running", "Requests in flight.", stats.OpenRequests)
-	metric("gauge", "vllm:kv_cache_usage_perc", "Filled part of the prefix cache, 1 is all.", s.cacheUsage(stats))
-	metric("counter", "vllm:prompt_tokens_total", "Prompt tokens.", stats.PromptTokens)
-	metric("counter", "vllm:generation_tokens_total", "Output tokens.", stats.OutputTokens)
-	metric("counter", "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", stats.PromptTokens)
-	metric("counter", "vllm:prefix_cache_hits_total", "Prompt tokens found there.", stats.CachedTokens)
-	metric("counter", "agentx_mock_requests_total", "Requests.", stats.Requests)
-	metric("counter", "agentx_mock_request_bytes_total", "Bytes of request bodies.", stats.BytesIn)
-	metric("gauge", "agentx_mock_open_connections", "Open connections.", stats.OpenConnections)
-	if len(stats.Faults) > 0 {
-		const name = "agentx_mock_faults_total"
-		fmt.Fprintf(&b, "# HELP %s Injected faults.\n# TYPE %s counter\n", name, name)
-		for _, kind := range slices.Sorted(maps.Keys(stats.Faults)) {
-			fmt.Fprintf(&b, "%s{kind=%q} %d\n", name, kind, stats.Faults[kind])
-		}
-	}
-	writeBody(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", b.Bytes())
-}
-
-func (s *Server) cacheUsage(stats Stats) float64 {
-	if s.cache.capacity == 0 {
-		return 0
-	}
-	return float64(stats.CacheBlocks) / float64(s.cache.capacity)
 }

@@ -159,14 +159,27 @@ func requireIdentified(t testing.TB, records []measure.Record) {
 	}
 }
 
-// requireContents reads the instants of the content messages of all records.
+// requireContents reads the instants of the content messages of all records. The first, the second and the last are those of the
+// record.
 func requireContents(t testing.TB, dir string) {
 	t.Helper()
 	records, err := measure.OpenRecords(dir)
 	require.NoError(t, err)
 	defer records.Close()
-	for err == nil {
-		_, err = records.Next()
+	var r *measure.Record
+	for r, err = records.Next(); err == nil; r, err = records.Next() {
+		var instants []int64
+		for at := range r.Contents.All() {
+			instants = append(instants, measure.Nanos(r.Sent)+int64(at))
+		}
+		require.Len(t, instants, r.Chunks)
+		if n := len(instants); n > 0 {
+			require.Equal(t, measure.Nanos(r.FirstToken), instants[0])
+			require.Equal(t, measure.Nanos(r.LastToken), instants[n-1])
+			if n > 1 {
+				require.Equal(t, measure.Nanos(r.SecondToken), instants[1])
+			}
+		}
 	}
 	require.ErrorIs(t, err, io.EOF)
 	require.NoError(t, records.ContentsError())

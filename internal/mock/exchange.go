@@ -204,19 +204,24 @@ func (x *exchange) answerStream() {
 			x.breakOff(hook)
 			return
 		}
-		x.produced++
-		x.unsent++
-		if x.endpoint == &messagesEndpoint {
-			x.delta(word(i))
-		} else {
-			x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
-		}
+		x.token(i)
 		if len(x.out) >= writeSize && x.send() != nil {
 			return
 		}
 	}
 	x.end()
 	_ = x.send()
+}
+
+// token appends the event of the i-th token.
+func (x *exchange) token(i int) {
+	x.produced++
+	x.unsent++
+	if x.endpoint == &messagesEndpoint {
+		x.delta(word(i))
+		return
+	}
+	x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
 }
 
 // begin appends what a stream has before its first token.
@@ -272,11 +277,7 @@ func (x *exchange) answerWhole() {
 		x.inject(hook)
 		return
 	}
-	if x.endpoint == &messagesEndpoint {
-		x.wholeMessage()
-	} else {
-		x.wholeCompletion()
-	}
+	x.wholeAnswer()
 	if hook := x.fault.kind.midway; hook != nil {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.out = x.out[:len(x.out)/2]
@@ -285,6 +286,15 @@ func (x *exchange) answerWhole() {
 	}
 	x.server.counters.outputTokens.Add(int64(x.outputTokens))
 	writeBody(x.w, http.StatusOK, "application/json", x.out)
+}
+
+// wholeAnswer appends an answer that is not streamed.
+func (x *exchange) wholeAnswer() {
+	if x.endpoint == &messagesEndpoint {
+		x.wholeMessage()
+		return
+	}
+	x.wholeCompletion()
 }
 
 // wholeCompletion appends an answer that is not streamed.

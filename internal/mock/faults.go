@@ -31,7 +31,7 @@ type FaultKind struct {
 
 // FaultKinds lists all faults. "Midway" is after half of the tokens of a stream, or half of the bytes of an answer that is not
 // streamed.
-var FaultKinds = []FaultKind{
+var FaultKinds = append([]FaultKind{
 	{Name: "refuse", onArrival: (*exchange).refuse,
 		Doc: "the connection is closed at once, the body unread, nothing answered"},
 	{Name: "reset", answer: (*exchange).reset,
@@ -62,7 +62,7 @@ var FaultKinds = []FaultKind{
 		Doc: "midway an event named error, and the end; not streamed: as error-payload"},
 	{Name: "error-payload", midway: (*exchange).sendErrorPayload, whole: (*exchange).answerErrorObject,
 		Doc: "midway an event whose data is an error object, then [DONE]; not streamed: an error object under status 200"},
-}
+}, lies...)
 
 // ParseFault parses KIND:RATE, as in "status=503:0.1".
 func ParseFault(text string) (Fault, error) {

@@ -49,6 +49,15 @@ func requireTokens(t *testing.T, n int, body string) {
 	require.Equal(t, n, strings.Count(body, `"content":" `))
 }
 
+// requireComplete requires an answer with its end.
+func requireComplete(t *testing.T, f failure, stream bool) {
+	t.Helper()
+	require.NoError(t, f.err)
+	require.Equal(t, 200, f.status)
+	require.Contains(t, f.body, `"finish_reason":"length"`)
+	require.Equal(t, stream, strings.HasSuffix(f.body, "data: [DONE]\n\n"))
+}
+
 // requireBrokenOff requires half of an answer, without an end.
 func requireBrokenOff(t *testing.T, f failure) {
 	t.Helper()
@@ -146,7 +155,40 @@ var faultChecks = map[string]func(t *testing.T, f failure, stream bool){
 			require.Equal(t, object, f.body)
 		}
 	},
-	// TestWaitsEndWithTheRequest tests the two that wait for the client, TestStallSendsHeaders their headers.
+	"trickle": func(t *testing.T, f failure, stream bool) {
+		require.NoError(t, f.err)
+		require.True(t, f.chunked)
+		requireComplete(t, f, stream)
+		require.Contains(t, f.body, `"completion_tokens":10`)
+	},
+	"half-events": func(t *testing.T, f failure, stream bool) {
+		require.NoError(t, f.err)
+		require.Equal(t, 200, f.status)
+		if stream {
+			requireComplete(t, f, stream)
+			require.Len(t, strings.Split(f.body, "\n\n"), 15)
+			require.Equal(t, 10, strings.Count(f.body, "}\n\n"), "three of 13 are cut")
+		} else {
+			require.False(t, strings.HasSuffix(f.body, "}"))
+		}
+	},
+	"wrong-counts": func(t *testing.T, f failure, stream bool) {
+		requireComplete(t, f, stream)
+		require.Contains(t, f.body, `"completion_tokens":100`)
+	},
+	"odd-counts": func(t *testing.T, f failure, stream bool) {
+		requireComplete(t, f, stream)
+		require.Contains(t, f.body, `"usage":{"prompt_tokens":-1,"completion_tokens":1.5}`)
+		require.Equal(t, stream, strings.Contains(f.body, `"usage":{"prompt_tokens":NaN,"completion_tokens":Infinity}`))
+	},
+	"usage-twice": func(t *testing.T, f failure, stream bool) {
+		requireComplete(t, f, stream)
+		require.Contains(t, f.body, `"usage":{"prompt_tokens":1,"completion_tokens":1}`)
+		require.Greater(t, strings.LastIndex(f.body, `"completion_tokens":10`), strings.Index(f.body, `"completion_tokens":1}`))
+	},
+	// TestWaitsEndWithTheRequest tests the two that wait for the client, TestEndlessFaults those that do not end.
+	"flood":     nil,
+	"comments":  nil,
 	"stall":     nil,
 	"stall-mid": nil,
 }
@@ -173,12 +215,16 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestStallSendsHeaders(t *testing.T) {
+func TestEndlessFaults(t *testing.T) {
 	for _, c := range []struct{ kind, body, contains string }{
 		{"stall", streamed, ""},
 		{"stall", whole, ""},
 		{"stall-mid", streamed, ` in"`},
 		{"stall-mid", whole, `" the of`},
+		{"flood", streamed, ` that"`},
+		{"flood", whole, " the the the"},
+		{"comments", streamed, ": keep-alive\n\n: keep-alive\n\n"},
+		{"comments", whole, "   "},
 	} {
 		url := start(t, New(Config{Faults: []Fault{{c.kind, 1}}}))
 		ctx, leave := context.WithCancel(t.Context())

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,4 +155,88 @@ func headSize(c *Client, r *Request, total int) int {
 	n := len((&call{Client: c, request: &probe, res: &res}).appendHead(nil))
 	probe.Body = textBody(strings.Repeat("x", total-n))
 	return len((&call{Client: c, request: &probe, res: &res}).appendHead(nil))
+}
+
+// A request that failed has ended when it was over for the client, to the nanosecond: with the last byte of an error body, with the
+// refusal, with the timeout, with the cancellation.
+//
+// Covers T-56.
+func TestEndOfFailures(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		connect error // after 3 ms; nil: a connection
+		script  func(nc net.Conn)
+		cancel  time.Duration
+		want    Category
+		acknow  time.Duration
+		end     time.Duration
+	}{
+		"500 after 50 ms": {want: HTTPStatus, acknow: 53 * ms, end: 60 * ms, script: func(nc net.Conn) {
+			time.Sleep(50 * ms)
+			_, _ = io.WriteString(nc, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\n")
+			time.Sleep(7 * ms)
+			_, _ = io.WriteString(nc, "oops")
+		}},
+		"error body that never ends": {want: Overload, acknow: 3 * ms, end: 3*ms + errorWait, script: func(nc net.Conn) {
+			_, _ = io.WriteString(nc, "HTTP/1.1 503 Busy\r\n\r\nla")
+			time.Sleep(time.Hour)
+		}},
+		"refusal": {connect: syscall.ECONNREFUSED, want: Connection, acknow: Never, end: 3 * ms},
+		"hang-up": {want: Connection, acknow: Never, end: 8 * ms, script: func(net.Conn) { time.Sleep(5 * ms) }},
+		"timeout": {want: Timeout, acknow: 13 * ms, end: 90 * time.Second, script: func(nc net.Conn) {
+			time.Sleep(10 * ms)
+			_, _ = io.WriteString(nc, eventHead+"\r\n"+event1("a"))
+			time.Sleep(time.Hour)
+		}},
+		"nothing but comments": {want: Timeout, acknow: 3 * ms, end: 90 * time.Second, script: func(nc net.Conn) {
+			_, err := io.WriteString(nc, eventHead+"\r\n")
+			for err == nil {
+				time.Sleep(time.Second)
+				_, err = io.WriteString(nc, ": keep-alive\n\n")
+			}
+		}},
+		"cancelled": {want: Cancelled, cancel: 40 * ms, acknow: Never, end: 40 * ms, script: func(net.Conn) { time.Sleep(time.Hour) }},
+		"truncated": {want: StreamTruncated, acknow: 3 * ms, end: 5 * ms, script: func(nc net.Conn) {
+			_, _ = io.WriteString(nc, eventHead+"\r\n"+event1("a"))
+			time.Sleep(2 * ms)
+		}},
+		"error event": {want: StreamEvent, acknow: 3 * ms, end: 3 * ms, script: func(nc net.Conn) {
+			_, _ = io.WriteString(nc, eventHead+"\r\n"+event1("a")+"event: error\ndata: {}\n\n")
+			time.Sleep(time.Hour)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, err := New("http://127.0.0.1:1", Options{Timeout: 90 * time.Second})
+				require.NoError(t, err)
+				r := &Request{Path: "/", Stream: true, Body: textBody("{}")}
+				client.connect = func(context.Context, netip.AddrPort) (net.Conn, error) {
+					time.Sleep(3 * ms)
+					if c.connect != nil {
+						return nil, c.connect
+					}
+					near, far := net.Pipe()
+					go func() {
+						defer far.Close()
+						head := (&call{Client: client, request: r, res: new(Result)}).appendHead(nil)
+						_, _ = io.ReadFull(far, make([]byte, len(head)+len("{}")))
+						c.script(far)
+					}()
+					return near, nil
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.cancel > 0 {
+					time.AfterFunc(c.cancel, func() { cancel(io.EOF) })
+				}
+				res := client.Do(ctx, r)
+				time.Sleep(2 * time.Hour) // until the server's side has ended, too
+				require.NotNil(t, res.Err)
+				require.Equal(t, c.want, res.Err.Category)
+				require.Equal(t, c.acknow, res.Acknowledged)
+				require.Equal(t, c.end, res.End)
+				require.Greater(t, res.End, res.Sent)
+			})
+		})
+	}
 }

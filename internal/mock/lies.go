@@ -1,0 +1,185 @@
+package mock
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// How slow a server is that throttles or has nothing to say.
+const (
+	trickleBytes  = 16
+	trickleEvery  = time.Millisecond
+	commentsEvery = 10 * time.Millisecond
+)
+
+// lies are the ways in which a server misleads a client without a failure of its own. All but the first two answer to the end.
+var lies = []FaultKind{
+	{Name: "flood", midway: (*exchange).flood, whole: (*exchange).floodWhole,
+		Doc: "midway tokens without an end, as fast as the client reads"},
+	{Name: "comments", midway: (*exchange).keepAlive,
+		Doc: "midway keep-alive comments without an end, or blanks, one every 10 ms"},
+	{Name: "trickle", midway: (*exchange).trickle, whole: (*exchange).trickleWhole,
+		Doc: "the second half of the answer 16 bytes every millisecond; not streamed: all of it"},
+	{Name: "half-events", midway: (*exchange).halveEvents,
+		Doc: "in the second half of the answer every other event is cut in two; not streamed: half of the answer"},
+	{Name: "wrong-counts", midway: (*exchange).exaggerate, whole: (*exchange).exaggerateWhole,
+		Doc: "a complete answer whose usage has ten times the tokens"},
+	{Name: "odd-counts", midway: (*exchange).countOddly, whole: (*exchange).countOddlyWhole,
+		Doc: "a complete answer whose usage is NaN, negative and a fraction"},
+	{Name: "usage-twice", midway: (*exchange).countTwice, whole: (*exchange).countTwiceWhole,
+		Doc: "a complete answer with a wrong usage before the right one"},
+}
+
+// rest appends the second half of the tokens of a stream.
+func (x *exchange) rest() {
+	for i := x.produced; i < x.outputTokens; i++ {
+		x.token(i)
+	}
+}
+
+func (x *exchange) flood() {
+	if !x.request.stream {
+		return
+	}
+	for i := x.produced; x.ctx.Err() == nil; i++ {
+		x.token(i)
+		if len(x.out) >= writeSize && x.send() != nil {
+			return
+		}
+	}
+}
+
+func (x *exchange) floodWhole() {
+	x.w.Header().Set("Content-Type", "application/json")
+	_, err := x.w.Write([]byte(`{"choices":[{` + x.endpoint.wholeOpen))
+	for words := bytes.Repeat([]byte(word(0)), 1<<14); err == nil && x.ctx.Err() == nil; {
+		_, err = x.w.Write(words)
+	}
+}
+
+func (x *exchange) keepAlive() {
+	nothing := " "
+	if x.request.stream {
+		nothing = ": keep-alive\n\n"
+	}
+	for x.server.clock.Sleep(x.ctx, commentsEvery) == nil {
+		x.out = append(x.out, nothing...)
+		if x.flush() != nil {
+			return
+		}
+	}
+}
+
+func (x *exchange) trickle() {
+	x.rest()
+	x.end()
+	x.drip()
+}
+
+func (x *exchange) trickleWhole() {
+	x.w.Header().Set("Content-Type", "application/json")
+	x.wholeAnswer()
+	x.drip()
+}
+
+// drip sends what is buffered, a few bytes at a time.
+func (x *exchange) drip() {
+	for answer := bytes.Clone(x.out); len(answer) > 0; {
+		n := min(trickleBytes, len(answer))
+		x.out = append(x.out[:0], answer[:n]...)
+		answer = answer[n:]
+		if x.flush() != nil || x.server.clock.Sleep(x.ctx, trickleEvery) != nil {
+			return
+		}
+	}
+}
+
+func (x *exchange) halveEvents() {
+	if !x.request.stream {
+		return
+	}
+	for i := x.produced; i < x.outputTokens; i++ {
+		from := len(x.out)
+		if x.token(i); i%2 == 1 {
+			x.out = append(x.out[:(from+len(x.out))/2], "\n\n"...)
+		}
+	}
+	x.end()
+	_ = x.send()
+}
+
+func (x *exchange) exaggerate() {
+	x.rest()
+	x.promptTokens, x.produced = 10*x.promptTokens, 10*x.produced
+	x.end()
+	_ = x.send()
+}
+
+func (x *exchange) exaggerateWhole() {
+	x.wholeAnswer()
+	x.endWhole(10*x.promptTokens, 10*x.outputTokens)
+}
+
+func (x *exchange) countOddly() {
+	x.rest()
+	x.usage("NaN", "Infinity")
+	x.usage(-1, 1.5)
+	x.request.includeUsage = false
+	x.end()
+	_ = x.send()
+}
+
+func (x *exchange) countOddlyWhole() {
+	x.wholeAnswer()
+	x.endWhole(-1, 1.5)
+}
+
+func (x *exchange) countTwice() {
+	x.rest()
+	x.usage(1, 1)
+	x.usage(x.promptTokens, x.produced)
+	x.end()
+	_ = x.send()
+}
+
+func (x *exchange) countTwiceWhole() {
+	x.wholeAnswer()
+	x.out = x.out[:len(x.out)-1]
+	x.appendCounts(1, 1)
+	x.appendCounts(x.promptTokens, x.outputTokens)
+	x.sendWhole()
+}
+
+// usage appends a message with nothing but counts. They need not be numbers.
+func (x *exchange) usage(prompt, output any) {
+	if x.endpoint == &messagesEndpoint {
+		x.out = append(x.out, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{}"...)
+	} else {
+		x.out = append(append(x.out, x.head...), ']')
+	}
+	x.appendCounts(prompt, output)
+	x.out = append(x.out, "}\n\n"...)
+}
+
+// appendCounts appends a member with counts to an object.
+func (x *exchange) appendCounts(prompt, output any) {
+	names := [2]string{"prompt_tokens", "completion_tokens"}
+	if x.endpoint == &messagesEndpoint {
+		names = [2]string{"input_tokens", "output_tokens"}
+	}
+	x.out = fmt.Appendf(x.out, `,"usage":{"%s":%v,"%s":%v}`, names[0], prompt, names[1], output)
+}
+
+// endWhole sends an answer that is not streamed, with other counts behind those that it has.
+func (x *exchange) endWhole(prompt, output any) {
+	x.out = x.out[:len(x.out)-1]
+	x.appendCounts(prompt, output)
+	x.sendWhole()
+}
+
+// sendWhole closes and sends an answer that is not streamed.
+func (x *exchange) sendWhole() {
+	writeBody(x.w, http.StatusOK, "application/json", append(x.out, '}'))
+}

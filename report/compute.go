@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -109,10 +110,8 @@ func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	if c.warmup.n > 0 {
 		tables = append(tables, run.newTable(chunks, run.Origin(measure.WarmupPhase), run.phaseLength(measure.WarmupPhase), &c.warmup))
 	}
-	for _, t := range tables {
-		if err := t.build(); err != nil {
-			return nil, err
-		}
+	if err := buildAll(tables); err != nil {
+		return nil, err
 	}
 	headline.buckets(c.counts)
 	res.Headline, res.Cooldown, res.Steady = headline.sorted(), cooldown.sorted(), tables[2].sorted()
@@ -131,6 +130,17 @@ func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 		res.Slices, err = run.slices(headline)
 	}
 	return res, err
+}
+
+// buildAll builds tables, each in a goroutine of its own.
+func buildAll(tables []*tableBuilder) error {
+	var building sync.WaitGroup
+	errs := make([]error, len(tables))
+	for k, t := range tables {
+		building.Go(func() { errs[k] = t.build() })
+	}
+	building.Wait()
+	return errors.Join(errs...)
 }
 
 // flow names how tokens are spread over time.

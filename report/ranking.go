@@ -57,12 +57,30 @@ func (k *ranking) add(key uint64, weight int64) {
 		return
 	}
 	if k.few = append(k.few, weighted{key, weight}); len(k.few) > k.room {
-		k.groups = []*group{{}}
-		for _, w := range k.few {
-			k.count(w.key, w.weight)
-		}
-		k.few = nil
+		k.merge()
 	}
+}
+
+// merge makes one of equal keys. If most are different, there are many.
+func (k *ranking) merge() {
+	slices.SortFunc(k.few, func(x, y weighted) int { return cmp.Compare(x.key, y.key) })
+	n := 0
+	for _, w := range k.few {
+		if n > 0 && k.few[n-1].key == w.key {
+			k.few[n-1].weight += w.weight
+			continue
+		}
+		k.few[n] = w
+		n++
+	}
+	if k.few = k.few[:n]; n <= k.room/2 {
+		return
+	}
+	k.groups = []*group{{}}
+	for _, w := range k.few {
+		k.count(w.key, w.weight)
+	}
+	k.few = nil
 }
 
 // count adds a weight to the group that a key belongs to, if there is one.
@@ -91,12 +109,15 @@ func (k *ranking) endPass(ranks func(total int64) []int64) (more bool) {
 	}
 	k.pass++
 	k.groups = k.groups[:0]
+	if k.pass == digits || len(k.ranks) == 0 {
+		return false
+	}
 	for _, prefix := range k.found {
 		if !slices.ContainsFunc(k.groups, func(g *group) bool { return g.prefix == prefix }) {
 			k.groups = append(k.groups, &group{prefix: prefix})
 		}
 	}
-	return k.pass < digits && len(k.ranks) > 0
+	return true
 }
 
 // narrow finds the next digit of an answer.

@@ -48,6 +48,7 @@ func (s *slicer) tables() (list []*tableBuilder, err error) {
 			of.add(*s.list[first])
 		}
 		t := s.headline.run.newTable(s.headline.chunks, s.headline.origin, measure.Missing, of)
+		t.chunks = s.headline.chunks // they are built one after another
 		t.from, t.to = from, min(from+s.length, s.to)
 		t.count()
 		t.distributions()

@@ -29,7 +29,7 @@ type tableBuilder struct {
 // newTable returns the builder for the requests of one bucket. Its curves begin with the first of them that was issued and end with
 // the last response.
 func (run *Run) newTable(chunks *chunkFile, origin int64, phase measure.Number, of *rows) *tableBuilder {
-	t := &tableBuilder{run: run, chunks: chunks, samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
+	t := &tableBuilder{run: run, chunks: chunks.another(), samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
 	first := true
 	each(t.present, func(r *row) {
 		if first || r.admitted < t.from {

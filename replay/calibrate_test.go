@@ -29,7 +29,7 @@ func preparedRun(t *testing.T, o Options) *run {
 
 // A calibration has figures of every lane, and takes nothing from the run: no id, no server.
 func TestCalibration(t *testing.T) {
-	for _, endpoint := range []payload.Endpoint{payload.ChatCompletions, payload.Completions} {
+	for _, endpoint := range []payload.Endpoint{payload.ChatCompletions, payload.Completions, payload.TextCompletions, payload.Messages} {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)
 		o.Endpoint, o.Marker = endpoint, payload.FirstTurnPrefix
 		r := preparedRun(t, o)

@@ -11,8 +11,8 @@ import (
 type prefixTrie struct {
 	cache      *mmapcache.Cache
 	place      mmapcache.MarkerPlace
-	marker     int  // tokens of one; 0: there is none
-	messages   bool // the beginnings of messages count
+	marker     int // tokens of one; 0: there is none
+	endpoint   payload.Endpoint
 	nodes      []prefixNode
 	children   map[prefixKey]int32
 	windows    []mmapcache.Window // scratch
@@ -37,9 +37,9 @@ type prefixKey struct {
 
 const markerKey = -1
 
-func newPrefixTrie(c *mmapcache.Cache, target payload.MarkerTarget, messages bool) *prefixTrie {
+func newPrefixTrie(c *mmapcache.Cache, endpoint payload.Endpoint, target payload.MarkerTarget) *prefixTrie {
 	t := &prefixTrie{
-		cache: c, place: target.Place(), messages: messages, nodes: make([]prefixNode, 1), children: map[prefixKey]int32{}, corpusSize: uint32(c.CorpusTokens()),
+		cache: c, place: target.Place(), endpoint: endpoint, nodes: make([]prefixNode, 1), children: map[prefixKey]int32{}, corpusSize: uint32(c.CorpusTokens()),
 	}
 	if target != payload.NoMarker {
 		t.marker = payload.MarkerTokens(c.Arenas.Marker)
@@ -99,13 +99,7 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 			node, state = t.mark(node), marked
 		}
 		turn, isTool := tools[int32(k)]
-		if t.messages {
-			kind := 1 + int32(s.Role)
-			if isTool {
-				kind += 8
-			}
-			node = t.child(prefixKey{node, kind, turn}, 0)
-		}
+		node = t.beginMessage(node, s.Role, isTool, turn)
 		if state == unmarked && t.takesMarker(s.Role, first, isTool) {
 			if state = due; !t.place.After {
 				node, state = t.mark(node), marked
@@ -117,6 +111,21 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 		node = t.window(node, w)
 	}
 	return node, state
+}
+
+// beginMessage returns the node of the beginning of a message behind a node: what a body writes there. A list of token ids has
+// nothing between messages, a text the same between all.
+func (t *prefixTrie) beginMessage(node int32, role mmapcache.Role, isTool bool, turn uint32) int32 {
+	key := prefixKey{node, 1 + int32(role), turn}
+	switch {
+	case t.endpoint == payload.Completions:
+		return node
+	case t.endpoint == payload.TextCompletions:
+		key = prefixKey{node, 1, 0}
+	case isTool:
+		key.kind += 8
+	}
+	return t.child(key, 0)
 }
 
 // takesMarker reports whether the marker stands at a message, of a prompt that has had none. A system prompt is the first message of

@@ -50,7 +50,7 @@ func (l *promptLog) reuse(c *mmapcache.Cache, endpoint payload.Endpoint, target 
 	total := &measure.Prompts{}
 	for _, list := range groups {
 		err := c.Guard(func() error {
-			count := prefixCount{prefixTrie: newPrefixTrie(c, target, endpoint != payload.Completions), total: total}
+			count := prefixCount{prefixTrie: newPrefixTrie(c, endpoint, target), total: total}
 			count.add(list, played)
 			return nil
 		})

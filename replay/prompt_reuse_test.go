@@ -84,6 +84,9 @@ func spelled(c *mmapcache.Cache, trace, turn, tree int, endpoint payload.Endpoin
 			if endpoint != payload.Completions {
 				messages[len(messages)-1] = []uint64{message | uint64(role)<<32 | uint64(tools[s])}
 			}
+			if endpoint == payload.TextCompletions {
+				messages[len(messages)-1] = []uint64{message}
+			}
 		}
 		last := &messages[len(messages)-1]
 		for _, w := range c.AppendWindows(nil, plan, int(s)) {
@@ -142,7 +145,7 @@ func TestPromptReuse(t *testing.T) {
 
 func checkReuse(t *rapid.T, c *mmapcache.Cache) {
 	target := payload.NoMarker + payload.MarkerTarget(rapid.IntRange(0, 4).Draw(t, "target"))
-	endpoint := rapid.SampledFrom([]payload.Endpoint{payload.ChatCompletions, payload.Completions}).Draw(t, "endpoint")
+	endpoint := rapid.SampledFrom([]payload.Endpoint{payload.ChatCompletions, payload.Completions, payload.TextCompletions}).Draw(t, "endpoint")
 	var played []int
 	for range rapid.IntRange(1, 6).Draw(t, "trees") {
 		played = append(played, rapid.IntRange(0, min(5, c.Structure.Traces.Len()-1)).Draw(t, "trace"))

@@ -44,6 +44,8 @@ def main():
     measured = [r for r in rows if r["metadata"]["benchmark_phase"] == "profiling"]
     good = [r for r in measured if "error" not in r]
     bad = len(measured) - len(good)
+    if not good:
+        sys.exit(f"      {len(rows)} rows, none measured with success")
     wrong = []
 
     def same(what, got, want):

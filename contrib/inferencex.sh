@@ -13,7 +13,7 @@ lib=$checkout/benchmarks/benchmark_lib.sh
 [ -f "$lib" ] || { echo "inferencex: $lib is not there"; exit 1; }
 
 # What a recipe of InferenceX exports, for a server on one GPU.
-export INFMAX_CONTAINER_WORKSPACE=$checkout AIPERF_UNSAFE_OVERRIDE=true AIPERF_WARMUP_REQUESTS_PER_LANE=1 ENABLE_AGENTX_POWER=0
+export INFMAX_CONTAINER_WORKSPACE=$checkout AIPERF_UNSAFE_OVERRIDE=true AIPERF_WARMUP_REQUESTS_PER_LANE=1 AIPERF_TRACE_IDLE_GAP_CAP_SECONDS=0.2 ENABLE_AGENTX_POWER=0
 export MODEL=o200k_base SERVED_MODEL_NAME=mock MODEL_PREFIX=mock FRAMEWORK=vllm RUNNER_TYPE=cpu PRECISION=none KV_OFFLOADING=none TP=1
 export AGENTX_CACHE=$dir/cache
 
@@ -21,10 +21,10 @@ export AGENTX_CACHE=$dir/cache
 # share of failed requests that ends the run.
 point() {
 	local seed
-	for seed in $(seq 20); do # a fault that strikes the warmup ends the run: other seeds then
+	for seed in $(seq 20); do # a fault that strikes before the measured phase ends the run: other seeds then
 		rm -rf "$dir/$1" && mkdir -p "$dir/$1"
 		"$agentx" mock --ttft 5ms --itl 1ms --seed "$seed" ${4:+--fault "$4"} >"$dir/$1/mock.log" & mock=$!
-		until grep -q '^listening ' "$dir/$1/mock.log"; do sleep 0.05; done
+		until grep -qs '^listening ' "$dir/$1/mock.log"; do sleep 0.05; done
 		(
 			export CONC=$2 DURATION=$3 RESULT_FILENAME=result AGENTIC_OUTPUT_DIR=$dir/$1 AIPERF_LIVE_FAILED_REQUEST_THRESHOLD=$5
 			AIPERF_SERVER_URL=$(sed -n 's/^listening //p' "$dir/$1/mock.log")
@@ -35,7 +35,7 @@ point() {
 		) >"$dir/$1/launcher.log" 2>&1
 		status=$?
 		kill "$mock" && wait "$mock" 2>/dev/null
-		[ "$status" -ne 0 ] && grep -q 'replay: warmup' "$dir/$1/launcher.log" && [ -n "$4" ] || break
+		[ "$status" -ne 0 ] && grep -q 'aiperf completed zero requests' "$dir/$1/launcher.log" && [ -n "$4" ] || break
 	done
 }
 

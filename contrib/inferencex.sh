@@ -15,6 +15,7 @@ lib=$checkout/benchmarks/benchmark_lib.sh
 # What a recipe of InferenceX exports, for a server on one GPU.
 export INFMAX_CONTAINER_WORKSPACE=$checkout AIPERF_UNSAFE_OVERRIDE=true AIPERF_WARMUP_REQUESTS_PER_LANE=1 AIPERF_TRACE_IDLE_GAP_CAP_SECONDS=0.2 ENABLE_AGENTX_POWER=0
 export MODEL=o200k_base SERVED_MODEL_NAME=mock MODEL_PREFIX=mock FRAMEWORK=vllm RUNNER_TYPE=cpu PRECISION=none KV_OFFLOADING=none TP=1
+export AIPERF_REQUIRED_SERVER_METRIC_PREFIX=vllm: # such as recipes with charts ask for
 export AGENTX_CACHE=$dir/cache
 
 # point NAME LANES SECONDS FAULT LIVE runs one point and leaves its status in $status, and its output in NAME/launcher.log. LIVE is the
@@ -50,6 +51,7 @@ says() { grep -q -- "$1" "$dir/$2/launcher.log"; }
 point good 4 15 "" 0.10
 expect good "the launcher ends well (status $status)" [ "$status" -eq 0 ]
 expect good "the gate passes" says 'Validated aiperf request error rate' good
+expect good "the metrics of the server are there" says "Validated required AIPerf server metrics prefix 'vllm:'" good
 expect good "its figures are those of the rows" python3 "$here/check-inferencex.py" "$dir/good" 0.10 passed
 
 point few 4 15 status=500:0.03 0.10

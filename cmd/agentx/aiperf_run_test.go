@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/mock"
+)
+
+// ran is what a command line did.
+type ran struct {
+	status           int
+	stdout, problems string
+}
+
+func runs(args ...string) ran {
+	var out, problems strings.Builder
+	status := run(args, nil, &out, &problems)
+	return ran{status, out.String(), problems.String()}
+}
+
+// mockServer serves answers with faults, and keeps caches out of the home directory.
+func mockServer(t *testing.T, faults ...string) string {
+	var c mock.Config
+	for _, text := range faults {
+		f, err := mock.ParseFault(text)
+		require.NoError(t, err)
+		c.Faults = append(c.Faults, f)
+	}
+	s := httptest.NewServer(mock.New(c))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// played lists the requests of a run by their turns, from the rows that AIPerf's readers get.
+func played(t *testing.T, dir string) (list []string) {
+	text, err := os.ReadFile(filepath.Join(dir, "profile_export.jsonl"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		var row struct {
+			Metadata struct {
+				Conversation string `json:"conversation_id"`
+				Turn         int    `json:"turn_index"`
+				Phase        string `json:"benchmark_phase"`
+			}
+			Metrics struct {
+				Input struct{ Value int } `json:"input_sequence_length"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		list = append(list, fmt.Sprint(row))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A command line of AIPerf runs, with its files and its exit status, and the printed command gives the same run.
+func TestAIPerfCommandRuns(t *testing.T) {
+	t.Setenv("AGENTX_CACHE", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "artifacts")
+	flags := strings.Fields("--model m --streaming --use-server-token-count --tokenizer builtin --input-file demo --num-conversations 3 --concurrency 2" +
+		" --ignore-trace-delays --random-seed 7 --no-gpu-telemetry --no-server-metrics --ui none --output-artifact-dir " + dir)
+	profile := func(more ...string) ran { return runs(slices.Concat([]string{"aiperf", "profile"}, flags, more)...) }
+
+	t.Setenv(aiperfKeyVariable, "s3cret") // for the printed command
+	first := profile("--url", mockServer(t), "--api-key", "s3cret")
+	require.Zero(t, first.status, first.problems)
+	assert.NotContains(t, first.stdout+first.problems, "s3cret")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		if text, err := os.ReadFile(filepath.Join(dir, f.Name())); err == nil { // no directory
+			assert.False(t, strings.Contains(string(text), "s3cret"), f.Name())
+		}
+	}
+	line, _, _ := strings.Cut(first.stdout, "\n")
+	for _, name := range []string{"profile_export.jsonl", "profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export_console.txt", ".aiperf_results_ready.json"} {
+		assert.FileExists(t, filepath.Join(dir, name))
+	}
+	requests := played(t, dir)
+	assert.GreaterOrEqual(t, len(requests), 3)
+
+	rest, ok := strings.CutPrefix(line, "agentx ")
+	require.True(t, ok, line)
+	again := runs(words(t, rest)...)
+	require.Zero(t, again.status, again.problems)
+	assert.Equal(t, requests, played(t, dir))
+
+	dry := profile("--url", "http://127.0.0.1:1", "--dry-run")
+	assert.Zero(t, dry.status)
+	assert.Equal(t, 1, strings.Count(dry.stdout, "\n"), dry.stdout)
+	assert.True(t, strings.HasPrefix(dry.stdout, "agentx replay demo --profile aiperf --preset aiperf-0.13 "), dry.stdout)
+
+	failed := profile("--url", mockServer(t, "status=500:1"), "--failed-request-threshold", "0.5", "--request-count", "30")
+	assert.Equal(t, 1, failed.status, failed.problems)
+	wrong := profile("--url", "http://127.0.0.1:1", "--isl", "5", "--concurency", "3")
+	assert.Equal(t, 2, wrong.status)
+	assert.Contains(t, wrong.problems, "try: --concurrency\n")
+	assert.Empty(t, wrong.stdout)
+}
+
+// A result that only the scenario does not accept is done for AIPerf; agentx replay ends with status 3.
+func TestAIPerfEndsWellWithoutVerdict(t *testing.T) {
+	t.Setenv("AGENTX_CACHE", t.TempDir())
+	traces := filepath.Join(t.TempDir(), "one.json")
+	const trace = `{"id":"a","models":["x"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":0,"requests":[` +
+		`{"t":0,"model":"x","type":"n","in":128,"out":4,"hash_ids":[1,2],"api_time":0.1,"think_time":0},{"t":0.3,"model":"x","type":"n","in":192,"out":4,"hash_ids":[1,2,3],"api_time":0.1,"think_time":0.1}]}`
+	require.NoError(t, os.WriteFile(traces, []byte(trace), 0o600))
+	r := runs(append([]string{"aiperf", "profile"}, strings.Fields("--scenario inferencex-agentx-mvp --unsafe-override --model m --streaming --use-server-token-count --tokenizer builtin"+
+		" --input-file "+traces+" --custom-dataset-type weka_trace --benchmark-duration 1 --random-seed 7 --no-server-metrics --output-artifact-dir "+t.TempDir()+" --url "+mockServer(t))...)...)
+	require.Zero(t, r.status, r.problems)
+	assert.Contains(t, r.problems, "agentx: warning: replay: not valid under the scenario inferencex-agentx-mvp: unsafe_override")
+}
+
+func TestStatusOfAIPerf(t *testing.T) {
+	verdict := func(reasons ...string) error { return verdictError{invalidRun{"s", reasons}} }
+	for want, errs := range map[int][]error{
+		0: {nil, verdict("unsafe_override"), verdict("unsafe_override", "context_overflow_rate_exceeded")},
+		1: {verdict("unsafe_override", "run_cancelled"), verdict("wedged_tree"), hintError{verdict("insufficient_profile_metric_coverage"), "logs"}, verdictError{fmt.Errorf("2 trees")}, fmt.Errorf("x")},
+		2: {usageError{fmt.Errorf("x")}},
+	} {
+		for _, err := range errs {
+			var problems strings.Builder
+			cmd := newAIPerfProfile()
+			cmd.SetErr(&problems)
+			assert.Equal(t, want, reportError(t.Context(), &problems, aiperfStatus(cmd, err)), "%v", err)
+			assert.Equal(t, strings.Contains(fmt.Sprintf("%#v", err), `"logs"`), strings.Contains(problems.String(), "try: logs"))
+		}
+	}
+}
+
+// Every flag and every option that a translation names is one of agentx replay.
+func TestTranslationsNameWhatReplayHas(t *testing.T) {
+	flags := newReplay(knownScenarios()).Flags()
+	rules := []string{"block_size", "max_isl", "max_osl"}
+	seen := map[string]bool{}
+	check := func(args []string) {
+		for k, arg := range args {
+			name, isFlag := strings.CutPrefix(arg, "--")
+			if !isFlag {
+				continue
+			}
+			if name != "quiet" && name != "cache" { // which every verb has
+				assert.NotNil(t, flags.Lookup(name), arg)
+			}
+			seen[name] = true
+			if name == "set" {
+				option, _, _ := strings.Cut(args[k+1], "=")
+				assert.True(t, settingNamed(option) != nil || slices.Contains(rules, option), args[k+1])
+			}
+		}
+	}
+	for _, f := range aiperfFlags {
+		if f.apply != nil {
+			check(tr(t, base+f.names[0]+" 1").command()) // what base has already is an error, and its arguments are there
+		}
+	}
+	for name := range aiperfVariables {
+		check(tr(t, base, name+"=1").command())
+	}
+	assert.Greater(t, len(seen), 25)
+}

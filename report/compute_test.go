@@ -2,10 +2,7 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -265,155 +262,12 @@ func TestAdjusted(t *testing.T) {
 	})
 }
 
-// Covers T-59.
-func TestVectorsTimeslice(t *testing.T) {
-	type in struct {
-		Slice int64 `json:"slice_ns"`
-		Rows  [][2]int64
-	}
-	type want struct {
-		Timeslices []struct {
-			Start    int64 `json:"start_ns"`
-			End      int64 `json:"end_ns"`
-			Complete *bool `json:"is_complete"`
-			Count    int   `json:"request_count"`
-		}
-	}
-	fixtures.EachCase(t, "timeslice", fixtures.Counts{1, 1, 1}, func(t *testing.T, c fixtures.Case, in in, want want) {
-		var list []measure.Record
-		for _, r := range in.Rows {
-			list = append(list, success(r[0]-start, r[1]-start, 10, 5, (r[1]-r[0])/2, r[1]-r[0]))
-		}
-		run := writeRun(t, infoOf(c.Preset, 10), shifted(list, 2*second)...)
-		run.Slice = in.Slice
-		res, err := run.Compute()
-		require.NoError(t, err)
-		require.Len(t, res.Slices, len(want.Timeslices))
-		for k, w := range want.Timeslices {
-			s := res.Slices[k]
-			require.Equal(t, [2]int64{w.Start, w.End}, [2]int64{s.Start - 2*second, s.End - 2*second})
-			require.Equal(t, w.Complete == nil || *w.Complete, s.Complete)
-			requireStats(t, s.Table, "request_count", map[string]float64{"avg": float64(w.Count)})
-			for _, tag := range []string{"request_throughput", "benchmark_duration", "phase_duration"} {
-				require.Nil(t, s.Table.Find(tag), "of the whole run")
-			}
-		}
-		first, last := res.Slices[0].Table, res.Slices[1].Table
-		requireStats(t, first, "effective_concurrency", map[string]float64{"avg": 0.5 + 0.7, "max": 2})
-		requireStats(t, last, "effective_concurrency", map[string]float64{"avg": 5.0 / 6, "max": 1})
-		requireStats(t, first, "request_latency", map[string]float64{"count": 2, "max": 1300})
-	})
-}
-
-// shifted returns records at later instants: those of the vector lie before the start of the phase of test runs.
-func shifted(list []measure.Record, by int64) []measure.Record {
-	for k := range list {
-		r := &list[k]
-		for _, x := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.FirstOutput, &r.SecondToken, &r.LastToken, &r.LastMessage, &r.End} {
-			*x = at(int64(math.Round(*x*1e9)) + by)
-		}
-	}
-	return list
-}
-
-// The curves and metrics of slices are those of the requests that started in them, cut at their bounds.
-func TestSlicesAgainstDefinitions(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		name, length := rapid.SampledFrom(preset.Names).Draw(rt, "preset"), rapid.Int64Range(1, 60).Draw(rt, "length")
-		list := randomRecords(rt)
-		run := writeRun(t, infoOf(name, 1), list...)
-		run.Slice = length
-		res, err := run.Compute()
-		require.NoError(t, err)
-		from, to, slicesWith := int64(math.MaxInt64), int64(0), map[int64]int{}
-		for _, r := range list {
-			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
-		}
-		for _, r := range list {
-			slicesWith[from+(measure.Nanos(r.Sent)-from)/length*length]++
-		}
-		require.Len(rt, res.Slices, len(slicesWith))
-		for k, first := range slices.Sorted(maps.Keys(slicesWith)) {
-			s := res.Slices[k]
-			require.Equal(rt, [2]int64{start + first, start + min(first+length, to)}, [2]int64{s.Start, s.End})
-			require.Equal(rt, first+length <= to, s.Complete)
-			require.EqualValues(rt, slicesWith[first], value(rt, s.Table, "completed_request_count", "avg"))
-			var stretches []stretch
-			for x := first; x < min(first+length, to); x++ {
-				stretches = append(stretches, stretch{x, x + 1, slowLevels(list, run.rules.EvenFlow, float64(x)+0.5)})
-			}
-			for _, c := range curveBlocks {
-				b, want := s.Table.Find(c.tag), slowCurve(stretches, c)
-				if b == nil { // no tokens are known in the whole run
-					require.True(rt, want == nil || res.Headline.Find(c.tag) == nil, c.tag)
-					continue
-				}
-				for name, w := range want {
-					got, _ := b.Find(name)
-					require.InDelta(rt, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", c.tag, name)
-				}
-			}
-		}
-	})
-}
-
 // The gaps between content messages of all requests are one pool.
 func TestGapsArePooled(t *testing.T) {
 	gaps := compute(t, infoOf(preset.Default, 10), success(0, second, 10, 5, 100*ms, 130*ms, 190*ms), success(0, second, 10, 5, 10*ms, 110*ms), success(0, second, 10, 5, 10*ms)).Headline
 	requireStats(t, gaps, interChunkLatency, map[string]float64{
 		"avg": 190.0 / 3, "min": 30, "max": 100, "p50": 60, "p99": 60 + 0.98*40, "count": 3, "sum": 190, "std": 28.674417556808756,
 	})
-}
-
-// A run that was killed has the numbers that its records give; those that need a file that is not there are left out, and said.
-func TestWhatIsMissing(t *testing.T) {
-	records := []measure.Record{success(0, second, 10, 5, 100*ms, 130*ms, 190*ms), success(0, second, 10, 5, 100*ms, 130*ms)}
-	run := writeRun(t, measure.RunInfo{Run: infoOf(preset.Default, 1).Run}, records...)
-	require.NoError(t, os.Truncate(filepath.Join(run.Dir, measure.ContentsFile), 3))
-	lines := filepath.Join(run.Dir, measure.RecordsFile)
-	data, err := os.ReadFile(lines)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(lines, append(data, `{"phase":`...), 0o600))
-	res, err := run.Compute()
-	require.NoError(t, err)
-	require.Len(t, run.Missing, 3)
-	require.Contains(t, run.Missing[0], "the run has not ended, or was killed")
-	require.Contains(t, run.Missing[1], "the last line is cut off")
-	require.Contains(t, run.Missing[2], measure.ContentsFile)
-	require.Nil(t, res.Headline.Find(interChunkLatency))
-	require.Nil(t, res.Headline.Find("effective_decode_throughput"))
-	require.Nil(t, res.Headline.Find("phase_duration"))
-	require.Nil(t, res.Headline.Find("wedged_tree_count"))
-	require.Negative(t, res.Counts.Wedged)
-	requireStats(t, res.Headline, "effective_prefill_throughput", map[string]float64{"max": 200})
-	requireStats(t, res.Headline, "request_latency", map[string]float64{"count": 2})
-	require.Equal(t, [2]int64{start, start + second}, [2]int64{res.Start, res.End})
-
-	require.NoError(t, os.WriteFile(lines, append(data[:20:20], '\n'), 0o600))
-	_, err = run.Compute()
-	require.ErrorContains(t, err, lines+": line 1: ")
-	require.NoError(t, os.Remove(lines))
-	_, err = run.Compute()
-	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
-	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, lanesFile), []byte("{}\n{\n"), 0o600))
-	_, err = Open(run.Dir)
-	require.ErrorContains(t, err, filepath.Join(run.Dir, lanesFile)+": line 2: ")
-	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, runFile), []byte(`{"preset":"x"}`), 0o600))
-	_, err = Open(run.Dir)
-	require.ErrorContains(t, err, `preset "x"`)
-}
-
-// A directory without run.json is read under the preset default.
-func TestOpenWithoutRunFile(t *testing.T) {
-	run := writeRun(t, infoOf(preset.AIPerf, 1), success(0, second, 10, 5, 100*ms))
-	require.NoError(t, os.Remove(filepath.Join(run.Dir, runFile)))
-	run, err := Open(run.Dir)
-	require.NoError(t, err)
-	require.Equal(t, []string{run.Dir + ": there is no run.json: what was run is not known"}, run.Missing)
-	res, err := run.Compute()
-	require.NoError(t, err)
-	require.Equal(t, "deadline", res.HeadlineRule)
-	require.Zero(t, res.Start)
 }
 
 // The warmup has a table of its own, on its own clock, without those of its requests that are counted apart.

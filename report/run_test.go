@@ -1,0 +1,63 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// A run that was killed has the numbers that its records give; those that need a file that is not there are left out, and said.
+func TestWhatIsMissing(t *testing.T) {
+	records := []measure.Record{success(0, second, 10, 5, 100*ms, 130*ms, 190*ms), success(0, second, 10, 5, 100*ms, 130*ms)}
+	run := writeRun(t, measure.RunInfo{Run: infoOf(preset.Default, 1).Run}, records...)
+	require.NoError(t, os.Truncate(filepath.Join(run.Dir, measure.ContentsFile), 3))
+	lines := filepath.Join(run.Dir, measure.RecordsFile)
+	data, err := os.ReadFile(lines)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(lines, append(data, `{"phase":`...), 0o600))
+	res, err := run.Compute()
+	require.NoError(t, err)
+	require.Len(t, run.Missing, 3)
+	require.Contains(t, run.Missing[0], "the run has not ended, or was killed")
+	require.Contains(t, run.Missing[1], "the last line is cut off")
+	require.Contains(t, run.Missing[2], measure.ContentsFile)
+	require.Nil(t, res.Headline.Find(interChunkLatency))
+	require.Nil(t, res.Headline.Find("effective_decode_throughput"))
+	require.Nil(t, res.Headline.Find("phase_duration"))
+	require.Nil(t, res.Headline.Find("wedged_tree_count"))
+	require.Negative(t, res.Counts.Wedged)
+	requireStats(t, res.Headline, "effective_prefill_throughput", map[string]float64{"max": 200})
+	requireStats(t, res.Headline, "request_latency", map[string]float64{"count": 2})
+	require.Equal(t, [2]int64{start, start + second}, [2]int64{res.Start, res.End})
+
+	require.NoError(t, os.WriteFile(lines, append(data[:20:20], '\n'), 0o600))
+	_, err = run.Compute()
+	require.ErrorContains(t, err, lines+": line 1: ")
+	require.NoError(t, os.Remove(lines))
+	_, err = run.Compute()
+	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, lanesFile), []byte("{}\n{\n"), 0o600))
+	_, err = Open(run.Dir)
+	require.ErrorContains(t, err, filepath.Join(run.Dir, lanesFile)+": line 2: ")
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, runFile), []byte(`{"preset":"x"}`), 0o600))
+	_, err = Open(run.Dir)
+	require.ErrorContains(t, err, `preset "x"`)
+}
+
+// A directory without run.json is read under the preset default.
+func TestOpenWithoutRunFile(t *testing.T) {
+	run := writeRun(t, infoOf(preset.AIPerf, 1), success(0, second, 10, 5, 100*ms))
+	require.NoError(t, os.Remove(filepath.Join(run.Dir, runFile)))
+	run, err := Open(run.Dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{run.Dir + ": there is no run.json: what was run is not known"}, run.Missing)
+	res, err := run.Compute()
+	require.NoError(t, err)
+	require.Equal(t, "deadline", res.HeadlineRule)
+	require.Zero(t, res.Start)
+}

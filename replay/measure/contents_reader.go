@@ -22,6 +22,7 @@ type contentsReader struct {
 	size  int64
 	entry []byte // read last
 	err   error  // the first
+	asked bool   // an entry was needed
 }
 
 // openContents opens the contents of a run.
@@ -44,6 +45,7 @@ func openContents(dir string) contentsReader {
 
 // next returns the entry of the next record that has content messages, and how many it must have. It is valid until the next call.
 func (c *contentsReader) next(messages int) wire.Contents {
+	c.asked = true
 	if c.err != nil {
 		return wire.Contents{}
 	}
@@ -54,6 +56,14 @@ func (c *contentsReader) next(messages int) wire.Contents {
 		return wire.Contents{}
 	}
 	return contents
+}
+
+// problem returns why an entry that was needed could not be read; nil if all could.
+func (c *contentsReader) problem() error {
+	if !c.asked {
+		return nil
+	}
+	return c.err
 }
 
 func (c *contentsReader) read(messages int) (none wire.Contents, err error) {

@@ -80,7 +80,7 @@ func (r *RecordReader) ContentsEnd() int64 { return r.contents.size - r.contents
 
 // ContentsError returns why records have no instants of content messages from one on, although they have content messages; nil
 // if all that were read have them.
-func (r *RecordReader) ContentsError() error { return r.contents.err }
+func (r *RecordReader) ContentsError() error { return r.contents.problem() }
 
 // Close closes the files.
 func (r *RecordReader) Close() error { return errors.Join(r.file.Close(), r.contents.close()) }

@@ -186,6 +186,13 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Contents that no record needs are not missed: those of a run without an answer, killed before the file was there.
+func TestContentsThatAreNotNeeded(t *testing.T) {
+	dir := writeRecords(t, withContents(0, 0))
+	require.NoError(t, os.Remove(filepath.Join(dir, ContentsFile)))
+	require.Equal(t, 1, requireRecords(t, dir))
+}
+
 // An error names the file and the line. A line that is cut ends the records, and is told.
 func TestLinesThatCannotBeRead(t *testing.T) {
 	dir := writeRecords(t, withContents(0, 1), withContents(1, 1), withContents(2, 1))

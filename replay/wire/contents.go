@@ -18,6 +18,11 @@ type Contents struct {
 
 // Add adds a message at an instant since the request was sent. tokens are those that it brought, Unknown if the server did not say.
 func (c *Contents) Add(at time.Duration, tokens int64) {
+	c.n++
+	if at <= c.last && tokens < 0 { // messages that arrive in one read
+		c.packed = append(c.packed, 0)
+		return
+	}
 	gap := uint64(max(0, at-c.last)) << 1
 	if tokens >= 0 {
 		gap |= 1
@@ -27,7 +32,6 @@ func (c *Contents) Add(at time.Duration, tokens int64) {
 		c.packed = binary.AppendUvarint(c.packed, uint64(tokens))
 	}
 	c.last = max(c.last, at)
-	c.n++
 }
 
 // Len returns the number of messages.

@@ -17,9 +17,10 @@ import (
 
 // How a machine is calibrated.
 const (
-	calibrationTime     = 2 * time.Second
-	aloneShare          = 4    // the part of it in which one request is sent at a time: one in so many
-	maxCalibrationLanes = 4096 // both ends of their connections are in this process
+	calibrationTime      = 2 * time.Second
+	aloneShare           = 4    // the part of it in which one request is sent at a time: one in so many
+	maxCalibrationLanes  = 1024 // whose bodies are sent
+	maxCalibrationAtOnce = 64   // requests in flight: enough for every core, and few enough that each ends soon
 )
 
 // calibration measures what this machine reaches alone. It sends the first bodies of the lanes of a run to a sink in this process,
@@ -160,16 +161,25 @@ func (c *calibration) alone(until time.Time, result *measure.Calibration) error 
 	return nil
 }
 
-// together sends on all lanes without gaps until the context of the calibration ends.
+// together sends without gaps until the context of the calibration ends, on all lanes where they are few, else on some at a time, in
+// turn.
 func (c *calibration) together(result *measure.Calibration) {
 	var sending sync.WaitGroup
 	var mu sync.Mutex
 	var ttft []float64
 	var sent int64
 	start, before := time.Now(), measure.ReadProcessUsage()
-	for k := range c.lanes {
+	senders := min(len(c.lanes), maxCalibrationAtOnce)
+	for first := range senders {
 		sending.Go(func() {
-			for n := 0; c.sender.ctx.Err() == nil && (c.perLane == 0 || n < c.perLane); n++ {
+			for k, n := first, 0; c.sender.ctx.Err() == nil; k += senders {
+				if k >= len(c.lanes) {
+					k = first
+					n++
+				}
+				if c.perLane > 0 && n == c.perLane {
+					return
+				}
 				res := c.send(&c.lanes[k])
 				if res.Err != nil {
 					return

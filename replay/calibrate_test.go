@@ -52,6 +52,16 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
+// Where lanes are many, a calibration sends on some at a time, and on all in turn.
+func TestCalibrationOfManyLanes(t *testing.T) {
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	o.Concurrency, o.Marker, o.Duration = maxCalibrationAtOnce+10, payload.FirstTurnPrefix, time.Hour
+	r := preparedRun(t, o)
+	got := r.calibrateFor(t.Context(), time.Minute, 1)
+	require.Equal(t, o.Concurrency, got.Lanes)
+	require.Equal(t, o.Concurrency, got.Requests)
+}
+
 // The bodies of a calibration are those of the turns that the lanes are about to send, with the markers of their trees.
 func TestCalibrationSendsTheBodiesOfTheRun(t *testing.T) {
 	var mu sync.Mutex

@@ -286,6 +286,8 @@ func TestWarmupTable(t *testing.T) {
 	first, _ := res.Warmup.Find("min_request_timestamp").Find("avg")
 	require.EqualValues(t, start-5*second, first.Int64())
 	requireStats(t, res.Headline, "request_latency", map[string]float64{"avg": 100, "count": 1})
+	first, _ = res.Headline.Find("min_request_timestamp").Find("avg")
+	require.EqualValues(t, start, first.Int64(), "on the clock of its own phase")
 	require.Equal(t, 3, res.Counts.Warmup)
 	require.Equal(t, 1, res.Counts.Sent)
 	require.Nil(t, compute(t, infoOf(preset.Default, 1)).Warmup)
@@ -302,4 +304,49 @@ func TestErrorGroupsAreBounded(t *testing.T) {
 	require.Len(t, list, maxErrorGroups+1)
 	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: otherMessages}, 2 * maxErrorGroups}, list[0])
 	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"}, 2}, list[1])
+}
+
+// Requests are counted whose output differs from what was asked, or whose prompt from what was recorded, by more than the limits.
+func TestMismatchesAreCounted(t *testing.T) {
+	count := func(asked, output, recorded, prompt int64) [2]float64 {
+		r := success(0, second, prompt, output, 100*ms)
+		r.MaxTokens, r.RecordedISL = asked, recorded
+		h := compute(t, infoOf(preset.Default, 1), r).Headline
+		return [2]float64{value(t, h, "osl_mismatch_count", "avg"), value(t, h, "usage_discrepancy_count", "avg")}
+	}
+	for _, c := range []struct {
+		asked, output, recorded, prompt int64
+		want                            [2]float64
+	}{
+		{100, 105, 100, 110, [2]float64{0, 0}}, {100, 106, 100, 111, [2]float64{1, 1}}, {100, 94, 100, 89, [2]float64{1, 1}},
+		{2000, 2050, 1000, 900, [2]float64{0, 0}}, {2000, 2051, 1000, 899, [2]float64{1, 1}}, {2000, 1949, 0, 9, [2]float64{1, 0}},
+		{1000, 1050, 5, 5, [2]float64{0, 0}}, {1000, 1051, 5, 5, [2]float64{1, 0}}, {0, 7, 5, 5, [2]float64{0, 0}},
+	} {
+		require.Equal(t, c.want, count(c.asked, c.output, c.recorded, c.prompt), "%+v", c)
+	}
+}
+
+// The headline ends at the deadline, with its last request where the grace belongs to it or where there is no deadline, and with the
+// phase where that was over before.
+func TestHeadlineEnds(t *testing.T) {
+	for _, c := range []struct {
+		preset                string
+		deadline, phase, want float64
+	}{
+		{preset.Default, 10, 12, 10}, {preset.Default, 10, 6, 6}, {preset.Default, 0, 12, 5}, {preset.AIPerf, 10, 12, 5},
+	} {
+		info := infoOf(c.preset, c.phase)
+		info.Facts.Deadline = c.deadline
+		res := compute(t, info, success(0, 5*second, 10, 5, second))
+		require.Equal(t, [2]int64{start, start + int64(c.want*1e9)}, [2]int64{res.Start, res.End}, "%+v", c)
+	}
+}
+
+// A curve begins when the first request was issued, though it waited for a slot.
+func TestCurvesBeginWithTheFirstCredit(t *testing.T) {
+	r := success(3*second, 4*second, 10, 5, 500*ms)
+	r.Due, r.Admitted = 0, 1
+	h := compute(t, infoOf(preset.Default, 4), r).Headline
+	requireStats(t, h, "effective_concurrency", map[string]float64{"avg": 1.0 / 3, "min": 0, "p50": 0})
+	requireStats(t, h, "active_prefill_throughput", map[string]float64{"avg": 20, "min": 20})
 }

@@ -2,43 +2,41 @@ package report
 
 import "math"
 
-// curve is a block over one of the curves of a sweep.
+// curve is one of the curves of a sweep with its blocks: over the whole time, and over the time in which another curve is above 0.
 type curve struct {
-	tag, name, unit string
-	of              int // which curve
-	while           int // only while this one is above 0; always: the whole time
-	needs           needs
+	of        int // which curve
+	tag, name string
+	unit      string
+	needs     needs
+	second    string // tag of the second block; "": there is none
+	while     int    // which curve is above 0; while it is not, this one is 0
 }
-
-const always = -1
 
 // needs says which numbers of tokens a curve is made of.
 type needs struct{ prompt, output bool }
 
-// curveBlocks are the blocks of curves (doc/spec/replay.md 8.5).
+// curveBlocks are the curves that have blocks (doc/spec/replay.md 8.5).
 var curveBlocks = []curve{
-	{"effective_concurrency", "Effective Concurrency", "requests", concurrency, always, needs{}},
-	{"effective_prefill_concurrency", "Effective Prefill Concurrency", "requests", prefillConcurrency, always, needs{}},
-	{"effective_decode_concurrency", "Effective Decode Concurrency", "requests", decodeConcurrency, always, needs{}},
-	{"effective_prefill_throughput", "Effective Prefill Throughput", "tokens/sec", prefillRate, always, needs{prompt: true}},
-	{"effective_decode_throughput", "Effective Decode Throughput", "tokens/sec", decodeRate, always, needs{output: true}},
-	{"effective_total_throughput", "Effective Total Throughput", "tokens/sec", totalRate, always, needs{true, true}},
-	{"effective_prefill_throughput_per_user", "Effective Prefill Throughput Per User", perUser, prefillRatePerUser, always, needs{prompt: true}},
-	{"effective_decode_throughput_per_user", "Effective Decode Throughput Per User", perUser, decodeRatePerUser, always, needs{output: true}},
-	{"tokens_in_flight", "Tokens In Flight", "tokens", tokensInFlight, always, needs{true, true}},
-	{"active_prefill_throughput", "Active Prefill Throughput", "tokens/sec", prefillRate, prefillConcurrency, needs{prompt: true}},
-	{"active_decode_throughput", "Active Decode Throughput", "tokens/sec", decodeRate, decodeConcurrency, needs{output: true}},
-	{"active_total_throughput", "Active Total Throughput", "tokens/sec", totalRate, concurrency, needs{true, true}},
-	{"active_prefill_throughput_per_user", "Active Prefill Throughput Per User", perUser, prefillRatePerUser, prefillConcurrency, needs{prompt: true}},
-	{"active_decode_throughput_per_user", "Active Decode Throughput Per User", perUser, decodeRatePerUser, decodeConcurrency, needs{output: true}},
+	{concurrency, "effective_concurrency", "Concurrency", "requests", needs{}, "", 0},
+	{prefillConcurrency, "effective_prefill_concurrency", "Prefill Concurrency", "requests", needs{}, "", 0},
+	{decodeConcurrency, "effective_decode_concurrency", "Decode Concurrency", "requests", needs{}, "", 0},
+	{prefillRate, "effective_prefill_throughput", "Prefill Throughput", "tokens/sec", needs{prompt: true}, "active_prefill_throughput", prefillConcurrency},
+	{decodeRate, "effective_decode_throughput", "Decode Throughput", "tokens/sec", needs{output: true}, "active_decode_throughput", decodeConcurrency},
+	{totalRate, "effective_total_throughput", "Total Throughput", "tokens/sec", needs{true, true}, "active_total_throughput", concurrency},
+	{prefillRatePerUser, "effective_prefill_throughput_per_user", "Prefill Throughput Per User", perUser, needs{prompt: true}, "active_prefill_throughput_per_user", prefillConcurrency},
+	{decodeRatePerUser, "effective_decode_throughput_per_user", "Decode Throughput Per User", perUser, needs{output: true}, "active_decode_throughput_per_user", decodeConcurrency},
+	{tokensInFlight, tokensInFlightTag, "Tokens In Flight", "tokens", needs{true, true}, "", 0},
 }
+
+const tokensInFlightTag = "tokens_in_flight"
 
 // curveStats are the statistics of a curve over time.
 type curveStats struct {
 	curve
-	moments moments
-	ranking ranking
-	more    bool // another pass is needed
+	whole, active moments
+	idle          int64 // time that is not active
+	ranking       ranking
+	more          bool // another pass is needed
 }
 
 // newCurveStats returns the statistics of those curves whose numbers of tokens are known. Many stretches are ranked in several passes.
@@ -48,7 +46,7 @@ func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 		case c.needs.prompt && t.sums.prompt.known == 0, c.needs.output && t.sums.osl.known == 0:
 		case c.needs.output && !t.run.rules.EvenFlow && !t.chunks.known():
 		default:
-			list = append(list, &curveStats{curve: c, ranking: ranking{room: room}, more: true})
+			list = append(list, &curveStats{curve: c, ranking: newRanking(room), more: true})
 		}
 	}
 	return list
@@ -56,12 +54,19 @@ func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 
 // add adds a stretch of time.
 func (c *curveStats) add(from, to int64, at *levels) {
-	if !c.more || c.while != always && at[c.while] <= 0 {
+	if !c.more {
 		return
 	}
 	v := at[c.of]
 	if c.ranking.pass == 0 {
-		c.moments.add(v, float64(to-from))
+		c.whole.add(v, float64(to-from))
+		switch {
+		case c.second == "":
+		case at[c.while] > 0:
+			c.active.add(v, float64(to-from))
+		default:
+			c.idle += to - from
+		}
 	}
 	c.ranking.add(math.Float64bits(v), to-from) // the order of numbers that are not negative is that of their bits
 }
@@ -69,15 +74,18 @@ func (c *curveStats) add(from, to int64, at *levels) {
 // curvePercentiles are the percentiles of a curve.
 var curvePercentiles = [...]int64{50, 90, 95, 99}
 
-// endPass ends a pass over all stretches. A percentile is the smallest value that the curve does not exceed for that share of the time.
+// endPass ends a pass over all stretches. A percentile is the smallest value that the curve does not exceed for that share of the
+// time. Those of the active time are found among the same values, of which the idle ones, all 0, are the first.
 func (c *curveStats) endPass() {
 	if !c.more {
 		return
 	}
 	c.more = c.ranking.endPass(func(total int64) (ranks []int64) {
-		for _, q := range curvePercentiles {
-			if total > 0 {
-				ranks = append(ranks, share(total, q))
+		for _, idle := range []int64{0, c.idle} {
+			for _, q := range curvePercentiles {
+				if total > idle {
+					ranks = append(ranks, idle+share(total-idle, q))
+				}
 			}
 		}
 		return ranks
@@ -87,16 +95,29 @@ func (c *curveStats) endPass() {
 // share returns q percent of a number, rounded up.
 func share(total, q int64) int64 { return total/100*q + (total%100*q+99)/100 }
 
-// block returns the statistics; false without a stretch of time.
-func (c *curveStats) block() (Block, bool) {
+// blocks returns the blocks of the curve. There is none without a stretch of time.
+func (c *curveStats) blocks() (list []Block) {
 	if c.ranking.total == 0 {
-		return Block{}, false
+		return nil
 	}
-	stats := []Stat{{"avg", Float(c.moments.mean)}, {"min", Float(c.moments.min)}, {"max", Float(c.moments.max)}}
+	name := c.name
+	if c.tag != tokensInFlightTag {
+		name = "Effective " + name
+	}
+	list = append(list, Block{c.tag, name, c.unit, Curve, c.stats(&c.whole, 0)})
+	if c.active.weight > 0 {
+		list = append(list, Block{c.second, "Active " + c.name, c.unit, Curve, c.stats(&c.active, len(curvePercentiles))})
+	}
+	return list
+}
+
+// stats returns statistics with the percentiles that stand from a place on among those found.
+func (c *curveStats) stats(m *moments, from int) []Stat {
+	stats := []Stat{{"avg", Float(m.mean)}, {"min", Float(m.min)}, {"max", Float(m.max)}}
 	for n, q := range curvePercentiles {
-		stats = append(stats, Stat{percentileName(float64(q)), Float(math.Float64frombits(c.ranking.found[n]))})
+		stats = append(stats, Stat{percentileName(float64(q)), Float(math.Float64frombits(c.ranking.found[from+n]))})
 	}
-	return Block{c.tag, c.name, c.unit, Curve, append(stats, Stat{"std", Float(c.moments.std())})}, true
+	return append(stats, Stat{"std", Float(m.std())})
 }
 
 // curves adds the blocks of the curves.
@@ -119,9 +140,7 @@ func (t *tableBuilder) curves() error {
 		}
 	}
 	for _, c := range stats {
-		if b, ok := c.block(); ok {
-			t.add(b)
-		}
+		t.table = append(t.table, c.blocks()...)
 	}
 	return nil
 }

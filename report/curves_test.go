@@ -39,25 +39,22 @@ func TestVectorsSweep(t *testing.T) {
 			of.add(row{sent: v[0], end: v[1], output: unknown, prompt: unknown})
 		}
 		b := tableBuilder{run: run, chunks: &chunkFile{}}
-		effective := &curveStats{curve: curveBlocks[0], ranking: ranking{room: fewKeys}, more: true}
-		active := &curveStats{curve: curve{of: concurrency, while: concurrency}, ranking: ranking{room: fewKeys}, more: true}
+		curve := curveBlocks[0]
+		curve.second, curve.while = "active_concurrency", concurrency
+		stats := &curveStats{curve: curve, ranking: newRanking(fewKeys), more: true}
 		var segments [][2]int64
 		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
-			effective.add(from, to, at)
-			active.add(from, to, at)
+			stats.add(from, to, at)
 			segments = append(segments, [2]int64{int64(at[concurrency]), to - from})
 		}))
-		effective.endPass()
-		active.endPass()
+		stats.endPass()
 		require.Equal(t, want.Segments, segments)
-		block, ok := effective.block()
-		require.True(t, ok)
-		require.InDelta(t, *want.Effective, value(t, Table{block}, "effective_concurrency", "avg"), 1e-12)
-		require.Equal(t, want.Max, value(t, Table{block}, "effective_concurrency", "max"))
-		block, ok = active.block()
-		require.Equal(t, want.Active != nil, ok)
-		if ok {
-			require.InDelta(t, *want.Active, value(t, Table{block}, "", "avg"), 1e-12)
+		blocks := Table(stats.blocks())
+		require.InDelta(t, *want.Effective, value(t, blocks, "effective_concurrency", "avg"), 1e-12)
+		require.Equal(t, want.Max, value(t, blocks, "effective_concurrency", "max"))
+		require.Equal(t, want.Active != nil, len(blocks) == 2)
+		if want.Active != nil {
+			require.InDelta(t, *want.Active, value(t, blocks, "active_concurrency", "avg"), 1e-12)
 		}
 	})
 }
@@ -186,13 +183,13 @@ func slowChunks(r *measure.Record, osl int64, x float64, v *levels) {
 	}
 }
 
-// slowCurve returns the statistics of a curve by sorting its stretches.
-func slowCurve(list []stretch, c curve) (stats map[string]float64) {
+// slowCurve returns the statistics of a curve by sorting its stretches, with active only those in which it is.
+func slowCurve(list []stretch, c curve, active bool) (stats map[string]float64) {
 	type weightedValue struct{ v, w float64 }
 	var values []weightedValue
 	total, mean := 0.0, 0.0
 	for _, s := range list {
-		if c.while != always && s.at[c.while] == 0 {
+		if active && s.at[c.while] == 0 {
 			continue
 		}
 		w := float64(s.to - s.from)
@@ -246,20 +243,29 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 			known.output = known.output || r.Error == nil && r.OutputTokens != nil
 		}
 		for _, c := range curveBlocks {
-			want := slowCurve(stretches, c)
-			b := res.Headline.Find(c.tag)
-			if want == nil || c.needs.prompt && !known.prompt || c.needs.output && !known.output {
-				require.Nil(rt, b, c.tag)
-				continue
-			}
-			require.NotNil(rt, b, c.tag)
-			require.Len(rt, b.Stats, 8)
-			for name, w := range want {
-				got, _ := b.Find(name)
-				require.InDelta(rt, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", c.tag, name)
+			left := c.needs.prompt && !known.prompt || c.needs.output && !known.output
+			requireCurve(rt, res.Headline.Find(c.tag), slowCurve(stretches, c, false), left)
+			if c.second != "" {
+				requireCurve(rt, res.Headline.Find(c.second), slowCurve(stretches, c, true), left)
 			}
 		}
 	})
+}
+
+// requireCurve compares a block with the statistics of the definition. A block that is left out must not be there.
+func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bool) {
+	if want == nil || left {
+		require.Nil(t, b)
+		return
+	}
+	require.NotNil(t, b)
+	require.Len(t, b.Stats, 8)
+	require.Len(t, want, 8)
+	for name, w := range want {
+		got, ok := b.Find(name)
+		require.True(t, ok, "%s %s", b.Tag, name)
+		require.InDelta(t, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", b.Tag, name)
+	}
 }
 
 // Tokens that flow add up to those after the first chunk, whatever the server told of them.
@@ -311,7 +317,7 @@ func TestRanking(t *testing.T) {
 		slices.Sort(sorted)
 		ranks := rapid.SliceOf(rapid.Int64Range(1, int64(len(sorted)))).Draw(rt, "ranks")
 		for _, room := range []int{0, 5, fewKeys} {
-			k := ranking{room: room}
+			k := newRanking(room)
 			for more := true; more; {
 				for n := range keys {
 					k.add(keys[n], weights[n])

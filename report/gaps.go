@@ -7,7 +7,7 @@ func (t *tableBuilder) gaps() error {
 	if !t.chunks.known() {
 		return nil
 	}
-	moments, k := moments{}, ranking{room: fewKeys}
+	moments, k := moments{}, newRanking(fewKeys)
 	for more := true; more; {
 		err := t.eachGap(func(gap int64) {
 			if k.pass == 0 {

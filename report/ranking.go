@@ -6,7 +6,8 @@ import (
 )
 
 // ranking finds, among many keys with weights, those at given ranks: the smallest key up to which the weights add up to a rank. It is
-// exact and of bounded size. A few keys are sorted; of many, each pass over all of them finds 16 more bits of the answers.
+// exact and of bounded size. A few different keys are sorted; of many, each pass over all of them finds 16 more bits of the answers,
+// until few are left that share these.
 //
 //	for more := true; more; more = k.endPass(ranks) {
 //		for every key and its weight { k.add(key, weight) }
@@ -15,13 +16,21 @@ import (
 type ranking struct {
 	total int64 // of the weights
 
-	few    []weighted // while they fit
-	room   int        // for how many
-	groups []*group   // by the bits that are known; of many keys
-	pass   int        // number of the pass, from 0
+	groups []*group // that have the answers which are not found yet
+	pass   int      // number of the pass, from 0
 
-	ranks []int64 // of the answers, from 1; of many keys, among those that share the bits that are known
+	room int // of a group, after the first pass
+
+	ranks []int64 // of the answers, from 1, among the keys of their group; 0: found
 	found []uint64
+}
+
+// group has the keys that share their first bits.
+type group struct {
+	prefix  uint64
+	few     []weighted // while there are few different ones
+	room    int        // for how many
+	weights []int64    // of many keys: by their next digit
 }
 
 // weighted is a key and its weight.
@@ -30,68 +39,66 @@ type weighted struct {
 	weight int64
 }
 
-// fewKeys is how many keys are sorted.
-const fewKeys = 1 << 16
-
-// group counts the weights of keys that share their first bits, by the next digit.
-type group struct {
-	prefix  uint64
-	weights [1 << digitBits]int64
-}
-
 const (
 	digitBits = 16
 	digits    = 64 / digitBits
+
+	fewKeys    = 1 << 16 // of all, that are sorted
+	fewOfGroup = 1 << 12 // of a group, once there are many
 )
+
+// newRanking returns a ranking that sorts up to a number of different keys.
+func newRanking(room int) ranking {
+	return ranking{groups: []*group{{room: room}}, room: min(room, fewOfGroup)}
+}
 
 func (k *ranking) add(key uint64, weight int64) {
 	if k.pass == 0 {
 		k.total += weight
 	}
-	if k.groups != nil {
-		k.count(key, weight)
-		return
-	}
-	if n := len(k.few); n > 0 && k.few[n-1].key == key {
-		k.few[n-1].weight += weight
-		return
-	}
-	if k.few = append(k.few, weighted{key, weight}); len(k.few) > k.room {
-		k.merge()
-	}
-}
-
-// merge makes one of equal keys. If most are different, there are many.
-func (k *ranking) merge() {
-	slices.SortFunc(k.few, func(x, y weighted) int { return cmp.Compare(x.key, y.key) })
-	n := 0
-	for _, w := range k.few {
-		if n > 0 && k.few[n-1].key == w.key {
-			k.few[n-1].weight += w.weight
-			continue
-		}
-		k.few[n] = w
-		n++
-	}
-	if k.few = k.few[:n]; n <= k.room/2 {
-		return
-	}
-	k.groups = []*group{{}}
-	for _, w := range k.few {
-		k.count(w.key, w.weight)
-	}
-	k.few = nil
-}
-
-// count adds a weight to the group that a key belongs to, if there is one.
-func (k *ranking) count(key uint64, weight int64) {
 	shift := 64 - digitBits*(k.pass+1)
 	for _, g := range k.groups {
 		if key>>shift>>digitBits == g.prefix {
-			g.weights[key>>shift&(1<<digitBits-1)] += weight
+			g.add(key, weight, shift)
 			return
 		}
 	}
+}
+
+func (g *group) add(key uint64, weight int64, shift int) {
+	if g.weights != nil {
+		g.weights[key>>shift&(1<<digitBits-1)] += weight
+		return
+	}
+	if n := len(g.few); n > 0 && g.few[n-1].key == key {
+		g.few[n-1].weight += weight
+		return
+	}
+	if g.few = append(g.few, weighted{key, weight}); len(g.few) <= g.room {
+		return
+	}
+	if g.merge(); len(g.few) > g.room/2 { // most are different: there are many
+		g.weights = make([]int64, 1<<digitBits)
+		for _, w := range g.few {
+			g.weights[w.key>>shift&(1<<digitBits-1)] += w.weight
+		}
+		g.few = nil
+	}
+}
+
+// merge sorts few keys and makes one of equal ones.
+func (g *group) merge() {
+	slices.SortFunc(g.few, func(x, y weighted) int { return cmp.Compare(x.key, y.key) })
+	n := 0
+	for _, w := range g.few {
+		if n > 0 && g.few[n-1].key == w.key {
+			g.few[n-1].weight += w.weight
+			continue
+		}
+		g.few[n] = w
+		n++
+	}
+	g.few = g.few[:n]
 }
 
 // endPass ends a pass. It reports whether another one is needed. After the first, ranks returns what is asked for.
@@ -100,45 +107,40 @@ func (k *ranking) endPass(ranks func(total int64) []int64) (more bool) {
 		k.ranks = ranks(k.total)
 		k.found = make([]uint64, len(k.ranks))
 	}
-	if k.groups == nil {
-		k.sort()
-		return false
+	for _, g := range k.groups {
+		g.merge()
 	}
 	for n := range k.ranks {
-		k.narrow(n)
-	}
-	k.pass++
-	k.groups = k.groups[:0]
-	if k.pass == digits || len(k.ranks) == 0 {
-		return false
-	}
-	for _, prefix := range k.found {
-		if !slices.ContainsFunc(k.groups, func(g *group) bool { return g.prefix == prefix }) {
-			k.groups = append(k.groups, &group{prefix: prefix})
+		if k.ranks[n] > 0 {
+			k.narrow(n)
 		}
 	}
-	return true
-}
-
-// narrow finds the next digit of an answer.
-func (k *ranking) narrow(n int) {
-	at := slices.IndexFunc(k.groups, func(g *group) bool { return g.prefix == k.found[n] })
-	digit := uint64(0)
-	for ; digit < 1<<digitBits-1 && k.ranks[n] > k.groups[at].weights[digit]; digit++ {
-		k.ranks[n] -= k.groups[at].weights[digit]
+	k.pass++
+	k.groups = nil
+	for n, prefix := range k.found {
+		if k.ranks[n] > 0 && !slices.ContainsFunc(k.groups, func(g *group) bool { return g.prefix == prefix }) {
+			k.groups = append(k.groups, &group{prefix: prefix, room: k.room})
+		}
 	}
-	k.found[n] = k.found[n]<<digitBits | digit
+	return len(k.groups) > 0 && k.pass < digits
 }
 
-// sort finds all answers among few keys.
-func (k *ranking) sort() {
-	slices.SortFunc(k.few, func(x, y weighted) int { return cmp.Compare(x.key, y.key) })
-	for n, rank := range k.ranks {
-		for _, w := range k.few {
+// narrow finds an answer among few keys, its next digit among many.
+func (k *ranking) narrow(n int) {
+	g := k.groups[slices.IndexFunc(k.groups, func(g *group) bool { return g.prefix == k.found[n] })]
+	if g.weights == nil {
+		for _, w := range g.few {
 			k.found[n] = w.key
-			if rank -= w.weight; rank <= 0 {
+			if k.ranks[n] -= w.weight; k.ranks[n] <= 0 {
 				break
 			}
 		}
+		k.ranks[n] = 0
+		return
 	}
+	digit := uint64(0)
+	for ; digit < 1<<digitBits-1 && k.ranks[n] > g.weights[digit]; digit++ {
+		k.ranks[n] -= g.weights[digit]
+	}
+	k.found[n] = k.found[n]<<digitBits | digit
 }

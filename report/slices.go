@@ -70,9 +70,7 @@ func (s *slicer) curves(tables []*tableBuilder) error {
 	end := func(t *tableBuilder) {
 		for _, c := range stats {
 			c.endPass()
-			if b, ok := c.block(); ok {
-				t.add(b)
-			}
+			t.table = append(t.table, c.blocks()...)
 		}
 		stats = h.newCurveStats(math.MaxInt)
 	}

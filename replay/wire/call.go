@@ -41,8 +41,9 @@ func (x *call) run() *Failure {
 // deliver sends the request on a kept connection if there is one; without one, or when that was stale, on a new one.
 func (x *call) deliver() *Failure {
 	x.res.Reused = false
+	cn := x.takeKept(x.now())
 	x.beginExchange()
-	if cn := x.takeKept(x.res.Exchange.WaitEnd); cn != nil {
+	if cn != nil {
 		x.res.Reused = true
 		failure, stale := x.attempt(cn)
 		if !stale {
@@ -62,7 +63,7 @@ func (x *call) deliver() *Failure {
 	return failure
 }
 
-// beginExchange forgets the instants of an earlier attempt. Nothing limits the connections, so the wait for one ends at once.
+// beginExchange forgets the instants of an earlier attempt. Nothing limits the connections, so the wait for one is over.
 func (x *call) beginExchange() {
 	x.res.Acknowledged, x.res.Exchange = Never, NoExchange
 	x.res.Exchange.WaitEnd = x.now()

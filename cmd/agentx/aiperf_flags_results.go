@@ -36,12 +36,19 @@ var aiperfResultFlags = []aiperfFlag{
 		case "dashboard":
 			t.note("%s: agentx shows one line, and a block of figures at the end", g.shown())
 		case "none":
-			t.arg("--quiet")
+			t.quiet()
 		}
 	}),
-	meaningless("--log-level", oneValue, "agentx has one amount of log"),
-	meaningless("--verbose -v", noValue, "agentx has one amount of log"),
-	meaningless("--extra-verbose -vv", noValue, "agentx has one amount of log"),
+	mapped("--log-level", func(t *translation, g aiperfGiven) {
+		switch t.word(g, "trace", "debug", "info", "notice", "success", "warning", "error", "critical") {
+		case "warning", "error", "critical":
+			t.quiet()
+		case "trace", "debug":
+			t.note("%s: agentx has no more to tell than it does", g.shown())
+		}
+	}),
+	meaningless("--verbose -v", noValue, "agentx has no more to tell than it does"),
+	meaningless("--extra-verbose -vv", noValue, "agentx has no more to tell than it does"),
 	meaningless("--no-gpu-telemetry", noValue, "agentx collects none"),
 	meaningless("--no-sweep-table", noValue, "a list of concurrencies prints one table at its end"),
 	meaningless("--auto-plot --no-auto-plot", noValue, "agentx draws nothing after a run"),
@@ -64,5 +71,13 @@ func (t *translation) scrape(g aiperfGiven) {
 	for k, page := range pages {
 		t.arg("--scrape")
 		t.url(page, numbered("AIPERF_METRICS_URL", k))
+	}
+}
+
+// quiet leaves out progress and notes, once.
+func (t *translation) quiet() {
+	if !t.silent {
+		t.silent = true
+		t.arg("--quiet")
 	}
 }

@@ -62,43 +62,52 @@ func (t *translation) atRevision(repository string) string {
 
 // checkDatasetType refuses files that are no recording of agents, and a timed replay of Mooncake's rows.
 func (t *translation) checkDatasetType(file string) {
-	text := t.value("--custom-dataset-type")
+	text, row := t.value("--custom-dataset-type"), firstRow(file)
 	switch kind := aiperfWord(text); {
-	case text == "":
-	case kind != "weka_trace" && kind != "mooncake_trace":
+	case text == "" && row.InputLength == nil:
+	case text != "" && kind != "weka_trace" && kind != "mooncake_trace":
 		t.add("not supported: --custom-dataset-type %s: agentx plays weka_trace and mooncake_trace", text)
 	case file == "":
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
-	case kind == "mooncake_trace" && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario") && beginsWithTimestamp(file):
-		t.add("not supported: --custom-dataset-type %s: AIPerf sends rows with a timestamp at their times, and agentx has no arrivals of its own yet: --no-fixed-schedule with --concurrency plays them lane by lane", text)
+	case kind == "weka_trace":
+	case row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario"):
+		t.add("not supported: --input-file %s: AIPerf sends rows with a timestamp at their times, and agentx has no arrivals of its own yet: --no-fixed-schedule with --concurrency plays them lane by lane", file)
+	default:
+		t.mooncake = true
 	}
 }
 
 // maxFirstRow bounds how much of a file is read to look at its first row, in bytes.
 const maxFirstRow = 16 << 20
 
-// beginsWithTimestamp reports whether the first row of a file has a timestamp: AIPerf then plays all rows at their times.
-func beginsWithTimestamp(name string) bool {
+// aiperfRow is what tells a row of Mooncake, and when AIPerf plays a file at the times of its rows.
+type aiperfRow struct {
+	Timestamp   *json.Number
+	InputLength *json.Number `json:"input_length"`
+}
+
+// firstRow returns the first row of a file with JSON lines. What cannot be read has none: the conversion tells.
+func firstRow(name string) (row aiperfRow) {
 	f, err := os.Open(name)
 	if err != nil {
-		return false // the conversion tells
+		return row
 	}
 	defer f.Close()
 	var from io.Reader = f
 	if strings.HasSuffix(name, ".gz") {
 		if from, err = gzip.NewReader(f); err != nil {
-			return false
+			return row
 		}
 	}
 	rows := bufio.NewScanner(from)
 	rows.Buffer(nil, maxFirstRow)
 	for rows.Scan() {
 		if line := strings.TrimSpace(rows.Text()); line != "" {
-			var row struct{ Timestamp *json.Number }
-			return json.Unmarshal([]byte(line), &row) == nil && row.Timestamp != nil
+			_ = json.Unmarshal([]byte(line), &row)
+			return row
 		}
 	}
-	return false
+	return row
 }
 
 // tokenizer passes on --tokenizer. agentx has two vocabularies; AGENTX_TOKENIZER says which of them plays in the place of one

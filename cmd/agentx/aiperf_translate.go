@@ -16,13 +16,14 @@ type translation struct {
 	random  io.Reader         // of a seed
 	as      string            // the preset, with --as; "": none was chosen
 
-	given          map[string]aiperfGiven // by the first name of the flag
-	extra          []aiperfPair           // of --extra-inputs
-	sessionHeaders []string               // further headers with the id of a session
-	resets, starts bool                   // --reset-cache, --start sampled are among the arguments
-	data           string                 // CACHE or INPUT
-	args           []aiperfArgument       // of agentx replay
-	notes          []string               // for the log: what is not passed on, and why nothing is lost
+	given                  map[string]aiperfGiven // by the first name of the flag
+	extra                  []aiperfPair           // of --extra-inputs
+	sessionHeaders         []string               // further headers with the id of a session
+	resets, starts, silent bool                   // --reset-cache, --start sampled, --quiet are among the arguments
+	mooncake               bool                   // the rows are Mooncake's
+	data                   string                 // CACHE or INPUT
+	args                   []aiperfArgument       // of agentx replay
+	notes                  []string               // for the log: what is not passed on, and why nothing is lost
 	problems
 }
 

@@ -74,7 +74,7 @@ func TestTranslateAIPerf(t *testing.T) {
 			baseHead + baseData + baseSeed + " --concurrency 4,8 --set PrefillLimit=2 --requests 5 --duration 60s --grace 21600s --max-error-rate 0.1" + baseTail},
 		{"body", `--extra-inputs temperature:0.7,stop:none name:007 '{"a": {"b": [1]}, "temperature": 1}' --extra-inputs ignore_eos:true`,
 			baseHead + baseData + baseSeed + baseLoad + ` --extra-body '{"temperature":1,"stop":null,"name":"007","a":{"b": [1]},"ignore_eos":true}' --marker off --out out --overwrite --report aiperf`},
-		{"results", "--profile-export-prefix p --export-level summary --slice-duration 1.0 --server-metrics a:1/metrics http://b:2 --server-metrics-formats json csv --stats-interval 30 --ui none --num-profile-runs 1",
+		{"results", "--profile-export-prefix p --export-level summary --slice-duration 1.0 --server-metrics a:1/metrics http://b:2 --server-metrics-formats json csv --stats-interval 30 --ui none --log-level WARNING --num-profile-runs 1",
 			baseHead + baseData + baseSeed + baseLoad + " --prefix p --slice-duration 1s --scrape http://h:1/metrics --scrape http://a:1/metrics --scrape http://b:2 --stats-interval 30s --quiet" + baseTail},
 		{"no scraping", "--no-server-metrics", baseHead + baseData + baseSeed + baseLoad + " --scrape off" + baseTail},
 		{"off", "--ignore-trace-delays=false --use-legacy-max-tokens=false", baseHead + baseData + baseSeed + baseLoad + baseTail},
@@ -270,6 +270,9 @@ func TestTimedRowsAreRefused(t *testing.T) {
 	}
 	require.Len(t, errorsOf(tr(t, line(timed, ""))), 1)
 	assert.Contains(t, errorsOf(tr(t, line(timed, "")))[0], "--no-fixed-schedule with --concurrency plays them lane by lane")
+	assert.Equal(t, errorsOf(tr(t, line(timed, ""))), errorsOf(tr(t, strings.Replace(line(timed, ""), "--custom-dataset-type mooncake_trace", "", 1))), "the rows tell")
+	assert.Contains(t, tr(t, line(timed, "--no-fixed-schedule")).line(), " --set block_size=512 ")
+	assert.False(t, strings.Contains(tr(t, line(timed, "--no-fixed-schedule --isl-block-size 16")).line(), "512"))
 	assert.Empty(t, errorsOf(tr(t, line(timed, "--no-fixed-schedule"))))
 	assert.Empty(t, errorsOf(tr(t, line(plain, ""))))
 	assert.Empty(t, errorsOf(tr(t, line(filepath.Join(dir, "absent.jsonl"), ""))))

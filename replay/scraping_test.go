@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -117,14 +119,14 @@ func TestNamedPagesAlone(t *testing.T) {
 	url, _ := serve(t, server)
 	page, _ := serve(t, engine)
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Requests, o.APIKey = 4, "s3cret"
+	o.Requests, o.APIKey, o.Header = 4, "s3cret", []wire.HeaderField{{Name: "X-Team", Value: "tok3n"}}
 	o.Scrape.Off, o.Scrape.Pages = false, []string{strings.Replace(page, "://", "://me:hunter2@", 1) + "/metrics?key=qu3ry", url + "/metrics?b"}
 	p, d := scraped(t, o)
 	require.Len(t, d.Endpoints, 2)
 	assert.Equal(t, page+"/metrics", p.ServerMetrics.Pages[0].URL)
 	assert.Regexp(t, "^key=qu3ry me  Basic ", engine.list[0])
-	assert.Equal(t, "b   Bearer s3cret", server.list[0])
-	requireNoSecret(t, o.Out, "s3cret", "hunter2", "qu3ry", "me:")
+	assert.Equal(t, "b  tok3n Bearer s3cret", server.list[0])
+	requireNoSecret(t, o.Out, "s3cret", "tok3n", "hunter2", "qu3ry", "me:")
 }
 
 // TestServerWithoutMetrics is tried once, and costs a run nothing: no wait at its end, and no file but the one that says so.
@@ -186,4 +188,53 @@ func TestDefaultPages(t *testing.T) {
 		urls = append(urls, p.URL)
 	}
 	assert.Equal(t, []string{"http://me:pw@a:1/metrics?b=c", "http://a/metrics", "http://a/x"}, urls)
+}
+
+// slowPage is a transport whose answers take half a second.
+type slowPage struct{}
+
+func (slowPage) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(500 * time.Millisecond)
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("x 1\n")), Request: r}, nil
+}
+
+// TestWhatARunWaitsFor is the first answer, before its clock starts, and two seconds at its end, unless something else than its bounds
+// has ended it.
+func TestWhatARunWaitsFor(t *testing.T) {
+	for _, c := range []struct {
+		tail, interrupted bool
+		want              time.Duration
+	}{{tail: true, want: scrape.Tail}, {tail: false}, {tail: true, interrupted: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			collector, err := scrape.Start(scrape.Options{
+				Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return slowPage{} },
+			})
+			require.NoError(t, err)
+			s := &scraping{collector, func(string) {}}
+			begin := time.Now()
+			s.open(filepath.Join(t.TempDir(), scrape.File))
+			assert.Equal(t, 500*time.Millisecond, time.Since(begin))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.interrupted {
+				cancel()
+			}
+			begin = time.Now()
+			s.mark()
+			assert.Zero(t, time.Since(begin))
+			m := s.end(ctx, c.tail)
+			assert.LessOrEqual(t, time.Since(begin)-c.want, 500*time.Millisecond, "of the request that runs, whose transport does not look at its end")
+			assert.GreaterOrEqual(t, time.Since(begin), c.want)
+			assert.Positive(t, m.Pages[0].Fetches)
+		})
+	}
+}
+
+// TestRunWithoutItsFile goes on where the file of the samples cannot be made.
+func TestRunWithoutItsFile(t *testing.T) {
+	var said []string
+	s := &scraping{warn: func(text string) { said = append(said, text) }}
+	s.open(filepath.Join(t.TempDir(), "none", scrape.File))
+	require.Len(t, said, 1)
+	assert.Regexp(t, "^server metrics: open .*: they are not kept$", said[0])
 }

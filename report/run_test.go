@@ -1,11 +1,14 @@
 package report
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -60,4 +63,55 @@ func TestOpenWithoutRunFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "deadline", res.HeadlineRule)
 	require.Zero(t, res.Start)
+}
+
+// Records that no run writes, whose instants are in no order and whose counts are absurd, neither hang nor crash a report, and their
+// numbers are finite.
+func TestAbsurdRecords(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		instant := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-5, 5))
+		tokens := rapid.Ptr(rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3)), true)
+		var list []measure.Record
+		for range rapid.IntRange(1, 5).Draw(rt, "records") {
+			r := measure.Record{
+				Phase:  rapid.SampledFrom([]string{measure.WarmupPhase, measure.ProfilingPhase, ""}).Draw(rt, "phase"),
+				Bucket: rapid.SampledFrom([]measure.Bucket{measure.Profiling, measure.Cooldown, measure.CancelledAtEnd, ""}).Draw(rt, "bucket"),
+			}
+			for _, x := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.End, &r.WaitEnd, &r.SendEnd} {
+				*x = instant.Draw(rt, "instant")
+			}
+			for _, n := range []**int64{&r.PromptTokens, &r.OutputTokens, &r.ReasoningTokens, &r.FirstChunkTokens, &r.CachedTokens} {
+				*n = tokens.Draw(rt, "tokens")
+			}
+			for _, n := range []*int64{&r.MaxTokens, &r.RecordedISL, &r.RecordedBlocks, &r.RecordedHits} {
+				*n = rapid.Int64().Draw(rt, "count")
+			}
+			if r.Chunks = rapid.IntRange(0, 3).Draw(rt, "chunks"); r.Chunks > 0 {
+				for range r.Chunks {
+					r.Contents.Add(time.Duration(rapid.Int64Range(0, 4e9).Draw(rt, "at")), rapid.Int64Range(-1, 5).Draw(rt, "brought"))
+				}
+			}
+			if rapid.Bool().Draw(rt, "failed") {
+				r.Error = &measure.Error{}
+			}
+			list = append(list, r)
+		}
+		info := infoOf(rapid.SampledFrom(preset.Names).Draw(rt, "preset"), instant.Draw(rt, "phase length"))
+		info.Facts.Deadline = instant.Draw(rt, "deadline")
+		run := writeRun(t, info, list...)
+		run.Slice = rapid.Int64Range(1, 3e9).Draw(rt, "slice")
+		res, err := run.Compute()
+		require.NoError(t, err)
+		tables := []Table{res.Headline, res.Cooldown, res.Steady, res.Warmup}
+		for _, s := range res.Slices {
+			tables = append(tables, s.Table)
+		}
+		for _, table := range tables {
+			for _, b := range table {
+				for _, s := range b.Stats {
+					require.False(rt, math.IsNaN(s.Value.Float64()) || math.IsInf(s.Value.Float64(), 0), "%s %s", b.Tag, s.Name)
+				}
+			}
+		}
+	})
 }

@@ -179,9 +179,6 @@ func (s *sweeper) close(q *openRequest) {
 	s.heap = s.heap[:last]
 	s.down(0)
 	s.free = append(s.free, q)
-	if s.inFlight == 0 { // what rounding left is gone
-		s.prefill, s.decode, s.tokens = sum{}, sum{}, sum{}
-	}
 }
 
 func (s *sweeper) levels() levels {

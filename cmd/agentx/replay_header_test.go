@@ -54,9 +54,8 @@ func TestWrongHeadersAndPayloads(t *testing.T) {
 		"agentx: --session-header X-A,x-a: " + headers,
 		"agentx: --set CorrelationHeader=X-Request-ID: want the name of a header that requests do not have already",
 		"agentx: --max-tokens-field none: --payload anthropic wants max_tokens",
-		"agentx: --set PerChunkUsage=true: the messages of --payload anthropic have no usage each",
 	}, configErrors(t, "--session-header", "X-A,x-a", "--set", "CorrelationHeader=X-Request-ID", "--payload", "anthropic",
-		"--max-tokens-field", "none", "--set", "PerChunkUsage=true"))
+		"--max-tokens-field", "none"))
 	t.Setenv("AGENTX_HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "")
 	for _, name := range []string{"", ",", "X-A,", "a b", "Content-Type", "X-Dynamo-Parent-Session-ID"} {
 		require.Equal(t, []string{"agentx: --session-header " + name + ": " + headers}, configErrors(t, "--session-header", name))

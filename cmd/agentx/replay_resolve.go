@@ -233,9 +233,6 @@ func (r *resolution) checkPayload() {
 	if payload == "anthropic" && length.Value.String() != "" && length.Value.String() != "max_tokens" {
 		r.add("%s %s: %s anthropic wants max_tokens", named(length), length.Value, named(f))
 	}
-	if payload == "anthropic" && r.values["PerChunkUsage"].value == true {
-		r.add("%s: the messages of %s anthropic have no usage each", r.show("PerChunkUsage"), named(f))
-	}
 	if (payload == "ids" || payload == "text") && r.values["ContentParts"].value == true {
 		r.add("%s: %s %s sends no messages: want chat or anthropic", r.show("ContentParts"), named(f), payload)
 	}

@@ -63,8 +63,6 @@ func (f Fields) checkEndpoint(e Endpoint) error {
 		return nil
 	case f.Length != LengthByEndpoint && f.Length != MaxTokens:
 		return fmt.Errorf("fields: length %q: %s wants %s", f.Length, e.Path(), MaxTokens)
-	case f.PerChunkUsage:
-		return fmt.Errorf("fields: usage in every message: %s has none", e.Path())
 	}
 	return nil
 }
@@ -98,7 +96,7 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 	}
 	length := f.lengthField(endpoint)
 	if endpoint == Messages {
-		f.OmitStreamOptions = true // its streams always have usage
+		f.OmitStreamOptions, t.perChunkUsage = true, f.PerChunkUsage // its servers have usage where they please
 	}
 	t.before = fmt.Appendf(nil, `%s,"model":%s,"stream":true`, frames[endpoint].end, quote(model))
 	if t.noLength = length == NoLength; !t.noLength {

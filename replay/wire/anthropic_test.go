@@ -203,6 +203,56 @@ func TestMessagesUsage(t *testing.T) {
 	}
 }
 
+// Dynamo has usage in every event of content, and in the first an estimate of the prompt.
+//
+// Covers T-54.
+func TestMessagesUsageInEveryEvent(t *testing.T) {
+	delta := func(text string, output int) string {
+		return namedEvent(fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%q},"usage":{"input_tokens":18,"output_tokens":%d,"cache_creation_input_tokens":0,"total_tokens":1}}`, text, output))
+	}
+	stream := namedEvent(`{"type":"message_start","message":{"content":[],"usage":{"input_tokens":9,"output_tokens":0}}}`) + delta("a", 4) + delta("b", 5) +
+		namedEvent(messageStop)
+	for _, perChunk := range []bool{true, false} {
+		var d decoder
+		res := newResult(0)
+		d.reset(responseState{res: &res, events: true, api: MessagesAPI, perChunk: perChunk})
+		require.NoError(t, d.feed([]byte(stream), time.Second))
+		category, _ := d.finish()
+		require.Empty(t, category)
+		require.Equal(t, Usage{Prompt: 18, Completion: 5, Reasoning: Unknown, Cached: Unknown, CacheWrite: 0, CacheMiss: Unknown, Total: Unknown}, res.Usage)
+		want := Unknown
+		if perChunk {
+			want = 4
+		}
+		require.Equal(t, want, res.FirstChunkTokens)
+	}
+}
+
+// Dynamo's word for a prompt that does not fit is a failure of its own in the Messages API, before any content.
+func TestDynamoOverflowOfMessages(t *testing.T) {
+	start := namedEvent(`{"type":"message_start","message":{"content":[],"usage":{"input_tokens":500001}}}`)
+	failed := func(message string) string {
+		return namedEvent(`{"type":"error","error":{"type":"api_error","message":"` + message + `"}}`)
+	}
+	text := namedEvent(`{"type":"content_block_delta","delta":{"text":"a"}}`)
+	for _, c := range []struct {
+		stream  string
+		options Options
+		want    Category
+	}{
+		{start + failed("Internal server error"), Options{}, ContextOverflow},
+		{start + text + failed("Internal server error"), Options{}, StreamEvent},
+		{start + failed("Overloaded"), Options{}, StreamEvent},
+		{start + failed("Internal server error"), Options{OverflowPatterns: []string{}}, StreamEvent},
+	} {
+		o := c.options
+		o.KeepAlive = -1
+		client := newClient(t, serve(t, answer(sized(eventHead, c.stream))), o)
+		res := client.Do(context.Background(), &Request{Path: "/v1/messages", API: MessagesAPI, Stream: true, Body: textBody("{}")})
+		require.Equal(t, c.want, res.Err.Category, c.stream)
+	}
+}
+
 // Failures of the Messages API under status 200 have the categories of a chat.
 //
 // Covers T-40.

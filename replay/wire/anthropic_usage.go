@@ -1,15 +1,29 @@
 package wire
 
 // The Messages API reports usage twice: message_start has the counts of the prompt, message_delta those of the answer, and
-// either may repeat the others. The last value of each count holds. Its input_tokens leaves out what was read from and written
+// either may repeat the others; Dynamo has usage in every content_block_delta. The last value of each count holds. Its input_tokens leaves out what was read from and written
 // to the prefix cache.
+
+// parseBilled decodes a usage object of the Messages API.
+func parseBilled(raw []byte) Usage {
+	u, sure := skimBilled(raw)
+	if !sure {
+		u = decodeBilled(raw)
+	}
+	return u
+}
+
+// completionOf returns the completion tokens of a usage object.
+func (d *decoder) completionOf(usage []byte) int64 {
+	if d.api == MessagesAPI {
+		return parseBilled(usage).Completion
+	}
+	return parseUsage(usage).Completion
+}
 
 // addBilled adds a usage object of the Messages API. Prompt is then without the cached tokens.
 func (u *Usage) addBilled(raw []byte) {
-	more, sure := skimBilled(raw)
-	if !sure {
-		more = decodeBilled(raw)
-	}
+	more := parseBilled(raw)
 	for _, count := range []struct{ to, from *int64 }{
 		{&u.Prompt, &more.Prompt}, {&u.Completion, &more.Completion}, {&u.Cached, &more.Cached}, {&u.CacheWrite, &more.CacheWrite},
 	} {

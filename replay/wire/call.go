@@ -162,7 +162,11 @@ func (x *call) receiveAnswer(cn *conn, h *responseHead, b *responseBody) *Failur
 	category, text := d.finish()
 	x.res.SingleBody = !d.events
 	d.responseState = responseState{} // drops the references to the caller's values
+	overflow := x.dynamoOverflow && isDynamoOverflow(x.request.API, category, x.res, text)
 	switch {
+	case overflow:
+		x.drain(cn, h, b)
+		return x.newFailure(ContextOverflow, h.status, text)
 	case category == StreamEvent:
 		x.drain(cn, h, b)
 		return x.newFailure(category, 502, text)
@@ -172,11 +176,8 @@ func (x *call) receiveAnswer(cn *conn, h *responseHead, b *responseBody) *Failur
 		return f
 	}
 	x.drain(cn, h, b)
-	switch {
-	case category == "":
+	if category == "" {
 		return nil
-	case x.dynamoOverflow && isDynamoOverflow(category, x.res, text):
-		category = ContextOverflow
 	}
 	return x.newFailure(category, h.status, text)
 }

@@ -159,7 +159,7 @@ func (d *decoder) onContent(e *event) {
 	}
 	tokens := Unknown
 	if e.usage != nil && d.perChunk {
-		tokens = d.growth(parseUsage(e.usage).Completion)
+		tokens = d.growth(d.completionOf(e.usage))
 	}
 	d.contents.Add(d.arrived-res.Sent, tokens)
 	switch res.Chunks {

@@ -36,9 +36,14 @@ func (c *Client) matchesOverflow(text string) bool {
 }
 
 // isDynamoOverflow reports whether a stream failed before any content with the message "Internal server error". Dynamo
-// answers so, under status 200, when a prompt does not fit; its other failures have other messages.
-func isDynamoOverflow(category Category, res *Result, text string) bool {
-	return category == StreamPayload && res.Chunks == 0 && strings.EqualFold(strings.TrimSpace(errorMessage(text)), "Internal server error")
+// answers so, under status 200, when a prompt does not fit; its other failures have other messages. In the Messages API the error
+// has its name.
+func isDynamoOverflow(api API, category Category, res *Result, text string) bool {
+	said := StreamPayload
+	if api == MessagesAPI {
+		said = StreamEvent
+	}
+	return category == said && res.Chunks == 0 && strings.EqualFold(strings.TrimSpace(errorMessage(text)), "Internal server error")
 }
 
 // errorMessage returns the text of the error member of a JSON object: a string, or an object with message and code.

@@ -111,7 +111,7 @@ func (s soakSample) String() string {
 
 // requireNoGrowth checks the samples: memory grows with the numbers of the summary alone, the rest stays bounded.
 func requireNoGrowth(t *testing.T, samples []soakSample) {
-	require.Greater(t, len(samples), 12)
+	require.Greater(t, len(samples), 5)
 	first, last := samples[len(samples)/3], samples[len(samples)-1] // before the first, everything has reached its size
 	perRequest := (float64(last.live) - float64(first.live)) / float64(last.Requests-first.Requests)
 	t.Logf("live memory grew by %.0f bytes for each of %d requests", perRequest, last.Requests-first.Requests)

@@ -2,8 +2,10 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // File is a single file under construction. It appears whole under its path, or not at all.
@@ -56,6 +58,24 @@ func (f *File) Discard() error {
 	err := errors.Join(f.file.Close(), os.Remove(f.file.Name()))
 	f.file = nil
 	return err
+}
+
+// RemoveUnfinished removes what processes that were killed before Publish have left of a file under path. No other process may be
+// writing it.
+func RemoveUnfinished(path string) error {
+	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		if ok && number != "" && strings.Trim(number, "0123456789") == "" {
+			errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // WriteFile makes a single file appear whole under path. It replaces an existing file.

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -27,4 +28,21 @@ func TestFileIsWholeOrAbsent(t *testing.T) {
 	require.NoError(t, f.Publish())
 	require.NoError(t, f.Discard(), "which does nothing now")
 	require.Equal(t, map[string]string{"rows": "whole"}, files(t, dir))
+}
+
+// What a killed process leaves of a file is removed; files of other names stay.
+func TestRemoveUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "rows")
+	require.NoError(t, RemoveUnfinished(filepath.Join(dir, "nowhere", "rows")))
+	f, err := NewFile(path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, f.file.Close())
+	others := map[string]string{"rows": "", ".rows": "", ".rows.": "", ".rows.12a": "", ".rows2.12": "", "rows.12": ""}
+	for name := range others {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.Len(t, files(t, dir), len(others)+1)
+	require.NoError(t, RemoveUnfinished(path))
+	require.Equal(t, others, files(t, dir))
 }

@@ -34,6 +34,11 @@ func NamesOf(prefix string) Names {
 	}
 }
 
+// all returns the names of all files that this package writes.
+func (n Names) all() []string {
+	return []string{n.Rows, n.Excluded, n.Aggregate, n.Table, n.Slices, n.SlicesCSV, n.Console, n.Ready}
+}
+
 // maxPrefix bounds the length of a prefix: names have at most 255 bytes.
 const maxPrefix = 200
 

@@ -65,6 +65,14 @@ func (w *writer) write(ctx context.Context) error {
 	if err := w.remove(w.names.Ready); err != nil {
 		return err
 	}
+	for _, name := range w.names.all() {
+		if err := durable.RemoveUnfinished(w.path(name)); err != nil {
+			return err
+		}
+	}
+	if len(w.run.Info.Phases) == 0 && w.run.Info.Facts == nil {
+		w.written.Missing = append(w.written.Missing, w.run.Dir+": when its phases started is not known: wall clocks count from the start of the run")
+	}
 	for _, step := range []func() error{
 		func() error { return w.writeRows(ctx) }, w.writeAggregate, w.writeTable, w.writeSlices, w.writeConsole, w.writeServer, w.writeReady,
 	} {

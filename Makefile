@@ -40,6 +40,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
 	go test -run '^$$' -fuzz FuzzParseRow -fuzztime $(FUZZTIME) ./report/aiperf
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
+	go test -run '^$$' -fuzz FuzzPage -fuzztime $(FUZZTIME) ./replay/scrape
+	go test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./replay/scrape
 	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire

@@ -41,17 +41,20 @@ func (x *call) run() *Failure {
 // deliver sends the request on a kept connection if there is one; without one, or when that was stale, on a new one.
 func (x *call) deliver() *Failure {
 	x.res.Reused = false
-	cn := x.takeKept(x.now())
-	x.beginExchange()
-	if cn != nil {
+	begun := x.res.Sent
+	if x.redirectedTo != "" {
+		begun = x.now()
+	}
+	if cn := x.takeKept(begun); cn != nil {
 		x.res.Reused = true
+		x.beginExchange(begun)
 		failure, stale := x.attempt(cn)
 		if !stale {
 			return failure
 		}
 		x.res.Reused, x.res.Resent = false, true
-		x.beginExchange()
 	}
+	x.beginExchange(x.now())
 	x.res.Exchange.ConnectStart = x.res.Exchange.WaitEnd
 	cn, err := x.dial(x.ctx, x.deadline)
 	if err != nil {
@@ -63,10 +66,11 @@ func (x *call) deliver() *Failure {
 	return failure
 }
 
-// beginExchange forgets the instants of an earlier attempt. Nothing limits the connections, so the wait for one is over.
-func (x *call) beginExchange() {
+// beginExchange forgets the instants of an earlier attempt. Nothing limits the connections, so no request waits for one, and the
+// clock is not read again where a kept one is taken: each reading takes 0.1 µs.
+func (x *call) beginExchange(now time.Duration) {
 	x.res.Acknowledged, x.res.Exchange = Never, NoExchange
-	x.res.Exchange.WaitEnd = x.now()
+	x.res.Exchange.WaitEnd = now
 }
 
 // attempt runs one exchange on a connection, then keeps or closes the connection. The connection was stale when it broke
@@ -110,9 +114,9 @@ func (x *call) takeKept(now time.Duration) *conn {
 func (x *call) keepOrClose(cn *conn, success bool) {
 	switch {
 	case x.reuse != StickySessions:
-		x.idle.put("", cn, x.now())
+		x.idle.put("", cn, cn.in.arrived)
 	case success && x.request.Session != "" && !x.request.EndsSession:
-		x.idle.put(x.request.Session, cn, x.now())
+		x.idle.put(x.request.Session, cn, cn.in.arrived)
 	default:
 		cn.Close()
 	}

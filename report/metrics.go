@@ -129,10 +129,10 @@ func (r *row) fullDecode() (int64, bool) { return r.end - r.firstToken, r.firstT
 
 // connecting is 0 on a kept connection, which was connected before.
 func (r *row) connecting() (int64, bool) {
-	if r.reused {
-		return 0, true
+	if r.connectStart == never {
+		return 0, r.sendStart != never
 	}
-	return r.connectEnd - r.connectStart, r.connectStart != never && r.connectEnd != never
+	return r.connectEnd - r.connectStart, r.connectEnd != never
 }
 
 func reused(r *row, _ *measure.Rules) (Number, bool) {

@@ -59,9 +59,10 @@ func TestReportAgreesWithSummary(t *testing.T) {
 		require.Greater(t, s.Warmup.Requests, 0)
 		require.Greater(t, s.Completed, 0)
 		require.InDelta(t, 0.6, run.Info.Facts.Deadline, 1e-9)
-		t.Log(s.Buckets, s.Errors, s.Warmup.Requests, s.Completed)
+		require.Positive(t, s.Metrics.RecordedBlocks)
 		agree(t, res.Headline, &s.Metrics)
 		agree(t, res.Cooldown, &s.Cooldown)
+		agreeOnConnection(t, res.Headline, &s.Connection)
 		failed := 0
 		for _, n := range s.Errors {
 			failed += n
@@ -107,6 +108,11 @@ func agree(t *testing.T, table report.Table, m *measure.Metrics) {
 		}
 	}
 	require.EqualValues(t, m.Measured, number(t, table, "request_count", "avg"))
+	if m.RecordedBlocks > 0 {
+		require.EqualValues(t, m.RecordedBlocks, number(t, table, "theoretical_prefix_cache_hit", "count"))
+		require.EqualValues(t, m.RecordedHits, number(t, table, "theoretical_prefix_cache_hit", "sum"))
+		require.InDelta(t, 100*float64(m.TheoreticalHitRate), number(t, table, "theoretical_prefix_cache_hit", "avg"), 1e-9)
+	}
 	for tag, want := range map[string]measure.Number{
 		"benchmark_duration": m.Duration, "request_throughput": m.RequestRate, "input_token_throughput": m.PromptTokenRate,
 		"output_token_throughput": m.OutputTokenRate, "total_isl": m.PromptTokens, "total_osl": m.OutputTokens,
@@ -118,6 +124,19 @@ func agree(t *testing.T, table report.Table, m *measure.Metrics) {
 		}
 		require.InDelta(t, float64(want), number(t, table, tag, "avg"), 1e-9*max(1, float64(want)), tag)
 	}
+}
+
+// agreeOnConnection compares the steps of requests on their connections.
+func agreeOnConnection(t *testing.T, table report.Table, c *measure.Connection) {
+	t.Helper()
+	for tag, want := range map[string]measure.Quantiles{
+		"http_req_blocked": c.Blocked, "http_req_connecting": c.Connecting, "http_req_sending": c.Sending,
+		"http_req_waiting": c.Waiting, "http_req_receiving": c.Receiving,
+	} {
+		require.InDelta(t, float64(want.P50)*1e3, number(t, table, tag, "p50"), 1e-9, tag)
+		require.InDelta(t, float64(want.P99)*1e3, number(t, table, tag, "p99"), 1e-9, tag)
+	}
+	require.InDelta(t, float64(c.Reused), number(t, table, "http_req_connection_reused", "avg"), 1e-9)
 }
 
 func number(t *testing.T, table report.Table, tag, stat string) float64 {

@@ -213,15 +213,14 @@ func (f *reportFlags) reportFiles(cmd *cobra.Command, dir string) (verdicts []er
 		return nil, err
 	}
 	gates := judgeBy(f.wanted, func(limit float64) error { return inferencex.Gate(d.Path, limit) })
-	if f.export.has(formatInferenceX) {
-		if err == nil {
-			var n *inferencex.Numbers
-			if n, err = inferencex.Read(dir, inferencex.DefaultLimit); err == nil {
-				err = printIndented(cmd.OutOrStdout(), n)
-			}
-		}
-	} else {
+	switch {
+	case !f.export.has(formatInferenceX):
 		err = errors.Join(printFiles(cmd, d, gates, f.json), err)
+	case err == nil:
+		e := &exported{Dir: d.Path, Out: d.Path, Files: []string{}, Missing: append(d.Lacks, d.Differs...), Gates: gates}
+		if e.InferenceX, err = inferencex.Read(dir, inferencex.DefaultLimit); err == nil {
+			err = f.print(cmd, e)
+		}
 	}
 	return gateErrors(dir, gates), err
 }

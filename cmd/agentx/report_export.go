@@ -192,5 +192,8 @@ func outOf(out, dir string, several bool) string {
 	if out == "" || !several {
 		return out
 	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // which has a name even if dir is ..
+	}
 	return filepath.Join(out, filepath.Base(dir))
 }

@@ -258,4 +258,17 @@ func TestAggregate(t *testing.T) {
 		require.Equal(t, true, top["was_cancelled"])
 		require.Equal(t, "the run was cancelled", top["incomplete_reason"])
 	}
+
+	info.Facts = nil
+	for scenario, want := range map[string]any{"": nil, "inferencex-agentx-mvp": []any{"run_cancelled"}} {
+		if info.Scenario = nil; scenario != "" {
+			info.Scenario = &measure.Scenario{Name: scenario}
+		}
+		putJSON(t, filepath.Join(run.Dir, "run.json"), info)
+		_, err = Write(t.Context(), open(t, run.Dir), Options{})
+		require.NoError(t, err)
+		metadata = decode(t, []byte(files(t, run.Dir)[all[2]]))["metadata"].(map[string]any)
+		require.Equal(t, want, metadata["submission_invalid_reasons"], "a run that was killed")
+		require.Equal(t, want != nil, metadata["submission_valid"] == false)
+	}
 }

@@ -105,7 +105,6 @@ func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 
 // fail says why the request failed, and what it saw before.
 func (row *Row) fail(r *measure.Record, wall func(float64) int64) {
-	row.Metrics = nil
 	row.Error = &Error{string(r.Error.Category), r.Error.Code, r.Error.Message}
 	row.Agentx.Observed = &Observed{Contents: r.Chunks, Bytes: r.BytesReceived}
 	if r.FirstToken > 0 {

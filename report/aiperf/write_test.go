@@ -23,7 +23,7 @@ var errFull = errors.New("no space left")
 // Whatever step on the disk fails, every file is the old one, or the new one, or absent; nothing else is left; and the file that
 // says that all are there stands only beside all of them. A second call completes what the first has begun.
 func TestWriteFailsAtEveryStep(t *testing.T) {
-	run, out := newRun(t, 1, 40), filepath.Join(t.TempDir(), "new", "aiperf_artifacts")
+	run, out := newRun(t, 1, 15), filepath.Join(t.TempDir(), "new", "aiperf_artifacts")
 	o := Options{Out: out, Slice: time.Second}
 	steps := 0
 	_, err := Write(withSteps(func(string, string) error { steps++; return nil }), run, o)

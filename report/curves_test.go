@@ -252,6 +252,30 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 	})
 }
 
+// Every block is of the curve that its tag says, over the time that its tag says: from the first request issued to the last response, or
+// as long as the concurrency of the same name is above 0.
+func TestCurvesByHand(t *testing.T) {
+	one := success(1*second, 2*second, 100, 10, 400*ms, second)
+	another := one
+	one.Admitted = 0 // it waits for a second
+	for _, name := range preset.Names {
+		h := compute(t, infoOf(name, 2), one, another).Headline
+		held := (200*0.4 + 202*0.6) / 2
+		if name == preset.AgentX { // a request holds all its tokens from the first on
+			held = (200*0.4 + 220*0.6) / 2
+		}
+		for tag, avg := range map[string]float64{
+			"effective_concurrency": 1, "effective_prefill_concurrency": 0.4, "effective_decode_concurrency": 0.6, "tokens_in_flight": held,
+			"effective_prefill_throughput": 100, "effective_decode_throughput": 9, "effective_total_throughput": 109,
+			"effective_prefill_throughput_per_user": 50, "effective_decode_throughput_per_user": 4.5,
+			"active_prefill_throughput": 500, "active_decode_throughput": 30, "active_total_throughput": 218,
+			"active_prefill_throughput_per_user": 250, "active_decode_throughput_per_user": 15,
+		} {
+			requireStats(t, h, tag, map[string]float64{"avg": avg})
+		}
+	}
+}
+
 // requireCurve compares a block with the statistics of the definition. A block that is left out must not be there.
 func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bool) {
 	if want == nil || left {

@@ -81,7 +81,7 @@ func (t *tableBuilder) distributions() {
 			continue
 		}
 		t.scratch.reset()
-		each(t.samples, func(r *row) {
+		t.each(func(r *row) {
 			if r.failed {
 				return
 			}

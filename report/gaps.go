@@ -36,7 +36,7 @@ func (t *tableBuilder) gaps() error {
 
 // eachGap calls visit for every gap, in nanoseconds.
 func (t *tableBuilder) eachGap(visit func(gap int64)) (err error) {
-	each(t.samples, func(r *row) {
+	t.each(func(r *row) {
 		if r.failed || r.packed == 0 || err != nil {
 			return
 		}

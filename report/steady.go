@@ -3,7 +3,7 @@ package report
 import "github.com/agentx/agentx/replay/measure"
 
 // newSteady returns the builder of what lay between the end of the warmup and the deadline. A request counts in its latencies if it
-// ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
+// was sent in that time and ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
 func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
 	t := run.newTable(chunks, run.Origin(measure.ProfilingPhase), measure.Missing, &c.headline)
 	t.samples = []*rows{&c.headline, &c.cooldown}
@@ -26,7 +26,7 @@ func (t *tableBuilder) steadyRates() error {
 	t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(seconds)))
 	var requests, input, output float64
 	var err error
-	each(t.samples, func(r *row) {
+	t.each(func(r *row) {
 		if r.failed || err != nil {
 			return
 		}

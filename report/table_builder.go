@@ -16,7 +16,7 @@ type tableBuilder struct {
 	origin  int64   // of the instants, nanoseconds since 1970
 	phase   measure.Number
 
-	steady   bool  // rates are of what lay between from and to
+	steady   bool  // rates are of what lay between from and to, latencies of what was sent by to
 	from, to int64 // of the curves
 
 	sums     sums
@@ -58,9 +58,18 @@ func (t *tableBuilder) build() error {
 	return t.curves()
 }
 
+// each calls visit for every request of the table. The steady one has those that were sent by the end of its time.
+func (t *tableBuilder) each(visit func(r *row)) {
+	each(t.samples, func(r *row) {
+		if !t.steady || r.sent <= t.to {
+			visit(r)
+		}
+	})
+}
+
 // count counts the requests and adds up their tokens.
 func (t *tableBuilder) count() {
-	each(t.samples, func(r *row) {
+	t.each(func(r *row) {
 		switch {
 		case !r.failed:
 			t.sums.add(r, &t.run.rules)

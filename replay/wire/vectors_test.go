@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -159,40 +161,71 @@ func (e *requestEvent) kind() string {
 	return "ignored"
 }
 
-// TestVectorsRequest feeds the events of the group to the decoder, under each preset that a vector names. Package measure tests the metrics of the instants; the
-// categories of the transport (connection, timeout, cancelled, a status) are tested with sockets.
+// requestIn is the input of a vector of the group request.
+type requestIn struct {
+	Start       int64 `json:"start_ns"`
+	Events      []requestEvent
+	Status      int
+	Body        string
+	Transport   string
+	CancelledAt int64 `json:"cancelled_at"`
+	Strict      *bool `json:"strict_streams"`
+	PerChunk    bool  `json:"per_chunk_usage"`
+}
+
+// failure returns how a request fails whose answer is that of the vector, on a connection.
+func (in *requestIn) failure(t *testing.T, o Options) *Failure {
+	stream := eventHead + "\r\n"
+	for _, e := range in.Events {
+		stream += e.text()
+	}
+	switch {
+	case in.Status != 0:
+		res, _ := exchange(t, o, sized(fmt.Sprintf("HTTP/1.1 %d Why\r\n", in.Status), in.Body))
+		return res.Err
+	case in.Transport == "" && in.CancelledAt == 0:
+		res, _ := exchange(t, o, stream)
+		return res.Err
+	}
+	if in.Transport == "timeout" {
+		o.Timeout = time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newClient(t, serve(t, func(p *peer) {
+		p.request()
+		if in.Transport == "connection" {
+			p.SetLinger(0)
+			return
+		}
+		if in.CancelledAt != 0 {
+			p.say(stream)
+		}
+		p.in.ReadByte() // until the client is gone
+	}), o)
+	return c.Do(ctx, &Request{Path: "/", Stream: true, Body: textBody("{}"), OnFirstToken: func(time.Duration) { cancel() }}).Err
+}
+
+// TestVectorsRequest feeds the events of the group to the decoder, under each preset that a vector names; those that fail also through
+// a connection. Package report tests the metrics of the instants.
 //
 // Covers T-39, T-54.
 func TestVectorsRequest(t *testing.T) {
-	type in struct {
-		Start       int64 `json:"start_ns"`
-		Events      []requestEvent
-		Status      int
-		Transport   string
-		CancelledAt int64 `json:"cancelled_at"`
-		Strict      *bool `json:"strict_streams"`
-		PerChunk    bool  `json:"per_chunk_usage"`
-	}
 	type want struct {
 		Kinds []string
 		Valid bool
 		Error *struct {
 			Type Category
-			Code int
+			Code *int // nil: any
 		}
 		Metrics map[string]any
 	}
-	fixtures.EachCase(t, "request", fixtures.Counts{28, 27, 27}, func(t *testing.T, c fixtures.Case, in in, want want) {
-		if in.Transport != "" || in.CancelledAt != 0 || in.Status != 0 {
-			t.Skip("of the transport")
-		}
+	fixtures.EachCase(t, "request", fixtures.Counts{28, 27, 27}, func(t *testing.T, c fixtures.Case, in requestIn, want want) {
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
 		if in.Strict != nil { // the input overrides the preset
 			switches.LenientStreams = !*in.Strict
 		}
-		client, err := New("http://host", Options{})
-		require.NoError(t, err)
 		res := newResult(time.Duration(in.Start))
 		var d decoder
 		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, lenient: switches.LenientStreams})
@@ -202,10 +235,14 @@ func TestVectorsRequest(t *testing.T) {
 			require.NoError(t, d.feed([]byte(e.text()), time.Duration(e.AtNS)))
 		}
 		require.Equal(t, want.Kinds, kinds)
-		category, text := d.finish()
+		category, _ := d.finish()
 		if !want.Valid {
-			f := client.newFailure(category, 200, text)
+			f := in.failure(t, Options{LenientStreams: switches.LenientStreams})
+			require.NotNil(t, f)
 			require.Equal(t, want.Error.Type, f.Category)
+			if want.Error.Code != nil {
+				require.Equal(t, *want.Error.Code, f.Code)
+			}
 			return
 		}
 		require.Empty(t, category)

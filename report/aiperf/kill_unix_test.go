@@ -20,6 +20,17 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
+// writing is the variable in whose presence the test binary is a process that writes files and is killed.
+const writing = "AGENTX_TEST_WRITING"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writing); dir != "" {
+		writeStepByStep(dir)
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // writeStepByStep writes the files of a run. Before each step on the disk it prints a line and waits for one.
 func writeStepByStep(dir string) {
 	in := bufio.NewReader(os.Stdin)

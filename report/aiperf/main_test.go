@@ -18,17 +18,6 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// writing is the variable in whose presence the test binary is a process that writes files and is killed: kill_unix_test.go.
-const writing = "AGENTX_TEST_WRITING"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(writing); dir != "" {
-		writeStepByStep(dir)
-		return
-	}
-	os.Exit(m.Run())
-}
-
 // start is when the profiling phase of test runs starts. A float64 does not hold it.
 const start = 1700000000311000123
 

@@ -45,7 +45,11 @@ func TestSoak(t *testing.T) {
 	}
 	var faults []mock.Fault
 	for _, k := range mock.FaultKinds {
-		faults = append(faults, mock.Fault{Kind: strings.Replace(k.Name, "NNN", "503", 1), Rate: 0.003})
+		rate := 0.003
+		if slices.Contains([]string{"flood", "comments"}, k.Name) {
+			rate = 0.0001 // each sends as fast as it can until the request ends
+		}
+		faults = append(faults, mock.Fault{Kind: strings.Replace(k.Name, "NNN", "503", 1), Rate: rate})
 	}
 	server := mock.New(mock.Config{Faults: faults, CacheBlocks: 100_000})
 	before := usageNow(t)
@@ -177,7 +181,9 @@ func requireServed(t *testing.T, s *measure.Summary, served mock.Stats) {
 	require.LessOrEqual(t, int(served.Requests), s.Requests+s.Resent)
 	require.GreaterOrEqual(t, int(served.Requests), s.Requests-lost)
 	for _, kind := range slices.Sorted(maps.Keys(served.Faults)) {
-		require.Positive(t, served.Faults[kind], kind)
+		if kind != "flood" && kind != "comments" { // which a short soak may miss
+			assert.Positive(t, served.Faults[kind], kind)
+		}
 	}
 	require.Greater(t, len(s.Errors), 5)
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"regexp"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -207,6 +209,18 @@ func TestDoneEndsAnAnswer(t *testing.T) {
 	require.False(t, c.endsLate.Load())
 }
 
+// What follows [DONE] is waited for at most 100 ms.
+func TestRestIsNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		p := &pieces{list: [][]byte{[]byte(eventHead + "Content-Length: 9999\r\n\r\n" + goodStream)}}
+		res, clean := exchangeOn(t, Options{}, p)
+		require.Nil(t, res.Err)
+		require.False(t, clean)
+		require.Equal(t, []time.Time{start.Add(100 * time.Millisecond)}, p.deadlines)
+	})
+}
+
 // A body that ends soon after [DONE] leaves the connection usable.
 func TestRestAfterDone(t *testing.T) {
 	c := newClient(t, serve(t, func(p *peer) {
@@ -276,10 +290,12 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 		"began to answer": {func(p *peer) { p.say("HTTP") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			heads := make(chan string, 2)
+			heads, came := make(chan string, 2), make(chan time.Duration, 2)
+			var client *Client
 			take := func(p *peer) {
 				head, _ := p.request()
 				heads <- head
+				came <- client.now()
 			}
 			first := func(p *peer) {
 				answer(sized(eventHead, goodStream))(p)
@@ -291,7 +307,7 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 			if c.resent {
 				scripts = append(scripts, again)
 			}
-			client := newClient(t, serve(t, scripts...), Options{})
+			client = newClient(t, serve(t, scripts...), Options{})
 			require.Nil(t, post(client).Err)
 			res := client.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []HeaderField{{"X-Request-ID", "7"}}})
 			require.Equal(t, c.resent, res.Resent)
@@ -302,6 +318,7 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 			}
 			require.Nil(t, res.Err)
 			require.Equal(t, <-heads, <-heads)
+			require.Less(t, res.Sent, <-came, "the first attempt")
 		})
 	}
 }
@@ -370,6 +387,10 @@ func TestIdleLimits(t *testing.T) {
 	p.put("", young, time.Second)
 	require.Equal(t, []*conn{young}, p.idle[""], "what was idle for too long is closed")
 	require.ErrorIs(t, old.SetDeadline(time.Time{}), net.ErrClosed)
+
+	newest := dialPair(t)
+	p.put("", newest, time.Second)
+	require.Same(t, newest, p.get("", time.Second), "the one that was used last")
 
 	c = newClient(t, url, Options{KeepAlive: -1})
 	c.idle.put("", young, 0)
@@ -776,6 +797,29 @@ func TestResolver(t *testing.T) {
 	r.expiry = time.Time{}
 	_, err = r.addresses(context.Background())
 	require.Error(t, err)
+}
+
+// What a name server says is used for 300 s, IPv4 before IPv6.
+func TestAddressesAreCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v6, v4 := netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")
+		r, lookups := newResolver("host"), 0
+		r.lookup = func(_ context.Context, network, host string) ([]netip.Addr, error) {
+			require.Equal(t, "ip host", network+" "+host)
+			lookups++
+			return []netip.Addr{v6, netip.AddrFrom16(v4.As16())}, nil
+		}
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 1}, {300*time.Second - 1, 1}, {1, 2}} {
+			time.Sleep(c.after)
+			addrs, err := r.addresses(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []netip.Addr{v4, v6}, addrs)
+			require.Equal(t, c.want, lookups)
+		}
+	})
 }
 
 // A request on a kept connection allocates its result and what a cancellable context needs.

@@ -11,6 +11,7 @@ import (
 // resolver caches the addresses of a host, so that a thousand lanes that start at once send one query to the name server.
 type resolver struct {
 	host   string
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	token  chan struct{} // has one value: its holder may use the fields below
 	addrs  []netip.Addr
 	expiry time.Time
@@ -20,7 +21,7 @@ type resolver struct {
 const addressLife = 300 * time.Second
 
 func newResolver(host string) *resolver {
-	r := &resolver{host: host, token: make(chan struct{}, 1)}
+	r := &resolver{host: host, lookup: net.DefaultResolver.LookupNetIP, token: make(chan struct{}, 1)}
 	r.token <- struct{}{}
 	if a, err := netip.ParseAddr(host); err == nil {
 		r.addrs, r.expiry = []netip.Addr{a}, time.Unix(1<<40, 0)
@@ -39,7 +40,7 @@ func (r *resolver) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if time.Now().Before(r.expiry) {
 		return r.addrs, nil
 	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.host)
+	addrs, err := r.lookup(ctx, "ip", r.host)
 	if err != nil {
 		return nil, err
 	}

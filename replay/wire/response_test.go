@@ -16,11 +16,15 @@ import (
 // pieces is a connection that accepts every write and returns the given pieces, one per read, then io.EOF.
 type pieces struct {
 	net.Conn
-	list [][]byte
+	list      [][]byte
+	deadlines []time.Time // of reads
 }
 
-func (p *pieces) SetReadDeadline(time.Time) error { return nil }
-func (p *pieces) Write(b []byte) (int, error)     { return len(b), nil }
+func (p *pieces) SetReadDeadline(at time.Time) error {
+	p.deadlines = append(p.deadlines, at)
+	return nil
+}
+func (p *pieces) Write(b []byte) (int, error) { return len(b), nil }
 func (p *pieces) Read(b []byte) (int, error) {
 	for len(p.list) > 0 && len(p.list[0]) == 0 {
 		p.list = p.list[1:]
@@ -36,12 +40,18 @@ func (p *pieces) Read(b []byte) (int, error) {
 // exchange runs one exchange whose response arrives in the given pieces. Read i returns at instant i.
 func exchange(t *testing.T, o Options, list ...string) (Result, bool) {
 	t.Helper()
-	c, err := New("http://host", o)
-	require.NoError(t, err)
 	p := &pieces{}
 	for _, s := range list {
 		p.list = append(p.list, []byte(s))
 	}
+	return exchangeOn(t, o, p)
+}
+
+// exchangeOn runs one exchange on a connection.
+func exchangeOn(t *testing.T, o Options, p *pieces) (Result, bool) {
+	t.Helper()
+	c, err := New("http://host", o)
+	require.NoError(t, err)
 	var reads time.Duration
 	cn := &conn{Conn: p, in: reader{conn: p, now: func() time.Duration { reads++; return reads }}, out: requestWriter{conn: p}}
 	res := newResult(0)

@@ -165,6 +165,9 @@ func (p *page) run(ctx context.Context, begun func()) {
 		case <-p.mark:
 		case <-tick.C:
 		}
+		if ctx.Err() != nil { // several of them may have come at once
+			return
+		}
 		begin := time.Now()
 		answered = p.ask(ctx) || answered
 		if ctx.Err() == nil {

@@ -2,14 +2,45 @@ package replay
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
+
+// The record of a request of a nested session says how deep it is, whose child, of which tree, and what was recorded of its turn.
+func TestRecordOfANestedSession(t *testing.T) {
+	plan := &mmapcache.Plan{
+		Trace:    mmapcache.Trace{ID: "t"},
+		Sessions: []mmapcache.Session{{ID: "a", Parent: mmapcache.None, Turns: 1}, {ID: "b", FirstTurn: 1, Turns: 1}, {ID: "c", Parent: 1, FirstTurn: 2, Turns: 2, Kind: mmapcache.Subagent}},
+		Turns:    []mmapcache.Turn{{Inner: mmapcache.None}, {}, {}, {In: 50, Out: 7, HashIDs: 5, CacheHits: 3, Outer: 9, Inner: 4}},
+	}
+	ids := 0
+	s := &requestSender{phase: measure.ProfilingPhase, firstCredit: 10, recordsFrom: time.Minute, servers: servers{indexes: []int{0}}, newID: func() string {
+		ids++
+		return strconv.Itoa(ids)
+	}}
+	tree := &activeTree{loadedTrace: &loadedTrace{plan: plan}, ordinal: 3, pass: 2, correlationIDs: []string{"root", "parent", ""}}
+	d := conductor.Dispatch{ID: 5, Lane: 1, Session: 2, Turn: 1, Due: time.Second, Issued: 2 * time.Second}
+	require.Equal(t, measure.Record{
+		Phase: measure.ProfilingPhase, Lane: 1, Credit: 15, Tree: 3, Pass: 2, Trace: "t", Session: "c", Parent: "b", Turn: 1, Depth: 2,
+		SourceOuter: 9, SourceInner: new(4), SourceKind: mmapcache.Subagent.String(), RequestID: "1", CorrelationID: "2", RootID: "root", ParentID: "parent",
+		Due: 61, Admitted: 62, RecordedISL: 50, RecordedBlocks: 5, RecordedHits: 3, MaxTokens: 7, PlanTurn: 3,
+	}, s.newRecord(&request{dispatch: d, tree: tree}))
+	s.oneToken, d.Session, d.Turn = true, 0, 0
+	root := s.newRecord(&request{dispatch: d, tree: tree})
+	require.Equal(t, "root", root.CorrelationID)
+	require.Zero(t, root.Depth)
+	require.Empty(t, root.Parent+root.ParentID)
+	require.Nil(t, root.SourceInner)
+	require.EqualValues(t, 1, root.MaxTokens)
+}
 
 // Every field of a result that a record has too arrives there.
 func TestFillRecord(t *testing.T) {

@@ -35,6 +35,7 @@ func TestMessagesAreAnsweredLikeChats(t *testing.T) {
 		p := play(t, t.Context(), o)
 		require.Empty(t, p.Errors)
 		require.Empty(t, p.Preflight.Error)
+		require.NotNil(t, p.Preflight.PromptTokens, "the probe is answered with usage")
 		require.Equal(t, p.Requests, p.Completed)
 		slices.SortFunc(p.records, func(a, b measure.Record) int {
 			return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Turn, b.Turn))

@@ -100,6 +100,7 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	require.Equal(t, "42", o.Seed)
 	require.Equal(t, 30*time.Second, o.Grace)
 	require.Equal(t, 6*time.Hour, o.Timeout)
+	require.Equal(t, 30*time.Second, o.StatsInterval)
 	require.Equal(t, Backoff{First: time.Second, Max: 30 * time.Second}, o.Backoff)
 	require.Equal(t, Limits{LaneStart: 300 * time.Second}, o.Limits)
 	require.Equal(t, &resume.Ratios{Min: 0.25, Max: 0.75}, o.Start.Ratios)

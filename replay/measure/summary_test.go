@@ -202,6 +202,21 @@ func TestPhaseWindow(t *testing.T) {
 	require.EqualValues(t, 3.5, s.Duration)
 }
 
+// Under the window of the requests the cooldown divides by that of its own.
+//
+// Covers T-55.
+func TestWindowOfTheCooldown(t *testing.T) {
+	a := NewAggregate(Rules{})
+	a.Add(good(0, 1, 0, 0.5, 2.5, 5))
+	late := good(0, 2, 0, 3, 3.5, 5)
+	late.Bucket = Cooldown
+	a.Add(late)
+	s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: 10}})
+	require.Equal(t, s.RequestRate, 1/s.Duration)
+	require.Equal(t, s.Cooldown.RequestRate, 1/s.Cooldown.Duration)
+	require.NotEqual(t, s.Duration, s.Cooldown.Duration)
+}
+
 func TestUsageUnknown(t *testing.T) {
 	a := NewAggregate(Rules{})
 	r := good(0, 0, 0, 1, 2, -1)

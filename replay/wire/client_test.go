@@ -724,7 +724,7 @@ func TestTLS(t *testing.T) {
 	defer srv.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
-	c := newClient(t, srv.URL, Options{TLS: &tls.Config{RootCAs: roots}})
+	c := newClient(t, srv.URL, Options{TLS: &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}})
 	for i := range 3 {
 		res := c.Do(context.Background(), &Request{Path: "/", Stream: true, Body: zeros(1 << 20)})
 		require.Nil(t, res.Err)

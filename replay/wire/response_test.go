@@ -265,6 +265,7 @@ func TestLenientStreams(t *testing.T) {
 
 // Of an endless error body 64 KiB are matched against overflow patterns and 4 KiB are kept.
 func TestErrorTextIsBounded(t *testing.T) {
+	require.Equal(t, []int{4 << 10, 8 << 20}, []int{maxFailureText, maxMessageSize}, "as doc/spec/replay.md 9.3 and 9.5 say")
 	long := "HTTP/1.1 500 Oops\r\n\r\n" + strings.Repeat("é", 20<<10)
 	res, _ := exchange(t, Options{}, long+" prompt is too long "+strings.Repeat("x", 1<<20))
 	require.Equal(t, ContextOverflow, res.Err.Category)

@@ -265,13 +265,22 @@ func TestSessionsOfOneName(t *testing.T) {
 		`trace "a": a second trace of this id: the first is line 1 of file 1 of the input`:                                          {trace("a"), trace("a")},
 	} {
 		o := options(t, lines(t, rows...))
+		o.Rules = idsOfAIPerf()
 		_, err := Convert(t.Context(), o)
 		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.EqualError(t, invalid.Err, want)
 	}
 	o := options(t, lines(t, trace("t", request(0, "1"), side), trace("t::sa:b")))
+	o.Rules = idsOfAIPerf()
 	o.convert(t)
+}
+
+// idsOfAIPerf are the default rules with the refusals of AIPerf, which takes any id.
+func idsOfAIPerf() weka.Rules {
+	r := weka.Default()
+	r.Refusals = "error"
+	return r
 }
 
 // A file that changes while it is read ends the conversion, even with SkipInvalid: its rows are not those of the digest.

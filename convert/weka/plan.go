@@ -33,7 +33,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	}
 	p.notes.Unknown, p.notes.Format = tr.Unknown, tr.Format()
 	p.oddities = tr.oddities()
-	err := checkTraceID(tr.ID)
+	err := checkTraceID(tr.ID, r)
 	if err == nil {
 		err = p.run()
 	}
@@ -49,9 +49,9 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 }
 
 // checkTraceID refuses an id in which readers of results would find that of another trace: the text before the first "::" of a
-// session's name is the trace's.
-func checkTraceID(id string) *Error {
-	if !strings.Contains(id, "::") {
+// session's name is the trace's. With the refusals of AIPerf, which has no such one, it refuses none.
+func checkTraceID(id string, r Rules) *Error {
+	if r.Refusals == "error" || !strings.Contains(id, "::") {
 		return nil
 	}
 	return &Error{Kind: BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: hintTraceID}

@@ -19,7 +19,7 @@ type Rules struct {
 	MarkerTime       string `json:"marker_time"`       // meaning of a subagent's t: "auto", "start", "end" (D4)
 	ThinkTimeRule    string `json:"think_time_rule"`   // "min": think time never exceeds the recorded gap; "raw" (D5)
 	NegativeAPITime  string `json:"negative_api_time"` // "zero": a negative duration counts as 0; "subtract" (D18)
-	Refusals         string `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21)
+	Refusals         string `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21); "repair" refuses an id with "::"
 	FillerOverrun    string `json:"filler_overrun"`    // filler longer than the corpus: "cyclic" or "short" (D10)
 	PredecessorClock string `json:"predecessor_clock"` // "recorded" or "emitted" (D13)
 	ReplayScope      string `json:"replay_scope"`      // "assigned" or "parsed" (D12)

@@ -26,10 +26,13 @@ func (d *Directory) compare() {
 			}
 		}
 	}
-	for tag, rows := range map[string]int{"request_count": d.Rows.Succeeded, "error_request_count": d.Rows.Failed} {
-		if b := d.Aggregate.Headline.Find(tag); b != nil && d.Rows.Succeeded+d.Rows.Failed > 0 {
-			if n, ok := b.Find("avg"); ok && n.Float64() != float64(rows) {
-				d.differ("%s is %s in %s, and %s has %d such rows", tag, text(n), names.Aggregate, names.Rows, rows)
+	for _, c := range []struct {
+		tag  string
+		rows int
+	}{{"request_count", d.Rows.Succeeded}, {"error_request_count", d.Rows.Failed}} {
+		if b := d.Aggregate.Headline.Find(c.tag); b != nil && d.Rows.Succeeded+d.Rows.Failed > 0 {
+			if n, ok := b.Find("avg"); ok && n.Float64() != float64(c.rows) {
+				d.differ("%s is %s in %s, and %s has %d such rows", c.tag, text(n), names.Aggregate, names.Rows, c.rows)
 			}
 		}
 	}

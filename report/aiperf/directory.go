@@ -115,15 +115,17 @@ func (d *Directory) readAggregate(name string) error {
 			missing = append(missing, tag)
 		}
 	}
-	for key, t := range map[string]report.Table{"cooldown_metrics": a.Cooldown, "steady_metrics": a.Steady} {
-		if t == nil {
-			missing = append(missing, key)
-		}
+	if a.Cooldown == nil {
+		missing = append(missing, "cooldown_metrics")
+	}
+	if a.Steady == nil {
+		missing = append(missing, "steady_metrics")
 	}
 	if len(missing) > 0 {
 		d.lack("%s lacks %s", name, strings.Join(missing, ", "))
 	}
-	for key, value := range map[string]string{"start_time": a.Start, "end_time": a.End} {
+	for _, bound := range [][2]string{{"start_time", a.Start}, {"end_time", a.End}} {
+		key, value := bound[0], bound[1]
 		if value == "" {
 			d.lack("%s lacks %s: InferenceX has no power window", name, key)
 		} else if strings.Contains(value, ":") && !strings.HasSuffix(value, "Z") && !strings.ContainsAny(value[len(value)-6:], "+-") {

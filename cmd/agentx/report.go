@@ -78,7 +78,11 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	var verdicts []error
 	var errs []error
 	f.wanted, errs = parseGates(f.gates)
-	if errs = append(f.export.check(reportFormats), errs...); len(errs) > 0 {
+	errs = append(f.export.check(reportFormats), errs...)
+	if f.out != "" && len(f.export.formats) == 0 {
+		errs = append(errs, f.export.withoutFormats("--out "+f.out))
+	}
+	if len(errs) > 0 {
 		return errorList(errs)
 	}
 	runs := runsIn(dirs)
@@ -103,7 +107,7 @@ func (f *reportFlags) checkOut(runs []string) error {
 	seen := map[string]string{}
 	for _, dir := range runs {
 		out := outOf(f.out, dir, len(runs) > 1)
-		if other, ok := seen[out]; ok && out != "" && len(f.export.formats) > 0 {
+		if other, ok := seen[out]; ok && out != "" {
 			return usageError{fmt.Errorf("--out %s: %s and %s would both go to %s", f.out, other, dir, out)}
 		}
 		seen[out] = dir

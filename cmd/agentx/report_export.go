@@ -35,6 +35,7 @@ var replayFormats = []string{formatAIPerf, formatJSON, formatCSV, formatParquet}
 
 // exportFlags say which files are made of the records of a run, and how.
 type exportFlags struct {
+	name    string // of the flag that names the formats
 	formats []string
 	prefix  string
 	slice   time.Duration
@@ -42,6 +43,7 @@ type exportFlags struct {
 
 // register adds the flags. name is that of the formats.
 func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
+	f.name = name
 	flags.StringSliceVar(&f.formats, name, nil, usage)
 	flags.StringVar(&f.prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
 	durationVar(flags, &f.slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
@@ -61,7 +63,15 @@ func (f *exportFlags) check(known []string) (errs []error) {
 	if err := f.options("").Validate(); err != nil {
 		errs = append(errs, usageError{err})
 	}
+	if len(f.formats) == 0 && (f.prefix != "" || f.slice > 0) {
+		errs = append(errs, f.withoutFormats("--prefix and --slice-duration"))
+	}
 	return errs
+}
+
+// withoutFormats refuses flags that say how files are made where none is.
+func (f *exportFlags) withoutFormats(flags string) error {
+	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave them out", flags, f.name)}
 }
 
 // has reports whether a format was named.

@@ -55,7 +55,7 @@ fuzz:
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
-	go test -race -short ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/...
+	go test -race -short ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
 
 # Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
 # names them. NFS_RUN=Killed chooses among the scenarios; NFS_ROUNDS=40 reads for longer beside one who removes and makes.
@@ -184,4 +184,4 @@ lint:
 
 # Ratios and throughput; see the README for what they mean. Traces are taken from ../shared where it lies.
 bench:
-	go test -run '^$$' -bench . -benchtime 2s ./convert ./mmapcache ./replay/...
+	go test -run '^$$' -bench . -benchtime 2s ./convert ./mmapcache ./replay/... ./report

@@ -18,7 +18,7 @@ import (
 
 // The sizes that keep the tree readable, in lines.
 const (
-	maxFileLines       = 600
+	maxFileLines       = 400
 	maxFunctionLines   = 60
 	maxMedianFunctions = 10
 )

@@ -25,7 +25,7 @@ type prefixNode struct {
 	tokens uint32
 	depth  int64 // tokens from the root to here
 	own    bool  // of one tree: the marker is on the way
-	mark   int32 // who has sent it, for prefixCount; 0: nobody
+	mark   int32 // for prefixCount: 1 + the tree that has sent it last, 1 where all trees share it; 0: none
 }
 
 // prefixKey finds a node below its parent. No two windows below one parent begin at the same token.

@@ -272,7 +272,7 @@ func (x *exchange) answerWhole() {
 	if x.waitUntil(x.due(max(0, x.outputTokens-1))) != nil {
 		return
 	}
-	x.server.counters.ttft.observe(x.server.config.TTFT) // nobody sees when the first token was there
+	x.server.counters.ttft.observe(x.server.config.TTFT) // this answer does not show when the first token was there
 	if hook := x.fault.kind.whole; hook != nil {
 		x.inject(hook)
 		return

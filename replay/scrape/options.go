@@ -24,7 +24,7 @@ const MaxPages = 256
 // Page is a page of metrics.
 type Page struct {
 	URL     string // also with user, password and query, which stand in no file and no message
-	Default bool   // nobody named it: if its first answer is none, it is left alone
+	Default bool   // the page of a server, not asked for: if its first answer is none, it is left alone
 	Header  http.Header
 }
 

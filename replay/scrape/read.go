@@ -21,7 +21,7 @@ type Data struct {
 // Endpoint is a page and its answers.
 type Endpoint struct {
 	URL     string // without user, password and query
-	Default bool   // nobody named it: it belongs to a server of the run
+	Default bool   // not asked for: it belongs to a server of the run
 	Answers []Answer
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// Directory is a directory with files of AIPerf, whoever wrote them.
+// Directory is a directory with files of AIPerf, written by agentx or by AIPerf.
 type Directory struct {
 	Path      string // in which the files are
 	Aggregate *Aggregate

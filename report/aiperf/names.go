@@ -3,6 +3,7 @@ package aiperf
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -42,6 +43,9 @@ func (n Names) all() []string {
 // maxPrefix bounds the length of a prefix: names have at most 255 bytes.
 const maxPrefix = 200
 
+// runFiles are the names of the JSON files that a run, or a list of runs, writes to the same directory, without their suffixes.
+var runFiles = []string{"concurrencies", "lanes", "records", "run", "server_metrics", "summary"}
+
 // checkPrefix returns an error if names with the prefix would be none of files in the directory.
 func checkPrefix(prefix string) error {
 	switch {
@@ -53,6 +57,8 @@ func checkPrefix(prefix string) error {
 		return fmt.Errorf("prefix %q: want a name that does not begin with a dot", prefix)
 	case strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return errors.New("prefix: want no control characters")
+	case slices.Contains(runFiles, strings.ToLower(prefix)):
+		return fmt.Errorf("prefix %q: the files of a run have this name, and would be overwritten: want another, such as %q", prefix, prefix+"1")
 	}
 	return nil
 }

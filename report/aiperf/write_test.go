@@ -112,14 +112,16 @@ func TestNamesAndParts(t *testing.T) {
 func TestValidate(t *testing.T) {
 	require.NoError(t, Options{Prefix: "a b.c", Slice: time.Millisecond}.Validate())
 	for want, o := range map[string]Options{
-		"slice -1s: want no negative duration":                              {Slice: -time.Second},
-		"slice 1µs: want at least 1ms: every slice has all metrics":         {Slice: time.Microsecond},
-		`prefix "a/b": want the beginning of a name, without a directory`:   {Prefix: "a/b"},
-		`prefix "..\\x": want the beginning of a name, without a directory`: {Prefix: `..\x`},
-		`prefix ".hidden": want a name that does not begin with a dot`:      {Prefix: ".hidden"},
-		"prefix: want no control characters":                                {Prefix: "a\nb"},
-		"prefix: 201 bytes: want at most 200":                               {Prefix: string(make([]byte, 201))},
-		"parts 100: want 1, 10 or both":                                     {Parts: 4},
+		"slice -1s: want no negative duration":                                                                            {Slice: -time.Second},
+		"slice 1µs: want at least 1ms: every slice has all metrics":                                                       {Slice: time.Microsecond},
+		`prefix "a/b": want the beginning of a name, without a directory`:                                                 {Prefix: "a/b"},
+		`prefix "..\\x": want the beginning of a name, without a directory`:                                               {Prefix: `..\x`},
+		`prefix ".hidden": want a name that does not begin with a dot`:                                                    {Prefix: ".hidden"},
+		`prefix "records": the files of a run have this name, and would be overwritten: want another, such as "records1"`: {Prefix: "records"},
+		`prefix "Run": the files of a run have this name, and would be overwritten: want another, such as "Run1"`:         {Prefix: "Run"},
+		"prefix: want no control characters":                                                                              {Prefix: "a\nb"},
+		"prefix: 201 bytes: want at most 200":                                                                             {Prefix: string(make([]byte, 201))},
+		"parts 100: want 1, 10 or both":                                                                                   {Parts: 4},
 	} {
 		require.EqualError(t, o.Validate(), want)
 		_, err := Write(t.Context(), newRun(t, 1, 1), o)

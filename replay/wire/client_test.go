@@ -291,11 +291,11 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			heads, came := make(chan string, 2), make(chan time.Duration, 2)
-			var client *Client
+			epoch := time.Now()
 			take := func(p *peer) {
 				head, _ := p.request()
 				heads <- head
-				came <- client.now()
+				came <- time.Since(epoch)
 			}
 			first := func(p *peer) {
 				answer(sized(eventHead, goodStream))(p)
@@ -307,7 +307,7 @@ func TestUnansweredRequestIsResent(t *testing.T) {
 			if c.resent {
 				scripts = append(scripts, again)
 			}
-			client = newClient(t, serve(t, scripts...), Options{})
+			client := newClient(t, serve(t, scripts...), Options{Epoch: epoch})
 			require.Nil(t, post(client).Err)
 			res := client.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("{}"), Header: []HeaderField{{"X-Request-ID", "7"}}})
 			require.Equal(t, c.resent, res.Resent)

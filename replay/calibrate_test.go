@@ -120,7 +120,7 @@ func TestCalibrationSink(t *testing.T) {
 			require.Equal(t, want, res.Chunks)
 		}
 		require.EqualValues(t, 800_000, s.bodies.Load())
-		res := client.Do(t.Context(), &wire.Request{Path: path, Body: rawBody("x")}) // of nobody
+		res := client.Do(t.Context(), &wire.Request{Path: path, Body: rawBody("x")}) // no sender of the run asks for it
 		require.Equal(t, wire.Connection, res.Err.Category)
 		client.Close()
 		s.close()

@@ -136,7 +136,7 @@ func TestAtMostTenSeconds(t *testing.T) {
 	})
 }
 
-// TestDefaultPageIsTriedOnce leaves a page alone that nobody named and that does not answer in the format, with one line. A named page
+// TestDefaultPageIsTriedOnce leaves a page alone that no option names and that does not answer in the format, with one line. A named page
 // is asked again and again; a default page that has answered is, too.
 func TestDefaultPageIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestDirectoryOfTheRelease(t *testing.T) {
 	require.Equal(t, []string{inferencex.NoZone}, n.Power.Reasons)
 }
 
-// What this package writes lacks nothing but the time zones of nobody, and its files do not differ; a child directory is found.
+// OpenDirectory lacks nothing in what Write writes, and its files do not differ; a child directory is found.
 func TestDirectoryOfAgentx(t *testing.T) {
 	run := newRun(t, 11, 120)
 	above := t.TempDir()

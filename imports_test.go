@@ -66,17 +66,18 @@ var imports = map[string][]string{
 	"replay/wire":        {},
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
-	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "replay/preset", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
+	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/preset", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},
-	"report":            {"replay/measure", "replay/preset", "replay/wire"},
-	"report/aiperf":     {"internal/durable", "internal/lines", "replay/measure", "report", "report/server"},
+	"internal/regular":  {},
+	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
+	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
-	"report/inferencex": {"internal/lines"}, // shares no code with what writes the files that it reads
-	"replay/scrape":     {"internal/lines", "github.com/prometheus/client_model", "github.com/prometheus/common"},
+	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
+	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -121,10 +121,13 @@ func CheckListDir(dir string, concurrencies []int) error {
 	return nil
 }
 
+// maxListIndex bounds ConcurrenciesFile, bytes.
+const maxListIndex = 64 << 20
+
 // ReadList reads the index of a list of runs.
 func ReadList(dir string) (*measure.List, error) {
 	path := filepath.Join(dir, ConcurrenciesFile)
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, maxListIndex)
 	if err != nil {
 		return nil, err
 	}

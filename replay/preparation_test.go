@@ -206,7 +206,7 @@ func TestOrderBeforeTheFirstRequest(t *testing.T) {
 		require.Equal(t, measure.PreparationStep{Step: s.Step, URL: s.URL, Attempts: 1, Seconds: s.Seconds, Outcome: "done"}, s)
 	}
 	require.Len(t, p.records, p.Requests, "no record of the preparation")
-	info, err := readInfo(o.Out)
+	info, err := measure.ReadInfo(o.Out)
 	require.NoError(t, err)
 	require.Equal(t, steps, info.Preparation)
 }

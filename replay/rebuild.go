@@ -1,11 +1,9 @@
 package replay
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -14,7 +12,7 @@ import (
 // RebuildSummary computes the summary of a run from the files that it wrote, writes it and returns it. The summary of a
 // run that was killed has what its records say; missing says, in one line each, what is not known.
 func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error) {
-	info, err := readInfo(dir)
+	info, err := measure.ReadInfo(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		missing = append(missing, fmt.Sprintf("%s: there is no %s: what was run is not known", dir, RunFile))
 		err = nil
@@ -46,18 +44,4 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 	}
 	summary := a.Summary(info)
 	return &summary, missing, writeSummary(dir, &summary)
-}
-
-// readInfo reads RunFile. After an error it still returns the paths of the results.
-func readInfo(dir string) (info measure.RunInfo, err error) {
-	info.Out, info.Records = dir, RecordsFile
-	path := filepath.Join(dir, RunFile)
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &info)
-	}
-	if err != nil {
-		return info, fmt.Errorf("%s: %w", path, err)
-	}
-	return info, nil
 }

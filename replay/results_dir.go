@@ -18,10 +18,10 @@ import (
 // Files of the results in Options.Out. RunFile is written first and says what is run; it is completed at the end, and
 // SummaryFile comes last.
 const (
-	RunFile      = "run.json"
+	RunFile      = measure.RunFile
 	RecordsFile  = measure.RecordsFile
 	ContentsFile = measure.ContentsFile
-	LanesFile    = "lanes.jsonl"
+	LanesFile    = measure.LanesFile
 	SummaryFile  = "summary.json"
 
 	// ConcurrenciesFile is the index of a list of runs, in the directory above theirs.
@@ -189,7 +189,7 @@ func (r *results) write(s *measure.Summary) error {
 
 // checkOwner returns an error if another run has replaced the results since this one opened them.
 func (r *results) checkOwner() error {
-	written, err := readInfo(r.dir.path)
+	written, err := measure.ReadInfo(r.dir.path)
 	if err == nil && !written.Start.Equal(r.info.Start) {
 		return fmt.Errorf("%s: another run has replaced the results: this run writes no more", r.dir.path)
 	}

@@ -76,7 +76,7 @@ func TestRunReadsTheMetricsOfItsServers(t *testing.T) {
 	assert.Equal(t, measure.MetricsPage{URL: url + "/metrics", Default: true, Fetches: len(d.Endpoints[0].Answers), Skipped: page.Skipped}, page)
 	assert.GreaterOrEqual(t, page.Fetches, 6, "two seconds after the end")
 	assert.Contains(t, a.list[0], "tok3n Bearer s3cret")
-	info, err := readInfo(o.Out)
+	info, err := measure.ReadInfo(o.Out)
 	require.NoError(t, err)
 	assert.Equal(t, p.ServerMetrics, info.ServerMetrics)
 	assert.Less(t, d.Endpoints[0].Answers[0].At, info.Phases[0].Start.UnixNano(), "the reference of the first phase")

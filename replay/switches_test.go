@@ -211,7 +211,7 @@ func TestVerdictOfARun(t *testing.T) {
 			require.Equal(t, c.valid, s.Valid)
 			require.Equal(t, c.reasons, s.Reasons)
 			require.Equal(t, o.Scenario, s.Run.Scenario)
-			written, err := readInfo(o.Out)
+			written, err := measure.ReadInfo(o.Out)
 			require.NoError(t, err)
 			require.Equal(t, c.valid, written.Facts.Valid)
 			require.Equal(t, c.reasons, written.Facts.Reasons)

@@ -87,7 +87,7 @@ func TestInstantsOfPhases(t *testing.T) {
 	o := warming(t, recorded(t, mixed("m")), preset.Default, Warmup{Requests: 2})
 	r, err := virtually(t, o, second, at(45))
 	require.NoError(t, err)
-	info, err := readInfo(o.Out)
+	info, err := measure.ReadInfo(o.Out)
 	require.NoError(t, err)
 	require.Len(t, info.Phases, 2)
 	warm, profiled := info.Phases[0], info.Phases[1]

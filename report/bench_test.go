@@ -72,7 +72,7 @@ func writeLongRun(b *testing.B, n int) *Run {
 		b.Fatal(err)
 	}
 	data, _ := json.Marshal(infoOf(preset.Default, float64(n)/1000))
-	if err := os.WriteFile(filepath.Join(dir, runFile), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, measure.RunFile), data, 0o600); err != nil {
 		b.Fatal(err)
 	}
 	run, err := Open(dir)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -38,7 +39,7 @@ func openChunks(dir string, damage error) (*chunkFile, error) {
 	if damage != nil {
 		return c, nil
 	}
-	file, err := os.Open(c.path)
+	file, err := regular.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) { // no record has content messages
 		return c, nil
 	}

@@ -52,7 +52,7 @@ func writeRun(t testing.TB, info measure.RunInfo, records ...measure.Record) *Ru
 	require.NoError(t, w.Close())
 	data, err := json.Marshal(info)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, runFile), data, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, measure.RunFile), data, 0o600))
 	run, err := Open(dir)
 	require.NoError(t, err)
 	return run

@@ -6,17 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
-)
-
-// The files of a run besides its records.
-const (
-	runFile   = "run.json"
-	lanesFile = "lanes.jsonl"
 )
 
 // Run is a run that wrote its results to a directory.
@@ -41,7 +35,7 @@ func Open(dir string) (*Run, error) {
 	}
 	var err error
 	if run.Switches, err = preset.Recorded(run.Info.Preset, run.Info.Switches); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, measure.RunFile), err)
 	}
 	run.rules = measure.RulesOf(&run.Switches)
 	return run, run.readLanes()
@@ -55,17 +49,14 @@ func (run *Run) miss(format string, args ...any) {
 }
 
 func (run *Run) readInfo() error {
-	path := filepath.Join(run.Dir, runFile)
-	data, err := os.ReadFile(path)
+	var err error
+	run.Info, err = measure.ReadInfo(run.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		run.miss("%s: there is no %s: what was run is not known", run.Dir, runFile)
+		run.miss("%s: there is no %s: what was run is not known", run.Dir, measure.RunFile)
 		return nil
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &run.Info)
-	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	if run.Info.Facts == nil {
 		run.miss("%s: the run has not ended, or was killed: figures known only at its end are left out", run.Dir)
@@ -74,8 +65,8 @@ func (run *Run) readInfo() error {
 }
 
 func (run *Run) readLanes() error {
-	path := filepath.Join(run.Dir, lanesFile)
-	file, err := os.Open(path)
+	path := filepath.Join(run.Dir, measure.LanesFile)
+	file, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -44,10 +44,10 @@ func TestWhatIsMissing(t *testing.T) {
 	require.NoError(t, os.Remove(lines))
 	_, err = run.Compute()
 	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
-	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, lanesFile), []byte("{}\n{\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.LanesFile), []byte("{}\n{\n"), 0o600))
 	_, err = Open(run.Dir)
-	require.ErrorContains(t, err, filepath.Join(run.Dir, lanesFile)+": line 2: ")
-	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, runFile), []byte(`{"preset":"x"}`), 0o600))
+	require.ErrorContains(t, err, filepath.Join(run.Dir, measure.LanesFile)+": line 2: ")
+	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.RunFile), []byte(`{"preset":"x"}`), 0o600))
 	_, err = Open(run.Dir)
 	require.ErrorContains(t, err, `preset "x"`)
 }
@@ -55,7 +55,7 @@ func TestWhatIsMissing(t *testing.T) {
 // A directory without run.json is read under the preset default.
 func TestOpenWithoutRunFile(t *testing.T) {
 	run := writeRun(t, infoOf(preset.AIPerf, 1), success(0, second, 10, 5, 100*ms))
-	require.NoError(t, os.Remove(filepath.Join(run.Dir, runFile)))
+	require.NoError(t, os.Remove(filepath.Join(run.Dir, measure.RunFile)))
 	run, err := Open(run.Dir)
 	require.NoError(t, err)
 	require.Equal(t, []string{run.Dir + ": there is no run.json: what was run is not known"}, run.Missing)

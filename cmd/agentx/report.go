@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +86,13 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	if len(errs) > 0 {
 		return errorList(errs)
 	}
-	runs := runsIn(dirs)
+	if slices.Contains(dirs, "") {
+		return usageError{errors.New("DIR is empty: want the directory of a run")}
+	}
+	runs, err := runsIn(dirs)
+	if err != nil {
+		return err
+	}
 	if err := f.checkOut(runs); err != nil {
 		return err
 	}
@@ -230,18 +237,28 @@ func (f *reportFlags) reportFiles(cmd *cobra.Command, dir string) (verdicts []er
 }
 
 // runsIn returns the directories of runs, with those of its runs in the place of a list.
-func runsIn(dirs []string) (runs []string) {
+func runsIn(dirs []string) (runs []string, err error) {
 	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err)
+		}
 		list, err := replay.ReadList(dir)
-		if err != nil { // no list
+		if errors.Is(err, fs.ErrNotExist) {
 			runs = append(runs, dir)
 			continue
 		}
+		if err != nil {
+			return nil, err
+		}
 		for _, r := range list.Runs {
-			if r.Headline != nil {
-				runs = append(runs, filepath.Join(dir, r.Dir))
+			if r.Headline == nil {
+				continue
 			}
+			if !filepath.IsLocal(r.Dir) {
+				return nil, fmt.Errorf("%s: the directory %q of a run lies outside", filepath.Join(dir, replay.ConcurrenciesFile), r.Dir)
+			}
+			runs = append(runs, filepath.Join(dir, r.Dir))
 		}
 	}
-	return runs
+	return runs, nil
 }

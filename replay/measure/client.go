@@ -41,11 +41,11 @@ func newClient(s *Summary, o *observations, sent, received int64, facts *Facts) 
 // busyShare is the part of its cores from which on the CPU is named as what bound a client.
 const busyShare = 0.8
 
-// reasons says by what a client is bound: waiting for a slot, sending itself, or both; and whether the CPU was why.
+// reasons says by what a client is bound: ordering requests late, sending them late, or both; and whether the CPU was why.
 func (c *Client) reasons(s *Summary, o *observations) (list []string) {
 	limit, own := maxLateness(s.TTFT), NewStat(o.dispatch).P99
 	if own <= limit || s.Lateness.P99-own > limit {
-		list = append(list, "PrefillLimit: requests waited for a slot")
+		list = append(list, "order: the client ordered requests after they were due: its machine was busy, or they waited for PrefillLimit")
 	}
 	if own > limit {
 		list = append(list, fmt.Sprintf("sending: requests left up to %s (p99) after the client had ordered them", seconds(own)))

@@ -25,16 +25,17 @@ func TestClientBound(t *testing.T) {
 
 // A bound client says by what: a limit, its own sending, its CPU.
 func TestClientBoundBy(t *testing.T) {
+	const late = "order: the client ordered requests after they were due: its machine was busy, or they waited for PrefillLimit"
 	for _, c := range []struct {
 		waited, late, cpu float64 // seconds to admitted, from there to sent, of CPU
 		want              []string
 	}{
 		{0, 0.009, 1.9, nil},
-		{0.02, 0.001, 1, []string{"PrefillLimit: requests waited for a slot"}},
-		{0.006, 0.006, 1, []string{"PrefillLimit: requests waited for a slot"}},
+		{0.02, 0.001, 1, []string{late}},
+		{0.006, 0.006, 1, []string{late}},
 		{0, 0.02, 1, []string{"sending: requests left up to 20.0 ms (p99) after the client had ordered them"}},
 		{0.02, 0.03, 1.9, []string{
-			"PrefillLimit: requests waited for a slot", "sending: requests left up to 30.0 ms (p99) after the client had ordered them",
+			late, "sending: requests left up to 30.0 ms (p99) after the client had ordered them",
 			"CPU: the process used 1.9 of 2 cores",
 		}},
 	} {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -28,7 +29,7 @@ type contentsReader struct {
 // openContents opens the contents of a run.
 func openContents(dir string) contentsReader {
 	c := contentsReader{path: filepath.Join(dir, ContentsFile)}
-	if c.file, c.err = os.Open(c.path); c.err != nil {
+	if c.file, c.err = regular.Open(c.path); c.err != nil {
 		if errors.Is(c.err, fs.ErrNotExist) {
 			c.err = fmt.Errorf("%s: there is none", c.path)
 		}

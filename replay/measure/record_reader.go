@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // RecordReader reads the files of a Writer, also those of a run that was killed.
@@ -28,7 +30,7 @@ const maxLine = 16 << 20
 // messages. The caller must call Close.
 func OpenRecords(dir string) (*RecordReader, error) {
 	path := filepath.Join(dir, RecordsFile)
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/agentx/agentx/internal/lines"
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // Data is what the file of a run has.
@@ -34,7 +34,7 @@ type Answer struct {
 
 // ReadFile reads the file of a run. An error names the file and the line, or wraps fs.ErrNotExist.
 func ReadFile(path string) (*Data, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

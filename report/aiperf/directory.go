@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/report"
 )
 
@@ -82,18 +83,11 @@ func (d *Directory) lack(format string, args ...any) {
 
 // read returns the text of a file; nil if there is none.
 func (d *Directory) read(name string) ([]byte, error) {
-	path := filepath.Join(d.Path, name)
-	info, err := os.Stat(path)
+	data, err := regular.Read(filepath.Join(d.Path, name), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && info.Size() > maxFile {
-		err = fmt.Errorf("%s: %d bytes: want at most %d", path, info.Size(), maxFile)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
+	return data, err
 }
 
 func (d *Directory) readAggregate(name string) error {

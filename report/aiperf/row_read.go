@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/agentx/agentx/internal/lines"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/report"
 )
 
@@ -102,7 +102,7 @@ func readMetric(m *report.RowMetric, text json.RawMessage) error {
 // EachRow calls use with every row of a row file, and stops at its first error. Blank lines are skipped. An error names the file and
 // the line.
 func EachRow(path string, use func(*Row) error) error {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // Result is what the aggregation computes from the rows and the aggregate of a run.
@@ -53,7 +54,7 @@ type Cache struct {
 // Aggregate computes the result of the files of a directory, which Find has found. The error names the file and the line.
 func Aggregate(dir string) (*Result, error) {
 	path := filepath.Join(dir, RowsFile)
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // The files of AIPerf that InferenceX reads.
@@ -43,15 +45,9 @@ const maxAggregate = 256 << 20
 
 // readSmall reads a file of a directory, which may have no more than maxAggregate bytes. A missing file is nil.
 func readSmall(dir, name string) ([]byte, error) {
-	path := filepath.Join(dir, name)
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err := regular.Read(filepath.Join(dir, name), maxAggregate)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err != nil:
-		return nil, err
-	case info.Size() > maxAggregate:
-		return nil, fmt.Errorf("%s: %d bytes: want at most %d", path, info.Size(), maxAggregate)
 	}
-	return os.ReadFile(path)
+	return data, err
 }

@@ -3,10 +3,11 @@ package inferencex
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // Power is the window over which energy is divided by tokens, or why there is none.
@@ -37,7 +38,7 @@ const (
 // PowerWindow computes the power window of a directory. The error names the file and the line.
 func PowerWindow(dir string) (*Power, error) {
 	path := filepath.Join(dir, RowsFile)
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

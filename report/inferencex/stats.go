@@ -47,7 +47,8 @@ func ratesOf(samples []float64) Stats {
 	return s
 }
 
-// percentile interpolates linearly between the neighbours of a position.
+// percentile interpolates linearly between the neighbours of a position. It is not that of package measure, by which the files were
+// made: this package checks them.
 func percentile(sorted []float64, q float64) float64 {
 	position := q / 100 * float64(len(sorted)-1)
 	below := int(position)

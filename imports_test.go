@@ -63,6 +63,7 @@ var imports = map[string][]string{
 	"replay/payload":     {"mmapcache"},
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
+	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
 	"replay/wire":        {},
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},

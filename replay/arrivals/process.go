@@ -1,0 +1,160 @@
+package arrivals
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/internal/pyrand"
+	"github.com/agentx/agentx/replay/resume"
+)
+
+// Kind is the law of the gaps between arrivals.
+type Kind uint8
+
+// The laws. The gaps of Poisson are exponential.
+const (
+	Poisson Kind = iota
+	Constant
+	Gamma
+)
+
+var kindNames = []string{Poisson: "poisson", Constant: "constant", Gamma: "gamma"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", k)
+}
+
+// ParseKind reads poisson, constant or gamma:SHAPE.
+func ParseKind(text string) (k Kind, shape float64, err error) {
+	name, number, shaped := strings.Cut(text, ":")
+	switch {
+	case text == "poisson":
+		return Poisson, 0, nil
+	case text == "constant":
+		return Constant, 0, nil
+	case name == "gamma" && shaped:
+		if shape, err = strconv.ParseFloat(number, 64); err == nil {
+			return Gamma, shape, checkShape(shape)
+		}
+	}
+	return 0, 0, fmt.Errorf("arrivals: %q: want poisson, constant or gamma:SHAPE, such as gamma:0.5", text)
+}
+
+// The limits of a process.
+const (
+	MaxRate  = 1e6              // a microsecond between arrivals: no client sends more
+	MinShape = 0.001            // with a smaller one nearly all gaps are below a nanosecond
+	MaxShape = 1e6              // with a larger one gaps differ by less than 0.1 %: constant
+	MaxRamp  = 1000 * time.Hour // longer than any run
+)
+
+// Process draws arrivals. Equal values draw equal ones.
+type Process struct {
+	Rate  float64 // arrivals per second, once the ramp is over
+	Kind  Kind
+	Shape float64       // of Gamma: 1 is Poisson, less comes in bursts, more is more even; 0 for the others
+	Ramp  time.Duration // the rate grows from 0 for so long
+	Seed  string        // the operator's seed in decimal
+}
+
+// Validate reports what is wrong with a process.
+func (p Process) Validate() error {
+	switch {
+	case !(p.Rate > 0):
+		return fmt.Errorf("arrivals: rate %g: want a number above 0, arrivals per second", p.Rate)
+	case p.Rate > MaxRate:
+		return fmt.Errorf("arrivals: rate %g: at most %g arrivals per second, one in a microsecond", p.Rate, float64(MaxRate))
+	case int(p.Kind) >= len(kindNames):
+		return fmt.Errorf("arrivals: there is no law %v", p.Kind)
+	case p.Ramp < 0 || p.Ramp > MaxRamp:
+		return fmt.Errorf("arrivals: ramp %v: want 0 to %v", p.Ramp, time.Duration(MaxRamp))
+	case p.Kind == Gamma:
+		return checkShape(p.Shape)
+	case p.Shape != 0:
+		return fmt.Errorf("arrivals: shape %g: the %v law has none", p.Shape, p.Kind)
+	}
+	return nil
+}
+
+func checkShape(shape float64) error {
+	if !(shape >= MinShape && shape <= MaxShape) {
+		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, MinShape, float64(MaxShape))
+	}
+	return nil
+}
+
+// Schedule returns the arrivals of a valid process, without end until the 292 years that a Duration can hold are over.
+func (p Process) Schedule() Schedule {
+	s := &drawn{Process: p, scale: 1 / p.Rate, rise: p.Ramp.Seconds()}
+	if p.Ramp > 0 {
+		s.scale = 1 // S of the unit rate; instant maps it
+	}
+	if p.Kind == Gamma {
+		s.scale = 1 / p.Shape
+		if p.Ramp == 0 {
+			s.scale = 1 / float64(p.Rate*p.Shape)
+		}
+	}
+	s.draws = pyrand.NewPCG64(resume.LaneSeed(p.Seed, "arrivals", 0))
+	return s
+}
+
+// drawn is the schedule of a process.
+type drawn struct {
+	Process
+	draws *pyrand.PCG64
+	scale float64 // of a gap
+	rise  float64 // the ramp in seconds
+	sum   float64 // of the gaps: seconds, with a ramp arrivals
+	count float64 // arrivals so far
+	last  time.Duration
+	ended bool
+}
+
+func (s *drawn) Next() (at time.Duration, ok bool) {
+	if s.ended {
+		return 0, false
+	}
+	if s.count > 0 {
+		s.sum = s.advance()
+	}
+	at, ok = nanoseconds(float64(s.seconds() * 1e9))
+	if !ok {
+		s.ended = true
+		return 0, false
+	}
+	s.count++
+	s.last = max(s.last, at) // the two halves of a ramp meet within a rounding
+	return s.last, true
+}
+
+// advance returns the sum with the next gap.
+func (s *drawn) advance() float64 {
+	switch s.Kind {
+	case Constant:
+		if s.Ramp > 0 {
+			return s.count
+		}
+		return s.count / s.Rate
+	case Gamma:
+		return s.sum + float64(s.scale*s.draws.Gamma(s.Shape))
+	}
+	return s.sum + float64(s.scale*s.draws.Exponential())
+}
+
+// seconds returns the instant of the sum: the t at which the integral of the rate is the sum.
+func (s *drawn) seconds() float64 {
+	switch {
+	case s.rise == 0:
+		return s.sum
+	case s.sum <= float64(s.Rate*s.rise)/2:
+		return math.Sqrt(2 * s.rise * s.sum / s.Rate)
+	}
+	return s.rise/2 + float64(s.sum/s.Rate)
+}

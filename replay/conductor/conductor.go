@@ -7,7 +7,7 @@ import (
 
 // Assignment is what a lane plays next: a tree from its first turn, or from the state in Start.
 type Assignment struct {
-	Tree  *Tree
+	Tree  *Tree       // nil, with OpenBy: what arrives cannot be played
 	Start *StartState // nil: from the first turn
 }
 
@@ -25,7 +25,8 @@ type Dispatch struct {
 	Session int           // in the tree
 	Turn    int           // in the session
 	Due     time.Duration // when the turn could be sent first
-	Issued  time.Duration // when the order was given: after Due when the turn had to wait for a slot
+	Queued  time.Duration // from Due until its tree had a lane: not 0 only for the first turn of a tree that waited for one
+	Issued  time.Duration // when the order was given: after Due and Queued when the turn had to wait for a slot
 }
 
 // Outcome is how a request ended.
@@ -46,6 +47,8 @@ type Conductor struct {
 	launch  func(Dispatch) error
 	observe func(Event)
 
+	maxLanes   int
+	openings   openings
 	lanes      []*tree         // by lane: its tree; nil: none
 	heldUntil  []time.Duration // by lane: it sends nothing before
 	latestHold time.Duration   // of heldUntil
@@ -65,7 +68,7 @@ type Conductor struct {
 	undecided []*session // whose next turn may have to park
 	drained   []*tree
 	refusals  []error // by lane, in Start: the first
-	starting  bool
+	starting  bool    // refusals are kept
 }
 
 // workCounts count the work of a conductor. The checker of the tests holds them against INV-17: no call costs more than its
@@ -85,7 +88,7 @@ func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, o
 	}
 	c := &Conductor{
 		source: source, limits: limits, launch: launch, observe: observe,
-		lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), requests: make([]int, lanes), below: lanes,
+		maxLanes: lanes, lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), requests: make([]int, lanes), below: lanes,
 		inFlight: map[int]*session{},
 		prefill:  newPrefillLimiter(limits.Prefill),
 	}
@@ -95,13 +98,11 @@ func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, o
 
 // Start opens a tree on every lane at instant 0, then sends what is due at now. First turns are due at 0, or as their start
 // states say, however late Start is called. The error is that of the first lane whose first turns were refused; all other
-// lanes are started all the same.
+// lanes are started all the same. After OpenBy or Ramp, Start opens only what is to be open at now. After OpenBy it returns nil.
 func (c *Conductor) Start(now time.Duration) error {
-	c.starting = true
+	c.starting = !c.openings.arriving
 	c.refusals = make([]error, len(c.lanes))
-	for lane := range c.lanes {
-		c.openTree(lane, 0, 0)
-	}
+	c.openings.begin(c.maxLanes)
 	c.settle(now)
 	c.starting = false
 	for lane, err := range c.refusals {
@@ -128,6 +129,7 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 	if s == nil {
 		return fmt.Errorf("conductor: request %d returns, but is not in flight", id)
 	}
+	c.openBefore(at)
 	t := s.tree
 	s.move(inFlight, deciding)
 	s.returnedAt = at
@@ -164,15 +166,18 @@ func (c *Conductor) Wake(now time.Duration) { c.settle(now) }
 
 // NextWake returns when Wake has something to do. It returns false when nothing will become due before a request returns.
 func (c *Conductor) NextWake() (at time.Duration, ok bool) {
-	s := c.nextTimer()
-	if s == nil {
-		return 0, false
+	at, ok = c.nextOpening()
+	if s := c.nextTimer(); s != nil {
+		if timer := c.timers.realTime(s); !ok || timer < at {
+			return timer, true
+		}
 	}
-	return c.timers.realTime(s), true
+	return at, ok
 }
 
 // Hold keeps a lane from sending before an instant. Turns that would be sent earlier become due then, also those of trees that
-// the lane opens meanwhile. A hold is no idle time: the caps do not act on it.
+// the lane opens meanwhile. A hold is no idle time: the caps do not act on it. With OpenBy a hold is of the tree that the lane
+// plays: it ends with the tree, and the first turn of a tree is not held.
 func (c *Conductor) Hold(lane int, until time.Duration) {
 	c.heldUntil[lane] = max(c.heldUntil[lane], until)
 	c.latestHold = max(c.latestHold, until)
@@ -189,6 +194,7 @@ func (c *Conductor) stop(now time.Duration) {
 		return
 	}
 	c.stopped = true
+	c.endArrivals()
 	for _, t := range c.lanes {
 		if t != nil {
 			c.touch(t)
@@ -201,7 +207,10 @@ func (c *Conductor) stop(now time.Duration) {
 func (c *Conductor) Stopped() bool { return c.stopped }
 
 // Done reports whether nothing is in flight and nothing will be sent.
-func (c *Conductor) Done() bool { return c.counts.InFlight == 0 && c.nextTimer() == nil }
+func (c *Conductor) Done() bool {
+	_, more := c.NextWake()
+	return c.counts.InFlight == 0 && !more
+}
 
 // nextTimer returns the session whose timer fires next, nil when none will: while the phase is paused, none does.
 func (c *Conductor) nextTimer() *session {
@@ -224,7 +233,7 @@ func (c *Conductor) settle(now time.Duration) {
 	for {
 		c.fireDue(now)
 		c.sendQueued(now)
-		if c.decide() || c.replaceDrained(now) {
+		if c.decide() || c.replaceDrained() {
 			continue
 		}
 		if c.paused { // no tree is deadlocked, no clock goes on
@@ -237,7 +246,7 @@ func (c *Conductor) settle(now time.Duration) {
 		if c.capIdle(now) {
 			continue
 		}
-		if s := c.nextTimer(); s == nil || c.timers.realTime(s) > now {
+		if at, ok := c.NextWake(); !ok || at > now {
 			break
 		}
 	}
@@ -248,10 +257,19 @@ func (c *Conductor) settle(now time.Duration) {
 	c.touched = c.touched[:0]
 }
 
-// fireDue fires the timers whose time has come.
+// fireDue fires the timers whose time has come, and does the openings, in the order of their instants.
 func (c *Conductor) fireDue(now time.Duration) {
-	for s := c.nextTimer(); s != nil && c.timers.realTime(s) <= now; s = c.nextTimer() {
-		c.fire(s, c.timers.realTime(s))
+	for {
+		opening, opens := c.nextOpening()
+		s := c.nextTimer()
+		switch {
+		case opens && opening <= now && (s == nil || opening <= c.timers.realTime(s)):
+			c.open()
+		case s != nil && c.timers.realTime(s) <= now:
+			c.fire(s, c.timers.realTime(s))
+		default:
+			return
+		}
 	}
 }
 
@@ -261,7 +279,7 @@ func (c *Conductor) sendQueued(now time.Duration) {
 		switch until := c.heldUntil[s.tree.lane]; {
 		case c.paused || !c.mayRequest(s.tree.lane):
 			c.deferTurn(s, now)
-		case until > now:
+		case until > now && !(c.openings.arriving && s.due <= s.tree.opened):
 			c.hold(s, until)
 		default:
 			c.issue(s, now)

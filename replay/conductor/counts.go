@@ -7,6 +7,7 @@ import "time"
 //	ChildrenResumed + ChildrenSpawned = ChildrenCompleted + ChildrenErrored + ChildrenTruncated + ChildrenLive
 //	ParentsSuspended = ParentsResumed + JoinsSuppressed + ParentsParked
 //	TreesOpened = TreesDrained + TreesReleased + TreesOpen
+//	TreesArrived = TreesOpened + TreesSkipped + TreesWaiting + TreesAbandoned (with OpenBy)
 type Counts struct {
 	Sent     int
 	InFlight int
@@ -16,6 +17,11 @@ type Counts struct {
 	TreesReleased   int // open when the phase ended
 	TreesOpen       int
 	TreesDeadlocked int // of those drained
+
+	TreesArrived   int // by OpenBy
+	TreesWaiting   int // for a lane
+	TreesSkipped   int // that could not be played
+	TreesAbandoned int // that waited when the arrivals ended
 
 	ChildrenResumed   int // live in start states
 	ChildrenSpawned   int

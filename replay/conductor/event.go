@@ -11,6 +11,8 @@ type EventKind uint8
 // The kinds of events.
 const (
 	TreeOpened      EventKind = iota // a lane took a tree
+	TreeArrived                      // with OpenBy: a tree arrived, and takes a lane or waits for one. Lane and Tree are -1
+	TreeSkipped                      // with OpenBy: a tree that arrived cannot be played. Lane and Tree are -1
 	SessionSpawned                   // a child was spawned
 	TurnRetained                     // a turn waits for its recorded predecessors
 	TurnReleased                     // a retained turn waits no longer

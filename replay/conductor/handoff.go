@@ -27,10 +27,10 @@ type HandedSession struct {
 // sent nothing in this phase (hazard H19). It returns false if the lane has no tree. It panics when a request of the tree is
 // in flight: call it when Done reports true, and before Stop.
 func (c *Conductor) Handoff(lane int) (state LaneState, ok bool) {
-	t := c.lanes[lane]
-	if t == nil {
+	if lane >= len(c.lanes) || c.lanes[lane] == nil {
 		return LaneState{}, false
 	}
+	t := c.lanes[lane]
 	if t.inFlight > 0 {
 		panic(fmt.Sprintf("conductor: lane %d, tree %d: hand-off with %d requests in flight", lane, t.ordinal, t.inFlight))
 	}

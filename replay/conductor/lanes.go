@@ -24,25 +24,30 @@ func (c *Conductor) openTree(lane int, at time.Duration, emptyTrees int) {
 		c.finishLane(lane, at, nil)
 		return
 	}
-	t := c.newTree(next.Tree, lane, at)
-	t.emptyTrees = emptyTrees
+	c.play(next, lane, at, at).emptyTrees = emptyTrees
+}
+
+// play lets a lane play a tree that counts from one instant and is opened at another.
+func (c *Conductor) play(next Assignment, lane int, from, at time.Duration) *tree {
+	t := c.newTree(next.Tree, lane, from, at)
 	c.lanes[lane] = t
 	c.counts.TreesOpened++
 	c.touch(t)
 	t.lastEvent = Event{Kind: TreeOpened, At: at, Lane: lane, Tree: t.ordinal}
 	c.emit(t.lastEvent)
 	if next.Start == nil {
-		c.schedule(c.addSession(t, 0), at)
-		return
+		c.schedule(c.addSession(t, 0), from)
+	} else {
+		c.resume(t, next.Start, from)
 	}
-	c.resume(t, next.Start)
+	return t
 }
 
 // newTree returns a tree without a session.
-func (c *Conductor) newTree(plan *Tree, lane int, at time.Duration) *tree {
+func (c *Conductor) newTree(plan *Tree, lane int, from, at time.Duration) *tree {
 	sessions := len(plan.Sessions)
 	t := &tree{
-		Tree: plan, lane: lane, ordinal: c.counts.TreesOpened, idleSince: at, end: at,
+		Tree: plan, lane: lane, ordinal: c.counts.TreesOpened, opened: at, from: c.timers.systemTime(from), idleSince: at, end: at,
 		sessionTable: sessionTable{sessions: make([]*session, sessions), branches: make([]branchState, len(plan.Branches)), work: &c.work},
 		barrier:      barrier{turnsDone: make([]int, sessions), lastDone: make([]completion, sessions), work: &c.work},
 	}
@@ -53,8 +58,8 @@ func (c *Conductor) newTree(plan *Tree, lane int, at time.Duration) *tree {
 
 // resume starts a tree in the middle (doc/spec/replay.md 6.6). A branch with a live session counts as spawned, and so does
 // one whose sessions are all done. So a gate sees the same whether its branches ended before or after this instant (bug 4,
-// hazards H1 and H15).
-func (c *Conductor) resume(t *tree, start *StartState) {
+// hazards H1 and H15). Its due times count from the instant from.
+func (c *Conductor) resume(t *tree, start *StartState, from time.Duration) {
 	for n, turns := range start.TurnsDone {
 		if turns > 0 {
 			t.barrier.seed(n, turns)
@@ -82,17 +87,17 @@ func (c *Conductor) resume(t *tree, start *StartState) {
 	for _, l := range start.Live {
 		s := t.session(l.Session)
 		if !l.Parked {
-			c.schedule(s, l.Due)
+			c.schedule(s, from+l.Due)
 			continue
 		}
 		s.move(fresh, deciding)
-		s.due = l.Due
+		s.due = from + l.Due
 		c.park(s)
 	}
 }
 
 // replaceDrained opens the next tree on the lanes whose trees have drained. It reports whether there were any.
-func (c *Conductor) replaceDrained(now time.Duration) bool {
+func (c *Conductor) replaceDrained() bool {
 	list := c.drained
 	c.drained = nil
 	for _, t := range list {
@@ -102,6 +107,8 @@ func (c *Conductor) replaceDrained(now time.Duration) bool {
 			emptyTrees = t.emptyTrees + 1
 		}
 		switch {
+		case c.openings.arriving:
+			c.openWaiting(t.lane, t.end)
 		case t.firstRefusal != nil && t.sent == 0: // the next tree may be refused too, and the next, all at this instant
 			c.finishLane(t.lane, t.end, t.firstRefusal)
 		case emptyTrees == maxEmptyTrees:

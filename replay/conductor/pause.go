@@ -15,6 +15,7 @@ func (c *Conductor) Pause(now time.Duration) {
 
 func (c *Conductor) pause() {
 	c.paused = true
+	c.endArrivals()
 	for _, t := range c.lanes {
 		if t != nil {
 			t.barrier.paused = true

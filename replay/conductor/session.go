@@ -72,9 +72,11 @@ type tree struct {
 	barrier barrier
 	sessionTable
 
-	inFlight     int           // sessions in flight
-	deferred     int           // sessions that are deferred
-	undecided    int           // sessions that are undecided
+	inFlight     int // sessions in flight
+	deferred     int // sessions that are deferred
+	undecided    int // sessions that are undecided
+	opened       time.Duration
+	from         time.Duration // from where its recorded instants count, on the clock of the system
 	idleSince    time.Duration // when its last request in flight ended
 	end          time.Duration // latest end of a session
 	sent         int           // requests

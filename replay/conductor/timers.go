@@ -51,6 +51,14 @@ func (q *timers) realTime(s *session) time.Duration {
 	return s.wakes - s.tree.clockOffset - q.clockOffset
 }
 
+// systemTime returns an instant on the clock of the system.
+func (q *timers) systemTime(at time.Duration) time.Duration { return at + q.clockOffset }
+
+// recordedTime returns when a recorded instant of a tree is, in real time.
+func (q *timers) recordedTime(t *tree, at time.Duration) time.Duration {
+	return t.from + at - t.clockOffset - q.clockOffset
+}
+
 // set starts the timer of a session, which fires at an instant in real time.
 func (q *timers) set(s *session, at time.Duration) {
 	t := s.tree

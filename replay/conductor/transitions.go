@@ -46,12 +46,22 @@ func (c *Conductor) spawn(s *session, at time.Duration, issue bool) (added []*se
 			s.pendingChildren = append(s.pendingChildren, child)
 			continue
 		}
-		if child.plan().Offset > 0 {
+		start := c.dueAfter(child, at, child.plan().Offset)
+		if start > at {
 			c.counts.ChildrenDelayed++
 		}
-		c.schedule(child, at+child.plan().Offset)
+		c.schedule(child, start)
 	}
 	return added
+}
+
+// dueAfter returns when the next turn of a session is due: some time after an instant at which what it follows was done, or at
+// its recorded instant if that is later.
+func (c *Conductor) dueAfter(s *session, done, gap time.Duration) time.Duration {
+	if s.tree.Absolute {
+		return max(done, c.timers.recordedTime(s.tree, s.nextTurn().At))
+	}
+	return done + gap
 }
 
 // addBranch adds the sessions of a branch and appends them to a list. One that is unplayable is closed at once, with all
@@ -142,7 +152,7 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		c.counts.ParentsResumed++
 	}
 	added := c.spawn(s, now, true)
-	d := Dispatch{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Issued: now}
+	d := Dispatch{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Queued: c.queued(s), Issued: now}
 	if err := c.launch(d); err != nil {
 		c.undoIssue(s, now, resumed, added, err)
 		return
@@ -154,6 +164,14 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
 		c.stop(now)
 	}
+}
+
+// queued returns how long a turn was due before its tree had a lane.
+func (c *Conductor) queued(s *session) time.Duration {
+	if !c.openings.arriving {
+		return 0
+	}
+	return max(0, s.tree.opened-s.due)
 }
 
 // undoIssue takes back the issue of a turn that launch refused. It closes the session and the children that were added at that
@@ -206,7 +224,7 @@ func (c *Conductor) advance(s *session, at time.Duration) {
 	s.unblockedAt = 0
 	if c.passJoins(s) {
 		s.move(deciding, fresh)
-		c.schedule(s, at+s.nextTurn().Delay)
+		c.schedule(s, c.dueAfter(s, at, s.nextTurn().Delay))
 		return
 	}
 	s.due = at // of the return, until decide
@@ -227,10 +245,10 @@ func (c *Conductor) decide() bool {
 		u := s.nextTurn()
 		if c.passJoins(s) {
 			s.move(deciding, fresh)
-			c.schedule(s, s.due+u.Delay)
+			c.schedule(s, c.dueAfter(s, s.due, u.Delay))
 			continue
 		}
-		s.due += u.JoinDelay
+		s.due = c.dueAfter(s, s.due, u.JoinDelay)
 		c.park(s)
 	}
 	clear(list) // a closed session must not be referred to

@@ -12,6 +12,7 @@ import (
 type Tree struct {
 	Sessions []Session // the root first, parents before their children
 	Branches []Branch
+	Absolute bool // turns are due at their recorded instants, or when what they follow is done, whichever is later
 }
 
 // Session is one conversation.
@@ -29,6 +30,7 @@ type Session struct {
 type Turn struct {
 	Delay     time.Duration // from the return of the turn before
 	JoinDelay time.Duration // from there, the earliest time of a turn that joins branches
+	At        time.Duration // of an Absolute tree, for delays and offsets: from its arrival or opening. The root's first turn has none
 	Spawns    []int         // branches
 	Joins     []int         // branches of the same session that must be done before it
 	After     []TurnRef     // turns of other sessions that must be done before it: its recorded predecessors
@@ -140,6 +142,6 @@ type StartState struct {
 // LiveSession is a session of a start state.
 type LiveSession struct {
 	Session, Turn int           // the next turn
-	Due           time.Duration // of that turn, from the start of the phase; if parked, its deadline
+	Due           time.Duration // of that turn, from the opening or arrival of its tree; if parked, its deadline
 	Parked        bool          // it waits for the branches that its turn joins
 }

@@ -1,0 +1,242 @@
+package conductor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Trees open in one of two ways. In a closed loop every lane takes a tree at the start, or one after another along a ramp, and
+// the next when that one is over. With OpenBy trees open when they arrive, whatever the lanes do.
+
+// Arrivals says when trees arrive.
+type Arrivals interface {
+	// Next returns the instant of the next arrival, false when there is none. Instants do not go back.
+	Next() (at time.Duration, ok bool)
+}
+
+// ErrTooManyWaiting is the error of a phase in which more than maxWaiting trees have arrived and wait for a lane.
+var ErrTooManyWaiting = errors.New("too many trees have arrived and wait for a lane")
+
+const maxWaiting = 1 << 24
+
+// OpenBy makes trees open when they arrive, not when a lane takes its next tree. The number of lanes is the most trees that are
+// open at a time. Call it before Start.
+//
+// A tree that arrives takes the lowest free lane. If there is none it waits, and the trees that wait take the lanes that become
+// free in the order in which they arrived. Source.Next is asked when a tree takes its lane. When it returns false, trees arrive
+// no more, and those that wait are abandoned. When it returns no tree, the arrival is skipped: its lane stays free.
+//
+// The first turn of a tree is due when the tree arrives: no wait for a lane, no answer and no hold moves that. Lanes do not
+// finish: the next tree may be played where this one was refused.
+//
+// OpenBy panics on limits that would move arrivals or end lanes, SystemIdle and LaneRequests, and beside Ramp.
+func (c *Conductor) OpenBy(a Arrivals) {
+	switch {
+	case c.limits.SystemIdle > 0:
+		panic(fmt.Sprintf("conductor: a limit of system idle time, %v, would move arrivals", c.limits.SystemIdle))
+	case c.limits.LaneRequests > 0:
+		panic(fmt.Sprintf("conductor: a limit of requests of a lane, %d, would end lanes that arrivals need", c.limits.LaneRequests))
+	case c.openings.ramp > 0 || c.maxLanes == 0:
+		panic(fmt.Sprintf("conductor: arrivals on %d lanes with a ramp of %v: want a lane and no ramp", c.maxLanes, c.openings.ramp))
+	}
+	c.openings.source, c.openings.arriving = a, true
+	c.openings.free = heap[int]{less: func(a, b int) bool { return a < b }, work: &c.work.entries}
+	c.lanes, c.heldUntil, c.requests = nil, nil, nil // they grow with the lanes in use
+}
+
+// Ramp makes the lanes begin one after another: lane k of N takes its first tree at k*d/N. Call it before Start. Ramp panics
+// beside OpenBy, and on a negative time.
+func (c *Conductor) Ramp(d time.Duration) {
+	if c.openings.arriving || d < 0 {
+		panic(fmt.Sprintf("conductor: a ramp of %v, arrivals: %v: want a ramp of 0 or more and no arrivals", d, c.openings.arriving))
+	}
+	c.openings.ramp = d
+}
+
+// Err returns what ended the phase from inside: ErrTooManyWaiting, with the numbers.
+func (c *Conductor) Err() error { return c.openings.err }
+
+// openings are the trees that open at an instant of their own: those that arrive, or the first of each lane. An opening is one
+// more timer. No clock moves it.
+type openings struct {
+	source   Arrivals      // of the instants
+	at       time.Duration // of the next
+	more     bool          // there is a next
+	arriving bool          // by OpenBy
+	err      error
+
+	ramp time.Duration // without arrivals
+	lane int           // that the next opening is of
+
+	free    heap[int] // with arrivals: the lanes that have been in use and are not
+	waiting fifo      // the trees that have arrived and have no lane, by their instants
+	max     int       // of them; 0: maxWaiting
+}
+
+// begin prepares the first opening.
+func (o *openings) begin(lanes int) {
+	if !o.arriving {
+		o.source = &ramp{lanes: lanes, length: o.ramp}
+	}
+	o.advance()
+}
+
+// advance prepares the next opening.
+func (o *openings) advance() {
+	last := o.at
+	o.at, o.more = o.source.Next()
+	if o.more && o.at < last {
+		panic(fmt.Sprintf("conductor: an arrival at %v after one at %v", o.at, last))
+	}
+}
+
+// ramp are the instants at which lanes take their first trees.
+type ramp struct {
+	lane, lanes int
+	length      time.Duration
+}
+
+func (r *ramp) Next() (time.Duration, bool) {
+	k, n := time.Duration(r.lane), time.Duration(r.lanes)
+	r.lane++
+	if k >= n {
+		return 0, false
+	}
+	return k*(r.length/n) + k*(r.length%n)/n, true // k*length/n without overflow
+}
+
+// nextOpening returns the instant of the next opening, false when there is none to come.
+func (c *Conductor) nextOpening() (at time.Duration, ok bool) {
+	o := &c.openings
+	if !o.more || c.stopped || c.paused {
+		return 0, false
+	}
+	if o.arriving && c.limits.Trees > 0 && c.counts.TreesOpened+c.counts.TreesWaiting >= c.limits.Trees {
+		return 0, false
+	}
+	return o.at, true
+}
+
+// open does the next opening at its instant.
+func (c *Conductor) open() {
+	o := &c.openings
+	at := o.at
+	o.advance()
+	if o.arriving {
+		c.arrive(at)
+		return
+	}
+	o.lane++
+	c.openTree(o.lane-1, at, 0)
+}
+
+// openBefore does the openings before an instant at which a request ended: what happens then cannot delay them. Without it, a
+// late call would let a tree wait for the lane that the request makes free.
+func (c *Conductor) openBefore(end time.Duration) {
+	for at, ok := c.nextOpening(); ok && at < end; at, ok = c.nextOpening() {
+		c.open()
+	}
+}
+
+// arrive gives a tree that arrives the lowest free lane, or lets it wait.
+func (c *Conductor) arrive(at time.Duration) {
+	c.replaceDrained() // lanes whose trees have ended before are free
+	if lane, ok := c.takeLane(); ok {
+		if next, ok := c.source.Next(lane); !ok {
+			c.openings.free.push(lane)
+			c.endArrivals()
+		} else if c.countArrival(at); !c.openArrived(next, lane, at, at) {
+			c.openings.free.push(lane)
+		}
+		return
+	}
+	c.countArrival(at)
+	c.counts.TreesWaiting++
+	c.openings.waiting.push(at)
+	if most := c.openings.maxWaiting(); c.counts.TreesWaiting > most {
+		c.openings.err = fmt.Errorf("%w: more than %d at %v, with %d lanes", ErrTooManyWaiting, most, at, c.maxLanes)
+		c.stop(at)
+	}
+}
+
+func (o *openings) maxWaiting() int {
+	if o.max > 0 {
+		return o.max
+	}
+	return maxWaiting
+}
+
+func (c *Conductor) countArrival(at time.Duration) {
+	c.counts.TreesArrived++
+	c.emit(Event{Kind: TreeArrived, At: at, Lane: -1, Tree: -1})
+}
+
+// takeLane returns the lowest lane without a tree.
+func (c *Conductor) takeLane() (lane int, ok bool) {
+	if c.openings.free.len() > 0 {
+		return c.openings.free.remove(0), true
+	}
+	n := len(c.lanes)
+	if n == c.maxLanes {
+		return 0, false
+	}
+	c.lanes, c.heldUntil, c.requests = append(c.lanes, nil), append(c.heldUntil, 0), append(c.requests, 0)
+	return n, true
+}
+
+// openWaiting gives a lane that becomes free the tree that has waited longest.
+func (c *Conductor) openWaiting(lane int, at time.Duration) {
+	for c.counts.TreesWaiting > 0 && !c.stopped && !c.paused {
+		next, ok := c.source.Next(lane)
+		if !ok {
+			c.endArrivals()
+			break
+		}
+		c.counts.TreesWaiting--
+		arrived := c.openings.waiting.pop()
+		if c.openArrived(next, lane, arrived, max(at, arrived)) {
+			return
+		}
+	}
+	c.openings.free.push(lane)
+}
+
+// openArrived opens a tree that has arrived. It returns false for one that cannot be played.
+func (c *Conductor) openArrived(next Assignment, lane int, arrived, at time.Duration) bool {
+	if next.Tree == nil {
+		c.counts.TreesSkipped++
+		c.emit(Event{Kind: TreeSkipped, At: at, Lane: -1, Tree: -1})
+		return false
+	}
+	c.heldUntil[lane] = 0 // the hold was of the tree before
+	c.play(next, lane, arrived, at)
+	return true
+}
+
+// endArrivals ends the openings. The trees that wait are abandoned.
+func (c *Conductor) endArrivals() {
+	c.openings.more = false
+	c.counts.TreesAbandoned += c.counts.TreesWaiting
+	c.counts.TreesWaiting = 0
+	c.openings.waiting = fifo{}
+}
+
+// fifo is a queue of instants.
+type fifo struct {
+	items []time.Duration
+	head  int // of those that have not been taken
+}
+
+func (q *fifo) push(at time.Duration) {
+	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 { // rather than grow
+		q.items = q.items[:copy(q.items, q.items[q.head:])]
+		q.head = 0
+	}
+	q.items = append(q.items, at)
+}
+
+func (q *fifo) pop() time.Duration {
+	q.head++
+	return q.items[q.head-1]
+}

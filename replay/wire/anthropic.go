@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "bytes"
 
 // API is how a server writes its answers.
 type API uint8
@@ -46,22 +43,18 @@ func (d *decoder) decode(payload []byte) event {
 	return decodeEvent(payload)
 }
 
-// decodeMessagesEvent decodes a payload of the Messages API with encoding/json: an event of a stream, or a complete message. It
-// defines what a payload means: skimMessagesEvent must agree with it wherever it is sure. The types of events and of blocks
-// are ignored, but for message_stop: the member that a text stands in says what it is.
+// decodeMessagesEvent decodes any payload of the Messages API: an event of a stream, or a complete message. It defines what a
+// payload means: skimMessagesEvent must agree with it wherever it is sure. The types of events and of blocks are ignored, but
+// for message_stop: the member that a text stands in says what it is.
 func decodeMessagesEvent(payload []byte) event {
-	top, ok := object(payload)
-	if !ok {
-		return event{}
-	}
-	e := event{failed: isSet(top["error"]), last: text(top["type"]) == "message_stop"}
+	top := parseJSON(payload)
+	e := event{failed: top.member("error").isSet(), last: top.member("type").text() == "message_stop"}
 	e.answer(top)
-	message, _ := object(top["message"]) // of message_start
-	e.answer(message)
+	e.answer(top.member("message")) // of message_start
 	for _, name := range []string{"delta", "content_block"} {
-		part, _ := object(top[name])
+		part := top.member(name)
 		e.block(part)
-		if reason := text(part["stop_reason"]); reason != "" {
+		if reason := part.member("stop_reason").text(); reason != "" {
 			e.finish = reason
 		}
 	}
@@ -69,22 +62,21 @@ func decodeMessagesEvent(payload []byte) event {
 }
 
 // answer reads a complete message, as far as it is there.
-func (e *event) answer(message map[string]json.RawMessage) {
-	if usage, ok := object(message["usage"]); ok && len(usage) > 0 {
-		e.usage = message["usage"]
+func (e *event) answer(message jsonValue) {
+	if usage := usageOf(message); usage != nil {
+		e.usage = usage
 	}
-	if reason := text(message["stop_reason"]); reason != "" {
+	if reason := message.member("stop_reason").text(); reason != "" {
 		e.finish = reason
 	}
-	for _, raw := range array(message["content"]) {
-		part, _ := object(raw)
+	for _, part := range message.member("content").parts('[') {
 		e.block(part)
 	}
 }
 
 // block reads a block of content, or what is added to one. The name of a tool counts, as its arguments do.
-func (e *event) block(part map[string]json.RawMessage) {
-	e.content = e.content || text(part["text"]) != ""
-	e.reasoning = e.reasoning || text(part["thinking"]) != ""
-	e.toolCall = e.toolCall || text(part["name"]) != "" || text(part["partial_json"]) != ""
+func (e *event) block(part jsonValue) {
+	e.content = e.content || part.member("text").hasText()
+	e.reasoning = e.reasoning || part.member("thinking").hasText()
+	e.toolCall = e.toolCall || part.member("name").hasText() || part.member("partial_json").hasText()
 }

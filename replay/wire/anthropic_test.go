@@ -60,8 +60,11 @@ func TestMessagesEvents(t *testing.T) {
 	}
 }
 
-// requireMessagesAgreement requires that skimming, where it is sure, agrees with encoding/json.
+// requireMessagesAgreement requires that skimming, where it is sure, agrees with decodeMessagesEvent and decodeBilled, and these with
+// encoding/json.
 func requireMessagesAgreement(t require.TestingT, payload []byte) {
+	require.Equal(t, plainMessagesEvent(payload), decodeMessagesEvent(payload), "%q", payload)
+	require.Equal(t, plainBilled(payload), decodeBilled(payload), "%q", payload)
 	if got, sure := skimMessagesEvent(payload); sure {
 		require.True(t, json.Valid(payload), "%q", payload)
 		require.Equal(t, decodeMessagesEvent(payload), withoutText(got), "%q", payload)

@@ -41,12 +41,12 @@ func (u Usage) withCached() Usage {
 	return u
 }
 
-// decodeBilled decodes a usage object of the Messages API with encoding/json.
+// decodeBilled decodes any usage object of the Messages API.
 func decodeBilled(raw []byte) Usage {
+	top := parseJSON(raw)
 	u := NoUsage
-	top, _ := object(raw)
-	u.Prompt, u.Completion = count(top["input_tokens"]), count(top["output_tokens"])
-	u.Cached, u.CacheWrite = count(top["cache_read_input_tokens"]), count(top["cache_creation_input_tokens"])
+	u.Prompt, u.Completion = top.member("input_tokens").count(), top.member("output_tokens").count()
+	u.Cached, u.CacheWrite = top.member("cache_read_input_tokens").count(), top.member("cache_creation_input_tokens").count()
 	return u
 }
 

@@ -98,21 +98,21 @@ func (d *decoder) onMessage(raw []byte) {
 // parseMessage decodes a message by the full rules.
 func (d *decoder) parseMessage(raw []byte) {
 	m := parseMessage(raw)
-	if len(m.fields) == 0 {
+	if !m.hasFields {
 		return
 	}
-	data := m.data()
-	if m.isError() {
+	if m.isError {
 		d.res.LastMessage = d.arrived
 		d.fail(StreamEvent, m.errorText())
 		return
 	}
-	if data == "[DONE]" {
+	data := m.data.text
+	if string(data) == "[DONE]" {
 		d.onDone()
 		return
 	}
-	e := d.decode([]byte(data))
-	d.onEvent(&e, []byte(data))
+	e := d.decode(data)
+	d.onEvent(&e, data)
 }
 
 // onDone ends the stream.
@@ -126,7 +126,7 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	res := d.res
 	res.LastMessage = d.arrived
 	if e.failed {
-		d.fail(StreamPayload, string(trim(payload)))
+		d.fail(StreamPayload, excerpt(trim(payload)))
 		if !d.lenient {
 			return
 		}
@@ -239,7 +239,7 @@ func (d *decoder) verdict() (Category, string) {
 	case d.res.Chunks == 0 && d.events:
 		return NoContent, "the stream had no content"
 	case d.res.Chunks == 0:
-		return NoContent, "the response had no content: " + string(trim(d.splitter.pending))
+		return NoContent, "the response had no content: " + excerpt(trim(d.splitter.pending))
 	}
 	return "", ""
 }

@@ -1,10 +1,5 @@
 package wire
 
-import (
-	"encoding/json"
-	"math"
-)
-
 // event is what a replay needs of one payload of a response. A choice has its text under delta (a chunk of a chat), message
 // (a complete chat answer) or text (a completion). The member "object" is ignored.
 type event struct {
@@ -22,125 +17,66 @@ type event struct {
 
 func (e *event) hasData() bool { return e.content || e.reasoning || e.toolCall }
 
-// decodeEvent decodes a payload with encoding/json. It defines what a payload means: skimEvent must agree with it wherever it
-// is sure. The last of several equal names counts.
+// decodeEvent decodes any payload. It defines what a payload means: skimEvent must agree with it wherever it is sure. The last of
+// several equal names counts.
 func decodeEvent(payload []byte) event {
-	top, ok := object(payload)
-	if !ok {
-		return event{}
-	}
-	e := event{failed: isSet(top["error"])}
-	if usage, ok := object(top["usage"]); ok && len(usage) > 0 {
-		e.usage = top["usage"]
-	}
-	choices := array(top["choices"])
-	if len(choices) == 0 {
-		return e
-	}
-	choice, _ := object(choices[0])
-	e.finish = text(choice["finish_reason"])
-	e.content = text(choice["text"]) != ""
-	for _, name := range []string{"delta", "message"} {
-		part, _ := object(choice[name])
-		e.message(part["content"])
-		e.reasoning = e.reasoning || text(part["reasoning_content"]) != "" || text(part["reasoning"]) != ""
-		for _, raw := range array(part["tool_calls"]) {
-			call, _ := object(raw)
-			function, _ := object(call["function"])
-			e.toolCall = e.toolCall || text(function["name"]) != "" || text(function["arguments"]) != ""
-		}
+	top := parseJSON(payload)
+	e := event{failed: top.member("error").isSet(), usage: usageOf(top)}
+	for _, choice := range top.member("choices").parts('[') {
+		e.choice(choice)
+		break
 	}
 	return e
 }
 
+// usageOf returns the usage object of a value, nil when it is absent, no object, or empty.
+func usageOf(v jsonValue) []byte {
+	if usage := v.member("usage"); usage.isSet() && usage[0] == '{' {
+		return usage
+	}
+	return nil
+}
+
+// choice reads a choice.
+func (e *event) choice(choice jsonValue) {
+	e.finish = choice.member("finish_reason").text()
+	e.content = choice.member("text").hasText()
+	for _, name := range []string{"delta", "message"} {
+		part := choice.member(name)
+		e.message(part.member("content"))
+		e.reasoning = e.reasoning || part.member("reasoning_content").hasText() || part.member("reasoning").hasText()
+		for _, call := range part.member("tool_calls").parts('[') {
+			function := call.member("function")
+			e.toolCall = e.toolCall || function.member("name").hasText() || function.member("arguments").hasText()
+		}
+	}
+}
+
 // message reads the content of a message: a string, or a list of strings and of parts with a text or a thinking.
-func (e *event) message(raw []byte) {
-	e.content = e.content || text(raw) != ""
-	for _, raw := range array(raw) {
-		part, _ := object(raw)
-		e.content = e.content || text(raw) != "" || text(part["text"]) != ""
-		e.reasoning = e.reasoning || isSet(part["thinking"])
+func (e *event) message(content jsonValue) {
+	e.content = e.content || content.hasText()
+	for _, part := range content.parts('[') {
+		e.content = e.content || part.hasText() || part.member("text").hasText()
+		e.reasoning = e.reasoning || part.member("thinking").isSet()
 	}
 }
 
-// isSet reports whether a member has a value other than null, false, zero and empty.
-func isSet(raw json.RawMessage) bool {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return false
-	}
-	switch v := v.(type) {
-	case bool:
-		return v
-	case float64:
-		return v != 0
-	case string:
-		return v != ""
-	case []any:
-		return len(v) > 0
-	case map[string]any:
-		return len(v) > 0
-	}
-	return false
-}
-
-// decodeUsage decodes a usage object with encoding/json. A count that is no whole number is Unknown.
+// decodeUsage decodes any usage object. A count that is no whole number is Unknown.
 func decodeUsage(raw []byte) Usage {
+	top := parseJSON(raw)
 	u := NoUsage
-	top, _ := object(raw)
-	u.Prompt = count(top["prompt_tokens"])
-	u.Completion = count(top["completion_tokens"])
-	u.Total = count(top["total_tokens"])
-	u.CacheWrite = count(top["cache_creation_input_tokens"])
-	u.CacheMiss = count(top["prompt_cache_miss_tokens"])
-	details, _ := object(top["completion_tokens_details"])
-	u.Reasoning = count(details["reasoning_tokens"])
-	details, _ = object(top["prompt_tokens_details"])
-	u.Cached = count(details["cached_tokens"])
+	u.Prompt = top.member("prompt_tokens").count()
+	u.Completion = top.member("completion_tokens").count()
+	u.Total = top.member("total_tokens").count()
+	u.CacheWrite = top.member("cache_creation_input_tokens").count()
+	u.CacheMiss = top.member("prompt_cache_miss_tokens").count()
+	u.Reasoning = top.member("completion_tokens_details").member("reasoning_tokens").count()
+	u.Cached = top.member("prompt_tokens_details").member("cached_tokens").count()
 	if u.Cached < 0 {
-		details, _ = object(top["input_tokens_details"])
-		u.Cached = count(details["cached_tokens"])
+		u.Cached = top.member("input_tokens_details").member("cached_tokens").count()
 	}
 	if u.Cached < 0 {
-		u.Cached = count(top["cache_read_input_tokens"])
+		u.Cached = top.member("cache_read_input_tokens").count()
 	}
 	return u
-}
-
-func object(raw []byte) (map[string]json.RawMessage, bool) {
-	var m map[string]json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {
-		return nil, false
-	}
-	return m, m != nil // null decodes to nil
-}
-
-func array(raw []byte) []json.RawMessage {
-	var a []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
-		return nil
-	}
-	return a
-}
-
-func text(raw []byte) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// maxCount is the largest count that is believed. The sum over millions of requests is a number, whatever their server says.
-const maxCount = 1 << 40
-
-func count(raw []byte) int64 {
-	var f *float64
-	if len(raw) == 0 || json.Unmarshal(raw, &f) != nil || f == nil {
-		return Unknown
-	}
-	if *f < 0 || *f > maxCount || *f != math.Trunc(*f) {
-		return Unknown
-	}
-	return int64(*f)
 }

@@ -42,7 +42,7 @@ func (f *Failure) Error() string { return string(f.Category) + ": " + f.Message 
 // Bounds of the text of a failure, bytes, and of the time for it.
 const (
 	maxFailureText = 4 << 10  // of Failure.Message
-	maxErrorText   = 64 << 10 // of an error body that overflow patterns are matched against
+	maxErrorText   = 64 << 10 // of what overflow patterns are matched against: of an error body, or of a message that failed
 	maxErrorBody   = 1 << 20  // of an error body that is read
 
 	errorWait = 30 * time.Second // for an error body
@@ -100,6 +100,11 @@ func categoryOf(status int) Category {
 		return Overload
 	}
 	return HTTPStatus
+}
+
+// excerpt returns the text of a message that failed, as far as it is looked at. Bytes that are no UTF-8 are replaced.
+func excerpt(b []byte) string {
+	return string([]rune(string(b[:min(len(b), maxErrorText)])))
 }
 
 // clip cuts a text to at most n bytes, at the border of a character, and makes it valid UTF-8.

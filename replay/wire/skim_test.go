@@ -93,8 +93,10 @@ func withoutText(e event) event {
 	return e
 }
 
-// requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage.
+// requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage, and these with encoding/json.
 func requireAgreement(t require.TestingT, payload []byte) {
+	require.Equal(t, plainEvent(payload), decodeEvent(payload), "%q", payload)
+	require.Equal(t, plainUsage(payload), decodeUsage(payload), "%q", payload)
 	if got, sure := skimEvent(payload); sure {
 		require.True(t, json.Valid(payload), "%q", payload)
 		require.Equal(t, decodeEvent(payload), withoutText(got), "%q", payload)

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"strings"
+	"iter"
 )
 
 // splitMessage returns the first message of a stream of server-sent events: the bytes before the first \n\n or \r\n\r\n.
@@ -61,75 +61,103 @@ func (s *splitter) split(b []byte, from int) (used int) {
 // finish emits the pending bytes: the last message needs no separator.
 func (s *splitter) finish() { s.emit(s.pending) }
 
-// sseMessage is one message of an event stream, split into fields.
-type sseMessage struct{ fields []sseField }
+// sseMessage is what counts of a message.
+type sseMessage struct {
+	hasFields bool
+	isError   bool   // it is an event named error
+	data      values // of the data lines
+	comments  values // their beginning
+}
 
-// sseField is one line of a message. The name of a comment is "comment"; a line without a colon has no value.
-type sseField struct {
-	name, value string
+// sseLine is one line of a message, in place: a field, or one that goes on with the value of the field before. The name of a
+// comment is "comment"; a field without a colon has no value.
+type sseLine struct {
+	name, value []byte
 	hasValue    bool
+	goesOn      bool
 }
 
-// parseMessage parses a message by the full rules: lines end at LF, CRLF or CR; values are trimmed; bytes that are no UTF-8
-// are replaced. A line that follows an open JSON object and is no data line belongs to that object: some servers do not
-// escape the newlines of a text.
-func parseMessage(raw []byte) sseMessage {
-	var m sseMessage
-	for line := range lines(string([]rune(string(raw)))) {
-		if n := len(m.fields); n > 0 && continues(m.fields[n-1].value, line) {
-			m.fields[n-1].value += `\n` + line
-			continue
-		}
-		name, value, hasValue := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if hasValue && name == "" {
-			name = "comment"
-		}
-		m.fields = append(m.fields, sseField{name, strings.TrimSpace(value), hasValue})
-	}
-	return m
-}
+var comment = []byte("comment")
 
-// continues reports whether a line belongs to the JSON object that a value begins.
-func continues(value, line string) bool {
-	return strings.HasPrefix(value, "{") && !strings.HasSuffix(value, "}") && !strings.HasPrefix(line, "data:")
-}
-
-// lines yields the lines of a text that are not blank.
-func lines(s string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
-			if strings.TrimSpace(line) != "" && !yield(line) {
+// sseLines yields the lines of a message by the full rules: they end at LF, CRLF or CR; values are trimmed. A line that follows an
+// open JSON object and is no data line belongs to that object: some servers do not escape the newlines of a text.
+func sseLines(raw []byte) iter.Seq[sseLine] {
+	return func(yield func(sseLine) bool) {
+		open := false // the value so far is an open object
+		for line := range bytes.FieldsFuncSeq(raw, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			if len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			if open && !bytes.HasPrefix(line, []byte("data:")) {
+				open = line[len(line)-1] != '}'
+				if !yield(sseLine{value: line, goesOn: true}) {
+					return
+				}
+				continue
+			}
+			name, value, hasValue := bytes.Cut(line, []byte(":"))
+			l := sseLine{name: bytes.TrimSpace(name), value: bytes.TrimSpace(value), hasValue: hasValue}
+			if hasValue && len(l.name) == 0 {
+				l.name = comment
+			}
+			open = bytes.HasPrefix(l.value, []byte("{")) && l.value[len(l.value)-1] != '}'
+			if !yield(l) {
 				return
 			}
 		}
 	}
 }
 
-// data returns the values of the data lines, joined with newlines.
-func (m *sseMessage) data() string { return m.join("data") }
-
-// isError reports whether the message is an event named error.
-func (m *sseMessage) isError() bool {
-	for _, f := range m.fields {
-		if f.name == "event" && f.value == "error" {
-			return true
+// parseMessage parses a message by the full rules.
+func parseMessage(raw []byte) (m sseMessage) {
+	m.data.limit, m.comments.limit = len(raw)+len(raw)/2, maxErrorText // a line end of one byte becomes two
+	var current *values                                                // of the field; nil: it does not count
+	for l := range sseLines(raw) {
+		m.hasFields = true
+		if l.goesOn {
+			current.add(`\n`, l.value)
+			continue
 		}
+		current = nil
+		switch {
+		case !l.hasValue:
+		case string(l.name) == "event":
+			m.isError = m.isError || string(l.value) == "error"
+		case string(l.name) == "data":
+			current = &m.data
+		case string(l.name) == "comment":
+			current = &m.comments
+		}
+		current.add("\n", l.value)
 	}
-	return false
+	return m
 }
 
 // errorText returns the text of an error event: its comments, then its data.
 func (m *sseMessage) errorText() string {
-	return strings.TrimSpace(m.join("comment") + "\n" + m.data())
+	return string(trim([]byte(excerpt(m.comments.text) + "\n" + excerpt(m.data.text))))
 }
 
-func (m *sseMessage) join(name string) string {
-	var values []string
-	for _, f := range m.fields {
-		if f.name == name && f.hasValue {
-			values = append(values, f.value)
-		}
+// values are joined values of lines. A single one is not copied.
+type values struct {
+	text  []byte
+	lines int
+	limit int // of text, once there are several lines: the others are left out
+}
+
+// add adds a line, behind a separator.
+func (v *values) add(separator string, line []byte) {
+	if v == nil {
+		return
 	}
-	return strings.Join(values, "\n")
+	switch v.lines++; v.lines {
+	case 1:
+		v.text = line
+		return
+	case 2:
+		v.text = append(make([]byte, 0, v.limit), v.text[:min(len(v.text), v.limit)]...)
+	}
+	if len(v.text)+len(separator)+len(line) <= v.limit {
+		v.text = append(append(v.text, separator...), line...)
+	}
 }

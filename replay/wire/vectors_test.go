@@ -22,11 +22,16 @@ type wantMessage struct {
 
 func toWant(raw []byte) wantMessage {
 	m := parseMessage(raw)
-	w := wantMessage{Data: m.data()}
-	for _, f := range m.fields {
-		pair := []*string{&f.name, nil}
-		if f.hasValue {
-			pair[1] = &f.value
+	w := wantMessage{Data: excerpt(m.data.text)}
+	for l := range sseLines(raw) {
+		name, value := string(l.name), excerpt(l.value)
+		if l.goesOn {
+			*w.Fields[len(w.Fields)-1][1] += `\n` + value
+			continue
+		}
+		pair := []*string{&name, nil}
+		if l.hasValue {
+			pair[1] = &value
 		}
 		w.Fields = append(w.Fields, pair)
 	}
@@ -138,13 +143,13 @@ func (e *requestEvent) text() string {
 // kind returns the name of an event in the vectors.
 func (e *requestEvent) kind() string {
 	m := parseMessage([]byte(e.text()))
-	if m.isError() {
+	if m.isError {
 		return "error_event"
 	}
-	if m.data() == "[DONE]" {
+	if string(m.data.text) == "[DONE]" {
 		return "done"
 	}
-	switch ev := decodeEvent([]byte(m.data())); {
+	switch ev := decodeEvent(m.data.text); {
 	case ev.failed:
 		return "error"
 	case ev.reasoning:

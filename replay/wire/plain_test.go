@@ -1,0 +1,239 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+)
+
+// The functions here parse messages into texts and decode payloads with encoding/json: they copy all at every level. The tests
+// compare parseMessage, decodeEvent and the others with them.
+
+func plainEvent(payload []byte) event {
+	top, ok := object(payload)
+	if !ok {
+		return event{}
+	}
+	e := event{failed: isSet(top["error"])}
+	if usage, ok := object(top["usage"]); ok && len(usage) > 0 {
+		e.usage = top["usage"]
+	}
+	choices := array(top["choices"])
+	if len(choices) == 0 {
+		return e
+	}
+	choice, _ := object(choices[0])
+	e.finish = text(choice["finish_reason"])
+	e.content = text(choice["text"]) != ""
+	for _, name := range []string{"delta", "message"} {
+		part, _ := object(choice[name])
+		e.plainMessage(part["content"])
+		e.reasoning = e.reasoning || text(part["reasoning_content"]) != "" || text(part["reasoning"]) != ""
+		for _, raw := range array(part["tool_calls"]) {
+			call, _ := object(raw)
+			function, _ := object(call["function"])
+			e.toolCall = e.toolCall || text(function["name"]) != "" || text(function["arguments"]) != ""
+		}
+	}
+	return e
+}
+
+func (e *event) plainMessage(raw []byte) {
+	e.content = e.content || text(raw) != ""
+	for _, raw := range array(raw) {
+		part, _ := object(raw)
+		e.content = e.content || text(raw) != "" || text(part["text"]) != ""
+		e.reasoning = e.reasoning || isSet(part["thinking"])
+	}
+}
+
+// isSet reports whether a member has a value other than null, false, zero and empty.
+func isSet(raw json.RawMessage) bool {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case bool:
+		return v
+	case json.Number:
+		f, _ := v.Float64()
+		return f != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return false
+}
+
+func plainUsage(raw []byte) Usage {
+	u := NoUsage
+	top, _ := object(raw)
+	u.Prompt = count(top["prompt_tokens"])
+	u.Completion = count(top["completion_tokens"])
+	u.Total = count(top["total_tokens"])
+	u.CacheWrite = count(top["cache_creation_input_tokens"])
+	u.CacheMiss = count(top["prompt_cache_miss_tokens"])
+	details, _ := object(top["completion_tokens_details"])
+	u.Reasoning = count(details["reasoning_tokens"])
+	details, _ = object(top["prompt_tokens_details"])
+	u.Cached = count(details["cached_tokens"])
+	if u.Cached < 0 {
+		details, _ = object(top["input_tokens_details"])
+		u.Cached = count(details["cached_tokens"])
+	}
+	if u.Cached < 0 {
+		u.Cached = count(top["cache_read_input_tokens"])
+	}
+	return u
+}
+
+func object(raw []byte) (map[string]json.RawMessage, bool) {
+	var m map[string]json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {
+		return nil, false
+	}
+	return m, m != nil // null decodes to nil
+}
+
+func array(raw []byte) []json.RawMessage {
+	var a []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
+		return nil
+	}
+	return a
+}
+
+func text(raw []byte) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func count(raw []byte) int64 {
+	var f *float64
+	if len(raw) == 0 || json.Unmarshal(raw, &f) != nil || f == nil {
+		return Unknown
+	}
+	if *f < 0 || *f > maxCount || *f != math.Trunc(*f) {
+		return Unknown
+	}
+	return int64(*f)
+}
+
+func plainMessagesEvent(payload []byte) event {
+	top, ok := object(payload)
+	if !ok {
+		return event{}
+	}
+	e := event{failed: isSet(top["error"]), last: text(top["type"]) == "message_stop"}
+	e.plainAnswer(top)
+	message, _ := object(top["message"]) // of message_start
+	e.plainAnswer(message)
+	for _, name := range []string{"delta", "content_block"} {
+		part, _ := object(top[name])
+		e.plainBlock(part)
+		if reason := text(part["stop_reason"]); reason != "" {
+			e.finish = reason
+		}
+	}
+	return e
+}
+
+func (e *event) plainAnswer(message map[string]json.RawMessage) {
+	if usage, ok := object(message["usage"]); ok && len(usage) > 0 {
+		e.usage = message["usage"]
+	}
+	if reason := text(message["stop_reason"]); reason != "" {
+		e.finish = reason
+	}
+	for _, raw := range array(message["content"]) {
+		part, _ := object(raw)
+		e.plainBlock(part)
+	}
+}
+
+func (e *event) plainBlock(part map[string]json.RawMessage) {
+	e.content = e.content || text(part["text"]) != ""
+	e.reasoning = e.reasoning || text(part["thinking"]) != ""
+	e.toolCall = e.toolCall || text(part["name"]) != "" || text(part["partial_json"]) != ""
+}
+
+func plainBilled(raw []byte) Usage {
+	u := NoUsage
+	top, _ := object(raw)
+	u.Prompt, u.Completion = count(top["input_tokens"]), count(top["output_tokens"])
+	u.Cached, u.CacheWrite = count(top["cache_read_input_tokens"]), count(top["cache_creation_input_tokens"])
+	return u
+}
+
+type plainMessage struct{ fields []plainField }
+
+type plainField struct {
+	name, value string
+	hasValue    bool
+}
+
+func parsePlainly(raw []byte) plainMessage {
+	var m plainMessage
+	for line := range plainLines(string([]rune(string(raw)))) {
+		if n := len(m.fields); n > 0 && plainContinues(m.fields[n-1].value, line) {
+			m.fields[n-1].value += `\n` + line
+			continue
+		}
+		name, value, hasValue := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if hasValue && name == "" {
+			name = "comment"
+		}
+		m.fields = append(m.fields, plainField{name, strings.TrimSpace(value), hasValue})
+	}
+	return m
+}
+
+func plainContinues(value, line string) bool {
+	return strings.HasPrefix(value, "{") && !strings.HasSuffix(value, "}") && !strings.HasPrefix(line, "data:")
+}
+
+func plainLines(s string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			if strings.TrimSpace(line) != "" && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+func (m *plainMessage) data() string { return m.join("data") }
+
+func (m *plainMessage) isError() bool {
+	for _, f := range m.fields {
+		if f.name == "event" && f.value == "error" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *plainMessage) errorText() string {
+	return strings.TrimSpace(m.join("comment") + "\n" + m.data())
+}
+
+func (m *plainMessage) join(name string) string {
+	var values []string
+	for _, f := range m.fields {
+		if f.name == name && f.hasValue {
+			values = append(values, f.value)
+		}
+	}
+	return strings.Join(values, "\n")
+}

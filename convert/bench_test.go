@@ -230,7 +230,7 @@ func BenchmarkPlanStage(b *testing.B) {
 			require.NoError(b, err)
 			defer s.Close()
 			for b.Loop() {
-				_, _, err := planInputs(b.Context(), s, o)
+				_, _, err := planInputs(b.Context(), s, make([]bool, len(s.Files)), o)
 				require.NoError(b, err)
 			}
 		})

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/cachestore"
@@ -94,6 +95,7 @@ type conversion struct {
 	options  Options // with defaults
 	result   *Result
 	snapshot *hfsource.Snapshot
+	mooncake []bool // by file of the snapshot: it has Mooncake rows
 	prompts  promptCorpus
 	wanted   map[string]*manifest.Manifest // by kind: the key and its pre-image
 	parts    map[string]*manifest.Manifest // by kind: what was found or built
@@ -134,7 +136,10 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	}
 	c.result.InputBytes = c.snapshot.Bytes()
 	c.result.SkippedEntries = c.snapshot.Skipped
-	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, c.prompts)
+	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
+		return err
+	}
+	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, slices.Contains(c.mooncake, true), c.prompts)
 	return err
 }
 

@@ -180,7 +180,7 @@ func structureProbesOf(m *manifest.Manifest) map[string]string {
 	if json.Unmarshal(m.PreImage, &image) != nil {
 		return nil
 	}
-	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules)}
+	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules), "probe_starts": ProbeStarts(image.Rules)}
 }
 
 func placementProbesOf(root string, m *manifest.Manifest) map[string]string {

@@ -16,19 +16,20 @@ const Recipe = 3
 
 // recipe begins every key: the format of the files, and what this program writes into them.
 type recipe struct {
-	Format int    `json:"format"` // mmapcache.Format
+	Format int    `json:"format"` // mmapcache.FormatNoStarts, or of a structure with recorded starts mmapcache.Format
 	Recipe int    `json:"recipe"` // Recipe
 	Probe  string `json:"probe"`  // see Probe
 }
 
 func recipeOf(probe string) recipe {
-	return recipe{Format: mmapcache.Format, Recipe: Recipe, Probe: probe}
+	return recipe{Format: mmapcache.FormatNoStarts, Recipe: Recipe, Probe: probe}
 }
 
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
 	recipe
 	Columns string       `json:"probe_columns,omitempty"` // ProbeColumns, where an input file has columns
+	Starts  string       `json:"probe_starts,omitempty"`  // ProbeStarts, where a format of the input has recorded starts
 	Rules   weka.Rules   `json:"rules"`
 	Inputs  []inputImage `json:"inputs"`
 }
@@ -69,8 +70,9 @@ type datasetImage struct {
 	Arenas    string `json:"arenas"`
 }
 
-// wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset.
-func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Snapshot, p promptCorpus) (map[string]*manifest.Manifest, error) {
+// wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset. starts says that
+// a format of the input has recorded starts.
+func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Snapshot, starts bool, p promptCorpus) (map[string]*manifest.Manifest, error) {
 	probes := Probe(rules, placement)
 	wanted := map[string]*manifest.Manifest{}
 	var firstErr error
@@ -89,10 +91,13 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		tables.Columns = ProbeColumns(rules)
 	}
+	if starts { // without them, the files are those of the older format
+		tables.Format, tables.Starts = mmapcache.Format, ProbeStarts(rules)
+	}
 	structure := add(mmapcache.StructureKind, tables)
 	arenas := add(mmapcache.ArenasKind, p.image)
-	starts := add(mmapcache.PlacementKind, placementImage{recipeOf(probes.Placement), structure, placement, p.tokens})
-	add(mmapcache.DatasetKind, datasetImage{mmapcache.Format, structure, starts, arenas})
+	placed := add(mmapcache.PlacementKind, placementImage{recipeOf(probes.Placement), structure, placement, p.tokens})
+	add(mmapcache.DatasetKind, datasetImage{mmapcache.FormatNoStarts, structure, placed, arenas})
 	return wanted, firstErr
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -82,7 +83,14 @@ func (m *merger) append(p plannedTrace) error {
 	if err := m.memory.Retain(retainedBytes(p)); err != nil {
 		return err
 	}
-	return m.structure.Append(p.plan)
+	if err := m.structure.Append(p.plan); err != nil {
+		return err
+	}
+	if !math.IsNaN(p.notes.Start) {
+		m.structure.SetRecordedStart(m.structure.Traces.Len()-1, p.notes.Start)
+		m.facts.Starts++
+	}
+	return nil
 }
 
 // skip lists an invalid trace, or counts it where the list is full. Unless invalid traces are to be skipped, it fails.

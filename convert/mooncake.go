@@ -1,12 +1,31 @@
 package convert
 
 import (
+	"context"
+
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 )
 
+// findMooncake says of each file of a snapshot whether it has Mooncake rows. Its first row decides.
+func findMooncake(ctx context.Context, s *hfsource.Snapshot) ([]bool, error) {
+	are := make([]bool, len(s.Files))
+	for k, f := range s.Files {
+		if !f.Format.Lines {
+			continue
+		}
+		first, err := s.FirstRow(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		are[k] = weka.IsMooncake(first)
+	}
+	return are, nil
+}
+
 // mooncakeFiles collects the rows of Mooncake files. A row is one request; the traces are known at the end of the file.
 type mooncakeFiles struct {
+	are     []bool // by file
 	rules   weka.Rules
 	memory  *hfsource.MemoryBudget
 	submit  func(func() plannedTrace)
@@ -15,12 +34,12 @@ type mooncakeFiles struct {
 	open    *weka.Mooncake // the current file; nil where it is of another format
 }
 
-// take adds a row to its Mooncake file. It returns false for a row of another file. The first row of a file decides.
+// take adds a row to its Mooncake file. It returns false for a row of another file.
 func (f *mooncakeFiles) take(row hfsource.Row) bool {
 	if row.File != f.file.location || row.FileIndex != f.file.position.file {
 		f.end()
 		f.file = plannedTrace{location: row.File, position: position{file: row.FileIndex}}
-		if row.Err == nil && row.Line > 0 && weka.IsMooncake(row.Data) {
+		if f.are[row.FileIndex] {
 			f.open = weka.NewMooncake(f.started, f.rules)
 			f.started++
 		}

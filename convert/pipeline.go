@@ -22,15 +22,16 @@ type pipeline struct {
 	mooncake  mooncakeFiles
 }
 
-// planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them.
-func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+// planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. mooncake
+// says which files have Mooncake rows.
+func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, mooncake []bool, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	snapshot.Memory = hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, cancel), tasks: pool.NewGroupContext(ctx)}
-	p.mooncake = mooncakeFiles{rules: o.Rules, memory: snapshot.Memory, submit: p.submit}
+	p.mooncake = mooncakeFiles{are: mooncake, rules: o.Rules, memory: snapshot.Memory, submit: p.submit}
 	err := p.run(ctx)
 	m := p.merger
 	m.noteFilesWithoutChecksum(snapshot.Files)

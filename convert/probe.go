@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/column"
@@ -50,6 +52,31 @@ func ProbeColumns(r weka.Rules) string {
 	return structure
 }
 
+// probeStarts are Mooncake rows with recorded starts that the tables keep as they are, or refuse.
+const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
+{"created_time":0.1,"output_length":1,"hash_ids":[0],"session_id":"s"}
+{"timestamp":0,"output_length":1,"hash_ids":[0],"session_id":"s"}
+{"timestamp":9200000000000,"output_length":1,"hash_ids":[0]}
+{"timestamp":9200000000001,"output_length":1,"hash_ids":[0]}
+{"timestamp":-1,"output_length":1,"hash_ids":[0]}
+{"delay":0,"output_length":1,"hash_ids":[0]}`
+
+// ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
+func ProbeStarts(r weka.Rules) string {
+	h := sha256.New()
+	m := weka.NewMooncake(0, r)
+	for line := range strings.SplitSeq(probeStarts, "\n") {
+		if err := m.Add([]byte(line)); err != nil {
+			refuse(h, err)
+		}
+	}
+	for _, trace := range m.Traces() {
+		_, notes, err := weka.MakePlan(trace, r)
+		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
+	}
+	return hexSum(h)
+}
+
 // scanAsColumns reads a JSON trace with the decoder of columns.
 func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
 	row, err := column.FromJSON(weka.ColumnPaths(), line)
@@ -78,7 +105,7 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 	m := weka.NewMooncake(0, r)
 	for line := range bytes.SplitSeq(bytes.TrimSpace(probeMooncake), []byte("\n")) {
 		if err := m.Add(line); err != nil {
-			p.refuse(err)
+			refuse(p.hash, err)
 		}
 	}
 	for _, trace := range m.Traces() {
@@ -98,7 +125,7 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 		plan, notes, err = weka.MakePlan(trace, p.rules)
 	}
 	if err != nil {
-		p.refuse(err)
+		refuse(p.hash, err)
 		return
 	}
 	times, err := plan.Times(p.rules.TimeRules(), mmapcache.View{})
@@ -112,13 +139,13 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 }
 
 // refuse hashes that a trace was refused, and why, but not the words of the error.
-func (p *structureProbe) refuse(err error) {
+func refuse(h hash.Hash, err error) {
 	var e *weka.Error
 	if errors.As(err, &e) {
-		fmt.Fprintf(p.hash, "refused: %s %s\n", e.Trace, e.Kind)
+		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Kind)
 		return
 	}
-	fmt.Fprintf(p.hash, "refused\n")
+	fmt.Fprintf(h, "refused\n")
 }
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }

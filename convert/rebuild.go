@@ -153,7 +153,7 @@ func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	disk.Sync = func(*os.File) error { return nil }
 	beside := newConversion(c.options)
 	beside.options.Root, beside.options.Force, beside.options.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.snapshot, beside.prompts, beside.wanted = c.snapshot, c.prompts, c.wanted
+	beside.snapshot, beside.mooncake, beside.prompts, beside.wanted = c.snapshot, c.mooncake, c.prompts, c.wanted
 	return beside.options.Root, beside.run(durable.WithOptions(ctx, disk))
 }
 

@@ -39,7 +39,7 @@ func (c *conversion) warnWithoutChecksum() {
 }
 
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
-	s, facts, err := planInputs(ctx, c.snapshot, c.options)
+	s, facts, err := planInputs(ctx, c.snapshot, c.mooncake, c.options)
 	if err != nil {
 		return err
 	}

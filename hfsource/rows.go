@@ -1,8 +1,10 @@
 package hfsource
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -89,6 +91,29 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 		}
 	}
 	return ctx.Err()
+}
+
+// errEnough stops the reading of a file after its first row.
+var errEnough = errors.New("one row is enough")
+
+// FirstRow returns the first row of file k of a snapshot, as it stands: a JSON value. It returns nil for a Parquet file, and
+// for one that is empty or damaged before its first row, which Rows reports.
+func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error) {
+	if s.Files[k].Format.Parquet {
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Bytes()), progress: func(int64) {}}
+	r.yield = func(row Row) error {
+		data = bytes.Clone(row.Data)
+		row.Free()
+		return errEnough
+	}
+	if err = r.read(); errors.Is(err, errEnough) {
+		err = nil
+	}
+	return data, err
 }
 
 // fileReader yields the rows of one file.

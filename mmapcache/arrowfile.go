@@ -38,8 +38,8 @@ const (
 
 var errArrow = errors.New("not an Arrow file of one plain record batch")
 
-// readArrow returns the columns of an Arrow IPC file, which must have want of them. They are views of data.
-func readArrow(data []byte, want int) (columns []arrowColumn, err error) {
+// readArrow returns the columns of an Arrow IPC file: want of them, or as many more as extra allows. They are views of data.
+func readArrow(data []byte, want, extra int) (columns []arrowColumn, err error) {
 	n := len(data) - len(arrowMagic) - 4
 	if n < 8 || !bytes.HasPrefix(data, []byte(arrowMagic)) || !bytes.HasSuffix(data, []byte(arrowMagic)) {
 		return nil, fmt.Errorf("%w: it does not begin and end with ARROW1", errArrow)
@@ -56,10 +56,10 @@ func readArrow(data []byte, want int) (columns []arrowColumn, err error) {
 	if f.bad || footer.vector(2, 24).n != 0 || blocks.n != 1 || schema.number(0, 2) != 0 {
 		return nil, fmt.Errorf("%w: bad footer", errArrow)
 	}
-	if fields.n != want {
+	if fields.n < want || fields.n > want+extra {
 		return nil, fmt.Errorf("%d columns, want %d", fields.n, want)
 	}
-	for k := range want {
+	for k := range fields.n {
 		c, err := readField(fields.table(k))
 		if err != nil {
 			return nil, err

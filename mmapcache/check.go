@@ -18,6 +18,9 @@ func (s *Structure) check() error {
 			err = fmt.Errorf("ends at block %d, the limit is %d", blocks, 1<<31)
 		}
 		if err == nil {
+			err = s.checkRecordedStart(i)
+		}
+		if err == nil {
 			s.plan(i, &p)
 			err = p.check()
 		}

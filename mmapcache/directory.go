@@ -99,10 +99,12 @@ func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, 
 
 // CheckFormat refuses the directory of another format, which is not damage. It accepts a pre-image that names none.
 func CheckFormat(dir string, m *manifest.Manifest) error {
-	if f := formatOf(m.PreImage); f != "" && f != strconv.Itoa(Format) {
-		return fmt.Errorf("%s: made in cache format %s: this agentx reads format %d: convert again, or use the agentx that made it", dir, f, Format)
+	switch f := formatOf(m.PreImage); f {
+	case "", strconv.Itoa(FormatNoStarts), strconv.Itoa(Format):
+		return nil
+	default:
+		return fmt.Errorf("%s: made in cache format %s: this agentx reads formats %d and %d: convert again, or use the agentx that made it", dir, f, FormatNoStarts, Format)
 	}
-	return nil
 }
 
 // formatOf returns the member "format" of a pre-image as it is written, "" where there is none. It reads no further,

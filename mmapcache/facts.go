@@ -31,6 +31,7 @@ type StructureFacts struct {
 	ChainBreaks   int               `json:"chain_breaks"` // times a block followed another one than where it first occurs
 	Generations   map[string]int    `json:"generations"`  // traces by generation of the format
 	Rules         TimeRules         `json:"rules"`
+	Starts        int               `json:"recorded_starts,omitempty"` // traces with a recorded start
 
 	// FilesWithoutChecksum are the numbers, from 1, of input files with traces that have no checksum in the file
 	// itself.
@@ -73,7 +74,7 @@ func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	if err = decodeFacts(m, &f); err != nil {
 		return f, err
 	}
-	counts := []int{f.SkippedMore, f.UnknownMore, f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, int(f.PromptTokens)}
+	counts := []int{f.SkippedMore, f.UnknownMore, f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, f.Starts, int(f.PromptTokens)}
 	for _, s := range f.Skipped {
 		counts = append(counts, s.File-1, s.Line)
 	}

@@ -23,6 +23,8 @@ package mmapcache
 // metadata of the field. Times are seconds; a time that was not recorded is null, above a NaN. Indices count within the
 // trace; the first_* columns of traces.arrow say where a trace begins in the other tables.
 //
+// The last column of traces.arrow, recorded_start_ms, exists only where some trace has a recorded start: RecordedStart.
+//
 // # Flat files
 //
 // All numbers are little-endian. A header of 64 bytes is followed by the elements and nothing else:
@@ -55,10 +57,14 @@ package mmapcache
 //
 // The order of fields in provenance.json, and anything below .staging.
 //
-// History: Format 1, Recipe 1: the first.
+// History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms.
 
-// Format is the version of the layout. A program reads only its own: the number changes when a file's layout does.
-const Format = 1
+// A Format is a version of the layout. The number changes when a file's layout does. This program reads both, and writes
+// the older one wherever its files are the same under both: a cache without recorded starts keeps its key.
+const (
+	Format         = 2 // the newest that this program reads
+	FormatNoStarts = 1 // of all directories but structures of recordings that have starts
+)
 
 // Names of the four kinds of directory, in the order in which they are published.
 const (

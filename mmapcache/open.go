@@ -81,6 +81,9 @@ func (c *Cache) openStructure(m *manifest.Manifest) error {
 		return fmt.Errorf("%s: %w: the facts count %d traces, %d sessions, %d turns, %d blocks; the tables hold %d, %d, %d, %d", filepath.Join(dir, manifest.FileName),
 			manifest.ErrDamaged, f.Traces, f.Sessions, f.Turns, f.Blocks, s.Traces.Len(), s.Sessions.Len(), s.Turns.Len(), s.Blocks())
 	}
+	if n := s.RecordedStarts(); f.Starts != n {
+		return fmt.Errorf("%s: %w: the facts count %d recorded starts, the tables hold %d", filepath.Join(dir, manifest.FileName), manifest.ErrDamaged, f.Starts, n)
+	}
 	return nil
 }
 

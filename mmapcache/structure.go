@@ -39,7 +39,7 @@ func traceTable() Table[Trace] {
 		number("blocks", func(r *Trace) *uint32 { return &r.Blocks }),
 		number("first_tool", func(r *Trace) *uint32 { return &r.FirstTool }),
 		number("tools", func(r *Trace) *uint32 { return &r.Tools }),
-	}}
+	}, late: lateTimes[Trace]("recorded_start_ms")}
 }
 
 func sessionTable() Table[Session] {

@@ -36,7 +36,11 @@ func describedColumns(t *testing.T, document string) map[string][]string {
 
 // fieldsOf lists the columns of a table in the same words.
 func fieldsOf[R any](table Table[R]) (list []string) {
-	for _, c := range table.columns {
+	columns := table.columns
+	if table.late != nil {
+		columns = append(columns, table.late)
+	}
+	for _, c := range columns {
 		f := c.field()
 		kind := strings.Replace(f.Type.String(), "utf8", "string", 1)
 		if f.Metadata.FindKey(wordsKey) >= 0 {

@@ -21,6 +21,7 @@ import (
 type Table[R any] struct {
 	file    string
 	columns []column[R]
+	late    *late[R] // the last column, which a file may lack; nil: the table has none
 }
 
 // column is one column of a table, for one field of the row.
@@ -145,6 +146,34 @@ func (c *times[R]) read(a *arrowColumn) (err error) {
 	return err
 }
 
+// late is a column of times that stands outside of the row. A file has it where some row has a value, so that files from
+// before the column have the bytes of those without values.
+type late[R any] struct{ times[R] }
+
+func lateTimes[R any](name string) *late[R] {
+	return &late[R]{times[R]{numbers[R, float64]{name: name}}}
+}
+
+// set stores the value of a row. Rows before it without a value get NaN.
+func (c *late[R]) set(row int, v float64) {
+	c.pad(row + 1)
+	c.values[row] = v
+}
+
+func (c *late[R]) pad(rows int) {
+	for len(c.values) < rows {
+		c.values = append(c.values, math.NaN())
+	}
+}
+
+// at returns the value of a row, NaN where it has none.
+func (c *late[R]) at(row int) float64 {
+	if row >= len(c.values) {
+		return math.NaN()
+	}
+	return c.values[row]
+}
+
 // texts is a column of strings.
 type texts[R any] struct {
 	name   string
@@ -242,9 +271,14 @@ func (c *words[R]) read(a *arrowColumn) (err error) {
 
 // writeTo writes the table as one Arrow IPC file.
 func (t *Table[R]) writeTo(w io.Writer) error {
-	fields := make([]arrow.Field, len(t.columns))
-	arrays := make([]arrow.Array, len(t.columns))
-	for k, c := range t.columns {
+	columns := t.columns
+	if t.late != nil && t.late.len() > 0 {
+		t.late.pad(t.Len())
+		columns = append(columns[:len(columns):len(columns)], t.late)
+	}
+	fields := make([]arrow.Field, len(columns))
+	arrays := make([]arrow.Array, len(columns))
+	for k, c := range columns {
 		fields[k] = c.field()
 		arrays[k] = array.MakeFromData(c.write())
 	}
@@ -264,11 +298,15 @@ func (t *Table[R]) read(data []byte) error {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{manifest.ErrDamaged}, args...)...)
 	}
-	columns, err := readArrow(data, len(t.columns))
+	wanted := t.columns
+	if t.late != nil {
+		wanted = append(wanted[:len(wanted):len(wanted)], t.late)
+	}
+	columns, err := readArrow(data, len(t.columns), len(wanted)-len(t.columns))
 	if err != nil {
 		return damaged("%v", err)
 	}
-	for k, c := range t.columns {
+	for k, c := range wanted[:len(columns)] {
 		want, got := c.field(), &columns[k]
 		if got.name != want.Name || got.kind != want.Type.ID() {
 			return damaged("column %d is %s %s, want %s %s", k, got.name, got.kind, want.Name, want.Type)

@@ -83,7 +83,7 @@ func TestArrowFilesAsTheLibraryReadsThem(t *testing.T) {
 		defer r.Close()
 		batch, err := r.RecordBatch(0)
 		require.NoError(t, err)
-		columns, err := readArrow(file.Bytes(), int(batch.NumCols()))
+		columns, err := readArrow(file.Bytes(), int(batch.NumCols()), 0)
 		require.NoError(t, err)
 		for k, c := range columns {
 			field, data := r.Schema().Field(k), batch.Column(k).Data()
@@ -106,6 +106,10 @@ func TestArrowFilesAsTheLibraryReadsThem(t *testing.T) {
 func FuzzArrow(f *testing.F) {
 	s := NewStructure()
 	require.NoError(f, s.Append(plainToy(20).plans[0]))
+	var withoutStarts bytes.Buffer
+	require.NoError(f, s.Traces.writeTo(&withoutStarts))
+	f.Add(withoutStarts.Bytes())
+	s.SetRecordedStart(0, 7)
 	for _, write := range []func(io.Writer) error{s.Traces.writeTo, s.Turns.writeTo, s.Segments.writeTo} {
 		var file bytes.Buffer
 		require.NoError(f, write(&file))

@@ -61,7 +61,7 @@ func (m *Mooncake) Add(data []byte) error {
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, format: FormatMooncake}
+		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp, format: FormatMooncake}
 	}
 	if err := t.addRow(row); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *scanner) readRowMember(row *mooncakeRow, name string) {
 	r := &row.request
 	switch name {
 	case "timestamp", "created_time":
-		row.timestamp = s.givenTime()
+		row.timestamp = s.timestamp()
 	case "delay", "delay_ms":
 		row.delay = s.givenTime()
 	case "input_length", "input_tokens":

@@ -20,6 +20,7 @@ type Notes struct {
 	Unclassified int // requests without ids in a list that was searched for side chains
 	ChainBreaks  int // times a block followed another block than at its first appearance
 
+	Start   float64      // recorded, in milliseconds on the clock of the recording; NaN where the format has none
 	Format  string       // one of FormatV1 and the others
 	Queries []CacheQuery // of a trace of global scope, whose cache hits depend on all such traces
 }
@@ -31,7 +32,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
-	p.notes.Unknown, p.notes.Format = tr.Unknown, tr.Format()
+	p.notes.Unknown, p.notes.Format, p.notes.Start = tr.Unknown, tr.Format(), tr.start.orMissing()
 	p.oddities = tr.oddities()
 	err := checkTraceID(tr.ID, r)
 	if err == nil {

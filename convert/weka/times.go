@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
 )
 
@@ -98,6 +99,20 @@ func sinceEpoch(v float64) string {
 		}
 	}
 	return ""
+}
+
+// timestamp reads the timestamp of a Mooncake row, in milliseconds: from 0 to mmapcache.MaxRecordedStart.
+func (s *scanner) timestamp() Seconds {
+	given := s.givenTime()
+	switch {
+	case s.err != nil || !given.OK:
+	case given.V < 0:
+		s.fail(TooLarge, "%g ms: want 0 or more", given.V)
+	case given.V > mmapcache.MaxRecordedStart:
+		s.fail(TooLarge, "%g ms: beyond %g ms, which are 292 years", given.V, float64(mmapcache.MaxRecordedStart))
+	}
+	given.V += 0 // no -0
+	return given
 }
 
 // start returns when a Mooncake row starts, in seconds. before is the request before it in its session, nil for the first. A

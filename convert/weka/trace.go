@@ -15,6 +15,7 @@ type Trace struct {
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
 
+	start       Seconds       // recorded, in milliseconds unlike all other Seconds, on the clock of the recording
 	format      string        // FormatMooncake, or "" where Format decides
 	budget      *memoryBudget // of the memory that it and its plan take; may be nil
 	rowOddities oddities      // noticed while it was read

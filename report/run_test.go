@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // A run that was killed has the numbers that its records give; those that need a file that is not there are left out, and said.
@@ -65,33 +67,43 @@ func TestOpenWithoutRunFile(t *testing.T) {
 	require.Zero(t, res.Start)
 }
 
-// Records that no run writes, whose instants are in no order and whose counts are absurd, neither hang nor crash a report, and their
-// numbers are finite.
+// Records whose steps are in no order and whose counts are as absurd as their reader lets pass neither hang nor crash a report, and
+// their numbers are finite.
 func TestAbsurdRecords(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		instant := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-5, 5))
-		tokens := rapid.Ptr(rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3)), true)
+		instant := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 5), rapid.Just(1e9))
+		large := rapid.OneOf(rapid.Int64Range(0, 1<<40), rapid.Int64Range(0, 3))
+		tokens := rapid.Ptr(large, true)
 		var list []measure.Record
 		for range rapid.IntRange(1, 5).Draw(rt, "records") {
-			r := measure.Record{
-				Phase:  rapid.SampledFrom([]string{measure.WarmupPhase, measure.ProfilingPhase, ""}).Draw(rt, "phase"),
-				Bucket: rapid.SampledFrom([]measure.Bucket{measure.Profiling, measure.Cooldown, measure.CancelledAtEnd, ""}).Draw(rt, "bucket"),
-			}
-			for _, x := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.End, &r.WaitEnd, &r.SendEnd} {
+			r := rapid.SampledFrom([]measure.Record{
+				{Phase: measure.WarmupPhase, Bucket: measure.WarmupBucket},
+				{Phase: measure.ProfilingPhase, Bucket: measure.Profiling},
+				{Phase: measure.ProfilingPhase, Bucket: measure.Cooldown},
+				{Phase: measure.ProfilingPhase, Bucket: measure.CancelledAtEnd, Error: &measure.Error{Category: wire.Cancelled}},
+				{Phase: measure.ProfilingPhase, Bucket: measure.ContextOverflow, Error: &measure.Error{Category: wire.ContextOverflow}},
+			}).Draw(rt, "record")
+			for _, x := range []*float64{&r.Due, &r.Admitted, &r.SecondToken, &r.FirstOutput, &r.WaitEnd, &r.SendEnd} {
 				*x = instant.Draw(rt, "instant")
+			}
+			inOrder := rapid.SliceOfN(instant, 4, 4).Draw(rt, "instants in order")
+			slices.Sort(inOrder)
+			r.Sent, r.End = inOrder[0], inOrder[3]
+			if inOrder[1] > 0 {
+				r.FirstToken, r.LastToken = inOrder[1], inOrder[2]
 			}
 			for _, n := range []**int64{&r.PromptTokens, &r.OutputTokens, &r.ReasoningTokens, &r.FirstChunkTokens, &r.CachedTokens} {
 				*n = tokens.Draw(rt, "tokens")
 			}
 			for _, n := range []*int64{&r.MaxTokens, &r.RecordedISL, &r.RecordedBlocks, &r.RecordedHits} {
-				*n = rapid.Int64().Draw(rt, "count")
+				*n = large.Draw(rt, "count")
 			}
 			if r.Chunks = rapid.IntRange(0, 3).Draw(rt, "chunks"); r.Chunks > 0 {
 				for range r.Chunks {
 					r.Contents.Add(time.Duration(rapid.Int64Range(0, 4e9).Draw(rt, "at")), rapid.Int64Range(-1, 5).Draw(rt, "brought"))
 				}
 			}
-			if rapid.Bool().Draw(rt, "failed") {
+			if r.Error == nil && rapid.Bool().Draw(rt, "failed") {
 				r.Error = &measure.Error{}
 			}
 			list = append(list, r)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/agentx/agentx/internal/regular"
 )
@@ -26,8 +27,34 @@ func ReadInfo(dir string) (info RunInfo, err error) {
 	if err != nil {
 		return info, err
 	}
-	if err := json.Unmarshal(data, &info); err != nil {
-		return info, fmt.Errorf("%s: %w", path, err)
+	if err = json.Unmarshal(data, &info); err != nil {
+		err = jsonError(data, err)
+	} else {
+		err = info.check()
+	}
+	if err != nil {
+		return info, fmt.Errorf("%s: %w; no run writes this: restore the file", path, err)
 	}
 	return info, nil
+}
+
+// check returns an error that names the first value that no run writes.
+func (info *RunInfo) check() error {
+	for k, p := range info.Phases {
+		if p.Name != WarmupPhase && p.Name != ProfilingPhase {
+			return fmt.Errorf("phases[%d].name: %q: want %q or %q", k, p.Name, WarmupPhase, ProfilingPhase)
+		}
+		if y := p.Start.Year(); y < 1970 || y > 2200 {
+			return fmt.Errorf("phases[%d].start: %s: want a year from 1970 to 2200", k, p.Start.Format(time.RFC3339))
+		}
+	}
+	for _, part := range []struct {
+		key   string
+		value any
+	}{{"concurrency", info.Lanes}, {"phases", info.Phases}, {"facts", info.Facts}} {
+		if err := checkNumbers(part.key, part.value, maxSum); err != nil {
+			return err
+		}
+	}
+	return nil
 }

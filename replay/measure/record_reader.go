@@ -37,8 +37,8 @@ func OpenRecords(dir string) (*RecordReader, error) {
 	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, 1<<20), contents: openContents(dir)}, nil
 }
 
-// Next returns the next record, and io.EOF at the end. The record is valid until the next call. An error names the file and the
-// line. A last line without a line feed, the part of a record that a killed run has written, is left out.
+// Next returns the next record, and io.EOF at the end. The record is valid until the next call. An error names the file, the line,
+// and the field whose value no run writes. A last line without a line feed, the part of a record that a killed run has written, is left out.
 func (r *RecordReader) Next() (*Record, error) {
 	err := r.readLine()
 	if err == io.EOF {
@@ -50,8 +50,11 @@ func (r *RecordReader) Next() (*Record, error) {
 		r.record = Record{}
 		err = parseRecord(r.line, &r.record)
 	}
+	if err == nil {
+		err = r.record.check()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", r.path, r.n, err)
+		return nil, fmt.Errorf("%s: line %d: %w; no run writes this: restore the file, or cut it off before this line", r.path, r.n, err)
 	}
 	if r.record.Chunks > 0 {
 		r.record.Contents = r.contents.next(r.record.Chunks)

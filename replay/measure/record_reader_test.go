@@ -233,13 +233,14 @@ func TestNextStartsAfresh(t *testing.T) {
 	for range full.Chunks {
 		full.Contents.Add(1, wire.Unknown)
 	}
-	in := openRecords(t, writeRecords(t, &full, &Record{}))
+	least := Record{Phase: WarmupPhase, Bucket: WarmupBucket}
+	in := openRecords(t, writeRecords(t, &full, &least))
 	r, err := in.Next()
 	require.NoError(t, err)
 	require.Equal(t, full.Error, r.Error)
 	r, err = in.Next()
 	require.NoError(t, err)
-	require.Equal(t, &Record{}, r)
+	require.Equal(t, &least, r)
 }
 
 // Nanos gives back every instant that a record can have, through JSON.

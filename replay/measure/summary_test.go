@@ -18,14 +18,14 @@ import (
 // good is a request that was due at t, sent late, and answered with n tokens.
 func good(lane int, t, late, ttft, latency float64, n int64) *Record {
 	return &Record{
-		Lane: lane, Tree: lane, Due: t, Sent: t + late, FirstToken: t + late + ttft, LastToken: t + late + latency, End: t + late + latency + 0.1,
+		Phase: ProfilingPhase, Lane: lane, Tree: lane, Due: t, Sent: t + late, FirstToken: t + late + ttft, LastToken: t + late + latency, End: t + late + latency + 0.1,
 		Status: 200, RecordedISL: 100, PromptTokens: Tokens(98), CachedTokens: Tokens(40), OutputTokens: Tokens(n), MaxTokens: n, Chunks: int(n),
 		BytesSent: 1000, BytesReceived: 50, Bucket: Profiling,
 	}
 }
 
 func bad(bucket Bucket, category wire.Category) *Record {
-	return &Record{Lane: 7, Tree: 9, Due: 0.25, Sent: 0.25, End: 50, BytesSent: 10, Bucket: bucket, Error: &Error{Category: category}, FirstToken: 3, LastToken: 4}
+	return &Record{Phase: ProfilingPhase, Lane: 7, Tree: 9, Due: 0.25, Sent: 0.25, End: 50, BytesSent: 10, Bucket: bucket, Error: &Error{Category: category}, FirstToken: 3, LastToken: 4}
 }
 
 // Covers T-56.

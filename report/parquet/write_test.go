@@ -126,8 +126,11 @@ func TestWriteFails(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, entries)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.RecordsFile), []byte("{}\n{x\n"), 0o600))
-	require.ErrorContains(t, Write(t.Context(), run, filepath.Join(t.TempDir(), File)), "records.jsonl: line 2: ")
+	records := filepath.Join(run.Dir, measure.RecordsFile)
+	text, err := os.ReadFile(records)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(records, append(text, "{x\n"...), 0o600))
+	require.ErrorContains(t, Write(t.Context(), run, filepath.Join(t.TempDir(), File)), "records.jsonl: line 4: ")
 	require.NoError(t, os.Remove(filepath.Join(run.Dir, measure.RecordsFile)))
 	require.ErrorIs(t, Write(t.Context(), run, filepath.Join(t.TempDir(), File)), fs.ErrNotExist)
 }

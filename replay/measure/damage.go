@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Bounds of what a run writes. A larger number would spoil every sum that it is in.
+const (
+	maxSeconds = 1e9     // 31 years
+	maxCount   = 1 << 40 // what package wire believes of a server
+	maxSum     = 1 << 53
+)
+
+// checkNumbers returns an error that names the first number, in a value of a result file, that no run writes: a negative one, or one
+// that is too large. name is the key of the value.
+func checkNumbers(name string, value any, maxInt int64) error {
+	if path, problem := findNumber(reflect.ValueOf(value), maxInt); problem != "" {
+		return fmt.Errorf("%s: %s", strings.TrimPrefix(name+path, "."), problem)
+	}
+	return nil
+}
+
+// findNumber returns where below a value such a number is, and what is wrong with it; an empty problem: there is none.
+func findNumber(v reflect.Value, maxInt int64) (path, problem string) {
+	switch v.Kind() {
+	case reflect.Float64: // null, where a Number is not known, is NaN
+		if x := v.Float(); x < 0 || x > maxSeconds {
+			return "", fmt.Sprintf("%v: want 0 to %.0e", x, maxSeconds)
+		}
+	case reflect.Int, reflect.Int64:
+		if n := v.Int(); n < 0 || n > maxInt {
+			return "", fmt.Sprintf("%d: want 0 to %d", n, maxInt)
+		}
+	case reflect.Pointer:
+		return findNumber(v.Elem(), maxInt)
+	case reflect.Slice:
+		for k := range v.Len() {
+			if path, problem := findNumber(v.Index(k), maxInt); problem != "" {
+				return fmt.Sprintf("[%d]%s", k, path), problem
+			}
+		}
+	case reflect.Struct:
+		for k := range v.NumField() {
+			if field := v.Field(k); field.CanInterface() {
+				if path, problem := findNumber(field, maxInt); problem != "" && keyOf(v, k) != "-" {
+					return "." + keyOf(v, k) + path, problem
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// keyOf returns the key of a field of a struct.
+func keyOf(v reflect.Value, field int) string {
+	key, _, _ := strings.Cut(v.Type().Field(field).Tag.Get("json"), ",")
+	return key
+}
+
+// jsonError says in which line of a text an error of encoding/json is, and about which field.
+func jsonError(text []byte, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	line := func(offset int64) int { return 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte{'\n'}) }
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("line %d: %w", line(syntax.Offset), err)
+	case errors.As(err, &kind):
+		return fmt.Errorf("line %d: %s: %s cannot stand here", line(kind.Offset), kind.Field, kind.Value)
+	}
+	return err
+}

@@ -44,7 +44,7 @@ func (g *PCG64) Normal() float64 {
 // normalTail returns a number of the normal law beyond the first strip.
 func (g *PCG64) normalTail(negative bool) float64 {
 	for {
-		x := -normalTailInverse * math.Log1p(-g.Float64())
+		x := float64(-normalTailInverse * math.Log1p(-g.Float64()))
 		y := -math.Log1p(-g.Float64())
 		if y+y > x*x {
 			if negative {
@@ -84,13 +84,13 @@ func (g *PCG64) smallGamma(shape float64) float64 {
 	for {
 		u, v := g.Float64(), g.Exponential()
 		if u <= 1-shape {
-			if x := math.Pow(u, 1/shape); x <= v {
+			if x := libmPow(u, 1/shape); x <= v {
 				return x
 			}
 			continue
 		}
-		y := -math.Log((1 - u) / shape)
-		if x := math.Pow(1-shape+float64(shape*y), 1/shape); x <= v+y {
+		y := -libmLog((1 - u) / shape)
+		if x := libmPow(1-shape+float64(shape*y), 1/shape); x <= v+y {
 			return x
 		}
 	}

@@ -7,6 +7,9 @@
 //	g := pyrand.NewPCG64(42)     // numpy.random.default_rng(42)
 //	x := g.Float64()             // .random()
 //	n := g.Bounded(6)            // .integers(6)
+//	e := g.Exponential()         // .standard_exponential()
+//	s := g.Gamma(0.5)            // .standard_gamma(0.5)
 //
-// The tests hold both against vectors that numpy and CPython computed.
+// The tests hold both against vectors that numpy and CPython computed. Exponential, Normal and Gamma equal numpy's on x86-64 Linux
+// with fused multiply-add. Elsewhere the C library may give numpy another last bit.
 package pyrand

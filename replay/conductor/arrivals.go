@@ -40,7 +40,7 @@ func (c *Conductor) OpenBy(a Arrivals) {
 	case c.openings.ramp > 0 || c.maxLanes == 0:
 		panic(fmt.Sprintf("conductor: arrivals on %d lanes with a ramp of %v: want a lane and no ramp", c.maxLanes, c.openings.ramp))
 	}
-	c.openings.source, c.openings.arriving = a, true
+	c.openings.source, c.openings.arriving, c.openings.max = a, true, maxWaiting
 	c.openings.free = heap[int]{less: func(a, b int) bool { return a < b }, work: &c.work.entries}
 	c.lanes, c.heldUntil, c.requests = nil, nil, nil // they grow with the lanes in use
 }
@@ -69,9 +69,11 @@ type openings struct {
 	ramp time.Duration // without arrivals
 	lane int           // that the next opening is of
 
-	free    heap[int] // with arrivals: the lanes that have been in use and are not
-	waiting fifo      // the trees that have arrived and have no lane, by their instants
-	max     int       // of them; 0: maxWaiting
+	// With arrivals:
+	free      heap[int]       // lanes that have been in use and are not
+	freeSince []time.Duration // by lane in use: when its last tree ended
+	waiting   fifo            // instants of the trees that have arrived and have no lane
+	max       int             // of them
 }
 
 // begin prepares the first opening.
@@ -128,6 +130,7 @@ func (c *Conductor) open() {
 		return
 	}
 	o.lane++
+	c.idleSince = max(c.idleSince, at) // a ramp is no idle time
 	c.openTree(o.lane-1, at, 0)
 }
 
@@ -146,7 +149,7 @@ func (c *Conductor) arrive(at time.Duration) {
 		if next, ok := c.source.Next(lane); !ok {
 			c.openings.free.push(lane)
 			c.endArrivals()
-		} else if c.countArrival(at); !c.openArrived(next, lane, at, at) {
+		} else if c.countArrival(at); !c.openArrived(next, lane, at) {
 			c.openings.free.push(lane)
 		}
 		return
@@ -154,17 +157,10 @@ func (c *Conductor) arrive(at time.Duration) {
 	c.countArrival(at)
 	c.counts.TreesWaiting++
 	c.openings.waiting.push(at)
-	if most := c.openings.maxWaiting(); c.counts.TreesWaiting > most {
+	if most := c.openings.max; c.counts.TreesWaiting > most {
 		c.openings.err = fmt.Errorf("%w: more than %d at %v, with %d lanes", ErrTooManyWaiting, most, at, c.maxLanes)
 		c.stop(at)
 	}
-}
-
-func (o *openings) maxWaiting() int {
-	if o.max > 0 {
-		return o.max
-	}
-	return maxWaiting
 }
 
 func (c *Conductor) countArrival(at time.Duration) {
@@ -182,11 +178,13 @@ func (c *Conductor) takeLane() (lane int, ok bool) {
 		return 0, false
 	}
 	c.lanes, c.heldUntil, c.requests = append(c.lanes, nil), append(c.heldUntil, 0), append(c.requests, 0)
+	c.openings.freeSince = append(c.openings.freeSince, 0)
 	return n, true
 }
 
-// openWaiting gives a lane that becomes free the tree that has waited longest.
-func (c *Conductor) openWaiting(lane int, at time.Duration) {
+// freeLane gives a lane whose tree has ended to the tree that has waited longest.
+func (c *Conductor) freeLane(lane int, end time.Duration) {
+	c.openings.freeSince[lane] = end
 	for c.counts.TreesWaiting > 0 && !c.stopped && !c.paused {
 		next, ok := c.source.Next(lane)
 		if !ok {
@@ -194,8 +192,7 @@ func (c *Conductor) openWaiting(lane int, at time.Duration) {
 			break
 		}
 		c.counts.TreesWaiting--
-		arrived := c.openings.waiting.pop()
-		if c.openArrived(next, lane, arrived, max(at, arrived)) {
+		if c.openArrived(next, lane, c.openings.waiting.pop()) {
 			return
 		}
 	}
@@ -203,7 +200,8 @@ func (c *Conductor) openWaiting(lane int, at time.Duration) {
 }
 
 // openArrived opens a tree that has arrived. It returns false for one that cannot be played.
-func (c *Conductor) openArrived(next Assignment, lane int, arrived, at time.Duration) bool {
+func (c *Conductor) openArrived(next Assignment, lane int, arrived time.Duration) bool {
+	at := max(arrived, c.openings.freeSince[lane])
 	if next.Tree == nil {
 		c.counts.TreesSkipped++
 		c.emit(Event{Kind: TreeSkipped, At: at, Lane: -1, Tree: -1})
@@ -237,6 +235,10 @@ func (q *fifo) push(at time.Duration) {
 }
 
 func (q *fifo) pop() time.Duration {
+	at := q.items[q.head]
 	q.head++
-	return q.items[q.head-1]
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return at
 }

@@ -30,6 +30,8 @@ type checker struct {
 
 	requests map[int]int // by lane: sent
 
+	arrivals *checkedArrivals // nil: a closed loop
+
 	// Within one call:
 	work  int
 	units int
@@ -140,8 +142,11 @@ func (k *checker) end() {
 			k.fail("INV-9: %s is %d", v.Type().Field(f).Name, v.Field(f).Int())
 		}
 	}
-	if c.TreesOpen > len(k.c.lanes) || c.TreesOpen != len(k.trees) {
-		k.fail("INV-7: %d trees are open, %d by the events, on %d lanes", c.TreesOpen, len(k.trees), len(k.c.lanes))
+	if c.TreesOpen > k.c.maxLanes || c.TreesOpen != len(k.trees) {
+		k.fail("INV-7: %d trees are open, %d by the events, on %d lanes", c.TreesOpen, len(k.trees), k.c.maxLanes)
+	}
+	if k.arrivals != nil {
+		k.arrivals.end(k, c)
 	}
 	if n <= sweepBelow || k.calls%4096 == 0 {
 		k.sweep()
@@ -150,6 +155,9 @@ func (k *checker) end() {
 
 // most returns how many entries a call may read or write, for its units of work and a number of live sessions.
 func (k *checker) most(live int) int {
+	if k.arrivals != nil {
+		live += len(k.c.lanes) // some are free, and in a heap
+	}
 	return 8 * (1 + k.units) * bits.Len(uint(live+1)) // the length of n+1 is the logarithm of n+2, rounded up
 }
 
@@ -157,7 +165,13 @@ func (k *checker) most(live int) int {
 func (k *checker) event(e Event) {
 	t := k.trees[e.Tree]
 	switch e.Kind {
+	case TreeArrived, TreeSkipped:
+		k.units++
+		k.arrivals.event(k, e)
 	case TreeOpened:
+		if k.arrivals != nil {
+			k.arrivals.event(k, e)
+		}
 		k.opened(e)
 	case SessionSpawned:
 		k.spawned(e, t)
@@ -224,6 +238,9 @@ func (k *checker) event(e Event) {
 		}
 		delete(k.trees, e.Tree)
 		delete(k.byLane, e.Lane)
+		if k.arrivals != nil {
+			k.arrivals.freeSince[e.Lane] = e.At
+		}
 	case TreeIdleSkipped:
 		t.skipped += e.Skipped
 		if t.flying > 0 || k.c.paused {

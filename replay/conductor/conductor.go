@@ -279,7 +279,7 @@ func (c *Conductor) sendQueued(now time.Duration) {
 		switch until := c.heldUntil[s.tree.lane]; {
 		case c.paused || !c.mayRequest(s.tree.lane):
 			c.deferTurn(s, now)
-		case until > now && !(c.openings.arriving && s.due <= s.tree.opened):
+		case until > now && !(c.openings.arriving && s.tree.sent == 0):
 			c.hold(s, until)
 		default:
 			c.issue(s, now)

@@ -4,7 +4,8 @@
 // The caller makes a [Conductor] with [New], which takes a [Source] of trees and two functions: launch puts a turn on the
 // wire, observe gets every [Event]. Then it drives the conductor, from one goroutine:
 //
-//	c.Start(now)                               // opens a tree on every lane
+//	c.OpenBy(arrivals)                         // trees open when they arrive; without it, when lanes are free
+//	c.Start(now)                               // opens a tree on every lane, or those that have arrived
 //	c.FirstToken(id, now)                      // the answer to a request has begun
 //	c.Returned(id, at, now, conductor.OK)      // a request has ended
 //	at, ok := c.NextWake()                     // when to call Wake if nothing else happens
@@ -38,6 +39,9 @@
 // Every transition (transitions.go) checks the state that it leaves and panics on another one: a turn that is sent twice is
 // a defect of this package. All that will lead to a request has its timer in one queue, which is where the caps on idle time
 // act. When the last session of a tree is closed the tree has drained, and its lane takes the next (lanes.go).
+//
+// With [Conductor.OpenBy] an arrival is one more timer (arrivals.go). It opens a tree on a free lane, or the tree waits for one.
+// Answers decide when a tree is opened, never when its first turn is due.
 //
 // # The end of a phase
 //

@@ -108,7 +108,7 @@ func (c *Conductor) replaceDrained() bool {
 		}
 		switch {
 		case c.openings.arriving:
-			c.openWaiting(t.lane, t.end)
+			c.freeLane(t.lane, t.end)
 		case t.firstRefusal != nil && t.sent == 0: // the next tree may be refused too, and the next, all at this instant
 			c.finishLane(t.lane, t.end, t.firstRefusal)
 		case emptyTrees == maxEmptyTrees:

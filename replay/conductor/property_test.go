@@ -79,6 +79,7 @@ func drawScenario(number draws, v View, takenUp bool, apart *rand.Rand) *scenari
 				}
 			}
 			s.times[n] = append(s.times[n], [2]float64{at, at + float64(number("recorded", 0, 5))})
+			u.At = seconds(at)
 			list = append(list, u)
 			r, a := TurnRef{n, k}, answer{takes: time.Duration(number("takes", 0, 6)) * time.Second}
 			if apart != nil {
@@ -97,6 +98,7 @@ func drawScenario(number draws, v View, takenUp bool, apart *rand.Rand) *scenari
 		}
 		return list
 	}
+	s.tree.Absolute = one("absolute", 4)
 	s.tree.Sessions = []Session{{Turns: play(0, 7)}}
 	for n := range number("children", 0, 8) {
 		n++
@@ -217,29 +219,33 @@ type oracle struct {
 	first           []time.Duration // when the first turn that it sends is due
 	waits           []bool          // whether that turn waits for its branches all the same
 	closed          map[int]time.Duration
-	spawned         []bool // branches
+	spawned         []bool        // branches
+	from            time.Duration // its recorded instants count from here
 	begun, end      time.Duration
 	left            []Blocked
 }
 
 // solve works out the scenario of a tree that is opened at an instant.
-func (s *scenario) solve(at time.Duration, d *actualTimes) *oracle {
+func (s *scenario) solve(at time.Duration, d *actualTimes) *oracle { return s.solveFrom(at, at, d) }
+
+// solveFrom works out the scenario of a tree that arrived at an instant and is opened at another.
+func (s *scenario) solveFrom(from, at time.Duration, d *actualTimes) *oracle {
 	n := len(s.tree.Sessions)
 	w := &oracle{
 		scenario: s, actual: d, due: map[TurnRef]time.Duration{}, sent: map[TurnRef]time.Duration{}, back: map[TurnRef]time.Duration{},
 		alive: make([]bool, n), next: make([]int, n), first: make([]time.Duration, n), waits: make([]bool, n),
-		closed: map[int]time.Duration{}, spawned: make([]bool, len(s.tree.Branches)), begun: at, end: at,
+		closed: map[int]time.Duration{}, spawned: make([]bool, len(s.tree.Branches)), from: from, begun: at, end: at,
 	}
 	if s.start == nil {
-		w.alive[0], w.first[0] = true, at
+		w.alive[0], w.first[0] = true, from
 	} else {
 		for k, over := range s.start.TurnsDone {
 			if over == len(s.tree.Sessions[k].Turns) {
-				w.closed[k] = at
+				w.closed[k] = from
 			}
 		}
 		for _, l := range s.start.Live {
-			w.alive[l.Session], w.next[l.Session], w.first[l.Session], w.waits[l.Session] = true, l.Turn, l.Due, l.Parked
+			w.alive[l.Session], w.next[l.Session], w.first[l.Session], w.waits[l.Session] = true, l.Turn, from+l.Due, l.Parked
 		}
 		for b, branch := range s.tree.Branches {
 			w.spawned[b] = !slices.ContainsFunc(branch.Sessions, func(k int) bool { return !w.alive[k] && !w.isClosed(k) })
@@ -266,15 +272,23 @@ func (w *oracle) isClosed(n int) bool {
 	return ok
 }
 
+// after returns when a turn is due that follows something.
+func (w *oracle) after(r TurnRef, done, gap time.Duration) time.Duration {
+	if w.tree.Absolute {
+		return max(done, w.from+w.tree.Sessions[r.Session].Turns[r.Turn].At)
+	}
+	return done + gap
+}
+
 // ready returns when a session's next turn is due, without its predecessors, and the branches that it joins and that are not
 // done.
 func (w *oracle) ready(n int) (at time.Duration, missing []int) {
 	k := w.next[n]
 	u := w.tree.Sessions[n].Turns[k]
 	before, ok := w.back[TurnRef{n, k - 1}]
-	at = before + u.Delay
+	at = w.after(TurnRef{n, k}, before, u.Delay)
 	if ok && w.parks(n, before) {
-		at = before + u.JoinDelay
+		at = w.after(TurnRef{n, k}, before, u.JoinDelay)
 	}
 	if !ok {
 		at = w.first[n]
@@ -312,7 +326,7 @@ func (w *oracle) overAt(r TurnRef) (at time.Duration, ok bool) {
 		return at, true
 	}
 	if w.start != nil && r.Turn < w.start.TurnsDone[r.Session] {
-		return w.begun, true
+		return w.from, true
 	}
 	at, ok = w.closed[r.Session]
 	return at, ok
@@ -337,6 +351,7 @@ func (w *oracle) step(n int) bool {
 		return false
 	}
 	w.due[r] = at
+	at = max(at, w.begun)
 	end := at
 	if !w.refused[r] {
 		end += w.answers[r].takes
@@ -375,11 +390,11 @@ func (w *oracle) step(n int) bool {
 			case w.refused[r]:
 				w.close(c, at)
 			case child.OnIssue:
-				w.alive[c], w.first[c] = true, at+child.Offset
+				w.alive[c], w.first[c] = true, w.after(TurnRef{c, 0}, at, child.Offset)
 			case dead:
 				w.close(c, end)
 			default:
-				w.alive[c], w.first[c] = true, end+child.Offset
+				w.alive[c], w.first[c] = true, w.after(TurnRef{c, 0}, end, child.Offset)
 			}
 		}
 	}
@@ -479,6 +494,12 @@ func (f forest) world(limits Limits) (*world, *forestSource) {
 // world returns a world that plays what is left of a forest.
 func (source *forestSource) world(limits Limits) *world {
 	w := newWorld(len(source.forest), source, limits)
+	source.script(w)
+	return w
+}
+
+// script makes a world answer and refuse as the scenarios say.
+func (source *forestSource) script(w *world) {
 	w.server = func(s Dispatch) answer { return source.scenario(s.Tree).answers[TurnRef{s.Session, s.Turn}] }
 	w.refuse = func(s Dispatch) error {
 		if source.scenario(s.Tree).refused[TurnRef{s.Session, s.Turn}] {
@@ -486,7 +507,6 @@ func (source *forestSource) world(limits Limits) *world {
 		}
 		return nil
 	}
-	return w
 }
 
 // solve works out the trees of all lanes, one after the other: the turns that must be sent, when, and the deadlocks. A lane
@@ -696,7 +716,11 @@ func requireDues(t *rapid.T, w *world, source *forestSource) {
 	}
 	for _, s := range w.sends {
 		if dues[s.Tree] == nil {
-			dues[s.Tree] = source.scenario(s.Tree).solve(opened[s.Tree], actual[s.Tree]).due
+			from := opened[s.Tree]
+			if a := w.check.arrivals; a != nil {
+				from = a.dues[s.Tree]
+			}
+			dues[s.Tree] = source.scenario(s.Tree).solveFrom(from, opened[s.Tree], actual[s.Tree]).due
 		}
 		require.Equal(t, dues[s.Tree][TurnRef{s.Session, s.Turn}], s.Due, "%v", s)
 	}

@@ -140,6 +140,7 @@ var errRefused = errors.New("refused by the script")
 
 // launch is the admission hook, then the wire.
 func (w *world) launch(s Dispatch) error {
+	w.check.dispatched(s)
 	if w.refuse != nil {
 		if err := w.refuse(s); err != nil {
 			return err
@@ -191,6 +192,12 @@ func (w *world) call(f func()) {
 	w.check.begin()
 	f()
 	w.check.end()
+}
+
+// openBy lets trees open when they arrive.
+func (w *world) openBy(a Arrivals) *world {
+	w.c.OpenBy(w.check.watchArrivals(a))
+	return w
 }
 
 const never = time.Duration(1 << 62)
@@ -357,4 +364,6 @@ func (w *world) requireQuiet(t require.TestingT) {
 		require.Nil(t, left)
 	}
 	require.Empty(t, w.check.trees)
+	require.Zero(t, n.TreesWaiting)
+	require.Empty(t, w.c.openings.waiting.items)
 }

@@ -85,7 +85,9 @@ func TestOnlyTracesThatFitTheContextAreDealt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, got)
 	_, err = selectTraces(Options{Cache: c, MaxContext: 10}, 0)
-	require.ErrorContains(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 66")
+	require.EqualError(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 66")
+	_, err = selectTraces(Options{Cache: c, MaxContext: 10}, 1<<40)
+	require.EqualError(t, err, "none of 3 traces fits a context of 10 tokens: the smallest needs 1099511627842, of which 1099511627776 are a marker, and the chat template as the server counts it")
 }
 
 func TestLanesThatPlayTheSameTraceShareIt(t *testing.T) {

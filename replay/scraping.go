@@ -21,7 +21,7 @@ type Scrape struct {
 	Pages []string // their URLs, also with user, password and query; one without a path is that of /metrics; none: those of the servers
 }
 
-// Validate returns an error that names the first page that cannot be read, by its number.
+// Validate returns an error that names the first page that cannot be read, without user, password and query.
 func (s Scrape) Validate() error {
 	if s.Off || len(s.Pages) == 0 {
 		return nil
@@ -61,10 +61,10 @@ func (s Scrape) pages(servers []string, header []wire.HeaderField, apiKey string
 	return list
 }
 
-// withPath returns a URL with the path /metrics, if it has none.
+// withPath returns a URL with the path /metrics, if it is one of HTTP that has none.
 func withPath(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		return raw
 	}
 	u.Path = "/metrics"
@@ -142,6 +142,9 @@ func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 		s.warn(fmt.Sprintf("server metrics: %v: %s lacks what came later", f.Err, scrape.File))
 	}
 	for _, p := range f.Pages {
+		if p.Cut {
+			s.warn(fmt.Sprintf("server metrics: %s: %s", p.URL, p.LastErr))
+		}
 		m.Pages = append(m.Pages, measure.MetricsPage{
 			URL: p.URL, Default: p.Default, Fetches: p.Answers, Failures: p.Failures, Skipped: p.Skipped, LeftOut: p.LeftOut, LastError: p.LastErr,
 		})

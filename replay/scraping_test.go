@@ -164,10 +164,36 @@ func TestInterruptEndsTheScraping(t *testing.T) {
 	assert.Zero(t, p.ServerMetrics.Pages[0].Failures, "what the run ends has not failed")
 }
 
-// TestScrapeIsChecked names a page by its number: its URL may hold a password.
+// trickle is a transport whose answers begin at once and do not end.
+type trickle struct{}
+
+func (trickle) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, w := io.Pipe()
+	context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader("x 1\n"), body)), Request: r}, nil
+}
+
+// TestPageThatTrickles past the end of a short run leaves no samples. The run warns, and its results say so.
+func TestPageThatTrickles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		collector, err := scrape.Start(scrape.Options{
+			Pages: []scrape.Page{{URL: "http://h/metrics", Default: true}}, Transport: func() http.RoundTripper { return trickle{} },
+		})
+		require.NoError(t, err)
+		var said []string
+		s := &scraping{collector, func(text string) { said = append(said, text) }}
+		s.open(filepath.Join(t.TempDir(), scrape.File))
+		m := s.end(t.Context(), true)
+		const why = "no whole answer within 1s, when the run ended"
+		assert.Equal(t, []measure.MetricsPage{{URL: "http://h/metrics", Default: true, Failures: 1, Skipped: 3, LastError: why}}, m.Pages)
+		assert.Equal(t, []string{"server metrics: http://h/metrics: " + why}, said)
+	})
+}
+
+// TestScrapeIsChecked names a page by its number, and by its URL without what may be a password.
 func TestScrapeIsChecked(t *testing.T) {
 	err := Scrape{Pages: []string{"http://ok", "ftp://user:hunter2@h"}}.Validate()
-	require.EqualError(t, err, "page 2 of metrics: want http://HOST:PORT/PATH or https://HOST/PATH")
+	require.EqualError(t, err, `page 2 of metrics: "ftp://h": want http://HOST:PORT/PATH or https://HOST/PATH`)
 	require.NoError(t, Scrape{Off: true, Pages: []string{"?"}}.Validate())
 	o := required(cachetest.Demo(t))
 	o.Scrape.Pages = []string{"?"}

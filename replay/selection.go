@@ -16,7 +16,11 @@ func selectTraces(o Options, overhead int) (kept []int, err error) {
 	}
 	kept = firstFitting(peaks, o.MaxContext, o.Traces)
 	if len(kept) == 0 && len(peaks) > 0 {
-		return nil, fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
+		err := fmt.Errorf("none of %d traces fits a context of %d tokens: the smallest needs %d", len(peaks), o.MaxContext, slices.Min(peaks))
+		if overhead > 0 {
+			err = fmt.Errorf("%w, of which %d are a marker, and the chat template as the server counts it", err, overhead)
+		}
+		return nil, err
 	}
 	return kept, nil
 }

@@ -168,7 +168,7 @@ func (f *replayFlags) applyHeader(o *replay.Options) {
 	}
 }
 
-// applyScrape resolves --scrape. Messages leave URLs out: they may hold a password.
+// applyScrape resolves --scrape.
 func (f *replayFlags) applyScrape(o *replay.Options) {
 	for _, list := range f.scrape {
 		for page := range strings.SplitSeq(list, ",") {

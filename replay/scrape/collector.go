@@ -35,6 +35,7 @@ type PageFacts struct {
 	Skipped  int    // requests that were due while another ran
 	LeftOut  int    // series that were too large or too many, of the answer with the most of them
 	LastErr  string // of the latest failure; "": there was none
+	Cut      bool   // the latest failure is a request that Close has ended
 }
 
 // Start begins to ask every page, at once and then at every Interval. The caller must call Close.
@@ -201,6 +202,7 @@ func (p *page) ask(ctx context.Context) (answered bool) {
 	text, err := p.fetcher.get(ctx)
 	took, at := time.Since(begin), p.now().UnixNano()
 	if ctx.Err() != nil { // the run is over
+		p.cut(took)
 		return false
 	}
 	var samples []sample
@@ -222,6 +224,17 @@ func (p *page) ask(ctx context.Context) (answered bool) {
 		f.LeftOut = max(f.LeftOut, leftOut)
 	})
 	return true
+}
+
+// cut notes that Close has ended a request that ran for a time. That is a failure where the page has never answered, or has taken
+// longer than a run waits for it at its end: the samples lack more than the last moment.
+func (p *page) cut(took time.Duration) {
+	p.count(func(f *PageFacts) {
+		if f.Answers == 0 || took > Tail {
+			f.Failures++
+			f.Cut, f.LastErr = true, fmt.Sprintf("no whole answer within %v, when the run ended", took.Round(time.Millisecond))
+		}
+	})
 }
 
 // fail counts a failure. The first is told.

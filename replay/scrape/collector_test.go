@@ -132,8 +132,41 @@ func TestAtMostTenSeconds(t *testing.T) {
 		f := c.Close()
 		assert.Equal(t, 25*time.Second, time.Since(begin), "what runs is ended at once")
 		assert.Equal(t, []string{"server metrics: http://h/metrics: no answer within 10s: the page is asked again"}, told.list)
-		assert.Equal(t, PageFacts{URL: "http://h/metrics", Failures: 2, Skipped: 60, LastErr: "no answer within 10s"}, f.Pages[0])
+		assert.Equal(t, PageFacts{URL: "http://h/metrics", Failures: 3, Skipped: 60, LastErr: "no whole answer within 4.354s, when the run ended", Cut: true}, f.Pages[0])
 	})
+}
+
+// TestRequestsThatTheEndCuts are failures where they have kept samples from a run: a page that has not answered at all, or not for
+// longer than the tail. What the end cuts of a page that answers is none.
+func TestRequestsThatTheEndCuts(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers int
+		length  time.Duration
+		want    PageFacts
+	}{
+		"never answered":   {0, time.Millisecond, PageFacts{Failures: 1, LastErr: "no whole answer within 1ms, when the run ended", Cut: true}},
+		"answers":          {2, 400 * time.Millisecond, PageFacts{Answers: 2}},
+		"late, not missed": {1, Interval + Tail, PageFacts{Answers: 1}},
+		"has gone silent":  {1, Interval + Tail + time.Millisecond, PageFacts{Answers: 1, Failures: 1, LastErr: "no whole answer within 2.001s, when the run ended", Cut: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				collector, err := Start(Options{
+					Pages: []Page{{URL: "http://h/metrics"}}, Now: time.Now,
+					Transport: answers(func(r *http.Request, n int) (string, error) {
+						if n >= c.answers {
+							return "", pause(r, time.Hour)
+						}
+						return "x 1\n", nil
+					}).transport(),
+				})
+				require.NoError(t, err)
+				time.Sleep(c.length)
+				c.want.URL = "http://h/metrics"
+				assert.Equal(t, c.want, collector.Close().Pages[0])
+			})
+		})
+	}
 }
 
 // TestDefaultPageIsTriedOnce leaves a page alone that no option names and that does not answer in the format, with one line. A named page
@@ -310,11 +343,16 @@ func TestFullDiskIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestOptionsAreChecked names the page by its number: its URL may hold a password.
+// TestOptionsAreChecked names the page by its number and its URL, without what may be a secret in it.
 func TestOptionsAreChecked(t *testing.T) {
-	for _, url := range []string{"", "h:80/metrics", "ftp://user:pw@h/", "http://", "http://h/#x", "http://h/%zz?key=pw", "http://user:pw@h:80:80/"} {
+	const want = ": want http://HOST:PORT/PATH or https://HOST/PATH"
+	for url, why := range map[string]string{
+		"": `""` + want, "h:80/metrics": `"h:80/metrics"` + want, "ftp://user:pw@h/": `"ftp://h/"` + want, "http://": `"http://"` + want,
+		"http://h/%zz?key=pw": `"http://h/%zz"` + want, "http://user:pw@h:80:80/": `"http://h:80:80/"` + want, "me:pw?@h": `"h"` + want, "me:pw://x@h": `"h"` + want,
+		"ftp://me:p:/?#@pw@h": `"ftp://h"` + want, "http://h/?pw#x": `"http://h/": a fragment, such as #x, is no part of a page`,
+	} {
 		_, err := Start(Options{Pages: []Page{{URL: "http://ok/"}, {URL: url}}})
-		require.ErrorContains(t, err, "page 2 of metrics: ", url)
+		require.EqualError(t, err, "page 2 of metrics: "+why)
 		assert.NotContains(t, err.Error(), "pw")
 	}
 	require.Error(t, Options{}.Validate())

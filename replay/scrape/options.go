@@ -1,10 +1,10 @@
 package scrape
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Notice func(string)
 }
 
-// Validate returns an error that names the first page that cannot be read, by its number alone: its URL may hold a password.
+// Validate returns an error that names the first page that cannot be read, without user, password and query.
 func (o Options) Validate() error {
 	if len(o.Pages) == 0 || len(o.Pages) > MaxPages {
 		return fmt.Errorf("%d pages of metrics: want 1 to %d", len(o.Pages), MaxPages)
@@ -56,18 +56,28 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Validate returns an error about a page that cannot be read. It does not repeat the URL.
+// Validate returns an error about a page that cannot be read. It repeats the URL without user, password and query.
 func (p Page) Validate() error {
 	u, err := url.Parse(p.URL)
 	switch {
-	case err != nil:
-		return errors.New("no URL")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return errors.New("want http://HOST:PORT/PATH or https://HOST/PATH")
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return fmt.Errorf("%q: want http://HOST:PORT/PATH or https://HOST/PATH", withoutSecrets(p.URL))
 	case u.Fragment != "":
-		return errors.New("a fragment is no part of a page")
+		return fmt.Errorf("%q: a fragment, such as #x, is no part of a page", withoutSecrets(p.URL))
 	}
 	return nil
+}
+
+// withoutSecrets returns a text that may be no URL without what would be user and password, query and fragment of one.
+func withoutSecrets(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if scheme += "://"; !found || strings.ContainsAny(scheme[:len(scheme)-3], ":@?#") {
+		scheme, rest = "", text
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	rest, _, _ = strings.Cut(rest, "?")
+	rest, _, _ = strings.Cut(rest, "#")
+	return scheme + rest
 }
 
 // Name returns the URL of a page without user, password and query.

@@ -2,8 +2,10 @@ package convert
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -145,6 +147,31 @@ func tokensOf(t *testing.T, o Options, r *Result) (tokens []uint32) {
 	return tokens
 }
 
+// requireStartsOf compares the recorded starts of a cache with the timestamps of its file, row by row.
+func requireStartsOf(t *testing.T, packed string, c *mmapcache.Cache) {
+	data, err := os.ReadFile(packed)
+	require.NoError(t, err)
+	d, err := zstd.NewReader(nil)
+	require.NoError(t, err)
+	defer d.Close()
+	text, err := d.DecodeAll(data, nil)
+	require.NoError(t, err)
+	n, distinct, last := 0, map[float64]bool{}, 0.0
+	for line := range bytes.Lines(text) {
+		var row struct{ Timestamp float64 }
+		require.NoError(t, json.Unmarshal(line, &row))
+		ms, ok := c.Structure.RecordedStart(n)
+		require.True(t, ok)
+		require.Equal(t, row.Timestamp, ms, "row %d", n+1)
+		require.Equal(t, fmt.Sprintf("row-%06d", n+1), c.Structure.Traces.At(n).ID)
+		distinct[ms] = true
+		last = ms
+		n++
+	}
+	require.Equal(t, []int{12_031, 12_031, 12_031, 1_180}, []int{n, c.Structure.Traces.Len(), c.Structure.RecordedStarts(), len(distinct)})
+	require.Equal(t, 3_536_999.0, last)
+}
+
 // The public Mooncake trace has the sums that its README states.
 func TestMooncakeSums(t *testing.T) {
 	o := options(t, shared(t, "corpus/mooncake-conversation.jsonl.zst"))
@@ -155,6 +182,7 @@ func TestMooncakeSums(t *testing.T) {
 	require.EqualValues(t, 144_793_823, r.Facts.PromptTokens)
 	require.EqualValues(t, 4_122_048, r.Facts.OutputTokens)
 	require.Equal(t, map[string]int{weka.FormatMooncake: 12_031}, r.Facts.Generations)
+	requireStartsOf(t, o.Inputs[0], c)
 	ids, hits, runs := 0, 0, c.Structure.Runs.Len()
 	var prompt mmapcache.Prompt
 	for i := range c.Structure.Traces.Len() {

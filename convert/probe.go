@@ -56,6 +56,7 @@ func ProbeColumns(r weka.Rules) string {
 const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 {"created_time":0.1,"output_length":1,"hash_ids":[0],"session_id":"s"}
 {"timestamp":0,"output_length":1,"hash_ids":[0],"session_id":"s"}
+{"delay":5000,"output_length":1,"hash_ids":[0],"session_id":"s"}
 {"timestamp":9200000000000,"output_length":1,"hash_ids":[0]}
 {"timestamp":9200000000001,"output_length":1,"hash_ids":[0]}
 {"timestamp":-1,"output_length":1,"hash_ids":[0]}

@@ -213,6 +213,38 @@ func TestCallerErrorEndsRows(t *testing.T) {
 	}
 }
 
+// The first row is that of Rows, read alone. A file without one that can be read has none, and Rows says why.
+func TestFirstRow(t *testing.T) {
+	for suffix, pack := range forms {
+		long := append([]byte("\n \n"), noise(3_000_000)...)
+		for name, want := range map[string]string{
+			"in.jsonl" + suffix: "a", "in.json" + suffix: "\na\nb\n",
+		} {
+			first, err := resolve(t, Options{}, write(t, name, pack(t, []byte("\na\nb\n")))).FirstRow(t.Context(), 0)
+			require.NoError(t, err, name)
+			assert.Equal(t, want, string(first), name)
+		}
+		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, long)), write(t, "blank.jsonl"+suffix, pack(t, []byte("\n\n"))))
+		first, err := s.FirstRow(t.Context(), 0)
+		require.NoError(t, err)
+		assert.Equal(t, rows(t, s)[0].text, string(first))
+		blank, err := s.FirstRow(t.Context(), 1)
+		require.NoError(t, err)
+		assert.Nil(t, blank)
+		require.NoError(t, os.Remove(s.Files[0].Path))
+		_, err = s.FirstRow(t.Context(), 0)
+		assert.ErrorIs(t, err, os.ErrNotExist)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = s.FirstRow(ctx, 1)
+		assert.ErrorIs(t, err, context.Canceled, suffix)
+	}
+	damaged := resolve(t, Options{}, write(t, "in.jsonl.gz", []byte("no gzip")))
+	first, err := damaged.FirstRow(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Nil(t, first)
+}
+
 func TestRowsStopWithTheirContext(t *testing.T) {
 	for suffix, pack := range forms {
 		s := resolve(t, Options{}, write(t, "in.jsonl"+suffix, pack(t, noise(5_000_000))))

@@ -92,7 +92,7 @@ func (sel Selection) notFound(longest int) error {
 
 // WriteText writes the selected turns as stable text for people and golden files:
 //
-//	trace ID  scope local  block size 64
+//	trace ID  scope local  block size 64  recorded start 3000 ms
 //	session ID  weka_subagent  spawned by turn 0, return + 683 ms  joined by turn 1  marker 19.461 s to 27.3 s (absolute/end)
 //	turn 0  t 19.461 s  api 2.04 s  think 0 s  in 11651  out 205  model M  ids 182, 0 cached
 //	  system 8448 tokens, blocks 0+132: "TEXT"
@@ -108,7 +108,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 	return c.EachTurn(ctx, sel, Text, func(t *RenderedTrace, n, turn int) error {
 		if t.Trace.ID != trace {
 			trace, session = t.Trace.ID, ""
-			fmt.Fprintf(w, "trace %s  scope %s  block size %d\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize)
+			fmt.Fprintf(w, "trace %s  scope %s  block size %d%s\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize, c.startText(t.number))
 		}
 		s := t.Sessions[n]
 		if s.ID != session {
@@ -162,6 +162,15 @@ func (s Session) describe() string {
 	}
 	return fmt.Sprintf("%s  %s  spawned by turn %d, %s + %g ms  %s  marker %s to %s (%s)",
 		plain(s.ID), s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
+}
+
+// startText says when a trace began in its recording, "" where that is not known.
+func (c *Cache) startText(trace int) string {
+	ms, ok := c.Structure.RecordedStart(trace)
+	if !ok {
+		return ""
+	}
+	return "  recorded start " + strconv.FormatFloat(ms, 'f', -1, 64) + " ms"
 }
 
 // plain returns a name, in quotes where it could be taken for something else.

@@ -8,8 +8,8 @@ import (
 // MaxRecordedStart bounds recorded starts, in milliseconds: 292 years, so that an int64 of nanoseconds holds each.
 const MaxRecordedStart = 9.2e12
 
-// RecordedStart returns when a trace began, in milliseconds from 0 of its recording, as the recording gives it: from 0 to
-// MaxRecordedStart. It returns false where the format of the trace has no such time, and for caches made before the column.
+// RecordedStart returns when the first turn of a trace began, in milliseconds from 0 of its recording, as the recording has
+// it: from 0 to MaxRecordedStart. It returns false where the format of the trace has no such time, and for caches made before the column.
 //
 // It is no field of Trace because a plan begins with its trace: times of turns count from another 0, that of the trace's
 // own file, and do not depend on it.

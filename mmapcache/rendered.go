@@ -15,6 +15,7 @@ import (
 type RenderedTrace struct {
 	*Plan
 	cache       *Cache
+	number      int // of the trace in the cache
 	encoding    Encoding
 	starts      []uint32           // first byte of every block, then of every turn's filler
 	ends        []uint64           // bytes of the blocks before block i; one more than blocks
@@ -52,7 +53,7 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	p := c.Structure.Plan(i)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &RenderedTrace{
-		Plan: p, cache: c, encoding: encoding,
+		Plan: p, cache: c, number: i, encoding: encoding,
 		starts: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fillerSizes: make([]uint64, turns),
 	}
 	for k, r := range p.Tools {

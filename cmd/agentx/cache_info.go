@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -60,10 +62,29 @@ func printInfo(w io.Writer, info *cachestore.Info) {
 		if d.Provenance != nil {
 			printProvenance(w, d.Provenance)
 		}
+		printStarts(w, d.Manifest)
 		fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
 		for _, f := range d.Manifest.Files {
 			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
 		}
+	}
+}
+
+// printStarts says of a structure how many of its traces have a recorded start.
+func printStarts(w io.Writer, m *manifest.Manifest) {
+	if m.Kind != mmapcache.StructureKind {
+		return
+	}
+	f, err := mmapcache.StructureFactsOf(m)
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "  arrivals unknown: %v\n", err)
+	case f.Starts == 0 && f.Generations[weka.FormatMooncake] > 0:
+		fmt.Fprintln(w, "  arrivals not in this cache, which is older than they: convert again")
+	case f.Starts == 0:
+		fmt.Fprintln(w, "  arrivals not recorded")
+	default:
+		fmt.Fprintf(w, "  arrivals recorded of %s of %s traces\n", groupDigits(f.Starts), groupDigits(f.Traces))
 	}
 }
 

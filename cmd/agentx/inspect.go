@@ -66,8 +66,8 @@ func newInspect() *cobra.Command {
 		Long: `List the traces of a prepared cache, or show what it sends. An INPUT is converted first, or found
 converted.
 
-Without flags it lists the traces: sessions, turns, prompt tokens, and the span from the start of
-the first turn to the end of the last, as recorded. With --trace, --session or --turn it shows what
+Without flags it lists the traces: sessions, turns, prompt tokens, the span from the start of the
+first turn to the end of the last, as recorded, and the start in the recording if it has one. With --trace, --session or --turn it shows what
 is sent, turn by turn, in a stable text form; long texts are cut unless a single turn is chosen.
 
   --all       every turn of every trace in that form

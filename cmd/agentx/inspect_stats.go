@@ -31,6 +31,7 @@ type corpusStats struct {
 	TokenHits       float64        `json:"theoretical_token_hit_rate"` // of all prompt tokens, as servers count
 	Scopes          map[string]int `json:"scopes"`                     // traces by hash_id_scope
 	Generations     map[string]int `json:"generations"`                // traces by generation of the format
+	RecordedStarts  int            `json:"recorded_starts"`            // traces whose recording says when they began
 	Seams           int            `json:"seams"`
 	ChainBreaks     int            `json:"chain_breaks"`
 	Ambiguous       int            `json:"ambiguous_clocks"`
@@ -45,7 +46,7 @@ type corpusStats struct {
 func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 	s := c.Structure
 	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
-		Generations: c.Facts.Generations, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
+		Generations: c.Facts.Generations, RecordedStarts: c.Facts.Starts, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
 		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.CorpusTokens(),
 		Oddities: append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
@@ -114,6 +115,9 @@ func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.Generations)) {
 		row("  generation "+name, groupDigits(st.Generations[name]))
+	}
+	if st.RecordedStarts > 0 {
+		row("  recorded starts", groupDigits(st.RecordedStarts))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(st.Sessions)) {
 		row("sessions "+kind, groupDigits(st.Sessions[kind]))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -19,13 +20,19 @@ type traceRow struct {
 	PromptTokens int64   `json:"prompt_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
 	Span         float64 `json:"span"` // seconds from the start of the first turn to the end of the last, as recorded
+
+	RecordedStart *float64 `json:"recorded_start_ms"` // on the clock of the recording; nil where it has none
 }
 
 // traceRows reads the list of traces of a cache.
 func traceRows(c *mmapcache.Cache) (list []traceRow, err error) {
 	err = c.Guard(func() error {
 		for i := range c.Structure.Traces.Len() {
-			list = append(list, rowOf(c.Structure, c.Structure.Traces.At(i)))
+			r := rowOf(c.Structure, c.Structure.Traces.At(i))
+			if ms, ok := c.Structure.RecordedStart(i); ok {
+				r.RecordedStart = &ms
+			}
+			list = append(list, r)
 		}
 		return nil
 	})
@@ -60,11 +67,28 @@ func writeTraces(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
 		return printJSON(w, map[string]any{"traces": list})
 	}
 	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TRACE\tSESSIONS\tTURNS\tPROMPT TOKENS\tSPAN")
+	starts := slices.ContainsFunc(list, func(r traceRow) bool { return r.RecordedStart != nil })
+	head := "TRACE\tSESSIONS\tTURNS\tPROMPT TOKENS\tSPAN"
+	if starts {
+		head += "\tSTART"
+	}
+	fmt.Fprintln(t, head)
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", sanitize(r.ID), groupDigits(r.Sessions), groupDigits(r.Turns), groupDigits(int(r.PromptTokens)), spanText(r.Span))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", sanitize(r.ID), groupDigits(r.Sessions), groupDigits(r.Turns), groupDigits(int(r.PromptTokens)), spanText(r.Span))
+		if starts {
+			fmt.Fprint(t, "\t"+startText(r.RecordedStart))
+		}
+		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// startText writes a recorded start, in milliseconds, for people: all of its digits, in seconds.
+func startText(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*ms/1000, 'f', -1, 64) + "s"
 }
 
 const year = 365.25 * 24 * 3600 // seconds

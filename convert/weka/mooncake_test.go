@@ -2,6 +2,7 @@ package weka
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"testing"
 
@@ -52,6 +53,11 @@ func TestInvalidMooncakeRows(t *testing.T) {
 		`{"timestamp":0,"delay":5,"input_length":5,"output_length":5,"hash_ids":[0]}`:          Conflict,
 		`{"timestamp":0,"delay":-5,"input_length":5,"output_length":5,"hash_ids":[0]}`:         TooLarge,
 		`{"timestamp":1e999,"input_length":5,"output_length":5,"hash_ids":[0]}`:                NotFinite,
+		`{"timestamp":NaN,"input_length":5,"output_length":5,"hash_ids":[0]}`:                  NotJSON,
+		`{"timestamp":-0.5,"input_length":5,"output_length":5,"hash_ids":[0]}`:                 TooLarge,
+		`{"timestamp":1e300,"input_length":5,"output_length":5,"hash_ids":[0]}`:                TooLarge,
+		`{"timestamp":9200000000001,"input_length":5,"output_length":5,"hash_ids":[0]}`:        TooLarge,
+		`{"created_time":-1,"input_length":5,"output_length":5,"hash_ids":[0]}`:                TooLarge,
 		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0],"wait_for":[]}`:      UnknownKey,
 		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[18446744073709551616]}`: IDRange,
 		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]`:                     NotJSON,
@@ -67,6 +73,63 @@ func TestInvalidMooncakeRows(t *testing.T) {
 	assert.False(t, IsMooncake([]byte(`{"id":"t","requests":[],"hash_ids":[]}`)))
 	assert.False(t, IsMooncake([]byte(`[]`)))
 	assert.False(t, IsMooncake(nil))
+}
+
+// recordedStarts returns the recorded starts of the traces of some rows, by id.
+func recordedStarts(t *testing.T, r Rules, rows ...string) map[string]float64 {
+	m := NewMooncake(0, r)
+	for _, row := range rows {
+		require.NoError(t, m.Add([]byte(row)), row)
+	}
+	starts := map[string]float64{}
+	for _, tr := range m.Traces() {
+		_, notes, err := MakePlan(tr, r)
+		require.NoError(t, err)
+		starts[tr.ID] = notes.Start
+	}
+	return starts
+}
+
+// The recorded start is the timestamp of a session's first row, bit for bit, also where rows are out of order.
+func TestRecordedStartOfMooncakeSessions(t *testing.T) {
+	row := func(fields string) string { return `{"output_length":1,"hash_ids":[0],` + fields + `}` }
+	rows := []string{row(`"timestamp":9000.123`), row(`"timestamp":0.1,"session_id":"a"`), row(`"created_time":1732312345678`), row(`"timestamp":-0.0,"session_id":"b"`),
+		row(`"timestamp":5,"session_id":"a"`), row(`"timestamp":3e3,"delay":0`), row(`"session_id":"b"`), row(`"delay":9e14,"session_id":"b"`), row(`"timestamp":9200000000000`)}
+	got := recordedStarts(t, Default(), rows...)
+	assert.Equal(t, map[string]float64{"row-000001": 9000.123, "a": 0.1, "row-000003": 1732312345678, "b": 0, "row-000006": 3000, "row-000009": 9.2e12}, got)
+	assert.False(t, math.Signbit(got["b"]), "-0")
+}
+
+// A filter that drops the first rows of a session moves its start to that of its first turn. One row keeps its own.
+func TestRecordedStartOfFilteredSessions(t *testing.T) {
+	row := func(fields string) string { return `{"output_length":1,"hash_ids":[0],` + fields + `}` }
+	rows := []string{row(`"timestamp":500`), row(`"timestamp":1500,"session_id":"s"`), row(`"timestamp":2000,"session_id":"s"`), row(`"delay":250,"session_id":"s"`), row(`"timestamp":4500`)}
+	for offset, want := range map[string]float64{"0": 1500, "1000": 1500, "1001": 2000, "1500": 2000, "1501": 2250, "2000": 1500} {
+		r := Default()
+		require.NoError(t, r.Set("start_offset", offset))
+		got := recordedStarts(t, r, rows...)
+		assert.InDelta(t, want, got["s"], 1e-9, "start_offset=%s; 2000 drops all turns", offset)
+		assert.Equal(t, 4500.0, got["row-000005"])
+	}
+	r := Default()
+	require.NoError(t, r.Set("start_offset", "1"))
+	m := NewMooncake(0, r)
+	for _, fields := range []string{`"timestamp":9200000000000,"session_id":"s"`, `"delay":1e14,"session_id":"s"`, `"timestamp":9199999999999`} {
+		require.NoError(t, m.Add([]byte(row(fields))))
+	}
+	require.NoError(t, r.Set("start_offset", "10"))
+	_, _, err := MakePlan(m.Traces()[0], r)
+	assert.EqualError(t, err, `trace "s": requests[1]: starts 1.092e+14 ms after 0: beyond 9.2e+12 ms, which are 292 years`)
+}
+
+// Weka traces have no recorded start.
+func TestWekaTracesHaveNoRecordedStart(t *testing.T) {
+	tr, err := Scan([]byte(`{"id":"t","models":["m"],"block_size":64,"_start_ts":1732312345.5,"requests":[{"t":7,"type":"n","model":"m","in":70,"out":1,"hash_ids":[1]}]}`), Default())
+	require.NoError(t, err)
+	_, notes, err := MakePlan(tr, Default())
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(notes.Start))
+	assert.Equal(t, map[string]int{"_start_ts": 1}, notes.Unknown)
 }
 
 // Null counts as a field left out, where a row may leave it out. Strict rules refuse it.
@@ -110,10 +173,13 @@ func FuzzMooncake(f *testing.F) {
 			}
 		}
 		for _, tr := range m.Traces() {
-			if _, _, err := MakePlan(tr, Default()); err != nil {
+			_, notes, err := MakePlan(tr, Default())
+			if err != nil {
 				var e *Error
 				require.ErrorAs(t, err, &e)
+				continue
 			}
+			require.True(t, notes.Start >= 0 && notes.Start <= mmapcache.MaxRecordedStart, notes.Start)
 		}
 	})
 }

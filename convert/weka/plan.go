@@ -108,6 +108,18 @@ func (p *planner) run() *Error {
 	}
 	p.plan.Trace.Blocks = p.blocks
 	p.countHits()
+	return p.placeStart()
+}
+
+// placeStart moves the recorded start to that of the first turn, where a filter or another agent took the first request.
+func (p *planner) placeStart() *Error {
+	if !p.tr.start.OK || len(p.main) == 0 || p.main[0].outer == 0 {
+		return nil
+	}
+	p.notes.Start += (p.main[0].t - p.tr.Entries[0].T) * 1000
+	if !(p.notes.Start <= mmapcache.MaxRecordedStart) {
+		return &Error{Kind: TooLarge, Where: requestPath(p.main[0].outer), Problem: fmt.Sprintf("starts %g ms after 0: beyond %g ms, which are 292 years", p.notes.Start, float64(mmapcache.MaxRecordedStart))}
+	}
 	return nil
 }
 

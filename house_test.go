@@ -6,7 +6,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,4 +182,15 @@ func receiverIsExported(e ast.Expr) bool {
 		return e.IsExported()
 	}
 	return true
+}
+
+// make bench leaves out what make bench-lateness measures, so that nothing is measured twice.
+func TestBenchTargetsAreDisjoint(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	lateness := regexp.MustCompile(`(?m)^bench-lateness:\n.* -bench (\S+) `).FindSubmatch(makefile)
+	bench := regexp.MustCompile(`(?m)^bench:\n.* -skip '\^(\S+)\$\$' `).FindSubmatch(makefile)
+	require.Len(t, lateness, 2)
+	require.Len(t, bench, 2)
+	assert.Equal(t, string(lateness[1]), string(bench[1]))
 }

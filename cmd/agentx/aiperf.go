@@ -75,7 +75,8 @@ func cutAIPerfOptions(args []string, p *problems) (o aiperfOptions, rest []strin
 			}
 			o.as = value
 			if value != preset.AIPerf && value != preset.AgentX {
-				p.add("--as %s: want %s or %s", value, preset.AIPerf, preset.AgentX)
+				words := []string{preset.AIPerf, preset.AgentX}
+				p.add("--as %s: %w", value, wrongWord(value, either(words), words))
 			}
 		default:
 			rest = append(rest, args[k])
@@ -93,6 +94,7 @@ func runAIPerfProfile(cmd *cobra.Command, args []string) error {
 	}
 	t.as = o.as
 	translateAIPerf(args, t)
+	t.checkCommand()
 	if err := t.err(); err != nil {
 		return err
 	}

@@ -10,9 +10,18 @@ import (
 func (t *translation) word(g aiperfGiven, words ...string) string {
 	text := aiperfWord(g.value())
 	if !slices.Contains(words, text) {
-		t.add("not supported: %s: want %s", g.shown(), strings.Join(words, ", "))
+		t.add("not supported: %s: %w", g.shown(), wrongWord(text, either(words), words))
 	}
 	return text
+}
+
+// positiveSeconds adds a flag whose value is a number of seconds above 0: for agentx replay 0 is none.
+func (t *translation) positiveSeconds(g aiperfGiven, flag string) {
+	if x, err := aiperfNumber(g.value()); err == nil && x == 0 {
+		t.add("%s: want a number of seconds above 0", g.shown())
+		return
+	}
+	t.seconds(g, flag)
 }
 
 // seconds adds a flag whose value is a number of seconds.

@@ -55,6 +55,9 @@ func (g aiperfGiven) shown() string {
 	if slices.Contains([]string{"--api-key", "--header", "-H", "--url", "-u"}, g.name) {
 		return g.name
 	}
+	if g.value() == "" {
+		return g.name + ` ""`
+	}
 	return strings.Join(append([]string{g.name}, g.values...), " ")
 }
 

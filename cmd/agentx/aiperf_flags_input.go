@@ -31,7 +31,7 @@ var aiperfInputFlags = []aiperfFlag{
 			t.note("%s: --trace-idle-gap-cap-seconds takes its place, as in AIPerf", g.shown())
 			return
 		}
-		t.seconds(g, "--max-gap")
+		t.positiveSeconds(g, "--max-gap") // without gaps: --ignore-trace-delays
 	}),
 	mapped("--trace-idle-gap-cap-seconds", func(t *translation, g aiperfGiven) { t.setSeconds(g, "TraceIdleCap") }),
 	mapped("--system-idle-gap-cap-seconds", func(t *translation, g aiperfGiven) { t.setSeconds(g, "SystemIdleCap") }),

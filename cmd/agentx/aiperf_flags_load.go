@@ -41,7 +41,7 @@ var aiperfLoadFlags = append(append([]aiperfFlag{
 	}),
 	mapped("--benchmark-duration", func(t *translation, g aiperfGiven) {
 		if t.single(g) {
-			t.seconds(g, "--duration")
+			t.positiveSeconds(g, "--duration")
 		}
 	}),
 	mapped("--benchmark-grace-period", func(t *translation, g aiperfGiven) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -39,10 +40,7 @@ var aiperfServerFlags = []aiperfFlag{
 		t.reset(g)
 		t.set("ResetCachePath", strings.TrimPrefix(g.value(), "/"))
 	}),
-	mapped("--api-key", func(t *translation, g aiperfGiven) {
-		t.arg("--header")
-		t.secret("Authorization: Bearer ", g.value(), aiperfKeyVariable)
-	}),
+	mapped("--api-key", (*translation).apiKey),
 	mappedList("--header -H", (*translation).header),
 	mapped("--session-header", func(t *translation, g aiperfGiven) { t.set("CorrelationHeader", g.value()) }),
 	mappedList("--extra-inputs", func(t *translation, g aiperfGiven) {
@@ -146,6 +144,27 @@ func (t *translation) checkEndpoint(g aiperfGiven) {
 		t.add("not supported: %s: agentx sends to a path that ends in %s", g.shown(), usual)
 	}
 }
+
+// apiKey passes on --api-key in the header field of the endpoint, unless --header has that: doc/spec/replay.md 9.1. An empty key is
+// none, as for AIPerf.
+func (t *translation) apiKey(g aiperfGiven) {
+	field := aiperfHeader{"Authorization", "Bearer "}
+	if aiperfWord(t.value("--endpoint-type")) == "messages" {
+		field = aiperfHeader{"x-api-key", ""}
+	}
+	pairs, _ := aiperfPairs(t.given["--header"].values) // header tells what is wrong
+	switch {
+	case g.value() == "":
+	case slices.ContainsFunc(pairs, func(p aiperfPair) bool { return strings.EqualFold(p.name, field.name) }):
+		t.note("%s: %s of --header takes its place; AIPerf sends the key", g.name, field.name)
+	default:
+		t.arg("--header")
+		t.secret(field.name+": "+field.scheme, g.value(), aiperfKeyVariable)
+	}
+}
+
+// aiperfHeader is the header field that has the key, and what precedes the key in its value.
+type aiperfHeader struct{ name, scheme string }
 
 // header passes on --header. The values may be secrets.
 func (t *translation) header(g aiperfGiven) {

@@ -11,13 +11,15 @@ import (
 // parse reads a command line as AIPerf spells it: --flag value, --flag=value, several values after one flag, and --no-X for a
 // switch that is off. The flags of the table go to t.given, in the order in which they first occur.
 func (t *translation) parse(args []string) {
+	after := "aiperf profile"
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")
 		args = args[1:]
-		if !isAIPerfFlag(name) {
-			t.add("unexpected argument: every value of aiperf profile follows a flag")
+		if !isAIPerfFlag(name) { // it may be a secret
+			t.add("unexpected argument after %s: every value of aiperf profile follows a flag that takes one", after)
 			continue
 		}
+		after = name
 		f := aiperfFlagNamed(name)
 		if f == nil {
 			t.unknown(name)
@@ -35,7 +37,7 @@ func (t *translation) parse(args []string) {
 		case len(args) > 0 && !isAIPerfFlag(args[0]):
 			g.values, args = args[:1], args[1:]
 		}
-		if len(g.values) == 0 {
+		if len(g.values) == 0 || slices.Contains(g.values, "") && f.names[0] != "--api-key" {
 			t.add("%s: want a value after it", name)
 			continue
 		}

@@ -49,7 +49,7 @@ func (t *translation) publicDataset(name string) string {
 	repository, known := repositories[word]
 	if !known {
 		list := slices.Sorted(maps.Keys(repositories))
-		t.add("not supported: --public-dataset %s: no recording of agents has this name: want %s", name, strings.Join(list, ", "))
+		t.add("not supported: --public-dataset %s: no recording of agents has this name: %w", name, wrongWord(word, either(list), list))
 		return ""
 	}
 	return t.atRevision(repository)
@@ -66,7 +66,8 @@ func (t *translation) checkDatasetType(file string) {
 	switch kind := aiperfWord(text); {
 	case text == "" && row.InputLength == nil:
 	case text != "" && kind != "weka_trace" && kind != "mooncake_trace":
-		t.add("not supported: --custom-dataset-type %s: agentx plays weka_trace and mooncake_trace", text)
+		words := []string{"weka_trace", "mooncake_trace"}
+		t.add("not supported: --custom-dataset-type %s: %w", text, wrongWord(kind, either(words), words))
 	case file == "":
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
 	case kind == "weka_trace":

@@ -23,6 +23,7 @@ type translation struct {
 	mooncake               bool                   // the rows are Mooncake's
 	data                   string                 // CACHE or INPUT
 	args                   []aiperfArgument       // of agentx replay
+	from                   string                 // the flag that is being translated, as it was written; "": none
 	notes                  []string               // for the log: what is not passed on, and why nothing is lost
 	problems
 }
@@ -32,6 +33,7 @@ type aiperfArgument struct {
 	text     string
 	variable string // that stands for a secret in the printed command; "": none
 	before   string // what precedes the secret in the argument
+	from     string // the flag of AIPerf that it stands for; "": none
 }
 
 // translateAIPerf translates the arguments of `aiperf profile`. Everything that is wrong is in the problems.
@@ -67,7 +69,9 @@ func (t *translation) translate(f *aiperfFlag, g aiperfGiven) {
 	case f.class == aiperfMeaningless:
 		t.note("%s: %s", shown, f.about)
 	default:
+		t.from = shown
 		f.apply(t, g)
+		t.from = ""
 	}
 }
 
@@ -109,6 +113,14 @@ func (t *translation) choosePreset() []string {
 	return []string{"--profile", "aiperf", "--preset", chosen}
 }
 
+// add adds an error, once.
+func (t *translation) add(format string, args ...any) {
+	err := usageError{fmt.Errorf(format, args...)}
+	if !slices.ContainsFunc(t.errs, func(e error) bool { return e.Error() == err.Error() }) {
+		t.errs = append(t.errs, err)
+	}
+}
+
 // has reports whether a flag was given, a switch as true.
 func (t *translation) has(name string) bool {
 	g, ok := t.given[name]
@@ -126,7 +138,7 @@ func (t *translation) value(name string) string {
 // arg adds arguments.
 func (t *translation) arg(texts ...string) {
 	for _, text := range texts {
-		t.args = append(t.args, aiperfArgument{text: text})
+		t.args = append(t.args, aiperfArgument{text: text, from: t.from})
 	}
 }
 
@@ -135,7 +147,7 @@ func (t *translation) set(name, value string) { t.arg("--set", name+"="+value) }
 
 // secret adds an argument whose end is not printed: a shell variable stands for it.
 func (t *translation) secret(before, secret, variable string) {
-	t.args = append(t.args, aiperfArgument{before + secret, variable, before})
+	t.args = append(t.args, aiperfArgument{before + secret, variable, before, t.from})
 }
 
 // note adds a line to the log.

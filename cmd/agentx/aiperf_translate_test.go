@@ -143,21 +143,24 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--server-metrics-formats json parquet":               "not supported: --server-metrics-formats json parquet: agentx writes json and csv",
 		"--gpu-telemetry pynvml dashboard":                    "not supported: --gpu-telemetry pynvml dashboard: agentx collects none: leave it out",
 		"--config run.yaml":                                   "not supported: --config run.yaml: agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own",
-		"--endpoint-type embeddings":                          "not supported: --endpoint-type embeddings: want chat, messages, completions",
+		"--endpoint-type embeddings":                          "not supported: --endpoint-type embeddings: want chat, messages or completions",
 		"--endpoint /my/chat":                                 "not supported: --endpoint /my/chat: agentx sends to a path that ends in /chat/completions",
 		"--benchmark-duration 30,60":                          "not supported: --benchmark-duration 30,60: agentx plays a list of --concurrency alone: want one value",
-		"--custom-dataset-type multi_turn":                    "not supported: --custom-dataset-type multi_turn: agentx plays weka_trace and mooncake_trace",
-		"--prompt-corpus random":                              "not supported: --prompt-corpus random: want coding, sonnet",
+		"--custom-dataset-type multi_turn":                    "not supported: --custom-dataset-type multi_turn: want weka_trace or mooncake_trace",
+		"--prompt-corpus random":                              "not supported: --prompt-corpus random: want coding or sonnet",
 		"--concurency 4":                                      "--concurency: neither AIPerf 0.13.0 nor the line of InferenceX has this flag",
-		"stray":                                               "unexpected argument: every value of aiperf profile follows a flag",
+		"stray":                                               "unexpected argument after --output-artifact-dir: every value of aiperf profile follows a flag that takes one",
 		"--concurrency":                                       "--concurrency: want a value after it",
+		"--scenario ''":                                       "--scenario: want a value after it",
+		"--benchmark-duration 0":                              "--benchmark-duration 0: want a number of seconds above 0",
+		"--inter-turn-delay-cap-seconds 0":                    "--inter-turn-delay-cap-seconds 0: want a number of seconds above 0",
 		"--concurrency 1 --concurrency 2":                     "--concurrency: given twice: want one value",
 		"--streaming=maybe":                                   "--streaming=maybe: want true or false",
 		"--ignore-trace-delays --use-think-time-only":         "--ignore-trace-delays and --use-think-time-only: want one of the two",
 		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics: want one of the two",
 		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset: want one of the two",
 		"--warmup-requests-per-lane 1 --as aiperf-0.13":       "--warmup-requests-per-lane and --as aiperf-0.13: that release does not have this flag",
-		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-v1.0.5",
+		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-v1.0.5; did you mean aiperf-0.13?",
 		"--model a,b":                                         "not supported: --model: several models: the recorded models become one here: want one name",
 		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, none below 0",
 		"--header Authorization=secret":                       "--header: want KEY:VALUE, with commas between, or a JSON object",
@@ -230,7 +233,7 @@ func TestPrintedLineIsWhatRuns(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, tn.command(), words(t, rest))
 
-	tn = tr(t, strings.Replace(base, "http://h:1", "http://user:pass@h:1", 1)+"--session-header ''")
+	tn = tr(t, strings.Replace(base, "http://h:1", "http://user:pass@h:1", 1)+"--session-header X-S")
 	assert.False(t, strings.Contains(tn.line(), "pass"), tn.line())
 	assert.Equal(t, []string{"AIPERF_URL"}, tn.variables())
 }

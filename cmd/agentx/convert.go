@@ -61,7 +61,7 @@ func (convertFlags) has(name string) bool {
 	return own.Flags().Lookup(name) != nil
 }
 
-// options resolves the flags. Errors are usage errors.
+// options resolves the flags. The error is everything that is wrong with them.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
 		Inputs:    inputs,
@@ -73,56 +73,59 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
 		return o, hintError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
 	}
+	var p problems
 	if err := o.SetProfile(f.profile); err != nil {
-		return o, usageError{fmt.Errorf("--profile %s: %w", f.profile, err)}
+		p.add("%s: %w", flagText("profile", f.profile), err)
 	}
 	for _, s := range f.set {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return o, usageError{fmt.Errorf("--set %s: want NAME=VALUE", s)}
+		if err := setRule(&o, s); err != nil {
+			p.errs = append(p.errs, usageError{err})
 		}
-		if name == "backend" {
-			if value != weka.XXH3 && value != weka.SHA256MT {
-				return o, usageError{fmt.Errorf("--set backend=%s: want %s or %s", value, weka.XXH3, weka.SHA256MT)}
-			}
-			o.Placement.Backend = value
-		} else if err := o.Rules.Set(name, value); err != nil {
-			return o, usageError{err}
-		}
+	}
+	if known := convert.Tokenizers(); f.tokenizer != "" && !slices.Contains(known, f.tokenizer) {
+		p.add("%s: %w", flagText("tokenizer", f.tokenizer), wrongWord(f.tokenizer, either(known), known))
+	}
+	if err := (convert.Options{Root: ".", Inputs: []string{"-"}, Corpus: f.corpus}).Validate(); err != nil {
+		p.add("--%w", err)
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
-		return o, usageError{err}
+		p.add("%w", err)
 	}
 	if f.workers < 0 || f.workers > convert.MaxWorkers {
-		return o, usageError{fmt.Errorf("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)}
+		p.add("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)
 	}
 	if o.Wait, err = f.limit(); err != nil {
+		p.errs = append(p.errs, err)
+	}
+	if err := p.err(); err != nil {
 		return o, err
 	}
 	o.Root, err = cacheRoot(cmd)
 	return o, err
 }
 
-// check adds everything that is wrong with the flags to the problems: of the rules each.
+// setRule sets a rule of the reconstruction: NAME=VALUE.
+func setRule(o *convert.Options, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	switch {
+	case !ok:
+		return fmt.Errorf("%s: want NAME=VALUE", flagText("set", text))
+	case name != "backend":
+		return o.Rules.Set(name, value)
+	}
+	if words := []string{weka.XXH3, weka.SHA256MT}; !slices.Contains(words, value) {
+		return fmt.Errorf("--set %s: %w", text, wrongWord(value, either(words), words))
+	}
+	o.Placement.Backend = value
+	return nil
+}
+
+// check adds everything that is wrong with the flags to the problems.
 func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
-	wrong := func(set []string) bool {
-		one := *f
-		one.set = set
-		_, err := one.options(cmd, nil)
-		var usage usageError
-		if !errors.As(err, &usage) {
-			return false
-		}
-		p.errs = append(p.errs, err)
-		return true
-	}
-	before := len(p.errs)
-	for k := range f.set {
-		wrong(f.set[k : k+1])
-	}
-	if len(p.errs) == before {
-		wrong(f.set)
+	var wrong errorList
+	if _, err := f.options(cmd, nil); errors.As(err, &wrong) {
+		p.errs = append(p.errs, wrong...)
 	}
 }
 

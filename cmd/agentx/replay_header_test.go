@@ -58,7 +58,7 @@ func TestWrongHeadersAndPayloads(t *testing.T) {
 		"--max-tokens-field", "none"))
 	t.Setenv("AGENTX_HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "")
 	for _, name := range []string{"", ",", "X-A,", "a b", "Content-Type", "X-Dynamo-Parent-Session-ID"} {
-		require.Equal(t, []string{"agentx: --session-header " + name + ": " + headers}, configErrors(t, "--session-header", name))
+		require.Equal(t, []string{"agentx: " + flagText("session-header", name) + ": " + headers}, configErrors(t, "--session-header", name))
 	}
 	for _, payload := range []string{"ids", "text"} {
 		require.Equal(t, []string{"agentx: --set ContentParts=true: --payload " + payload + " sends no messages: want chat or anthropic"},

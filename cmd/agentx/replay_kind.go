@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentx/agentx/internal/suggest"
 )
 
 // kind is a type of values that a setting or a flag may have.
 type kind struct {
 	want   string                             // what a value must be, for errors
 	parse  func(text string) (v any, ok bool) // of a flag, a variable, a scalar of a file; nil: off
-	why    func(text string) error            // says what is wrong with a text; nil: it is not what is wanted
+	why    func(text string) error            // says what is wrong with a text; nil: it is not what is wanted, and none of the words
 	flag   string                             // type of the value of a flag, for the help
 	tags   []string                           // those of the YAML scalars that may be values
 	schema map[string]any                     // of the values in a file
@@ -32,10 +34,37 @@ func (k kind) read(text string) (any, error) {
 	if v, ok := k.parse(text); ok {
 		return v, nil
 	}
+	return nil, k.wrong(text)
+}
+
+// wrong says what is wrong with a text that is no value.
+func (k kind) wrong(text string) error {
 	if k.why != nil {
-		return nil, k.why(text)
+		return k.why(text)
 	}
-	return nil, errors.New("want " + k.want)
+	return wrongWord(text, k.want, k.words)
+}
+
+// wrongWord says what is wanted in the place of a text, and which of the words was most likely meant.
+func wrongWord(text, want string, words []string) error {
+	return meant(errors.New("want "+want), text, words)
+}
+
+// meant adds the one of several words that is most like a text to the error of that text, if one is like it.
+func meant(err error, text string, words []string) error {
+	if near := suggest.Closest(text, words); near != "" && len(words) > 1 {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return err
+}
+
+// either lists words: a, b or c.
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // orOff adds the value off.
@@ -61,9 +90,7 @@ func (k kind) zeroIsOff() kind {
 
 // word is one of several words.
 func word(words ...string) kind {
-	last := len(words) - 1
-	want, values := strings.Join(words[:last], ", ")+" or "+words[last], []any{}
-	numbers := false
+	values, numbers := []any{}, false
 	for _, w := range words {
 		values = append(values, w)
 		if _, err := strconv.ParseFloat(w, 64); err == nil { // such as a version, which YAML reads as a number
@@ -73,7 +100,7 @@ func word(words ...string) kind {
 	if slices.Contains(words, "off") {
 		values = append(values, nil)
 	}
-	k := kind{want: want, words: words, flag: "string", tags: []string{yamlText}, schema: map[string]any{"enum": values}}
+	k := kind{want: either(words), words: words, flag: "string", tags: []string{yamlText}, schema: map[string]any{"enum": values}}
 	if numbers {
 		k.tags = append(k.tags, yamlFloat)
 	}

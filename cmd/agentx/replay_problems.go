@@ -54,9 +54,17 @@ func (c checkedValue) Set(text string) error {
 	}
 	if err != nil {
 		_ = c.Value.Set(before) // a value of the flag
-		c.add("%s: %w", cmp.Or(c.shown, "--"+c.flag+" "+text), err)
+		c.add("%s: %w", cmp.Or(c.shown, flagText(c.flag, text)), err)
 	}
 	return nil
+}
+
+// flagText returns a flag with its value as a user writes it.
+func flagText(name, text string) string {
+	if text == "" {
+		text = `""`
+	}
+	return "--" + name + " " + text
 }
 
 // checkFlags makes every flag a checkedValue.

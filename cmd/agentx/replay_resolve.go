@@ -81,11 +81,11 @@ func (r *resolution) readFlags(set []string) {
 	r.flags.Visit(func(f *pflag.Flag) {
 		a, ok := f.Value.(aliasValue)
 		if ok && !(a.setting.auto && *a.text == "") { // which is no value
-			r.give(given{a.setting, *a.text, "--" + f.Name + " " + *a.text, origin{fromFlag, "--" + f.Name}})
+			r.give(given{a.setting, *a.text, flagText(f.Name, *a.text), origin{fromFlag, "--" + f.Name}})
 		}
 	})
 	for _, text := range set {
-		r.giveSet(text, "--set "+text, origin{fromFlag, "--set"})
+		r.giveSet(text, flagText("set", text), origin{fromFlag, "--set"})
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
@@ -33,7 +32,7 @@ func knownScenarios() scenarios {
 	return scenarios{scenario.All(), scenario.Corpora(), rand.Reader}
 }
 
-// named returns a scenario. The error names the nearest one.
+// named returns a scenario. The error lists them.
 func (s scenarios) named(name string) (scenario.Scenario, error) {
 	var names []string
 	for _, one := range s.list {
@@ -42,7 +41,7 @@ func (s scenarios) named(name string) (scenario.Scenario, error) {
 		}
 		names = append(names, one.Name)
 	}
-	return scenario.Scenario{}, fmt.Errorf("no such scenario: the nearest is %s", suggest.Nearest(name, names)[0])
+	return scenario.Scenario{}, wrongWord(name, either(names), names)
 }
 
 // scenarioFlags are the flags of scenarios, and the scenario that a run has.

@@ -278,7 +278,7 @@ var markerKind = func() kind {
 	k := word(names...)
 	k.why = func(text string) error {
 		_, err := payload.ParseMarkerTarget(text)
-		return err
+		return meant(err, text, names)
 	}
 	return k
 }()

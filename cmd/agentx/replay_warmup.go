@@ -61,7 +61,7 @@ func parseWarmup(text string) (w replay.Warmup, err error) {
 			}
 			w.Duration = d.(time.Duration)
 		default:
-			return w, errors.New("want " + warmupWanted)
+			return w, wrongWord(text, warmupWanted, []string{"none", "primers", "requests=R", "duration=D"})
 		}
 	}
 	return w, nil

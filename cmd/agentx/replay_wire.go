@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -44,8 +46,12 @@ func (f *wireFlags) apply(o *replay.Options, p *problems) {
 		p.add("%s: %w", named(f.flags.Lookup("extra-body")), err)
 	}
 	for _, text := range f.overflow {
-		if _, err := regexp.Compile(text); err != nil {
-			p.add("%s %s: %w", named(f.flags.Lookup("overflow-pattern")), text, err)
+		pattern, err := regexp.Compile(text)
+		if err == nil && pattern.MatchString("") {
+			err = errors.New("every text matches: want a pattern that only texts of overflows match")
+		}
+		if err != nil {
+			p.add("%s %s: %w", named(f.flags.Lookup("overflow-pattern")), cmp.Or(text, `""`), err)
 			continue
 		}
 		o.OverflowPatterns = append(o.OverflowPatterns, regexp.MustCompile("(?i)"+text))

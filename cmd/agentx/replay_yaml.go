@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -59,10 +58,10 @@ func warmupYAML(n *yaml.Node) (string, error) {
 
 // scalarYAML returns a scalar as a flag takes it. Its type must be one of the kind.
 func scalarYAML(k kind, n *yaml.Node) (string, error) {
-	wrong := errors.New("want " + k.want)
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	wrong := k.wrong(n.Value)
 	tag := n.ShortTag()
 	switch {
 	case n.Kind != yaml.ScalarNode:

@@ -25,6 +25,7 @@ type reportFlags struct {
 	json   bool
 
 	wanted []gate
+	problems
 }
 
 // reportFormats are the formats of --format.
@@ -71,15 +72,15 @@ where two of them differ, and --gate and --format inferencex read them.`,
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "error-rate=X: status 3 if a larger share of the completed requests failed (repeatable)")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written")
+	checkFlags(flags, &f.problems)
 	return cmd
 }
 
 // run makes the report of every directory. Verdicts are told at the end.
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
-	var verdicts []error
-	var errs []error
+	var verdicts, errs []error
 	f.wanted, errs = parseGates(f.gates)
-	errs = append(f.export.check(reportFormats), errs...)
+	errs = slices.Concat(f.errs, f.export.check(reportFormats), errs)
 	if f.out != "" && len(f.export.formats) == 0 {
 		errs = append(errs, f.export.withoutFormats("--out "+f.out))
 	}
@@ -239,7 +240,11 @@ func (f *reportFlags) reportFiles(cmd *cobra.Command, dir string) (verdicts []er
 // runsIn returns the directories of runs, with those of its runs in the place of a list.
 func runsIn(dirs []string) (runs []string, err error) {
 	for _, dir := range dirs {
-		if _, err := os.Stat(dir); err != nil {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s: no directory", dir)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err)
 		}
 		list, err := replay.ReadList(dir)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
@@ -53,25 +52,25 @@ func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 func (f *exportFlags) check(known []string) (errs []error) {
 	for _, name := range f.formats {
 		if !slices.Contains(known, name) {
-			text := fmt.Sprintf("format %q: want %s", name, strings.Join(known, ", "))
-			if near := suggest.Closest(name, known); near != "" {
-				text += fmt.Sprintf("; did you mean %s?", near)
-			}
-			errs = append(errs, usageError{errors.New(text)})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText(f.name, name), wrongWord(name, either(known), known))})
 		}
 	}
-	if err := f.options("").Validate(); err != nil {
-		errs = append(errs, usageError{err})
+	check := func(flag string, o aiperf.Options) {
+		if err := o.Validate(); err != nil {
+			_, why, _ := strings.Cut(err.Error(), ": ") // of an option, which the flag is
+			errs = append(errs, usageError{fmt.Errorf("%s: %s", flag, why)})
+		} else if len(f.formats) == 0 && o != (aiperf.Options{}) {
+			errs = append(errs, f.withoutFormats(flag))
+		}
 	}
-	if len(f.formats) == 0 && (f.prefix != "" || f.slice > 0) {
-		errs = append(errs, f.withoutFormats("--prefix and --slice-duration"))
-	}
+	check(flagText("prefix", f.prefix), aiperf.Options{Prefix: f.prefix})
+	check("--slice-duration", aiperf.Options{Slice: f.slice})
 	return errs
 }
 
-// withoutFormats refuses flags that say how files are made where none is.
-func (f *exportFlags) withoutFormats(flags string) error {
-	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave them out", flags, f.name)}
+// withoutFormats refuses a flag that says how files are made where none is.
+func (f *exportFlags) withoutFormats(flag string) error {
+	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)}
 }
 
 // has reports whether a format was named.

@@ -34,7 +34,7 @@ func parseGates(texts []string) (list []gate, errs []error) {
 		name, value, _ := strings.Cut(text, "=")
 		limit, err := strconv.ParseFloat(value, 64)
 		if name != errorRate || err != nil || !(limit >= 0 && limit <= 1) {
-			errs = append(errs, usageError{fmt.Errorf("--gate %s: want %s=X, X from 0 to 1", text, errorRate)})
+			errs = append(errs, usageError{fmt.Errorf("%s: want %s=X, X from 0 to 1", flagText("gate", text), errorRate)})
 			continue
 		}
 		list = append(list, gate{name, limit})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -46,7 +47,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		err = fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), explainValue(err))
+		err = fmt.Errorf("%s: %w", flagText(value.GetFlag().Name, value.GetValue()), explainValue(err))
 	}
 	return usageError{err}
 }
@@ -76,7 +77,9 @@ func explainValue(err error) error {
 // checkArgs turns cobra's check of the number of arguments into one that returns a usage error.
 func checkArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		if check(cmd, args) != nil {
+			_, want, _ := strings.Cut(cmd.Use, " ")
+			err := fmt.Errorf("arguments beside flags: %d: want %s", len(args), cmp.Or(want, "none"))
 			return hintError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
 		}
 		return nil

@@ -63,6 +63,8 @@ func checkField(name string, v reflect.Value) error {
 		return errors.New("want a number")
 	case v.CanInt() && v.Int() < 0, v.CanFloat() && v.Float() < 0:
 		return errors.New("want 0 or more")
+	case (name == "max_isl" || name == "max_osl") && !v.IsNil() && v.Elem().Int() < 0:
+		return errors.New("want 0 or more, or none")
 	}
 	return nil
 }

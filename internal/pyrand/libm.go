@@ -53,12 +53,12 @@ func split(x float64, origin uint64) (z, k float64, place int) {
 	return math.Float64frombits(bits - rest&(0xfff<<52)), float64(int64(rest) >> 52), int(rest >> 45 & 127)
 }
 
-// libmLog returns log(x) of a positive, normal x.
+// libmLog returns log(x) of a positive, normal x up to 1.
 func libmLog(x float64) float64 {
-	if x == 1 {
+	switch {
+	case x == 1:
 		return 0
-	}
-	if x >= 1-0x1p-4 && x < 1+0x1.09p-4 {
+	case x >= 1-0x1p-4:
 		return logNearOne(x - 1)
 	}
 	z, k, place := split(x, 0x3fe6000000000000)
@@ -88,7 +88,7 @@ func logNearOne(r float64) float64 {
 	return math.FMA(r3, p, low) + high
 }
 
-// libmPow returns x^y of a positive, normal x, where |y log(x)| is less than 512 or x^y is small. pow(0, y) is 0.
+// libmPow returns x^y of a positive, normal x, where y is 1 or more and y log(x) less than 512. pow(0, y) is 0.
 func libmPow(x, y float64) float64 {
 	if x == 0 {
 		return 0
@@ -115,13 +115,10 @@ func libmPow(x, y float64) float64 {
 	return libmExp(product, math.FMA(y, tail, math.FMA(y, log, -product)))
 }
 
-// libmExp returns exp(x+tail), where the tail is small.
+// libmExp returns exp(x+tail), where x is 0 or not tiny, and less than 512. The tail is small.
 func libmExp(x, tail float64) float64 {
 	const shift = 0x1.8p52 // adding it rounds to an integer, in the low bits
-	switch {
-	case math.Abs(x) < 0x1p-54:
-		return 1 + x
-	case x <= -1024:
+	if x <= -1024 {
 		return 0
 	}
 	rounded := math.FMA(0x1.71547652b82fep7, x, shift)

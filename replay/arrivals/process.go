@@ -114,19 +114,14 @@ type drawn struct {
 	sum   float64 // of the gaps: seconds, with a ramp arrivals
 	count float64 // arrivals so far
 	last  time.Duration
-	ended bool
 }
 
 func (s *drawn) Next() (at time.Duration, ok bool) {
-	if s.ended {
-		return 0, false
-	}
 	if s.count > 0 {
 		s.sum = s.advance()
 	}
 	at, ok = nanoseconds(float64(s.seconds() * 1e9))
-	if !ok {
-		s.ended = true
+	if !ok { // nor later, as sums only grow
 		return 0, false
 	}
 	s.count++

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/pyrand"
 )
 
 // valid returns the process, which must be valid.
@@ -208,7 +209,7 @@ func TestInstantsAreMonotoneAndPure(t *testing.T) {
 // Covers T-63.
 func TestSchedulesEndBeforeTheClockDoes(t *testing.T) {
 	for _, rate := range []float64{1e-7, 1e-9, 1e-300, math.SmallestNonzeroFloat64} {
-		for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: MinShape}, {Ramp: time.Hour}, {Kind: Constant, Ramp: MaxRamp}} {
+		for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: MinShape}, {Ramp: time.Hour}, {Ramp: 400 * time.Millisecond}, {Kind: Constant, Ramp: MaxRamp}} {
 			p.Rate, p.Seed = rate, "42"
 			s := valid(t, p).Schedule()
 			last := time.Duration(-1)
@@ -232,6 +233,40 @@ func TestSchedulesEndBeforeTheClockDoes(t *testing.T) {
 	require.Equal(t, time.Duration(math.MaxInt64)/time.Second*time.Second, at, "the last whole second")
 	_, ok = s.Next()
 	require.False(t, ok)
+}
+
+// Of the largest ramps, the float64 at which the growing half ends can lie behind the one at which the constant half begins.
+//
+// Covers T-63.
+func TestTheHalvesOfARampDoNotCross(t *testing.T) {
+	g, crossed := pyrand.NewPCG64(1), 0
+	for range 10_000 {
+		p := Process{Rate: g.Uniform(1e5, MaxRate), Ramp: MaxRamp - time.Duration(g.Bounded(1<<31))}
+		s := valid(t, p).Schedule().(*drawn)
+		s.scale, s.sum, s.count = 0, p.Rate*p.Ramp.Seconds()/2, 1
+		before, ok := s.Next()
+		require.True(t, ok)
+		s.sum = math.Nextafter(s.sum, math.Inf(1))
+		if raw, _ := nanoseconds(s.seconds() * 1e9); raw < before {
+			crossed++
+		}
+		after, ok := s.Next()
+		require.True(t, ok)
+		require.GreaterOrEqual(t, after, before)
+	}
+	require.NotZero(t, crossed)
+}
+
+func TestNanosecondsKnowTheirLimits(t *testing.T) {
+	for x, want := range map[float64]time.Duration{0: 0, 0.5: 0, 1.5: 2, 2.5: 2, 0x1p63 - 1024: math.MaxInt64 - 1023} {
+		d, ok := nanoseconds(x)
+		require.True(t, ok)
+		require.Equal(t, want, d)
+	}
+	for _, x := range []float64{0x1p63, 0x1p64, math.Inf(1), math.NaN()} {
+		_, ok := nanoseconds(x)
+		require.False(t, ok, "%g", x)
+	}
 }
 
 func TestProcessValidate(t *testing.T) {

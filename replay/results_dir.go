@@ -82,6 +82,8 @@ func (d *resultsDir) check() error {
 	dir := d.path
 	if d.unique {
 		dir = filepath.Dir(dir)
+	} else if err := d.checkNames(); err != nil {
+		return fmt.Errorf("results: %w", err)
 	} else if !d.overwrite {
 		if err := CheckResultsDir(dir); err != nil {
 			return err
@@ -98,13 +100,23 @@ func (d *resultsDir) check() error {
 	return errors.Join(err, os.Remove(trial))
 }
 
+// checkNames returns an error if a directory has the name of a file of the results, or of one that is made of them.
+func (d *resultsDir) checkNames() error {
+	for _, name := range slices.Concat(resultFiles, reportFiles) {
+		if err := durable.CheckFile(d.file(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // make makes the directory. Runs that want the same new directory each get their own. Old results are removed, if that is
 // allowed, before the first new file is written.
 func (d *resultsDir) make() error {
 	if d.unique {
 		return d.makeUnique()
 	}
-	if err := os.MkdirAll(d.path, 0o777); err != nil {
+	if err := errors.Join(os.MkdirAll(d.path, 0o777), d.checkNames()); err != nil {
 		return err
 	}
 	if !d.overwrite && !sentNothing(d.path) {

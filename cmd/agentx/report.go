@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -132,6 +134,9 @@ func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verd
 		return f.rebuild(cmd, dir)
 	}
 	e, err := f.export.export(cmd.Context(), dir, outOf(f.out, dir, several))
+	if errors.Is(err, durable.ErrDirectory) {
+		return nil, hintError{err, "--out DIR, another directory"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +224,8 @@ func (f *reportFlags) reportFiles(cmd *cobra.Command, dir string) (verdicts []er
 	}
 	d, err := aiperf.OpenDirectory(dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %w", dir, replay.RunFile, measure.RecordsFile, err)
+		what := strings.TrimPrefix(err.Error(), dir+": ")
+		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", dir, replay.RunFile, measure.RecordsFile, what)
 	}
 	if d == nil {
 		return nil, err

@@ -15,8 +15,22 @@ type File struct {
 	opts Options
 }
 
+// ErrDirectory means that a directory stands where a file is to appear.
+var ErrDirectory = errors.New("a directory is in the way: remove it, or write the file to another directory")
+
+// CheckFile returns an error that wraps ErrDirectory if a directory keeps a file from appearing under path.
+func CheckFile(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return &fs.PathError{Op: "create", Path: path, Err: ErrDirectory}
+	}
+	return nil
+}
+
 // NewFile creates a file that will appear under path. The caller calls Publish or Discard.
 func NewFile(path string, opts Options) (*File, error) {
+	if err := CheckFile(path); err != nil {
+		return nil, err
+	}
 	if err := opts.step("create", path); err != nil {
 		return nil, err
 	}

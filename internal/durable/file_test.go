@@ -30,6 +30,18 @@ func TestFileIsWholeOrAbsent(t *testing.T) {
 	require.Equal(t, map[string]string{"rows": "whole"}, files(t, dir))
 }
 
+// A directory in the place of a file is told, with what to do, before anything is written.
+func TestDirectoryInTheWay(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	require.NoError(t, os.Mkdir(path, 0o700))
+	require.EqualError(t, WriteFile(path, nil), "create "+path+": a directory is in the way: remove it, or write the file to another directory")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.NoError(t, CheckFile(filepath.Join(dir, "other")))
+}
+
 // What a killed process leaves of a file is removed; files of other names stay.
 func TestRemoveUnfinished(t *testing.T) {
 	dir := t.TempDir()

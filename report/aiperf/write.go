@@ -33,6 +33,11 @@ func Write(ctx context.Context, run *report.Run, o Options) (*Written, error) {
 		o.Out = run.Dir
 	}
 	w := &writer{Options: o, run: run, names: NamesOf(o.Prefix), disk: durable.OptionsOf(ctx), written: Written{Dir: o.Out}}
+	for _, name := range w.names.all() {
+		if err := durable.CheckFile(w.path(name)); err != nil {
+			return nil, err
+		}
+	}
 	run.Slice = o.Slice.Nanoseconds()
 	var err error
 	if w.results, err = run.Compute(); err != nil {
@@ -139,7 +144,7 @@ func (w *writer) writeTable() error {
 
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Slice: w.Slice, Version: aiperfVersion(w.run), BenchmarkID: w.run.Info.BenchmarkID}
+	o := server.Options{Out: w.Out, Version: aiperfVersion(w.run), BenchmarkID: w.run.Info.BenchmarkID}
 	if w.Prefix != "" {
 		o.JSONName, o.CSVName = w.Prefix+"_server_metrics.json", w.Prefix+"_server_metrics.csv"
 	}

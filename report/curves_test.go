@@ -259,7 +259,7 @@ func TestCurvesByHand(t *testing.T) {
 	another := one
 	one.Admitted = 0 // it waits for a second
 	for _, name := range preset.Names {
-		h := compute(t, infoOf(name, 2), one, another).Headline
+		h := compute(t, infoOf(name, 2), another, one).Headline // the first line is not of the first request issued
 		held := (200*0.4 + 202*0.6) / 2
 		if name == preset.AgentX { // a request holds all its tokens from the first on
 			held = (200*0.4 + 220*0.6) / 2
@@ -292,7 +292,7 @@ func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bo
 	}
 }
 
-// Tokens that flow add up to those after the first chunk, whatever the server told of them.
+// The flow curve spreads as many tokens as came after the first chunk, whether or not the server told how many each chunk has.
 func TestFlowKeepsTokens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rules := measure.Rules{EvenFlow: rapid.Bool().Draw(rt, "even")}

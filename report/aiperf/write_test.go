@@ -1,7 +1,9 @@
 package aiperf
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -78,6 +80,32 @@ func TestWriteRemovesWhatItReplaces(t *testing.T) {
 	require.Len(t, got, len(want)+1)
 	require.Equal(t, "mine", got["records.parquet"])
 	require.Equal(t, `{"ready":true,"was_cancelled":false,"partial":false}`+"\n", got[".aiperf_results_ready.json"])
+}
+
+// The metrics of servers have slices of a second, however long those of the requests are.
+func TestServerSlicesAreSeconds(t *testing.T) {
+	run := newRun(t, 2, 30)
+	text := fmt.Sprintf(`{"endpoint":0,"url":"http://a/metrics"}
+{"series":0,"endpoint":0,"name":"vllm:prompt_tokens","type":"counter","labels":{}}
+{"endpoint":0,"at":%d,"took":1,"values":[[0,100]]}
+{"endpoint":0,"at":%d,"took":1,"values":[[0,150]]}
+`, start-second, start+2*second)
+	put(t, run.Dir, "server_metrics.jsonl", []byte(text))
+	_, err := Write(t.Context(), run, Options{Slice: 3 * time.Second})
+	require.NoError(t, err)
+	var server struct {
+		Metrics map[string]struct {
+			Series []struct {
+				Timeslices []struct {
+					Start int64 `json:"start_ns"`
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(files(t, run.Dir)["server_metrics_export.json"]), &server))
+	list := server.Metrics["vllm:prompt_tokens"].Series[0].Timeslices
+	require.Len(t, list, 5, "of a phase of five seconds")
+	require.Equal(t, start+second, list[1].Start)
 }
 
 // A run with no excluded rows has no file of them.

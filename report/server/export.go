@@ -50,11 +50,11 @@ type series struct {
 func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 	e := &export{
 		Version: o.Version, BenchmarkID: o.BenchmarkID, InputConfig: o.InputConfig,
-		Metrics: metricsOf(d, phases[measure.ProfilingPhase], o), Warmup: map[string]metric{},
+		Metrics: metricsOf(d, phases[measure.ProfilingPhase]), Warmup: map[string]metric{},
 		Summary: summary{Configured: []string{}, Successful: []string{}, Endpoints: map[string]endpointInfo{}, Phases: phases},
 	}
 	if warmup, ok := phases[measure.WarmupPhase]; ok {
-		e.Warmup = metricsOf(d, warmup, o)
+		e.Warmup = metricsOf(d, warmup)
 	}
 	profiling := phases[measure.ProfilingPhase]
 	e.Summary.Start, e.Summary.End = time.Unix(0, profiling.Start).UTC(), time.Unix(0, profiling.End).UTC()
@@ -70,7 +70,7 @@ func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 }
 
 // metricsOf returns what every series did in a phase, by name. A series of which nothing is known there is left out.
-func metricsOf(d *scrape.Data, phase span, o Options) map[string]metric {
+func metricsOf(d *scrape.Data, phase span) map[string]metric {
 	list := map[string]metric{}
 	for k := range d.Series {
 		s := &d.Series[k]
@@ -88,7 +88,7 @@ func metricsOf(d *scrape.Data, phase span, o Options) map[string]metric {
 		}
 		m.Series = append(m.Series, series{
 			Endpoint: d.Endpoints[s.Endpoint].URL, Labels: labels, Stats: over,
-			Slices: values.slicesOf(s.Type, s.Bounds, phase, o.Slice.Nanoseconds()),
+			Slices: values.slicesOf(s.Type, s.Bounds, phase, sliceLength.Nanoseconds()),
 		})
 		list[name] = m
 	}
@@ -150,13 +150,13 @@ func describe(e *scrape.Endpoint) (info endpointInfo) {
 	return info
 }
 
-// phasesOf returns the phases of a run by name. The error names one that cannot be cut into slices of a length.
-func phasesOf(run *measure.RunInfo, length time.Duration) (map[string]span, error) {
+// phasesOf returns the phases of a run by name. The error names one that cannot be cut into slices.
+func phasesOf(run *measure.RunInfo) (map[string]span, error) {
 	list := map[string]span{}
 	for _, p := range run.Phases {
 		start, seconds := p.Start.UnixNano(), p.Duration
-		if !(seconds >= 0 && seconds <= min(maxSlices*length.Seconds(), 1e9)) || p.Start.Year() < 1970 || p.Start.Year() > 2200 {
-			return nil, fmt.Errorf("phase %s: start %v, duration %g s: want at most %d slices of %v after 1970", p.Name, p.Start, seconds, maxSlices, length)
+		if !(seconds >= 0 && seconds <= maxSlices*sliceLength.Seconds()) || p.Start.Year() < 1970 || p.Start.Year() > 2200 {
+			return nil, fmt.Errorf("phase %s: start %v, duration %g s: want at most %d slices of %v after 1970", p.Name, p.Start, seconds, maxSlices, sliceLength)
 		}
 		list[p.Name] = span{start, start + int64(math.Round(seconds*1e9))}
 	}

@@ -22,15 +22,14 @@ const (
 	CSVFile  = "server_metrics_export.csv"
 )
 
-// DefaultSlice is the length of a slice.
-const DefaultSlice = time.Second
+// sliceLength is the length of a slice: panels of readers want seconds, however long the slices of the requests are.
+const sliceLength = time.Second
 
 // Options say how the files are written. The zero value is the default.
 type Options struct {
-	Out      string        // directory of the files; "": that of the run
-	JSONName string        // "": JSONFile
-	CSVName  string        // "": CSVFile
-	Slice    time.Duration // length of a slice; 0: DefaultSlice
+	Out      string // directory of the files; "": that of the run
+	JSONName string // "": JSONFile
+	CSVName  string // "": CSVFile
 
 	// What only the caller knows, written as it is; zero values are left out.
 	Version     string          // aiperf_version
@@ -40,10 +39,7 @@ type Options struct {
 
 // Validate returns an error that names the first field that cannot be used.
 func (o Options) Validate() error {
-	switch {
-	case o.Slice < 0:
-		return fmt.Errorf("slice %v: want no negative value", o.Slice)
-	case o.InputConfig != nil && !json.Valid(o.InputConfig):
+	if o.InputConfig != nil && !json.Valid(o.InputConfig) {
 		return errors.New("input config: no JSON")
 	}
 	for _, name := range []string{o.JSONName, o.CSVName} {
@@ -74,7 +70,7 @@ func Write(dir string, run *measure.RunInfo, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("server metrics: %w", err)
 	}
 	o = o.withDefaults()
-	phases, err := phasesOf(run, o.Slice)
+	phases, err := phasesOf(run)
 	if err != nil {
 		return Result{}, fmt.Errorf("server metrics: %w", err)
 	}
@@ -97,7 +93,7 @@ func Write(dir string, run *measure.RunInfo, o Options) (Result, error) {
 
 // withDefaults returns the options with every default in its place, but Out.
 func (o Options) withDefaults() Options {
-	o.JSONName, o.CSVName, o.Slice = cmp.Or(o.JSONName, JSONFile), cmp.Or(o.CSVName, CSVFile), cmp.Or(o.Slice, DefaultSlice)
+	o.JSONName, o.CSVName = cmp.Or(o.JSONName, JSONFile), cmp.Or(o.CSVName, CSVFile)
 	return o
 }
 

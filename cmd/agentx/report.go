@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -134,9 +133,6 @@ func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verd
 		return f.rebuild(cmd, dir)
 	}
 	e, err := f.export.export(cmd.Context(), dir, outOf(f.out, dir, several))
-	if errors.Is(err, durable.ErrDirectory) {
-		return nil, hintError{err, "--out DIR, another directory"}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ type File struct {
 }
 
 // ErrDirectory means that a directory stands where a file is to appear.
-var ErrDirectory = errors.New("a directory is in the way: remove it, or write the file to another directory")
+var ErrDirectory = errors.New("a directory is in the way: remove it, or write to another directory (--out)")
 
 // CheckFile returns an error that wraps ErrDirectory if a directory keeps a file from appearing under path.
 func CheckFile(path string) error {

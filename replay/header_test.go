@@ -71,6 +71,8 @@ func TestHeaderGolden(t *testing.T) {
 	}{
 		{"chat", func(o *Options) { o.Endpoint = payload.ChatCompletions }, "/v1/chat/completions", "", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
 		{"ids with a key", func(o *Options) { o.APIKey = "k" }, "/v1/completions", "Authorization: Bearer k\r\n", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
+		{"a key beside its header", func(o *Options) { o.APIKey, o.Header = "k", []wire.HeaderField{{Name: "authorization", Value: "mine"}} }, "/v1/completions",
+			"authorization: mine\r\n", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
 		{"text", func(o *Options) { o.Endpoint = payload.TextCompletions }, "/v1/completions", "", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
 		{"messages", func(o *Options) { o.Endpoint = payload.Messages }, "/v1/messages", "anthropic-version: 2023-06-01\r\n", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
 		{"messages with a key", func(o *Options) { o.Endpoint, o.APIKey = payload.Messages, "k" }, "/v1/messages",

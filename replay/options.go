@@ -33,6 +33,7 @@ const (
 	DefaultMaxRatio     = 0.75
 
 	DefaultStatsInterval = 30 * time.Second
+	MinStatsInterval     = 100 * time.Millisecond // a shorter one would hold up the run
 )
 
 // Off disables a duration whose zero value means a default.
@@ -135,6 +136,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("grace %v: want no negative value, or Off", o.Grace)
 	case o.StatsInterval < 0 && o.StatsInterval != Off:
 		return fmt.Errorf("stats interval %v: want no negative value, or Off", o.StatsInterval)
+	case o.StatsInterval > 0 && o.StatsInterval < MinStatsInterval:
+		return fmt.Errorf("stats interval %v: want at least %v", o.StatsInterval, MinStatsInterval)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
 	case o.Order > Random:

@@ -44,6 +44,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"fields: extra: want a JSON object":                         func(o *Options) { o.Fields.Extra = json.RawMessage(`[1]`) },
 		"concurrency -1: want 1 to 65536":                           func(o *Options) { o.Concurrency = -1 },
 		"concurrency 65537: want 1 to 65536":                        func(o *Options) { o.Concurrency = MaxConcurrency + 1 },
+		"stats interval 1ns: want at least 100ms":                   func(o *Options) { o.StatsInterval = 1 },
 		"traces -1: want no negative value":                         func(o *Options) { o.Traces = -1 },
 		"max context -1: want":                                      func(o *Options) { o.MaxContext = -1 },
 		"requests -1: want":                                         func(o *Options) { o.Requests = -1 },

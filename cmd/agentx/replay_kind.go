@@ -75,6 +75,18 @@ func (k kind) orOff() kind {
 	return k
 }
 
+// atLeast refuses durations that are shorter, but for 0.
+func (k kind) atLeast(least time.Duration) kind {
+	parse := k.parse
+	k.want = fmt.Sprintf("0, or a duration of %v or more", least)
+	k.parse = func(text string) (any, bool) {
+		v, ok := parse(text)
+		d, _ := v.(time.Duration)
+		return v, ok && (d == 0 || d >= least)
+	}
+	return k
+}
+
 // zeroIsOff makes 0 another word for off.
 func (k kind) zeroIsOff() kind {
 	parse := k.parse

@@ -45,9 +45,10 @@ func TestWrongWordsElsewhere(t *testing.T) {
 // Everything that is wrong with a command line is told at once, with status 2 and before anything is asked of a server.
 func TestWrongValuesAreToldAtOnce(t *testing.T) {
 	r := runs("replay", "demo", "--url", "http://h", "--model", "m", "--tokenizer", "x", "--corpus", "y", "--set", "max_osl=-1", "--set", "backend=xxh",
-		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*")
+		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*", "--stats-interval", "1ms")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
+		"agentx: --stats-interval 1ms: want 0, or a duration of 100ms or more, or off",
 		"agentx: --overflow-pattern x*: every text matches: want a pattern that only texts of overflows match",
 		"agentx: --prefix ../p: want the beginning of a name, without a directory",
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",

@@ -240,7 +240,7 @@ var prepareSettings = []setting{
 
 // tellSettings say what a run tells of itself.
 var tellSettings = []setting{
-	{name: "StatsInterval", alias: "stats-interval", group: tellGroup, kind: span.zeroIsOff().orOff(), value: replay.DefaultStatsInterval,
+	{name: "StatsInterval", alias: "stats-interval", group: tellGroup, kind: span.atLeast(replay.MinStatsInterval).zeroIsOff().orOff(), value: replay.DefaultStatsInterval,
 		about: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never",
 		apply: func(o *replay.Options, v any) { o.StatsInterval = orReplayOff(v) }},
 }

@@ -32,7 +32,7 @@ type prefixNode struct {
 type prefixKey struct {
 	parent int32
 	kind   int32  // 0: a window; markerKey; else the beginning of a message
-	start  uint32 // of a window; the turn whose tool result a message is
+	start  uint32 // of a window; of a message, 1 + the turn whose tool result it is, 0: it is none
 }
 
 const markerKey = -1
@@ -64,9 +64,9 @@ func (t *prefixTrie) add(p *mmapcache.Plan, turns []int32) (ends map[int32]int32
 			needed[s] = true
 		}
 	}
-	tools := map[int32]uint32{}
+	tools := map[int32]uint32{} // 1 + the turn whose result a segment is
 	for _, r := range p.Tools {
-		tools[r.Segment] = r.Turn
+		tools[r.Segment] = r.Turn + 1
 	}
 	nodes, states := make([]int32, len(p.Segments)), make([]markerState, len(p.Segments))
 	for k := range p.Segments { // parents stand before their children
@@ -98,9 +98,9 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 		if state == due {
 			node, state = t.mark(node), marked
 		}
-		turn, isTool := tools[int32(k)]
-		node = t.beginMessage(node, s.Role, isTool, turn)
-		if state == unmarked && t.takesMarker(s.Role, first, isTool) {
+		answer := tools[int32(k)]
+		node = t.beginMessage(node, s.Role, answer)
+		if state == unmarked && t.takesMarker(s.Role, first, answer > 0) {
 			if state = due; !t.place.After {
 				node, state = t.mark(node), marked
 			}
@@ -114,18 +114,15 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 }
 
 // beginMessage returns the node of the beginning of a message behind a node: what a body writes there. A list of token ids has
-// nothing between messages, a text the same between all.
-func (t *prefixTrie) beginMessage(node int32, role mmapcache.Role, isTool bool, turn uint32) int32 {
-	key := prefixKey{node, 1 + int32(role), turn}
-	switch {
-	case t.endpoint == payload.Completions:
+// nothing between messages, a text the same between all. The answer is 1 + the turn whose tool result the message is; 0: it is none.
+func (t *prefixTrie) beginMessage(node int32, role mmapcache.Role, answer uint32) int32 {
+	switch t.endpoint {
+	case payload.Completions:
 		return node
-	case t.endpoint == payload.TextCompletions:
-		key = prefixKey{node, 1, 0}
-	case isTool:
-		key.kind += 8
+	case payload.TextCompletions:
+		role, answer = 0, 0
 	}
-	return t.child(key, 0)
+	return t.child(prefixKey{node, 1 + int32(role), answer}, 0)
 }
 
 // takesMarker reports whether the marker stands at a message, of a prompt that has had none. A system prompt is the first message of

@@ -20,17 +20,21 @@ import (
 )
 
 // shapedTraces returns a cache of three traces that share blocks, have heads of blocks where another prompt has all of it, reset
-// their prompts, and answer tool calls.
+// their prompts, and answer tool calls: two of them where the third has a user's text.
 func shapedTraces(t *testing.T, scope string) *mmapcache.Cache {
 	var lines strings.Builder
 	for _, id := range []string{"a", "b", "c"} {
 		var requests []string
+		answer := `"tool_result"`
+		if id == "c" {
+			answer = `"text"`
+		}
 		for k, r := range []struct {
 			in   int
 			ids  string
 			kind string
 		}{
-			{64, "0", ""}, {192, "0,1,2", `"tool_result"`}, {300, "0,1,2,3,4", `"text"`}, {320, "0,1,2,3,4", `"text"`}, {192, "7,8,9", `"text"`},
+			{64, "0", ""}, {192, "0,1,2", answer}, {300, "0,1,2,3,4", `"text"`}, {320, "0,1,2,3,4", `"text"`}, {192, "7,8,9", `"text"`},
 			{330, "7,8,9,10,11,12", `"tool_result"`}, {200, "0,1,2,13", `"text"`},
 		} {
 			requests = append(requests, fmt.Sprintf(`{"t":%d,"type":"n","model":"m","in":%d,"out":64,"hash_ids":[%s],"input_types":[%s],"output_types":[],"stop":"","api_time":0.25}`,

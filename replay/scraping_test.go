@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -254,6 +255,64 @@ func TestWhatARunWaitsFor(t *testing.T) {
 			assert.Positive(t, m.Pages[0].Fetches)
 		})
 	}
+}
+
+// TestWhenARunAsks for the pages: once when a phase begins and once when it ends, whatever the ticks say, and then for two seconds, unless
+// the run was interrupted. An interrupt ends these, too. The phase takes no time of the bubble.
+func TestWhenARunAsks(t *testing.T) {
+	c := recorded(t, recording("a", call{at: 0, took: 1}, call{at: 4, took: 1}))
+	for name, test := range map[string]struct {
+		interrupt time.Duration // on the clock of the phase
+		cancel    time.Duration // on that of the bubble
+		takes     time.Duration
+	}{
+		"ended by its bounds":     {cancel: time.Hour, takes: scrape.Tail},
+		"interrupted in the tail": {cancel: time.Second, takes: time.Second},
+		"interrupted":             {cancel: time.Hour, interrupt: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsFor(t, c, unreachable)
+			o.Concurrency, o.Trees = 1, 1
+			var asked []time.Duration
+			inPhase := 0
+			script := func(sentTurn) answerTo {
+				synctest.Wait()
+				inPhase = len(asked)
+				return answerTo{takes: time.Second}
+			}
+			_, err := virtually(t, o, script, func(v *virtualRun) {
+				v.interruptAt = test.interrupt
+				v.around = func(play func(context.Context)) {
+					synctest.Test(t, func(t *testing.T) {
+						start := time.Now()
+						page := askedPage(func() { asked = append(asked, time.Since(start)) })
+						collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
+						require.NoError(t, err)
+						collector.Ready(time.Second)
+						v.scraping = &scraping{collector, func(string) {}}
+						ctx, cancel := context.WithTimeout(t.Context(), test.cancel)
+						defer cancel()
+						play(ctx)
+						v.sampler.close()
+						assert.Equal(t, test.takes, time.Since(start))
+					})
+				}
+			})
+			require.NoError(t, err)
+			assert.Equal(t, 2, inPhase, "before the phase, and when it began")
+			if test.takes > 0 {
+				assert.Equal(t, 3, slices.IndexFunc(asked, func(at time.Duration) bool { return at > 0 }), "and when it ended")
+			}
+		})
+	}
+}
+
+// askedPage is a transport of a page, which tells when it is asked.
+type askedPage func()
+
+func (f askedPage) RoundTrip(r *http.Request) (*http.Response, error) {
+	f()
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("x 1\n")), Request: r}, nil
 }
 
 // TestRunWithoutItsFile goes on where the file of the samples cannot be made.

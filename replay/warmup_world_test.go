@@ -23,6 +23,7 @@ import (
 type virtualRun struct {
 	*run
 	t           *testing.T
+	around      func(play func(context.Context)) // calls play
 	script      func(s sentTurn) answerTo
 	at          time.Duration
 	interruptAt time.Duration // 0: never
@@ -68,7 +69,7 @@ func second(sentTurn) answerTo { return answerTo{takes: time.Second} }
 // virtually plays a run on virtual time, and returns it with its error.
 func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare ...func(*virtualRun)) (*virtualRun, error) {
 	t.Helper()
-	v := &virtualRun{t: t, script: script}
+	v := &virtualRun{t: t, script: script, around: func(play func(context.Context)) { play(t.Context()) }}
 	o.Warn = func(text string) {
 		if !strings.HasPrefix(text, "preset ") { // of the cache, which has the profile default
 			v.warned = append(v.warned, text)
@@ -83,7 +84,7 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 		f(v)
 	}
 	var err error
-	v.summary, err = v.play(t.Context())
+	v.around(func(ctx context.Context) { v.summary, err = v.play(ctx) })
 	v.results.warnAtEnd(v.summary)
 	require.NoError(t, v.results.write(v.summary))
 	v.run.close() // then all warnings have been given

@@ -41,3 +41,28 @@ func TestSteadyIsClipped(t *testing.T) {
 		require.Nil(t, s.Find("cancelled_at_end_count"))
 	}
 }
+
+// The steady block ends before the instant of the deadline: a token that comes then is not in it.
+func TestSteadyEndsBeforeTheDeadline(t *testing.T) {
+	for _, name := range preset.Names {
+		info := infoOf(name, 30)
+		info.Facts.Deadline = 10
+		r := success(9*second, 10500*ms, 100, 11, second, 1500*ms)
+		if name == preset.Default {
+			r.Bucket = measure.Cooldown
+		}
+		s := compute(t, info, success(0, second, 50, 5, 500*ms, second), r).Steady
+		requireStats(t, s, "output_token_throughput", map[string]float64{"avg": 5.0 / 10})
+		requireStats(t, s, "input_token_throughput", map[string]float64{"avg": 150.0 / 10})
+	}
+}
+
+// A phase that another bound ended before its deadline is steady up to its end.
+func TestSteadyEndsWithThePhase(t *testing.T) {
+	info := infoOf(preset.Default, 4)
+	info.Facts.Deadline = 10
+	s := compute(t, info, success(0, second, 50, 5, 500*ms, second)).Steady
+	requireStats(t, s, "phase_duration", map[string]float64{"avg": 4})
+	requireStats(t, s, "request_throughput", map[string]float64{"avg": 1.0 / 4})
+	requireStats(t, s, "effective_concurrency", map[string]float64{"avg": 1.0 / 4})
+}

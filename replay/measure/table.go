@@ -84,7 +84,11 @@ func (s *Summary) counts(b *strings.Builder) {
 		}
 	}
 	if failed := errorCounts(s.Errors).failed(); failed+s.Completed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed (%s)", failed, percent(s.ErrorRate)))
+		of := "" // the gate of agentx report looks at the headline alone
+		if s.Buckets.Cooldown > 0 {
+			of = " with the cooldown"
+		}
+		parts = append(parts, fmt.Sprintf("%d failed (%s%s)", failed, percent(s.ErrorRate), of))
 	}
 	add(s.Buckets.Cooldown, "in cooldown")
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")

@@ -70,7 +70,7 @@ func TestDirectoryOfTheRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"Internal Server Error": 1}, n.Accounting.ErrorCategories)
 	require.Equal(t, 1, n.Sweep.Requests)
-	require.Equal(t, "error rate 0.5 is above 0.1: 1 of 2 requests failed", n.Gate.Reason)
+	require.Equal(t, "error rate 0.5 is above 0.1: 1 of the 2 requests of the headline failed", n.Gate.Reason)
 	require.Equal(t, []string{inferencex.NoZone}, n.Power.Reasons)
 }
 

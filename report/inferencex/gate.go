@@ -47,7 +47,7 @@ func GateAggregate(data []byte, limit float64) error {
 		return fmt.Errorf("no request completed: %v succeeded, %v failed", good, failed)
 	}
 	if rate := failed / completed; rate > limit {
-		return fmt.Errorf("error rate %.6g is above %.6g: %v of %v requests failed", rate, limit, failed, completed)
+		return fmt.Errorf("error rate %.6g is above %.6g: %v of the %v requests of the headline failed", rate, limit, failed, completed)
 	}
 	return nil
 }

@@ -89,8 +89,8 @@ func TestGateReasons(t *testing.T) {
 		`{"request_count":{"avg":5},"error_request_count":null}`:                                   "error_request_count is null: want an object",
 		`{"request_count":{"avg":5},"completed_request_count":{"avg":1e999}}`:                      "completed_request_count.avg is 1e999: want a finite number that is not negative",
 		`{"request_count":{"avg":0},"error_request_count":{"avg":0}}`:                              "no request completed: 0 succeeded, 0 failed",
-		`{"request_count":{"avg":3},"error_request_count":{"avg":1}}`:                              "error rate 0.25 is above 0.1: 1 of 4 requests failed",
-		`{"request_count":{"avg":0},"error_request_count":{"avg":7},"completed_request_count":{}}`: "error rate 1 is above 0.1: 7 of 7 requests failed",
+		`{"request_count":{"avg":3},"error_request_count":{"avg":1}}`:                              "error rate 0.25 is above 0.1: 1 of the 4 requests of the headline failed",
+		`{"request_count":{"avg":0},"error_request_count":{"avg":7},"completed_request_count":{}}`: "error rate 1 is above 0.1: 7 of the 7 requests of the headline failed",
 	} {
 		require.EqualError(t, GateAggregate([]byte(aggregate), DefaultLimit), want)
 	}

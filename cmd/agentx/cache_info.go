@@ -80,7 +80,7 @@ func printStarts(w io.Writer, m *manifest.Manifest) {
 	case err != nil:
 		fmt.Fprintf(w, "  arrivals unknown: %v\n", err)
 	case f.Starts == 0 && f.Generations[weka.FormatMooncake] > 0:
-		fmt.Fprintln(w, "  arrivals not in this cache, which is older than they: convert again")
+		fmt.Fprintln(w, "  arrivals missing: an older agentx made this structure; convert again")
 	case f.Starts == 0:
 		fmt.Fprintln(w, "  arrivals not recorded")
 	default:

@@ -1,210 +1,206 @@
-// Package tokenizer turns text into token ids, and ids back into bytes, with the vocabularies inside the binary. It reads
-// neither the network nor the disk.
+// Package tokenizer turns text into token ids, and ids back into bytes: byte-level BPE as tiktoken and Hugging Face's tokenizers
+// define it. Two vocabularies are inside the binary; others are read from files.
 //
 //	t, err := tokenizer.Load("o200k_base")
 //	ids := t.Encode("some text")
 //	text, ok := t.Bytes(ids[0])
 //
-// The library tiktoken-go encodes. Its types do not appear in this API. Bytes reads a table of this package, because it is
-// called for every token of a corpus and must be cheap.
+// A text is normalized if the tokenizer says so, cut into pieces by a pattern (pattern.go), and the bytes of each piece are merged into
+// tokens (merge.go). Patterns are functions written by hand, so only those that are known can be used; a file with another one is
+// refused.
 package tokenizer
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
+	"unicode/utf8"
 
-	"github.com/pkoukk/tiktoken-go"
-	"github.com/pkoukk/tiktoken-go-loader/assets"
+	"golang.org/x/text/unicode/norm"
 )
 
-// vocabulary pins one encoding: its file in the embedded assets, the digest and the number of tokens of that
-// file, and the pattern that splits text into pieces within which bytes are merged. The digest does not cover the pattern,
-// so a change of the pattern needs a new name.
-type vocabulary struct {
-	name    string
-	file    string
-	sha256  string
-	size    int
-	pattern string
-}
-
-// The patterns are those published for these encodings. Their branches are tried in order.
-var vocabularies = []vocabulary{
-	{
-		name:   "cl100k_base",
-		file:   "cl100k_base.tiktoken",
-		sha256: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-		size:   100256,
-		pattern: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` +
-			`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
-	},
-	{
-		name:   "o200k_base",
-		file:   "o200k_base.tiktoken",
-		sha256: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-		size:   199998,
-		pattern: `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
-			`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
-			`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
-	},
-}
-
-// Names lists the encodings that Load knows, sorted.
-func Names() []string {
-	names := make([]string, len(vocabularies))
-	for i, v := range vocabularies {
-		names[i] = v.name
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Digest returns the SHA-256 of an encoding's vocabulary file, in hexadecimal, which cache keys contain. It is a constant:
-// nothing is loaded. Load refuses a file with another digest.
-func Digest(name string) (string, error) {
-	v, err := find(name)
-	if err != nil {
-		return "", err
-	}
-	return v.sha256, nil
-}
-
-func find(name string) (*vocabulary, error) {
-	for i := range vocabularies {
-		if vocabularies[i].name == name {
-			return &vocabularies[i], nil
-		}
-	}
-	return nil, fmt.Errorf("tokenizer: unknown encoding %q (known: %s)", name, strings.Join(Names(), ", "))
-}
-
-// Tokenizer is one loaded encoding. Several goroutines may call its methods.
-//
-// It has no special tokens, such as <|endoftext|>: text that looks like one is encoded as ordinary text. Their ids are above
-// Size in both encodings, and unknown to Bytes.
+// Tokenizer is a loaded tokenizer. Several goroutines may call its methods.
 type Tokenizer struct {
-	name string
-
-	// The bytes of token i are text[offsets[i]:offsets[i+1]].
-	text    []byte
-	offsets []uint32
-
-	encoder func() *tiktoken.Tiktoken
+	name    string
+	digest  string
+	pattern *pattern
+	nfc     bool // texts are normalized to NFC
+	added   addedTokens
+	mergers sync.Pool // of *merger
 }
 
-// Load loads an encoding. It compares the embedded vocabulary with its digest and builds the table of token bytes, which
-// takes 15 ms and 2 MB for o200k_base. The first Encode builds the encoder, which takes 0.1 s and 20 MB. Nothing is shared
-// between calls of Load, or kept when the Tokenizer is garbage.
-func Load(name string) (*Tokenizer, error) {
-	v, err := find(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := assets.Assets.ReadFile(v.file)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	return v.load(file)
+// model is what turns a piece into tokens.
+type model struct {
+	vocabulary  *vocabulary
+	byteIDs     [256]uint32 // by byte: the token that is this byte alone
+	pairs       *pairTable  // nil: two tokens merge if their bytes are a token, of the rank that is its id
+	wholePieces bool        // a piece that is a token is that token, whatever its bytes merge to
 }
 
-func (v *vocabulary) load(file []byte) (*Tokenizer, error) {
-	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != v.sha256 {
-		return nil, fmt.Errorf("tokenizer: %s: the vocabulary has SHA-256 %x, want %s", v.file, sum, v.sha256)
-	}
-	t := &Tokenizer{name: v.name}
-	if err := t.parse(file, v.size); err != nil {
-		return nil, fmt.Errorf("tokenizer: %s: %w", v.file, err)
-	}
-	t.encoder = sync.OnceValue(func() *tiktoken.Tiktoken { return t.newEncoder(v.pattern) })
-	return t, nil
+func newTokenizer(name, digest string, p *pattern, m *model) *Tokenizer {
+	t := &Tokenizer{name: name, digest: digest, pattern: p}
+	t.mergers.New = func() any { return &merger{model: m} }
+	t.added.model = m
+	return t
 }
 
-// parse reads a vocabulary file of size tokens. A line has the bytes of one token in base64, a space, and its id, which is
-// the number of the line from 0.
-func (t *Tokenizer) parse(file []byte, size int) error {
-	t.text = make([]byte, 0, len(file)*3/4)
-	t.offsets = append(make([]uint32, 0, size+1), 0)
-	var want []byte
-	for line := range bytes.Lines(file) {
-		id := len(t.offsets) - 1
-		token, rank, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-		if want = strconv.AppendInt(want[:0], int64(id), 10); !bytes.Equal(rank, want) {
-			return fmt.Errorf("line %d holds id %q, want %d", id+1, rank, id)
-		}
-		text, err := base64.StdEncoding.AppendDecode(t.text, token)
-		if err != nil {
-			return fmt.Errorf("line %d: %w", id+1, err)
-		}
-		t.text = text
-		t.offsets = append(t.offsets, uint32(len(text)))
-	}
-	if got := len(t.offsets) - 1; got != size {
-		return fmt.Errorf("%d tokens, want %d", got, size)
-	}
-	t.text = slices.Clip(slices.Clone(t.text))
-	return nil
-}
+// Name returns the name of a tokenizer inside the binary, or the path of a file.
+func (t *Tokenizer) Name() string { return t.name }
 
-// newEncoder builds the encoder of the library from the vocabulary. It does not use the library's GetEncoding, whose global
-// loader reads the network unless it is replaced, and never frees what it has loaded.
-func (t *Tokenizer) newEncoder(pattern string) *tiktoken.Tiktoken {
-	ranks := make(map[string]int, t.Size())
-	for id := range t.Size() {
-		ranks[string(t.text[t.offsets[id]:t.offsets[id+1]])] = id
-	}
-	bpe, err := tiktoken.NewCoreBPE(ranks, nil, pattern)
-	if err != nil {
-		// Pattern and vocabulary are pinned, and the tests build both encoders.
-		panic(fmt.Sprintf("tokenizer: %s: %v", t.name, err))
-	}
-	return tiktoken.NewTiktoken(bpe, &tiktoken.Encoding{Name: t.name}, nil)
-}
+// Digest returns the SHA-256 of the file of the tokenizer, in hexadecimal, which cache keys contain.
+func (t *Tokenizer) Digest() string { return t.digest }
 
-// Size returns the number of tokens. Their ids are 0 to Size()-1.
-func (t *Tokenizer) Size() int { return len(t.offsets) - 1 }
-
-// Encode returns the token ids of text. The bytes of the ids, joined, are the text, if it is well-formed UTF-8. In other text
-// every byte that belongs to no character is encoded as U+FFFD.
-func (t *Tokenizer) Encode(text string) []uint32 {
-	ids := make([]uint32, 0, len(text)/3)
-	for text != "" {
-		n := cut(text, pieceSize)
-		for _, id := range t.encoder().EncodeOrdinary(text[:n]) {
-			ids = append(ids, uint32(id))
-		}
-		text = text[n:]
-	}
-	return ids
-}
-
-// pieceSize is how many bytes of a text are encoded at a time. The library needs about 100 bytes of memory for each.
-const pieceSize = 64 << 10
-
-// cut returns a length at which text can be split without changing its ids, at least size if the text is that long. It cuts
-// before a letter that follows a line feed. No branch of either pattern matches across such a place, or depends on what
-// follows it.
-func cut(text string, size int) int {
-	for n := size; n < len(text); n++ {
-		if text[n-1] == '\n' && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z') {
-			return n
-		}
-	}
-	return len(text)
-}
+// Size returns a number above every id. Not every id below it need have a token.
+func (t *Tokenizer) Size() int { return t.added.model.vocabulary.size() }
 
 // Bytes returns the bytes of a token, which may end inside a character, or false for an unknown id. It does not allocate. The
 // slice is part of the Tokenizer and must not be changed.
 func (t *Tokenizer) Bytes(id uint32) ([]byte, bool) {
-	if int64(id) >= int64(t.Size()) {
+	v := t.added.model.vocabulary
+	if int64(id) >= int64(v.size()) {
 		return nil, false
 	}
-	from, to := t.offsets[id], t.offsets[id+1]
-	return t.text[from:to:to], true
+	b := v.bytes(id)
+	return b, len(b) > 0
+}
+
+// Encode returns the token ids of text. The bytes of the ids, joined, are the text, if it is well-formed UTF-8 and the tokenizer does not
+// normalize. In other text every byte that belongs to no character is encoded as U+FFFD.
+//
+// The two tokenizers inside the binary have no special tokens, such as <|endoftext|>: text that looks like one is encoded as ordinary
+// text. Those of tokenizer.json files find their added tokens in the text, as Hugging Face's library does.
+func (t *Tokenizer) Encode(text string) []uint32 {
+	return t.AppendIDs(make([]uint32, 0, len(text)/3), text)
+}
+
+// AppendIDs appends the token ids of text to ids, as Encode returns them.
+func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	m := t.mergers.Get().(*merger)
+	defer t.mergers.Put(m)
+	for part := range t.added.split(text, t.added.raw) {
+		if part.isToken {
+			ids = append(ids, part.token)
+			continue
+		}
+		if t.nfc && !norm.NFC.IsNormalString(part.text) {
+			part.text = norm.NFC.String(part.text)
+		}
+		for part := range t.added.split(part.text, t.added.normalized) {
+			if part.isToken {
+				ids = append(ids, part.token)
+				continue
+			}
+			ids = t.appendPieces(m, ids, part.text)
+		}
+	}
+	return ids
+}
+
+// appendPieces appends the tokens of a text without added tokens.
+func (t *Tokenizer) appendPieces(m *merger, ids []uint32, text string) []uint32 {
+	for from := range t.Pieces(text) {
+		ids = m.append(ids, from)
+	}
+	return ids
+}
+
+// Pieces yields the pieces of a text in turn, as the pattern cuts them. Tokens never cross their edges.
+func (t *Tokenizer) Pieces(text string) func(yield func(piece string) bool) {
+	return func(yield func(piece string) bool) {
+		s := newScanner(text)
+		for from := 0; from < len(text); {
+			end, whole := len(text), false
+			if t.pattern.segment != nil {
+				end, whole = t.pattern.segment(&s, from)
+			}
+			if whole {
+				if !yield(text[from:end]) {
+					return
+				}
+				from = end
+				continue
+			}
+			segment := scanner{text[from:end], s.classes}
+			for at := 0; at < len(segment.text); {
+				next := t.pattern.next(&segment, at)
+				if !yield(segment.text[at:next]) {
+					return
+				}
+				at = next
+			}
+			from = end
+		}
+	}
+}
+
+// addedTokens are tokens that are found in a text before it is cut into pieces.
+type addedTokens struct {
+	model           *model
+	raw, normalized *tokenFinder // in the text as it is, and after it is normalized; nil: none
+}
+
+// tokenFinder finds added tokens in a text, the longest of those that begin at the first place where one does.
+type tokenFinder struct {
+	first   [256]bool // by byte: some token begins with it
+	lengths []int     // of the tokens, longest first
+	ids     map[string]uint32
+}
+
+func (f *tokenFinder) add(token string, id uint32) {
+	if f.ids == nil {
+		f.ids = map[string]uint32{}
+	}
+	f.ids[token] = id
+	f.first[token[0]] = true
+	if !slices.Contains(f.lengths, len(token)) {
+		f.lengths = append(f.lengths, len(token))
+		slices.SortFunc(f.lengths, func(a, b int) int { return b - a })
+	}
+}
+
+// textPart is a part of a text: an added token, or the text between two.
+type textPart struct {
+	text    string
+	token   uint32
+	isToken bool
+}
+
+// split yields the parts of a text in turn.
+func (a *addedTokens) split(text string, f *tokenFinder) func(yield func(textPart) bool) {
+	return func(yield func(textPart) bool) {
+		from := 0
+		for i := 0; f != nil && i < len(text); {
+			if !f.first[text[i]] {
+				i++
+				continue
+			}
+			id, length := f.at(text[i:])
+			if length == 0 {
+				i++
+				continue
+			}
+			if i > from && !yield(textPart{text: text[from:i]}) || !yield(textPart{token: id, isToken: true}) {
+				return
+			}
+			i += length
+			from = i
+		}
+		if from < len(text) {
+			yield(textPart{text: text[from:]})
+		}
+	}
+}
+
+// at returns the longest token at the beginning of a text; its length is 0 if there is none.
+func (f *tokenFinder) at(text string) (id uint32, length int) {
+	for _, n := range f.lengths {
+		if n <= len(text) {
+			if id, ok := f.ids[text[:n]]; ok {
+				return id, n
+			}
+		}
+	}
+	return 0, 0
 }

@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	"internal/bytefmt":            {},
 	"internal/suggest":            {},
 	"internal/pyrand":             {},
-	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"},
+	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go-loader", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},

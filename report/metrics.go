@@ -25,7 +25,7 @@ var requestMetrics = []metric{
 	{"full_response_output_token_throughput_per_user", "Full Response Output Token Throughput Per User", perUser, reciprocal((*row).fullDecode)},
 	{"prefill_throughput_per_user", "Prefill Throughput Per User", perUser, ratePerUser(func(r *row) int64 { return r.prompt }, (*row).ttft)},
 	{"e2e_output_token_throughput", "E2E Output Token Throughput", perUser, ratePerUser((*row).osl, (*row).latency)},
-	{"due_to_sent_latency", "Due to Sent Latency", "ms", span(func(r *row) (int64, bool) { return r.sent - r.due, true })},
+	{"due_to_sent_latency", "Due to Sent Latency", "ms", span(func(r *row) (int64, bool) { return r.sent - r.due - r.queued, true })},
 	{"credit_to_start_latency", "Credit-to-Start Latency", "ms", span(func(r *row) (int64, bool) { return r.sent - r.admitted, true })},
 	{"effective_latency", "Effective Latency (CO-aware)", "ms", span(func(r *row) (int64, bool) { return r.end - r.admitted, true })},
 	{"http_req_blocked", "HTTP Blocked", "ms", span(func(r *row) (int64, bool) { return r.waitEnd - r.sent, r.waitEnd != never })},

@@ -7,7 +7,7 @@ import (
 
 // row has the numbers of one record. Instants are nanoseconds since the start of the phase; never is one that did not happen.
 type row struct {
-	due, admitted, sent, end int64
+	due, queued, admitted, sent, end int64
 
 	firstToken, secondToken, firstOutput, lastToken int64
 
@@ -38,7 +38,7 @@ func newRow(r *measure.Record) row {
 	apart := r.Error != nil && (r.Error.Category == wire.Cancelled || r.Error.Category == wire.ContextOverflow)
 	return row{
 		apart: apart,
-		due:   at(r.Due), admitted: at(r.Admitted), sent: at(r.Sent), end: at(r.End),
+		due:   at(r.Due), queued: at(r.Queued), admitted: at(r.Admitted), sent: at(r.Sent), end: at(r.End),
 		firstToken: at(r.FirstToken), secondToken: at(r.SecondToken), firstOutput: at(r.FirstOutput), lastToken: at(r.LastToken),
 		waitEnd: at(r.WaitEnd), connectStart: at(r.ConnectStart), connectEnd: at(r.ConnectEnd),
 		sendStart: at(r.SendStart), sendEnd: at(r.SendEnd), firstByte: at(r.FirstByte), lastByte: at(r.LastByte),

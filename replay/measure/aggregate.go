@@ -20,6 +20,7 @@ type Aggregate struct {
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // by lane: when its first request was sent
 	trees     ordinalSet      // with a request
+	queued    []float64       // of trees that arrived, by their first requests: how long they waited to be opened, seconds
 
 	bytesSent, bytesReceived int64
 
@@ -72,6 +73,9 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 func (a *Aggregate) count(r *Record) {
 	a.requests++
 	a.trees.add(r.Tree)
+	if r.begins() {
+		a.queued = append(a.queued, r.Queued)
+	}
 	a.buckets[r.Bucket]++
 	a.latest.add(r, a.rules)
 	a.bytesSent += r.BytesSent
@@ -111,6 +115,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)
+	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)
 	s.addRates()
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {

@@ -19,6 +19,10 @@ type Period struct {
 	Requests, InFlight, Completed, Overflows, Cancelled int
 	Errors                                              map[wire.Category]int // without cancellations and overflows
 
+	// At the end of the period, where trees arrive on their own: those that are played, and those that wait to be opened.
+	Arrivals               bool
+	OpenTrees, QueuedTrees int
+
 	// Of the requests that ended well in the period.
 	RequestRate, OutputTokenRate Number // 1/s
 	TTFT, ITL                    LiveStat
@@ -96,6 +100,9 @@ func (p Period) Lines() []string {
 		percent(shareOf(failed, p.Completed+failed)))
 	if failed > 0 {
 		counts += ": " + errors.rates(p.Completed+failed)
+	}
+	if p.Arrivals {
+		counts += fmt.Sprintf("; %s open, %d waiting", plural(p.OpenTrees, "tree", "trees"), p.QueuedTrees)
 	}
 	if p.Overflows > 0 {
 		counts += fmt.Sprintf("; %d context overflow", p.Overflows)

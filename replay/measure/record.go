@@ -35,6 +35,7 @@ type Record struct {
 
 	Due          float64 `json:"due"`                    // the turn could be sent
 	Admitted     float64 `json:"admitted"`               // the conductor issued it: after Due when it had to wait for a slot
+	Queued       float64 `json:"queued,omitempty"`       // of the first turn of a tree that arrived: how long the tree waited to be opened, from Due on; 0: it did not
 	Sent         float64 `json:"sent"`                   // immediately before it was handed to the transport; of the first attempt, if resent
 	Acknowledged float64 `json:"acknowledged,omitempty"` // the header of the answer was read; 0: never
 	FirstToken   float64 `json:"first_token,omitempty"`  // first content; 0: none
@@ -44,6 +45,10 @@ type Record struct {
 	LastMessage  float64 `json:"last_message,omitempty"` // last message of any kind; 0: none
 	End          float64 `json:"end"`                    // the client was done with the request
 	CancelledAt  float64 `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
+
+	// When the turn was ordered, where trees arrive on their own: doc/spec/replay.md 14. 0 elsewhere.
+	OpenTrees   int `json:"open_trees,omitempty"`   // trees that were played, that of the turn included
+	QueuedTrees int `json:"queued_trees,omitempty"` // trees that had arrived and waited to be opened
 
 	// On the connection; 0: the step did not happen. See wire.Exchange.
 	WaitEnd      float64 `json:"wait_end,omitempty"`
@@ -144,5 +149,8 @@ func (r *Record) hasUsableFirstChunk() bool {
 	return ok && r.FirstChunkTokens != nil && UsableFirstChunk(n, *r.FirstChunkTokens)
 }
 
-// Lateness returns the time from Due to Sent, in seconds: what limits and the client itself cost.
-func (r *Record) Lateness() float64 { return r.Sent - r.Due }
+// Lateness returns the time from Due to Sent without Queued, in seconds: what limits and the client itself cost.
+func (r *Record) Lateness() float64 { return r.Sent - r.Due - r.Queued }
+
+// begins reports whether the request is the first turn of a tree that arrived.
+func (r *Record) begins() bool { return r.OpenTrees > 0 && r.Parent == "" && r.Turn == 0 }

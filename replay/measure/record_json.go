@@ -27,9 +27,7 @@ func (r *Record) appendTurn(b []byte) []byte {
 	b = appendString(b, "session", r.Session)
 	b = appendText(b, "parent", r.Parent)
 	b = appendInt(b, "turn", int64(r.Turn))
-	if r.Depth != 0 {
-		b = appendInt(b, "depth", int64(r.Depth))
-	}
+	b = appendPositive(b, "depth", r.Depth)
 	b = appendInt(b, "source_outer", int64(r.SourceOuter))
 	if r.SourceInner != nil {
 		b = appendInt(b, "source_inner", int64(*r.SourceInner))
@@ -47,6 +45,7 @@ func (r *Record) appendTurn(b []byte) []byte {
 func (r *Record) appendTimes(b []byte) []byte {
 	b = appendFloat(b, "due", r.Due)
 	b = appendFloat(b, "admitted", r.Admitted)
+	b = appendInstant(b, "queued", r.Queued)
 	b = appendFloat(b, "sent", r.Sent)
 	b = appendInstant(b, "acknowledged", r.Acknowledged)
 	b = appendInstant(b, "first_token", r.FirstToken)
@@ -56,6 +55,8 @@ func (r *Record) appendTimes(b []byte) []byte {
 	b = appendInstant(b, "last_message", r.LastMessage)
 	b = appendFloat(b, "end", r.End)
 	b = appendInstant(b, "cancelled_at", r.CancelledAt)
+	b = appendPositive(b, "open_trees", r.OpenTrees)
+	b = appendPositive(b, "queued_trees", r.QueuedTrees)
 	b = appendInstant(b, "wait_end", r.WaitEnd)
 	b = appendInstant(b, "connect_start", r.ConnectStart)
 	b = appendInstant(b, "connect_end", r.ConnectEnd)
@@ -104,6 +105,14 @@ func (r *Record) appendAnswer(b []byte) []byte {
 		b = append(b, '}')
 	}
 	return b
+}
+
+// appendPositive appends a member that is left out when it is 0.
+func appendPositive(b []byte, key string, n int) []byte {
+	if n == 0 {
+		return b
+	}
+	return appendInt(b, key, int64(n))
 }
 
 // appendTrue appends a member that is left out when it is false.

@@ -42,7 +42,9 @@ type Summary struct {
 	Coverage *Coverage `json:"coverage"` // nil: the gate did not look
 	Out      string    `json:"out"`      // directory of the results, empty when none was asked for
 
-	Concurrency     int              `json:"concurrency"`
+	Arrivals *Arrivals `json:"arrivals"` // nil: trees were played in lanes
+
+	Concurrency     int              `json:"concurrency"` // 0: trees arrived, and any number of them was played at a time
 	Trees           int              `json:"trees"` // with a request
 	DeadlockedTrees Number           `json:"wedged_trees"`
 	Branches        *BranchCounts    `json:"branches"`
@@ -105,7 +107,7 @@ type Metrics struct {
 
 // Lanes describes how the load started.
 type Lanes struct {
-	N            int          `json:"n"`       // asked for
+	N            int          `json:"n"`       // asked for; 0: as many as there are open trees
 	Started      int          `json:"started"` // with a request
 	FirstRequest FirstRequest `json:"first_request"`
 }

@@ -103,6 +103,7 @@ func (s *Summary) counts(b *strings.Builder) {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
 	s.Warmup.row(b)
+	s.Arrivals.row(b)
 	row(b, "load", "%s in %s%s", plural(s.Trees, "tree", "trees"), plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
 }
 
@@ -142,7 +143,7 @@ func (s *Summary) deviations(b *strings.Builder) {
 // laneStart returns how many lanes started and when, as the end of a line.
 func (s *Summary) laneStart() string {
 	of := ""
-	if s.Lanes.Started != s.Lanes.N {
+	if s.Lanes.N > 0 && s.Lanes.Started != s.Lanes.N {
 		of = fmt.Sprintf(" of %d", s.Lanes.N)
 	}
 	if s.Lanes.FirstRequest.First.IsMissing() {
@@ -194,10 +195,15 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	}
 	b.WriteByte('\n')
 	write("", func(k int) string { return figures[k].name })
-	for _, l := range []struct {
+	type line struct {
 		label string
 		stat  *Stat
-	}{{"ttft", &s.TTFT}, {"itl", &s.ITL}, {"latency", &s.RequestLatency}, {"lateness", &s.Lateness}} {
+	}
+	lines := []line{{"ttft", &s.TTFT}, {"itl", &s.ITL}, {"latency", &s.RequestLatency}, {"lateness", &s.Lateness}}
+	if s.Arrivals != nil {
+		lines = append(lines, line{"queued", &s.Arrivals.Queued})
+	}
+	for _, l := range lines {
 		write(l.label, func(k int) string { return seconds(figures[k].of(l.stat)) })
 	}
 	b.WriteByte('\n')

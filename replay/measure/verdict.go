@@ -6,13 +6,14 @@ const (
 	OverflowRate        = "context_overflow_rate_exceeded"       // Summary.OverflowRate above MaxOverflowRate
 	RunCancelled        = "run_cancelled"                        // Facts.Cancelled
 	WedgedTree          = "wedged_tree"                          // a tree deadlocked; a reason also without a scenario
+	BacklogGrew         = "backlog_grew"                         // what waited and what was in flight grew to the end of the arrivals; also without a scenario
 	InsufficientMetrics = "insufficient_profile_metric_coverage" // Summary.Coverage below CoverageThreshold
 )
 
 // MaxOverflowRate is the largest share of overflows of the context that a valid run has.
 const MaxOverflowRate = 0.01
 
-// judge decides about a run that has ended. Only a run with a scenario is valid or not.
+// judge decides about a run that has ended. A run without a scenario is neither valid nor not, unless its backlog grew to the end.
 func (s *Summary) judge(f *Facts) {
 	sc := s.Run.Scenario
 	s.Reasons = nil
@@ -26,7 +27,9 @@ func (s *Summary) judge(f *Facts) {
 	add(RunCancelled, sc != nil && f.Cancelled)
 	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
 	add(InsufficientMetrics, s.Coverage != nil && !s.Coverage.passes())
-	if sc != nil {
+	grew := f.Arrivals != nil && f.Arrivals.Backlog.grew()
+	add(BacklogGrew, grew)
+	if sc != nil || grew {
 		valid := len(s.Reasons) == 0
 		s.Valid = &valid
 	}

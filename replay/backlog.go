@@ -1,6 +1,11 @@
 package replay
 
-import "time"
+import (
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+)
 
 // backlog keeps how many trees wait to be opened, plus requests in flight, over the time of a phase in which trees arrive. Its
 // memory is bounded: it adds up over steps of time, which become twice as long when there are too many.
@@ -21,15 +26,29 @@ const (
 )
 
 // set notes the numbers at an instant, which is not before the last.
-func (b *backlog) set(at time.Duration, arrived, waiting, open, inFlight int) {
+func (b *backlog) set(at time.Duration, n conductor.Counts) {
+	if b == nil {
+		return
+	}
 	b.advance(at)
-	b.now = waiting + inFlight
-	b.mostOpen, b.mostWaiting = max(b.mostOpen, open), max(b.mostWaiting, waiting)
-	if arrived > b.arrived {
+	b.now = n.TreesWaiting + n.InFlight
+	b.mostOpen, b.mostWaiting = max(b.mostOpen, n.TreesOpen), max(b.mostWaiting, n.TreesWaiting)
+	if n.TreesArrived > b.arrived {
 		if b.arrived == 0 {
 			b.first = at
 		}
-		b.arrived, b.last = arrived, at
+		b.arrived, b.last = n.TreesArrived, at
+	}
+}
+
+// facts returns what is known of the arrivals at the end of a phase; nil: there are none.
+func (b *backlog) facts(n conductor.Counts) *measure.ArrivalFacts {
+	if b == nil {
+		return nil
+	}
+	return &measure.ArrivalFacts{
+		Arrived: n.TreesArrived, Opened: n.TreesOpened, Skipped: n.TreesSkipped, Waiting: n.TreesWaiting + n.TreesAbandoned,
+		MostOpen: b.mostOpen, MostWaiting: b.mostWaiting, Backlog: b.quarters(),
 	}
 }
 

@@ -93,20 +93,31 @@ func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time, p
 	s.ctx, s.epoch, s.newID = ctx, epoch, c.newID
 	c.sender = s
 	for lane, first := range r.sampler.first {
-		t := r.sampler.lanes[lane]
-		if t == nil || len(c.lanes) == maxCalibrationLanes {
-			continue
+		if t := r.sampler.lanes[lane]; t != nil {
+			own := *t
+			own.correlationIDs = make([]string, len(t.plan.Sessions))
+			c.add(lane, &own, first.Start)
 		}
-		own := *t
-		own.correlationIDs = make([]string, len(t.plan.Sessions))
-		if turns := turnsToSend(lane, &own, first.Start); len(turns) > 0 {
-			c.lanes = append(c.lanes, calibrationLane{tree: &own, turns: turns})
+	}
+	if r.Arrivals.arrive() {
+		for lane, t := range r.sampler.firstArrivals(min(r.maxOpen(), maxCalibrationAtOnce)) {
+			c.add(lane, t, nil)
 		}
 	}
 	if len(c.lanes) == 0 {
 		return nil, errors.New("no lane has a turn to send")
 	}
 	return c, nil
+}
+
+// add adds a lane, if its tree has a turn to send.
+func (c *calibration) add(lane int, t *activeTree, start *conductor.StartState) {
+	if len(c.lanes) == maxCalibrationLanes {
+		return
+	}
+	if turns := turnsToSend(lane, t, start); len(turns) > 0 {
+		c.lanes = append(c.lanes, calibrationLane{tree: t, turns: turns})
+	}
 }
 
 // turnsToSend lists the turns of a tree that its start state leaves, in the order of the recording.

@@ -22,13 +22,23 @@ func EstimateDuration(o Options) (time.Duration, error) {
 	if err != nil || len(traces) == 0 {
 		return 0, err
 	}
+	plan, err := planArrivals(&o, traces)
+	if err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
 	e := &estimate{
 		cache: o.Cache, view: o.view(),
-		dealer: dealer{traces: traces, order: o.Order, seed: o.Seed, once: true},
-		plans:  make([]*mmapcache.Plan, min(o.Concurrency, len(traces))),
+		dealer: dealer{traces: plan.traces, order: o.Order, seed: o.Seed, once: true},
+		plans:  make([]*mmapcache.Plan, min(o.maxOpen(), len(plan.traces))),
 	}
 	limits := conductor.Limits{TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle}
-	return e.play(conductor.New(len(e.plans), e, limits, e.send, nil))
+	c := conductor.New(len(e.plans), e, limits, e.send, nil)
+	if plan.schedule != nil {
+		c.OpenBy(plan.schedule)
+	} else {
+		c.Ramp(o.Arrivals.Ramp)
+	}
+	return e.play(c)
 }
 
 // estimate plays traces in virtual time. It is the source of their trees, and the server.

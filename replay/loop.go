@@ -32,6 +32,7 @@ type loop struct {
 	unwritable     bool  // a record cannot be written, which ends the phase
 	err            error // what ended the phase before its bounds
 
+	backlog  *backlog // nil: trees are played in lanes
 	periods  *periods
 	progress Progress
 	report   func(Progress) // must not wait
@@ -76,9 +77,17 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
 		backoff:        backoff{o.Backoff, map[int]pause{}},
-		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o, p.name), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
+		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o, p), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
-	l.conductor = conductor.New(o.Concurrency, p.source, p.limits, l.launch, l.onEvent)
+	l.conductor = conductor.New(o.maxOpen(), p.source, p.limits, l.launch, l.onEvent)
+	switch {
+	case p.arrivals != nil:
+		l.conductor.OpenBy(p.arrivals)
+		l.backlog = new(backlog)
+		l.progress.Arrivals = true
+	case p.ramp > 0:
+		l.conductor.Ramp(p.ramp)
+	}
 	return l
 }
 
@@ -118,8 +127,11 @@ func (l *loop) advance(now time.Duration) {
 			l.giveUp(l.inFlight[id], now)
 		}
 	}
-	l.reportProgress(now)
-	l.periods.end(now, l.conductor.Counts())
+	l.fail(l.conductor.Err())
+	n := l.conductor.Counts()
+	l.backlog.set(now, n)
+	l.reportProgress(now, n)
+	l.periods.end(now, n)
 }
 
 // expire ends the sending when its time is up. It comes before everything that could send.
@@ -267,12 +279,12 @@ func (l *loop) nextWake(now time.Duration) time.Duration {
 	return wake
 }
 
-func (l *loop) reportProgress(now time.Duration) {
+func (l *loop) reportProgress(now time.Duration, n conductor.Counts) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
 	}
-	n := l.conductor.Counts()
 	l.progress.Elapsed, l.progress.Requests, l.progress.InFlight = now, n.Sent, n.InFlight
 	l.progress.TreesOpened, l.progress.TreesDrained = n.TreesOpened, n.TreesDrained
+	l.progress.TreesOpen, l.progress.TreesWaiting = n.TreesOpen, n.TreesWaiting
 	l.report(l.progress)
 }

@@ -31,6 +31,9 @@ func (o *occupancy) onEvent(e conductor.Event) {
 	default:
 		return
 	}
+	for e.Lane >= len(o.inFlight) { // where trees arrive, lanes are as many as were open at a time
+		o.inFlight = append(o.inFlight, 0)
+	}
 	at := max(e.At, o.last) // a request may have returned before the loop learns it
 	for k, n := range []int{o.now.playing, o.now.lanes, o.now.requests} {
 		o.sum[k] += float64(n) * (at - o.last).Seconds()

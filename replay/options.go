@@ -54,7 +54,7 @@ type Options struct {
 	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
 
 	// What lanes play.
-	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency
+	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency; or the cap of Arrivals, 0: none
 	Traces          int     // how many traces to play, the first that fit MaxContext; 0: all
 	MaxContext      int     // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
 	Order           Order   // in which traces are dealt to lanes
@@ -63,6 +63,7 @@ type Options struct {
 	AllowWrap       bool    // more lanes than traces, even if their trees have no marker
 	Start           Start   // where lanes begin
 	Warmup          Warmup  // what is sent before that
+	Arrivals        Arrivals
 	Pace            Pace    // how recorded gaps are played
 	Limits          Limits  // on what recorded times do
 	Seed            string  // of everything that is drawn, a decimal number; "": DefaultSeed
@@ -185,6 +186,9 @@ func (o Options) validateParts() error {
 	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
 		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
 	}
+	if err := o.validateArrivals(); err != nil {
+		return err
+	}
 	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape} {
 		if err := part.Validate(); err != nil {
 			return err
@@ -203,11 +207,15 @@ func (o *Options) switches() *preset.Switches {
 }
 
 // once reports whether every trace is played once, which is also the bound of a run without another.
-func (o *Options) once() bool { return o.Once || o.Duration == 0 && o.Requests == 0 && o.Trees == 0 }
+func (o *Options) once() bool {
+	return o.Once || o.Duration == 0 && o.Requests == 0 && o.Trees == 0 || o.Arrivals.Mode == RecordedArrivals
+}
 
 // withDefaults returns the options with every default in its place, and without values that mean Off.
 func (o Options) withDefaults() Options {
-	orDefault(&o.Concurrency, DefaultConcurrency)
+	if !o.Arrivals.arrive() {
+		orDefault(&o.Concurrency, DefaultConcurrency)
+	}
 	orDefault(&o.Seed, DefaultSeed)
 	orDefault(&o.Timeout, DefaultTimeout)
 	orDefault(&o.Grace, DefaultGrace)

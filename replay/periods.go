@@ -14,13 +14,15 @@ type periods struct {
 	every time.Duration
 	next  time.Duration
 	tell  func(measure.Period) // must not wait
+
+	arrivals bool // trees arrive on their own
 }
 
-func newPeriods(o Options, phase string) *periods {
+func newPeriods(o Options, p phase) *periods {
 	if o.StatsInterval <= 0 {
 		return nil
 	}
-	return &periods{measure.NewLive(phase, 0, measure.RulesOf(o.Switches)), o.StatsInterval, o.StatsInterval, o.Period}
+	return &periods{measure.NewLive(p.name, 0, measure.RulesOf(o.Switches)), o.StatsInterval, o.StatsInterval, o.Period, p.arrivals != nil}
 }
 
 // add adds a request that is over.
@@ -43,7 +45,11 @@ func (p *periods) end(now time.Duration, n conductor.Counts) {
 	if now < p.due() {
 		return
 	}
-	p.tell(p.live.End(now, n.Sent, n.InFlight))
+	period := p.live.End(now, n.Sent, n.InFlight)
+	if p.arrivals {
+		period.Arrivals, period.OpenTrees, period.QueuedTrees = true, n.TreesOpen, n.TreesWaiting
+	}
+	p.tell(period)
 	for p.next <= now {
 		p.next += p.every
 	}

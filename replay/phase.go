@@ -20,6 +20,9 @@ type phase struct {
 	oneToken  bool // every request asks for one token
 	handsOff  bool // the next phase takes up the trees as this one leaves them
 
+	arrivals conductor.Arrivals // when trees open; nil: when lanes take them
+	ramp     time.Duration      // without arrivals: over which the lanes open
+
 	firstCredit int // number of its first request in its period
 
 	// maxFailed is the share of failed requests above which the phase ends; 0: none. It acts from the request on that is the
@@ -40,6 +43,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 			TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle,
 		},
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace},
+		ramp:      o.Arrivals.Ramp,
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
 	}
 }

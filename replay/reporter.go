@@ -20,6 +20,10 @@ type Progress struct {
 	Cancelled    int
 	TreesOpened  int
 	TreesDrained int // played to their end
+	TreesOpen    int // that are played
+
+	Arrivals     bool // trees arrive on their own
+	TreesWaiting int  // that have arrived and wait to be opened
 }
 
 // reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. It

@@ -24,6 +24,9 @@ type request struct {
 	dispatch conductor.Dispatch
 	tree     *activeTree
 	record   measure.Record
+
+	// Where trees arrive, when the turn was ordered.
+	openTrees, queuedTrees int
 }
 
 // answer is the outcome of a request on the wire. Its instants count from the start of the phase.
@@ -49,6 +52,10 @@ func since(origin time.Duration, r wire.Result) wire.Result {
 // launch sends the request of a turn. The conductor calls it.
 func (l *loop) launch(d conductor.Dispatch) error {
 	r := &request{dispatch: d}
+	if l.backlog != nil {
+		n := l.conductor.Counts()
+		r.openTrees, r.queuedTrees = n.TreesOpen, n.TreesWaiting
+	}
 	l.inFlight[d.ID], l.lastSent = r, d.Issued
 	l.transport.send(r)
 	return nil
@@ -119,7 +126,8 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 		Lane: d.Lane, Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
-		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(),
+		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(), Queued: d.Queued.Seconds(),
+		OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
 		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(r.tree.ordinal),
 	}
 	if s.oneToken {

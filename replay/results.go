@@ -30,12 +30,20 @@ type results struct {
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
 		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
-		lanes: make([]measure.LaneReport, o.Concurrency), occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
+		occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
-	for n := range r.lanes {
-		r.lanes[n] = measure.LaneReport{Lane: n, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing}
+	for n := range o.Concurrency {
+		r.lane(n)
 	}
 	return r
+}
+
+// lane returns what is known of a lane. Where trees arrive, there are as many as were open at a time.
+func (r *results) lane(n int) *measure.LaneReport {
+	for k := len(r.lanes); k <= n; k++ {
+		r.lanes = append(r.lanes, measure.LaneReport{Lane: k, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing})
+	}
+	return &r.lanes[n]
 }
 
 // newRunInfo returns what is known of a run before it begins.
@@ -52,7 +60,7 @@ func newRunInfo(o Options, benchmark string) measure.RunInfo {
 	r.Preset, r.Switches, r.Scenario = o.Preset, o.Switches.Deviations(o.Preset), o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
 	r.Dataset.Traces, r.BenchmarkID = o.Cache.Facts.Traces, benchmark
-	return measure.RunInfo{Run: r, Lanes: o.Concurrency}
+	return measure.RunInfo{Run: r, Lanes: o.Concurrency, Arrivals: o.Arrivals.plan(o.Concurrency)}
 }
 
 // utc returns the time as JSON reads it back.
@@ -68,7 +76,7 @@ func (r *results) begin(starts []startedLane) {
 
 // record counts and writes the record of a request that is over.
 func (r *results) record(record *measure.Record) error {
-	lane := &r.lanes[record.Lane]
+	lane := r.lane(record.Lane)
 	lane.Requests++
 	if first := measure.Number(record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
 		lane.FirstRequest = first
@@ -113,7 +121,7 @@ func (r *results) onEvent(e conductor.Event) {
 	r.occupancy.onEvent(e)
 	switch e.Kind {
 	case conductor.TreeOpened:
-		r.lanes[e.Lane].Trees++
+		r.lane(e.Lane).Trees++
 	case conductor.TreeIdleSkipped:
 		r.lanes[e.Lane].Skipped += e.Skipped.Seconds()
 	case conductor.LaneFinished:

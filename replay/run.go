@@ -50,6 +50,7 @@ type run struct {
 	Options
 	traces  []int         // positions in the cache of the traces that are played
 	shared  bool          // lanes share traces, because their markers permit it
+	arrival arrivalPlan   // how they arrive
 	starts  startPolicy   // where lanes begin
 	begun   []startedLane // by lane that has begun: where
 	encoder *payload.Encoder
@@ -137,11 +138,21 @@ func (r *run) chooseTraces() (err error) {
 	if r.traces, err = selectTraces(r.Options, r.overhead()); err != nil {
 		return err
 	}
+	if r.arrival, err = planArrivals(&r.Options, r.traces); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	r.traces = r.arrival.traces
 	policy := resume.WrapPolicy{
-		Lanes: r.Concurrency, Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker,
+		Lanes: r.maxOpen(), Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker,
 		MarkerPermitsWrap: r.Switches.MarkerPermitsWrap, OnePass: r.once(), Trees: r.Trees,
 	}
-	if r.shared, err = policy.Check(); err != nil {
+	if r.Arrivals.arrive() {
+		policy.Trees = r.arrival.most
+	}
+	if r.shared, err = policy.Check(); err != nil && r.Arrivals.arrive() {
+		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--set AllowWrap=true)", len(r.traces))
+	}
+	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	return nil
@@ -161,7 +172,9 @@ func (r *run) overhead() (tokens int) {
 
 // warnOfMarkers warns of effects of markers that may not be wanted.
 func (r *run) warnOfMarkers() error {
-	if r.shared {
+	if r.shared && r.Arrivals.arrive() {
+		r.reporter.warn(fmt.Sprintf("trees of the same trace may be played at a time, because %d traces arrive again and again: each tree has a cache-bust marker of its own", len(r.traces)))
+	} else if r.shared {
 		r.reporter.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", r.Concurrency, len(r.traces)))
 	}
 	cost, err := markerCost(r.Cache, r.Marker)
@@ -171,8 +184,12 @@ func (r *run) warnOfMarkers() error {
 	return err
 }
 
-// openFirstTrees opens the first tree of every lane, before the clock starts. The error says that none can be played.
+// openFirstTrees opens the first tree of every lane, before the clock starts. Where trees arrive, it loads the first ones. The error
+// says that none can be played.
 func (r *run) openFirstTrees() error {
+	if r.Arrivals.arrive() {
+		return r.sampler.prepareArrivals(r.traces)
+	}
 	lanes := r.Concurrency
 	if r.Trees > 0 {
 		lanes = min(lanes, r.Trees)
@@ -227,12 +244,16 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	r.results.begin(r.begun)
 	before := measure.ReadProcessUsage()
 	r.sampler.renderLater()
-	l, err := r.playPhase(ctx, profiling(r.Options, r.sampler, r.results))
+	p := profiling(r.Options, r.sampler, r.results)
+	if r.arrival.schedule != nil {
+		p.arrivals = r.arrival.schedule
+	}
+	l, err := r.playPhase(ctx, p)
 	used := measure.ReadProcessUsage().Since(before)
 	facts.ExpectedDuration = r.Duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
-	facts.Load = r.results.occupancy.load()
+	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(l.conductor.Counts())
 	facts.Prompts, _ = r.results.prompts.reuse(r.Cache, r.Endpoint, r.Marker, r.sampler.played) // nil says that the cache cannot be read
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
 	return err

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -34,6 +35,8 @@ type sampler struct {
 	guarded  bool // no trace is played by more lanes at a time than at the start
 	ledger   *ledger
 	unmarked bool // trees have no marker
+	arriving bool // trees arrive on their own: a lane is used again and again, and there are as many as are open at a time
+	scanned  int  // traces that were dealt when the next ones were looked at
 
 	opened int                    // trees opened
 	played []int                  // by tree: its trace
@@ -52,8 +55,12 @@ func newSampler(o Options, warn func(string)) *sampler {
 		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace,
 		ledger: newLedger(o.NewID()), unmarked: o.Marker == payload.NoMarker,
 		passes: map[int]int{}, lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency),
+		arriving: o.Arrivals.arrive(),
 	}
 	s.recycler = s.dealer
+	if s.arriving {
+		s.workers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+	}
 	return s
 }
 
@@ -76,6 +83,9 @@ func (s *sampler) register() {
 
 // Next opens the next tree on a lane. A lane that had no first tree stays empty.
 func (s *sampler) Next(lane int) (conductor.Assignment, bool) {
+	if s.arriving {
+		return s.nextArrival(lane)
+	}
 	if a := s.first[lane]; a.Tree != nil {
 		s.first[lane] = conductor.Assignment{}
 		return a, true
@@ -106,6 +116,9 @@ func (s *sampler) nextPlayable() (t *loadedTrace) {
 func (s *sampler) open(lane int, t *loadedTrace) {
 	s.keep(t)
 	tree := &activeTree{loadedTrace: t, ordinal: s.opened, pass: s.passes[t.index], correlationIDs: make([]string, len(t.plan.Sessions))}
+	for lane >= len(s.lanes) {
+		s.lanes = append(s.lanes, nil)
+	}
 	tree.marker = s.ledger.mint(tree.ordinal, lane, t.plan.Trace.ID, s.unmarked)
 	s.passes[t.index]++
 	s.opened++
@@ -114,11 +127,14 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 }
 
 // ended drops what only the run of a tree needs. The trace stays loaded until the lane opens its next tree, which may play it
-// again.
+// again. Where trees arrive, the lane may have no next tree.
 func (s *sampler) ended(lane int) {
 	t := s.lanes[lane]
 	s.ledger.drop(t.ordinal)
 	s.recycler.ended(t.index)
+	if s.arriving {
+		s.release(lane)
+	}
 }
 
 // release removes the tree of a lane.
@@ -135,7 +151,13 @@ func (s *sampler) release(lane int) {
 const prefetchDepth = 4
 
 // prefetch loads the traces that are likely to be played next.
-func (s *sampler) prefetch() { s.loadAhead(s.recycler.upcoming(prefetchDepth)) }
+func (s *sampler) prefetch() {
+	if s.arriving {
+		s.prefetchArrivals()
+		return
+	}
+	s.loadAhead(s.recycler.upcoming(prefetchDepth))
+}
 
 // renderLater renders the traces of the lanes that send nothing at first, while the other lanes begin.
 func (s *sampler) renderLater() {

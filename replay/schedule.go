@@ -2,6 +2,8 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/agentx/agentx/mmapcache"
@@ -41,7 +43,27 @@ func newSchedule(p *mmapcache.Plan, v view, rules mmapcache.TimeRules) (*schedul
 	for n, b := range times.Branches {
 		s.addBranch(n, b)
 	}
+	if v.absolute {
+		if err := s.playInstants(v.pace); err != nil {
+			return nil, err
+		}
+	}
 	return s, s.Validate()
+}
+
+// playInstants makes turns due at their recorded instants, counted from the first turn of the root.
+func (s *schedule) playInstants(pace Pace) error {
+	s.Absolute = true
+	for n := range s.Sessions {
+		for k := range s.Sessions[n].Turns {
+			at := s.Starts[n][k] - s.Starts[0][0]
+			if math.IsNaN(at) {
+				return fmt.Errorf("session %d, turn %d: it has no recorded instant, so it cannot be due at it", n, k)
+			}
+			s.Sessions[n].Turns[k].At = pace.offset(at)
+		}
+	}
+	return nil
 }
 
 // newSession returns the turns of a session, and when each started, in milliseconds.

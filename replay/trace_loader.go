@@ -32,6 +32,8 @@ type traceLoader struct {
 	skipped map[int]bool              // traces that cannot be played
 	warned  map[int]bool              // traces that a warning was about
 
+	workers    chan struct{} // those that load ahead now; nil: one for each trace
+	memory     int64         // of traces that are loaded ahead, about; with workers at most maxAhead
 	prefetches sync.WaitGroup
 	closed     atomic.Bool
 }
@@ -51,9 +53,11 @@ func (l *traceLoader) load(trace int) *loadedTrace {
 		return nil
 	}
 	result := l.ahead[trace]
-	delete(l.ahead, trace)
 	if result == nil {
 		result = l.loader(trace)
+	} else {
+		l.memory -= l.memoryOf(trace)
+		delete(l.ahead, trace)
 	}
 	r := result()
 	if r.err != nil {
@@ -96,15 +100,36 @@ func (l *traceLoader) warnOnce(trace int, text string) {
 	}
 }
 
+// maxAhead bounds what is loaded ahead by few workers, in bytes.
+const maxAhead = 128 << 20
+
+// memoryOf returns about how many bytes a trace takes once it is loaded and rendered.
+func (l *traceLoader) memoryOf(trace int) int64 {
+	t := l.cache.Structure.Traces.At(trace)
+	return 2048 + 400*int64(t.Turns) + 300*int64(t.Sessions) + 16*int64(t.Blocks) + 80*int64(t.Segments) + 40*int64(t.Runs)
+}
+
 // loadAhead loads traces in goroutines of their own, so that a long one does not delay the loop.
 func (l *traceLoader) loadAhead(traces []int) {
 	for _, trace := range traces {
 		if l.loaded[trace] != nil || l.skipped[trace] || l.ahead[trace] != nil {
 			continue
 		}
+		size := l.memoryOf(trace)
+		if l.workers != nil && len(l.ahead) > 0 && l.memory+size > maxAhead {
+			return
+		}
 		load := l.loader(trace)
 		l.ahead[trace] = load
+		l.memory += size
 		l.prefetches.Go(func() {
+			if l.workers != nil {
+				l.workers <- struct{}{}
+				defer func() { <-l.workers }()
+				if l.closed.Load() {
+					return
+				}
+			}
 			if r := load(); r.err == nil && !l.closed.Load() {
 				_, _ = r.render() // an error comes up again when the trace is sent
 			}

@@ -15,13 +15,14 @@ type view struct {
 	branchSpawns   bool          // spawn offsets count from the start of the child's branch
 	immediateJoins bool          // a turn that joins branches has no deadline
 	emittedClock   bool          // idle gaps of a trace are cut when it is read, and its recorded order is that of the times that result
+	absolute       bool          // turns are due at their recorded instants, not a gap after the turn before
 	traceIdle      time.Duration // with emittedClock: longest gap that is left between two starts of a trace; 0: gaps are not cut
 }
 
 // view returns the view of options with defaults.
 func (o *Options) view() view {
 	s := o.Switches
-	v := view{pace: o.Pace, branchSpawns: s.SpawnOffset == preset.SpawnBranch, immediateJoins: s.JoinTiming == preset.JoinImmediate}
+	v := view{pace: o.Pace, branchSpawns: s.SpawnOffset == preset.SpawnBranch, immediateJoins: s.JoinTiming == preset.JoinImmediate, absolute: o.Arrivals.AbsoluteTurns}
 	if s.TraceCap == preset.TraceCapLoad {
 		v.emittedClock, v.traceIdle = true, o.Limits.TraceIdle
 	}

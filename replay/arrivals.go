@@ -1,0 +1,291 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/agentx/agentx/replay/arrivals"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// ArrivalMode says when trees open.
+type ArrivalMode uint8
+
+// The modes.
+const (
+	Lanes            ArrivalMode = iota // a lane opens its next tree when the one before is over
+	RecordedArrivals                    // every trace opens at its recorded start, once
+	RateArrivals                        // trees open at a rate, whatever the lanes do
+)
+
+var arrivalModes = []string{Lanes: "lanes", RecordedArrivals: measure.RecordedArrivals, RateArrivals: measure.RateArrivals}
+
+func (m ArrivalMode) String() string {
+	if int(m) < len(arrivalModes) {
+		return arrivalModes[m]
+	}
+	return fmt.Sprintf("ArrivalMode(%d)", m)
+}
+
+// Arrivals say when trees open, and by what their later turns are due: doc/spec/replay.md 14. Except in Lanes, Options.Concurrency
+// is the most trees that are played at a time; 0: no cap but MaxConcurrency. The zero value is Lanes.
+type Arrivals struct {
+	Mode ArrivalMode
+
+	// Of RateArrivals.
+	Rate       float64       // trees per second
+	Law        arrivals.Kind // of the gaps between them
+	Shape      float64       // of arrivals.Gamma
+	PerRequest bool          // Rate counts requests: every trace must have one
+
+	// Of RecordedArrivals: the window that is played, counted from the first recorded start of the cache. To 0: to the end.
+	From, To time.Duration
+
+	Ramp          time.Duration // over which the rate grows from 0, or the lanes open one after another
+	AbsoluteTurns bool          // later turns are due at their recorded instants, not a gap after the turn before
+}
+
+// arrive reports whether trees arrive on their own.
+func (a *Arrivals) arrive() bool { return a.Mode != Lanes }
+
+// process returns the process of RateArrivals.
+func (a *Arrivals) process(seed string) arrivals.Process {
+	return arrivals.Process{Rate: a.Rate, Kind: a.Law, Shape: a.Shape, Ramp: a.Ramp, Seed: seed}
+}
+
+// window returns the window of RecordedArrivals.
+func (a *Arrivals) window(speed float64) arrivals.Window {
+	return arrivals.Window{From: a.From, To: a.To, Speed: speed}
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (a Arrivals) Validate() error {
+	switch {
+	case int(a.Mode) >= len(arrivalModes):
+		return fmt.Errorf("arrivals: mode %d: want %d to %d", a.Mode, Lanes, RateArrivals)
+	case a.Mode != RateArrivals && (a.Rate != 0 || a.Law != 0 || a.Shape != 0 || a.PerRequest):
+		return fmt.Errorf("arrivals: a rate goes with mode %v, not with %v", RateArrivals, a.Mode)
+	case a.Mode != RecordedArrivals && (a.From != 0 || a.To != 0):
+		return fmt.Errorf("arrivals: from %v to %v: a window goes with mode %v, not with %v", a.From, a.To, RecordedArrivals, a.Mode)
+	case a.Mode == RecordedArrivals && a.Ramp != 0:
+		return fmt.Errorf("arrivals: ramp %v: recorded starts are played as they are", a.Ramp)
+	case a.Ramp < 0 || a.Ramp > arrivals.MaxRamp:
+		return fmt.Errorf("arrivals: ramp %v: want 0 to %v", a.Ramp, time.Duration(arrivals.MaxRamp))
+	case a.Mode == RateArrivals:
+		return a.process("").Validate()
+	}
+	return a.window(0).Validate()
+}
+
+// validateArrivals returns an error about an option that the arrivals exclude.
+func (o *Options) validateArrivals() error {
+	a := &o.Arrivals
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	const moves = "it would move arrivals, which nothing does"
+	for _, c := range []struct {
+		is   bool
+		what string
+	}{
+		{a.arrive() && o.Pace.ASAP, "pace: ASAP with arrivals: recorded or drawn instants are played, or none"},
+		{a.arrive() && o.Start.Sampled, "start: sampled with arrivals: sessions begin with their first turn"},
+		{a.arrive() && o.Warmup.asked(), "warmup with arrivals: there are no lanes to warm up"},
+		{a.arrive() && o.Limits.SystemIdle > 0, "limits: system idle with arrivals: " + moves},
+		{a.arrive() && o.Recycle != RecycleSampler, "recycle with arrivals: no lane chooses a trace"},
+		{a.arrive() && o.MaxLivePerTrace, "MaxLivePerTrace with arrivals: no lane chooses a trace"},
+		{a.Mode == RecordedArrivals && o.Order != Sequential, "order with recorded arrivals: the recording has the order"},
+		{(a.arrive() || a.Ramp > 0 || a.AbsoluteTurns) && o.Scenario != nil, "scenario " + o.scenarioName() + " with arrivals, a ramp or absolute turns: it plays lanes and gaps"},
+		{a.Ramp > 0 && o.Warmup.asked(), "warmup with a ramp: the lanes begin before it"},
+		{a.AbsoluteTurns && o.Pace.ASAP, "pace: ASAP with absolute turns: recorded instants are played, or none"},
+		{a.AbsoluteTurns && o.Pace.MaxGap > 0, "pace: max gap with absolute turns: there are no gaps"},
+		{a.AbsoluteTurns && o.Pace.ThinkTimeOnly, "pace: ThinkTimeOnly with absolute turns: there are no gaps"},
+		{a.AbsoluteTurns && o.Start.Sampled, "start: sampled with absolute turns: they count from the start of the trace"},
+		{a.AbsoluteTurns && o.Warmup.asked(), "warmup with absolute turns: they count from the start of the trace"},
+	} {
+		if c.is {
+			return errors.New(c.what)
+		}
+	}
+	return nil
+}
+
+func (o *Options) scenarioName() string {
+	if o.Scenario == nil {
+		return ""
+	}
+	return o.Scenario.Name
+}
+
+// maxOpen returns how many trees are played at a time at most.
+func (o *Options) maxOpen() int {
+	if o.Concurrency == 0 {
+		return MaxConcurrency
+	}
+	return o.Concurrency
+}
+
+// HasRecordedStarts reports whether every trace that options select has a recorded start, so that RecordedArrivals can play them.
+func (o *Options) HasRecordedStarts() bool {
+	traces, err := selectTraces(*o, 0)
+	for _, trace := range traces {
+		if _, ok := o.Cache.Structure.RecordedStart(trace); !ok {
+			return false
+		}
+	}
+	return err == nil && len(traces) > 0
+}
+
+// CheckArrivals returns an error about arrivals that the cache does not have: a trace without a recorded start, a window without
+// traces, a rate of requests for a trace with several. Run returns the same before it sends anything.
+func (o Options) CheckArrivals() error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	o = o.withDefaults()
+	traces, err := selectTraces(o, 0)
+	if err == nil {
+		_, err = planArrivals(&o, traces)
+	}
+	return err
+}
+
+// arrivalPlan is how the selected traces arrive.
+type arrivalPlan struct {
+	traces   []int             // those that arrive, in their order with RecordedArrivals
+	schedule arrivals.Schedule // nil: they are played in lanes
+	most     int               // trees that arrive at most; 0: no bound
+}
+
+// planArrivals plans the arrivals of traces with options that have defaults.
+func planArrivals(o *Options, traces []int) (p arrivalPlan, err error) {
+	p.traces = traces
+	switch o.Arrivals.Mode {
+	case RecordedArrivals:
+		return recordedPlan(o, traces)
+	case RateArrivals:
+		if o.Arrivals.PerRequest {
+			if err := refuseSeveralRequests(o, traces); err != nil {
+				return p, err
+			}
+		}
+		process := o.Arrivals.process(o.Seed)
+		p.schedule = process.Schedule()
+		if o.once() {
+			p.most = len(traces)
+			p.schedule = &firstOf{p.schedule, p.most}
+		} else {
+			p.most = mostTrees(o, process.Schedule(), len(traces))
+		}
+	}
+	return p, nil
+}
+
+// refuseSeveralRequests returns an error about a trace with more than one request.
+func refuseSeveralRequests(o *Options, traces []int) error {
+	for _, k := range traces {
+		if t := o.Cache.Structure.Traces.At(k); t.Turns != 1 {
+			return fmt.Errorf("arrivals: a rate of requests: trace %q has %d requests, and a rate is of trees unless each has one", t.ID, t.Turns)
+		}
+	}
+	return nil
+}
+
+// recordedPlan plans traces at their recorded starts. The window counts from the first start of the cache, also where that is of a
+// trace that is not selected.
+func recordedPlan(o *Options, traces []int) (p arrivalPlan, err error) {
+	starts := make([]arrivals.Start, o.Cache.Structure.Traces.Len())
+	for k := range starts {
+		ms, ok := o.Cache.Structure.RecordedStart(k)
+		starts[k] = arrivals.Start{Trace: k, Nanos: int64(math.RoundToEven(ms * 1e6)), Known: ok}
+		if !ok {
+			starts[k].Nanos = 0
+		}
+	}
+	list, err := o.Arrivals.window(o.Pace.Speed).Select(starts)
+	var missing *arrivals.MissingError
+	if errors.As(err, &missing) {
+		return p, fmt.Errorf("arrivals: %d of %d traces have no recorded start, the first is %q: its format has none, or its cache was made before agentx kept them (agentx convert --force makes it again)",
+			missing.Missing, missing.Traces, o.Cache.Structure.Traces.At(missing.First).ID)
+	}
+	if err != nil {
+		return p, err
+	}
+	selected := make([]bool, len(starts))
+	for _, k := range traces {
+		selected[k] = true
+	}
+	var instants []time.Duration
+	first := time.Duration(0)
+	for _, a := range list {
+		if selected[a.Trace] {
+			if len(instants) == 0 {
+				first = a.At
+			}
+			p.traces, instants = append(p.traces, a.Trace), append(instants, a.At-first)
+		}
+	}
+	if len(instants) == 0 {
+		return p, fmt.Errorf("arrivals: none of the %d selected traces starts in the window from %v to %v", len(traces), o.Arrivals.From, o.Arrivals.To)
+	}
+	p.schedule, p.most = arrivals.Recorded(instants), len(instants)
+	return p, nil
+}
+
+// mostTrees returns how many trees bounds let arrive at most, 0 if these are more than enough or there is no such bound.
+func mostTrees(o *Options, s arrivals.Schedule, enough int) int {
+	most := 0
+	atMost := func(n int) {
+		if n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	atMost(o.Trees)
+	atMost(o.Requests)
+	if o.Duration > 0 {
+		n := 0
+		for at, ok := s.Next(); ok && at < o.Duration && n <= enough; at, ok = s.Next() {
+			n++
+		}
+		if n <= enough {
+			atMost(n)
+		}
+	}
+	return most
+}
+
+// firstOf are the first arrivals of a schedule.
+type firstOf struct {
+	arrivals.Schedule
+	left int
+}
+
+func (f *firstOf) Next() (at time.Duration, ok bool) {
+	if f.left == 0 {
+		return 0, false
+	}
+	f.left--
+	return f.Schedule.Next()
+}
+
+// plan returns how trees arrive for the results; nil: they are played in lanes.
+func (a *Arrivals) plan(limit int) *measure.ArrivalPlan {
+	if !a.arrive() {
+		return nil
+	}
+	p := &measure.ArrivalPlan{
+		Mode: a.Mode.String(), Rate: a.Rate, Ramp: a.Ramp.Seconds(), From: a.From.Seconds(), To: a.To.Seconds(), Cap: limit, Turns: "gaps",
+	}
+	if a.AbsoluteTurns {
+		p.Turns = "absolute"
+	}
+	if a.Mode == RateArrivals {
+		p.Draw = a.Law.String()
+		if a.Law == arrivals.Gamma {
+			p.Draw = fmt.Sprintf("%v:%g", a.Law, a.Shape)
+		}
+	}
+	return p
+}

@@ -27,9 +27,6 @@ const (
 
 // set notes the numbers at an instant, which is not before the last.
 func (b *backlog) set(at time.Duration, n conductor.Counts) {
-	if b == nil {
-		return
-	}
 	b.advance(at)
 	b.now = n.TreesWaiting + n.InFlight
 	b.mostOpen, b.mostWaiting = max(b.mostOpen, n.TreesOpen), max(b.mostWaiting, n.TreesWaiting)

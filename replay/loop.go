@@ -128,10 +128,11 @@ func (l *loop) advance(now time.Duration) {
 		}
 	}
 	l.fail(l.conductor.Err())
-	n := l.conductor.Counts()
-	l.backlog.set(now, n)
-	l.reportProgress(now, n)
-	l.periods.end(now, n)
+	if l.backlog != nil {
+		l.backlog.set(now, l.conductor.Counts())
+	}
+	l.reportProgress(now)
+	l.periods.end(now, l.conductor.Counts())
 }
 
 // expire ends the sending when its time is up. It comes before everything that could send.
@@ -279,10 +280,11 @@ func (l *loop) nextWake(now time.Duration) time.Duration {
 	return wake
 }
 
-func (l *loop) reportProgress(now time.Duration, n conductor.Counts) {
+func (l *loop) reportProgress(now time.Duration) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
 	}
+	n := l.conductor.Counts()
 	l.progress.Elapsed, l.progress.Requests, l.progress.InFlight = now, n.Sent, n.InFlight
 	l.progress.TreesOpened, l.progress.TreesDrained = n.TreesOpened, n.TreesDrained
 	l.progress.TreesOpen, l.progress.TreesWaiting = n.TreesOpen, n.TreesWaiting

@@ -64,9 +64,9 @@ type Options struct {
 	Start           Start   // where lanes begin
 	Warmup          Warmup  // what is sent before that
 	Arrivals        Arrivals
-	Pace            Pace    // how recorded gaps are played
-	Limits          Limits  // on what recorded times do
-	Seed            string  // of everything that is drawn, a decimal number; "": DefaultSeed
+	Pace            Pace   // how recorded gaps are played
+	Limits          Limits // on what recorded times do
+	Seed            string // of everything that is drawn, a decimal number; "": DefaultSeed
 
 	// Preset names the preset that the run starts from; "": preset.Default. Switches replace those of the preset; nil: they
 	// are those of the preset.

@@ -93,8 +93,14 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	defer dataset.Close()
 	o.Cache = dataset.Cache
 	r.chooseMarker(cmd, &o)
+	if err := f.chooseArrivals(cmd, r, &o); err != nil {
+		return err
+	}
 	if o.Provenance, err = runProvenance(&o, r); err != nil {
 		return err
+	}
+	if o.Concurrency == 0 { // no cap on open trees
+		nameConcurrency(&o)
 	}
 	if o.Scenario, err = f.scenarioOf(cmd, o.Provenance.Dataset); err != nil {
 		return err
@@ -118,6 +124,7 @@ func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution,
 	c.set = r.rules
 	o := f.options(r)
 	o.Seed = c.seed
+	f.resolveArrivals(r, &o)
 	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted
 		c.check(cmd, &f.problems)
 	}

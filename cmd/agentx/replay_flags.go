@@ -40,6 +40,7 @@ type replayFlags struct {
 	header, scrape                  []string
 	wire                            wireFlags
 	scenario                        scenarioFlags
+	arrivals                        arrivalChoice
 	export                          exportFlags
 
 	flags *pflag.FlagSet
@@ -59,7 +60,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.urls, "url", nil, "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)")
 	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
 	f.concurrency = []int{replay.DefaultConcurrency}
-	flags.Var(counts{&f.concurrency}, "concurrency", "lanes: trees played at a time; several numbers with commas between: one run each")
+	flags.Var(counts{&f.concurrency}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each")
 	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency: a run that fails or is not valid ends the list")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")
 	flags.IntVar(&f.requests, "requests", 0, "stop after this many requests")

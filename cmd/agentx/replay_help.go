@@ -15,6 +15,7 @@ var replayGroups = []struct{ heading, flags string }{
 	{"Load and its bounds", "concurrency stop-on-failure duration requests trees once grace timeout max-error-rate prefault"},
 	{"Results", "out overwrite json stats-interval report prefix slice-duration scrape"},
 	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
+	{"When trees open", "arrivals rate rate-of arrival ramp from to turns"},
 	{"Presets and configuration", "preset scenario unsafe-override set config config-schema print-config"},
 	{"Bodies and connections", "payload session-header extra-body max-tokens-field no-ignore-eos no-stream-options connection-reuse keep-alive overflow-pattern"},
 }

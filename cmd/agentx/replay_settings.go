@@ -29,7 +29,7 @@ type setting struct {
 }
 
 // settings are all of them, in the order of the help.
-var settings = slices.Concat(switchSettings(), startSettings, paceSettings, limitSettings, requestSettings, connectionSettings, prepareSettings, tellSettings)
+var settings = slices.Concat(switchSettings(), startSettings, arrivalSettings, paceSettings, limitSettings, requestSettings, connectionSettings, prepareSettings, tellSettings)
 
 // settingNamed returns a setting by its name, nil if there is none.
 func settingNamed(name string) *setting {
@@ -53,8 +53,11 @@ func aliased(flag string) *setting {
 const (
 	switchGroup = "Switches"
 	startGroup  = "Lanes and warmup"
-	paceGroup   = "Times"
-	limitGroup  = "Requests and failures"
+
+	arrivalGroup = "Arrivals"
+
+	paceGroup  = "Times"
+	limitGroup = "Requests and failures"
 
 	connectionGroup = "Connections"
 

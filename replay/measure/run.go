@@ -66,9 +66,9 @@ type Option struct {
 type RunInfo struct {
 	Run
 	Lanes         int            `json:"concurrency"` // 0: trees arrive, and any number of them is played at a time
-	Out           string         `json:"out"`     // directory of the results, empty when none was asked for
-	Records       string         `json:"records"` // name of the record file in it
-	Arrivals      *ArrivalPlan   `json:"arrivals"` // nil: trees are played in lanes
+	Out           string         `json:"out"`         // directory of the results, empty when none was asked for
+	Records       string         `json:"records"`     // name of the record file in it
+	Arrivals      *ArrivalPlan   `json:"arrivals"`    // nil: trees are played in lanes
 	Preflight     *Preflight     `json:"preflight"`
 	Calibration   *Calibration   `json:"calibration"`    // nil: the run was not calibrated
 	Phases        []PhaseSpan    `json:"phases"`         // in their order; nil: the run has not ended, was killed, or sent nothing
@@ -97,8 +97,8 @@ type Facts struct {
 	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
 	Branches         BranchCounts     `json:"branches"`
 	Arrivals         *ArrivalFacts    `json:"arrivals,omitempty"` // nil: trees are played in lanes
-	Deadlocks        []DeadlockReport `json:"wedged"`    // at most MaxDeadlocks of them
-	Cancelled        bool             `json:"cancelled"` // something other than a bound or a deadlocked tree ended the run
-	Valid            *bool            `json:"valid"`     // as in the summary
-	Reasons          []string         `json:"reasons"`   // as in the summary
+	Deadlocks        []DeadlockReport `json:"wedged"`             // at most MaxDeadlocks of them
+	Cancelled        bool             `json:"cancelled"`          // something other than a bound or a deadlocked tree ended the run
+	Valid            *bool            `json:"valid"`              // as in the summary
+	Reasons          []string         `json:"reasons"`            // as in the summary
 }

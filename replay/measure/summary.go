@@ -45,7 +45,7 @@ type Summary struct {
 	Arrivals *Arrivals `json:"arrivals"` // nil: trees were played in lanes
 
 	Concurrency     int              `json:"concurrency"` // 0: trees arrived, and any number of them was played at a time
-	Trees           int              `json:"trees"` // with a request
+	Trees           int              `json:"trees"`       // with a request
 	DeadlockedTrees Number           `json:"wedged_trees"`
 	Branches        *BranchCounts    `json:"branches"`
 	Deadlocks       []DeadlockReport `json:"wedged,omitempty"`  // at most MaxDeadlocks of them

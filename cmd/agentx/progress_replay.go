@@ -32,8 +32,12 @@ func (p *progress) replayProgress(o replay.Options, length time.Duration) func(r
 			}), mpb.BarFillerTrim())
 		case p.bars == nil && now.After(p.next):
 			p.next = now.Add(lineEvery)
-			fmt.Fprintf(p.w, "agentx: %s %s: %d sent, %d in flight, %d completed, %d errors, %d trees\n",
-				phaseLabel(r.Phase), r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened)
+			waiting := ""
+			if r.Arrivals {
+				waiting = fmt.Sprintf(", %d open, %d waiting", r.TreesOpen, r.TreesWaiting)
+			}
+			fmt.Fprintf(p.w, "agentx: %s %s: %d sent, %d in flight, %d completed, %d errors, %d trees%s\n",
+				phaseLabel(r.Phase), r.Elapsed.Round(time.Second), r.Requests, r.InFlight, r.Completed, r.Errors, r.TreesOpened, waiting)
 		}
 	}
 }
@@ -96,6 +100,10 @@ func replayLine(r replay.Progress, far float64, columns int) string {
 	add(6, "%d completed", r.Completed)
 	add(4, "%d in flight", r.InFlight)
 	add(3, "%d errors", r.Errors)
+	if r.Arrivals {
+		add(5, "%d trees open", r.TreesOpen)
+		add(4, "%d waiting", r.TreesWaiting)
+	}
 	if s := r.Elapsed.Seconds(); s > 0 {
 		add(9, "%.1f/s", float64(r.Completed)/s)
 	}

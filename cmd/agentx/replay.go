@@ -29,6 +29,11 @@ has them. When a tree is done its lane takes the next trace. Without a bound (--
 --trees) every trace is played once. The first interrupt stops sending and writes the results; the
 second exits at once.
 
+Lanes are a closed loop: a slow server gets less load. With --rate R, or --arrivals recorded, trees
+open at instants of their own, however slow the answers are; inside, they keep their gaps. Then
+--concurrency is the most that are open at a time, and the wait for that is reported as queued.
+Recorded starts are the default for an INPUT that has them (Mooncake).
+
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
 summary and a record for every request.
 
@@ -42,7 +47,7 @@ Both want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md)
 --set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
 --config FILE.yaml takes switches, options and flags by name. --print-config shows every value and
 where it comes from: preset, scenario, file, environment, flag; a later one wins.`,
-		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000",
+		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {

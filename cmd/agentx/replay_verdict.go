@@ -22,13 +22,16 @@ func judge(ctx context.Context, s *measure.Summary, err error) error {
 	return judgeRun(s)
 }
 
-// invalidRun says that a run is not valid under its scenario, and why.
+// invalidRun says that a run is not valid, and why.
 type invalidRun struct {
-	scenario string
+	scenario string // "": none
 	reasons  []string
 }
 
 func (i invalidRun) Error() string {
+	if i.scenario == "" {
+		return "replay: not valid: " + strings.Join(i.reasons, ", ")
+	}
 	return fmt.Sprintf("replay: not valid under the scenario %s: %s", i.scenario, strings.Join(i.reasons, ", "))
 }
 
@@ -41,13 +44,24 @@ func judgeRun(s *measure.Summary) error {
 		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	if s.Valid != nil && !*s.Valid {
-		return adviseCoverage(s, verdictError{invalidRun{s.Run.Scenario.Name, s.Reasons}})
+		return advise(s, verdictError{invalidRun{scenarioName(s.Run.Scenario), s.Reasons}})
 	}
 	return nil
 }
 
-// adviseCoverage adds what to try to the verdict of a run whose servers went silent before its end.
-func adviseCoverage(s *measure.Summary, verdict error) error {
+func scenarioName(s *measure.Scenario) string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}
+
+// advise adds what to try to the verdict of a run that trees arrived in faster than they were served, or whose servers went silent
+// before its end.
+func advise(s *measure.Summary, verdict error) error {
+	if slices.Contains(s.Reasons, measure.BacklogGrew) {
+		return hintError{verdict, "a lower --rate, a lower --speed or a higher --concurrency: trees arrived faster than they were served, so latencies depend on how long the run lasted"}
+	}
 	if !slices.Contains(s.Reasons, measure.InsufficientMetrics) {
 		return verdict
 	}

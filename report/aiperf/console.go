@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 )
 
@@ -102,7 +103,7 @@ func headlineText(res *report.Results) string {
 func (w *writer) consoleHead() []string {
 	info, res := &w.run.Info, w.results
 	lines := []string{
-		fmt.Sprintf("agentx %s, model %s, preset %s, concurrency %d", info.Version, info.Model, info.Preset, info.Lanes),
+		fmt.Sprintf("agentx %s, model %s, preset %s, %s", info.Version, info.Model, info.Preset, loadOf(info)),
 		"server " + strings.Join(info.URLs, " "),
 		"dataset " + info.Dataset.Key,
 	}
@@ -119,6 +120,14 @@ func (w *writer) consoleHead() []string {
 		lines = append(lines, fmt.Sprintf("throughputs divide by %.3f s (%s); inter-token latency divides by %s", w.Seconds, w.Kind, res.ITLDivisor.Rule))
 	}
 	return append(lines, errorLine(res))
+}
+
+// loadOf says how many trees were played at a time.
+func loadOf(info *measure.RunInfo) string {
+	if info.Lanes == 0 {
+		return "trees as they arrive"
+	}
+	return fmt.Sprintf("concurrency %d", info.Lanes)
 }
 
 // errorLine tells the error rate of the headline by category.

@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"replay/scenario":    {},
 	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/preset", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},
@@ -82,7 +82,7 @@ var imports = map[string][]string{
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
-		"replay", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
+		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
 		"report", "report/aiperf", "report/inferencex", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},

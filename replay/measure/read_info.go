@@ -51,7 +51,7 @@ func (info *RunInfo) check() error {
 	for _, part := range []struct {
 		key   string
 		value any
-	}{{"concurrency", info.Lanes}, {"phases", info.Phases}, {"facts", info.Facts}} {
+	}{{"concurrency", info.Lanes}, {"arrivals", info.Arrivals}, {"phases", info.Phases}, {"facts", info.Facts}} {
 		if err := checkNumbers(part.key, part.value, maxSum); err != nil {
 			return err
 		}

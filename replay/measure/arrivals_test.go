@@ -1,0 +1,60 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Covers T-69.
+func TestBacklogThatGrew(t *testing.T) {
+	for _, c := range []struct {
+		of   Backlog
+		want bool
+	}{
+		{nil, false},
+		{Backlog{0, 0, 0, 0}, false},
+		{Backlog{1, 2, 3, 4}, true}, // twice the second, and 2 more
+		{Backlog{1, 2, 3, 3.99}, false},
+		{Backlog{10, 20, 25, 30}, true}, // half as much again
+		{Backlog{10, 20, 25, 29.9}, false},
+		{Backlog{10, 20, 20, 40}, false}, // not from each quarter to the next
+		{Backlog{20, 20, 30, 40}, false},
+		{Backlog{10, 20, 41, 40}, false},
+		{Backlog{50, 40, 30, 20}, false},
+		{Backlog{0, 0.5, 1, 1.5}, false}, // three times the second, of next to nothing
+		{Backlog{math.NaN(), 2, 3, 4}, false},
+	} {
+		require.Equal(t, c.want, c.of.grew(), "%v", c.of)
+		s := NewAggregate(Rules{}).Summary(RunInfo{Arrivals: &ArrivalPlan{}, Facts: &Facts{Arrivals: &ArrivalFacts{Backlog: c.of}}})
+		require.Equal(t, c.want, s.Valid != nil && !*s.Valid)
+		require.Equal(t, c.want, len(s.Reasons) == 1 && s.Reasons[0] == BacklogGrew)
+	}
+}
+
+// Waits are counted of first turns of trees that arrived, however they ended, and lateness is without them.
+func TestQueuedTrees(t *testing.T) {
+	a := NewAggregate(Rules{})
+	add := func(r *Record, change func(*Record)) {
+		change(r)
+		a.Add(r)
+	}
+	add(good(0, 1, 0, 0.5, 2, 3), func(r *Record) { r.Due, r.Queued, r.OpenTrees = 0.25, 0.5, 1 })
+	add(bad(CancelledAtEnd, "cancelled"), func(r *Record) { r.Queued, r.OpenTrees = 1.5, 2 })
+	add(good(0, 1, 0, 0.5, 2, 3), func(r *Record) { r.Turn, r.OpenTrees = 1, 2 })
+	s := a.Summary(RunInfo{Arrivals: &ArrivalPlan{Mode: RateArrivals, Rate: 2.5, Draw: "poisson"}})
+	require.Equal(t, 2, s.Arrivals.Queued.N)
+	require.EqualValues(t, 1, s.Arrivals.Queued.Mean)
+	require.EqualValues(t, 0.25, s.Lateness.Max)
+	require.True(t, s.Arrivals.Arrived.IsMissing(), "of a run that was killed")
+	text, err := json.Marshal(s.Arrivals)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"arrived":null`)
+	var b strings.Builder
+	require.NoError(t, s.WriteTable(&b, 0))
+	require.Contains(t, b.String(), "arrivals    2.50 trees/s, poisson\n")
+	require.Regexp(t, `(?m)^queued +1\.00+ s`, b.String())
+}

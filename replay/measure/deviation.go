@@ -53,6 +53,11 @@ var deviations = []struct {
 	}, func(r *Record) string {
 		return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedISL)
 	}},
+	{"cached_count", "answers that report more cached tokens than the prompt has", func(r *Record) bool {
+		return r.PromptTokens != nil && r.CachedTokens != nil && *r.CachedTokens > *r.PromptTokens
+	}, func(r *Record) string {
+		return fmt.Sprintf("%d cached of %d tokens", *r.CachedTokens, *r.PromptTokens)
+	}},
 	{"first_tokens", "first messages with a token count that itl cannot use", func(r *Record) bool {
 		n, _ := r.OSL()
 		return r.FirstChunkTokens != nil && !r.hasUsableFirstChunk() && n >= 2 && r.Chunks > 1

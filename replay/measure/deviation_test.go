@@ -29,6 +29,8 @@ func TestDeviations(t *testing.T) {
 		"a template's tokens":  {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 128) }, "", ""},
 		"other vocabulary":     {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 129) }, "prompt_count", "1229 tokens for 1000 recorded"},
 		"prompt cut":           {func(r *Record) { r.PromptTokens = Tokens(1000 - 100 - 129) }, "prompt_count", "771 tokens for 1000 recorded"},
+		"all cached":           {func(r *Record) { r.CachedTokens = Tokens(1000) }, "", ""},
+		"more than all":        {func(r *Record) { r.CachedTokens = Tokens(1001) }, "cached_count", "1001 cached of 1000 tokens"},
 		"first tokens":         {func(r *Record) { r.FirstChunkTokens = Tokens(4) }, "", ""},
 		"lagging first tokens": {func(r *Record) { r.FirstChunkTokens = Tokens(0) }, "first_tokens", "0 of 200 tokens in the first of 200 messages"},
 		"all in the first":     {func(r *Record) { r.FirstChunkTokens = Tokens(200) }, "first_tokens", "200 of 200 tokens in the first of 200 messages"},

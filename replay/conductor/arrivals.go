@@ -110,14 +110,13 @@ func (r *ramp) Next() (time.Duration, bool) {
 
 // nextOpening returns the instant of the next opening, false when there is none to come.
 func (c *Conductor) nextOpening() (at time.Duration, ok bool) {
-	o := &c.openings
-	if !o.more || c.stopped || c.paused {
-		return 0, false
-	}
-	if o.arriving && c.limits.Trees > 0 && c.counts.TreesOpened+c.counts.TreesWaiting >= c.limits.Trees {
-		return 0, false
-	}
-	return o.at, true
+	return c.openings.at, c.openings.more && c.mayOpen()
+}
+
+// mayOpen reports whether the next opening may be done.
+func (c *Conductor) mayOpen() bool {
+	full := c.openings.arriving && c.limits.Trees > 0 && c.counts.TreesOpened+c.counts.TreesWaiting >= c.limits.Trees
+	return !full && !c.stopped && !c.paused
 }
 
 // open does the next opening at its instant.

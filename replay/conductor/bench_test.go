@@ -72,3 +72,45 @@ func BenchmarkConductor(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkArrivals plays 100,000 trees of two turns that arrive at 1,000 a second, and take 2.5 s each on average: on lanes
+// enough for all, and on half as many, where half of the trees wait at the end.
+func BenchmarkArrivals(b *testing.B) {
+	const trees = 100_000
+	for _, lanes := range []int{1 << 16, 1250} {
+		b.Run(fmt.Sprintf("%d lanes", lanes), func(b *testing.B) {
+			b.ReportAllocs()
+			most := 0
+			for b.Loop() {
+				random := rand.New(rand.NewPCG(1, 2))
+				flights := heap[flight]{less: func(x, y flight) bool { return x.at < y.at }}
+				var now time.Duration
+				launch := func(s Dispatch) error {
+					flights.push(flight{Dispatch: s, at: now + time.Duration(random.Int64N(int64(2*time.Second)))})
+					return nil
+				}
+				conductor := New(lanes, endlessTrees{root(0, 0.5)}, Limits{Trees: trees}, launch, nil)
+				conductor.OpenBy(&every{gap: time.Millisecond})
+				if err := conductor.Start(0); err != nil {
+					b.Fatal(err)
+				}
+				for !conductor.Done() {
+					next, ok := conductor.NextWake()
+					if flights.len() > 0 && (!ok || flights.items[0].at <= next) {
+						f := flights.remove(0)
+						now = f.at
+						if err := conductor.Returned(f.ID, now, now, OK); err != nil {
+							b.Fatal(err)
+						}
+						most = max(most, conductor.Counts().TreesWaiting)
+						continue
+					}
+					now = next
+					conductor.Wake(now)
+				}
+			}
+			b.ReportMetric(trees*float64(b.N)/b.Elapsed().Seconds(), "trees/s")
+			b.ReportMetric(float64(most), "waiting")
+		})
+	}
+}

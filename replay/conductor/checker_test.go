@@ -487,7 +487,7 @@ func (k *checker) sweep() {
 		for _, h := range t.barrier.waiters {
 			watching += h.len()
 		}
-		if entries != len(t.alive) || watching != watched || t.deferred != counted[deferred] ||
+		if entries != len(t.alive) || watching != watched || int(t.deferred) != counted[deferred] ||
 			t.waiting.len() != counted[queued] || t.waitingByDue.len() != counted[queued] || t.inFlight != counted[inFlight] ||
 			counted[deciding] > 0 || counted[closed] > 0 {
 			k.fail("INV-16: lane %d: %d entries for %d sessions, %d watched, %d queued: %v",

@@ -129,7 +129,9 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 	if s == nil {
 		return fmt.Errorf("conductor: request %d returns, but is not in flight", id)
 	}
-	c.openBefore(at)
+	if c.openings.more {
+		c.openBefore(at)
+	}
 	t := s.tree
 	s.move(inFlight, deciding)
 	s.returnedAt = at
@@ -246,7 +248,10 @@ func (c *Conductor) settle(now time.Duration) {
 		if c.capIdle(now) {
 			continue
 		}
-		if at, ok := c.NextWake(); !ok || at > now {
+		if s := c.nextTimer(); s != nil && c.timers.realTime(s) <= now {
+			continue
+		}
+		if at, opens := c.nextOpening(); !opens || at > now {
 			break
 		}
 	}
@@ -259,17 +264,17 @@ func (c *Conductor) settle(now time.Duration) {
 
 // fireDue fires the timers whose time has come, and does the openings, in the order of their instants.
 func (c *Conductor) fireDue(now time.Duration) {
-	for {
-		opening, opens := c.nextOpening()
-		s := c.nextTimer()
-		switch {
-		case opens && opening <= now && (s == nil || opening <= c.timers.realTime(s)):
-			c.open()
-		case s != nil && c.timers.realTime(s) <= now:
-			c.fire(s, c.timers.realTime(s))
-		default:
-			return
-		}
+	for at, ok := c.nextOpening(); ok && at <= now; at, ok = c.nextOpening() {
+		c.fireBefore(at)
+		c.open()
+	}
+	c.fireBefore(now + 1)
+}
+
+// fireBefore fires the timers of the time before an instant.
+func (c *Conductor) fireBefore(end time.Duration) {
+	for s := c.nextTimer(); s != nil && c.timers.realTime(s) < end; s = c.nextTimer() {
+		c.fire(s, c.timers.realTime(s))
 	}
 }
 
@@ -279,7 +284,7 @@ func (c *Conductor) sendQueued(now time.Duration) {
 		switch until := c.heldUntil[s.tree.lane]; {
 		case c.paused || !c.mayRequest(s.tree.lane):
 			c.deferTurn(s, now)
-		case until > now && !(c.openings.arriving && s.tree.sent == 0):
+		case until > now && !(c.openings.arriving && !s.tree.sent):
 			c.hold(s, until)
 		default:
 			c.issue(s, now)

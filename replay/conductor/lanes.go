@@ -103,13 +103,13 @@ func (c *Conductor) replaceDrained() bool {
 	for _, t := range list {
 		c.endTree(t)
 		emptyTrees := 0
-		if t.sent == 0 {
+		if !t.sent {
 			emptyTrees = t.emptyTrees + 1
 		}
 		switch {
 		case c.openings.arriving:
 			c.freeLane(t.lane, t.end)
-		case t.firstRefusal != nil && t.sent == 0: // the next tree may be refused too, and the next, all at this instant
+		case t.firstRefusal != nil && !t.sent: // the next tree may be refused too, and the next, all at this instant
 			c.finishLane(t.lane, t.end, t.firstRefusal)
 		case emptyTrees == maxEmptyTrees:
 			c.finishLane(t.lane, t.end, ErrEmptyTrees)

@@ -72,16 +72,16 @@ type tree struct {
 	barrier barrier
 	sessionTable
 
-	inFlight     int // sessions in flight
-	deferred     int // sessions that are deferred
-	undecided    int // sessions that are undecided
+	inFlight     int   // sessions in flight
+	deferred     int32 // sessions that are deferred
+	undecided    int32 // sessions that are undecided
 	opened       time.Duration
 	from         time.Duration // from where its recorded instants count, on the clock of the system
 	idleSince    time.Duration // when its last request in flight ended
 	end          time.Duration // latest end of a session
-	sent         int           // requests
 	emptyTrees   int           // trees in a row on its lane before it that sent nothing
 	firstRefusal error
+	sent         bool // a request
 	closing      bool // all its sessions are being closed: none is unparked or released
 	openAtEnd    bool // it was open when the phase ended
 	touched      bool // by the present call

@@ -157,7 +157,7 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		c.undoIssue(s, now, resumed, added, err)
 		return
 	}
-	t.sent++
+	t.sent = true
 	t.lastEvent = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn}
 	c.emit(t.lastEvent)
 	c.countLaneRequest(t.lane)

@@ -1,6 +1,7 @@
 package conductor
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -139,4 +140,54 @@ func TestRandomArrivals(t *testing.T) {
 			requireDues(t, w, source.forestSource)
 		}
 	})
+}
+
+// TestCheckerSeesBrokenArrivals breaks the arrivals of a conductor on purpose. Each case begins at 4 s: of four lanes, lane 0 and
+// lane 2 are free since 3 s, 1 and 3 are not; the next trees arrive at 5, 6, 7 and 7.5 s. The others are over at 10 s.
+func TestCheckerSeesBrokenArrivals(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		act        func(c *Conductor)
+	}{
+		{"an instant is moved", "INV-21: a tree arrives at 5.000000001s", func(c *Conductor) { c.openings.at++ }},
+		{"a lane is passed over", "INV-21: tree 4 takes lane 2, lane 0 is free", func(c *Conductor) { c.openings.free.remove(0) }},
+		{"a lane is lost", "INV-16: 0 lanes are free, 3 in use", func(c *Conductor) { c.openings.free.remove(0) }},
+		{"a tree waits though a lane is free", "INV-21: 1 trees wait", func(c *Conductor) {
+			c.openings.free.remove(0)
+			c.openings.free.remove(0)
+		}},
+		{"a tree is opened too late", "INV-21: tree 4, which arrived at 5s, is opened at 6s", func(c *Conductor) { c.openings.freeSince[0] = seconds(6) }},
+		{"a tree is lost", "INV-18:", func(c *Conductor) { c.counts.TreesWaiting-- }},
+		{"trees change places", "INV-21: the first turn of tree 6 is due at 7.5s, the tree arrived at 7s", func(c *Conductor) {
+			c.Wake(seconds(8))
+			c.openings.waiting.items[0], c.openings.waiting.items[1] = c.openings.waiting.items[1], c.openings.waiting.items[0]
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(4, endlessTrees{root(0)}, Limits{}).openBy(&instants{0, 0, 0, 0, 5, 6, 7, 7.5})
+			w.server = func(s Dispatch) answer {
+				return answer{takes: []time.Duration{seconds(3), seconds(10)}[min(1, s.Tree%2+s.Tree/4)]}
+			}
+			w.start()
+			for range 2 {
+				w.now = seconds(3)
+				w.back(w.flights.remove(0))
+			}
+			require.Empty(t, w.check.broken)
+			require.Equal(t, []int{0, 2}, w.c.openings.free.items)
+			c.act(w.c)
+			w.check.begin()
+			for _, at := range []float64{5, 8} {
+				w.now = max(w.now, seconds(at))
+				w.call(func() { w.c.Wake(w.now) })
+			}
+			w.now = seconds(10)
+			w.back(w.flights.remove(0))
+			found := false
+			for _, line := range w.check.broken {
+				found = found || strings.HasPrefix(line, c.want)
+			}
+			require.True(t, found, "%q: %q", c.want, w.check.broken)
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/arrivals"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 )
@@ -280,12 +281,14 @@ func TestMarkersOfTreesThatArrive(t *testing.T) {
 func TestArrivalOfATraceThatCannotBePlayed(t *testing.T) {
 	unplayable := func(v *virtualRun) { v.sampler.skipped[1] = true }
 	c := mooncake(t, 0, 1000, 2000)
-	v, err := virtually(t, arriving(t, c, Arrivals{Mode: RecordedArrivals}), second, unplayable)
+	o := arriving(t, c, Arrivals{Mode: RecordedArrivals})
+	o.Duration = time.Hour
+	v, err := virtually(t, o, second, unplayable)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1@0", "3@2"}, v.sends())
 	require.Equal(t, []measure.Number{3, 2, 1}, []measure.Number{v.summary.Arrivals.Arrived, v.summary.Arrivals.Opened, v.summary.Arrivals.Skipped})
 
-	o := arriving(t, c, Arrivals{Mode: RateArrivals, Rate: 1, Law: arrivals.Constant})
+	o = arriving(t, c, Arrivals{Mode: RateArrivals, Rate: 1, Law: arrivals.Constant})
 	o.Trees, o.AllowWrap = 4, true
 	v, err = virtually(t, o, second, unplayable)
 	require.NoError(t, err)
@@ -312,6 +315,39 @@ func TestAbsoluteTurns(t *testing.T) {
 	v, err := virtually(t, o, takes(9*time.Second))
 	require.NoError(t, err)
 	require.Equal(t, []string{"w@0", "w@12", "w@21", "w@30"}, v.sends())
+}
+
+// Periods and the progress show the trees that are open and those that wait.
+func TestPeriodsShowOpenAndWaitingTrees(t *testing.T) {
+	for _, mode := range []ArrivalMode{RecordedArrivals, Lanes} {
+		o := arriving(t, mooncake(t, 0, 100, 200, 300, 400), Arrivals{Mode: mode})
+		o.Concurrency, o.StatsInterval = 2, time.Second
+		var periods []string
+		o.Period = func(p measure.Period) { periods = append(periods, p.Lines()[0]) }
+		var last Progress
+		o.Progress = func(p Progress) { last = p }
+		v, err := virtually(t, o, takes(1700*time.Millisecond))
+		require.NoError(t, err)
+		require.Len(t, v.records, 5)
+		shown := mode == RecordedArrivals
+		require.Equal(t, shown, strings.Contains(periods[0], "; 2 trees open, 3 waiting"), periods)
+		require.Equal(t, shown, last.Arrivals)
+		require.Positive(t, last.TreesOpen)
+	}
+}
+
+// More trees than may wait end the run with an error that names them.
+func TestTooManyTreesWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("16,777,217 arrivals")
+	}
+	o := arriving(t, mooncake(t, 0), Arrivals{Mode: RateArrivals, Rate: arrivals.MaxRate, Law: arrivals.Constant})
+	o.Concurrency, o.Duration, o.Grace = 1, time.Hour, time.Second
+	v, err := virtually(t, o, func(sentTurn) answerTo { return answerTo{never: true} })
+	require.ErrorIs(t, err, conductor.ErrTooManyWaiting)
+	require.Len(t, v.records, 1)
+	require.EqualValues(t, 1<<24+2, v.summary.Arrivals.Arrived)
+	require.Equal(t, []string{measure.BacklogGrew}, v.summary.Reasons)
 }
 
 func TestArrivalsAreValidated(t *testing.T) {

@@ -30,6 +30,9 @@ func (t *translation) addDefaults() {
 		t.add("%s: goes with --use-server-token-count", t.given["--per-chunk-usage"].name)
 	}
 	t.defaultTokenizer()
+	if t.mooncake {
+		t.arg("--arrivals", "lanes") // whose rows say when each began
+	}
 	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
 		t.set("block_size", "512") // of Mooncake's rows, which do not say it
 	}

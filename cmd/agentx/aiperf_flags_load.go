@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	openLoop    = "agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times"
+	openLoop    = "it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp"
 	agentWarmup = "what agents are warmed up with are the last requests before the start of each session: --scenario, with --agentic-cache-warmup-duration for more"
 )
 

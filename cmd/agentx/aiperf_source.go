@@ -72,7 +72,7 @@ func (t *translation) checkDatasetType(file string) {
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
 	case kind == "weka_trace":
 	case row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario"):
-		t.add("not supported: --input-file %s: AIPerf sends rows with a timestamp at their times, and agentx has no arrivals of its own yet: --no-fixed-schedule with --concurrency plays them lane by lane", file)
+		t.add("not supported: --input-file %s: AIPerf sends rows with a timestamp at their times, which is not translated yet: agentx replay itself does (--arrivals recorded); --no-fixed-schedule with --concurrency plays them lane by lane", file)
 	default:
 		t.mooncake = true
 	}

@@ -134,8 +134,8 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--isl 100":                                           "not supported: --isl 100: it makes synthetic prompts; agentx plays recordings: leave it out",
 		"--synthetic-input-tokens-mean=100":                   "not supported: --synthetic-input-tokens-mean 100: it makes synthetic prompts; agentx plays recordings: leave it out",
-		"--request-rate 5":                                    "not supported: --request-rate 5: agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times",
-		"--fixed-schedule":                                    "not supported: --fixed-schedule: agentx has no arrivals of its own yet: lanes (--concurrency) play the recorded times",
+		"--request-rate 5":                                    "not supported: --request-rate 5: it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp",
+		"--fixed-schedule":                                    "not supported: --fixed-schedule: it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp",
 		"--goodput 'ttft:2000 itl:50'":                        "not supported: --goodput ttft:2000 itl:50: agentx counts no goodput yet: leave it out",
 		"--num-profile-runs 3":                                "not supported: --num-profile-runs 3: agentx does not repeat a run yet: run it several times",
 		"--concurrency auto":                                  "not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list",
@@ -274,7 +274,7 @@ func TestTimedRowsAreRefused(t *testing.T) {
 	require.Len(t, errorsOf(tr(t, line(timed, ""))), 1)
 	assert.Contains(t, errorsOf(tr(t, line(timed, "")))[0], "--no-fixed-schedule with --concurrency plays them lane by lane")
 	assert.Equal(t, errorsOf(tr(t, line(timed, ""))), errorsOf(tr(t, strings.Replace(line(timed, ""), "--custom-dataset-type mooncake_trace", "", 1))), "the rows tell")
-	assert.Contains(t, tr(t, line(timed, "--no-fixed-schedule")).line(), " --set block_size=512 ")
+	assert.Contains(t, tr(t, line(timed, "--no-fixed-schedule")).line(), " --arrivals lanes --set block_size=512 ")
 	assert.False(t, strings.Contains(tr(t, line(timed, "--no-fixed-schedule --isl-block-size 16")).line(), "512"))
 	assert.Empty(t, errorsOf(tr(t, line(timed, "--no-fixed-schedule"))))
 	assert.Empty(t, errorsOf(tr(t, line(plain, ""))))

@@ -25,6 +25,9 @@ func TestReplayLine(t *testing.T) {
 		require.LessOrEqual(t, len(line), columns)
 	}
 	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  14.7/s", replayLine(r, 0, 80), "without a bound there is no ETA")
+	r.Arrivals, r.TreesOpen, r.TreesWaiting = true, 9, 70
+	require.Equal(t, "replay  1m23s  1234 sent  1220 completed  8 in flight  6 errors  9 trees open  70 waiting  14.7/s", replayLine(r, 0, 120))
+	require.Equal(t, "replay  1m23s  1234 sent  8 in flight  6 errors  70 waiting", replayLine(r, 0, 60))
 }
 
 // The nearest bound decides how much of a run is done.

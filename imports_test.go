@@ -32,6 +32,7 @@ var imports = map[string][]string{
 	"internal/suggest":            {},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go-loader", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
+	"internal/tokensource":        {"hfsource/hub", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
@@ -56,7 +57,7 @@ var imports = map[string][]string{
 	"convert/demo":         {},
 	"convert/weka":         {"hfsource/column", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
@@ -81,7 +82,7 @@ var imports = map[string][]string{
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
-		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
 		"report", "report/aiperf", "report/inferencex", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",

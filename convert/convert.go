@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -125,7 +126,11 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 // resolve hashes the input files, the corpus and the tokenizer, and computes all keys from the digests.
 func (c *conversion) resolve(ctx context.Context) (err error) {
 	o := &c.options
-	if c.prompts, err = resolvePromptCorpus(o.Corpus, o.Tokenizer); err != nil {
+	tok, err := tokensource.Resolve(ctx, o.Tokenizer, o.Source.Hub)
+	if err != nil {
+		return err
+	}
+	if c.prompts, err = resolvePromptCorpus(o.Corpus, tok); err != nil {
 		return err
 	}
 	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {

@@ -52,6 +52,6 @@ func ExampleOptions_Validate() {
 	o.Tokenizer = "" // the default
 	fmt.Println(o.Validate())
 	// Output:
-	// tokenizer "gpt2": want one of cl100k_base, o200k_base
+	// tokenizer gpt2: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub
 	// <nil>
 }

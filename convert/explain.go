@@ -60,6 +60,11 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 
 func (c *conversion) explain() (*Explanation, error) {
 	root, key := c.options.Root, c.wanted[mmapcache.DatasetKind].Key
+	if m, err := c.lookup(mmapcache.ArenasKind); err == nil && m != nil {
+		if facts, err := mmapcache.ArenaFactsOf(m); err == nil {
+			c.prompts.tokens = facts.Tokens
+		}
+	}
 	e := &Explanation{Key: key, Path: mmapcache.DatasetPath(root, key), Hit: true}
 	existing, err := cachestore.List(root)
 	if err != nil {

@@ -71,7 +71,7 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 //
 // Covers F1, F4.
 func TestEveryIngredientIsInTheKey(t *testing.T) {
-	p, err := resolvePromptCorpus("code", "o200k_base")
+	p, err := resolvePromptCorpus("code", builtinTokenizer(t, "o200k_base"))
 	require.NoError(t, err)
 	rules, draws := weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}
 	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Format: hfsource.FileFormat{Lines: true}}}

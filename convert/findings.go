@@ -22,11 +22,19 @@ func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 		first := f.Skipped[0]
 		return &InvalidTraceError{first.Where, errors.New(first.Reason)}
 	}
-	if f.MaxBlockSize > c.prompts.tokens {
-		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.options.Corpus, c.prompts.tokens)
+	if err := c.refuseLongBlocks(f); err != nil {
+		return err
 	}
 	if c.options.Strict {
 		return refuseOddities(f)
+	}
+	return nil
+}
+
+// refuseLongBlocks fails if a block is longer than the prompt corpus, once that is known.
+func (c *conversion) refuseLongBlocks(f mmapcache.StructureFacts) error {
+	if tokens := c.prompts.tokens; tokens != 0 && f.MaxBlockSize > tokens {
+		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.options.Corpus, tokens)
 	}
 	return nil
 }

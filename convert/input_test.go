@@ -17,7 +17,9 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -54,6 +56,14 @@ func lines(t testing.TB, rows ...string) string {
 }
 
 // options returns options that convert inputs into a new root, with a tiny corpus.
+// builtinTokenizer returns a tokenizer inside the binary.
+func builtinTokenizer(t testing.TB, name string) *tokensource.Source {
+	t.Helper()
+	s, err := tokensource.Resolve(t.Context(), name, hub.Options{})
+	require.NoError(t, err)
+	return s
+}
+
 func options(t testing.TB, inputs ...string) Options {
 	return plainOptions(filepath.Join(t.TempDir(), "root"), tinyCorpus(t, 300), inputs...)
 }

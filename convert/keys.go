@@ -45,7 +45,7 @@ type inputImage struct {
 type arenasImage struct {
 	recipe
 	Corpus    corpusImage `json:"corpus"`
-	Tokenizer string      `json:"tokenizer"` // SHA-256 of its vocabulary file
+	Tokenizer string      `json:"tokenizer"` // tokensource.Source.Digest
 }
 
 // corpusImage is a prompt corpus: text to be encoded, or token ids.
@@ -60,6 +60,7 @@ type placementImage struct {
 	Structure string         `json:"structure"` // key
 	Placement weka.Placement `json:"draws"`
 	Tokens    int            `json:"corpus_tokens"`
+	Arenas    string         `json:"arenas,omitempty"` // key, in place of a length that is not known before they exist
 }
 
 // datasetImage is the pre-image of a dataset's key: the keys of its parts.
@@ -96,7 +97,11 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 	}
 	structure := add(mmapcache.StructureKind, tables)
 	arenas := add(mmapcache.ArenasKind, p.image)
-	placed := add(mmapcache.PlacementKind, placementImage{recipeOf(probes.Placement), structure, placement, p.tokens})
+	place := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
+	if p.tokens == 0 {
+		place.Arenas = arenas
+	}
+	placed := add(mmapcache.PlacementKind, place)
 	add(mmapcache.DatasetKind, datasetImage{mmapcache.FormatNoStarts, structure, placed, arenas})
 	return wanted, firstErr
 }

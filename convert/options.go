@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // Defaults and limits of Options.
@@ -34,7 +34,7 @@ type Options struct {
 
 	Rules     weka.Rules     // how traces are reconstructed; the zero value is weka.Default()
 	Placement weka.Placement // how places in the corpus are computed; the zero value is that of DefaultProfile, with DefaultSeed
-	Tokenizer string         // name of a vocabulary, see Tokenizers; "" is DefaultTokenizer
+	Tokenizer string         // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
 	Corpus    string         // "code", FILE.u32le of token ids, or sonnet:FILE.u32le; "" is DefaultCorpus
 
 	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
@@ -54,7 +54,7 @@ type Options struct {
 	disk durable.Options  // for tests
 }
 
-// Tokenizers lists the vocabularies that Options.Tokenizer may name, sorted.
+// Tokenizers lists the vocabularies inside the binary, sorted.
 func Tokenizers() []string { return tokenizer.Names() }
 
 // Profiles lists the names that SetProfile takes.
@@ -104,7 +104,7 @@ func (o Options) withCallbacks() Options {
 	return o
 }
 
-// Validate returns an error that names the first field whose value cannot be used, and what is allowed. It reads no file.
+// Validate returns an error that names the first field whose value cannot be used, and what is allowed. It opens no file.
 func (o Options) Validate() error {
 	source := o.Source // withDefaults sets its Workers
 	o = o.withDefaults()
@@ -115,8 +115,9 @@ func (o Options) Validate() error {
 		return errors.New("inputs: none: want at least one")
 	case o.Workers < 0 || o.Workers > MaxWorkers:
 		return fmt.Errorf("workers %d: want 0 (one per CPU) to %d", o.Workers, MaxWorkers)
-	case !slices.Contains(Tokenizers(), o.Tokenizer):
-		return fmt.Errorf("tokenizer %q: want one of %s", o.Tokenizer, strings.Join(Tokenizers(), ", "))
+	}
+	if err := tokensource.Check(o.Tokenizer); err != nil {
+		return fmt.Errorf("tokenizer %s: %w", o.Tokenizer, err)
 	}
 	if _, err := parseCorpusName(o.Corpus); err != nil {
 		return err

@@ -39,7 +39,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"workers -1: want 0":                         func(o *Options) { o.Workers = -1 },
 		"option Workers: -1: want 0":                 func(o *Options) { o.Source.Workers = -1 },
 		"workers 2000: want 0":                       func(o *Options) { o.Workers = 2000 },
-		`tokenizer "x": want one of cl100k`:          func(o *Options) { o.Tokenizer = "x" },
+		`tokenizer x: want cl100k_base, o200k_base`:  func(o *Options) { o.Tokenizer = "x" },
 		"corpus x: not known: want code":             func(o *Options) { o.Corpus = "x" },
 		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = weka.Default(); o.Rules.LengthRule = "banana" },
 		`backend "xxh4": want xxh3`:                  func(o *Options) { o.Placement.Backend = "xxh4" },

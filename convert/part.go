@@ -100,7 +100,7 @@ func (c *conversion) checkStructure(m *manifest.Manifest) error {
 
 func (c *conversion) checkArenas(m *manifest.Manifest) error {
 	facts, err := mmapcache.ArenaFactsOf(m)
-	if err == nil && facts.Tokens != c.prompts.tokens {
+	if err == nil && c.prompts.tokens != 0 && facts.Tokens != c.prompts.tokens {
 		err = fmt.Errorf("%d tokens, the corpus has %d", facts.Tokens, c.prompts.tokens)
 	}
 	return err

@@ -86,7 +86,7 @@ func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 
 // Keys of what is built from Parquet contain the probe of its decoder. Keys of JSON do not.
 func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
-	p, err := resolvePromptCorpus(options(t).Corpus, options(t).Tokenizer)
+	p, err := resolvePromptCorpus(options(t).Corpus, builtinTokenizer(t, options(t).Tokenizer))
 	require.NoError(t, err)
 	image := func(forms ...hfsource.FileFormat) string {
 		s := &hfsource.Snapshot{}

@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -21,10 +22,10 @@ const maxCorpusFile = 1 << 30
 // anything is loaded.
 type promptCorpus struct {
 	image     arenasImage
-	tokenizer string
+	tokenizer *tokensource.Source
 	name      string        // as in Options
 	stream    string        // of AIPerf's seeds
-	tokens    int           // length of the corpus
+	tokens    int           // length of the corpus; 0: known once the arenas exist
 	load      func() []byte // returns the text, or the ids as bytes
 }
 
@@ -46,19 +47,15 @@ func parseCorpusName(name string) (corpusName, error) {
 }
 
 // resolvePromptCorpus names corpus and tokenizer by their digests.
-func resolvePromptCorpus(name, tokenizerName string) (p promptCorpus, err error) {
-	digest, err := tokenizer.Digest(tokenizerName)
-	if err != nil {
-		return p, err
-	}
+func resolvePromptCorpus(name string, tok *tokensource.Source) (p promptCorpus, err error) {
 	parsed, err := parseCorpusName(name)
 	if err != nil {
 		return p, err
 	}
-	p = promptCorpus{tokenizer: tokenizerName, name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: digest}}
+	p = promptCorpus{tokenizer: tok, name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
 	if parsed.path == "" {
 		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
-		p.load, p.tokens = corpus.Code, corpus.CodeTokens[tokenizerName]
+		p.load, p.tokens = corpus.Code, corpus.CodeTokens[tok.Name]
 		return p, nil
 	}
 	if parsed.sonnet {
@@ -110,13 +107,13 @@ func readCorpusFile(path string) ([]byte, error) {
 
 // build loads the tokenizer, encodes the corpus if it is text, and writes the arenas.
 func (p promptCorpus) build(b *mmapcache.Builder) error {
-	tok, err := tokenizer.Load(p.tokenizer)
+	tok, err := p.tokenizer.Load()
 	if err != nil {
 		return err
 	}
 	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: p.encode(tok), Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
 	if err != nil {
-		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer, err)
+		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer.Name, err)
 	}
 	return nil
 }

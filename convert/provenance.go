@@ -25,7 +25,7 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal
 		}
 	case mmapcache.ArenasKind:
-		p.Corpus, p.Tokenizer = c.prompts.portableName(), c.options.Tokenizer
+		p.Corpus, p.Tokenizer = c.prompts.portableName(), c.prompts.tokenizer.Portable
 	}
 	return p
 }

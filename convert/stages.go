@@ -58,10 +58,14 @@ func (c *conversion) arenas(ctx context.Context) error {
 		return err
 	}
 	facts, err := mmapcache.ArenaFactsOf(m)
-	if err == nil && facts.Tokens != c.prompts.tokens {
-		err = fmt.Errorf("corpus %s has %d tokens, and the key says %d: this is a bug in agentx", c.options.Corpus, facts.Tokens, c.prompts.tokens)
+	if err != nil {
+		return err
 	}
-	return err
+	if known := c.prompts.tokens; known != 0 && facts.Tokens != known {
+		return fmt.Errorf("corpus %s has %d tokens, and the key says %d: this is a bug in agentx", c.options.Corpus, facts.Tokens, known)
+	}
+	c.prompts.tokens = facts.Tokens
+	return c.refuseLongBlocks(c.result.Facts)
 }
 
 // placement finds or computes where in the corpus every block and filler begins.

@@ -39,8 +39,8 @@ var completedArguments = map[string]cobra.CompletionFunc{
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
-	"tokenizer":        choice(tokenizer.Names()...),
-	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault), // or a file
+	"tokenizer":        cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
+	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault),  // or a file
 	"set":              rules,
 	"scenario":         choice(scenarioNames()...),
 	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),

@@ -18,7 +18,7 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 		{"--set Start=sample", "--set Start=sample: want zero or sampled; did you mean sampled?"},
 		{"--scenario inferencex", "--scenario inferencex: want inferencex-agentx-mvp"},
 		{"--report aiprf", "--report aiprf: want aiperf, json, csv or parquet; did you mean aiperf?"},
-		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base or o200k_base; did you mean o200k_base?"},
+		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub; did you mean o200k_base?"},
 		{"--start ''", `--start "": want zero or sampled`},
 	} {
 		r := runs(append([]string{"replay", "demo", "--url", "http://h", "--model", "m"}, words(t, c.flags)...)...)
@@ -54,7 +54,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
 		"agentx: --set max_osl=-1: want 0 or more, or none",
 		"agentx: --set backend=xxh: want xxh3 or sha256-mt; did you mean xxh3?",
-		"agentx: --tokenizer x: want cl100k_base or o200k_base",
+		"agentx: --tokenizer x: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub",
 		"agentx: --corpus y: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le",
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))
 

@@ -89,7 +89,7 @@ func (c *client) refusal(r *reply) error {
 		}
 		return &Error{Class: class, Text: text, Hint: hint, Status: r.status, RequestID: r.requestID()}
 	}
-	page := c.endpoint.String() + "/datasets/REPO" // explain fills in the repository
+	page := c.endpoint.String() + c.kind.page + "REPO" // explain fills in the repository
 	switch {
 	case message == "Access to this resource is disabled.":
 		return fail(ClassDisabled, "the hub has disabled it", "")
@@ -100,7 +100,7 @@ func (c *client) refusal(r *reply) error {
 	case code == "EntryNotFound":
 		return fail(ClassNotFound, "there is no such file", "see "+page+"/tree/main for its files")
 	case code != "RepoNotFound" && r.status == 401 && mentionsCredentials(message):
-		return fail(ClassCredentials, "the hub does not accept the token", "a valid HF_TOKEN, or none: public datasets need none")
+		return fail(ClassCredentials, "the hub does not accept the token", "a valid HF_TOKEN, or none: public "+c.kind.word+"s need none")
 	case code == "RepoNotFound" || r.status == 401: // the hub does not tell private from absent
 		return fail(ClassNotFound, "there is no such repository, or it is private", "check the name; if it is private, "+c.tokenHint())
 	case r.status == 403:
@@ -146,7 +146,7 @@ func (c *client) revision(ctx context.Context, repo, revision string) (commit, c
 	var info struct {
 		SHA string `json:"sha"`
 	}
-	r, err := c.getJSON(ctx, c.address("/api/datasets/"+repo+"/revision/"+escape(revision)), &info)
+	r, err := c.getJSON(ctx, c.address(c.kind.api+repo+"/revision/"+escape(revision)), &info)
 	if err != nil {
 		return "", "", err
 	}
@@ -165,8 +165,7 @@ func (c *client) revision(ctx context.Context, repo, revision string) (commit, c
 // repoOf returns the repository in the address that answered. After a rename it differs from asked.
 func (c *client) repoOf(at *url.URL, asked string) string {
 	path := strings.TrimPrefix(at.Path, strings.TrimRight(c.endpoint.Path, "/"))
-	path = strings.TrimPrefix(path, "/api")
-	if rest, ok := strings.CutPrefix(path, "/datasets/"); ok {
+	if rest, ok := strings.CutPrefix(path, c.kind.api); ok {
 		if parts := strings.SplitN(rest, "/", 3); len(parts) == 3 && checkRepo(parts[0]+"/"+parts[1]) == nil {
 			return parts[0] + "/" + parts[1]
 		}
@@ -188,7 +187,7 @@ func checkCommit(r *reply, commit string, required bool) error {
 
 // resolveURL returns the hub's address of a file at a commit.
 func (c *client) resolveURL(repo, commit, path string) *url.URL {
-	return c.address("/datasets/" + repo + "/resolve/" + commit + "/" + escapePath(path))
+	return c.address(c.kind.page + repo + "/resolve/" + commit + "/" + escapePath(path))
 }
 
 // head returns the address of the content of a file, on the hub or elsewhere. It compares the headers of the reply with the

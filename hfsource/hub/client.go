@@ -20,6 +20,7 @@ import (
 // are chosen for every host.
 type client struct {
 	settings
+	kind      kind // of the repository
 	hub, cdn  *resty.Client
 	userAgent string
 	rand      func() float64 // [0, 1)
@@ -33,8 +34,8 @@ type client struct {
 // minFlow is the number of bytes that a body must deliver within settings.idleTimeout.
 const minFlow = 64 << 10
 
-func newClient(s settings, o Options) *client {
-	c := &client{settings: s, rand: o.rand, logf: o.Logf, limits: rateLimiter{next: map[budget]time.Time{}}, warned: map[string]bool{}}
+func newClient(s settings, k kind, o Options) *client {
+	c := &client{settings: s, kind: k, rand: o.rand, logf: o.Logf, limits: rateLimiter{next: map[budget]time.Time{}}, warned: map[string]bool{}}
 	c.userAgent = "agentx/" + o.Version
 	// No cookie jar, and no timeout of the client, which would include the body.
 	newResty := func() *resty.Client {
@@ -99,7 +100,7 @@ type budget string
 // The budgets of the hub that this package uses.
 const (
 	apiBudget     budget = "api"       // /api/...
-	resolveBudget budget = "resolvers" // /datasets/.../resolve/...
+	resolveBudget budget = "resolvers" // .../resolve/...
 )
 
 // request is one request, which may be sent several times.

@@ -122,10 +122,10 @@ func TestSecretsAreScrubbed(t *testing.T) {
 // The behaviour of resty and net/http on which this package relies.
 func TestRestyStopsAtRedirects(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
-		s, err := LookupEnv(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings()
+		s, err := LookupEnv(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings(datasets)
 		require.NoError(t, err)
 		s.token = "hf_abc"
-		c := newClient(s, w.options())
+		c := newClient(s, datasets, w.options())
 		at := c.address("/datasets/" + repoName + "/resolve/main/" + data)
 		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, budget: resolveBudget})
 		require.NoError(t, err)

@@ -39,7 +39,7 @@ type settings struct {
 	offline       string // the variable that forbids the network; "": it is allowed
 }
 
-func (env LookupEnv) settings() (s settings, err error) {
+func (env LookupEnv) settings(k kind) (s settings, err error) {
 	if s.endpoint, err = env.endpoint(); err != nil {
 		return s, err
 	}
@@ -52,7 +52,7 @@ func (env LookupEnv) settings() (s settings, err error) {
 			return s, diskError("the cache of the hub", err)
 		}
 	}
-	s.offline = env.offline()
+	s.offline = env.offline(k)
 	if s.headerTimeout, err = env.seconds("HF_HUB_ETAG_TIMEOUT", DefaultHeaderTimeout); err != nil {
 		return s, err
 	}
@@ -121,12 +121,16 @@ func (env LookupEnv) home() string {
 	return ""
 }
 
-// offline returns the variable that forbids the network. HF_DATASETS_OFFLINE, if it is set, overrides HF_HUB_OFFLINE: a
-// machine that must not download models may still download datasets.
-func (env LookupEnv) offline() string {
+// offline returns the variable that forbids the network. HF_DATASETS_OFFLINE, if it is set, overrides HF_HUB_OFFLINE for datasets:
+// a machine that must not download models may still download those. TRANSFORMERS_OFFLINE counts for models where HF_HUB_OFFLINE is
+// not set.
+func (env LookupEnv) offline(k kind) string {
 	name := "HF_HUB_OFFLINE"
-	if env.get("HF_DATASETS_OFFLINE") != "" {
+	switch {
+	case k == datasets && env.get("HF_DATASETS_OFFLINE") != "":
 		name = "HF_DATASETS_OFFLINE"
+	case k == models && env.get(name) == "":
+		name = "TRANSFORMERS_OFFLINE"
 	}
 	if env.isOn(name) {
 		return name

@@ -51,7 +51,7 @@ func TestSettings(t *testing.T) {
 		for k := 0; k < len(pairs); k += 2 {
 			env[pairs[k]] = pairs[k+1]
 		}
-		return LookupEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }).settings()
+		return LookupEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }).settings(datasets)
 	}
 	s, err := get()
 	require.NoError(t, err)

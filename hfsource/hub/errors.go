@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -47,13 +48,14 @@ type Error struct {
 	Hint                 string // what the user can do; may be empty
 	Err                  error  // the cause; may be nil
 
+	kind   string // of Repo: dataset or model
 	secret string // the token, which a server may repeat in a message
 }
 
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Repo != "" {
-		b.WriteString("dataset " + e.Repo)
+		b.WriteString(cmp.Or(e.kind, datasets.word) + " " + e.Repo)
 		if e.Revision != "" {
 			b.WriteString(" @ " + e.Revision)
 		}

@@ -22,7 +22,7 @@ const (
 	workers     = 4              // files that are downloaded at a time
 )
 
-// Fetch returns the data files of a dataset, or the one file that the reference names, on disk and verified (but see
+// Fetch returns the data files of a dataset, or the one file that the reference names, or the files of the tokenizer of a model, on disk and verified (but see
 // Options.TrustCached). It resolves the revision to a commit once, and all files are of that commit. Its errors are *Error,
 // or those of the context.
 func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
@@ -32,7 +32,7 @@ func Fetch(ctx context.Context, r Ref, o Options) (*Snapshot, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	j := &job{Options: o.withDefaults(), ref: r, snapshot: &Snapshot{Repo: r.Repo, Revision: r.revision()}}
+	j := &job{Options: o.withDefaults(), ref: r, snapshot: &Snapshot{Model: r.Model, Repo: r.Repo, Revision: r.revision()}}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxDuration, &Error{Class: ClassUnavailable, Text: fmt.Sprintf("not done within %s", maxDuration), Hint: resumeHint})
 	defer cancel()
 	if err := j.setUp(ctx); err != nil {
@@ -81,6 +81,11 @@ func (j *job) run(ctx context.Context) error {
 	if err := checkExportDir(j.ExportDir, paths); err != nil {
 		return err
 	}
+	if j.ref.Model {
+		if err := j.checkTokenizerSizes(paths); err != nil {
+			return err
+		}
+	}
 	if err := j.obtainAll(ctx, paths); err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func (j *job) setUp(ctx context.Context) (err error) {
 	if err := checkExportDir(j.ExportDir, nil); err != nil {
 		return err
 	}
-	if j.settings, err = j.Env.settings(); err != nil {
+	if j.settings, err = j.Env.settings(j.ref.kind()); err != nil {
 		return err
 	}
 	logf := j.Logf
@@ -114,10 +119,10 @@ func (j *job) setUp(ctx context.Context) (err error) {
 		return &Error{Class: ClassLocalDisk, Text: "there is no directory for downloads: no HF_HUB_CACHE, no HF_HOME, no home directory", Hint: "HF_HUB_CACHE=DIR"}
 	}
 	for _, dir := range slices.Compact(dirs) {
-		j.stores = append(j.stores, openStore(dir, j.ref.Repo, durable.OptionsOf(ctx)))
+		j.stores = append(j.stores, openStore(dir, j.ref.kind(), j.ref.Repo, durable.OptionsOf(ctx)))
 	}
 	j.snapshot.stores = j.stores
-	j.client = newClient(j.settings, j.Options)
+	j.client = newClient(j.settings, j.ref.kind(), j.Options)
 	return nil
 }
 
@@ -270,16 +275,17 @@ func (j *job) explain(err error, file string) error {
 	c := *e
 	c.secret = j.token
 	if c.Repo == "" {
-		j.explainDataset(&c)
+		j.explainRepo(&c)
 	}
 	c.File = cmp.Or(c.File, file)
-	c.Hint = strings.ReplaceAll(c.Hint, "/datasets/REPO", "/datasets/"+j.currentRepo())
+	c.Hint = strings.ReplaceAll(c.Hint, j.ref.kind().page+"REPO", j.ref.kind().page+j.currentRepo())
 	c.Hint = strings.ReplaceAll(c.Hint, "OWNER/NAME", j.ref.Repo)
 	return &c
 }
 
-func (j *job) explainDataset(e *Error) {
+func (j *job) explainRepo(e *Error) {
 	s := j.snapshot
+	e.kind = j.ref.kind().word
 	e.Repo, e.Revision = s.Repo, s.Revision
 	if s.Commit != "" && s.Resolution != ResolvedByCommit {
 		e.Revision += " (" + s.Commit[:12] + ")"

@@ -21,7 +21,7 @@ const (
 // listTree asks for the listing of a commit, page by page, and the current name of the repository.
 func (c *client) listTree(ctx context.Context, repo, commit string) (t *tree, currentRepo string, err error) {
 	l := pages{files: map[string]entry{}}
-	at := c.address("/api/datasets/" + repo + "/tree/" + commit + "?recursive=true&expand=false")
+	at := c.address(c.kind.api + repo + "/tree/" + commit + "?recursive=true&expand=false")
 	for seen := map[string]bool{}; at != nil; {
 		if l.bytes += len(at.String()); len(seen) == maxPages || l.bytes > maxListing {
 			return nil, "", longListing()

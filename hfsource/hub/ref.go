@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Ref refers to a dataset: hf://datasets/OWNER/NAME[@REVISION][/PATH].
+// Ref refers to a dataset, hf://datasets/OWNER/NAME[@REVISION][/PATH], or to the tokenizer of a model, hf://OWNER/NAME[@REVISION].
 type Ref struct {
+	Model    bool   // the repository holds a model, and its tokenizer is meant
 	Repo     string // OWNER/NAME
 	Revision string // a branch, a tag, a commit or refs/..., not escaped; "" is main
 	Path     string // one file of the dataset; "" is its data files
@@ -48,10 +49,16 @@ func Parse(input string) (Ref, error) {
 }
 
 func parse(input string) (r Ref, err error) {
-	rest, ok := strings.CutPrefix(input, prefix)
-	if !ok {
+	if !strings.HasPrefix(input, prefix) {
 		return r, fmt.Errorf("not a dataset of the hub")
 	}
+	return parseRepo(input, datasets)
+}
+
+// parseRepo parses a reference to a repository of one kind.
+func parseRepo(input string, k kind) (r Ref, err error) {
+	r.Model = k == models
+	rest := strings.TrimPrefix(input, k.scheme)
 	owner, rest, _ := strings.Cut(rest, "/")
 	name, tail := cutName(rest)
 	r.Repo = owner + "/" + name
@@ -71,7 +78,7 @@ func parse(input string) (r Ref, err error) {
 // Validate reports the first field that Fetch refuses, as an *Error of ClassInvalid.
 func (r Ref) Validate() error {
 	if err := r.check(); err != nil {
-		return &Error{Class: ClassInvalid, Text: err.Error(), Hint: "hf://datasets/OWNER/NAME[@REVISION][/PATH]"}
+		return &Error{Class: ClassInvalid, Text: err.Error(), Hint: r.kind().scheme + "OWNER/NAME[@REVISION][/PATH]"}
 	}
 	return nil
 }
@@ -121,7 +128,7 @@ func cutRevision(s string) (revision, tail string) {
 
 // String returns the reference in the form that Parse reads.
 func (r Ref) String() string {
-	s := prefix + r.Repo
+	s := r.kind().scheme + r.Repo
 	if r.Revision != "" {
 		s += "@" + escapeRevision(r.Revision)
 	}

@@ -35,6 +35,8 @@ type contents interface {
 // of the Parquet branch; the card; the first group of dataSuffixes. doc/spec/hub.md 7a.
 func selectFiles(ctx context.Context, r Ref, c contents) (list []string, err error) {
 	switch {
+	case r.Model:
+		list, err = selectTokenizer(c)
 	case r.Path != "":
 		list, err = selectPath(r, c)
 	case r.Revision == parquetRevision:

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Snapshot is a dataset at one commit, on disk.
+// Snapshot is a dataset, or the tokenizer of a model, at one commit, on disk.
 type Snapshot struct {
+	Model        bool       // a repository of a model
 	Repo         string     // OWNER/NAME as asked for
 	RenamedTo    string     // OWNER/NAME as the hub calls it now, if that differs; else ""
 	Revision     string     // as asked for; "main" by default
@@ -21,6 +22,9 @@ type Snapshot struct {
 
 	stores []*store
 }
+
+// ref returns the reference to the repository at its commit.
+func (s *Snapshot) ref() Ref { return Ref{Model: s.Model, Repo: s.Repo, Revision: s.Commit} }
 
 // Resolution says how a revision was resolved to a commit.
 type Resolution string
@@ -77,7 +81,7 @@ func (f *File) Open() (FileReader, error) {
 
 // DisplayName returns the name of a file for messages: hf://datasets/OWNER/NAME@<12 hex digits>/PATH.
 func (s *Snapshot) DisplayName(path string) string {
-	return prefix + s.Repo + "@" + s.Commit[:12] + "/" + path
+	return s.ref().kind().scheme + s.Repo + "@" + s.Commit[:12] + "/" + path
 }
 
 // Summary describes the snapshot in one line: dataset, revision, commit, and how the commit was found.
@@ -90,7 +94,7 @@ func (s *Snapshot) Summary() string {
 	if s.RenamedTo != "" {
 		name += " (now " + s.RenamedTo + ")"
 	}
-	return fmt.Sprintf("dataset %s @ %s -> %s (%s)", name, s.Revision, s.Commit[:12], how)
+	return fmt.Sprintf("%s %s @ %s -> %s (%s)", s.ref().kind().word, name, s.Revision, s.Commit[:12], how)
 }
 
 func formatAge(d time.Duration) string {

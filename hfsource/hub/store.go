@@ -42,8 +42,8 @@ type store struct {
 func (s *store) root() *os.Root { return s.handle.Load() }
 
 // openStore opens the directory of a repository, which need not exist.
-func openStore(dir, repo string, opts durable.Options) *store {
-	s := &store{dir: dir, repo: "datasets--" + strings.ReplaceAll(repo, "/", "--"), opts: opts}
+func openStore(dir string, k kind, repo string, opts durable.Options) *store {
+	s := &store{dir: dir, repo: k.dir + strings.ReplaceAll(repo, "/", "--"), opts: opts}
 	if root, err := os.OpenRoot(dir); err == nil { // if not, nothing is found in it, and prepare reports why
 		s.handle.Store(root)
 	}

@@ -49,7 +49,7 @@ func TestDiskFull(t *testing.T) {
 		assert.Less(t, s.BytesNetwork, int64(300_000), "what was there was used")
 	})
 	runInBubble(t, func(w *fixture) { // before the download
-		d := &download{store: openStore(w.home, repoName, durable.Options{}), fileJob: &fileJob{want: entry{Size: 1 << 60}}}
+		d := &download{store: openStore(w.home, datasets, repoName, durable.Options{}), fileJob: &fileJob{want: entry{Size: 1 << 60}}}
 		defer d.store.close()
 		err := d.checkSpace()
 		assert.Equal(t, ClassLocalDisk, classOf(err))

@@ -1,4 +1,4 @@
-// Package fakehub is a Hugging Face hub for tests. It serves datasets, records every request, and misbehaves where a test
+// Package fakehub is a Hugging Face hub for tests. It serves datasets and models, records every request, and misbehaves where a test
 // switches a fault on.
 //
 //	h := fakehub.New()
@@ -111,6 +111,11 @@ func (h *Hub) Commit(name, branch string, files map[string]File) (commit string)
 	commit = hex.EncodeToString(sum.Sum(nil))
 	r.commits[commit], r.branches[branch] = files, commit
 	return commit
+}
+
+// CommitModel adds a commit to a repository of a model, and points a branch or another reference to it.
+func (h *Hub) CommitModel(name, branch string, files map[string]File) (commit string) {
+	return h.Commit("models/"+name, branch, files)
 }
 
 // Log returns the requests since the last ResetLog.

@@ -21,19 +21,26 @@ func fail(w http.ResponseWriter, status int, code, message string) {
 }
 
 // serveHub is the handler of the hub: /api/datasets/OWNER/NAME/VERB/REVISION/... and
-// /datasets/OWNER/NAME/resolve/REVISION/PATH.
+// /datasets/OWNER/NAME/resolve/REVISION/PATH; for models /api/models/... and no /datasets.
 func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
 	if h.Token != "" && r.Header.Get("Authorization") != "Bearer "+h.Token {
 		fail(w, http.StatusUnauthorized, "RepoNotFound", "Repository not found")
 		return
 	}
 	path, api := strings.CutPrefix(r.URL.EscapedPath(), "/api")
-	parts := strings.Split(strings.TrimPrefix(path, "/datasets/"), "/")
-	if !strings.HasPrefix(path, "/datasets/") || len(parts) < 2 {
+	path, isDataset := strings.CutPrefix(path, "/datasets/")
+	if api && !isDataset {
+		path = strings.TrimPrefix(path, "/models")
+	}
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if len(parts) < 2 {
 		fail(w, http.StatusNotFound, "", "Not found")
 		return
 	}
 	name, verb, revision, rest := parts[0]+"/"+parts[1], "", "main", ""
+	if !isDataset {
+		name = "models/" + name
+	}
 	if len(parts) > 2 {
 		verb = parts[2]
 	}

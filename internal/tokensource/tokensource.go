@@ -1,0 +1,118 @@
+// Package tokensource finds the tokenizer that a user names: one inside the binary, a file, a directory, or that of a model of the
+// Hugging Face hub.
+//
+//	s, err := tokensource.Resolve(ctx, "Qwen/Qwen3-0.6B", hub.Options{})
+//	...
+//	key := s.Digest // before anything is parsed
+//	t, err := s.Load()
+package tokensource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/tokenizer"
+)
+
+// Source is a tokenizer that is known by the digest of its files, and not yet loaded.
+type Source struct {
+	Name     string // as it was given
+	Portable string // what finds the same files again: an absolute path, or the commit of a model
+	Digest   string // of all that decides about the ids of a text, in hexadecimal, for cache keys
+
+	load func() (*tokenizer.Tokenizer, error)
+}
+
+// Load makes the tokenizer of the bytes that Digest is of.
+func (s *Source) Load() (*tokenizer.Tokenizer, error) { return s.load() }
+
+// Builtin reports whether the tokenizer is inside the binary.
+func (s *Source) Builtin() bool { return slices.Contains(tokenizer.Names(), s.Name) }
+
+// Resolve finds a tokenizer. In this order a name is
+//
+//   - one of tokenizer.Names;
+//   - a path that exists: of a tokenizer.json, of a file of ranks (tiktoken), or of a directory with tokenizer.json, or with
+//     tiktoken.model and tokenizer_config.json;
+//   - PATTERN:PATH, a file of ranks with the name of its pattern;
+//   - OWNER/NAME[@REVISION], a model of the hub, which hub.Fetch gets.
+//
+// Errors of the hub are *hub.Error.
+func Resolve(ctx context.Context, name string, o hub.Options) (*Source, error) {
+	if err := Check(name); err != nil {
+		return nil, fmt.Errorf("tokenizer %s: %w", name, err)
+	}
+	if digest, err := tokenizer.Digest(name); err == nil {
+		return &Source{name, name, digest, func() (*tokenizer.Tokenizer, error) { return tokenizer.Load(name) }}, nil
+	}
+	pattern, path := cutPattern(name)
+	if pattern != "" || exists(path) {
+		return fromPath(name, pattern, path)
+	}
+	return fromHub(ctx, name, o)
+}
+
+// Check returns an error about a name that Resolve refuses whatever the hub has. It opens no file.
+func Check(name string) error {
+	if slices.Contains(tokenizer.Names(), name) {
+		return nil
+	}
+	pattern, path := cutPattern(name)
+	switch {
+	case exists(path):
+		return nil
+	case pattern != "" || isPath(path):
+		return fmt.Errorf("there is no such file or directory")
+	case strings.Contains(name, "/"):
+		_, err := hub.ParseModel(name)
+		var invalid *hub.Error
+		if errors.As(err, &invalid) {
+			err = fmt.Errorf("there is no such file, and it is no model of the hub: %s", strings.TrimPrefix(invalid.Text, name+": "))
+		}
+		return err
+	}
+	return errUnknown(name)
+}
+
+func errUnknown(name string) error {
+	text := "want " + strings.Join(tokenizer.Names(), ", ") + ", the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub"
+	if closest := suggest.Closest(name, tokenizer.Names()); closest != "" {
+		text += "; did you mean " + closest + "?"
+	}
+	return errors.New(text)
+}
+
+// cutPattern splits PATTERN:PATH. A path that exists with its colon has no pattern.
+func cutPattern(name string) (pattern, path string) {
+	pattern, path, ok := strings.Cut(name, ":")
+	if ok && slices.Contains(tokenizer.Patterns(), pattern) && !exists(name) {
+		return pattern, path
+	}
+	return "", name
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// isPath reports whether a name can only be meant as a path.
+func isPath(name string) bool {
+	for _, prefix := range []string{".", "/", "~", "\\"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	for _, suffix := range []string{".json", ".tiktoken", ".model", "/"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return strings.Count(name, "/") > 1 && !strings.HasPrefix(name, hub.Scheme) && !strings.Contains(name, "@")
+}

@@ -127,15 +127,10 @@ func (o *Options) maxOpen() int {
 	return o.Concurrency
 }
 
-// HasRecordedStarts reports whether every trace that options select has a recorded start, so that RecordedArrivals can play them.
+// HasRecordedStarts reports whether every trace of the cache has a recorded start, so that RecordedArrivals can play them.
 func (o *Options) HasRecordedStarts() bool {
-	traces, err := selectTraces(*o, 0)
-	for _, trace := range traces {
-		if _, ok := o.Cache.Structure.RecordedStart(trace); !ok {
-			return false
-		}
-	}
-	return err == nil && len(traces) > 0
+	n := o.Cache.Structure.RecordedStarts()
+	return n > 0 && n == o.Cache.Structure.Traces.Len()
 }
 
 // CheckArrivals returns an error about arrivals that the cache does not have: a trace without a recorded start, a window without

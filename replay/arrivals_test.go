@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/conductor"
@@ -126,6 +127,7 @@ func TestCapOnOpenTrees(t *testing.T) {
 	require.InDelta(t, 0, float64(v.summary.Lateness.Max), 1e-12)
 	require.EqualValues(t, 5, v.summary.RequestLatency.Max, "the wait is no latency")
 	require.Equal(t, 2, v.summary.Concurrency)
+	require.Empty(t, v.sampler.loaded, "a trace that is over is not kept")
 	v.requireRebuilt()
 }
 
@@ -145,6 +147,15 @@ func TestWindowOfARecording(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"2@0", "3@1"}, v.sends())
 
+	long := `{"timestamp":0,"input_length":4000,"output_length":4,"hash_ids":[1,2,3,4,5,6,7,8]}` + "\n"
+	short := `{"timestamp":%d,"input_length":100,"output_length":4,"hash_ids":[9]}` + "\n"
+	o = arriving(t, cachetest.Prepare(t, long+fmt.Sprintf(short, 2000)+fmt.Sprintf(short, 5000), "code"), Arrivals{Mode: RecordedArrivals, To: 6 * time.Second})
+	o.MaxContext = 1000 // the first does not fit: the window counts from it all the same
+	v, err = virtually(t, o, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2@0", "3@3"}, v.sends())
+
+	o = arriving(t, c, Arrivals{Mode: RecordedArrivals, From: time.Second})
 	o.Traces = 1
 	require.ErrorContains(t, o.CheckArrivals(), "none of the 1 selected traces starts in the window from 1s to 0s")
 	o = arriving(t, c, Arrivals{Mode: RecordedArrivals, From: time.Minute})
@@ -299,10 +310,10 @@ func TestArrivalOfATraceThatCannotBePlayed(t *testing.T) {
 //
 // Covers T-68.
 func TestAbsoluteTurns(t *testing.T) {
-	session := func(at float64) string {
-		return fmt.Sprintf(`{"timestamp":%g,"input_length":100,"output_length":4,"hash_ids":[%g],"session_id":"s"}`+"\n", at, at)
+	turn := func(session string, at float64) string {
+		return fmt.Sprintf(`{"timestamp":%g,"input_length":100,"output_length":4,"hash_ids":[%g],"session_id":%q}`+"\n", at, at, session)
 	}
-	c := cachetest.Prepare(t, session(5000)+session(9000)+session(10000)+session(40000), "code")
+	c := cachetest.Prepare(t, turn("s", 5000)+turn("s", 9000)+turn("s", 10000)+turn("s", 40000), "code")
 	for _, mode := range []ArrivalMode{Lanes, RecordedArrivals} {
 		o := arriving(t, c, Arrivals{Mode: mode, AbsoluteTurns: true})
 		o.Pace.Speed = 2
@@ -310,9 +321,14 @@ func TestAbsoluteTurns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"s@0", "s@2", "s@3", "s@17.5"}, v.sends())
 	}
-	o := arriving(t, recorded(t, recording("w", call{at: 0, took: 1}, call{at: 10, took: 1, agent: []call{{at: 12, took: 1}, {at: 20, took: 1}}}, call{at: 30, took: 1})),
+	o := arriving(t, cachetest.Prepare(t, turn("a", 0)+turn("b", 1000)+turn("b", 7000), "code"), Arrivals{Mode: RecordedArrivals, AbsoluteTurns: true})
+	v, err := virtually(t, o, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a@0", "b@1", "b@7"}, v.sends(), "counted from the start of the session")
+
+	o = arriving(t, recorded(t, recording("w", call{at: 0, took: 1}, call{at: 10, took: 1, agent: []call{{at: 12, took: 1}, {at: 20, took: 1}}}, call{at: 30, took: 1})),
 		Arrivals{AbsoluteTurns: true})
-	v, err := virtually(t, o, takes(9*time.Second))
+	v, err = virtually(t, o, takes(9*time.Second))
 	require.NoError(t, err)
 	require.Equal(t, []string{"w@0", "w@12", "w@21", "w@30"}, v.sends())
 }
@@ -333,6 +349,111 @@ func TestPeriodsShowOpenAndWaitingTrees(t *testing.T) {
 		require.Equal(t, shown, strings.Contains(periods[0], "; 2 trees open, 3 waiting"), periods)
 		require.Equal(t, shown, last.Arrivals)
 		require.Positive(t, last.TreesOpen)
+	}
+}
+
+// A client that cannot send as fast as trees arrive is bound, and that changes no due time either.
+func TestRateBeyondTheClient(t *testing.T) {
+	o := arriving(t, mooncake(t, make([]float64, 200)...), Arrivals{Mode: RateArrivals, Rate: 2000, Law: arrivals.Constant})
+	var at *time.Duration
+	v, err := virtually(t, o, func(sentTurn) answerTo {
+		*at += time.Millisecond // which sending a request takes
+		return answerTo{takes: time.Millisecond}
+	}, func(v *virtualRun) { at = &v.at })
+	require.NoError(t, err)
+	for _, r := range v.records {
+		require.InDelta(t, float64(r.Tree)/2000, r.Due, 1e-12)
+	}
+	require.True(t, v.summary.Client.Bound)
+	require.InDelta(t, 0.1, float64(v.summary.Lateness.Max), 0.02)
+}
+
+// Traces are loaded before they arrive, as far as memory allows, so that no burst waits for the disk.
+func TestTracesAreLoadedBeforeTheyArrive(t *testing.T) {
+	o := arriving(t, mooncake(t, make([]float64, 1000)...), Arrivals{Mode: RecordedArrivals}).withDefaults()
+	s := newSampler(o, o.Warn)
+	defer s.close()
+	traces, err := selectTraces(o, 0)
+	require.NoError(t, err)
+	s.dealer.once = true
+	require.NoError(t, s.prepareArrivals(traces))
+	for k := range traces {
+		for _, next := range traces[k:min(k+arrivalDepth, len(traces))] {
+			require.Contains(t, s.ahead, next)
+		}
+		_, ok := s.Next(k % 28)
+		require.True(t, ok)
+		s.ended(k % 28)
+	}
+	require.Empty(t, s.ahead)
+	require.Zero(t, s.memory)
+
+	l := &s.traceLoader // what does not fit is loaded later, but at least one is
+	l.memory = maxAhead
+	l.loadAhead(traces)
+	require.Len(t, l.ahead, 1)
+}
+
+// Real time, real connections: every tree is due when the process drew it, and the records and the summary agree.
+func TestArrivalsAgainstAServer(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Pace = Pace{Speed: 1e6}
+	o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 400, Law: arrivals.Gamma, Shape: 0.5}
+	o.Concurrency, o.Trees, o.Marker = 5, 48, payload.FirstTurnPrefix
+	p := play(t, t.Context(), o)
+	require.Equal(t, 48, p.Trees)
+	schedule := o.Arrivals.process(DefaultSeed).Schedule()
+	due := map[int]float64{}
+	for k := range 48 {
+		at, _ := schedule.Next()
+		due[k] = at.Seconds()
+	}
+	for _, r := range p.records {
+		require.LessOrEqual(t, r.OpenTrees, 5)
+		require.Positive(t, r.OpenTrees)
+		if r.Turn == 0 && r.Parent == "" {
+			require.Equal(t, due[r.Tree], r.Due)
+		} else {
+			require.Zero(t, r.Queued)
+		}
+	}
+	require.Equal(t, 48, p.Arrivals.Queued.N)
+}
+
+// A run that plays every trace once lasts until the last has arrived and is answered.
+func TestEstimateOfArrivals(t *testing.T) {
+	o := required(mooncake(t, 0, 10000, 60000))
+	for want, a := range map[time.Duration]Arrivals{
+		60 * time.Second: {Mode: RecordedArrivals}, 50 * time.Second: {Mode: RecordedArrivals, From: 10 * time.Second},
+		20 * time.Second: {Mode: RateArrivals, Rate: 0.1, Law: arrivals.Constant}, 0: {},
+	} {
+		o.Arrivals = a
+		got, err := EstimateDuration(o)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	o.Concurrency, o.Arrivals = 3, Arrivals{Ramp: 30 * time.Second}
+	got, err := EstimateDuration(o)
+	require.NoError(t, err)
+	require.Equal(t, 20*time.Second, got)
+}
+
+// A machine is calibrated with the trees that arrive first, and none of them is used up.
+func TestCalibrationBeforeArrivals(t *testing.T) {
+	for _, marker := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix} {
+		o := arriving(t, mooncake(t, make([]float64, 100)...), Arrivals{Mode: RecordedArrivals})
+		o.Marker = marker
+		r := newRun(o.withDefaults())
+		require.NoError(t, r.prepare(t.Context()))
+		c := r.calibrateFor(t.Context(), 10*time.Second, 2)
+		require.Empty(t, c.Error)
+		require.Equal(t, maxCalibrationAtOnce, c.Lanes)
+		require.Positive(t, c.Requests)
+		require.Zero(t, r.sampler.opened)
+		require.Zero(t, r.sampler.dealer.dealt)
+		require.Empty(t, r.sampler.ledger.passes)
+		r.close()
 	}
 }
 

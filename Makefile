@@ -100,7 +100,7 @@ test-oracle:
 		touch $(ORACLE)/complete; } || { echo "test-oracle: skipped: no environment with AIPerf 0.13.0, which takes Python 3.10 to 3.13: see above"; exit 0; }; \
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	ORACLE_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
-		CGO_ENABLED=0 go test -run '^TestOracle$$' -count=1 -v ./convert
+		CGO_ENABLED=0 go test -run '^TestOracle' -count=1 -v ./convert
 
 # The bodies of requests: AIPerf 0.13.0 and agentx run the same command lines, on ten of the public traces, which lie in ../shared
 # or it skips. One lane and four, paced and flat out: about seven minutes.

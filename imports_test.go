@@ -57,8 +57,8 @@ var imports = map[string][]string{
 	"convert/demo":         {},
 	"convert/weka":         {"hfsource/column", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"github.com/alitto/pond/v2",
+		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
+		"manifest", "mmapcache", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
 	"replay/payload":     {"mmapcache"},

@@ -144,6 +144,9 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
 		return err
 	}
+	if c.prompts.skipped != "" {
+		o.Warn("%s", c.prompts.skipped)
+	}
 	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, slices.Contains(c.mooncake, true), c.prompts)
 	return err
 }

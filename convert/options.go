@@ -35,7 +35,7 @@ type Options struct {
 	Rules     weka.Rules     // how traces are reconstructed; the zero value is weka.Default()
 	Placement weka.Placement // how places in the corpus are computed; the zero value is that of DefaultProfile, with DefaultSeed
 	Tokenizer string         // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
-	Corpus    string         // "code", FILE.u32le of token ids, or sonnet:FILE.u32le; "" is DefaultCorpus
+	Corpus    string         // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
 	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
 	Force       bool // build parts although they exist

@@ -40,7 +40,8 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"option Workers: -1: want 0":                 func(o *Options) { o.Source.Workers = -1 },
 		"workers 2000: want 0":                       func(o *Options) { o.Workers = 2000 },
 		`tokenizer x: want cl100k_base, o200k_base`:  func(o *Options) { o.Tokenizer = "x" },
-		"corpus x: not known: want code":             func(o *Options) { o.Corpus = "x" },
+		"corpus sonnet:x: not a file of token ids":   func(o *Options) { o.Corpus = "sonnet:x" },
+		`corpus "aiperf-sonnet:": no file`:           func(o *Options) { o.Corpus = "aiperf-sonnet:" },
 		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = weka.Default(); o.Rules.LengthRule = "banana" },
 		`backend "xxh4": want xxh3`:                  func(o *Options) { o.Placement.Backend = "xxh4" },
 	} {

@@ -1,12 +1,14 @@
 package convert
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"strconv"
 
 	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/weka"
@@ -15,7 +17,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// maxCorpusFile bounds a corpus file before it is read, in bytes.
+// maxCorpusFile bounds a file of token ids before it is read, in bytes.
 const maxCorpusFile = 1 << 30
 
 // promptCorpus is the text from which prompts are cut, and the tokenizer for it. Both are known by their digests before
@@ -23,46 +25,47 @@ const maxCorpusFile = 1 << 30
 type promptCorpus struct {
 	image     arenasImage
 	tokenizer *tokensource.Source
-	name      string        // as in Options
-	stream    string        // of AIPerf's seeds
-	tokens    int           // length of the corpus; 0: known once the arenas exist
-	load      func() []byte // returns the text, or the ids as bytes
-}
-
-// corpusName is a parsed Options.Corpus.
-type corpusName struct {
-	path   string // of a file of token ids; "" for the built-in corpus
-	sonnet bool   // the file is AIPerf's sonnet corpus
-}
-
-func parseCorpusName(name string) (corpusName, error) {
-	path, sonnet := strings.CutPrefix(name, "sonnet:")
-	switch {
-	case name == DefaultCorpus:
-		return corpusName{}, nil
-	case strings.HasSuffix(path, ".u32le"):
-		return corpusName{path, sonnet}, nil
-	}
-	return corpusName{}, fmt.Errorf("corpus %s: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le", name)
+	name      string // as in Options
+	stream    string // of AIPerf's seeds
+	tokens    int    // length of the corpus; 0: known once the arenas exist
+	skipped   string // what was left out of a directory, for people
+	encode    func(*tokenizer.Tokenizer) ([]uint32, error)
 }
 
 // resolvePromptCorpus names corpus and tokenizer by their digests.
 func resolvePromptCorpus(name string, tok *tokensource.Source) (p promptCorpus, err error) {
 	parsed, err := parseCorpusName(name)
+	if err == nil {
+		err = CheckCorpus(name)
+	}
 	if err != nil {
 		return p, err
 	}
 	p = promptCorpus{tokenizer: tok, name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
-	if parsed.path == "" {
-		p.image.Corpus = corpusImage{"text", corpus.CodeSHA256}
-		p.load, p.tokens = corpus.Code, corpus.CodeTokens[tok.Name]
-		return p, nil
-	}
 	if parsed.sonnet {
 		p.stream = weka.SonnetStream
 	}
-	err = p.readIDs(parsed.path)
-	return p, err
+	return p, p.resolve(parsed)
+}
+
+// resolve fills in what the corpus is and how it is made.
+func (p *promptCorpus) resolve(n corpusName) error {
+	switch n.form {
+	case builtinWords:
+		p.image.Corpus, p.tokens = corpusImage{"words", corpus.WordsSHA256}, corpus.WordsTokens
+		p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return corpus.Words(tok) }
+	case builtinText:
+		t := textOf(p.name)
+		p.image.Corpus, p.tokens = corpusImage{"text", t.SHA256}, t.Tokens[p.tokenizer.Name]
+		p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return tok.Encode(string(t.Generate())), nil }
+	case idsFile:
+		return p.readIDs(n.path)
+	case textPath:
+		return p.readText(n.path)
+	case aiperfSonnet:
+		return p.readSonnet(n.path)
+	}
+	return nil
 }
 
 // readIDs reads the file of token ids that is the corpus.
@@ -71,22 +74,58 @@ func (p *promptCorpus) readIDs(path string) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
-	p.image.Corpus = corpusImage{"ids", hex.EncodeToString(sum[:])}
-	p.load, p.tokens = func() []byte { return data }, len(data)/4
+	p.image.Corpus, p.tokens = corpusImage{"ids", sha256Hex(data)}, len(data)/4
+	p.encode = func(*tokenizer.Tokenizer) ([]uint32, error) {
+		tokens := make([]uint32, len(data)/4)
+		for k := range tokens {
+			tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
+		}
+		return tokens, nil
+	}
 	return nil
 }
 
-// portableName returns the name of the corpus, with an absolute path for a file.
-func (p promptCorpus) portableName() string {
-	parsed, _ := parseCorpusName(p.name) // it was parsed before
-	switch {
-	case parsed.path == "":
-		return p.name
-	case parsed.sonnet:
-		return "sonnet:" + absolutePath(parsed.path)
+// readText reads the text of a file, or of the files of a directory. The key has the digest of all text in order, but no names.
+func (p *promptCorpus) readText(path string) error {
+	c, err := readCorpusText(path)
+	if err != nil {
+		return err
 	}
-	return absolutePath(parsed.path)
+	p.image.Corpus = corpusImage{"text", sha256Hex(c.text)}
+	if len(c.skipped) > 0 {
+		p.skipped = fmt.Sprintf("corpus %s: left out: %s", path, c.skipped)
+	}
+	p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return tok.Encode(string(c.text)), nil }
+	return nil
+}
+
+// readSonnet reads a text that is encoded in groups of lines. The key has the digest of the groups.
+func (p *promptCorpus) readSonnet(path string) error {
+	var c corpusText
+	if err := c.readFile(path); err != nil {
+		return err
+	}
+	groups := sonnetGroups(string(c.text))
+	if len(groups) == 0 {
+		return fmt.Errorf("corpus %s: no text: want lines that are not empty", path)
+	}
+	var all bytes.Buffer
+	for _, g := range groups {
+		all.WriteString(strconv.Itoa(len(g)) + ":" + g)
+	}
+	p.image.Corpus = corpusImage{"groups", sha256Hex(all.Bytes())}
+	p.encode = func(tok *tokenizer.Tokenizer) (ids []uint32, err error) {
+		for _, g := range groups {
+			ids = tok.AppendIDs(ids, g)
+		}
+		return ids, nil
+	}
+	return nil
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // readCorpusFile reads a file of token ids, each of 4 bytes.
@@ -105,28 +144,31 @@ func readCorpusFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// tokensOf encodes the corpus.
+func (p *promptCorpus) tokensOf(tok *tokenizer.Tokenizer) ([]uint32, error) {
+	ids, err := p.encode(tok)
+	if err == nil && len(ids) == 0 {
+		err = errors.New("no tokens")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer.Name, err)
+	}
+	return ids, nil
+}
+
 // build loads the tokenizer, encodes the corpus if it is text, and writes the arenas.
-func (p promptCorpus) build(b *mmapcache.Builder) error {
+func (p *promptCorpus) build(b *mmapcache.Builder) error {
 	tok, err := p.tokenizer.Load()
 	if err != nil {
 		return err
 	}
-	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: p.encode(tok), Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
+	ids, err := p.tokensOf(tok)
+	if err != nil {
+		return err
+	}
+	err = b.BuildArenas(mmapcache.PromptCorpus{Tokens: ids, Bytes: tok.Bytes}, mmapcache.NewMarkerPieces(tok.Encode))
 	if err != nil {
 		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer.Name, err)
 	}
 	return nil
-}
-
-// encode returns the token ids of the corpus.
-func (p promptCorpus) encode(tok *tokenizer.Tokenizer) []uint32 {
-	data := p.load()
-	if p.image.Corpus.Kind == "text" {
-		return tok.Encode(string(data))
-	}
-	tokens := make([]uint32, len(data)/4)
-	for k := range tokens {
-		tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
-	}
-	return tokens
 }

@@ -25,7 +25,8 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal
 		}
 	case mmapcache.ArenasKind:
-		p.Corpus, p.Tokenizer = c.prompts.portableName(), c.prompts.tokenizer.Portable
+		parsed, _ := parseCorpusName(c.options.Corpus) // it was parsed before
+		p.Corpus, p.Tokenizer = parsed.portable(c.options.Corpus), c.prompts.tokenizer.Portable
 	}
 	return p
 }

@@ -43,7 +43,7 @@ var aiperfInputFlags = []aiperfFlag{
 	mapped("--tokenizer", (*translation).tokenizer),
 	mapped("--prompt-corpus", func(t *translation, g aiperfGiven) {
 		if t.word(g, "coding", "sonnet") == "sonnet" {
-			t.add("not supported: %s: give agentx that corpus with AGENTX_CORPUS=sonnet:FILE.u32le, which contrib/aiperf-corpus.py writes, and leave this flag out", g.shown())
+			t.add("not supported: %s: give agentx that text with AGENTX_CORPUS=aiperf-sonnet:FILE, the shakespeare.txt of AIPerf, and leave this flag out", g.shown())
 		}
 	}),
 	mapped("--prompt-input-tokens-block-size --synthetic-input-tokens-block-size --isl-block-size", func(t *translation, g aiperfGiven) {

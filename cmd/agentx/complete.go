@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/mock"
@@ -40,7 +41,7 @@ var completedArguments = map[string]cobra.CompletionFunc{
 var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":        cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
-	"corpus":           cobra.FixedCompletions([]string{"code"}, cobra.ShellCompDirectiveDefault),  // or a file
+	"corpus":           cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
 	"set":              rules,
 	"scenario":         choice(scenarioNames()...),
 	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),

@@ -34,7 +34,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of the prompts: o200k_base, cl100k_base, the path of a tokenizer.json or its directory, PATTERN:FILE of tiktoken's ranks, or OWNER/NAME[@REVISION] of a model of the hub")
-	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text that prompts are cut from: code, or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
+	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text that prompts are cut from: code, prose or words, which agentx makes; FILE or DIR of UTF-8 text; aiperf-sonnet:FILE, a text cut as AIPerf does; or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
 	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
@@ -86,7 +86,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if err := tokensource.Check(f.tokenizer); f.tokenizer != "" && err != nil {
 		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
 	}
-	if err := (convert.Options{Root: ".", Inputs: []string{"-"}, Corpus: f.corpus}).Validate(); err != nil {
+	if err := convert.CheckCorpus(f.corpus); f.corpus != "" && err != nil {
 		p.add("--%w", err)
 	}
 	var err error

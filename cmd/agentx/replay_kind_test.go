@@ -44,7 +44,7 @@ func TestWrongWordsElsewhere(t *testing.T) {
 
 // Everything that is wrong with a command line is told at once, with status 2 and before anything is asked of a server.
 func TestWrongValuesAreToldAtOnce(t *testing.T) {
-	r := runs("replay", "demo", "--url", "http://h", "--model", "m", "--tokenizer", "x", "--corpus", "y", "--set", "max_osl=-1", "--set", "backend=xxh",
+	r := runs("replay", "demo", "--url", "http://h", "--model", "m", "--tokenizer", "x", "--corpus", "prosa", "--set", "max_osl=-1", "--set", "backend=xxh",
 		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*", "--stats-interval", "1ms")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
@@ -55,7 +55,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"agentx: --set max_osl=-1: want 0 or more, or none",
 		"agentx: --set backend=xxh: want xxh3 or sha256-mt; did you mean xxh3?",
 		"agentx: --tokenizer x: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub",
-		"agentx: --corpus y: not known: want code, FILE.u32le of token ids, or sonnet:FILE.u32le",
+		"agentx: --corpus prosa: no such file, and no such name: want code, prose, words, FILE or DIR of UTF-8 text, aiperf-sonnet:FILE, FILE.u32le of token ids, or sonnet:FILE.u32le; did you mean prose?",
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))
 
 	r = runs("report", t.TempDir(), "--format", "x", "--slice-duration", "NaN", "--prefix", ".p", "--gate", "")

@@ -1,9 +1,10 @@
-// Package corpus generates the built-in prompt corpus: text like that in the context of a coding agent. Recorded traces do
-// not have the words of their prompts, so blocks of prompts are cut from a corpus.
+// Package corpus generates the built-in prompt corpora. Recorded traces do not have the words of their prompts, so blocks of prompts are
+// cut from a corpus: Code is text like that in the context of a coding agent, Prose is technical prose in many languages, and Words
+// are tokens that encode to themselves.
 //
 // A generator with a fixed seed expands the grammar in grammar/*.txt, which was written for this project (grammar.go,
-// generator.go). Sessions (session.go) consist of questions, answers, tool calls, files, diffs, logs and test runs
-// (views.go). The text depends on nothing but the source of this package: not on the platform, the clock, the order of
+// generator.go, inflect.go). Sessions (session.go) of Code consist of questions, answers, tool calls, files, diffs, logs and test runs
+// (views.go), articles (prose.go) of paragraphs, lists, tables and passages in other languages. The text depends on nothing but the source of this package: not on the platform, the clock, the order of
 // maps, or random numbers of the standard library.
 package corpus
 
@@ -14,12 +15,34 @@ import (
 	"sync"
 )
 
-// CodeSHA256 is the digest of Code, in hexadecimal. Keys of caches contain it. A change of the grammar or the generator
-// changes it, and a test fails.
-const CodeSHA256 = "f98a47616adc8321731de64b30710bac4058c8afc019024c7d85cf03b0bb7355"
+// Text is a corpus that is generated as text.
+type Text struct {
+	Name string
 
-// CodeTokens is the length of Code in tokens, by the name of the tokenizer.
-var CodeTokens = map[string]int{"o200k_base": 295_155, "cl100k_base": 295_175}
+	// SHA256 is the digest of the text, in hexadecimal. Keys of caches contain it. A change of the grammar or the generator changes it,
+	// and a test fails.
+	SHA256 string
+
+	// Tokens is the length in tokens, by the name of the tokenizer.
+	Tokens map[string]int
+
+	// Generate returns the text, which is well-formed UTF-8. The first call generates it. The slice is shared and must not be changed.
+	Generate func() []byte
+}
+
+// Texts are the corpora that are generated as text.
+var Texts = []Text{
+	{
+		Name: "code", Generate: Code,
+		SHA256: "f98a47616adc8321731de64b30710bac4058c8afc019024c7d85cf03b0bb7355",
+		Tokens: map[string]int{"o200k_base": 295_155, "cl100k_base": 295_175},
+	},
+	{
+		Name: "prose", Generate: Prose,
+		SHA256: "06d93a2ec20ccaec90f9c8fe7502f11586fe4435f90459740ef8552647c9759c",
+		Tokens: map[string]int{"o200k_base": 497_664, "cl100k_base": 535_454},
+	},
+}
 
 // codeBytes is the length after which no further session begins. It gives a little under 300,000 tokens of o200k_base.
 const codeBytes = 1_050_000
@@ -27,8 +50,7 @@ const codeBytes = 1_050_000
 //go:embed grammar/*.txt
 var grammarFiles embed.FS
 
-// Code returns the corpus named "code", which is well-formed UTF-8. The first call generates it, in about 30 ms. The slice is
-// shared and must not be changed.
+// Code returns the corpus named "code", which is well-formed UTF-8. See Text.Generate.
 func Code() []byte { return code() }
 
 var code = sync.OnceValue(generateCode)

@@ -97,7 +97,11 @@ func (g *generator) expand(t template) {
 		case p.name == "":
 			g.write(p.text)
 		case p.bind != "":
-			g.scope = &binding{p.bind, g.capture(p), g.scope}
+			value := g.capture(p)
+			if p.filter != nil {
+				value = p.filter(value)
+			}
+			g.scope = &binding{p.bind, value, g.scope}
 		case p.filter != nil:
 			g.write(p.filter(g.capture(p)))
 		default:

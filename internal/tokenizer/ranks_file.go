@@ -89,6 +89,9 @@ func ParseRanks(name string, r Ranks) (*Tokenizer, error) {
 	if p == nil {
 		return nil, fmt.Errorf("tokenizer: %s: pattern %q is not known: want one of %s", name, r.Pattern, strings.Join(Patterns(), ", "))
 	}
+	if len(r.File) > MaxFile {
+		return nil, errTooLong(name, len(r.File))
+	}
 	m, err := parseRanks(r.File, 0)
 	if err == nil && len(r.Added) > 0 {
 		err = m.addBehind(r.Added)
@@ -97,17 +100,21 @@ func ParseRanks(name string, r Ranks) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: %s: %w", name, err)
 	}
 	t := newTokenizer(name, r.Digest(), p, m)
+	var added []addedToken
 	for id, token := range r.Added {
-		if t.added.raw == nil {
-			t.added.raw = &tokenFinder{}
-		}
-		t.added.raw.add(token, id)
+		added = append(added, addedToken{id: id, content: token})
 	}
+	t.added.raw = newFinder(added)
 	return t, nil
 }
 
 // addBehind gives ids behind those of the ranks their bytes.
 func (m *model) addBehind(added map[uint32]string) error {
+	for id, content := range added {
+		if content == "" {
+			return fmt.Errorf("the special token %d has no content", id)
+		}
+	}
 	last := slices.Max(slices.Collect(maps.Keys(added)))
 	if first := slices.Min(slices.Collect(maps.Keys(added))); int(first) < m.vocabulary.size() || last >= MaxTokens-2 {
 		return fmt.Errorf("the special tokens have ids from %d to %d: want %d to %d", first, last, m.vocabulary.size(), MaxTokens-3)

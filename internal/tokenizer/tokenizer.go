@@ -7,11 +7,10 @@
 //
 // A text is normalized if the tokenizer says so, cut into pieces by a pattern (pattern.go), and the bytes of each piece are merged into
 // tokens (merge.go). Patterns are functions written by hand, so only those that are known can be used; a file with another one is
-// refused.
+// refused. What a character is comes from package unicode: one that Unicode got later than that counts as none that is known.
 package tokenizer
 
 import (
-	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -31,9 +30,10 @@ type Tokenizer struct {
 // model is what turns a piece into tokens.
 type model struct {
 	vocabulary  *vocabulary
-	byteIDs     [256]uint32 // by byte: the token that is this byte alone
-	pairs       *pairTable  // nil: two tokens merge if their bytes are a token, of the rank that is its id
-	wholePieces bool        // a piece that is a token is that token, whatever its bytes merge to
+	byteIDs     [256]uint32    // by byte: the token that is this byte alone
+	bytePairs   [256][256]pair // what two bytes become
+	pairs       pairTable      // nil: two tokens merge if their bytes are a token, of the rank that is its id
+	wholePieces bool           // a piece that is a token is that token, whatever its bytes merge to
 }
 
 func newTokenizer(name, digest string, p *pattern, m *model) *Tokenizer {
@@ -100,8 +100,10 @@ func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
 
 // appendPieces appends the tokens of a text without added tokens.
 func (t *Tokenizer) appendPieces(m *merger, ids []uint32, text string) []uint32 {
-	for from := range t.Pieces(text) {
-		ids = m.append(ids, from)
+	at := 0
+	for piece := range t.Pieces(text) {
+		ids = m.append(ids, text, at, at+len(piece))
+		at += len(piece)
 	}
 	return ids
 }
@@ -133,74 +135,4 @@ func (t *Tokenizer) Pieces(text string) func(yield func(piece string) bool) {
 			from = end
 		}
 	}
-}
-
-// addedTokens are tokens that are found in a text before it is cut into pieces.
-type addedTokens struct {
-	model           *model
-	raw, normalized *tokenFinder // in the text as it is, and after it is normalized; nil: none
-}
-
-// tokenFinder finds added tokens in a text, the longest of those that begin at the first place where one does.
-type tokenFinder struct {
-	first   [256]bool // by byte: some token begins with it
-	lengths []int     // of the tokens, longest first
-	ids     map[string]uint32
-}
-
-func (f *tokenFinder) add(token string, id uint32) {
-	if f.ids == nil {
-		f.ids = map[string]uint32{}
-	}
-	f.ids[token] = id
-	f.first[token[0]] = true
-	if !slices.Contains(f.lengths, len(token)) {
-		f.lengths = append(f.lengths, len(token))
-		slices.SortFunc(f.lengths, func(a, b int) int { return b - a })
-	}
-}
-
-// textPart is a part of a text: an added token, or the text between two.
-type textPart struct {
-	text    string
-	token   uint32
-	isToken bool
-}
-
-// split yields the parts of a text in turn.
-func (a *addedTokens) split(text string, f *tokenFinder) func(yield func(textPart) bool) {
-	return func(yield func(textPart) bool) {
-		from := 0
-		for i := 0; f != nil && i < len(text); {
-			if !f.first[text[i]] {
-				i++
-				continue
-			}
-			id, length := f.at(text[i:])
-			if length == 0 {
-				i++
-				continue
-			}
-			if i > from && !yield(textPart{text: text[from:i]}) || !yield(textPart{token: id, isToken: true}) {
-				return
-			}
-			i += length
-			from = i
-		}
-		if from < len(text) {
-			yield(textPart{text: text[from:]})
-		}
-	}
-}
-
-// at returns the longest token at the beginning of a text; its length is 0 if there is none.
-func (f *tokenFinder) at(text string) (id uint32, length int) {
-	for _, n := range f.lengths {
-		if n <= len(text) {
-			if id, ok := f.ids[text[:n]]; ok {
-				return id, n
-			}
-		}
-	}
-	return 0, 0
 }

@@ -3,8 +3,10 @@ package tokenizer
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // loaded and oracle hold each encoding once for all tests: ours, and the library's by its own way in.
@@ -134,9 +138,6 @@ func TestShape(t *testing.T) {
 		assert.Equal(t, size, tok.Size())
 	}
 }
-
-//go:embed pattern.go
-var source string
 
 // nasty is text on which tokenizers have been seen to differ.
 var nasty = []string{
@@ -263,13 +264,51 @@ func BenchmarkLoad(b *testing.B) {
 
 func BenchmarkEncode(b *testing.B) {
 	text := strings.Repeat(strings.Join(nasty, "\nx"), 20)
-	for name, text := range map[string]string{"nasty": text, "source": source} {
-		b.Run(name, func(b *testing.B) {
-			tok := loaded()["o200k_base"]
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				tok.Encode(text)
-			}
-		})
+	for name, text := range map[string]string{"nasty": text, "code": codeText(b)} {
+		b.Run(name, func(b *testing.B) { benchmarkEncode(b, loaded()["o200k_base"], text) })
 	}
+}
+
+// BenchmarkEncodeHF encodes with the tokenizer.json that AGENTX_TOKENIZER_JSON names.
+func BenchmarkEncodeHF(b *testing.B) {
+	path := os.Getenv("AGENTX_TOKENIZER_JSON")
+	if path == "" {
+		b.Skip("AGENTX_TOKENIZER_JSON names no file")
+	}
+	file, err := os.ReadFile(path)
+	require.NoError(b, err)
+	tok, err := ParseJSON(path, file)
+	require.NoError(b, err)
+	benchmarkEncode(b, tok, codeText(b))
+}
+
+// benchmarkEncode also reports the speed by the CPU time of the process, which other processes of the machine do not change.
+func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
+	ids := tok.Encode(text)
+	runtime.GC()
+	b.SetBytes(int64(len(text)))
+	before := measure.ReadProcessUsage().CPU
+	n := 0
+	for b.Loop() {
+		ids = tok.AppendIDs(ids[:0], text)
+		n++
+	}
+	cpu := measure.ReadProcessUsage().CPU - before
+	b.ReportMetric(float64(n)*float64(len(text))/1e6/cpu.Seconds(), "MB/cpu-s")
+}
+
+// codeText is the source of this package and of its tests, and what else lies near: about 1 MB of code.
+func codeText(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	for _, pattern := range []string{"*.go", "../*/*.go", "../../*/*.go", "../../cmd/*/*.go"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range names {
+			file, err := os.ReadFile(name)
+			require.NoError(t, err)
+			b.Write(file)
+		}
+	}
+	return b.String()
 }

@@ -105,38 +105,41 @@ func (v *vocabulary) find(token string) (id uint32, ok bool) {
 }
 
 // pairTable says what two tokens side by side become, and which pair comes first. It is a hash table with open addressing.
-type pairTable struct {
-	keys   []uint64 // of the first id and, plus 1, the second; 0: free
-	values []pair
+type pairTable []pairEntry // a power of 2 in size
+
+type pairEntry struct {
+	key uint64 // of the first id and, plus 1, the second; 0: free
+	pair
 }
 
 // pair is a merge.
 type pair struct{ rank, id uint32 }
 
-func newPairTable(merges int) *pairTable {
-	size := 1 << bits.Len(uint(2*merges))
-	return &pairTable{keys: make([]uint64, size), values: make([]pair, size)}
+func newPairTable(merges int) pairTable {
+	t := make(pairTable, 1<<bits.Len(uint(merges+merges/2)))
+	for k := range t {
+		t[k].rank = none
+	}
+	return t
 }
 
-func (t *pairTable) slot(key uint64) int {
-	mask := len(t.keys) - 1
+// entry returns the entry of a pair, or the free one where it belongs.
+func (t pairTable) entry(key uint64) *pairEntry {
+	mask := len(t) - 1
 	k := int(key*0x9e3779b97f4a7c15>>33) & mask
-	for t.keys[k] != 0 && t.keys[k] != key {
+	for t[k].key != 0 && t[k].key != key {
 		k = (k + 1) & mask
 	}
-	return k
+	return &t[k]
 }
 
-// set adds a merge, unless there is one of these tokens.
-func (t *pairTable) set(a, b uint32, merge pair) {
+// set adds a merge. Of two of the same tokens the last counts, as in Hugging Face's library.
+func (t pairTable) set(a, b uint32, merge pair) {
 	key := uint64(a)<<32 | uint64(b+1)
-	if k := t.slot(key); t.keys[k] == 0 {
-		t.keys[k], t.values[k] = key, merge
-	}
+	*t.entry(key) = pairEntry{key, merge}
 }
 
-func (t *pairTable) find(a, b uint32) (merge pair, ok bool) {
-	key := uint64(a)<<32 | uint64(b+1)
-	k := t.slot(key)
-	return t.values[k], t.keys[k] != 0
+// find returns a merge; its rank is none if there is none of these tokens.
+func (t pairTable) find(a, b uint32) pair {
+	return t.entry(uint64(a)<<32 | uint64(b+1)).pair
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // maxFile bounds a file of a tokenizer before it is read, in bytes.
-const maxFile = 64 << 20
+const maxFile = tokenizer.MaxFile
 
 // The names of the files in a directory of a model.
 const (

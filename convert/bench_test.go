@@ -131,6 +131,69 @@ func BenchmarkTree(b *testing.B) {
 	b.ReportMetric(elapsed/1e6/float64(c.Structure.Traces.Len()), "ms/trace")
 }
 
+// BenchmarkPrompt measures what a turn does: it puts the content of all its messages together. The prompts have 90,000 to 110,000 tokens;
+// the time is for 100,000. x-copy is the time beside that of one copy of as many bytes from memory that the caches do not hold.
+func BenchmarkPrompt(b *testing.B) {
+	corpora := Corpora()
+	if extra := os.Getenv("BENCH_CORPUS"); extra != "" {
+		corpora = append(corpora, extra)
+	}
+	for _, name := range corpora {
+		o := options(b, benchInput(b)).withDefaults()
+		o.Corpus, o.Tokenizer = name, DefaultTokenizer
+		c := openResult(b, o, o.convert(b))
+		for _, encoding := range []mmapcache.Encoding{mmapcache.Text, mmapcache.IDs} {
+			b.Run(filepath.Base(name)+"/"+map[mmapcache.Encoding]string{mmapcache.Text: "text", mmapcache.IDs: "ids"}[encoding], func(b *testing.B) { benchPrompts(b, c, encoding) })
+		}
+	}
+}
+
+func benchPrompts(b *testing.B, c *mmapcache.Cache, encoding mmapcache.Encoding) {
+	var trees []*mmapcache.RenderedTrace
+	var turns []int
+	var p mmapcache.Prompt
+	for i := 0; i < c.Structure.Traces.Len() && len(turns) < 400; i++ {
+		tree, err := c.Render(i, encoding)
+		require.NoError(b, err)
+		for k := range tree.Turns {
+			if tree.Prompt(k, &p); p.Tokens >= 90_000 && p.Tokens <= 110_000 && len(turns) < 400 {
+				trees, turns = append(trees, tree), append(turns, k)
+			}
+		}
+	}
+	if len(turns) == 0 {
+		b.Skip("the traces have no prompt of 100,000 tokens")
+	}
+	var body []byte
+	bytes, tokens, k := 0, 0, 0
+	for b.Loop() {
+		tree := trees[k%len(trees)]
+		tree.Prompt(turns[k%len(turns)], &p)
+		body = body[:0]
+		for m := range p.Messages {
+			body = p.AppendContent(body, m)
+		}
+		bytes, tokens, k = bytes+len(body), tokens+p.Tokens, k+1
+	}
+	perPrompt := float64(b.Elapsed().Nanoseconds()) / float64(tokens) * 100_000
+	b.ReportMetric(perPrompt/1e6, "ms/100k-tokens")
+	b.ReportMetric(float64(bytes)/float64(b.Elapsed().Nanoseconds()), "GB/s")
+	b.ReportMetric(perPrompt/copyTime(float64(bytes)/float64(tokens)*100_000), "x-copy")
+}
+
+// copyTime returns the time of a copy of n bytes from memory that the caches do not hold, in nanoseconds.
+func copyTime(n float64) float64 {
+	from, to := make([]byte, 256<<20), make([]byte, int(n))
+	for k := range from {
+		from[k] = byte(k)
+	}
+	begin, copied := time.Now(), 0
+	for at := 0; at+len(to) <= len(from); at += len(to) {
+		copied += copy(to, from[at:])
+	}
+	return float64(time.Since(begin).Nanoseconds()) / float64(copied) * n
+}
+
 // scanAll does the least that a build must do: it reads, decompresses and scans, with as many workers.
 func scanAll(ctx context.Context, o Options) error {
 	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)

@@ -34,8 +34,8 @@ type Text struct {
 var Texts = []Text{
 	{
 		Name: "code", Generate: Code,
-		SHA256: "f98a47616adc8321731de64b30710bac4058c8afc019024c7d85cf03b0bb7355",
-		Tokens: map[string]int{"o200k_base": 295_155, "cl100k_base": 295_175},
+		SHA256: "6f8f1bd2071e9f74a784298119cec3b74ce91cf18e90a5d9cb19179b37bd1e5a",
+		Tokens: map[string]int{"o200k_base": 501_096, "cl100k_base": 501_008},
 	},
 	{
 		Name: "prose", Generate: Prose,
@@ -44,8 +44,8 @@ var Texts = []Text{
 	},
 }
 
-// codeBytes is the length after which no further session begins. It gives a little under 300,000 tokens of o200k_base.
-const codeBytes = 1_050_000
+// codeBytes is the length after which no further session begins. It gives about 500,000 tokens of o200k_base.
+const codeBytes = 1_850_000
 
 //go:embed grammar/*.txt
 var grammarFiles embed.FS

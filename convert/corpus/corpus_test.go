@@ -54,7 +54,7 @@ func TestTokens(t *testing.T) {
 			assert.Len(t, c.Tokens, len(tokenizer.Names()))
 
 			assert.Equal(t, map[string]string{
-				"code":  "bab0ff1ba262a2689e9d8aca7f80d3d30cc394164d2e0e6b633c858869137f9e",
+				"code":  "ac5226f39aa58cda750f6b4c0c268c1462ff3b24fcef785fecf5f36b54d53022",
 				"prose": "0e3affddf895955358698f4d4200679f8af2ae4f89b208d28d42180e526f8c50",
 			}[c.Name], digestOf(t, ids))
 

@@ -131,8 +131,12 @@ func (s *scanner) readAnyIDs(ids *IDs) {
 
 // sameBytes returns the length of the longest common prefix of a and b.
 func sameBytes(a, b []byte) int {
+	const stride = 512 // compared at once, by vectors
 	n := min(len(a), len(b))
 	i := 0
+	for i+stride <= n && string(a[i:i+stride]) == string(b[i:i+stride]) {
+		i += stride
+	}
 	for ; i+8 <= n; i += 8 {
 		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
 			return i + bits.TrailingZeros64(x)/8

@@ -56,17 +56,15 @@ func parseCorpusName(name string) (corpusName, error) {
 	return corpusName{form: textPath, path: path}, nil
 }
 
-// CheckCorpus returns an error if a value of Options.Corpus is wrong, or if its file does not exist. It reads no content.
+// CheckCorpus returns an error if a value of Options.Corpus is wrong, or if it is no name of a corpus and no file has it. It reads no
+// content.
 func CheckCorpus(name string) error {
 	parsed, err := parseCorpusName(name)
-	if err != nil || parsed.path == "" {
+	if err != nil || parsed.form != textPath {
 		return err
 	}
-	if _, err = os.Stat(parsed.path); err == nil {
-		return nil
-	}
-	if !os.IsNotExist(err) || parsed.form != textPath {
-		return fmt.Errorf("corpus %s: %w", name, err)
+	if _, err = os.Stat(parsed.path); !os.IsNotExist(err) {
+		return nil // reading it tells what else is wrong
 	}
 	err = fmt.Errorf("corpus %s: no such file, and no such name: want %s", name, wantCorpus)
 	if near := suggest.Closest(name, Corpora()); near != "" {

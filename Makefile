@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-oracle test-bodies test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -143,6 +143,19 @@ test-bodies:
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	BODIES_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
 		CGO_ENABLED=0 go test -run '^TestBodiesAreThoseOfAIPerf$$' -count=1 -timeout 40m -v ./cmd/agentx
+
+# When requests leave: AIPerf 0.13.0 and agentx run the same command lines on 200 rows of Mooncake's conversation trace, which lies
+# in ../shared or it skips. At their timestamps, in a window of them, and at a constant rate: about five minutes.
+test-schedule:
+	@command -v python3 >/dev/null || { echo "test-schedule: skipped: there is no python3"; exit 0; }; \
+	test -e ../shared/corpus/mooncake-conversation.jsonl.zst || { echo "test-schedule: skipped: there is no Mooncake trace in ../shared"; exit 0; }; \
+	test -e $(ORACLE)/complete || { \
+		python3 -m venv --clear $(ORACLE) && \
+		$(ORACLE)/bin/pip install --quiet aiperf==0.13.0 && \
+		touch $(ORACLE)/complete; } || { echo "test-schedule: skipped: no environment with AIPerf 0.13.0, which takes Python 3.10 to 3.13: see above"; exit 0; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader && \
+	SCHEDULE_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		CGO_ENABLED=0 go test -run '^TestScheduleIsThatOfAIPerf$$' -count=1 -timeout 30m -v ./cmd/agentx
 
 # The launcher of InferenceX on agentx: its function builds the command line and runs it, its aggregation and its error-rate gate
 # read the files. INFERENCEX is a checkout of SemiAnalysisAI/InferenceX at 843c6254, or it skips. Two minutes.

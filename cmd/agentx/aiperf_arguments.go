@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,16 @@ func (t *translation) word(g aiperfGiven, words ...string) string {
 		t.add("not supported: %s: %w", g.shown(), wrongWord(text, either(words), words))
 	}
 	return text
+}
+
+// positive refuses a value that is no number above 0.
+func (t *translation) positive(g aiperfGiven) bool {
+	x, err := aiperfNumber(g.value())
+	if err != nil || x == 0 || math.IsInf(x, 1) {
+		t.add("%s: want a number above 0", g.shown())
+		return false
+	}
+	return true
 }
 
 // positiveSeconds adds a flag whose value is a number of seconds above 0: for agentx replay 0 is none.
@@ -51,6 +62,13 @@ func (t *translation) count(g aiperfGiven, flag string) {
 		return
 	}
 	t.arg(flag, g.value())
+}
+
+// limitTraces adds a limit of the traces, which AIPerf has none of for a Mooncake file.
+func (t *translation) limitTraces(g aiperfGiven) {
+	if !t.mooncake {
+		t.count(g, "--limit-traces")
+	}
 }
 
 // numbered returns the name of the variable number k: NAME, NAME_2.

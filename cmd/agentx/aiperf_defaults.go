@@ -30,14 +30,12 @@ func (t *translation) addDefaults() {
 		t.add("%s: goes with --use-server-token-count", t.given["--per-chunk-usage"].name)
 	}
 	t.defaultTokenizer()
-	if t.mooncake {
-		t.arg("--arrivals", "lanes") // whose rows say when each began
-	}
+	t.addArrivals()
 	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
 		t.set("block_size", "512") // of Mooncake's rows, which do not say it
 	}
 	t.addBody()
-	if !t.has("--scenario") {
+	if !t.has("--scenario") && !t.scheduled() {
 		t.addBounds()
 	}
 	if !t.has("--random-seed") {

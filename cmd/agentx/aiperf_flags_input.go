@@ -8,11 +8,16 @@ var aiperfInputFlags = []aiperfFlag{
 	mapped("--custom-dataset-type", func(*translation, aiperfGiven) {}).conflict("--public-dataset", "--hf-weka-dataset"),
 	mapped("--public-dataset", func(*translation, aiperfGiven) {}),
 	mapped("--hf-weka-dataset", func(*translation, aiperfGiven) {}),
-	mapped("--num-dataset-entries --num-prompts", func(t *translation, g aiperfGiven) { t.count(g, "--limit-traces") }),
+	mapped("--num-dataset-entries --num-prompts", func(t *translation, g aiperfGiven) {
+		if t.mooncake {
+			t.note("%s: AIPerf plays all rows of a Mooncake file, and so does agentx", g.shown())
+		}
+		t.limitTraces(g)
+	}),
 	mapped("--conversation-num --num-conversations --num-sessions", func(t *translation, g aiperfGiven) {
 		t.count(g, "--trees")
 		if !t.has("--num-dataset-entries") {
-			t.count(g, "--limit-traces")
+			t.limitTraces(g)
 		}
 	}),
 	mapped("--max-context-length", func(t *translation, g aiperfGiven) { t.count(g, "--max-context") }),

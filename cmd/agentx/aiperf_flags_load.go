@@ -2,16 +2,16 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
 const (
-	openLoop    = "it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp"
 	agentWarmup = "what agents are warmed up with are the last requests before the start of each session: --scenario, with --agentic-cache-warmup-duration for more"
 )
 
 // aiperfLoadFlags say how much is played, and how long.
-var aiperfLoadFlags = append(append([]aiperfFlag{
+var aiperfLoadFlags = append([]aiperfFlag{
 	mapped("--scenario", func(t *translation, g aiperfGiven) { t.arg("--scenario", g.value()) }),
 	mappedSwitch("--unsafe-override", func(t *translation, g aiperfGiven) {
 		if g.on() {
@@ -36,7 +36,7 @@ var aiperfLoadFlags = append(append([]aiperfFlag{
 		}
 		t.count(g, "--requests")
 		if !t.has("--num-dataset-entries") && !t.has("--conversation-num") { // AIPerf loads no more traces than that
-			t.count(g, "--limit-traces")
+			t.limitTraces(g)
 		}
 	}),
 	mapped("--benchmark-duration", func(t *translation, g aiperfGiven) {
@@ -96,21 +96,15 @@ var aiperfLoadFlags = append(append([]aiperfFlag{
 	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: aiperfMapped, pinned: true, apply: (*translation).dynamo},
 	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: aiperfMeaningless, pinned: true,
 		about: "agentx writes no session control into bodies, which Dynamo no longer takes; the router keeps its own lease"},
-	mappedSwitch("--no-fixed-schedule", func(*translation, aiperfGiven) {}), // checkDatasetType has read it
 	meaningless("--confidence-level", oneValue, "there is one run, and so no interval"),
 	aiperfFlag{names: []string{"--num-profile-runs"}, takes: oneValue, class: aiperfRefused,
 		about:  "agentx does not repeat a run yet: run it several times",
 		unless: func(_ *translation, g aiperfGiven) bool { return g.value() == "1" }},
-},
-	refused(noValue, openLoop, "--fixed-schedule", "--fixed-schedule-auto-offset")...),
-	append(refused(oneValue, openLoop,
-		"--fixed-schedule-start-offset", "--fixed-schedule-end-offset", "--request-rate", "--arrival-pattern --request-rate-mode",
-		"--arrival-smoothness --vllm-burstiness", "--request-rate-ramp-duration", "--request-rate-series", "--user-centric-rate", "--num-users",
-		"--concurrency-ramp-duration", "--prefill-concurrency-ramp-duration"),
-		refused(oneValue, agentWarmup,
-			"--warmup-request-count --num-warmup-requests", "--warmup-duration", "--num-warmup-sessions", "--warmup-concurrency",
-			"--warmup-prefill-concurrency", "--warmup-request-rate", "--warmup-arrival-pattern", "--warmup-concurrency-ramp-duration",
-			"--warmup-prefill-concurrency-ramp-duration", "--warmup-request-rate-ramp-duration")...)...,
+}, append(slices.Clone(aiperfArrivalFlags),
+	refused(oneValue, agentWarmup,
+		"--warmup-request-count --num-warmup-requests", "--warmup-duration", "--num-warmup-sessions", "--warmup-concurrency",
+		"--warmup-prefill-concurrency", "--warmup-request-rate", "--warmup-arrival-pattern", "--warmup-concurrency-ramp-duration",
+		"--warmup-prefill-concurrency-ramp-duration", "--warmup-request-rate-ramp-duration")...)...,
 )
 
 // sampled begins lanes at drawn instants of their traces, once.

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -60,7 +55,7 @@ func (t *translation) atRevision(repository string) string {
 	return hub.Ref{Repo: repository, Revision: t.environ["AGENTX_DATASET_REVISION"]}.String()
 }
 
-// checkDatasetType refuses files that are no recording of agents, and a timed replay of Mooncake's rows.
+// checkDatasetType refuses files that are no recording of agents, and finds out whether AIPerf plays rows at their timestamps.
 func (t *translation) checkDatasetType(file string) {
 	text, row := t.value("--custom-dataset-type"), firstRow(file)
 	switch kind := aiperfWord(text); {
@@ -71,44 +66,12 @@ func (t *translation) checkDatasetType(file string) {
 	case file == "":
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
 	case kind == "weka_trace":
-	case row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario"):
-		t.add("not supported: --input-file %s: AIPerf sends rows with a timestamp at their times, which is not translated yet: agentx replay itself does (--arrivals recorded); --no-fixed-schedule with --concurrency plays them lane by lane", file)
 	default:
 		t.mooncake = true
-	}
-}
-
-// maxFirstRow bounds how much of a file is read to look at its first row, in bytes.
-const maxFirstRow = 16 << 20
-
-// aiperfRow is what tells a row of Mooncake, and when AIPerf plays a file at the times of its rows.
-type aiperfRow struct {
-	Timestamp   *json.Number
-	InputLength *json.Number `json:"input_length"`
-}
-
-// firstRow returns the first row of a file with JSON lines. What cannot be read has none: the conversion tells.
-func firstRow(name string) (row aiperfRow) {
-	f, err := os.Open(name)
-	if err != nil {
-		return row
-	}
-	defer f.Close()
-	var from io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		if from, err = gzip.NewReader(f); err != nil {
-			return row
+		if row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario") {
+			t.scheduleByRows(text)
 		}
 	}
-	rows := bufio.NewScanner(from)
-	rows.Buffer(nil, maxFirstRow)
-	for rows.Scan() {
-		if line := strings.TrimSpace(rows.Text()); line != "" {
-			_ = json.Unmarshal([]byte(line), &row)
-			return row
-		}
-	}
-	return row
 }
 
 // tokenizer passes on --tokenizer. agentx has two vocabularies; AGENTX_TOKENIZER says which of them plays in the place of one

@@ -21,6 +21,8 @@ type translation struct {
 	sessionHeaders         []string               // further headers with the id of a session
 	resets, starts, silent bool                   // --reset-cache, --start sampled, --quiet are among the arguments
 	mooncake               bool                   // the rows are Mooncake's
+	byRows                 bool                   // AIPerf chooses a fixed schedule, because the first row has a timestamp
+	readRows               *aiperfRows            // of the input; nil: not read yet
 	data                   string                 // CACHE or INPUT
 	args                   []aiperfArgument       // of agentx replay
 	from                   string                 // the flag that is being translated, as it was written; "": none

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -134,8 +132,8 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--isl 100":                                           "not supported: --isl 100: it makes synthetic prompts; agentx plays recordings: leave it out",
 		"--synthetic-input-tokens-mean=100":                   "not supported: --synthetic-input-tokens-mean 100: it makes synthetic prompts; agentx plays recordings: leave it out",
-		"--request-rate 5":                                    "not supported: --request-rate 5: it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp",
-		"--fixed-schedule":                                    "not supported: --fixed-schedule: it is not translated yet: agentx replay itself has --arrivals recorded, --rate and --ramp",
+		"--request-rate 5":                                    "not supported: --request-rate 5: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request",
+		"--fixed-schedule":                                    "not supported: --fixed-schedule: the rows of Mooncake files say when each began, other recordings do not: leave it out",
 		"--goodput 'ttft:2000 itl:50'":                        "not supported: --goodput ttft:2000 itl:50: agentx counts no goodput yet: leave it out",
 		"--num-profile-runs 3":                                "not supported: --num-profile-runs 3: agentx does not repeat a run yet: run it several times",
 		"--concurrency auto":                                  "not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list",
@@ -260,25 +258,6 @@ func TestPublicDatasetsOfAIPerf(t *testing.T) {
 	} {
 		assert.Contains(t, strings.Join(errorsOf(tr(t, line+flags)), "\n"), want)
 	}
-}
-
-// AIPerf plays a file whose first row has a timestamp at the times of its rows.
-func TestTimedRowsAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	timed, plain := filepath.Join(dir, "timed.jsonl"), filepath.Join(dir, "plain.jsonl")
-	require.NoError(t, os.WriteFile(timed, []byte("\n{\"timestamp\": 0, \"input_length\": 5}\n"), 0o600))
-	require.NoError(t, os.WriteFile(plain, []byte("{\"input_length\": 5}\n"), 0o600))
-	line := func(file, flags string) string {
-		return strings.Replace(base, "traces", file, 1) + "--custom-dataset-type mooncake_trace " + flags
-	}
-	require.Len(t, errorsOf(tr(t, line(timed, ""))), 1)
-	assert.Contains(t, errorsOf(tr(t, line(timed, "")))[0], "--no-fixed-schedule with --concurrency plays them lane by lane")
-	assert.Equal(t, errorsOf(tr(t, line(timed, ""))), errorsOf(tr(t, strings.Replace(line(timed, ""), "--custom-dataset-type mooncake_trace", "", 1))), "the rows tell")
-	assert.Contains(t, tr(t, line(timed, "--no-fixed-schedule")).line(), " --arrivals lanes --set block_size=512 ")
-	assert.False(t, strings.Contains(tr(t, line(timed, "--no-fixed-schedule --isl-block-size 16")).line(), "512"))
-	assert.Empty(t, errorsOf(tr(t, line(timed, "--no-fixed-schedule"))))
-	assert.Empty(t, errorsOf(tr(t, line(plain, ""))))
-	assert.Empty(t, errorsOf(tr(t, line(filepath.Join(dir, "absent.jsonl"), ""))))
 }
 
 func TestEnvironmentOfAIPerf(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,10 +96,28 @@ func (t *translation) directory() string {
 	if endpoint == "" {
 		endpoint = "openai-chat"
 	}
+	model := strings.ReplaceAll(t.value("--model-names"), "/", "_")
+	return filepath.Join("artifacts", model+"-"+endpoint+"-"+t.load())
+}
+
+// load returns how AIPerf names a load: concurrency4, fixed_schedule, concurrency4-request_rate5.0.
+func (t *translation) load() string {
 	lanes := t.value("--concurrency")
+	if rate, err := aiperfNumber(t.value("--request-rate")); err == nil {
+		name := "request_rate" + numberText(rate)
+		if rate == math.Trunc(rate) {
+			name += ".0"
+		}
+		if lanes != "" {
+			name = "concurrency" + lanes + "-" + name
+		}
+		return name
+	}
+	if t.scheduled() {
+		return "fixed_schedule"
+	}
 	if lanes == "" || strings.Contains(lanes, ",") {
 		lanes = "1"
 	}
-	model := strings.ReplaceAll(t.value("--model-names"), "/", "_")
-	return filepath.Join("artifacts", model+"-"+endpoint+"-concurrency"+lanes)
+	return "concurrency" + lanes
 }

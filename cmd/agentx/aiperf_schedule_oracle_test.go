@@ -31,8 +31,8 @@ const (
 )
 
 // AIPerf 0.13.0 and agentx run the same command line on the first 200 rows of Mooncake's conversation trace. Both send the same rows,
-// those of one instant before those of the next, at the same offsets: agentx's are due at them to the nanosecond, and 99 of 100
-// requests of either leave within 50 ms. So at their timestamps, in a window of them, and at a constant rate, where AIPerf sends the
+// those of one instant before those of the next, at the same offsets: agentx's are due at them to the nanosecond, and both issue 99 of
+// 100 requests within 50 ms. So at their timestamps, in a window of them, and at a constant rate, where AIPerf sends the
 // first request after one gap. Offsets of AIPerf count from the instant that makes none early: it does not write when it began.
 func TestScheduleIsThatOfAIPerf(t *testing.T) {
 	python := os.Getenv("SCHEDULE_PYTHON")
@@ -125,8 +125,8 @@ type schedule struct {
 
 // leaving is a request that left.
 type leaving struct {
-	row int
-	at  float64 // ms
+	row      int
+	at, sent float64 // when it was issued, and when it was sent, in ms
 }
 
 // ofAIPerf runs AIPerf and returns when it issued the credits of its requests. It numbers the rows that it loads.
@@ -146,6 +146,7 @@ func (s *schedule) ofAIPerf(t *testing.T, python string, flags []string) (list [
 			Metadata struct {
 				Conversation string `json:"conversation_id"`
 				Issued       int64  `json:"credit_issued_ns"`
+				Sent         int64  `json:"request_start_ns"`
 			}
 			Metrics struct {
 				Output struct{ Value int } `json:"output_sequence_length"`
@@ -158,7 +159,7 @@ func (s *schedule) ofAIPerf(t *testing.T, python string, flags []string) (list [
 		row := s.places[number]
 		require.Equal(t, s.rows[row].Output, r.Metrics.Output.Value, "row %d", row+1)
 		first = cmp.Or(first, r.Metadata.Issued)
-		list = append(list, leaving{row, float64(r.Metadata.Issued-first) / 1e6})
+		list = append(list, leaving{row, float64(r.Metadata.Issued-first) / 1e6, float64(r.Metadata.Sent-first) / 1e6})
 	}
 	return s.fromZero(list)
 }
@@ -171,12 +172,13 @@ func (s *schedule) fromZero(list []leaving) []leaving {
 	}
 	for k := range list {
 		list[k].at -= zero
+		list[k].sent -= zero
 	}
 	slices.SortFunc(list, func(a, b leaving) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
 
-// ofAgentx runs agentx and returns when it sent its requests, which were due at their offsets.
+// ofAgentx runs agentx and returns when it issued its requests, which were due at their offsets.
 func (s *schedule) ofAgentx(t *testing.T, flags []string) (list []leaving) {
 	dir := t.TempDir()
 	var problems strings.Builder
@@ -193,7 +195,7 @@ func (s *schedule) ofAgentx(t *testing.T, flags []string) (list []leaving) {
 		require.Equal(t, int64(s.rows[row].Output), int64(r.MaxTokens), "row %d", number)
 		wanted := s.wanted(row) - s.wanted(s.places[0])
 		require.Equal(t, int64(math.Round(wanted*1e6)), int64(math.Round(r.Due*1e9)), "row %d is due at %v", number, r.Due)
-		list = append(list, leaving{row, r.Sent*1e3 + s.wanted(s.places[0])})
+		list = append(list, leaving{row, r.Admitted*1e3 + s.wanted(s.places[0]), r.Sent*1e3 + s.wanted(s.places[0])})
 	}
 	slices.SortFunc(list, func(a, b leaving) int { return cmp.Compare(a.at, b.at) })
 	return list
@@ -214,16 +216,16 @@ func (s *schedule) check(t *testing.T, list []leaving) string {
 		return sets
 	}
 	var rows []int
-	var late []float64
+	var late, sent []float64
 	for _, l := range list {
 		rows = append(rows, l.row)
-		late = append(late, l.at-s.wanted(l.row))
+		late, sent = append(late, l.at-s.wanted(l.row)), append(sent, l.sent-s.wanted(l.row))
 	}
 	want := instants(s.places)
 	assert.Equal(t, want, instants(rows), "the rows of each instant")
 	assert.Less(t, quantile(late, 0.99), float64(latenessAllowed.Milliseconds()))
 	assert.Less(t, quantile(late, 1), float64(latenessAtMost.Milliseconds()))
-	return fmt.Sprintf("%d rows at %d instants of %.1f s, late by %s", len(rows), len(want), (s.wanted(s.places[len(s.places)-1])-s.wanted(s.places[0]))/1000, spread(late))
+	return fmt.Sprintf("%d rows at %d instants of %.1f s, issued late by %s, sent late by %s", len(rows), len(want), (s.wanted(s.places[len(s.places)-1])-s.wanted(s.places[0]))/1000, spread(late), spread(sent))
 }
 
 // quantile returns a value of a list with a share of the others at or below it.
@@ -245,9 +247,9 @@ func TestCheckSchedule(t *testing.T) {
 		s.check(try, s.fromZero(list))
 		return try.Failed()
 	}
-	assert.False(t, fails(leaving{1, 7}, leaving{0, 8}, leaving{2, 107}), "ties in any order, from any zero")
-	assert.True(t, fails(leaving{0, 0}, leaving{2, 100}, leaving{1, 101}), "the rows of an instant after those of the next")
-	assert.True(t, fails(leaving{0, 0}, leaving{1, 0}), "a row does not leave")
-	assert.True(t, fails(leaving{0, 0}, leaving{1, 0}, leaving{2, 151}), "a row is late")
+	assert.False(t, fails(leaving{1, 7, 7}, leaving{0, 8, 8}, leaving{2, 107, 107}), "ties in any order, from any zero")
+	assert.True(t, fails(leaving{0, 0, 0}, leaving{2, 100, 100}, leaving{1, 101, 101}), "the rows of an instant after those of the next")
+	assert.True(t, fails(leaving{0, 0, 0}, leaving{1, 0, 0}), "a row does not leave")
+	assert.True(t, fails(leaving{0, 0, 0}, leaving{1, 0, 0}, leaving{2, 151, 151}), "a row is late")
 	assert.Equal(t, []float64{1, 2, 3}, []float64{quantile([]float64{3, 1, 2}, 0), quantile([]float64{3, 1, 2}, 0.5), quantile([]float64{3, 1, 2}, 1)})
 }

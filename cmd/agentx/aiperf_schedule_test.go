@@ -134,6 +134,20 @@ func TestScheduleHasItsOwnBound(t *testing.T) {
 	assert.Contains(t, tr(t, line+"--no-fixed-schedule --request-rate 5").line(), " --requests 10 ")
 }
 
+// The directory of the results has the name that AIPerf gives it.
+func TestScheduleNamesItsDirectory(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                     "m-openai-chat-fixed_schedule",
+		"--concurrency 4":                      "m-openai-chat-fixed_schedule",
+		"--no-fixed-schedule":                  "m-openai-chat-concurrency1",
+		"--no-fixed-schedule --request-rate 5": "m-openai-chat-request_rate5.0",
+		"--no-fixed-schedule --request-rate 0.5 --concurrency 4": "m-openai-chat-concurrency4-request_rate0.5",
+	} {
+		line := strings.Replace(mooncakeFile(t, timedRows...), "--output-artifact-dir out ", "", 1)
+		assert.Contains(t, tr(t, line+flags).line(), " --out artifacts/"+want+" ")
+	}
+}
+
 // What agentx replay refuses is told in the words of AIPerf.
 func TestScheduleRefusedInWordsOfAIPerf(t *testing.T) {
 	tn := tr(t, mooncakeFile(t, timedRows...)+"--ignore-trace-delays")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // mockFlags say how the mock server behaves.
@@ -32,12 +32,12 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
 	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
 	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
-	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "vocabulary of --verify-lengths")
+	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of --verify-lengths, as agentx help tokenize names them")
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
 
 // config returns the configuration that the flags say.
-func (f *mockFlags) config() (mock.Config, error) {
+func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
 	c := mock.Config{TTFT: f.ttft, ITL: f.itl, TokensPerSecond: f.tokensPerSecond, CacheBlocks: f.cacheBlocks, Seed: f.seed}
 	for _, text := range f.faults {
 		fault, err := mock.ParseFault(text)
@@ -47,9 +47,12 @@ func (f *mockFlags) config() (mock.Config, error) {
 		c.Faults = append(c.Faults, fault)
 	}
 	if f.verifyLengths {
-		t, err := tokenizer.Load(f.tokenizer)
+		if err := tokensource.Check(f.tokenizer); err != nil {
+			return c, usageError{fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)}
+		}
+		t, err := loadTokenizer(cmd, f.tokenizer)
 		if err != nil {
-			return c, usageError{err}
+			return c, err
 		}
 		c.CountTokens = func(text []byte) int { return len(t.Encode(string(text))) }
 	}
@@ -79,7 +82,7 @@ Kinds of --fault KIND:RATE, with a rate from 0 to 1:
 		Example: "  agentx mock --listen 127.0.0.1:8000 --ttft 200ms --itl 10ms\n  agentx mock --fault status=503:0.1 --fault stall:0.01",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := f.config()
+			config, err := f.config(cmd)
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
-			"server": server, "arrived": arrived, "asked": asked, "serving": serving, "count": count, "corpus": corpus, "hub": hubs,
+			"server": server, "arrived": arrived, "asked": asked, "serving": serving, "count": count, "corpus": corpus, "hub": hubs, "model": model, "tokenizers": tokenizers,
 			"instants": instants,
 		},
 	})

@@ -14,8 +14,9 @@ type addedTokens struct {
 
 // tokenFinder finds added tokens in a text, the longest of those that begin at the first place where one does.
 type tokenFinder struct {
-	first  [256]bool    // by byte: some token begins with it
-	tokens []addedToken // sorted by content
+	first   [256]bool    // by byte: some token begins with it
+	tokens  []addedToken // sorted by content
+	longest int          // number of bytes of the longest
 }
 
 // newFinder returns a finder of tokens, nil if there are none. Of two with the same content the first counts.
@@ -28,6 +29,7 @@ func newFinder(tokens []addedToken) *tokenFinder {
 	f.tokens = slices.CompactFunc(f.tokens, func(a, b addedToken) bool { return a.content == b.content })
 	for _, t := range f.tokens {
 		f.first[t.content[0]] = true
+		f.longest = max(f.longest, len(t.content))
 	}
 	return f
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // tokenizer makes a tokenizer of what a file says.
@@ -35,7 +33,7 @@ func (f *jsonFile) tokenizer(name, digest string) (*Tokenizer, error) {
 			continue
 		}
 		if f.nfc {
-			a.content = norm.NFC.String(a.content)
+			a.content = nfc(a.content)
 		}
 		normalized = append(normalized, a)
 	}

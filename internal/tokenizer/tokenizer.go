@@ -13,8 +13,6 @@ package tokenizer
 import (
 	"sync"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Tokenizer is a loaded tokenizer. Several goroutines may call its methods.
@@ -84,8 +82,8 @@ func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
 			ids = append(ids, part.token)
 			continue
 		}
-		if t.nfc && !norm.NFC.IsNormalString(part.text) {
-			part.text = norm.NFC.String(part.text)
+		if t.nfc {
+			part.text = nfc(part.text)
 		}
 		for part := range t.added.split(part.text, t.added.normalized) {
 			if part.isToken {

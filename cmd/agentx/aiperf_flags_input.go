@@ -64,7 +64,7 @@ var aiperfInputFlags = []aiperfFlag{
 			t.arg("--marker", target)
 		}
 	}),
-	meaningless("--tokenizer-revision", oneValue, "agentx has its vocabularies built in"),
+	mapped("--tokenizer-revision", (*translation).tokenizerRevision),
 	meaningless("--tokenizer-trust-remote-code", noValue, "agentx runs no code of a repository"),
 	meaningless("--apply-chat-template", noValue, "agentx reports the counts of the server, which have its chat template in them"),
 }

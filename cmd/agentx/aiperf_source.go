@@ -9,6 +9,7 @@ import (
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // chooseSource finds the recording: a file or directory, a public dataset by name, or a repository of Weka traces.
@@ -74,21 +75,40 @@ func (t *translation) checkDatasetType(file string) {
 	}
 }
 
-// tokenizer passes on --tokenizer. agentx has two vocabularies; AGENTX_TOKENIZER says which of them plays in the place of one
-// that agentx does not have.
+// tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER takes the place of one that is not inside
+// agentx.
 func (t *translation) tokenizer(g aiperfGiven) {
 	name := g.value()
-	known := tokenizer.Names()
 	switch instead := t.environ["AGENTX_TOKENIZER"]; {
 	case name == "builtin":
 		t.arg("--tokenizer", "o200k_base")
-	case slices.Contains(known, name):
-		t.arg("--tokenizer", name)
-	case slices.Contains(known, instead):
-		t.note("%s: agentx does not have it; the prompts are made with %s, as AGENTX_TOKENIZER says: the server counts other lengths", g.shown(), instead)
-		t.arg("--tokenizer", instead)
-	default:
-		t.add("not supported: %s: agentx has the vocabularies %s: --tokenizer builtin, or AGENTX_TOKENIZER=%s in the environment of a script, plays with that one", g.shown(), strings.Join(known, " and "), convert.DefaultTokenizer)
+		return
+	case slices.Contains(tokenizer.Names(), name):
+	case instead != "":
+		t.note("%s: the prompts are made with %s, as AGENTX_TOKENIZER says: the server may count other lengths", g.shown(), instead)
+		name = instead
+	case tokensource.FromHub(name):
+		name = t.tokenizerAtRevision(name)
+	}
+	if err := tokensource.Check(name); err != nil {
+		t.add("--tokenizer %s: %w; in place of it AGENTX_TOKENIZER=%s in the environment of a script plays with that one", name, err, convert.DefaultTokenizer)
+		return
+	}
+	t.arg("--tokenizer", name)
+}
+
+// tokenizerAtRevision returns a model of the hub at the revision of --tokenizer-revision, which is main by default.
+func (t *translation) tokenizerAtRevision(name string) string {
+	if revision := t.value("--tokenizer-revision"); revision != "" && revision != "main" {
+		return hub.Ref{Model: true, Repo: name, Revision: revision}.Name()
+	}
+	return name
+}
+
+// tokenizerRevision notes where --tokenizer-revision changes nothing. tokenizer has passed it on otherwise.
+func (t *translation) tokenizerRevision(g aiperfGiven) {
+	if t.environ["AGENTX_TOKENIZER"] != "" || !tokensource.FromHub(t.value("--tokenizer")) {
+		t.note("%s: the tokenizer is not one of the hub", g.shown())
 	}
 }
 

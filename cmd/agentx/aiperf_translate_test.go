@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -119,7 +121,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.line())
 	assert.Equal(t, []string{
 		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-v1.0.5",
-		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: agentx does not have it; the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server counts other lengths",
+		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
 		"--tokenizer-trust-remote-code: agentx runs no code of a repository",
 		"--no-gpu-telemetry: agentx collects none",
 		"AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800: nothing here takes that long",
@@ -181,8 +183,39 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 	assert.Contains(t, errorsOf(tr(t, base, "AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1")),
 		"not supported: AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1: recorded answers are what makes runs comparable: set it to 0")
 	assert.Contains(t, errorsOf(tr(t, base+"--per-chunk-usage --use-server-token-count=false")), "--per-chunk-usage: goes with --use-server-token-count")
-	assert.Contains(t, errorsOf(tr(t, strings.Replace(base, "--tokenizer builtin", "--tokenizer org/model", 1))),
-		"not supported: --tokenizer org/model: agentx has the vocabularies cl100k_base and o200k_base: --tokenizer builtin, or AGENTX_TOKENIZER=o200k_base in the environment of a script, plays with that one")
+}
+
+// --tokenizer is that of agentx: a model of the hub at its revision, a path, or what AGENTX_TOKENIZER says in its place.
+func TestTranslateTokenizer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokenizer.json")
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o666))
+	for _, c := range []struct{ flags, environ, want, note, problem string }{
+		{"--tokenizer builtin", "", "o200k_base", "", ""},
+		{"--tokenizer builtin", "AGENTX_TOKENIZER=cl100k_base", "o200k_base", "", ""},
+		{"--tokenizer cl100k_base", "", "cl100k_base", "", ""},
+		{"--tokenizer org/model", "", "org/model", "", ""},
+		{"--tokenizer org/model --tokenizer-revision main", "", "org/model", "", ""},
+		{"--tokenizer org/model --tokenizer-revision refs/pr/1", "", "org/model@refs/pr/1", "", ""},
+		{"--tokenizer-revision a/b --tokenizer org/model", "", "org/model@a%2Fb", "", ""},
+		{"--tokenizer " + file, "", file, "", ""},
+		{"--tokenizer " + file + " --tokenizer-revision x", "", file, "--tokenizer-revision x: the tokenizer is not one of the hub", ""},
+		{"--tokenizer org/model", "AGENTX_TOKENIZER=" + file, file, "--tokenizer org/model: the prompts are made with " + file + ", as AGENTX_TOKENIZER says: the server may count other lengths", ""},
+		{"--tokenizer gpt2", "", "", "", "--tokenizer gpt2: want cl100k_base, o200k_base"},
+		{"--tokenizer ./nowhere", "", "", "", "--tokenizer ./nowhere: there is no such file or directory; in place of it AGENTX_TOKENIZER=o200k_base in the environment"},
+		{"--tokenizer org/model", "AGENTX_TOKENIZER=x", "", "", "--tokenizer x: want cl100k_base"},
+	} {
+		environ := strings.Fields(c.environ)
+		tn := tr(t, strings.Replace(base, "--tokenizer builtin", c.flags, 1), environ...)
+		if c.problem != "" {
+			assert.Contains(t, strings.Join(errorsOf(tn), "\n"), c.problem)
+			continue
+		}
+		assert.Empty(t, errorsOf(tn), c.flags)
+		assert.Contains(t, tn.line()+" ", " --tokenizer "+c.want+" ")
+		if c.note != "" {
+			assert.Contains(t, tn.notes, c.note)
+		}
+	}
 }
 
 // Every flag that is refused is refused, with its own name and the words of the table, and every flag that changes nothing is

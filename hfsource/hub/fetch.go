@@ -294,6 +294,6 @@ func (j *job) explainRepo(e *Error) {
 		e.Text += ": commit " + s.Commit
 	}
 	if e.Class == ClassNotCached && j.offline != "" {
-		e.Text, e.Hint = "offline, and "+e.Text, cmp.Or(e.Hint, "once without "+j.offline+": that downloads it")
+		e.Text, e.Hint = "offline, and "+e.Text, cmp.Or(e.Hint, "once without "+j.offline+": that downloads it"+j.ref.kind().instead)
 	}
 }

@@ -7,11 +7,13 @@ type kind struct {
 	api    string // in addresses of the hub's answers
 	page   string // in addresses of pages and files
 	dir    string // in the cache
+
+	instead string // of a download, for hints
 }
 
 var (
-	datasets = kind{"dataset", prefix, "/api/datasets/", "/datasets/", "datasets--"}
-	models   = kind{"model", Scheme, "/api/models/", "/", "models--"}
+	datasets = kind{"dataset", prefix, "/api/datasets/", "/datasets/", "datasets--", ""}
+	models   = kind{"model", Scheme, "/api/models/", "/", "models--", "; or the path of its tokenizer.json"}
 )
 
 // kind returns what the repository of a reference holds.

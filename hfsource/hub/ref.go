@@ -138,6 +138,9 @@ func (r Ref) String() string {
 	return s
 }
 
+// Name returns the reference as a short name without the scheme: OWNER/NAME[@REVISION] for a model.
+func (r Ref) Name() string { return strings.TrimPrefix(r.String(), r.kind().scheme) }
+
 func escapeRevision(revision string) string {
 	if _, tail := cutRevision(revision); tail == "" {
 		return strings.ReplaceAll(revision, "%", "%25")

@@ -80,6 +80,13 @@ func Check(name string) error {
 	return errUnknown(name)
 }
 
+// FromHub reports whether Resolve would ask the hub for a name.
+func FromHub(name string) bool {
+	pattern, path := cutPattern(name)
+	_, err := hub.ParseModel(name)
+	return pattern == "" && err == nil && !exists(path) && !isPath(path)
+}
+
 func errUnknown(name string) error {
 	text := "want " + strings.Join(tokenizer.Names(), ", ") + ", the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub"
 	if closest := suggest.Closest(name, tokenizer.Names()); closest != "" {

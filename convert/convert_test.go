@@ -31,8 +31,11 @@ func TestWorkersChangeNoByte(t *testing.T) {
 	one := o.convert(t)
 	requireSound(t, one)
 	files := filesOf(t, o.Root)
-	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
+	for _, backend := range []string{weka.XXH3, weka.SHA256MT, weka.Exact} {
 		o.Placement.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
+		if backend == weka.Exact {
+			o.Corpus = DefaultCorpus
+		}
 		one := o.convert(t)
 		want := filesOf(t, o.Root)
 		o.Workers, o.Root = 7, t.TempDir()

@@ -39,9 +39,9 @@ func Example() {
 		fmt.Printf("%d trace, %d turns, %d prompt tokens in %d blocks\n", r.Facts.Traces, r.Facts.Turns, r.Facts.PromptTokens, r.Facts.Blocks)
 	}
 	// Output:
-	// dataset 226e6f33fb06, hit: false
+	// dataset 13ec52853e1b, hit: false
 	// 1 trace, 2 turns, 450 prompt tokens in 4 blocks
-	// dataset 226e6f33fb06, hit: true
+	// dataset 13ec52853e1b, hit: true
 	// 1 trace, 2 turns, 450 prompt tokens in 4 blocks
 }
 

@@ -60,7 +60,7 @@ type placementImage struct {
 	Structure string         `json:"structure"` // key
 	Placement weka.Placement `json:"draws"`
 	Tokens    int            `json:"corpus_tokens"`
-	Arenas    string         `json:"arenas,omitempty"` // key, in place of a length that is not known before they exist
+	Arenas    string         `json:"arenas,omitempty"` // key, where the placement depends on more than their length, or that is not known before they exist
 }
 
 // datasetImage is the pre-image of a dataset's key: the keys of its parts.
@@ -98,7 +98,7 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 	structure := add(mmapcache.StructureKind, tables)
 	arenas := add(mmapcache.ArenasKind, p.image)
 	place := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
-	if p.tokens == 0 {
+	if p.tokens == 0 || placement.Backend == weka.Exact {
 		place.Arenas = arenas
 	}
 	placed := add(mmapcache.PlacementKind, place)

@@ -65,7 +65,7 @@ func Profiles() []string { return []string{DefaultProfile, "aiperf"} }
 func (o *Options) SetProfile(name string) error {
 	switch name {
 	case DefaultProfile:
-		o.Rules, o.Placement = weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: DefaultSeed}
+		o.Rules, o.Placement = weka.Default(), weka.Placement{Backend: weka.Exact, Seed: DefaultSeed}
 	case "aiperf":
 		o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: DefaultSeed}
 	default:

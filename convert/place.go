@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/alitto/pond/v2"
 
@@ -10,13 +11,24 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// placeTraces computes where in the corpus every block and filler of a structure begins, several traces at a time.
-func placeTraces(ctx context.Context, s *mmapcache.Structure, table *mmapcache.Placement, corpusTokens int, o Options) error {
+// placing is what the placement of a structure is made of.
+type placing struct {
+	structure *mmapcache.Structure
+	table     *mmapcache.Placement
+	tokens    int         // of the corpus
+	edges     *weka.Edges // of weka.Exact; nil: none
+	windows   atomic.Int64
+	inexact   atomic.Int64 // of the windows, see weka.Placer
+}
+
+// run computes where in the corpus every block and filler begins, several traces at a time.
+func (g *placing) run(ctx context.Context, o Options) error {
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	tasks := pool.NewGroupContext(ctx)
+	s, heads := g.structure, headsOf(g.structure)
 	progress := o.stageProgress("fill", int64(s.Blocks()))
-	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Placement, corpusTokens) }}
+	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Placement, g.tokens, g.edges) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break
@@ -29,7 +41,7 @@ func placeTraces(ctx context.Context, s *mmapcache.Structure, table *mmapcache.P
 			defer placers.Put(placer)
 			p := s.Plan(i)
 			progress(int64(p.Trace.Blocks))
-			return placeTrace(p, s.Blocks(), table, placer)
+			return g.place(p, placer, heads)
 		})
 	}
 	if err := tasks.Wait(); err != nil {
@@ -38,21 +50,30 @@ func placeTraces(ctx context.Context, s *mmapcache.Structure, table *mmapcache.P
 	return ctx.Err()
 }
 
-// placeTrace writes the rows of one trace. Fillers follow the blocks of all traces in the table.
-func placeTrace(p *mmapcache.Plan, allBlocks int, table *mmapcache.Placement, placer *weka.Placer) error {
-	blocks, fillers := placementOf(p, placer)
-	if err := table.Put(int(p.Trace.FirstBlock), blocks); err != nil {
+// place writes the rows of one trace. Fillers follow the blocks of all traces in the table.
+func (g *placing) place(p *mmapcache.Plan, placer *weka.Placer, heads headLengths) error {
+	placer.Windows, placer.Inexact = 0, 0
+	blocks, fillers := placementOf(p, placer, heads)
+	g.windows.Add(int64(placer.Windows))
+	g.inexact.Add(int64(placer.Inexact))
+	if err := g.table.Put(int(p.Trace.FirstBlock), blocks); err != nil {
 		return err
 	}
-	return table.Put(allBlocks+int(p.Trace.FirstTurn), fillers)
+	return g.table.Put(g.structure.Blocks()+int(p.Trace.FirstTurn), fillers)
 }
 
 // placementOf returns the first token of each block of a trace, and of the filler of each turn.
-func placementOf(p *mmapcache.Plan, placer *weka.Placer) (blocks, fillers []uint32) {
+func placementOf(p *mmapcache.Plan, placer *weka.Placer, heads headLengths) (blocks, fillers []uint32) {
 	size := p.Trace.BlockSize
 	blocks = make([]uint32, p.Trace.Blocks)
 	for _, r := range p.Runs {
 		placer.Blocks(blocks[r.First:r.First+r.Count], r.Scope, r.ID, int(size))
+		for k := uint32(0); k < r.Count && len(heads) > 0; k++ {
+			id, start := r.ID+int64(k), &blocks[r.First+k]
+			if lengths := heads[blockName{r.Scope, id}]; lengths != nil {
+				*start = placer.WithHeads(*start, r.Scope, id, int(size), lengths)
+			}
+		}
 	}
 	fillers = make([]uint32, len(p.Turns))
 	for _, s := range p.Sessions {

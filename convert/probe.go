@@ -154,12 +154,28 @@ func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 // probePlacement places the blocks and fillers of the plans.
 func probePlacement(plans []*mmapcache.Plan, d weka.Placement) string {
 	h := sha256.New()
-	placer := weka.NewPlacer(d, probeTokens)
+	heads := headLengths{}
 	for _, p := range plans {
-		blocks, fillers := placementOf(p, placer)
+		heads.add(p)
+	}
+	placer := weka.NewPlacer(d, probeTokens, probeEdges())
+	for _, p := range plans {
+		blocks, fillers := placementOf(p, placer, heads)
 		fmt.Fprintf(h, "%v %v\n", blocks, fillers)
 	}
+	if placer.Inexact > 0 {
+		fmt.Fprintf(h, "%d\n", placer.Inexact)
+	}
 	return hexSum(h)
+}
+
+// probeEdges are made up: some windows of some lengths have places, others none.
+func probeEdges() *weka.Edges {
+	e := &weka.Edges{Flaws: []uint32{300, 301, 777}}
+	for k := range uint64(probeTokens/64 + 1) {
+		e.Starts, e.Ends = append(e.Starts, 0x9e3779b97f4a7c15<<k), append(e.Ends, 0xd1342543de82ef95>>k)
+	}
+	return e
 }
 
 // probeArenas renders a corpus in which tokens end inside characters and escapes.

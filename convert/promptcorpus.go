@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/weka"
@@ -25,10 +26,11 @@ const maxCorpusFile = 1 << 30
 type promptCorpus struct {
 	image     arenasImage
 	tokenizer *tokensource.Source
-	name      string // as in Options
-	stream    string // of AIPerf's seeds
-	tokens    int    // length of the corpus; 0: known once the arenas exist
-	skipped   string // what was left out of a directory, for people
+	loaded    func() (*tokenizer.Tokenizer, error) // loads the tokenizer once
+	name      string                               // as in Options
+	stream    string                               // of AIPerf's seeds
+	tokens    int                                  // length of the corpus; 0: known once the arenas exist
+	skipped   string                               // what was left out of a directory, for people
 	encode    func(*tokenizer.Tokenizer) ([]uint32, error)
 }
 
@@ -41,7 +43,7 @@ func resolvePromptCorpus(name string, tok *tokensource.Source) (p promptCorpus, 
 	if err != nil {
 		return p, err
 	}
-	p = promptCorpus{tokenizer: tok, name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
+	p = promptCorpus{tokenizer: tok, loaded: sync.OnceValues(tok.Load), name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
 	if parsed.sonnet {
 		p.stream = weka.SonnetStream
 	}
@@ -158,7 +160,7 @@ func (p *promptCorpus) tokensOf(tok *tokenizer.Tokenizer) ([]uint32, error) {
 
 // build loads the tokenizer, encodes the corpus if it is text, and writes the arenas.
 func (p *promptCorpus) build(b *mmapcache.Builder) error {
-	tok, err := p.tokenizer.Load()
+	tok, err := p.loaded()
 	if err != nil {
 		return err
 	}
@@ -171,4 +173,27 @@ func (p *promptCorpus) build(b *mmapcache.Builder) error {
 		return fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer.Name, err)
 	}
 	return nil
+}
+
+// edges returns the edges of the corpus, whose tokens are in the arenas. why says why it has none.
+func (p *promptCorpus) edges(root, arenas string) (edges *weka.Edges, why, err error) {
+	tok, err := p.loaded()
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := mmapcache.OpenCorpus(root, arenas)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, why := tok.Edges(tokens, p.encodedWhole())
+	if why != nil {
+		return nil, fmt.Errorf("corpus %s: %w", p.name, why), nil
+	}
+	return &weka.Edges{Starts: e.Starts, Ends: e.Ends, Flaws: e.Flaws}, nil, nil
+}
+
+// encodedWhole reports whether the tokens of the corpus are what its text encodes to.
+func (p *promptCorpus) encodedWhole() bool {
+	kind := p.image.Corpus.Kind
+	return kind == "text" || kind == "words"
 }

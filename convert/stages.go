@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -70,26 +71,65 @@ func (c *conversion) arenas(ctx context.Context) error {
 
 // placement finds or computes where in the corpus every block and filler begins.
 func (c *conversion) placement(ctx context.Context) error {
-	_, err := c.part(ctx, mmapcache.PlacementKind, c.options.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+	m, err := c.part(ctx, mmapcache.PlacementKind, c.options.Force, func(ctx context.Context, b *mmapcache.Builder) error {
 		structure, err := mmapcache.OpenStructure(c.options.Root, c.wanted[mmapcache.StructureKind].Key)
 		if err != nil {
 			return err
 		}
 		defer structure.Close()
-		return c.stage("fill", func() error { return c.buildPlacement(ctx, b, structure) })
+		return c.stage("fill", func() error { return c.buildPlacement(ctx, b, structure.Structure) })
 	})
-	return err
-}
-
-func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, structure *mmapcache.Cache) error {
-	s := structure.Structure
-	table, err := b.NewPlacement(s.Blocks()+s.Turns.Len(), c.prompts.tokens)
 	if err != nil {
 		return err
 	}
-	if err := placeTraces(ctx, s, table, c.prompts.tokens, c.options); err != nil {
+	facts, err := mmapcache.PlacementFactsOf(m)
+	if err == nil {
+		c.warnInexact(facts)
+	}
+	return err
+}
+
+// warnInexact warns of windows that a server may count other tokens of than were cut.
+func (c *conversion) warnInexact(f mmapcache.PlacementFacts) {
+	if f.Inexact == 0 {
+		return
+	}
+	why := f.Why
+	if why == "" {
+		why = fmt.Sprintf("corpus %s has too few places for windows of their lengths", c.options.Corpus)
+	}
+	c.options.Warn("%d of %d windows of the prompts may encode to other tokens than they were cut from: %s", f.Inexact, f.Windows, why)
+}
+
+func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, s *mmapcache.Structure) error {
+	g := &placing{structure: s, tokens: c.prompts.tokens}
+	facts := mmapcache.PlacementFacts{}
+	if c.options.Placement.Backend == weka.Exact {
+		edges, why, err := c.prompts.edges(c.options.Root, c.wanted[mmapcache.ArenasKind].Key)
+		if err != nil {
+			return err
+		}
+		if g.edges = edges; why != nil {
+			facts.Why = why.Error()
+		}
+	}
+	table, err := b.NewPlacement(s.Blocks()+s.Turns.Len(), g.tokens)
+	if err != nil {
+		return err
+	}
+	g.table = table
+	if err := g.run(ctx, c.options); err != nil {
 		table.Abort()
 		return err
+	}
+	if c.options.Placement.Backend == weka.Exact {
+		facts.Windows, facts.Inexact = int(g.windows.Load()), int(g.inexact.Load())
+		if g.edges == nil {
+			facts.Inexact = facts.Windows
+		}
+		if err := table.SetFacts(facts); err != nil {
+			return err
+		}
 	}
 	return table.Close(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/manifest"
 )
@@ -60,6 +61,26 @@ func OpenStructure(root, key string) (*Cache, error) {
 		}
 		return c.openPart(m)
 	})
+}
+
+// OpenCorpus returns the tokens of the prompt corpus of arenas.
+func OpenCorpus(root, key string) (tokens []uint32, err error) {
+	d := realDisk()
+	c, err := d.openWith(root, func(c *Cache) error {
+		m, err := d.readManifest(root, ArenasKind, key, "")
+		if err != nil {
+			return err
+		}
+		return c.openPart(m)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.Guard(func() error {
+		tokens = slices.Clone(c.tokens)
+		return nil
+	})
+	return tokens, errors.Join(err, c.Close())
 }
 
 // openWith returns a cache that open has filled, or closes it.

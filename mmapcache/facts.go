@@ -69,6 +69,21 @@ type ArenaFacts struct {
 	Marker    MarkerPieces `json:"marker"`
 }
 
+// PlacementFacts is what the manifest of a placement says about it.
+type PlacementFacts struct {
+	Windows int    `json:"windows,omitempty"` // blocks, their heads, and fillers, where they were placed by the edges of the corpus
+	Inexact int    `json:"inexact,omitempty"` // those that were placed without, because no place has edges for them
+	Why     string `json:"why,omitempty"`     // why the corpus has no edges at all
+}
+
+// PlacementFactsOf returns what the manifest of a placement says about it. Errors wrap ErrDamaged.
+func PlacementFactsOf(m *manifest.Manifest) (f PlacementFacts, err error) {
+	if err = decodeFacts(m, &f); err == nil && min(f.Inexact, f.Windows-f.Inexact) < 0 {
+		err = fmt.Errorf("%s %s: %w: facts: %d of %d windows are inexact", m.Kind, m.Key, manifest.ErrDamaged, f.Inexact, f.Windows)
+	}
+	return f, err
+}
+
 // StructureFactsOf returns what the manifest of a structure says about it. Errors wrap ErrDamaged.
 func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 	if err = decodeFacts(m, &f); err != nil {

@@ -58,6 +58,9 @@ func (p *Placement) Put(first int, starts []uint32) error {
 // Abort gives up a table that cannot be finished.
 func (p *Placement) Abort() { _ = p.f.Close() } // its directory will be discarded
 
+// SetFacts sets what the manifest says about the placement.
+func (p *Placement) SetFacts(f PlacementFacts) error { return p.b.setFacts(f) }
+
 // Close ends the table after every start has been put. It reads the file back for its digest.
 func (p *Placement) Close(ctx context.Context) error {
 	size := int64(headerSize + p.width*p.n)

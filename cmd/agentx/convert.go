@@ -115,7 +115,7 @@ func setRule(o *convert.Options, text string) error {
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}
-	if words := []string{weka.XXH3, weka.SHA256MT}; !slices.Contains(words, value) {
+	if words := weka.Backends(); !slices.Contains(words, value) {
 		return fmt.Errorf("--set %s: %w", text, wrongWord(value, either(words), words))
 	}
 	o.Placement.Backend = value

@@ -113,7 +113,7 @@ func seedOf(text, backend string) (int64, error) {
 	switch {
 	case backend == weka.SHA256MT && unsignedErr != nil:
 		return 0, fmt.Errorf("--seed %s: want 0 to %d, as AIPerf takes it", text, uint64(math.MaxUint64))
-	case backend == weka.XXH3 && signedErr != nil:
+	case backend != weka.SHA256MT && signedErr != nil:
 		return 0, fmt.Errorf("--seed %s: want %d to %d: only --profile aiperf takes more", text, math.MinInt64, math.MaxInt64)
 	case signedErr != nil:
 		return int64(unsigned), nil

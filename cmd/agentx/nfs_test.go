@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -747,11 +746,7 @@ func testNFSReadersSeeWholeEntries(t *testing.T) {
 	const root = "churn"
 	corpus, err := filepath.Abs("small.u32le")
 	require.NoError(t, err)
-	var ids []byte
-	for id := range uint32(5000) {
-		ids = binary.LittleEndian.AppendUint32(ids, 17*id)
-	}
-	require.NoError(t, os.WriteFile(corpus, ids, 0o600))
+	require.NoError(t, os.WriteFile(corpus, smallCorpus(), 0o600))
 	convert := []string{"convert", "demo", "--corpus", corpus}
 	key := clientA.convert(t, root, convert[1:]...).Key
 

@@ -53,7 +53,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"agentx: --prefix ../p: want the beginning of a name, without a directory",
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
 		"agentx: --set max_osl=-1: want 0 or more, or none",
-		"agentx: --set backend=xxh: want xxh3 or sha256-mt; did you mean xxh3?",
+		"agentx: --set backend=xxh: want exact, xxh3 or sha256-mt; did you mean xxh3?",
 		"agentx: --tokenizer x: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub",
 		"agentx: --corpus prosa: no such file, and no such name: want code, prose, words, FILE or DIR of UTF-8 text, aiperf-sonnet:FILE, FILE.u32le of token ids, or sonnet:FILE.u32le; did you mean prose?",
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))

@@ -14,13 +14,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	textcorpus "github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/tokenizer"
 )
 
 func TestMain(m *testing.M) {
@@ -257,12 +260,20 @@ func instants(ts *testscript.TestScript, neg bool, args []string) {
 
 // corpus FILE writes a corpus of token ids that is small enough to be converted often.
 func corpus(ts *testscript.TestScript, neg bool, args []string) {
-	var ids []byte
-	for id := range uint32(5000) {
-		ids = binary.LittleEndian.AppendUint32(ids, 17*id)
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), ids, 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), smallCorpus(), 0o600))
 }
+
+// smallCorpus returns a corpus of token ids of o200k_base: some pages of the corpus code.
+var smallCorpus = sync.OnceValue(func() (data []byte) {
+	tok, err := tokenizer.Load("o200k_base")
+	if err != nil {
+		panic(err)
+	}
+	for _, id := range tok.Encode(string(textcorpus.Code()[:18_000])) {
+		data = binary.LittleEndian.AppendUint32(data, id)
+	}
+	return data
+})
 
 // agentx runs a command line in this process.
 func agentx(t *testing.T, args ...string) string {

@@ -28,7 +28,7 @@ func newVersion() *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), map[string]any{
 					"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
 					"probe": map[string]convert.Probes{
-						"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}),
+						"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
 						"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
 					},
 					"go": runtime.Version(),

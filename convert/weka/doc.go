@@ -6,7 +6,7 @@
 //
 //	trace, err := weka.Scan(data, rules)             // JSON to Trace; ScanColumns reads Parquet and Arrow rows
 //	plan, notes, err := weka.MakePlan(trace, rules)  // Trace to mmapcache.Plan
-//	placer := weka.NewPlacer(placement, len(corpus))
+//	placer := weka.NewPlacer(placement, len(corpus), edges)
 //	placer.Blocks(starts, scope, id, blockSize)      // where in the corpus each block begins
 //
 // Rules are the decisions of the first two steps, Placement those of the third. Default and AIPerf return the rules of the

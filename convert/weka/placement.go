@@ -8,15 +8,16 @@ import (
 )
 
 // Placement decides where in the corpus each block and filler begins: doc/spec/reconstruction.md 2.2 and 3.2. The key of the
-// placement contains it, that of the structure does not. The zero value is the back-end XXH3 with the seed 0.
+// placement contains it, that of the structure does not. The zero value is the back-end Exact with the seed 0.
 type Placement struct {
-	Backend string `json:"backend"` // XXH3 or SHA256MT; "" is XXH3 (D16)
+	Backend string `json:"backend"` // Exact, XXH3 or SHA256MT; "" is Exact (D16)
 	Seed    int64  `json:"seed"`    // for SHA256MT the bits of an unsigned seed
 	Stream  string `json:"stream"`  // for SHA256MT the name of the corpus's stream of seeds, CodingStream or SonnetStream; else ""
 }
 
 // Back-ends, from a seed to places in the corpus.
 const (
+	Exact    = "exact"     // hashes, over the places at which a tokenizer gives the tokens of the window again
 	XXH3     = "xxh3"      // hashes, uniform over the corpus
 	SHA256MT = "sha256-mt" // AIPerf's: SHA-256 and a Mersenne Twister
 )
@@ -27,30 +28,33 @@ const (
 	SonnetStream = "dataset.prompt.corpus"
 )
 
-// WithDefaults returns p with XXH3 for an empty back-end.
+// Backends lists the back-ends.
+func Backends() []string { return []string{Exact, XXH3, SHA256MT} }
+
+// WithDefaults returns p with Exact for an empty back-end.
 func (p Placement) WithDefaults() Placement {
-	p.Backend = cmp.Or(p.Backend, XXH3)
+	p.Backend = cmp.Or(p.Backend, Exact)
 	return p
 }
 
 // Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed.
 func (p Placement) Validate() error {
-	switch p.WithDefaults().Backend {
-	case XXH3:
+	switch backend := p.WithDefaults().Backend; backend {
+	case Exact, XXH3:
 		if p.Stream != "" {
-			return fmt.Errorf("stream %q: want none with the back-end %s", p.Stream, XXH3)
+			return fmt.Errorf("stream %q: want none with the back-end %s", p.Stream, backend)
 		}
 	case SHA256MT:
 		if p.Stream != "" && p.Stream != CodingStream && p.Stream != SonnetStream {
 			return fmt.Errorf("stream %q: want %s or %s", p.Stream, CodingStream, SonnetStream)
 		}
 	default:
-		return fmt.Errorf("backend %q: want %s or %s", p.Backend, XXH3, SHA256MT)
+		return fmt.Errorf("backend %q: want %s, %s or %s", p.Backend, Exact, XXH3, SHA256MT)
 	}
 	return nil
 }
 
-// MarshalJSON writes the placement as keys contain it: the seed of SHA256MT without a sign, and XXH3 for an empty back-end.
+// MarshalJSON writes the placement as keys contain it: the seed of SHA256MT without a sign, and Exact for an empty back-end.
 func (p Placement) MarshalJSON() ([]byte, error) {
 	type plain Placement // without this method
 	p = p.WithDefaults()

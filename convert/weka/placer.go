@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
@@ -14,16 +15,24 @@ import (
 // Placer computes where blocks and fillers begin in a corpus: doc/spec/reconstruction.md 2.2 and 3.2. It is not safe for
 // concurrent use.
 type Placer struct {
+	Windows int // that were placed
+	Inexact int // those that Exact has placed as XXH3 does, because no place has edges for them
+
 	n         uint64 // tokens of the corpus
+	edges     *Edges // of Exact; nil: places are those of XXH3
+	nowhere   []int  // lengths for which no place has edges
 	placement Placement
 	buf       []byte
 	twisters  pyrand.MT19937x4
 	base      []byte // base seed in decimal, for SHA256MT
 }
 
-// NewPlacer returns a Placer for a corpus of n tokens.
-func NewPlacer(p Placement, n int) *Placer {
+// NewPlacer returns a Placer for a corpus of n tokens. edges are for Exact, which without any places windows as XXH3 does.
+func NewPlacer(p Placement, n int, edges *Edges) *Placer {
 	w := &Placer{n: uint64(n), placement: p}
+	if p.WithDefaults().Backend == Exact {
+		w.edges = edges
+	}
 	if p.Backend == SHA256MT {
 		w.base = strconv.AppendUint(nil, baseSeed(deriveSeed(uint64(p.Seed), p.Stream)), 10)
 	}
@@ -33,6 +42,7 @@ func NewPlacer(p Placement, n int) *Placer {
 // Blocks computes where the blocks of the hash ids id, id+1, ... begin, and writes one offset into the corpus, in tokens, for
 // each element of dst.
 func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
+	w.Windows += len(dst)
 	if w.placement.Backend == SHA256MT {
 		for k := 0; k < len(dst); k += 4 {
 			w.mtBlocks(dst[k:min(k+4, len(dst))], scope, id+int64(k))
@@ -40,12 +50,43 @@ func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 		return
 	}
 	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
-	places := w.n - uint64(blockSize) + 1
 	for k := range dst {
 		binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
-		high, _ := bits.Mul64(xxh3.HashSeed(w.buf, uint64(w.placement.Seed)), places)
-		dst[k] = uint32(high)
+		dst[k] = w.place(xxh3.HashSeed(w.buf, uint64(w.placement.Seed)), blockSize)
 	}
+}
+
+// WithHeads returns where a block begins of which prompts have heads, too, of some numbers of tokens. start is where Blocks has it.
+// Exact wants edges behind the heads as well.
+func (w *Placer) WithHeads(start uint32, scope string, id int64, blockSize int, heads []int) uint32 {
+	w.Windows += len(heads)
+	if w.edges == nil {
+		return start
+	}
+	w.buf = binary.LittleEndian.AppendUint64(append(w.buf[:0], scope...), uint64(id))
+	if place, ok := w.edges.pick(xxh3.HashSeed(w.buf, uint64(w.placement.Seed)), append(heads, blockSize)...); ok {
+		return place
+	}
+	w.Inexact += len(heads)
+	return start
+}
+
+// place returns where a window of n tokens begins by a draw.
+func (w *Placer) place(x uint64, n int) uint32 {
+	if w.edges != nil {
+		if !slices.Contains(w.nowhere, n) {
+			if start, ok := w.edges.pick(x, n); ok {
+				return start
+			}
+			w.nowhere = append(w.nowhere, n)
+		}
+		w.Inexact++
+	}
+	if uint64(n) > w.n {
+		return 0
+	}
+	high, _ := bits.Mul64(x, w.n-uint64(n)+1)
+	return uint32(high)
 }
 
 // mtBlocks is AIPerf's rule for up to four blocks: the first draw of a Mersenne Twister seeded by a hash of base seed, scope and
@@ -73,18 +114,18 @@ func (w *Placer) blockSeed(scope string, id int64) uint64 {
 func (w *Placer) Filler(session string, k, n int) uint32 {
 	w.buf = append(append(w.buf[:0], session...), ":turn_"...)
 	w.buf = append(strconv.AppendInt(w.buf, int64(k), 10), ":partial_tail"...)
+	w.Windows++
 	return w.filler(w.buf, n)
 }
 
 func (w *Placer) filler(seed []byte, n int) uint32 {
+	if w.placement.Backend != SHA256MT {
+		return w.place(xxh3.HashSeed(seed, uint64(w.placement.Seed)), n)
+	}
 	if uint64(n) > w.n {
 		return 0
 	}
-	if w.placement.Backend == SHA256MT {
-		return uint32(hash64(seed) % max(w.n-uint64(n), 1))
-	}
-	high, _ := bits.Mul64(xxh3.HashSeed(seed, uint64(w.placement.Seed)), w.n-uint64(n)+1)
-	return uint32(high)
+	return uint32(hash64(seed) % max(w.n-uint64(n), 1))
 }
 
 // deriveSeed returns the child seed of a root seed for an identifier: doc/spec/reconstruction.md 2.1.

@@ -198,7 +198,7 @@ func TestEndToEnd(t *testing.T) {
 		require.NoError(t, err)
 		times, err := plan.Times(rules.TimeRules(), in.view())
 		require.NoError(t, err)
-		d := NewPlacer(Placement{Backend: in.Backend, Seed: in.Seed}, in.CorpusLen)
+		d := NewPlacer(Placement{Backend: in.Backend, Seed: in.Seed}, in.CorpusLen, nil)
 		d.base = []byte(in.BaseSeed)
 		c := content{plan, d, in.CorpusLen, rules.FillerOverrun == "short"}
 

@@ -81,24 +81,25 @@ func TestSetChangesAFieldOrNothing(t *testing.T) {
 }
 
 func TestValidateNamesTheFieldOfPlacement(t *testing.T) {
-	for _, p := range []Placement{{}, {Backend: XXH3, Seed: -1}, {Backend: SHA256MT}, {Backend: SHA256MT, Stream: SonnetStream}} {
+	for _, p := range []Placement{{}, {Backend: XXH3, Seed: -1}, {Backend: Exact, Seed: -1}, {Backend: SHA256MT}, {Backend: SHA256MT, Stream: SonnetStream}} {
 		assert.NoError(t, p.Validate())
 	}
-	assert.EqualError(t, Placement{Backend: "md5"}.Validate(), `backend "md5": want xxh3 or sha256-mt`)
-	assert.EqualError(t, Placement{Stream: CodingStream}.Validate(), `stream "dataset.coding_content.corpus": want none with the back-end xxh3`)
+	assert.EqualError(t, Placement{Backend: "md5"}.Validate(), `backend "md5": want exact, xxh3 or sha256-mt`)
+	assert.EqualError(t, Placement{Stream: CodingStream}.Validate(), `stream "dataset.coding_content.corpus": want none with the back-end exact`)
 	assert.EqualError(t, Placement{Backend: SHA256MT, Stream: "s"}.Validate(), `stream "s": want dataset.coding_content.corpus or dataset.prompt.corpus`)
 }
 
 // A key contains the placement as JSON, so an empty back-end has to be written as what it means.
-func TestEmptyBackendHasTheKeyOfXXH3(t *testing.T) {
+func TestEmptyBackendHasTheKeyOfExact(t *testing.T) {
 	empty, err := json.Marshal(Placement{Seed: 42})
 	require.NoError(t, err)
-	named, err := json.Marshal(Placement{Backend: XXH3, Seed: 42})
+	named, err := json.Marshal(Placement{Backend: Exact, Seed: 42})
 	require.NoError(t, err)
-	assert.Equal(t, `{"backend":"xxh3","seed":42,"stream":""}`, string(named))
+	assert.Equal(t, `{"backend":"exact","seed":42,"stream":""}`, string(named))
 	assert.Equal(t, string(named), string(empty))
 	var starts [2][3]uint32
-	NewPlacer(Placement{Seed: 42}, 1000).Blocks(starts[0][:], "t", 7, 16)
-	NewPlacer(Placement{Backend: XXH3, Seed: 42}, 1000).Blocks(starts[1][:], "t", 7, 16)
+	edges := &Edges{Starts: []uint64{1 << 9, 1 << 2}, Ends: []uint64{1 << 25, 1 << 18}}
+	NewPlacer(Placement{Seed: 42}, 100, edges).Blocks(starts[0][:], "t", 7, 16)
+	NewPlacer(Placement{Backend: Exact, Seed: 42}, 100, edges).Blocks(starts[1][:], "t", 7, 16)
 	assert.Equal(t, starts[1], starts[0])
 }

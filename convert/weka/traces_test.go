@@ -71,7 +71,7 @@ func (w wholeTrace) view() (v mmapcache.View) {
 // placer returns the placer of the vector's back-end and seed.
 func (w wholeTrace) placer() *Placer {
 	if w.Seed != nil {
-		return NewPlacer(Placement{Backend: w.Backend, Seed: *w.Seed}, w.CorpusLen)
+		return NewPlacer(Placement{Backend: w.Backend, Seed: *w.Seed}, w.CorpusLen, nil)
 	}
 	return placer(w.Backend, w.BaseSeed, w.CorpusLen)
 }

@@ -228,7 +228,7 @@ func TestBlockPlacement(t *testing.T) {
 	}
 	fixtures.EachWeka(t, "xxh3_start", func(t *testing.T, in in, want want) {
 		var got [1]uint32
-		NewPlacer(Placement{Backend: XXH3, Seed: in.Seed}, in.CorpusLen).Blocks(got[:], in.Scope, in.HashID, in.BlockSize)
+		NewPlacer(Placement{Backend: XXH3, Seed: in.Seed}, in.CorpusLen, nil).Blocks(got[:], in.Scope, in.HashID, in.BlockSize)
 		assert.Equal(t, want.Start, got[0])
 	})
 	fixtures.EachWeka(t, "block_start", func(t *testing.T, in in, want want) {
@@ -256,7 +256,7 @@ func TestBlockPlacement(t *testing.T) {
 // Covers P11.
 func TestBlocksArePlacedAloneAsTogether(t *testing.T) {
 	for _, backend := range []string{XXH3, SHA256MT} {
-		w := NewPlacer(Placement{Backend: backend, Seed: 7, Stream: CodingStream}, 5000)
+		w := NewPlacer(Placement{Backend: backend, Seed: 7, Stream: CodingStream}, 5000, nil)
 		many := make([]uint32, 20)
 		w.Blocks(many, "scope", -3, 64)
 		for k := len(many) - 1; k >= 0; k-- {
@@ -325,14 +325,14 @@ func TestFillerVectors(t *testing.T) {
 		var seed int64
 		require.NoError(t, json.Unmarshal(in.Seed, &seed))
 		assert.Equal(t, u64(t, want.X), xxh3.HashSeed([]byte(in.String), uint64(seed)))
-		got := NewPlacer(Placement{Backend: XXH3, Seed: seed}, in.CorpusLen).filler([]byte(in.String), in.N)
+		got := NewPlacer(Placement{Backend: XXH3, Seed: seed}, in.CorpusLen, nil).filler([]byte(in.String), in.N)
 		assert.Equal(t, want.Offset, got)
 		assert.Equal(t, expand(want.Runs), content(got, in.N, in.CorpusLen))
 	})
 }
 
 func TestFillerSeedString(t *testing.T) {
-	w := NewPlacer(Placement{Backend: XXH3, Seed: 42}, 259485)
+	w := NewPlacer(Placement{Backend: XXH3, Seed: 42}, 259485, nil)
 	assert.Equal(t, uint32(47777), w.Filler("trace_0001", 0, 8))
 	assert.Equal(t, uint32(146997), w.Filler("trace_0001::sa:agent_001", 0, 36))
 }

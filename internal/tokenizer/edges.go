@@ -1,0 +1,195 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Edges say where windows of a tokenized text may begin and end, so that windows joined in any order encode to their tokens
+// again: doc/spec/reconstruction.md 2.8.
+//
+// A window begins with a piece that is a blank and what is no white space, in one piece. It ends with a piece, but not behind the second
+// of two pieces of white space side by side. Proof, for every pattern: a piece matches a blank behind its first character only
+// if it is white space. So only white space at the end of a window could take the blank of the next one. It takes all white space but
+// the last character, because something else follows: what it would be at the end of a text. The second condition makes it that in the
+// text, too. All other pieces end where they would at the end of a text, and no pattern looks behind.
+type Edges struct {
+	Starts []uint64 // bit k: a window may begin with token k
+	Ends   []uint64 // bit k: a window may end before token k; there is one for the end of the text
+	Flaws  []uint32 // tokens that the text does not encode to, ascending; no window may contain one
+}
+
+// Edges returns the edges of the text that the tokens are. encoded says that they are what the text encodes to, which is
+// checked otherwise. An error says why windows of the text need not encode to their tokens anywhere.
+func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
+	text, bounds, err := t.join(tokens)
+	if err != nil {
+		return nil, err
+	}
+	e := &Edges{Starts: make([]uint64, len(tokens)/64+1), Ends: make([]uint64, len(tokens)/64+1)}
+	m := edgeMarker{Edges: e, bounds: bounds}
+	for part := range t.parts(text) {
+		if part.isToken {
+			m.token(part.text)
+			continue
+		}
+		for piece := range t.Pieces(part.text) {
+			m.piece(piece)
+		}
+	}
+	if !encoded {
+		e.Flaws = flaws(tokens, t.Encode(text), bounds, t)
+	}
+	return e, nil
+}
+
+// join returns the text of tokens, and the byte at which each begins.
+func (t *Tokenizer) join(tokens []uint32) (text string, bounds []int, err error) {
+	var b []byte
+	bounds = make([]int, 0, len(tokens)+1)
+	for _, id := range tokens {
+		token, ok := t.Bytes(id)
+		if !ok {
+			return "", nil, fmt.Errorf("id %d is not in the vocabulary", id)
+		}
+		bounds = append(bounds, len(b))
+		b = append(b, token...)
+	}
+	text = string(b)
+	switch {
+	case !utf8.ValidString(text):
+		return "", nil, errors.New("its tokens are not well-formed UTF-8")
+	case t.nfc && !norm.NFC.IsNormalString(text):
+		return "", nil, errors.New("its tokens are not in normal form C, which the tokenizer makes of a text")
+	}
+	for _, f := range []*tokenFinder{t.added.raw, t.added.normalized} {
+		if token := f.withBlank(); token != "" {
+			return "", nil, fmt.Errorf("the added token %q has a blank, so it may arise where two windows meet", token)
+		}
+	}
+	return text, append(bounds, len(b)), nil
+}
+
+// withBlank returns the first token that has a blank, "" if there is none.
+func (f *tokenFinder) withBlank() string {
+	if f == nil {
+		return ""
+	}
+	for _, token := range f.tokens {
+		if strings.Contains(token.content, " ") {
+			return token.content
+		}
+	}
+	return ""
+}
+
+// parts yields the added tokens of a normalized text, with their text, and what is between them.
+func (t *Tokenizer) parts(text string) func(yield func(textPart) bool) {
+	return func(yield func(textPart) bool) {
+		for raw := range t.added.split(text, t.added.raw) {
+			if raw.isToken {
+				if !yield(t.withText(raw)) {
+					return
+				}
+				continue
+			}
+			for part := range t.added.split(raw.text, t.added.normalized) {
+				if !yield(t.withText(part)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *Tokenizer) withText(p textPart) textPart {
+	if p.isToken {
+		b, _ := t.Bytes(p.token)
+		p.text = string(b)
+	}
+	return p
+}
+
+// edgeMarker marks the edges of a text, piece by piece.
+type edgeMarker struct {
+	*Edges
+	bounds []int
+	next   int  // the first token that begins at the byte at or behind it
+	at     int  // byte
+	white  bool // the piece before is white space that does not end a line
+}
+
+// piece marks the edges of the next piece.
+func (m *edgeMarker) piece(piece string) {
+	if piece[0] == ' ' && !startsWhite(piece[1:]) {
+		m.mark(m.Starts)
+	}
+	white := endsWhite(piece)
+	m.pass(piece)
+	if !white || !m.white {
+		m.mark(m.Ends)
+	}
+	m.white = white
+}
+
+// token marks the edge behind an added token.
+func (m *edgeMarker) token(text string) {
+	m.pass(text)
+	m.mark(m.Ends)
+	m.white = false
+}
+
+func (m *edgeMarker) pass(text string) {
+	m.at += len(text)
+	for m.bounds[m.next] < m.at {
+		m.next++
+	}
+}
+
+// mark sets the bit of the token that begins here, if one does.
+func (m *edgeMarker) mark(set []uint64) {
+	if m.bounds[m.next] == m.at {
+		set[m.next/64] |= 1 << (m.next % 64)
+	}
+}
+
+// startsWhite reports whether a text begins with white space, or is empty.
+func startsWhite(text string) bool {
+	r, size := utf8.DecodeRuneInString(text)
+	return size == 0 || classes()[r]&space != 0
+}
+
+// endsWhite reports whether a piece ends with white space other than a line break.
+func endsWhite(piece string) bool {
+	r, _ := utf8.DecodeLastRuneInString(piece)
+	return classes()[r]&(space|newline) == space
+}
+
+// flaws lists the tokens that differ from those that their text encodes to.
+func flaws(tokens, encoded []uint32, bounds []int, t *Tokenizer) (list []uint32) {
+	k, j, at := 0, 0, 0 // at: the byte at which encoded[j] begins
+	for k < len(tokens) {
+		if bounds[k] == at && tokens[k] == encoded[j] {
+			k, j, at = k+1, j+1, bounds[k+1]
+			continue
+		}
+		// Both lists go on to the next byte at which a token of each begins.
+		for first := true; first || bounds[k] != at; first = false {
+			if bounds[k] <= at {
+				list = append(list, uint32(k))
+				k++
+			}
+			for at < bounds[k] {
+				b, _ := t.Bytes(encoded[j])
+				at += len(b)
+				j++
+			}
+		}
+	}
+	return slices.Clip(list)
+}

@@ -22,7 +22,7 @@ type Row struct {
 	Columns   *column.Row // of a Parquet file, in place of Data; valid until Free
 	Err       error       // *UnreadableError: the rest of the file cannot be read, and there is no data
 
-	buf         *[]byte
+	buffers     *rowBuffers // that Data goes back to
 	free        func()
 	reservation *Reservation
 	own         int64 // bytes of the reservation for the row itself
@@ -39,11 +39,9 @@ func (r *Row) Location() string {
 
 // Free releases the memory of the row.
 func (r *Row) Free() {
-	if r.buf != nil {
-		if *r.buf = r.Data[:0]; cap(r.Data) <= maxBuffer {
-			buffers.Put(r.buf)
-		}
-		r.buf, r.Data = nil, nil
+	if r.buffers != nil {
+		r.buffers.put(r.Data)
+		r.buffers, r.Data = nil, nil
 	}
 	if r.free != nil {
 		r.free()
@@ -64,7 +62,35 @@ func (r *Row) TakeReservation() *Reservation {
 // maxBuffer is the largest buffer that is reused, in bytes.
 const maxBuffer = 16 << 20
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+// rowBuffers are the buffers of rows that were freed, for the next rows. A sync.Pool would give them up at every collection, and the
+// next rows would pay for new pages. There are no more of them than there were rows in flight at once.
+type rowBuffers struct {
+	mu   sync.Mutex
+	free [][]byte
+}
+
+// get returns an empty buffer, the last that was freed.
+func (b *rowBuffers) get() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := len(b.free) - 1
+	if k < 0 {
+		return nil
+	}
+	buf := b.free[k]
+	b.free = b.free[:k]
+	return buf
+}
+
+// put takes a buffer back.
+func (b *rowBuffers) put(buf []byte) {
+	if cap(buf) == 0 || cap(buf) > maxBuffer {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = append(b.free, buf[:0])
+}
 
 // Rows calls yield for every row of every file, in order. yield owns the row and calls its Free. Blank lines are skipped.
 // columns are the columns to read from Parquet files, as paths of package column; Row.Columns.Wanted is in their order.
@@ -84,8 +110,9 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 	if progress == nil {
 		progress = func(int64) {}
 	}
+	buffers := &rowBuffers{}
 	for k := range s.Files {
-		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, progress: progress, yield: yield}
+		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield}
 		if err := r.read(); err != nil {
 			return err
 		}
@@ -104,7 +131,7 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Bytes()), progress: func(int64) {}}
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Bytes()), buffers: &rowBuffers{}, progress: func(int64) {}}
 	r.yield = func(row Row) error {
 		data = bytes.Clone(row.Data)
 		row.Free()
@@ -123,6 +150,7 @@ type fileReader struct {
 	number   int
 	columns  []string
 	memory   *MemoryBudget
+	buffers  *rowBuffers
 	progress func(int64)
 	yield    func(Row) error
 }

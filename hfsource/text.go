@@ -82,8 +82,8 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		if r.Format.Lines {
 			line++
 		}
-		row := Row{File: r.Path, FileIndex: r.number, Line: line, buf: buffers.Get().(*[]byte), reservation: r.memory.Reserve()}
-		row.Data, err = readRow(text, (*row.buf)[:0], r.Format.Lines, row.reservation)
+		row := Row{File: r.Path, FileIndex: r.number, Line: line, buffers: r.buffers, reservation: r.memory.Reserve()}
+		row.Data, err = readRow(text, r.buffers.get(), r.Format.Lines, row.reservation)
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
 		blank := r.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
 		damage := damageOf(row.Data, err, r.Format.Lines)

@@ -33,9 +33,13 @@ type arenas struct {
 
 // render renders the corpus. It fails where a token is not in the vocabulary, or a rendering exceeds 4 GiB.
 func (c PromptCorpus) render() (*arenas, error) {
-	r := &arenas{textOffsets: []uint32{0}, idOffsets: []uint32{0}}
-	var raw []byte
-	bounds := make([]int, 1, len(c.Tokens)+1) // token boundaries in raw
+	n := len(c.Tokens)
+	r := &arenas{ // with the room that usual tokens take
+		text: make([]byte, 0, 5*n), ids: make([]byte, 0, 7*n),
+		textOffsets: make([]uint32, 1, n+1), idOffsets: make([]uint32, 1, n+1),
+	}
+	raw := make([]byte, 0, 5*n)
+	bounds := make([]int, 1, n+1) // token boundaries in raw
 	for k, id := range c.Tokens {
 		b, ok := c.Bytes(id)
 		if !ok {

@@ -1,7 +1,9 @@
 package mmapcache
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/manifest"
@@ -71,7 +73,7 @@ func anyBit(set []uint64, from, to uint64) bool {
 // bounds are the token boundaries in text: token k is text[bounds[k]:bounds[k+1]].
 func findSplits(text []byte, bounds []int) (splits, ill []uint32) {
 	next := 1 // boundary
-	for at := 0; at < len(text); {
+	for at := afterASCII(text, 0); at < len(text); at = afterASCII(text, at) {
 		bad := illFormed(text[at:])
 		n := bad
 		if bad == 0 {
@@ -95,4 +97,17 @@ func findSplits(text []byte, bounds []int) (splits, ill []uint32) {
 		at += n
 	}
 	return splits, ill
+}
+
+// afterASCII returns the first byte from at on that is not ASCII, or the length of the text.
+func afterASCII(text []byte, at int) int {
+	for ; at+8 <= len(text); at += 8 {
+		if high := binary.LittleEndian.Uint64(text[at:]) & 0x8080808080808080; high != 0 {
+			return at + bits.TrailingZeros64(high)/8
+		}
+	}
+	for at < len(text) && text[at] < utf8.RuneSelf {
+		at++
+	}
+	return at
 }

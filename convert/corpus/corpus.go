@@ -56,7 +56,7 @@ func Code() []byte { return code() }
 var code = sync.OnceValue(generateCode)
 
 func generateCode() []byte {
-	g := newGenerator(loadGrammar(), 1)
+	g := newGenerator(loadGrammar(), 1, codeBytes)
 	for len(g.out) < codeBytes {
 		g.session()
 	}
@@ -79,5 +79,6 @@ func loadGrammar() grammar {
 			panic(fmt.Sprintf("corpus: grammar/%s: %v", e.Name(), err)) // a test parses them all
 		}
 	}
+	rules.link()
 	return rules
 }

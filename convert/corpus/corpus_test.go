@@ -251,12 +251,13 @@ func TestWordsThatDoNotEncodeToThemselves(t *testing.T) {
 // Every name that a template mentions is a rule, a builtin or bound in the same rule.
 func TestGrammarIsComplete(t *testing.T) {
 	rules := loadGrammar()
-	g := newGenerator(rules, 1)
+	g := newGenerator(rules, 1, 0)
 	g.begin()
-	for name, alternatives := range rules {
+	for name, r := range rules {
 		bound := make(map[string]bool)
-		for _, a := range alternatives {
-			for _, p := range a {
+		for _, a := range r.alternatives {
+			for k := range a {
+				p := &a[k]
 				bound[p.bind] = true
 				if p.name == "" || bound[p.name] || rules[p.name] != nil {
 					continue
@@ -291,7 +292,8 @@ func TestExpansion(t *testing.T) {
 		"§rule all", "«v:=phrase»«v.camel» «v.pascal» «v.snake» «v.kebab» «v.upper» «v.title»",
 		"  «block»", "«3-3, word»",
 	}, "\n")))
-	g := newGenerator(rules, 1)
+	rules.link()
+	g := newGenerator(rules, 1, 0)
 	assert.Equal(t, "blueGreenÅngström BlueGreenÅngström blue_green_ångström blue-green-ångström BLUE_GREEN_ÅNGSTRÖM Blue green ångström\n"+
 		"  if {\n  \tx\n  \t  y\n  \tx\n  \t  y\n\n  }\nblue, blue, blue", g.text("all"))
 	for range 100 {

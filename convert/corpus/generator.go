@@ -16,14 +16,14 @@ type generator struct {
 
 	out    []byte
 	indent string
-	margin bool           // the current line is empty, and its indentation is not written yet
-	nested map[string]int // rules being expanded
+	margin bool // the current line is empty, and its indentation is not written yet
 	scope  *binding
 }
 
-func newGenerator(rules grammar, seed rng) *generator {
+// newGenerator returns a generator with room for a text of some size.
+func newGenerator(rules grammar, seed rng, size int) *generator {
 	const newYear2026 = 1_767_225_600_000
-	return &generator{rules: rules, rng: seed, clock: newYear2026, nested: make(map[string]int)}
+	return &generator{rules: rules, rng: seed, clock: newYear2026, out: make([]byte, 0, size+size/8)}
 }
 
 // binding is a name and its value. Outer bindings are in scope too.
@@ -34,8 +34,12 @@ type binding struct {
 
 // write appends text, with the indentation at the beginning of each line.
 func (g *generator) write(text string) {
-	for len(text) > 0 {
-		line, rest, found := strings.Cut(text, "\n")
+	for {
+		n := strings.IndexByte(text, '\n')
+		line := text
+		if n >= 0 {
+			line = text[:n]
+		}
 		if line != "" {
 			if g.margin {
 				g.out = append(g.out, g.indent...)
@@ -43,19 +47,20 @@ func (g *generator) write(text string) {
 			}
 			g.out = append(g.out, line...)
 		}
-		if found {
-			g.out = append(g.out, '\n')
-			g.margin = true
+		if n < 0 {
+			return
 		}
-		text = rest
+		g.out = append(g.out, '\n')
+		g.margin = true
+		text = text[n+1:]
 	}
 }
 
 // text returns the expansion of a rule.
-func (g *generator) text(rule string) string { return g.capture(part{name: rule}) }
+func (g *generator) text(rule string) string { return g.capture(&part{name: rule, rule: g.rules[rule]}) }
 
 // capture returns the expansion of a part.
-func (g *generator) capture(p part) string {
+func (g *generator) capture(p *part) string {
 	from, indent, margin := len(g.out), g.indent, g.margin
 	g.indent, g.margin = "", false
 	g.name(p)
@@ -65,34 +70,35 @@ func (g *generator) capture(p part) string {
 }
 
 // name writes what a name stands for: a binding, a builtin or a rule.
-func (g *generator) name(p part) {
+func (g *generator) name(p *part) {
 	for b := g.scope; b != nil; b = b.outer {
 		if b.name == p.name {
 			g.write(b.value)
 			return
 		}
 	}
-	if text, ok := g.builtin(p); ok {
+	if p.rule == nil {
+		text, ok := g.builtin(p)
+		if !ok {
+			panic(fmt.Sprintf("corpus: no rule %q", p.name)) // a test looks up every name
+		}
 		g.write(text)
 		return
 	}
-	alternatives := g.rules[p.name]
-	if len(alternatives) == 0 {
-		panic(fmt.Sprintf("corpus: no rule %q", p.name)) // a test looks up every name
+	r, choice := p.rule, 0
+	if r.nested < maxNesting {
+		choice = g.rng.below(len(r.alternatives))
 	}
-	choice := 0
-	if g.nested[p.name] < maxNesting {
-		choice = g.rng.below(len(alternatives))
-	}
-	g.nested[p.name]++
-	g.expand(alternatives[choice])
-	g.nested[p.name]--
+	r.nested++
+	g.expand(r.alternatives[choice])
+	r.nested--
 }
 
 // expand writes an alternative.
 func (g *generator) expand(t template) {
 	scope, indent := g.scope, g.indent
-	for _, p := range t {
+	for k := range t {
+		p := &t[k]
 		switch {
 		case p.name == "":
 			g.write(p.text)
@@ -119,7 +125,7 @@ func (g *generator) expand(t template) {
 }
 
 // builtin returns what rules cannot express: numbers, times, and names that recur within a project.
-func (g *generator) builtin(p part) (string, bool) {
+func (g *generator) builtin(p *part) (string, bool) {
 	switch p.name {
 	case "int":
 		lo, hi := atoi(p.args[0]), atoi(p.args[1])

@@ -26,7 +26,12 @@ import (
 //
 // All lines of an expansion are indented like the line on which it begins. A rule that is being expanded maxNesting times
 // takes its first alternative, which must not lead to the rule again.
-type grammar map[string][]template
+type grammar map[string]*rule
+
+type rule struct {
+	alternatives []template
+	nested       int // how many times it is being expanded
+}
 
 const maxNesting = 3
 
@@ -36,6 +41,7 @@ type template []part
 type part struct {
 	text      string
 	name      string
+	rule      *rule // that name means; nil: a builtin, or bound
 	filter    func(string) string
 	bind      string
 	lo, hi    int
@@ -49,8 +55,8 @@ var separators = map[string]string{"": "\n", ",": ", ", ",,": ",\n", "_": " ", "
 
 // parse adds the rules of a file.
 func (g grammar) parse(text string) error {
-	for rule := range strings.SplitSeq("\n"+text, "\n§") {
-		head, body, _ := strings.Cut(rule, "\n")
+	for section := range strings.SplitSeq("\n"+text, "\n§") {
+		head, body, _ := strings.Cut(section, "\n")
 		form, name, _ := strings.Cut(head, " ")
 		var alternatives []string
 		switch form {
@@ -77,10 +83,24 @@ func (g grammar) parse(text string) error {
 			if err != nil {
 				return fmt.Errorf("rule %q: %w", name, err)
 			}
-			g[name] = append(g[name], t)
+			if g[name] == nil {
+				g[name] = &rule{}
+			}
+			g[name].alternatives = append(g[name].alternatives, t)
 		}
 	}
 	return nil
+}
+
+// link finds the rules that parts name.
+func (g grammar) link() {
+	for _, r := range g {
+		for _, t := range r.alternatives {
+			for k := range t {
+				t[k].rule = g[t[k].name]
+			}
+		}
+	}
 }
 
 func parseTemplate(text string) (template, error) {

@@ -11,7 +11,7 @@ func Prose() []byte { return prose() }
 var prose = sync.OnceValue(generateProse)
 
 func generateProse() []byte {
-	g := newGenerator(loadGrammar(), 2)
+	g := newGenerator(loadGrammar(), 2, proseBytes)
 	for len(g.out) < proseBytes {
 		g.article()
 	}

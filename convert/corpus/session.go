@@ -16,8 +16,10 @@ type project struct {
 }
 
 type file struct {
-	path string
-	text string
+	path  string
+	text  string
+	lines []string // of text
+	lower []string // the lines in lower case; nil: not needed yet
 }
 
 // language is a programming language or another kind of file. The names of its rules begin with prefix: PREFIX.file, and of

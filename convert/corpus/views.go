@@ -8,6 +8,7 @@ import (
 // newFile adds a file in some language to the project.
 func (g *generator) newFile(l language) file {
 	f := file{path: g.path(l, g.project.things), text: g.text(l.prefix + ".file")}
+	f.lines = strings.Split(f.text, "\n")
 	g.project.files = append(g.project.files, f)
 	return f
 }
@@ -16,7 +17,7 @@ func (g *generator) newFile(l language) file {
 func (g *generator) readFile() {
 	f := g.newFile(g.project.language)
 	g.call("read_file", "path", f.path)
-	for i, line := range strings.Split(f.text, "\n") {
+	for i, line := range f.lines {
 		g.write(fmt.Sprintf("%6d\t%s\n", i+1, line))
 	}
 	g.write("\n")
@@ -33,7 +34,7 @@ func (g *generator) readDocument() {
 // editFile writes a tool call that replaces a few lines of a file.
 func (g *generator) editFile() {
 	f := pick(&g.rng, g.project.files)
-	lines := strings.Split(f.text, "\n")
+	lines := f.lines
 	at, n := g.rng.below(len(lines)), 1+g.rng.below(4)
 	before := strings.Join(lines[at:min(at+n, len(lines))], "\n")
 	indent := indentation(lines[at])
@@ -54,7 +55,7 @@ func (g *generator) code(lo, hi int) string {
 // diff writes a unified diff of a file of the project.
 func (g *generator) diff() {
 	f := pick(&g.rng, g.project.files)
-	lines := strings.Split(f.text, "\n")
+	lines := f.lines
 	g.write("diff --git a/" + f.path + " b/" + f.path + "\n")
 	g.write(fmt.Sprintf("index %s..%s 100644\n--- a/%s\n+++ b/%s\n",
 		g.rng.string(7, "0123456789abcdef"), g.rng.string(7, "0123456789abcdef"), f.path, f.path))
@@ -91,9 +92,13 @@ func (g *generator) grep() {
 	word := pick(&g.rng, strings.Fields(pick(&g.rng, g.project.things)))
 	g.call("grep", "pattern", word, "path", ".")
 	found := 0
-	for _, f := range g.project.files {
-		for i, line := range strings.Split(f.text, "\n") {
-			if strings.Contains(strings.ToLower(line), word) && found < 40 {
+	for k := range g.project.files {
+		f := &g.project.files[k]
+		if f.lower == nil {
+			f.lower = strings.Split(strings.ToLower(f.text), "\n")
+		}
+		for i, line := range f.lines {
+			if strings.Contains(f.lower[i], word) && found < 40 {
 				g.write(fmt.Sprintf("%s:%d:%s\n", f.path, i+1, line))
 				found++
 			}

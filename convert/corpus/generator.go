@@ -57,7 +57,9 @@ func (g *generator) write(text string) {
 }
 
 // text returns the expansion of a rule.
-func (g *generator) text(rule string) string { return g.capture(&part{name: rule, rule: g.rules[rule]}) }
+func (g *generator) text(rule string) string {
+	return g.capture(&part{name: rule, rule: g.rules[rule]})
+}
 
 // capture returns the expansion of a part.
 func (g *generator) capture(p *part) string {

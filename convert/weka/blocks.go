@@ -21,8 +21,8 @@ func newNumbering(scope string) *numbering {
 	return &numbering{scope: scope, pages: map[int64]*page{}}
 }
 
-// slot returns the place of a hash id's number.
-func (n *numbering) slot(id int64) *uint32 {
+// slots returns the places of the numbers of a hash id and of those that follow it on its page.
+func (n *numbering) slots(id int64) []uint32 {
 	if at := id >> pageBits; n.page == nil || n.at != at {
 		n.at, n.page = at, n.pages[at]
 		if n.page == nil {
@@ -31,7 +31,7 @@ func (n *numbering) slot(id int64) *uint32 {
 			n.pages[at] = n.page
 		}
 	}
-	return &n.page[id&(1<<pageBits-1)]
+	return n.page[id&(1<<pageBits-1):]
 }
 
 func (p *planner) numbering(scope string) *numbering {
@@ -62,43 +62,51 @@ func (p *planner) numberBlocks(n *numbering, before []span, ids IDs, common int)
 			skip -= r.N
 			continue
 		}
-		for k := skip; k < r.N && !p.budget.exceeded(); k++ {
-			b := p.block(n, r.First+int64(k), last)
+		for k := skip; k < r.N && !p.budget.exceeded(); {
+			b, count := p.numberSome(n, r.First+int64(k), r.N-k, last)
 			if e := len(list) - 1; e >= 0 && list[e].first+list[e].n == b {
-				list[e].n++
+				list[e].n += count
 			} else {
 				p.budget.need(spanBytes)
-				list = append(list, span{b, 1})
+				list = append(list, span{b, count})
 			}
-			last = b + 1
+			last = b + count
+			k += int(count)
 		}
 		skip = 0
 	}
 	return list
 }
 
-// block returns the number of a hash id, a new one at its first appearance. before is the number, plus 1, of the block before
-// it in the list.
-func (p *planner) block(n *numbering, id int64, before uint32) uint32 {
-	slot := n.slot(id)
-	if *slot != 0 {
-		b := *slot - 1
-		if p.before[b] != before {
+// numberSome returns the number of a hash id, and of how many ids from it on, at most most, it has found the numbers, which ascend. An id
+// gets a new number at its first appearance. before is the number, plus 1, of the block before it in the list.
+func (p *planner) numberSome(n *numbering, id int64, most int, before uint32) (first, count uint32) {
+	slots := n.slots(id)
+	if slots[0] != 0 {
+		first = slots[0] - 1
+		if p.before[first] != before {
 			p.notes.ChainBreaks++
 		}
-		return b
+		return first, 1
 	}
-	b := p.blocks
-	p.blocks++
-	*slot = b + 1
-	p.before = append(p.before, before)
+	first = p.blocks
+	for k := range slots[:min(most, len(slots))] {
+		if slots[k] != 0 {
+			break
+		}
+		p.blocks++
+		slots[k] = p.blocks
+		p.before = append(p.before, before)
+		before = p.blocks
+	}
+	count = p.blocks - first
 	if e := len(p.plan.Runs) - 1; e >= 0 {
 		if run := &p.plan.Runs[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
-			run.Count++
-			return b
+			run.Count += count
+			return first, count
 		}
 	}
 	p.budget.need(blockBytes)
-	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: b, Count: 1})
-	return b
+	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: first, Count: count})
+	return first, count
 }

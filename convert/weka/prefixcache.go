@@ -116,7 +116,7 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 
 // number returns the number of a hash id. before is the number, plus 1, of the block before it in the list.
 func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
-	slot := g.numbers.slot(id)
+	slot := &g.numbers.slots(id)[0]
 	switch {
 	case *slot == 0:
 		g.blocks++

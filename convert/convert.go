@@ -148,6 +148,22 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 		o.Warn("%s", c.prompts.skipped)
 	}
 	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, slices.Contains(c.mooncake, true), c.prompts)
+	if err != nil {
+		return err
+	}
+	return c.tryTokenizer()
+}
+
+// tryTokenizer loads a tokenizer of a file, where the arenas have to be built: one that is refused is reported before anything is done.
+func (c *conversion) tryTokenizer() error {
+	tok := c.prompts.tokenizer
+	if tok.Builtin() {
+		return nil
+	}
+	if m, err := c.lookup(mmapcache.ArenasKind); m != nil || err != nil { // a damaged part is reported and built later
+		return nil
+	}
+	_, err := tok.Load()
 	return err
 }
 

@@ -38,13 +38,13 @@ type content struct {
 func (c content) source(name, portable string) (*Source, error) {
 	if c.json != nil {
 		sum := sha256.Sum256(c.json)
-		return &Source{name, portable, hex.EncodeToString(sum[:]), func() (*tokenizer.Tokenizer, error) { return tokenizer.ParseJSON(name, c.json) }}, nil
+		return newSource(name, portable, hex.EncodeToString(sum[:]), func() (*tokenizer.Tokenizer, error) { return tokenizer.ParseJSON(name, c.json) }), nil
 	}
 	r, err := c.rankFile()
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer %s: %w", name, err)
 	}
-	return &Source{name, portable, r.Digest(), func() (*tokenizer.Tokenizer, error) { return tokenizer.ParseRanks(name, r) }}, nil
+	return newSource(name, portable, r.Digest(), func() (*tokenizer.Tokenizer, error) { return tokenizer.ParseRanks(name, r) }), nil
 }
 
 // fromPath reads a file or a directory.

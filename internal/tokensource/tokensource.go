@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/suggest"
@@ -29,7 +30,11 @@ type Source struct {
 	load func() (*tokenizer.Tokenizer, error)
 }
 
-// Load makes the tokenizer of the bytes that Digest is of.
+func newSource(name, portable, digest string, load func() (*tokenizer.Tokenizer, error)) *Source {
+	return &Source{name, portable, digest, sync.OnceValues(load)}
+}
+
+// Load makes the tokenizer of the bytes that Digest is of, the first time that it is called.
 func (s *Source) Load() (*tokenizer.Tokenizer, error) { return s.load() }
 
 // Builtin reports whether the tokenizer is inside the binary.
@@ -49,7 +54,7 @@ func Resolve(ctx context.Context, name string, o hub.Options) (*Source, error) {
 		return nil, fmt.Errorf("tokenizer %s: %w", name, err)
 	}
 	if digest, err := tokenizer.Digest(name); err == nil {
-		return &Source{name, name, digest, func() (*tokenizer.Tokenizer, error) { return tokenizer.Load(name) }}, nil
+		return newSource(name, name, digest, func() (*tokenizer.Tokenizer, error) { return tokenizer.Load(name) }), nil
 	}
 	pattern, path := cutPattern(name)
 	if pattern != "" || exists(path) {

@@ -146,7 +146,7 @@ test-bodies:
 		CGO_ENABLED=0 go test -run '^TestBodiesAreThoseOfAIPerf$$' -count=1 -timeout 40m -v ./cmd/agentx
 
 # When requests leave: AIPerf 0.13.0 and agentx run the same command lines on 200 rows of Mooncake's conversation trace, which lies
-# in ../shared or it skips. At their timestamps, in a window of them, and at a constant rate: about five minutes.
+# in ../shared or it skips. At their timestamps, in a window of them, and at a constant rate, and sessions: five minutes.
 test-schedule:
 	@command -v python3 >/dev/null || { echo "test-schedule: skipped: there is no python3"; exit 0; }; \
 	test -e ../shared/corpus/mooncake-conversation.jsonl.zst || { echo "test-schedule: skipped: there is no Mooncake trace in ../shared"; exit 0; }; \

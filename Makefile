@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -107,6 +107,11 @@ test-tokenizers:
 	done; \
 	TOKENIZERS_PYTHON=$(TOKENIZERS)/venv/bin/python AGENTX_TOKENIZERS=$(TOKENIZERS)/real \
 		CGO_ENABLED=0 go test -run '^(TestLibrariesAgree|TestVectors|TestWindowsBetweenEdgesEncodeToTheirTokens)$$' -count=1 -timeout 30m -v ./internal/tokenizer
+
+# Whether the messages of the public traces encode to the tokens that they were cut from, with every tokenizer of test-tokenizers.
+test-exact:
+	AGENTX_EXACT=1 AGENTX_TOKENIZERS=$(wildcard $(TOKENIZERS)/real) \
+		CGO_ENABLED=0 go test -run '^TestPublicTracesEncodeToTheirTokens$$' -count=1 -timeout 60m -v ./convert
 
 # Parquet as the library datasets writes it, and with it the hub, against the same traces as JSON lines. It comes from PyPI,
 # or it skips.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -186,5 +187,35 @@ func TestStartsDependOnTheEdges(t *testing.T) {
 		assert.Equal(t, name == "seed", r.Parts[mmapcache.ArenasKind].Hit, name)
 		assert.False(t, r.Parts[mmapcache.PlacementKind].Hit)
 		assert.NotEqual(t, placementBytes(t, o, before), placementBytes(t, o, r), name)
+	}
+}
+
+// The texts of the messages of 2,000 turns of the 600 public traces encode to their tokens, with every tokenizer that is here. The log
+// has a table of this and of what the profile aiperf gives.
+func TestPublicTracesEncodeToTheirTokens(t *testing.T) {
+	if os.Getenv("AGENTX_EXACT") == "" {
+		t.Skip("encodes gigabytes: make test-exact")
+	}
+	o := Options{Root: t.TempDir(), Inputs: []string{shared(t, "corpus/weka-v8-600.jsonl.zst")}, Warn: t.Errorf}
+	names := tokenizer.Names()
+	if dir := os.Getenv("AGENTX_TOKENIZERS"); dir != "" {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if !slices.Contains(names, e.Name()) {
+				names = append(names, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	t.Log("| profile | tokenizer | turns | messages | of these equal | drift of a turn, mean | p99 | largest |")
+	for _, profile := range Profiles() {
+		for _, o.Tokenizer = range names {
+			require.NoError(t, o.SetProfile(profile))
+			d := driftOf(t, o, o.convert(t).Key, number(t, "EXACT_TURNS", 2000))
+			t.Logf("| %s | %s %s", profile, filepath.Base(o.Tokenizer), d)
+			if profile == DefaultProfile {
+				assert.Equal(t, d.messages, d.equal, d.first)
+			}
+		}
 	}
 }

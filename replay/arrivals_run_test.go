@@ -38,6 +38,43 @@ func TestOverloadIsNotValid(t *testing.T) {
 	}
 }
 
+// Sessions that live as long as the run pile up, and a rate that grows: more requests are in flight because more are sent. A server
+// whose answers all take as long keeps up with that. One that answers a request at a time does not.
+//
+// Covers T-69.
+func TestSessionsThatPileUpAreNoOverload(t *testing.T) {
+	var calls []call
+	for k := range 30 {
+		calls = append(calls, call{at: float64(4 * k), took: 1})
+	}
+	free := time.Duration(0)
+	atATime := func(s sentTurn) answerTo {
+		free = max(free, s.at) + time.Second
+		return answerTo{takes: free - s.at}
+	}
+	c := recorded(t, recording("a", calls...))
+	for _, a := range []Arrivals{
+		{Mode: RateArrivals, Rate: 0.5, Law: arrivals.Constant},
+		{Mode: RateArrivals, Rate: 0.5, Law: arrivals.Constant, Ramp: 40 * time.Second},
+	} {
+		for name, script := range map[string]func(sentTurn) answerTo{"keeps up": takes(3 * time.Second), "does not": atATime} {
+			free = 0
+			o := arriving(t, c, a)
+			o.Marker, o.Duration, o.Grace = payload.FirstTurnPrefix, time.Minute, time.Hour
+			v, err := virtually(t, o, script)
+			require.NoError(t, err)
+			b := v.summary.Arrivals.Backlog
+			require.Greater(t, b[3], 1.5*b[1], "%s: it grew, %v", name, b)
+			if name == "keeps up" {
+				require.Nil(t, v.summary.Valid, "backlog %v, sent %v", b, v.summary.Arrivals.SentRate)
+			} else {
+				require.Equal(t, []string{measure.BacklogGrew}, v.summary.Reasons, "backlog %v, sent %v", b, v.summary.Arrivals.SentRate)
+			}
+			v.requireRebuilt()
+		}
+	}
+}
+
 // Two trees of one trace may be open at a time only with markers, or where that is allowed.
 //
 // Covers T-69.

@@ -7,17 +7,28 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// backlog keeps how many trees wait to be opened, plus requests in flight, over the time of a phase in which trees arrive. Its
-// memory is bounded: it adds up over steps of time, which become twice as long when there are too many.
+// backlog keeps how many trees wait to be opened, plus requests in flight, over the time of a phase in which trees arrive, and how
+// many requests are sent. Its memory is bounded: it adds up over steps of time, which become twice as long when there are too many.
 type backlog struct {
 	step        time.Duration // length of each
-	sums        []float64     // by step: the number times seconds
+	sums        []backlogSum  // by step
 	at          time.Duration // up to which they are added up
-	now         int           // the number since then
+	now         int           // the backlog since then
+	sent        int           // requests
 	arrived     int
 	first, last time.Duration // of the arrivals
 	mostOpen    int
 	mostWaiting int
+}
+
+// backlogSum is what a step of time adds up to.
+type backlogSum struct {
+	waited float64 // the backlog times seconds
+	sent   float64 // requests
+}
+
+func (a backlogSum) plus(b backlogSum, share float64) backlogSum {
+	return backlogSum{a.waited + share*b.waited, a.sent + share*b.sent}
 }
 
 const (
@@ -29,6 +40,10 @@ const (
 func (b *backlog) set(at time.Duration, n conductor.Counts) {
 	b.advance(at)
 	b.now = n.TreesWaiting + n.InFlight
+	if n.Sent > b.sent {
+		b.stepOf(at).sent += float64(n.Sent - b.sent)
+		b.sent = n.Sent
+	}
 	b.mostOpen, b.mostWaiting = max(b.mostOpen, n.TreesOpen), max(b.mostWaiting, n.TreesWaiting)
 	if n.TreesArrived > b.arrived {
 		if b.arrived == 0 {
@@ -43,9 +58,10 @@ func (b *backlog) facts(n conductor.Counts) *measure.ArrivalFacts {
 	if b == nil {
 		return nil
 	}
+	waiting, sent := b.quarters()
 	return &measure.ArrivalFacts{
 		Arrived: n.TreesArrived, Opened: n.TreesOpened, Skipped: n.TreesSkipped, Waiting: n.TreesWaiting + n.TreesAbandoned,
-		MostOpen: b.mostOpen, MostWaiting: b.mostWaiting, Backlog: b.quarters(),
+		MostOpen: b.mostOpen, MostWaiting: b.mostWaiting, Backlog: waiting, SentRate: sent,
 	}
 }
 
@@ -58,14 +74,19 @@ func (b *backlog) advance(to time.Duration) {
 		b.widen()
 	}
 	for b.at < to {
-		k := int(b.at / b.step)
-		end := min(to, time.Duration(k+1)*b.step)
-		for k >= len(b.sums) {
-			b.sums = append(b.sums, 0)
-		}
-		b.sums[k] += float64(b.now) * (end - b.at).Seconds()
+		end := min(to, (b.at/b.step+1)*b.step)
+		b.stepOf(b.at).waited += float64(b.now) * (end - b.at).Seconds()
 		b.at = end
 	}
+}
+
+// stepOf returns the sum of the step that has an instant.
+func (b *backlog) stepOf(at time.Duration) *backlogSum {
+	k := int(at / b.step)
+	for k >= len(b.sums) {
+		b.sums = append(b.sums, backlogSum{})
+	}
+	return &b.sums[k]
 }
 
 // widen makes the steps twice as long.
@@ -74,36 +95,41 @@ func (b *backlog) widen() {
 	for k := range (len(b.sums) + 1) / 2 {
 		sum := b.sums[2*k]
 		if 2*k+1 < len(b.sums) {
-			sum += b.sums[2*k+1]
+			sum = sum.plus(b.sums[2*k+1], 1)
 		}
 		b.sums[k] = sum
 	}
 	b.sums = b.sums[:(len(b.sums)+1)/2]
 }
 
-// upTo returns the sum up to an instant. Within a step the number counts as constant.
-func (b *backlog) upTo(at time.Duration) (sum float64) {
+// upTo returns the sum up to an instant. What a step adds up to counts as spread evenly over it.
+func (b *backlog) upTo(at time.Duration) (sum backlogSum) {
 	for k, x := range b.sums {
 		begin := time.Duration(k) * b.step
-		if end := begin + b.step; at < end {
-			return sum + x*float64(max(0, at-begin))/float64(min(end, b.at)-begin)
+		if at <= begin {
+			break
 		}
-		sum += x
+		share := 1.
+		if end := begin + b.step; at < end {
+			share = float64(at-begin) / float64(min(end, b.at)-begin)
+		}
+		sum = sum.plus(x, share)
 	}
 	return sum
 }
 
-// quarters returns the means over the four quarters of the time from the first to the last arrival; nil: that is one instant.
-func (b *backlog) quarters() (means []float64) {
+// quarters returns the mean backlog, and the requests sent per second, over the four quarters of the time from the first to the last
+// arrival; nil: that is one instant.
+func (b *backlog) quarters() (waiting, sent measure.Quarters) {
 	span := b.last - b.first
 	if span < 4 {
-		return nil
+		return nil, nil
 	}
-	from := b.upTo(b.first)
+	from, seconds := b.upTo(b.first), span.Seconds()/4
 	for k := range time.Duration(4) {
 		to := b.upTo(b.first + span*(k+1)/4)
-		means = append(means, (to-from)/(span.Seconds()/4))
+		waiting, sent = append(waiting, (to.waited-from.waited)/seconds), append(sent, (to.sent-from.sent)/seconds)
 		from = to
 	}
-	return means
+	return waiting, sent
 }

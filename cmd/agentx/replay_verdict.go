@@ -60,7 +60,14 @@ func scenarioName(s *measure.Scenario) string {
 // before its end.
 func advise(s *measure.Summary, verdict error) error {
 	if slices.Contains(s.Reasons, measure.BacklogGrew) {
-		return hintError{verdict, "a lower --rate, a lower --speed or a higher --concurrency: trees arrived faster than they were served, so latencies depend on how long the run lasted"}
+		slower := "a lower --rate"
+		if s.Arrivals.Mode == measure.RecordedArrivals {
+			slower = "a lower --speed"
+		}
+		if s.Arrivals.Cap > 0 {
+			slower += ", or a higher --concurrency"
+		}
+		return hintError{verdict, slower + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"}
 	}
 	if !slices.Contains(s.Reasons, measure.InsufficientMetrics) {
 		return verdict

@@ -11,25 +11,31 @@ import (
 
 // Covers T-69.
 func TestBacklogThatGrew(t *testing.T) {
+	even := Quarters{5, 5, 5, 5}
 	for _, c := range []struct {
-		of   Backlog
-		want bool
+		of, sent Quarters
+		want     bool
 	}{
-		{nil, false},
-		{Backlog{0, 0, 0, 0}, false},
-		{Backlog{1, 2, 3, 4}, true}, // twice the second, and 2 more
-		{Backlog{1, 2, 3, 3.99}, false},
-		{Backlog{10, 20, 25, 30}, true}, // half as much again
-		{Backlog{10, 20, 25, 29.9}, false},
-		{Backlog{10, 20, 20, 40}, false}, // not from each quarter to the next
-		{Backlog{20, 20, 30, 40}, false},
-		{Backlog{10, 20, 41, 40}, false},
-		{Backlog{50, 40, 30, 20}, false},
-		{Backlog{0, 0.5, 1, 1.5}, false}, // three times the second, of next to nothing
-		{Backlog{math.NaN(), 2, 3, 4}, false},
+		{nil, nil, false},
+		{Quarters{0, 0, 0, 0}, even, false},
+		{Quarters{1, 2, 3, 4}, even, true}, // twice the second, and 2 more
+		{Quarters{1, 2, 3, 3.99}, even, false},
+		{Quarters{10, 20, 25, 30}, even, true}, // half as much again
+		{Quarters{10, 20, 24, 29.9}, even, false},
+		{Quarters{10, 20, 25.1, 30}, even, false}, // no more growth at the end: the first are answered
+		{Quarters{10, 20, 20, 40}, even, false},   // not from each quarter to the next
+		{Quarters{20, 20, 30, 40}, even, false},
+		{Quarters{10, 20, 41, 40}, even, false},
+		{Quarters{50, 40, 30, 20}, even, false},
+		{Quarters{0, 0.5, 1, 1.5}, even, false}, // three times the second, of next to nothing
+		{Quarters{math.NaN(), 2, 3, 4}, even, false},
+		{Quarters{10, 20, 30, 40}, Quarters{1, 2, 3, 4}, false}, // as many more were sent
+		{Quarters{10, 20, 30, 40}, Quarters{3, 3, 3, 4.01}, false},
+		{Quarters{10, 20, 30, 40}, Quarters{3, 3, 3, 4}, true}, // each waits half as long again
+		{Quarters{10, 20, 30, 40}, Quarters{3, 0, 0, 0}, true}, // nothing is answered, so nothing is sent
 	} {
-		require.Equal(t, c.want, c.of.grew(), "%v", c.of)
-		s := NewAggregate(Rules{}).Summary(RunInfo{Arrivals: &ArrivalPlan{}, Facts: &Facts{Arrivals: &ArrivalFacts{Backlog: c.of}}})
+		require.Equal(t, c.want, backlogGrew(c.of, c.sent), "%v, %v", c.of, c.sent)
+		s := NewAggregate(Rules{}).Summary(RunInfo{Arrivals: &ArrivalPlan{}, Facts: &Facts{Arrivals: &ArrivalFacts{Backlog: c.of, SentRate: c.sent}}})
 		require.Equal(t, c.want, s.Valid != nil && !*s.Valid)
 		require.Equal(t, c.want, len(s.Reasons) == 1 && s.Reasons[0] == BacklogGrew)
 	}

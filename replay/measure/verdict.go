@@ -27,7 +27,7 @@ func (s *Summary) judge(f *Facts) {
 	add(RunCancelled, sc != nil && f.Cancelled)
 	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
 	add(InsufficientMetrics, s.Coverage != nil && !s.Coverage.passes())
-	grew := f.Arrivals != nil && f.Arrivals.Backlog.grew()
+	grew := f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
 	add(BacklogGrew, grew)
 	if sc != nil || grew {
 		valid := len(s.Reasons) == 0

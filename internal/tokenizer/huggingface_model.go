@@ -19,7 +19,9 @@ func (f *jsonFile) tokenizer(name, digest string) (*Tokenizer, error) {
 	case p == nil:
 		return nil, errPattern(f.expressions)
 	}
-	f.numberAdded()
+	if err := f.numberAdded(); err != nil {
+		return nil, err
+	}
 	m, err := f.model()
 	if err != nil {
 		return nil, err
@@ -58,10 +60,14 @@ func errPattern(expressions []string) error {
 
 // numberAdded gives added tokens the ids that Hugging Face's library gives them, which are those of the file where it has no gaps: that
 // of the model for a token of the model, and the next free one for others.
-func (f *jsonFile) numberAdded() {
-	last := uint32(0)
+func (f *jsonFile) numberAdded() error {
+	last, seen := uint32(0), map[string]bool{}
 	for k := range f.added {
 		a := &f.added[k]
+		if seen[a.content] {
+			return fmt.Errorf("added_tokens: token %d (%q) is there twice", k, cut(a.content))
+		}
+		seen[a.content] = true
 		if id, ok := f.vocabulary[a.content]; ok {
 			a.id = id
 		} else {
@@ -69,6 +75,7 @@ func (f *jsonFile) numberAdded() {
 		}
 		last = max(last, a.id)
 	}
+	return nil
 }
 
 // model makes the vocabulary, with the added tokens, and the merges.

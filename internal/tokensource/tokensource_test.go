@@ -200,9 +200,10 @@ func TestHub(t *testing.T) {
 
 	h.ResetLog()
 	env["HF_HUB_OFFLINE"] = "1"
-	for _, name := range []string{"Org/Model-1", "hf://Org/Model-1@" + commit, s.Portable} {
-		s, err = Resolve(t.Context(), name, o)
+	for _, name := range []string{"Org/Model-1", "hf://Org/Model-1@" + commit, "Org/Model-1@" + commit} {
+		again, err := Resolve(t.Context(), name, o)
 		require.NoError(t, err)
+		assert.Equal(t, commit, strings.TrimPrefix(again.Portable, "Org/Model-1@"))
 	}
 	_, err = Resolve(t.Context(), "Org/Other", o)
 	assert.ErrorContains(t, err, "offline")

@@ -105,7 +105,7 @@ type needsLanes struct{ shown, why string }
 // needLanes returns the options that a mode of arrivals excludes.
 func (f *replayFlags) needLanes(r *resolution, mode replay.ArrivalMode) (list []needsLanes) {
 	set := func(name, why string, is bool) {
-		if is {
+		if is && r.values[name].from.kind != fromScenario { // the scenario is named below
 			list = append(list, needsLanes{r.show(name), why})
 		}
 	}

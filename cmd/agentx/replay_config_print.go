@@ -19,26 +19,27 @@ type configLine struct {
 	group string
 	value any
 	from  origin
+	auto  bool // the run finds out what its default means
 }
 
 // configLines lists the preset, all switches and options, and the flags that something sets.
 func (r *resolution) configLines() (list []configLine) {
 	if f := r.flags.Lookup("preset"); f != nil {
-		list = append(list, configLine{"preset", "", r.preset, originOf(f)})
+		list = append(list, configLine{name: "preset", value: r.preset, from: originOf(f)})
 	}
 	for k := range settings {
 		s := &settings[k]
 		v := r.values[s.name]
-		list = append(list, configLine{s.name, s.group, v.value, v.from})
+		list = append(list, configLine{s.name, s.group, v.value, v.from, s.auto && v.from.kind == fromDefault})
 	}
 	r.flags.VisitAll(func(f *pflag.Flag) {
 		hidden := isAlias(f) || f.Name == "set" || f.Name == "preset" || f.Name == "json" || slices.Contains(notInFiles, f.Name)
 		if !hidden && f.Changed {
-			list = append(list, configLine{f.Name, "Flags", shownFlag(f), originOf(f)})
+			list = append(list, configLine{name: f.Name, group: "Flags", value: shownFlag(f), from: originOf(f)})
 		}
 	})
 	if len(r.rules) > 0 {
-		list = append(list, configLine{"set", "Flags", r.rules, r.ruled})
+		list = append(list, configLine{name: "set", group: "Flags", value: r.rules, from: r.ruled})
 	}
 	return list
 }
@@ -70,6 +71,9 @@ func (r *resolution) printConfig(w io.Writer, asJSON bool) error {
 		text, err := configYAML(l)
 		if err != nil {
 			return err
+		}
+		if l.auto { // without the mark --config would take it for a choice
+			text, lines[k].from.at = "# "+text, l.from.at+"; the run may choose another"
 		}
 		texts[k] = text
 		if n := utf8.RuneCountInString(text); n <= maxConfigColumn { // a long line moves only its own comment

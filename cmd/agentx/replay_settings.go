@@ -142,7 +142,7 @@ var startSettings = []setting{
 // paceSettings say what becomes of recorded times.
 var paceSettings = []setting{
 	{name: "Speed", alias: "speed", group: paceGroup, kind: factor, value: 1.0,
-		about: "divide recorded gaps by this", hint: "--asap leaves out all gaps",
+		about: "divide recorded gaps and starts by this", hint: "--asap leaves out all gaps",
 		apply: func(o *replay.Options, v any) { o.Pace.Speed = v.(float64) }},
 	{name: "GapCap", alias: "max-gap", group: paceGroup, kind: span.zeroIsOff().orOff(),
 		about: "shorten gaps to this, after --speed; 0: no limit",

@@ -54,6 +54,45 @@ func (e *Edges) places(stretch uint64, lengths []int) uint64 {
 	return sound
 }
 
+// placeList lists the places of windows of one length, for many draws.
+type placeList struct {
+	tokens    int // of a window
+	places    []uint32
+	stretches []placeSpan
+}
+
+// placeSpan are the places of a stretch in a placeList, or if it has none, those of the next one.
+type placeSpan struct{ first, count uint32 }
+
+// list lists the places of windows of n tokens.
+func (e *Edges) list(n int) *placeList {
+	l := &placeList{tokens: n, stretches: make([]placeSpan, len(e.Starts))}
+	for stretch := range e.Starts {
+		first := len(l.places)
+		for left := e.places(uint64(stretch), []int{n}); left != 0; left &= left - 1 {
+			l.places = append(l.places, uint32(64*stretch+bits.TrailingZeros64(left)))
+		}
+		l.stretches[stretch] = placeSpan{uint32(first), uint32(len(l.places) - first)}
+	}
+	var next placeSpan
+	for k := 2*len(l.stretches) - 1; k >= 0; k-- { // twice around, for those that reach over the end
+		if s := &l.stretches[k%len(l.stretches)]; s.count > 0 {
+			next = *s
+		} else {
+			*s = next
+		}
+	}
+	return l
+}
+
+// pick chooses as Edges.pick does. The list is not empty.
+func (l *placeList) pick(x uint64) uint32 {
+	stretch, rest := bits.Mul64(x, uint64(len(l.stretches)))
+	s := l.stretches[stretch]
+	k, _ := bits.Mul64(rest, uint64(s.count))
+	return l.places[s.first+uint32(k)]
+}
+
 // bitsFrom returns the 64 bits of a set from bit k on; those beyond its end are 0.
 func bitsFrom(set []uint64, k uint64) uint64 {
 	word, shift := k/64, k%64

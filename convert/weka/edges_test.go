@@ -80,6 +80,9 @@ func TestPickIsThatOfTheSpecification(t *testing.T) {
 		got, ok := e.pick(x, lengths...)
 		require.Equal(t, wantOK, ok, "n %d, lengths %v", n, lengths)
 		require.Equal(t, want, got, "n %d, lengths %v, x %d", n, lengths, x)
+		if ok && len(lengths) == 1 {
+			require.Equal(t, want, e.list(lengths[0]).pick(x))
+		}
 		if ok {
 			found++
 		} else {

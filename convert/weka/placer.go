@@ -18,9 +18,10 @@ type Placer struct {
 	Windows int // that were placed
 	Inexact int // those that Exact has placed as XXH3 does, because no place has edges for them
 
-	n         uint64 // tokens of the corpus
-	edges     *Edges // of Exact; nil: places are those of XXH3
-	nowhere   []int  // lengths for which no place has edges
+	n         uint64     // tokens of the corpus
+	edges     *Edges     // of Exact; nil: places are those of XXH3
+	list      *placeList // of the last size of a block; nil: none
+	nowhere   []int      // lengths for which no place has edges
 	placement Placement
 	buf       []byte
 	twisters  pyrand.MT19937x4
@@ -50,9 +51,30 @@ func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 		return
 	}
 	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
-	for k := range dst {
-		binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
-		dst[k] = w.place(xxh3.HashSeed(w.buf, uint64(w.placement.Seed)), blockSize)
+	if w.edges != nil && (w.list == nil || w.list.tokens != blockSize) {
+		w.list = w.edges.list(blockSize)
+	}
+	var draws [64]uint64 // first the hashes, then the places, whose reads need not wait for each other
+	for len(dst) > 0 {
+		n := min(len(dst), len(draws))
+		for k := range n {
+			binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
+			draws[k] = xxh3.HashSeed(w.buf, uint64(w.placement.Seed))
+		}
+		w.placeBlocks(dst[:n], draws[:n], blockSize)
+		dst, id = dst[n:], id+int64(n)
+	}
+}
+
+// placeBlocks writes where blocks begin by their draws.
+func (w *Placer) placeBlocks(dst []uint32, draws []uint64, blockSize int) {
+	listed := w.list != nil && len(w.list.places) > 0
+	for k, x := range draws {
+		if listed {
+			dst[k] = w.list.pick(x)
+		} else {
+			dst[k] = w.place(x, blockSize)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -32,7 +33,7 @@ func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
 		return nil, err
 	}
 	e := &Edges{Starts: make([]uint64, len(tokens)/64+1), Ends: make([]uint64, len(tokens)/64+1)}
-	m := edgeMarker{Edges: e, bounds: bounds}
+	m := edgeMarker{Edges: e, bounds: bounds, classes: classes()}
 	for part := range t.parts(text) {
 		if part.isToken {
 			m.token(part.text)
@@ -50,17 +51,18 @@ func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
 
 // join returns the text of tokens, and the byte at which each begins.
 func (t *Tokenizer) join(tokens []uint32) (text string, bounds []int, err error) {
-	var b []byte
+	var b strings.Builder
+	b.Grow(5 * len(tokens))
 	bounds = make([]int, 0, len(tokens)+1)
 	for _, id := range tokens {
 		token, ok := t.Bytes(id)
 		if !ok {
 			return "", nil, fmt.Errorf("id %d is not in the vocabulary", id)
 		}
-		bounds = append(bounds, len(b))
-		b = append(b, token...)
+		bounds = append(bounds, b.Len())
+		b.Write(token)
 	}
-	text = string(b)
+	text = b.String()
 	switch {
 	case !utf8.ValidString(text):
 		return "", nil, errors.New("its tokens are not well-formed UTF-8")
@@ -72,7 +74,7 @@ func (t *Tokenizer) join(tokens []uint32) (text string, bounds []int, err error)
 			return "", nil, fmt.Errorf("the added token %q has a blank, so it may arise where two windows meet", token)
 		}
 	}
-	return text, append(bounds, len(b)), nil
+	return text, append(bounds, len(text)), nil
 }
 
 // withBlank returns the first token that has a blank, "" if there is none.
@@ -118,18 +120,25 @@ func (t *Tokenizer) withText(p textPart) textPart {
 // edgeMarker marks the edges of a text, piece by piece.
 type edgeMarker struct {
 	*Edges
-	bounds []int
-	next   int  // the first token that begins at the byte at or behind it
-	at     int  // byte
-	white  bool // the piece before is white space that does not end a line
+	bounds  []int
+	classes *[unicode.MaxRune + 1]class
+	next    int  // the first token that begins at the byte at or behind it
+	at      int  // byte
+	white   bool // the piece before is white space that does not end a line
 }
 
 // piece marks the edges of the next piece.
 func (m *edgeMarker) piece(piece string) {
-	if piece[0] == ' ' && !startsWhite(piece[1:]) {
-		m.mark(m.Starts)
+	if piece[0] == ' ' && len(piece) > 1 {
+		if r, _ := utf8.DecodeRuneInString(piece[1:]); m.classes[r]&space == 0 {
+			m.mark(m.Starts)
+		}
 	}
-	white := endsWhite(piece)
+	last := rune(piece[len(piece)-1])
+	if last >= utf8.RuneSelf {
+		last, _ = utf8.DecodeLastRuneInString(piece)
+	}
+	white := m.classes[last]&(space|newline) == space
 	m.pass(piece)
 	if !white || !m.white {
 		m.mark(m.Ends)
@@ -156,18 +165,6 @@ func (m *edgeMarker) mark(set []uint64) {
 	if m.bounds[m.next] == m.at {
 		set[m.next/64] |= 1 << (m.next % 64)
 	}
-}
-
-// startsWhite reports whether a text begins with white space, or is empty.
-func startsWhite(text string) bool {
-	r, size := utf8.DecodeRuneInString(text)
-	return size == 0 || classes()[r]&space != 0
-}
-
-// endsWhite reports whether a piece ends with white space other than a line break.
-func endsWhite(piece string) bool {
-	r, _ := utf8.DecodeLastRuneInString(piece)
-	return classes()[r]&(space|newline) == space
 }
 
 // flaws lists the tokens that differ from those that their text encodes to.

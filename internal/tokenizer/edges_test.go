@@ -187,3 +187,15 @@ func TestEdgesArePinned(t *testing.T) {
 	}
 	assert.Equal(t, "d15375155bab163075d560d19a58e709a55aa9c4b98b639a6e7c27b014014242", hex.EncodeToString(h.Sum(nil)))
 }
+
+// BenchmarkEdges measures the edges of a corpus of half a million tokens.
+func BenchmarkEdges(b *testing.B) {
+	tok := loaded()["o200k_base"]
+	ids := tok.Encode(strings.Repeat(string(readFile(b, "pattern.go")), 150))
+	for b.Loop() {
+		if _, err := tok.Edges(ids, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/token")
+}

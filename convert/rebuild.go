@@ -104,6 +104,7 @@ func (c *conversion) checkKeys(info *cachestore.Info, key string) error {
 		if err != nil {
 			return err
 		}
+		differ = slices.DeleteFunc(differ, func(d manifest.Difference) bool { return d.Field == "structure" || d.Field == "arenas" }) // keys of parts
 		if len(differ) > 0 && d.Manifest.Kind != mmapcache.DatasetKind {
 			return fmt.Errorf("%s cannot be built again: its input, or this agentx, has changed: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
 		}

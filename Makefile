@@ -233,4 +233,4 @@ lint:
 # Ratios and throughput, without what bench-lateness measures; see the README for what they mean. Traces are taken from ../shared where
 # it lies.
 bench:
-	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./convert ./mmapcache ./replay/... ./report
+	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./internal/tokenizer ./convert ./mmapcache ./replay/... ./report

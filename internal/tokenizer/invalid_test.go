@@ -207,6 +207,16 @@ func TestTinyTokenizers(t *testing.T) {
 	}
 }
 
+// Added tokens have the ids that Hugging Face's library gives them, whatever the file says: that of the model, or the next one.
+func TestIDsOfAddedTokens(t *testing.T) {
+	p := patterns[0]
+	file := strings.Replace(tinyJSON(p), `{"id":259,"content":"<|end|>"}`, `{"id":300,"content":"<a>"},{"id":7,"content":"Hell"},{"id":500,"content":"<|end|>"}`, 1)
+	tok, err := ParseJSON("f.json", []byte(file))
+	require.NoError(t, err)
+	assert.Equal(t, []uint32{258, 259, 260, 261}, tok.Encode("Hell<a><|end|>e\u0301"))
+	assert.Equal(t, 262, tok.Size())
+}
+
 // FuzzEncode encodes any text with the small tokenizers and those inside the binary: its bytes come back.
 func FuzzEncode(f *testing.F) {
 	for _, text := range nasty {

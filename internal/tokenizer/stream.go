@@ -68,11 +68,8 @@ func (t *Tokenizer) lastCut(text []byte) int {
 }
 
 func isCut(text []byte, at int) bool {
-	switch text[at-1] {
-	case '\n':
+	if text[at-1] == '\n' {
 		return text[at]|0x20 >= 'a' && text[at]|0x20 <= 'z'
-	case ' ', '\t', '\r', '\v', '\f':
-		return false
 	}
 	if text[at] != ' ' {
 		return false

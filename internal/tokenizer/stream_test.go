@@ -44,6 +44,20 @@ func TestEncodeReaderIsEncode(t *testing.T) {
 	}
 }
 
+// Places that look like edges of pieces, and under some pattern are none.
+func TestEncodeReaderCutsNoPiece(t *testing.T) {
+	for _, p := range patterns {
+		tok := openVector(t, "small-"+p.name)
+		for _, unit := range []string{"!\n/", "!\n\n", "a\n \u0301", ".\n\u0301", "\n\n ", "  ", " \n", "x  \n", "\u00a0 ", "a\u3000 b", "a \u0301", "1\n2", "é\n中"} {
+			text := strings.Repeat(unit, 30)
+			for step := 1; step < 50; step++ {
+				ids, _ := stream(t, tok, text, step)
+				assert.Equal(t, tok.Encode(text), ids, "%s: %q, %d bytes at a time", p.name, unit, step)
+			}
+		}
+	}
+}
+
 // An added token with a blank in it is not cut.
 func TestEncodeReaderKeepsAddedTokensWhole(t *testing.T) {
 	file := strings.Replace(string(readFile(t, "testdata/small-cl100k.json")), `"content":"<think>"`, `"content":"<a b c>"`, 1)

@@ -185,6 +185,19 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// Short pieces of zero bytes are told apart by their length.
+func TestPiecesOfZeroBytes(t *testing.T) {
+	each(t, func(t *testing.T, tok *Tokenizer, lib *tiktoken.Tiktoken) {
+		var text strings.Builder
+		for n := range 17 {
+			text.WriteString("1" + strings.Repeat("\x00", n))
+		}
+		ids := tok.Encode(text.String())
+		assert.Equal(t, text.String(), tok.decode(ids))
+		assert.Equal(t, lib.EncodeOrdinary(text.String()), ints(ids))
+	})
+}
+
 func TestIllFormedBytesBecomeReplacementCharacters(t *testing.T) {
 	each(t, func(t *testing.T, tok *Tokenizer, _ *tiktoken.Tiktoken) {
 		for text, want := range map[string]string{

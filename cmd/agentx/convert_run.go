@@ -40,8 +40,8 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 }
 
 func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
-	if o.Placement.Backend == weka.SHA256MT && o.Corpus == convert.DefaultCorpus {
-		o.Warn("the corpus code is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that")
+	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that", o.Corpus)
 	}
 	r, err := convert.Convert(cmd.Context(), o)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 
 // Limits of a corpus of text.
 const (
-	maxCorpusText  = 256 << 20 // bytes of all files
-	maxCorpusFiles = 100_000
+	maxCorpusText    = 256 << 20 // bytes of all files
+	maxCorpusFiles   = 100_000
+	maxCorpusStretch = 8 << 20 // bytes without a blank or a line break: to encode them takes ninety times their memory
 )
 
 // corpusText is what was read of a file or a directory.
@@ -89,7 +90,7 @@ func (c *corpusText) readFile(path string) (err error) {
 	if at := invalidUTF8(c.text); at >= 0 {
 		return fmt.Errorf("corpus %s: byte %d is not UTF-8 text: convert the file, for example with iconv -t UTF-8", path, at)
 	}
-	return nil
+	return checkStretches(path, c.text)
 }
 
 // readDirectory reads the files below a directory. Hidden files and directories, links, and files that are no text are counted.
@@ -133,11 +134,27 @@ func (c *corpusText) addFile(root, path string) error {
 		c.skipped.add("not UTF-8", path)
 		return nil
 	}
+	if err := checkStretches(path, text); err != nil {
+		return err
+	}
 	if len(c.text) > 0 && len(text) > 0 && c.text[len(c.text)-1] != '\n' {
 		c.text = append(c.text, '\n')
 	}
 	c.text = append(c.text, text...)
 	c.files++
+	return nil
+}
+
+// checkStretches returns an error if a file has too long a stretch without a blank and without a line break.
+func checkStretches(path string, text []byte) error {
+	from := 0
+	for at, b := range text {
+		if b == ' ' || b == '\n' {
+			from = at + 1
+		} else if at-from >= maxCorpusStretch {
+			return fmt.Errorf("corpus %s: more than %d MiB from byte %d on without a blank or a line break: break its lines", path, maxCorpusStretch>>20, from)
+		}
+	}
 	return nil
 }
 

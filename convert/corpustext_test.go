@@ -75,9 +75,16 @@ func TestCorpusTextRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.ErrorContains(t, err, "corpus "+path)
 	}
+	stretch := strings.Repeat("x", maxCorpusStretch)
+	_, err := readCorpusText(write(t, "stretch.txt", []byte("a "+stretch+"\n"+stretch)))
+	require.NoError(t, err)
+	for _, path := range []string{write(t, "stretch.txt", []byte("a "+stretch+"x")), writeTree(t, map[string]string{"b": "a " + stretch + "x"})} {
+		_, err = readCorpusText(path)
+		assert.ErrorContains(t, err, "more than 8 MiB from byte 2 on without a blank or a line break")
+	}
 	long := write(t, "long.txt", nil)
 	require.NoError(t, os.Truncate(long, maxCorpusText+1))
-	_, err := readCorpusText(long)
+	_, err = readCorpusText(long)
 	assert.ErrorContains(t, err, "more than 256 MiB of text")
 	_, err = readCorpusText(filepath.Dir(long))
 	assert.ErrorContains(t, err, "more than 256 MiB of text")

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	streamBuffer = 1 << 20  // bytes that EncodeReader reads at a time
-	maxStretch   = 64 << 20 // bytes without a place to cut
+	streamBuffer = 1 << 20 // bytes that EncodeReader reads at a time
+	maxStretch   = 8 << 20 // bytes without a place to cut: to encode them takes ninety times their memory
 )
 
 // EncodeReader encodes a text of any length, and calls each with the ids of its parts in turn. Joined they are those that Encode returns

@@ -83,10 +83,10 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 			p.errs = append(p.errs, usageError{err})
 		}
 	}
-	if err := tokensource.Check(f.tokenizer); f.tokenizer != "" && err != nil {
+	if err := tokensource.Check(f.tokenizer); err != nil && cmd.Flags().Changed("tokenizer") {
 		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
 	}
-	if err := convert.CheckCorpus(f.corpus); f.corpus != "" && err != nil {
+	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
 		p.add("--%w", err)
 	}
 	var err error

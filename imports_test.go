@@ -32,7 +32,7 @@ var imports = map[string][]string{
 	"internal/suggest":            {},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go-loader", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
-	"internal/tokensource":        {"hfsource/hub", "internal/suggest", "internal/tokenizer"},
+	"internal/tokensource":        {"hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
@@ -82,7 +82,7 @@ var imports = map[string][]string{
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 	"cmd/agentx": {
-		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
 		"report", "report/aiperf", "report/inferencex", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",

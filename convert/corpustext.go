@@ -162,14 +162,10 @@ var errLongCorpus = fmt.Errorf("more than %d MiB of text: name a file or directo
 
 // readTextFile reads a file of at most limit bytes.
 func readTextFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("corpus %s: %w", path, err)
-	}
-	if info.Size() > limit {
-		return nil, fmt.Errorf("corpus %s: %w", path, errLongCorpus)
-	}
 	data, err := regular.Read(path, limit)
+	if errors.Is(err, regular.ErrTooLong) {
+		err = errLongCorpus
+	}
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", path, err)
 	}

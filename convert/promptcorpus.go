@@ -7,12 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 
 	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
@@ -132,16 +132,12 @@ func sha256Hex(data []byte) string {
 
 // readCorpusFile reads a file of token ids, each of 4 bytes.
 func readCorpusFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	data, err := regular.Read(path, maxCorpusFile)
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", path, err)
 	}
-	if size := info.Size(); size == 0 || size%4 != 0 || size > maxCorpusFile {
-		return nil, fmt.Errorf("corpus %s: %d bytes: want token ids of 4 bytes each, at least one and at most %d bytes; damage at byte offset %d", path, size, maxCorpusFile, size-size%4)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("corpus %s: %w", path, err)
+	if size := len(data); size == 0 || size%4 != 0 {
+		return nil, fmt.Errorf("corpus %s: %d bytes: want token ids of 4 bytes each, at least one; damage at byte offset %d", path, size, size-size%4)
 	}
 	return data, nil
 }

@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"os"
 	"strings"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // maxFirstRow bounds how much of a file is read to look at a row, in bytes.
@@ -32,7 +33,7 @@ func firstRow(name string) (first aiperfRow) {
 
 // eachRow hands over the rows of a file with JSON lines, up to one that is none, or until there is enough.
 func eachRow(name string, more func(row aiperfRow) bool) {
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return
 	}

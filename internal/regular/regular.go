@@ -3,6 +3,8 @@
 package regular
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,19 +23,31 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Read reads a regular file of at most limit bytes. A longer one is an error that names it.
+// ErrTooLong is about a file that is longer than Read may read.
+var ErrTooLong = errors.New("too long")
+
+// Read reads a regular file of at most limit bytes. The error about a longer one is ErrTooLong, with both numbers; nothing of it is read.
 func Read(path string, limit int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("longer than %d bytes", limit)}
-	}
+	info, err := file.Stat()
 	if err != nil {
 		return nil, err
+	}
+	size := info.Size()
+	var data []byte
+	if size <= limit {
+		b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+		if _, err := b.ReadFrom(io.LimitReader(file, limit+1)); err != nil { // it may grow meanwhile
+			return nil, err
+		}
+		data, size = b.Bytes(), int64(b.Len())
+	}
+	if size > limit {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: %d bytes or more, want at most %d", ErrTooLong, size, limit)}
 	}
 	return data, nil
 }

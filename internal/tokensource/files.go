@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
@@ -117,24 +118,8 @@ func (c *content) readFile(path string) error {
 	return nil
 }
 
-// read reads a regular file of at most maxFile bytes.
-func read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d of any tokenizer", path, info.Size(), maxFile)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(path, f, info.Size())
-}
+// read reads a file of a tokenizer.
+func read(path string) ([]byte, error) { return regular.Read(path, maxFile) }
 
 // readAll reads a file of a known size.
 func readAll(path string, r io.Reader, size int64) ([]byte, error) {

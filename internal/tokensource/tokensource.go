@@ -73,7 +73,7 @@ func Check(name string) error {
 	case exists(path):
 		return nil
 	case pattern != "" || isPath(path):
-		return fmt.Errorf("there is no such file or directory")
+		return errors.New("there is no such file or directory")
 	case strings.Contains(name, "/"):
 		_, err := hub.ParseModel(name)
 		var invalid *hub.Error

@@ -113,6 +113,7 @@ type Options struct {
 	Warn     func(string)   // gets what is odd but no error
 	Notice   func(string)   // gets each step before the first request, and what an interrupt waits for
 	Progress func(Progress) // gets the progress about every second
+	Opened   func(string)   // gets the directory of the results when their files are open, before the first request: measure.Follow reads there
 
 	Period        func(measure.Period) // gets the rates and latencies of each period
 	StatsInterval time.Duration        // length of a period; 0: DefaultStatsInterval; Off: there are none
@@ -254,6 +255,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
+	}
+	if o.Opened == nil {
+		o.Opened = func(string) {}
 	}
 	if o.Period == nil {
 		o.Period = func(measure.Period) {}

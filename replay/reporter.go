@@ -29,18 +29,12 @@ type Progress struct {
 // reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. It
 // keeps the latest progress alone, and queues messages while there is room.
 type reporter struct {
-	progress chan Progress
-	messages chan message
-	closing  chan struct{} // closed when nothing more is to come
-	done     chan struct{} // closed when everything has been said
-	dropped  atomic.Int64  // messages without room
-}
-
-// message is a warning, a notice, or what a period was like.
-type message struct {
-	text   string
-	notice bool
-	period *measure.Period // nil: it is one of the others
+	callbacks Options
+	progress  chan Progress
+	messages  chan func()   // each calls one of the other callbacks
+	closing   chan struct{} // closed when nothing more is to come
+	done      chan struct{} // closed when everything has been said
+	dropped   atomic.Int64  // messages without room
 }
 
 const (
@@ -51,35 +45,26 @@ const (
 // newReporter returns a reporter of callbacks that are not nil.
 func newReporter(o Options) *reporter {
 	r := &reporter{
-		progress: make(chan Progress, 1), messages: make(chan message, reporterRoom), closing: make(chan struct{}), done: make(chan struct{}),
+		callbacks: o, progress: make(chan Progress, 1), messages: make(chan func(), reporterRoom), closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	go r.run(o.Progress, func(m message) {
-		switch {
-		case m.period != nil:
-			o.Period(*m.period)
-		case m.notice:
-			o.Notice(m.text)
-		default:
-			o.Warn(m.text)
-		}
-	})
+	go r.run()
 	return r
 }
 
-func (r *reporter) run(progress func(Progress), say func(message)) {
+func (r *reporter) run() {
 	defer close(r.done)
 	for {
 		select {
 		case p := <-r.progress:
-			progress(p)
-		case m := <-r.messages:
-			say(m)
+			r.callbacks.Progress(p)
+		case say := <-r.messages:
+			say()
 		case <-r.closing:
 			for len(r.messages) > 0 {
-				say(<-r.messages)
+				(<-r.messages)()
 			}
 			if n := r.dropped.Load(); n > 0 {
-				say(message{text: fmt.Sprintf("and %d more warnings, for which there was no room", n)})
+				r.callbacks.Warn(fmt.Sprintf("and %d more warnings, for which there was no room", n))
 			}
 			return
 		}
@@ -95,15 +80,17 @@ func (r *reporter) report(p Progress) {
 	r.progress <- p // there is room: only the calling goroutine fills it
 }
 
-func (r *reporter) warn(text string) { r.enqueue(message{text: text}) }
+func (r *reporter) opened(dir string) { r.enqueue(func() { r.callbacks.Opened(dir) }) }
 
-func (r *reporter) notice(text string) { r.enqueue(message{text: text, notice: true}) }
+func (r *reporter) warn(text string) { r.enqueue(func() { r.callbacks.Warn(text) }) }
 
-func (r *reporter) period(p measure.Period) { r.enqueue(message{period: &p}) }
+func (r *reporter) notice(text string) { r.enqueue(func() { r.callbacks.Notice(text) }) }
 
-func (r *reporter) enqueue(m message) {
+func (r *reporter) period(p measure.Period) { r.enqueue(func() { r.callbacks.Period(p) }) }
+
+func (r *reporter) enqueue(say func()) {
 	select {
-	case r.messages <- m:
+	case r.messages <- say:
 	default:
 		r.dropped.Add(1)
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,6 +71,35 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
+}
+
+// A run tells where its results are, and who follows its records gets every one.
+func TestOpenedResultsAreFollowed(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Requests, o.UniqueOut = 20, true
+	require.NoError(t, os.Mkdir(o.Out, 0o777)) // so the run takes another name
+	opened, followed, tick := make(chan string, 1), make(chan []int, 1), make(chan time.Time)
+	o.Opened = func(dir string) { opened <- dir }
+	ctx, end := context.WithCancel(t.Context())
+	go func() {
+		var credits []int
+		for r, err := range measure.Follow(ctx, <-opened, tick) {
+			if r != nil && err == nil {
+				credits = append(credits, r.Credit)
+			}
+		}
+		followed <- credits
+	}()
+	_, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	end()
+	got, want := <-followed, []int(nil)
+	for _, r := range readRecords(t, o.Out+"-2") {
+		want = append(want, r.Credit)
+	}
+	require.Len(t, want, 20)
+	require.Equal(t, want, got)
 }
 
 // Runs that want the same new directory each get their own.

@@ -211,6 +211,9 @@ func (r *run) open() (err error) {
 	if err := r.results.open(); err != nil {
 		return err
 	}
+	if dir := r.results.dir.path; dir != "" {
+		r.reporter.opened(dir)
+	}
 	r.scraping.open(r.results.dir.file(scrape.File))
 	r.epoch = time.Now()
 	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {

@@ -29,23 +29,35 @@ const maxLine = 16 << 20
 // OpenRecords opens the records in the directory of a run. A run without ContentsFile has records without instants of content
 // messages. The caller must call Close.
 func OpenRecords(dir string) (*RecordReader, error) {
+	r, err := openLines(dir)
+	if err == nil {
+		r.contents = openContents(dir)
+	}
+	return r, err
+}
+
+// openLines opens the records without the instants of their content messages.
+func openLines(dir string) (*RecordReader, error) {
 	path := filepath.Join(dir, RecordsFile)
 	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, 1<<20), contents: openContents(dir)}, nil
+	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, 1<<20), contents: contentsReader{err: errNoContents}}, nil
 }
+
+var errNoContents = errors.New("the instants of content messages are not read")
 
 // Next returns the next record, and io.EOF at the end. The record is valid until the next call. An error names the file, the line,
 // and the field whose value no run writes. A last line without a line feed, the part of a record that a killed run has written, is left out.
+// After io.EOF a later call goes on with what was appended to the file.
 func (r *RecordReader) Next() (*Record, error) {
 	err := r.readLine()
 	if err == io.EOF {
 		r.torn = len(r.line) > 0
 		return nil, io.EOF
 	}
-	r.n++
+	r.n, r.torn = r.n+1, false
 	if err == nil {
 		r.record = Record{}
 		err = parseRecord(r.line, &r.record)
@@ -62,9 +74,11 @@ func (r *RecordReader) Next() (*Record, error) {
 	return &r.record, nil
 }
 
-// readLine reads the next line into r.line. After io.EOF the line has no line feed.
+// readLine reads the next line into r.line, or the rest of one that is torn. After io.EOF the line has no line feed.
 func (r *RecordReader) readLine() error {
-	r.line = r.line[:0]
+	if !r.torn {
+		r.line = r.line[:0]
+	}
 	for {
 		part, err := r.in.ReadSlice('\n')
 		r.line = append(r.line, part...)

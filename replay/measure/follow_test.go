@@ -54,10 +54,9 @@ func TestFollow(t *testing.T) {
 	g, random := newGrowing(t), rand.New(rand.NewPCG(1, 2))
 	const n = 40
 	text := lines(numbered(n)...)
-	ctx, end := context.WithCancel(t.Context())
 	tick := make(chan time.Time, 1)
 	written, whole, got, looks := 0, 0, 0, 0
-	for r, err := range Follow(ctx, g.dir, tick) {
+	for r, err := range Follow(t.Context(), g.dir, tick) {
 		require.NoError(t, err)
 		if r != nil {
 			require.Equal(t, got, r.Credit)
@@ -82,7 +81,6 @@ func TestFollow(t *testing.T) {
 	}
 	require.Equal(t, n, got)
 	require.Greater(t, looks, n)
-	end()
 }
 
 // What is written before the end is read after it, and a part of a line is left out.
@@ -90,6 +88,7 @@ func TestFollowReadsTheRest(t *testing.T) {
 	g := newGrowing(t)
 	text := lines(numbered(3)...)
 	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	got, looks := 0, 0
 	for r, err := range Follow(ctx, g.dir, nil) {
 		require.NoError(t, err)
@@ -138,8 +137,10 @@ func TestFollowAWriter(t *testing.T) {
 	w, err := Create(dir)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	tick := make(chan time.Time)
 	go func() {
+		defer end()
 		for _, r := range numbered(2000) {
 			_ = w.Write(r) // Close returns the error
 			select {
@@ -148,7 +149,6 @@ func TestFollowAWriter(t *testing.T) {
 			}
 		}
 		_ = w.Close()
-		end()
 	}()
 	got := 0
 	for r, err := range Follow(ctx, dir, tick) {

@@ -17,6 +17,10 @@ import (
 type mockFlags struct {
 	ttft, itl       time.Duration
 	tokensPerSecond float64
+	prefillSlots    int
+	prefillRate     float64
+	decodeSlots     int
+	itlGrowth       time.Duration
 	cacheBlocks     int
 	faults          []string
 	seed            int64
@@ -29,6 +33,10 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	durationVar(flags, &f.ttft, "ttft", 0, "time to the first token")
 	durationVar(flags, &f.itl, "itl", 0, "time from one token to the next")
 	flags.Float64Var(&f.tokensPerSecond, "tokens-per-second", 0, "speed of one answer, instead of --itl; 0: no limit")
+	flags.IntVar(&f.prefillSlots, "prefill-slots", 0, "prompts that are read at a time; others wait in order; 0: no limit")
+	flags.Float64Var(&f.prefillRate, "prefill-rate", 0, "prompt tokens that a prefill slot reads per second, cached ones left out; 0: no limit")
+	flags.IntVar(&f.decodeSlots, "decode-slots", 0, "answers that get tokens at a time; others wait after their first token; 0: no limit")
+	durationVar(flags, &f.itlGrowth, "itl-growth", 0, "what each further answer adds to the time from one token to the next")
 	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
 	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
 	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
@@ -39,6 +47,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 // config returns the configuration that the flags say.
 func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
 	c := mock.Config{TTFT: f.ttft, ITL: f.itl, TokensPerSecond: f.tokensPerSecond, CacheBlocks: f.cacheBlocks, Seed: f.seed}
+	c.PrefillSlots, c.PrefillRate, c.DecodeSlots, c.ITLGrowth = f.prefillSlots, f.prefillRate, f.decodeSlots, f.itlGrowth
 	for _, text := range f.faults {
 		fault, err := mock.ParseFault(text)
 		if err != nil {
@@ -76,10 +85,19 @@ func newMock() *cobra.Command {
 not, with set times and a prefix cache. The first line on standard output says where it listens.
 GET /stats returns counters.
 
+With --prefill-slots, --prefill-rate, --decode-slots or --itl-growth it has a capacity, and requests wait for one
+another. A prompt holds a prefill slot for TTFT + UNCACHED / RATE seconds; then its first token is there.
+The other tokens come from one batch of at most --decode-slots answers, which gives each of n answers a
+token every ITL + (n - 1) x GROWTH. What a load of n requests in flight gets follows:
+
+  time to the first token, n beyond S prefill slots   n / S x (TTFT + UNCACHED / RATE)
+  requests per second at most                         S / (TTFT + UNCACHED / RATE)
+  most answers with an inter-token latency below X    1 + (X - ITL) / GROWTH
+
 Kinds of --fault KIND:RATE, with a rate from 0 to 1:
 
 ` + kinds.String(),
-		Example: "  agentx mock --listen 127.0.0.1:8000 --ttft 200ms --itl 10ms\n  agentx mock --fault status=503:0.1 --fault stall:0.01",
+		Example: "  agentx mock --listen 127.0.0.1:8000 --ttft 200ms --itl 10ms\n  agentx mock --prefill-slots 4 --ttft 50ms --itl 5ms --itl-growth 250us\n  agentx mock --fault status=503:0.1 --fault stall:0.01",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := f.config(cmd)

@@ -18,6 +18,16 @@ type Config struct {
 	// TokensPerSecond is the speed of one answer after its first token. It counts only where ITL is 0; 0 sets no limit.
 	TokensPerSecond float64
 
+	// PrefillSlots, PrefillRate, DecodeSlots and ITLGrowth, if one of them is set, limit what the server does at a time; 0 sets no
+	// limit. A prompt holds one of PrefillSlots for TTFT and for its tokens that are not cached, PrefillRate of them a second;
+	// then its first token is there. The other tokens come from one batch of at most DecodeSlots answers: a step gives each of
+	// n answers a token and takes ITL + (n-1) ITLGrowth. Requests wait in the order in which they arrived, and one whose
+	// client has gone holds nothing.
+	PrefillSlots int
+	PrefillRate  float64
+	DecodeSlots  int
+	ITLGrowth    time.Duration
+
 	// CacheBlocks bounds the prefix cache, in blocks of BlockTokens tokens and about 40 bytes of memory each. 0 is
 	// DefaultCacheBlocks; below 0 there is no cache.
 	CacheBlocks int
@@ -46,6 +56,14 @@ func (c Config) Validate() error {
 		return fmt.Errorf("itl %s: want 0 or more", c.ITL)
 	case !(c.TokensPerSecond >= 0) || math.IsInf(c.TokensPerSecond, 0):
 		return fmt.Errorf("tokens per second %g: want 0 (no limit) or more", c.TokensPerSecond)
+	case c.PrefillSlots < 0:
+		return fmt.Errorf("prefill slots %d: want 0 (no limit) or more", c.PrefillSlots)
+	case !(c.PrefillRate >= 0) || math.IsInf(c.PrefillRate, 0):
+		return fmt.Errorf("prefill rate %g: want 0 (no limit) or more tokens per second", c.PrefillRate)
+	case c.DecodeSlots < 0:
+		return fmt.Errorf("decode slots %d: want 0 (no limit) or more", c.DecodeSlots)
+	case c.ITLGrowth < 0:
+		return fmt.Errorf("itl growth %s: want 0 or more", c.ITLGrowth)
 	}
 	for _, f := range c.Faults {
 		if err := f.Validate(); err != nil {
@@ -61,4 +79,17 @@ func (c Config) tokenInterval() time.Duration {
 		return time.Duration(float64(time.Second) / c.TokensPerSecond)
 	}
 	return c.ITL
+}
+
+// limited reports whether requests wait for one another.
+func (c Config) limited() bool {
+	return c.PrefillSlots > 0 || c.PrefillRate > 0 || c.DecodeSlots > 0 || c.ITLGrowth > 0
+}
+
+// prefillTime returns how long a prompt holds a slot, by its tokens that are not cached.
+func (c Config) prefillTime(tokens int) time.Duration {
+	if c.PrefillRate == 0 {
+		return c.TTFT
+	}
+	return c.TTFT + time.Duration(float64(tokens)/c.PrefillRate*float64(time.Second))
 }

@@ -24,6 +24,11 @@
 // bytes, rounded, unless Config.CountTokens counts them. An answer has exactly max_completion_tokens (else max_tokens, else
 // 16) tokens, with or without ignore_eos, one per chunk of a stream; each is a common English word behind a space.
 //
+// # Capacity
+//
+// Requests do not wait for one another, unless Config limits its slots. Then the server is a queueing model (type capacity)
+// that is driven by a clock: arithmetic over the instants at which requests arrive and their clients leave.
+//
 // # What is not checked
 //
 // A body must be JSON, and the fields that are read must have the right type. The model's name, roles, sampling parameters,

@@ -32,6 +32,9 @@ type exchange struct {
 	writtenTokens int // of the prompt, that the prefix cache took
 	outputTokens  int // of the whole answer
 
+	job   *job // nil: without an engine
+	there int  // tokens that the engine has made, as of the last look
+
 	start    time.Time // when the body had been read
 	now      time.Time // last reading of the clock
 	out      []byte    // buffered, not written yet
@@ -115,6 +118,14 @@ func (x *exchange) answer(tokens int) {
 	defer x.server.counters.answering.Add(-1)
 	x.outputTokens = tokens
 	x.prefill()
+	if e := x.server.engine; e != nil {
+		x.there = 0
+		x.job = e.arrive(x.server.config.prefillTime(x.promptTokens-x.cachedTokens), tokens)
+		defer func() {
+			e.leave(x.job)
+			x.job = nil
+		}()
+	}
 	if x.request.stream {
 		x.answerStream()
 	} else {
@@ -147,6 +158,29 @@ func (x *exchange) prefill() {
 // due returns the instant of the answer's i-th token, from 0.
 func (x *exchange) due(i int) time.Time {
 	return x.start.Add(x.server.config.TTFT + time.Duration(i)*x.server.itl)
+}
+
+// waitToken returns when the answer's i-th token is there, or with an error when the client disconnects before.
+func (x *exchange) waitToken(i int) error {
+	if x.job == nil {
+		return x.waitUntil(x.due(i))
+	}
+	for x.there <= i {
+		if x.there = x.server.engine.out(x.job); x.there > i {
+			break
+		}
+		if len(x.out) > 0 {
+			if err := x.flush(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-x.job.more:
+		case <-x.ctx.Done():
+			return context.Cause(x.ctx)
+		}
+	}
+	return nil
 }
 
 // waitUntil returns at an instant, or with an error when the client disconnects before. Before it sleeps it flushes what is
@@ -188,16 +222,16 @@ func (x *exchange) flush() error {
 // answerStream sends the answer as server-sent events. It ends early where the client has disconnected.
 func (x *exchange) answerStream() {
 	x.w.Header().Set("Content-Type", "text/event-stream")
-	if x.waitUntil(x.due(0)) != nil {
+	if x.waitToken(0) != nil {
 		return
 	}
-	if x.server.config.TTFT > 0 { // else the last reading will do
+	if x.server.config.TTFT > 0 || x.job != nil { // else the last reading will do
 		x.now = x.server.clock.Now()
 	}
 	x.server.counters.ttft.observe(x.now.Sub(x.start))
 	x.begin()
 	for i := range x.outputTokens {
-		if x.waitUntil(x.due(i)) != nil {
+		if x.waitToken(i) != nil {
 			return
 		}
 		if hook := x.fault.kind.midway; hook != nil && i == x.outputTokens/2 {
@@ -269,10 +303,17 @@ func (x *exchange) chunk(open, text, shut, reason string) {
 
 // answerWhole sends the answer as one JSON document, when its last token is due.
 func (x *exchange) answerWhole() {
-	if x.waitUntil(x.due(max(0, x.outputTokens-1))) != nil {
+	ttft := x.server.config.TTFT // without an engine: this answer does not show when the first token was there
+	if x.job != nil {
+		if x.waitToken(0) != nil {
+			return
+		}
+		ttft = x.server.clock.Now().Sub(x.start)
+	}
+	if x.waitToken(max(0, x.outputTokens-1)) != nil {
 		return
 	}
-	x.server.counters.ttft.observe(x.server.config.TTFT) // this answer does not show when the first token was there
+	x.server.counters.ttft.observe(ttft)
 	if hook := x.fault.kind.whole; hook != nil {
 		x.inject(hook)
 		return

@@ -20,8 +20,12 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %v\n", name, help, name, kind, name, value)
 	}
 	running := s.counters.answering.Load()
+	if s.engine != nil {
+		n, _ := s.engine.counts()
+		running = int64(n)
+	}
 	metric("gauge", "vllm:num_requests_running", "Requests that are answered now.", running)
-	metric("gauge", "vllm:num_requests_waiting", "Requests whose prompt has not been read, or that a fault holds.", max(0, stats.OpenRequests-running))
+	metric("gauge", "vllm:num_requests_waiting", "Requests whose prompt has not been read, that wait for a slot, or that a fault holds.", max(0, stats.OpenRequests-running))
 	metric("gauge", "vllm:kv_cache_usage_perc", "Filled part of the prefix cache, 1 is all.", s.cacheUsage(stats))
 	metric("counter", "vllm:prompt_tokens_total", "Prompt tokens.", stats.PromptTokens)
 	metric("counter", "vllm:generation_tokens_total", "Output tokens.", stats.OutputTokens)

@@ -30,6 +30,7 @@ type Server struct {
 	started   time.Time
 	mux       *http.ServeMux
 	cache     *prefixCache
+	engine    *engine // nil: requests do not wait for one another
 	faults    faultPlan
 	counters  counters
 	exchanges sync.Pool // of *exchange
@@ -55,6 +56,7 @@ func New(config Config) *Server {
 		faults: planFaults(config.Faults, config.Seed),
 	}
 	s.started = s.clock.Now()
+	s.engine = newEngine(config, s.started)
 	s.exchanges.New = func() any { return &exchange{server: s} }
 	s.counters.init(s.faults)
 	s.route()

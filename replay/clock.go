@@ -14,6 +14,7 @@ type realClock struct {
 	epoch       time.Time // start of the phase
 	timer       wakeTimer
 	events      <-chan event
+	ending      <-chan struct{}
 	interrupted <-chan struct{} // nil once the event was delivered
 }
 
@@ -23,6 +24,8 @@ func (c *realClock) await(until time.Duration) (event, bool) {
 	select { // a queued event needs no timer
 	case e := <-c.events:
 		return e, true
+	case <-c.ending:
+		return event{kind: ending}, true
 	case <-c.interrupted:
 		return c.interrupt(), true
 	default:
@@ -37,6 +40,8 @@ func (c *realClock) await(until time.Duration) (event, bool) {
 		return e, true
 	case <-c.timer.C():
 		return event{}, false
+	case <-c.ending:
+		return event{kind: ending}, true
 	case <-c.interrupted:
 		return c.interrupt(), true
 	}

@@ -24,6 +24,15 @@ type deadlines struct {
 	giveUpAt time.Duration // when requests that were cancelled are given up; 0: never, or done
 }
 
+// end makes now the end of the duration. It is false after the end of the sending.
+func (d *deadlines) end(now time.Duration) bool {
+	if d.stopped || d.duration > 0 && now >= d.duration {
+		return false
+	}
+	d.duration = max(now, 1)
+	return true
+}
+
 // reached reports, once, that the duration is over.
 func (d *deadlines) reached(now time.Duration) bool {
 	if d.stopped || d.duration == 0 || now < d.duration {

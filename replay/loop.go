@@ -69,6 +69,7 @@ type eventKind uint8
 const (
 	returned    eventKind = iota // a request is over
 	firstToken                   // the answer to a request has begun
+	ending                       // Watched.End was called
 	interrupted                  // the caller ends the run
 )
 
@@ -188,6 +189,11 @@ func (l *loop) handle(e event, now time.Duration) {
 	case firstToken:
 		l.expire(now)
 		l.conductor.FirstToken(e.id, now)
+	case ending:
+		if l.deadlines.end(now) {
+			l.cutoff.Deadline = l.deadlines.duration
+			l.expire(now)
+		}
 	case interrupted:
 		l.interrupted = true
 		l.stop(now)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -117,6 +118,10 @@ type Options struct {
 
 	Period        func(measure.Period) // gets the rates and latencies of each period
 	StatsInterval time.Duration        // length of a period; 0: DefaultStatsInterval; Off: there are none
+
+	// Watch, if it is not nil, is called in a goroutine of its own when the measured phase begins. Its context ends when the phase
+	// is over and the records are in their file; the run waits for its result, which the summary has.
+	Watch func(ctx context.Context, w Watched) *measure.Until
 
 	NewID func() string // ids of requests and sessions; nil: random UUIDs
 }

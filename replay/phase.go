@@ -30,6 +30,8 @@ type phase struct {
 	maxFailed  float64
 	failedFrom int
 
+	ending <-chan struct{} // ends the sending as deadlines.duration does; nil: nothing sends on it
+
 	// fatal reports whether a request that is over ends the phase at once, with all that is in flight; nil: none does.
 	fatal func(*measure.Record) bool
 }
@@ -86,7 +88,7 @@ func (n network) now() time.Duration { return time.Since(n.epoch) }
 func (n network) begin(ctx context.Context, p phase, origin, recordsOrigin time.Duration) (clock, transport, func()) {
 	s := n.newSender(p, origin, recordsOrigin)
 	timer := newWakeTimer()
-	return &realClock{epoch: n.epoch.Add(origin), timer: timer, events: s.events, interrupted: ctx.Done()}, s, func() {
+	return &realClock{epoch: n.epoch.Add(origin), timer: timer, events: s.events, ending: p.ending, interrupted: ctx.Done()}, s, func() {
 		s.close()
 		timer.close()
 	}

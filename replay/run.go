@@ -251,14 +251,17 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	if r.arrival.schedule != nil {
 		p.arrivals = r.arrival.schedule
 	}
+	watching := r.watch(ctx)
+	p.ending = watching.ending()
 	l, err := r.playPhase(ctx, p)
 	used := measure.ReadProcessUsage().Since(before)
-	facts.ExpectedDuration = r.Duration.Seconds()
+	facts.ExpectedDuration = l.deadlines.duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
 	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(l.conductor.Counts())
 	facts.Prompts, _ = r.results.prompts.reuse(r.Cache, r.Endpoint, r.Marker, r.sampler.played) // nil says that the cache cannot be read
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
+	watching.finish(r.results, facts)
 	return err
 }
 

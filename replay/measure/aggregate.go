@@ -130,7 +130,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 func (s *Summary) addFacts(f *Facts) {
 	branches := f.Branches
 	s.PhaseDuration, s.Branches, s.Deadlocks = Number(f.PhaseDuration), &branches, f.Deadlocks
-	s.DeadlockedTrees = Number(branches.TreesDeadlocked)
+	s.DeadlockedTrees, s.Until = Number(branches.TreesDeadlocked), f.Until
 	s.judge(f)
 }
 

@@ -97,6 +97,7 @@ type Facts struct {
 	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
 	Branches         BranchCounts     `json:"branches"`
 	Arrivals         *ArrivalFacts    `json:"arrivals,omitempty"` // nil: trees are played in lanes
+	Until            *Until           `json:"until,omitempty"`    // nil: the run was to know no metric
 	Deadlocks        []DeadlockReport `json:"wedged"`             // at most MaxDeadlocks of them
 	Cancelled        bool             `json:"cancelled"`          // something other than a bound or a deadlocked tree ended the run
 	Valid            *bool            `json:"valid"`              // as in the summary

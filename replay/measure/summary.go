@@ -44,6 +44,8 @@ type Summary struct {
 
 	Arrivals *Arrivals `json:"arrivals"` // nil: trees were played in lanes
 
+	Until *Until `json:"until"` // nil: the run was to know no metric, or was killed
+
 	Concurrency     int              `json:"concurrency"` // 0: trees arrived, and any number of them was played at a time
 	Trees           int              `json:"trees"`       // with a request
 	DeadlockedTrees Number           `json:"wedged_trees"`

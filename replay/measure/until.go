@@ -1,0 +1,89 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Until says how well a run knew the metrics that it was to be played until: doc/spec/report.md 5.
+type Until struct {
+	Reached bool          `json:"reached"` // every interval was narrow enough, and that ended the run
+	After   float64       `json:"after"`   // how long the phase sent requests, seconds
+	Looks   int           `json:"looks"`   // at the intervals, while requests were sent
+	Trees   int           `json:"trees"`   // with a request of the headline, at the end
+	Targets []UntilTarget `json:"targets"` // over the headline, at the end
+}
+
+// UntilTarget is a metric that a run was to know, and how well it did. Low to High is its interval of 95 %.
+type UntilTarget struct {
+	Metric    string `json:"metric"` // such as ttft.p95
+	Unit      string `json:"unit"`
+	Share     Number `json:"share"` // of the value, that half of the interval was to be within
+	Value     Number `json:"value"` // as in the summary
+	Low       Number `json:"low"`
+	High      Number `json:"high"`
+	HalfWidth Number `json:"half_width"`    // half of the interval, as a share of the value
+	Why       string `json:"why,omitempty"` // there is no interval; "": there is one
+}
+
+// Within reports whether half of the interval is within the share.
+func (t *UntilTarget) Within() bool { return t.HalfWidth <= t.Share } // false where it is not known
+
+// SetInterval sets the interval of a value.
+func (t *UntilTarget) SetInterval(value, low, high float64) {
+	t.Value, t.Low, t.High = Number(value), Number(low), Number(high)
+	t.HalfWidth = Number((high - low) / 2 / math.Abs(value))
+	if high == low { // also of the value 0
+		t.HalfWidth = 0
+	}
+}
+
+// String returns the value and its interval, such as "ttft.p95 1.84 s ± 4.1 %".
+func (t *UntilTarget) String() string {
+	text := t.Metric + " "
+	switch {
+	case t.Value.IsMissing():
+		text += "not known"
+	case t.Unit == "s":
+		text += duration(float64(t.Value))
+	default:
+		text += quantity(t.Value) + " " + t.Unit
+	}
+	if !t.HalfWidth.IsMissing() {
+		text += " ± " + percent(t.HalfWidth)
+	}
+	return text
+}
+
+// lines says what was reached, a line a metric.
+func (u *Until) lines() (list []string) {
+	after := (time.Duration(math.Round(u.After)) * time.Second).String()
+	for k := range u.Targets {
+		t := &u.Targets[k]
+		text := fmt.Sprintf("%s after %s", t, after)
+		switch {
+		case t.Why != "":
+			text += fmt.Sprintf(", not known to %s: %s", percent(t.Share), t.Why)
+		case !u.Reached && t.Within():
+			text += fmt.Sprintf(", within %s at the end", percent(t.Share))
+		case !u.Reached:
+			text += fmt.Sprintf(", not within %s", percent(t.Share))
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// row writes what was reached.
+func (u *Until) row(b *strings.Builder) {
+	if u == nil {
+		return
+	}
+	label := "until"
+	for _, text := range u.lines() {
+		row(b, label, "%s", text)
+		label = ""
+	}
+}

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -35,6 +36,19 @@ func duration(s float64) string {
 	default:
 		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
 	}
+}
+
+// clock formats seconds as a clock counts them, such as 14 min 30 s.
+func clock(s float64) string {
+	whole := int64(math.Round(s))
+	h, m, text := whole/3600, whole/60%60, fmt.Sprintf("%d s", whole%60)
+	if m > 0 || h > 0 {
+		text = fmt.Sprintf("%d min %s", m, text)
+	}
+	if h > 0 {
+		text = fmt.Sprintf("%d h %s", h, text)
+	}
+	return text
 }
 
 // percent formats a share, which may be missing, as a percentage.

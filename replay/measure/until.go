@@ -3,8 +3,8 @@ package measure
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // Until says how well a run knew the metrics that it was to be played until: doc/spec/report.md 5.
@@ -40,6 +40,11 @@ func (t *UntilTarget) SetInterval(value, low, high float64) {
 	}
 }
 
+// wanted returns the share, such as "5 %".
+func (t *UntilTarget) wanted() string {
+	return strconv.FormatFloat(100*float64(t.Share), 'g', 3, 64) + " %"
+}
+
 // String returns the value and its interval, such as "ttft.p95 1.84 s ± 4.1 %".
 func (t *UntilTarget) String() string {
 	text := t.Metric + " "
@@ -59,17 +64,17 @@ func (t *UntilTarget) String() string {
 
 // lines says what was reached, a line a metric.
 func (u *Until) lines() (list []string) {
-	after := (time.Duration(math.Round(u.After)) * time.Second).String()
+	after := clock(u.After)
 	for k := range u.Targets {
 		t := &u.Targets[k]
 		text := fmt.Sprintf("%s after %s", t, after)
 		switch {
 		case t.Why != "":
-			text += fmt.Sprintf(", not known to %s: %s", percent(t.Share), t.Why)
+			text += fmt.Sprintf(", not known to %s: %s", t.wanted(), t.Why)
 		case !u.Reached && t.Within():
-			text += fmt.Sprintf(", within %s at the end", percent(t.Share))
+			text += fmt.Sprintf(", within %s at the end", t.wanted())
 		case !u.Reached:
-			text += fmt.Sprintf(", not within %s", percent(t.Share))
+			text += fmt.Sprintf(", not within %s", t.wanted())
 		}
 		list = append(list, text)
 	}

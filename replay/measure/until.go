@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Until says how well a run knew the metrics that it was to be played until: doc/spec/report.md 5.
+// Until says how well a run knew the metrics that it was to be played until.
 type Until struct {
 	Reached bool          `json:"reached"` // every interval was narrow enough, and that ended the run
 	After   float64       `json:"after"`   // how long the phase sent requests, seconds

@@ -68,14 +68,16 @@ var imports = map[string][]string{
 	"replay/wire":        {},
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
-	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/preset", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
+	"replay/slo":         {"internal/suggest"},
+	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay": {
-		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
+	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads

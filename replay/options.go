@@ -17,6 +17,7 @@ import (
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -109,6 +110,8 @@ type Options struct {
 	Overwrite  bool        // results in Out are replaced; else they are an error that wraps ErrResultsExist
 	Provenance measure.Run // what the results say of the program, its options and the dataset
 
+	SLO []slo.Condition // service levels, which the summary says how much of the run met
+
 	// Callbacks; nil: none. They are called one at a time, and may be slow: a run does not wait for them, except two seconds
 	// at its end.
 	Warn     func(string)   // gets what is odd but no error
@@ -165,6 +168,11 @@ func (o Options) Validate() error {
 	}{{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
+		}
+	}
+	for _, c := range o.SLO {
+		if err := c.Check(measure.MetricNames()); err != nil {
+			return fmt.Errorf("slo %w", err)
 		}
 	}
 	return o.validateParts()

@@ -24,7 +24,7 @@ func RebuildSummary(dir string) (s *measure.Summary, missing []string, err error
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
 	}
-	a := measure.NewAggregate(rules)
+	a := measure.NewAggregate(rules, info.SLO...)
 	records, err := measure.OpenRecords(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: no results of a run: %w", dir, err)

@@ -29,7 +29,7 @@ type results struct {
 
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
-		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches)),
+		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches), o.SLO...),
 		occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range o.Concurrency {
@@ -60,7 +60,7 @@ func newRunInfo(o Options, benchmark string) measure.RunInfo {
 	r.Preset, r.Switches, r.Scenario = o.Preset, o.Switches.Deviations(o.Preset), o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
 	r.Dataset.Traces, r.BenchmarkID = o.Cache.Facts.Traces, benchmark
-	return measure.RunInfo{Run: r, Lanes: o.Concurrency, Arrivals: o.Arrivals.plan(o.Concurrency)}
+	return measure.RunInfo{Run: r, Lanes: o.Concurrency, Arrivals: o.Arrivals.plan(o.Concurrency), SLO: o.SLO}
 }
 
 // utc returns the time as JSON reads it back.

@@ -4,10 +4,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Aggregate computes a Summary from records, one at a time. It keeps ten numbers of a request that ended well, for exact
+// Aggregate computes a Summary from records, one at a time. It keeps 13 numbers of a request that ended well, for exact
 // percentiles, and counts the others. It is not safe for concurrent use.
 type Aggregate struct {
 	rules     Rules
@@ -29,13 +30,14 @@ type Aggregate struct {
 
 	headline, cooldown observations
 
-	warmup warmupCounts
+	warmup  warmupCounts
+	goodput goodput
 }
 
-// NewAggregate returns an empty aggregate.
-func NewAggregate(rules Rules) *Aggregate {
+// NewAggregate returns an empty aggregate of a run with service levels, maybe none.
+func NewAggregate(rules Rules, levels ...slo.Condition) *Aggregate {
 	return &Aggregate{
-		rules:  rules,
+		rules: rules, goodput: newGoodput(rules, levels),
 		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), headline: newObservations(), cooldown: newObservations(),
 		warmup: warmupCounts{errors: map[wire.Category]int{}},
@@ -50,6 +52,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		return nil
 	}
 	a.count(r)
+	a.goodput.add(r)
 	if r.Error != nil && r.Bucket != CancelledAtEnd {
 		a.samples.add(r.Error)
 	}
@@ -117,6 +120,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Calibration = info.Calibration.compare(&s)
 	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)
 	s.addRates()
+	s.Goodput = a.goodput.summary(&s)
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
 		s.Coverage = a.coverage(&info)

@@ -1,11 +1,15 @@
 package measure
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // observations are what an Aggregate keeps of the successful requests of one bucket.
 type observations struct {
 	n                            int       // requests
 	ttft, itl, latency, lateness []float64 // seconds, of the requests that have them
+	tpot, isl, osl               []float64
 
 	first, last float64 // earliest Sent and latest LastToken
 
@@ -41,14 +45,21 @@ func (o *observations) add(r *Record, rules Rules) {
 			o.firstUnusable++
 		}
 	}
+	if v, ok := (Rules{AllButOne: true}).ITL(r); ok {
+		o.tpot = append(o.tpot, v)
+	}
 	o.first = min(o.first, r.Sent)
 	if v, ok := r.Latency(); ok {
 		o.latency = append(o.latency, v)
 		o.last = max(o.last, r.LastToken)
 	}
+	if r.PromptTokens != nil {
+		o.isl = append(o.isl, float64(*r.PromptTokens))
+	}
 	o.prompt.add(r.PromptTokens)
 	o.cached.add(r.CachedTokens)
 	if n, ok := r.OSL(); ok {
+		o.osl = append(o.osl, float64(n))
 		o.output.add(&n)
 		o.asked.add(&r.MaxTokens)
 	}
@@ -66,6 +77,7 @@ func (o *observations) metrics(window Number) Metrics {
 		Measured: o.n, PromptTokens: o.prompt.over(o.n), OutputTokens: o.output.over(o.n), RequestedOutputTokens: o.asked.over(o.n),
 		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
 		TTFT: NewStat(o.ttft), ITL: NewStat(o.itl), RequestLatency: NewStat(o.latency), Lateness: NewStat(o.lateness),
+		TPOT: NewStat(o.tpot), ISL: NewStat(o.isl), OSL: NewStat(o.osl),
 		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing, TokenHitRate: Missing,
 		RecordedBlocks: o.recordedBlocks, RecordedHits: o.recordedHits, TheoreticalHitRate: ratio(Number(o.recordedHits), Number(o.recordedBlocks)),
 	}
@@ -115,4 +127,19 @@ func (o *ordinalSet) add(k int) {
 		o.bits[k/64] |= bit
 		o.n++
 	}
+}
+
+// without returns how many of the numbers are in neither of two other sets.
+func (o *ordinalSet) without(a, b *ordinalSet) (n int) {
+	for k, w := range o.bits {
+		n += bits.OnesCount64(w &^ (a.word(k) | b.word(k)))
+	}
+	return n
+}
+
+func (o *ordinalSet) word(k int) uint64 {
+	if k < len(o.bits) {
+		return o.bits[k]
+	}
+	return 0
 }

@@ -48,6 +48,11 @@ func (info *RunInfo) check() error {
 			return fmt.Errorf("phases[%d].start: %s: want a year from 1970 to 2200", k, p.Start.Format(time.RFC3339))
 		}
 	}
+	for k, c := range info.SLO {
+		if err := c.Check(MetricNames()); err != nil {
+			return fmt.Errorf("slo[%d]: %w", k, err)
+		}
+	}
 	for _, part := range []struct {
 		key   string
 		value any

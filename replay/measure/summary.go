@@ -26,6 +26,8 @@ type Summary struct {
 
 	Metrics
 
+	Goodput *Goodput `json:"goodput"` // nil: the run has no service levels
+
 	Headline         string           `json:"headline"` // deadline: requests that ended by then; grace_included: also those of the grace
 	ThroughputWindow ThroughputWindow `json:"throughput_window"`
 	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
@@ -82,7 +84,7 @@ type Buckets struct {
 }
 
 // Metrics are the numbers over the successful requests of one bucket. Duration is the time from the first Sent to
-// the last LastToken of these requests. Rates divide by the window of the summary.
+// the last LastToken of these requests. Rates divide by the window of the summary. MetricList has the short names of the quantities.
 type Metrics struct {
 	Measured              int    `json:"measured"` // requests that the numbers are over
 	Duration              Number `json:"duration"`
@@ -96,7 +98,11 @@ type Metrics struct {
 	TTFT           Stat `json:"ttft"`            // time to the first token
 	ITL            Stat `json:"itl"`             // inter-token latency
 	RequestLatency Stat `json:"request_latency"` // to the last token
+	TPOT           Stat `json:"tpot"`            // time per output token: as ITL, divided by all tokens but one
 	Lateness       Stat `json:"lateness"`        // due to sent
+
+	ISL Stat `json:"input_sequence_length"`  // prompt tokens of a request
+	OSL Stat `json:"output_sequence_length"` // output tokens of a request, reasoning included
 
 	CachedTokens         Number `json:"cached_tokens"`          // prompt tokens that were in the cache of the server
 	TokenHitRate         Number `json:"token_hit_rate"`         // CachedTokens over PromptTokens

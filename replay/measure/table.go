@@ -166,12 +166,15 @@ func (s *Summary) throughput(b *strings.Builder) {
 		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
 }
 
-// figures are the columns of the latencies. Where there is no room, those with the highest ranks are left out.
-var figures = []struct {
-	name string
-	rank int // 0 is left out last
+// figure is one statistic of a distribution, a column of the latencies.
+type figure struct {
+	name string // as in slo.Statistics
+	rank int    // 0 is left out last
 	of   func(*Stat) Number
-}{
+}
+
+// figures are the columns of the latencies. Where there is no room, those with the highest ranks are left out.
+var figures = []figure{
 	{"mean", 3, func(s *Stat) Number { return s.Mean }}, {"p50", 0, func(s *Stat) Number { return s.P50 }},
 	{"p75", 6, func(s *Stat) Number { return s.P75 }}, {"p90", 4, func(s *Stat) Number { return s.P90 }},
 	{"p95", 5, func(s *Stat) Number { return s.P95 }}, {"p99", 1, func(s *Stat) Number { return s.P99 }},

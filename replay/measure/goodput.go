@@ -1,0 +1,125 @@
+package measure
+
+import "github.com/agentx/agentx/replay/slo"
+
+// Goodput is how much of a run met its service levels. A request is good that ended well and meets every condition on requests; one
+// that lacks a value that a condition is on does not meet it.
+type Goodput struct {
+	Requests   int           `json:"requests"`   // good ones of the headline
+	Unknown    int           `json:"unknown"`    // of the headline, that ended well and lack a value
+	Rate       Number        `json:"rate"`       // Requests per second, by the window of the summary
+	Share      Number        `json:"share"`      // Requests over those of the headline that ended well or failed
+	Trees      int           `json:"trees"`      // all of whose requests are good, those of the cooldown included
+	TreeShare  Number        `json:"tree_share"` // Trees over those with a request, but for trees with one that the end of the run cancelled
+	Conditions []LevelResult `json:"conditions"` // in the order in which they were given
+}
+
+// LevelResult is what became of one condition.
+type LevelResult struct {
+	Text string `json:"condition"` // ttft<2s
+	slo.Condition
+	Requests int    `json:"requests"` // of the headline that meet it; 0 of a condition on the run
+	Value    Number `json:"value"`    // of the run; null of a condition on requests
+	Met      *bool  `json:"met"`      // nil: a condition on requests
+}
+
+// goodput counts what meets service levels.
+type goodput struct {
+	rules  Rules
+	levels []slo.Condition
+	of     []*Metric // of the levels
+
+	requests, judged, unknown int // of the headline: good; that ended well or failed; without a value
+	met                       []int
+	trees, bad, cut           ordinalSet
+}
+
+func newGoodput(rules Rules, levels []slo.Condition) goodput {
+	g := goodput{rules: rules, levels: levels, met: make([]int, len(levels))}
+	for _, c := range levels {
+		g.of = append(g.of, MetricNamed(c.Metric))
+	}
+	return g
+}
+
+// add judges a request of the profiling phase.
+func (g *goodput) add(r *Record) {
+	if len(g.levels) == 0 {
+		return
+	}
+	g.trees.add(r.Tree)
+	if r.Bucket == CancelledAtEnd {
+		g.cut.add(r.Tree)
+		return
+	}
+	headline := r.Bucket == Profiling
+	if headline {
+		g.judged++
+	}
+	if r.Error != nil {
+		g.bad.add(r.Tree)
+		return
+	}
+	met, known := g.judge(r, headline)
+	switch {
+	case !met:
+		g.bad.add(r.Tree)
+	case headline:
+		g.requests++
+	}
+	if headline && !known {
+		g.unknown++
+	}
+}
+
+// judge reports whether a request that ended well meets every condition on requests, and has all values. It counts those of the headline.
+func (g *goodput) judge(r *Record, headline bool) (all, known bool) {
+	all, known = true, true
+	for k, c := range g.levels {
+		if !c.OfEach {
+			continue
+		}
+		v, ok := g.of[k].Of(r, g.rules)
+		known = known && ok
+		if !ok || !c.Holds(v) {
+			all = false
+		} else if headline {
+			g.met[k]++
+		}
+	}
+	return all, known
+}
+
+// summary returns what was counted; nil without levels. It needs the figures of the summary.
+func (g *goodput) summary(s *Summary) *Goodput {
+	if len(g.levels) == 0 {
+		return nil
+	}
+	good := &Goodput{
+		Requests: g.requests, Unknown: g.unknown, Rate: Missing, Share: ratio(Number(g.requests), Number(g.judged)),
+		Trees: g.trees.without(&g.bad, &g.cut), Conditions: []LevelResult{},
+	}
+	good.TreeShare = ratio(Number(good.Trees), Number(g.trees.n-g.cut.n))
+	if w := s.ThroughputWindow.Seconds; !w.IsMissing() {
+		good.Rate = Number(g.requests) / w
+	}
+	s.Goodput = good // which a condition may be on
+	for k, c := range g.levels {
+		l := LevelResult{Text: c.String(), Condition: c, Requests: g.met[k], Value: Missing}
+		if !c.OfEach {
+			l.Value = s.Figure(slo.Figure{Metric: g.of[k].Metric, Statistic: c.Statistic})
+			met := c.Holds(float64(l.Value))
+			l.Met = &met
+		}
+		good.Conditions = append(good.Conditions, l)
+	}
+	return good
+}
+
+// rate returns the good requests per second; Missing without service levels.
+func (g *Goodput) rate() Number {
+	if g == nil {
+		return Missing
+	}
+	return g.Rate
+}

@@ -1,0 +1,93 @@
+package slo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/internal/suggest"
+)
+
+// Metric is what a condition may be about.
+type Metric struct {
+	Name   string // as users write it: ttft
+	Unit   Unit
+	OfEach bool // every request has a value, of which a run has statistics; false: a run has one value
+
+	MoreIsBetter bool
+}
+
+// Statistics are the statistics of a metric that every request has.
+var Statistics = []string{"mean", "p50", "p75", "p90", "p95", "p99", "max"}
+
+// Figure is one number of a run, such as ttft.p95 or request_rate.
+type Figure struct {
+	Metric
+	Statistic string // one of Statistics; "": the metric has one value, or the values of each request are meant
+}
+
+// String returns the name as users write it.
+func (f Figure) String() string {
+	if f.Statistic == "" {
+		return f.Name
+	}
+	return f.Name + "." + f.Statistic
+}
+
+// Quantile returns the place of the statistic in the sorted values, 0 to 100; false for the mean, and without a statistic.
+func (f Figure) Quantile() (q float64, ok bool) {
+	if f.Statistic == "max" {
+		return 100, true
+	}
+	q, err := strconv.ParseFloat(strings.TrimPrefix(f.Statistic, "p"), 64)
+	return q, err == nil
+}
+
+// ParseFigure reads the name of a number of a run. Of a metric that every request has it wants a statistic.
+func ParseFigure(text string, known []Metric) (Figure, error) {
+	f, err := parseName(text, known)
+	if err == nil && f.OfEach && f.Statistic == "" {
+		err = fmt.Errorf("%s: want a statistic of it, such as %s.p95", text, text)
+	}
+	return f, err
+}
+
+// parseName reads the name of a metric, maybe with a statistic.
+func parseName(text string, known []Metric) (Figure, error) {
+	name, statistic, dotted := strings.Cut(text, ".")
+	k := slices.IndexFunc(known, func(m Metric) bool { return m.Name == name })
+	if k < 0 {
+		return Figure{}, unknown("metric", name, names(known))
+	}
+	f := Figure{known[k], statistic}
+	switch {
+	case dotted && !f.OfEach:
+		return Figure{}, fmt.Errorf("%s: a run has one %s: leave out .%s", text, name, statistic)
+	case dotted && !slices.Contains(Statistics, statistic):
+		return Figure{}, unknown("statistic", statistic, Statistics)
+	}
+	return f, nil
+}
+
+func names(known []Metric) (list []string) {
+	for _, m := range known {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+// unknown refuses a word with the nearest one, or else with all of them.
+func unknown(what, word string, list []string) error {
+	if word == "" {
+		return fmt.Errorf("no %s: want one of %s", what, strings.Join(list, ", "))
+	}
+	if near := suggest.Closest(word, list); near != "" {
+		return fmt.Errorf("no %s %.40q: did you mean %s?", what, word, near)
+	}
+	return fmt.Errorf("no %s %.40q: want one of %s", what, word, strings.Join(list, ", "))
+}
+
+// errNoSign says how a condition is written.
+var errNoSign = errors.New("want NAME<VALUE or NAME>VALUE, such as ttft<2s or ttft.p95<2s")

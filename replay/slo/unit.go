@@ -1,0 +1,74 @@
+package slo
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Unit is the unit of a figure.
+type Unit string
+
+// The units.
+const (
+	Seconds Unit = "s"
+	Tokens  Unit = "tokens"
+	Rate    Unit = "1/s"
+	Share   Unit = "" // of 1
+)
+
+// parse reads a value of the unit: a duration with its unit, a number, or of a share also a number of per cent.
+func (u Unit) parse(text string) (float64, error) {
+	if u == Seconds {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return 0, errors.New("want a time with its unit, such as 2s or 50ms")
+		}
+		return d.Seconds(), nil
+	}
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	switch bad := err != nil || math.IsInf(v, 0) || math.IsNaN(v) || v < 0; {
+	case bad && u == Share:
+		return 0, errors.New("want a share, such as 0.01 or 1%")
+	case bad, percent && u != Share:
+		return 0, errors.New("want a number")
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
+
+// Format writes a value of the unit with four digits.
+func (u Unit) Format(v float64) string {
+	if u == Share {
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	unit := string(u)
+	if u == Seconds && math.Abs(v) < 1 && v != 0 {
+		v, unit = v*1e3, "ms"
+		if math.Abs(v) < 1 {
+			v, unit = v*1e3, "us"
+		}
+	}
+	return number(v) + " " + unit
+}
+
+// number writes a number with four digits, or with all digits before the point.
+func number(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// text writes a value exactly, as parse reads it.
+func (u Unit) text(v float64) string {
+	if u == Seconds {
+		return time.Duration(math.Round(v * 1e9)).String()
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}

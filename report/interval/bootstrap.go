@@ -1,0 +1,106 @@
+package interval
+
+import (
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/internal/pyrand"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Of returns the interval of each statistic of a sample. The error, if any, is a *FewTreesError.
+func Of(s Sample, stats []Statistic, seed Seed) ([]Interval, error) {
+	places := s.places()
+	if len(places) < MinTrees {
+		return nil, &FewTreesError{Trees: len(places)}
+	}
+	p, g := s.prepare(places), seed.generator()
+	weights := make([]uint32, len(places))
+	drawn := newDraws(stats)
+	figures := make([]float64, len(stats))
+	for range Resamples {
+		draw(g, weights)
+		p.figures(stats, weights, figures)
+		drawn.add(figures)
+	}
+	return drawn.intervals(stats), nil
+}
+
+// draw draws as many trees as there are weights, with replacement: a weight is how often the tree was drawn.
+func draw(g *pyrand.PCG64, weights []uint32) {
+	clear(weights)
+	for range weights {
+		weights[g.Bounded(uint32(len(weights)))]++
+	}
+}
+
+// figures computes the statistics of a sample in which each tree stands as often as its weight says.
+func (p *sorted) figures(stats []Statistic, weights []uint32, to []float64) {
+	n, sum := 0, 0.0
+	for t, w := range weights {
+		n += int(w) * p.count[t]
+		sum += float64(w) * p.sum[t]
+	}
+	for k, stat := range stats {
+		if stat == Mean {
+			to[k] = sum / float64(n)
+		} else {
+			to[k] = p.percentile(float64(stat), n, weights)
+		}
+	}
+}
+
+// percentile returns a percentile of n weighted values, as measure.Percentile of the same values written out.
+func (p *sorted) percentile(q float64, n int, weights []uint32) float64 {
+	position := q / 100 * float64(n-1)
+	below := int(position)
+	k, passed := 0, 0 // values up to k, weighted
+	for ; k < len(p.values); k++ {
+		if passed += int(weights[p.tree[k]]); passed > below {
+			break
+		}
+	}
+	low, high := p.values[min(k, len(p.values)-1)], 0.0
+	if below >= n-1 {
+		return low
+	}
+	if high = low; passed == below+1 { // the next value has another weight
+		for k++; weights[p.tree[k]] == 0; k++ {
+		}
+		high = p.values[k]
+	}
+	return low + (position-float64(below))*(high-low)
+}
+
+// draws are the figures of all resamples.
+type draws struct{ of [][]float64 }
+
+func newDraws(stats []Statistic) draws { return draws{make([][]float64, len(stats))} }
+
+func (d *draws) add(figures []float64) {
+	for k, v := range figures {
+		d.of[k] = append(d.of[k], v)
+	}
+}
+
+// intervals returns where the figures lie.
+func (d *draws) intervals(stats []Statistic) []Interval {
+	list := make([]Interval, len(stats))
+	for k, stat := range stats {
+		list[k] = Unknown
+		if stat != Max {
+			list[k] = middle(d.of[k])
+		}
+	}
+	return list
+}
+
+// middle returns where the middle of figures lies; Unknown if one of them is not a number.
+func middle(figures []float64) Interval {
+	if slices.ContainsFunc(figures, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		return Unknown
+	}
+	slices.Sort(figures)
+	rest := 100 * (1 - Level) / 2
+	return Interval{measure.Percentile(figures, rest), measure.Percentile(figures, 100-rest)}
+}

@@ -1,0 +1,111 @@
+package interval
+
+import (
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Run has the samples of a run: of each metric that every request has, over the headline requests that ended well.
+type Run struct {
+	Info measure.RunInfo
+	Seed Seed
+
+	rules  measure.Rules
+	trees  []int32
+	values map[string][]float64
+	failed Sample             // 1 of a request that failed, 0 of one that ended well, those of the cooldown included
+	played map[int32]TreeName // by the number of the tree
+}
+
+// TreeName says which tree it was: of which trace, and how often that was opened before.
+type TreeName struct {
+	Trace string
+	Pass  int
+}
+
+// NewRun returns a run without records.
+func NewRun(info measure.RunInfo, rules measure.Rules) *Run {
+	return &Run{Info: info, rules: rules, values: map[string][]float64{}, played: map[int32]TreeName{}}
+}
+
+// Read reads the samples of the run in a directory.
+func Read(dir string) (*Run, error) {
+	info, err := measure.ReadInfo(dir)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := measure.RulesOfRun(info.Run)
+	if err != nil {
+		return nil, err
+	}
+	r := NewRun(info, rules)
+	if r.Seed, err = SeedOf(filepath.Join(dir, measure.RecordsFile)); err != nil {
+		return nil, err
+	}
+	records, err := measure.OpenRecords(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer records.Close()
+	for {
+		record, err := records.Next()
+		if errors.Is(err, io.EOF) {
+			return r, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Add(record)
+	}
+}
+
+// Add adds a record, which it does not keep.
+func (r *Run) Add(record *measure.Record) {
+	if record.Phase != measure.ProfilingPhase || record.Bucket != measure.Profiling && record.Bucket != measure.Cooldown {
+		return
+	}
+	tree, failed := int32(record.Tree), 0.0
+	if record.Error != nil {
+		failed = 1
+	}
+	r.failed.Values, r.failed.Trees = append(r.failed.Values, failed), append(r.failed.Trees, tree)
+	r.played[tree] = TreeName{record.Trace, record.Pass}
+	if record.Error != nil || record.Bucket != measure.Profiling {
+		return
+	}
+	r.trees = append(r.trees, tree)
+	for _, m := range measure.MetricList {
+		if m.Of == nil {
+			continue
+		}
+		v, ok := m.Of(record, r.rules)
+		if !ok {
+			v = math.NaN()
+		}
+		r.values[m.Name] = append(r.values[m.Name], v)
+	}
+}
+
+// Sample returns the values of a metric; without values for one that has none of each request. The mean of error-rate is the share
+// of failed requests.
+func (r *Run) Sample(metric string) Sample {
+	if metric == "error-rate" {
+		return r.failed
+	}
+	if values := r.values[metric]; values != nil {
+		return Sample{values, r.trees}
+	}
+	return Sample{}
+}
+
+// Trees returns how many trees have a request.
+func (r *Run) Trees() int { return len(r.played) }
+
+// Of returns the intervals of statistics of a metric. The error, if any, is a *FewTreesError.
+func (r *Run) Of(metric string, stats []Statistic) ([]Interval, error) {
+	return Of(r.Sample(metric), stats, r.Seed)
+}

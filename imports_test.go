@@ -66,6 +66,7 @@ var imports = map[string][]string{
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
 	"replay/wire":        {},
+	"replay/capacity":    {}, // plays nothing
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},

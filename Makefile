@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load bench-lateness
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -206,6 +206,11 @@ test-real: build
 	$(if $(REAL_TRACES),mkdir -p $(CACHE)/real/traces && cp $(REAL_TRACES) $(CACHE)/real/traces &&) \
 	python3 contrib/real/run.py ./agentx $(CACHE)/real $$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
 		$(if $(REAL_TRACES),$(CACHE)/real/traces)
+
+# Pages of charts in chromium without a window, which is Debian's package chromium, or it skips: every gesture, dark, 400 pixels wide, no
+# error on the console. AGENTX_PICTURES=DIR keeps pictures to look at.
+test-browser:
+	AGENTX_BROWSER=1 go test -run Browser -count=1 -v ./report/...
 
 # Half an hour at about 1,000 requests a second against a mock that fails in every way it knows: no goroutine, connection or memory
 # may leak, and every request has a record. SOAK=3m is shorter. It writes about 2 MB a second below TMPDIR, and removes them.

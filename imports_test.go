@@ -84,6 +84,12 @@ var imports = map[string][]string{
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
+
+	"report/page": {}, // tables of numbers; what they mean is for who calls it
+	"report/page/pagetest": { // for tests
+		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
+	},
+
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
@@ -103,6 +109,7 @@ var never = [][2]string{
 	{"report", "convert"}, {"report", "mmapcache"}, {"replay", "report"},
 	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
 	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
+	{"cmd/agentx", "report/page/pagetest"},
 }
 
 func TestImports(t *testing.T) {

@@ -32,6 +32,7 @@ var catalogues = map[string]string{
 	"D":    "doc/spec/reconstruction.md", // decisions, 0.4
 	"P":    "doc/spec/reconstruction.md", // properties, 13.1
 	"S":    "doc/spec/hub.md",            // faults of the fake hub, 13
+	"R-":   "doc/spec/report.md",         // tests, 8
 }
 
 // specID is an id of the specification, such as T-14 or F3.

@@ -1,0 +1,49 @@
+"use strict";
+// Axes: lines of a grid and labels that never overlap.
+
+const tickGap = 18; // pixels between two labels
+
+// drawAxes draws both axes of a chart. pen is that of the chart; labels holds the functions that write its ticks.
+function drawAxes(pen, ticks, labels) {
+  const { context, theme, area } = pen;
+  context.font = theme.font;
+  context.lineWidth = 1;
+  context.strokeStyle = theme.grid;
+  context.fillStyle = theme.muted;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  for (const tick of ticks.y) {
+    const top = Math.round(pen.y.pixel(tick)) + 0.5;
+    strokeLine(context, area.left, top, area.right, top);
+    context.fillText(labels.y(tick), area.left - 7, top);
+  }
+  context.textBaseline = "top";
+  context.textAlign = "center";
+  for (const { tick, text, at } of placeLabels(context, pen, ticks.x, labels.x)) {
+    const left = Math.round(pen.x.pixel(tick)) + 0.5;
+    strokeLine(context, left, area.top, left, area.bottom + 4);
+    if (text) context.fillText(text, at, area.bottom + 7);
+  }
+}
+
+function strokeLine(context, x1, y1, x2, y2) {
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x2, y2);
+  context.stroke();
+}
+
+// placeLabels moves the labels at both ends inside, and leaves those out that would touch the one before.
+function placeLabels(context, pen, ticks, label) {
+  let taken = -Infinity;
+  return ticks.map((tick) => {
+    const text = label(tick), half = context.measureText(text).width / 2;
+    const at = Math.min(Math.max(pen.x.pixel(tick), half + 2), pen.width - half - 2);
+    if (at - half < taken) return { tick, text: "", at };
+    taken = at + half + 8;
+    return { tick, text, at };
+  });
+}
+
+// shareOf returns how many ticks a length has room for.
+function roomFor(pixels, each) { return Math.max(2, Math.floor(pixels / each)); }

@@ -1,0 +1,162 @@
+"use strict";
+// Charts: a title, a legend, two axes, and marks drawn between them. A chart whose x is a TimeRange follows it and changes it
+// (gesture.js); another has an x axis of its own.
+//
+// A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX() and spanY(from, to), which return [lowest,
+// highest] or null; draw(pen); read(x), the value that the legend shows; columns(x, unit), what it has as a table. All but draw may be
+// left out. The pen holds context, x and y (scales), from and to (of x), area, width, theme, colour(style), drawable(value).
+
+class Chart {
+  // options: title; about, a sentence; x, a TimeRange or {unit, log, label, from, to}; y {unit, log, zero, from, to, label};
+  // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values;
+  // pointed(place), called with {x, y, px, py} of a click.
+  constructor(parent, options) {
+    Object.assign(this, { height: 190, empty: "nothing in this range", about: "" }, options);
+    this.y = { unit: "", ...options.y };
+    this.time = options.x instanceof TimeRange ? options.x : null;
+    this.stale = true;
+    this.build(parent);
+    if (this.time) this.time.watch((what) => what === "range" ? this.invalidate() : this.drawCursor());
+    new ResizeObserver(() => this.redraw()).observe(this.plot);
+    new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: "300px" }).observe(this.plot);
+    watchTheme(() => this.redraw());
+    addEventListener("beforeprint", () => this.draw());
+  }
+
+  build(parent) {
+    this.canvas = element("canvas", {});
+    this.overlay = element("canvas", {});
+    this.legend = new Legend(this.marks, () => this.redraw());
+    this.plot = element("div", { class: "plot", tabindex: 0, role: "group", "aria-label": `Chart: ${this.title}. ${this.about}`, style: { height: `${this.height}px` } }, this.canvas, this.overlay);
+    const caption = element("figcaption", {}, element("h3", { title: this.about || null }, this.title), this.legend.element);
+    this.figure = element("figure", { class: "chart" }, caption, this.plot, dataTable(this));
+    if (this.time) listenToGestures(this); else listenToPointer(this);
+    parent.append(this.figure);
+  }
+
+  // invalidate says that the data or the range is another.
+  invalidate() { this.stale = true; this.redraw(); }
+
+  // redraw draws soon, once, and only where a reader can see it.
+  redraw() {
+    if (this.waiting || this.seen === false) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
+  }
+
+  draw() {
+    if (this.stale && this.prepare) this.prepare(this);
+    this.stale = false;
+    const pen = this.makePen();
+    if (!pen) return;
+    this.pen = pen;
+    pen.context.clearRect(0, 0, pen.width, this.height);
+    if (this.time) drawShades(pen, this.time);
+    drawAxes(pen, this.ticks, this.labels);
+    pen.context.save();
+    pen.context.beginPath();
+    pen.context.rect(pen.area.left, pen.area.top - 2, pen.area.right - pen.area.left, pen.area.bottom - pen.area.top + 3);
+    pen.context.clip();
+    if (this.span) for (const mark of this.marks) if (!mark.hidden) mark.draw(pen);
+    pen.context.restore();
+    if (!this.span) drawEmpty(pen, this.empty);
+    this.drawCursor();
+  }
+
+  // makePen sizes the canvases and makes the scales; null where the chart has no room.
+  makePen() {
+    const width = this.plot.clientWidth, theme = readTheme();
+    if (width < 80) return null;
+    const context = sizeCanvas(this.canvas, width, this.height);
+    sizeCanvas(this.overlay, width, this.height);
+    context.font = theme.font;
+    const { from, to } = this.rangeX();
+    const room = roomFor(this.height - 40, 36);
+    const [low, high] = this.rangeY(from, to, room);
+    const ticksY = this.y.log ? logTicks(low, high, room) : linearTicks(low, high, room + 1);
+    const labelY = this.y.label || axisFormat(this.y.unit, high, this.y.log);
+    const gutter = Math.max(this.gutter || 52, ...ticksY.map((tick) => context.measureText(labelY(tick)).width + 12));
+    const area = { left: Math.ceil(gutter), right: width - 12, top: 10, bottom: this.height - 24 };
+    const x = new Scale(from, to, area.left, area.right, this.x.log), y = new Scale(low, high, area.bottom, area.top, this.y.log);
+    this.ticks = { x: this.ticksX(from, to, roomFor(area.right - area.left, width < 500 ? 64 : 84)), y: ticksY };
+    this.labels = { x: this.labelX(from, to), y: labelY };
+    const drawable = this.y.log ? (value) => value > 0 : (value) => Number.isFinite(value);
+    return { context, x, y, from, to, area, width, height: this.height, theme, drawable, colour: (style) => theme.colours[style % seriesCount] };
+  }
+
+  rangeX() {
+    if (this.time) return { from: this.time.from, to: this.time.to };
+    const [low, high] = spanOf(this.marks, (mark) => mark.spanX && mark.spanX()) || [this.x.log ? 1 : 0, this.x.log ? 10 : 1];
+    const [from, to] = roundOut(this.x.from ?? low, this.x.to ?? high, this.x.log, 8);
+    return { from: this.x.from ?? from, to: this.x.to ?? to };
+  }
+
+  // rangeY is what the visible range has, rounded out; this.span is null where it has nothing.
+  rangeY(from, to, room) {
+    this.span = spanOf(this.marks, (mark) => mark.spanY && mark.spanY(from, to), this.y.log);
+    let [low, high] = this.span || (this.y.log ? [0.1, 1] : [0, 1]);
+    if (this.y.zero && !this.y.log) [low, high] = [Math.min(0, low), Math.max(0, high)];
+    [low, high] = roundOut(low, high, this.y.log, room);
+    return [this.y.from ?? low, this.y.to ?? high];
+  }
+
+  ticksX(from, to, room) {
+    if (this.time) return timeTicks(from, to, room);
+    return this.x.log ? logTicks(from, to, room) : linearTicks(from, to, room);
+  }
+
+  labelX(from, to) {
+    if (this.time) return (value) => formatTime(value, to - from, this.time.whole.to);
+    return this.x.label || axisFormat(this.x.unit, to, this.x.log);
+  }
+
+  // drawCursor draws what moves with the pointer, on a canvas of its own: the line, and the range while it is dragged.
+  drawCursor() {
+    if (!this.pen || this.seen === false) return;
+    const at = this.time ? this.time.cursor : this.cursor ?? null;
+    drawPointer(this, this.overlay.getContext("2d"), at);
+    this.legend.show(at, (value, mark) => formatValue(value, mark.unit ?? this.y.unit));
+  }
+}
+
+// spanOf joins the spans of the marks that are shown; null where none has one.
+function spanOf(marks, span, positive) {
+  let low = Infinity, high = -Infinity;
+  for (const mark of marks) {
+    const own = mark.hidden ? null : span(mark);
+    if (!own || positive && !(own[1] > 0)) continue;
+    low = Math.min(low, own[0]);
+    high = Math.max(high, own[1]);
+  }
+  if (positive && low <= 0) low = high / 1000;
+  return low <= high ? [low, high] : null;
+}
+
+// sizeCanvas gives a canvas the pixels of the screen, and returns its context in pixels of the page.
+function sizeCanvas(canvas, width, height) {
+  const ratio = devicePixelRatio || 1, context = canvas.getContext("2d");
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+// drawShades shades parts of the time that are not measured, such as the warmup: range.shades is a list of {from, to, name}.
+function drawShades(pen, range) {
+  const { context, area, theme } = pen;
+  for (const shade of range.shades || []) {
+    const left = Math.max(area.left, pen.x.pixel(shade.from)), right = Math.min(area.right, pen.x.pixel(shade.to));
+    if (!(right > left)) continue;
+    context.fillStyle = theme.shade;
+    context.fillRect(left, area.top, right - left, area.bottom - area.top);
+    if (context.measureText(shade.name).width + 8 > right - left) continue;
+    Object.assign(context, { fillStyle: theme.muted, textAlign: "left", textBaseline: "top" });
+    context.fillText(shade.name, left + 4, area.top + 3);
+  }
+}
+
+function drawEmpty(pen, text) {
+  Object.assign(pen.context, { fillStyle: pen.theme.muted, textAlign: "center", textBaseline: "middle" });
+  pen.context.fillText(text, (pen.area.left + pen.area.right) / 2, (pen.area.top + pen.area.bottom) / 2);
+}

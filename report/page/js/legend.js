@@ -1,0 +1,56 @@
+"use strict";
+// Legends: a button a series, which hides and shows it, and its value at the cursor.
+
+class Legend {
+  constructor(marks, changed) {
+    this.items = marks.filter((mark) => mark.name).map((mark) => {
+      const value = element("output", {});
+      const button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show", onclick: () => {
+        mark.hidden = !mark.hidden;
+        button.setAttribute("aria-pressed", String(!mark.hidden));
+        changed();
+      } }, swatch(mark), element("span", { class: "name" }, shorten(mark.name, 40)), value);
+      return { mark, value, button };
+    });
+    this.element = element("div", { class: "legend" }, ...this.items.map((item) => item.button));
+  }
+
+  // show writes the values at a place of the x axis; null: nothing.
+  show(at, format) {
+    for (const { mark, value } of this.items) {
+      const text = at === null || mark.hidden || !mark.read ? "" : format(mark.read(at), mark);
+      if (value.textContent !== text) value.textContent = text;
+    }
+  }
+}
+
+// swatch draws a short piece of a series as it looks in the chart.
+function swatch(mark) {
+  const svg = element("svg", { viewBox: "0 0 24 10", width: 24, height: 10, "aria-hidden": "true" });
+  const colour = `var(--series-${mark.style % seriesCount + 1})`;
+  const path = element("path", {});
+  if (mark.swatch === "line") {
+    path.setAttribute("d", "M0 5H24");
+    Object.assign(path.style, { stroke: colour, strokeWidth: "2", strokeDasharray: dashes[mark.style % dashes.length].join(" "), fill: "none" });
+  } else {
+    path.setAttribute("d", mark.swatch === "area" ? "M0 0H24V10H0Z" : shapePath(shapes[mark.style % shapes.length], 12, 5, 4));
+    const hollow = mark.swatch !== "area" && isHollow(shapes[mark.style % shapes.length]);
+    Object.assign(path.style, hollow ? { stroke: colour, strokeWidth: "2", fill: "none" } : { fill: colour });
+  }
+  svg.append(path);
+  return svg;
+}
+
+// shapePath is a shape of a point as the path of an SVG, which a canvas draws too.
+function shapePath(shape, x, y, r) {
+  switch (shape) {
+    case "triangle": return `M${x} ${y - r}L${x + r} ${y + r * 0.8}H${x - r}Z`;
+    case "square": return `M${x - r * 0.85} ${y - r * 0.85}h${r * 1.7}v${r * 1.7}h${-r * 1.7}Z`;
+    case "diamond": return `M${x} ${y - r * 1.1}L${x + r * 1.1} ${y}L${x} ${y + r * 1.1}L${x - r * 1.1} ${y}Z`;
+    case "cross": return `M${x - r} ${y - r}L${x + r} ${y + r}M${x + r} ${y - r}L${x - r} ${y + r}`;
+    case "bar": return `M${x} ${y - r}V${y + r}`;
+    default: return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
+  }
+}
+
+function isHollow(shape) { return shape === "cross" || shape === "ring" || shape === "bar"; }

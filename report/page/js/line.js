@@ -1,0 +1,64 @@
+"use strict";
+// Lines: one value for each instant. NaN breaks a line.
+
+class Line {
+  // options: name; style, the number of its colour and dash; x ascending and y; step: a value holds until the next one.
+  constructor(options) {
+    Object.assign(this, { style: 0, swatch: "line", width: 1.6, x: [], y: [] }, options);
+  }
+
+  set(x, y) { this.x = x; this.y = y; }
+
+  // visible returns the indices from, to of the points that the range shows, with a neighbour on each side.
+  visible(from, to) {
+    return [Math.max(0, firstAtLeast(this.x, from) - 1), Math.min(this.x.length, firstAtLeast(this.x, to) + 1)];
+  }
+
+  spanX() { return this.x.length ? [this.x[0], this.x[this.x.length - 1]] : null; }
+
+  spanY(from, to) {
+    let low = Infinity, high = -Infinity;
+    const [first, last] = this.visible(from, to);
+    for (let i = first; i < last; i++) {
+      if (!this.step && (this.x[i] < from || this.x[i] > to)) continue;
+      if (this.y[i] < low) low = this.y[i];
+      if (this.y[i] > high) high = this.y[i];
+    }
+    return low <= high ? [low, high] : null;
+  }
+
+  draw(pen) {
+    const { context, x, y } = pen;
+    const [first, last] = this.visible(pen.from, pen.to);
+    const points = thinLine(this.x, this.y, first, last, x);
+    context.strokeStyle = context.fillStyle = pen.colour(this.style);
+    context.lineWidth = this.width;
+    context.setLineDash(dashes[this.style % dashes.length]);
+    context.lineJoin = "round";
+    context.beginPath();
+    let open = false;
+    for (let i = 0; i < points.length; i++) {
+      const value = this.y[points[i]];
+      if (!pen.drawable(value)) { open = false; continue; }
+      const left = x.pixel(this.x[points[i]]), top = y.pixel(value);
+      if (!open && !this.step && !pen.drawable(this.y[points[i + 1]])) context.rect(left - 1, top - 1, 2, 2); // alone
+      else if (!open) context.moveTo(left, top);
+      else if (this.step) { context.lineTo(left, y.pixel(this.y[points[i - 1]])); context.lineTo(left, top); }
+      else context.lineTo(left, top);
+      open = true;
+    }
+    if (open && this.step && last === this.x.length) context.lineTo(x.pixel(Math.min(pen.to, this.end ?? pen.to)), y.pixel(this.y[last - 1]));
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  // read returns the value at an instant, for the legend.
+  read(at) {
+    const index = this.step ? firstAtLeast(this.x, at + 1e-9) - 1 : nearestIndex(this.x, at);
+    return index < 0 ? NaN : this.y[index];
+  }
+
+  columns(x, unit) {
+    return [x, { name: this.name, unit, values: this.y }].map((c, i) => i ? c : { ...c, values: this.x });
+  }
+}

@@ -1,0 +1,108 @@
+"use strict";
+// Tables: rows of cells, and what they are as CSV.
+
+// A Table shows rows under a head. A cell is a text, or {text, value, title, class}: value is what the CSV has where the text is rounded.
+class Table {
+  constructor(parent, { caption, head }) {
+    this.head = head;
+    this.body = element("tbody", {});
+    this.rows = [];
+    const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), this.body);
+    this.element = element("div", { class: "scroll" }, table);
+    this.caption = caption;
+    parent.append(this.element, copyButton(() => toCSV([this.head, ...this.rows.map((row) => row.map(cellValue))])));
+  }
+
+  show(rows) {
+    this.rows = rows;
+    this.body.replaceChildren(...rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
+      element(i ? "td" : "th", { title: cell.title, class: cell.class, scope: i ? null : "row" }, typeof cell === "string" ? cell : cell.text)))));
+  }
+}
+
+function cellValue(cell) { return typeof cell === "string" ? cell : cell.value ?? cell.text; }
+
+// toCSV writes rows as RFC 4180 has them. A number that is not known is empty. A text that a spreadsheet would take for a formula gets
+// an apostrophe.
+function toCSV(rows) {
+  return rows.map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+}
+
+function csvCell(value) {
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+  const text = /^[=+\-@\t\r]/.test(value) && value !== "-" && !/^-?[\d.]+(e[+-]?\d+)?$/i.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+// copyButton copies what make returns.
+function copyButton(make) {
+  const button = element("button", { type: "button", class: "copy", onclick: async () => {
+    button.textContent = await copyText(make()) ? "Copied" : "Not copied: the browser refuses";
+    setTimeout(() => { button.textContent = "Copy as CSV"; }, 1500);
+  } }, "Copy as CSV");
+  return button;
+}
+
+// copyText reports whether the text is in the clipboard. A page that came over HTTP from another machine has no navigator.clipboard.
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = element("textarea", {});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    return copied;
+  }
+}
+
+const mostRowsShown = 500; // of the data of a chart; the CSV has all
+
+// dataTable is the data of a chart as a table, made when it is opened. Marks with the same x share a table.
+function dataTable(chart) {
+  const inside = element("div", {});
+  const details = element("details", { class: "data", ontoggle: () => showData(chart, details, inside) }, element("summary", {}, "Data"), inside);
+  if (chart.time) chart.time.watch((what) => { if (what === "range") showData(chart, details, inside); });
+  return details;
+}
+
+function showData(chart, details, inside) {
+  inside.replaceChildren();
+  if (!details.open) return;
+  if (chart.stale) chart.draw();
+  for (const columns of joinColumns(chart)) {
+    const rows = rowsOf(columns, chart.time), numbers = columns.map((column) => column.unit === "s" ? { ...column, unit: "s" } : column);
+    const head = numbers.map(({ name, unit }) => unit ? `${name}, ${unit}` : name);
+    const table = element("tbody", {}, ...rows.slice(0, mostRowsShown).map((row) => element("tr", {}, ...row.map((value) =>
+      element("td", {}, typeof value === "string" ? value : Number.isFinite(value) ? groupDigits(String(cleanNumber(value))) : unknown)))));
+    inside.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), table)));
+    if (rows.length > mostRowsShown) inside.append(element("p", { class: "about" }, `The first ${mostRowsShown} of ${groupDigits(String(rows.length))} rows. The copy has all.`));
+    inside.append(copyButton(() => toCSV([head, ...rows])));
+  }
+}
+
+// joinColumns returns the columns of each table that the marks of a chart make: lists of {name, unit, values}, x first.
+function joinColumns(chart) {
+  const x = chart.time ? { name: "time", unit: "s" } : { name: chart.x.name || "x", unit: chart.x.unit || "" };
+  const tables = [];
+  for (const mark of chart.marks) {
+    if (!mark.columns) continue;
+    const columns = mark.columns(x, chart.y.unit);
+    const same = tables.find((table) => table[0].values === columns[0].values);
+    if (same) same.push(...columns.slice(1)); else tables.push(columns);
+  }
+  return tables;
+}
+
+// rowsOf returns the rows of columns, those within the range alone.
+function rowsOf(columns, time) {
+  const rows = [];
+  for (let i = 0; i < columns[0].values.length; i++) {
+    if (time && !time.has(columns[0].values[i])) continue;
+    rows.push(columns.map(({ values }) => values instanceof Texts ? values.at(i) : values[i]));
+  }
+  return rows;
+}

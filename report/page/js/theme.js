@@ -1,0 +1,24 @@
+"use strict";
+// Theme: colours and type of the style sheet, for what is drawn on a canvas. A series has a colour, a dash and a shape, so that none is
+// told apart by its colour alone.
+
+const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 2]];
+const shapes = ["circle", "triangle", "square", "diamond", "cross", "ring", "bar"];
+const seriesCount = 7;
+
+let theme = null; // of the last reading
+
+function readTheme() {
+  if (theme) return theme;
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(name).trim();
+  const colours = [];
+  for (let i = 1; i <= seriesCount; i++) colours.push(read(`--series-${i}`));
+  theme = { colours, text: read("--text"), muted: read("--muted"), grid: read("--grid"), ground: read("--ground"), shade: read("--shade"), font: `11px ${getComputedStyle(document.body).fontFamily}` };
+  return theme;
+}
+
+// watchTheme calls back when the reader changes between light and dark.
+function watchTheme(redraw) {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme = null; redraw(); });
+}

@@ -1,0 +1,108 @@
+"use strict";
+// Time: the one range that all charts and tables of a page share, in seconds since the first request of profiling.
+
+const shortestRange = 1e-4; // seconds: until one request fills the width
+
+// A TimeRange is what is selected, from included to excluded, of the whole. The end of the whole is included. Charts and tables watch
+// it: a watcher is called with "range" or "cursor", which says what changed.
+class TimeRange {
+  constructor(from, to) {
+    this.whole = { from, to: Math.max(to, from + shortestRange) };
+    this.from = this.whole.from;
+    this.to = this.whole.to;
+    this.cursor = null; // seconds under the pointer
+    this.follow = 0;    // of a live page: with nothing selected only the last so many seconds are shown
+    this.watchers = [];
+  }
+
+  watch(watcher) { this.watchers.push(watcher); }
+  tell(what) { for (const watcher of this.watchers) watcher(what); }
+
+  get selected() { return this.from !== this.start || this.to !== this.whole.to; }
+  get start() { return this.follow ? Math.max(this.whole.from, this.whole.to - this.follow) : this.whole.from; }
+  has(time) { return time >= this.from && (time < this.to || time === this.whole.to && time === this.to); }
+
+  // set selects a range, on a round number of digits, within the whole.
+  set(from, to) {
+    if (!(from <= to)) [from, to] = [to, from];
+    const step = 10 ** Math.floor(Math.log10(Math.max(to - from, shortestRange) / 1000));
+    from = from < this.whole.from + step ? this.whole.from : roundTo(from, step);
+    to = to > this.whole.to - step ? this.whole.to : roundTo(to, step);
+    if (!(to - from >= shortestRange * 0.999) || from === this.from && to === this.to) return;
+    this.from = from;
+    this.to = to;
+    this.tell("range");
+  }
+
+  reset() {
+    if (!this.selected) return;
+    this.from = this.start;
+    this.to = this.whole.to;
+    this.tell("range");
+  }
+
+  // zoom multiplies the length of the range; the instant at stays where it is on the screen.
+  zoom(at, factor) {
+    factor = Math.max(factor, shortestRange / (this.to - this.from));
+    this.set(at - (at - this.from) * factor, at + (this.to - at) * factor);
+  }
+
+  // pan moves the range, as far as the whole goes.
+  pan(by) {
+    by = Math.min(Math.max(by, this.whole.from - this.from), this.whole.to - this.to);
+    this.set(this.from + by, this.to + by);
+  }
+
+  point(time) {
+    if (time === this.cursor) return;
+    this.cursor = time;
+    this.tell("cursor");
+  }
+
+  // grow makes the whole longer. With nothing selected the range goes on showing all of it, or its last seconds.
+  grow(to) {
+    const selected = this.selected;
+    this.whole.to = Math.max(to, this.whole.to);
+    if (selected) return;
+    this.from = this.start;
+    this.to = this.whole.to;
+    this.tell("range");
+  }
+}
+
+// roundTo rounds to a multiple of a power of ten, so that the digits of the result are few.
+function roundTo(value, step) {
+  const digits = Math.max(0, -Math.round(Math.log10(step)));
+  return Number((Math.round(value / step) * step).toFixed(Math.min(digits, 20)));
+}
+
+// toFragment is the range as it stands in the address of the page; "" with nothing selected.
+function toFragment(range) {
+  return range.selected ? `#t=${plainDigits(range.from)}-${plainDigits(range.to)}` : "";
+}
+
+function plainDigits(value) {
+  const text = String(value);
+  return text.includes("e") ? value.toFixed(12).replace(/\.?0+$/, "") : text;
+}
+
+// fromFragment returns {from, to} in seconds, or null where the fragment holds no range.
+function fromFragment(text) {
+  const match = /^#t=(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/.exec(text);
+  if (!match || !(Number(match[1]) < Number(match[2]))) return null;
+  return { from: Number(match[1]), to: Number(match[2]) };
+}
+
+// bindFragment keeps the address of the page and the range equal.
+function bindFragment(range) {
+  const read = () => {
+    const wanted = fromFragment(location.hash);
+    if (wanted) range.set(wanted.from, wanted.to); else range.reset();
+  };
+  range.watch((what) => {
+    const fragment = toFragment(range);
+    if (what === "range" && fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
+  });
+  addEventListener("hashchange", read);
+  read();
+}

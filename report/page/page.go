@@ -1,0 +1,143 @@
+package page
+
+import (
+	"bufio"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"io/fs"
+	"path"
+)
+
+// Page is what is on a page.
+type Page struct {
+	Kind   string  // the function of the drawing code that draws it: run, compare, simulate
+	Title  string  // of the window
+	Head   any     // what is no table; becomes a JSON value
+	Tables []Table // in any order; each name once
+	Live   bool    // it may ask the server that it came from for more
+}
+
+// Table has columns of the same length. The order of its rows is kept.
+type Table struct {
+	Name    string
+	Columns []Column
+}
+
+//go:embed js page.css
+var sources embed.FS
+
+// The policies under which a page works: nothing but what is in it, and of a live one its own server.
+const (
+	policy     = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+	livePolicy = policy + "; connect-src 'self'"
+)
+
+// Policy returns the Content-Security-Policy under which the page works. The page names it itself.
+func (p *Page) Policy() string {
+	if p.Live {
+		return livePolicy
+	}
+	return policy
+}
+
+// Write writes the page as one HTML file.
+func Write(w io.Writer, p *Page) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"+
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n", p.Policy(), html.EscapeString(p.Title))
+	if err := writeSources(out); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "</head>\n<body>\n<main id=\"page\"><noscript>This page draws its numbers with JavaScript.</noscript></main>\n"+
+		"<script type=\"application/json\" id=\"data\">%s</script>\n<script>boot();</script>\n</body>\n</html>\n", data)
+	return out.Flush()
+}
+
+// writeSources writes the style, and each file of the drawing code by its name.
+func writeSources(out *bufio.Writer) error {
+	style, err := sources.ReadFile("page.css")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "<style>\n%s</style>\n", style)
+	files, err := fs.ReadDir(sources, "js")
+	for _, f := range files {
+		code, err := sources.ReadFile(path.Join("js", f.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "<script>\n%s</script>\n", code)
+	}
+	return err
+}
+
+// MarshalJSON returns the data of the page, with packed columns, as the drawing code unpacks it.
+func (p *Page) MarshalJSON() ([]byte, error) {
+	head := p.Head
+	if head == nil {
+		head = struct{}{}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Kind   string  `json:"kind"`
+		Title  string  `json:"title"`
+		Head   any     `json:"head"`
+		Tables []Table `json:"tables"`
+	}{p.Kind, p.Title, head, append([]Table{}, p.Tables...)})
+}
+
+// check reports every table that cannot be drawn.
+func (p *Page) check() error {
+	var errs []error
+	tables := map[string]bool{}
+	for _, t := range p.Tables {
+		if tables[t.Name] {
+			errs = append(errs, fmt.Errorf("page: two tables %q", t.Name))
+		}
+		tables[t.Name] = true
+		errs = append(errs, t.check())
+	}
+	return errors.Join(errs...)
+}
+
+// check reports columns of different lengths or of one name, and values that cannot be packed.
+func (t *Table) check() error {
+	var errs []error
+	columns := map[string]bool{}
+	for _, c := range t.Columns {
+		switch {
+		case c.err != nil:
+			errs = append(errs, fmt.Errorf("page: table %q, column %q: %w", t.Name, c.name, c.err))
+		case columns[c.name]:
+			errs = append(errs, fmt.Errorf("page: table %q has two columns %q", t.Name, c.name))
+		case c.rows != t.Columns[0].rows:
+			errs = append(errs, fmt.Errorf("page: table %q, column %q has %d rows, column %q has %d", t.Name, c.name, c.rows, t.Columns[0].name, t.Columns[0].rows))
+		}
+		columns[c.name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// MarshalJSON returns the table with packed columns.
+func (t Table) MarshalJSON() ([]byte, error) {
+	rows := 0
+	if len(t.Columns) > 0 {
+		rows = t.Columns[0].rows
+	}
+	return json.Marshal(struct {
+		Name    string   `json:"name"`
+		Rows    int      `json:"rows"`
+		Columns []Column `json:"columns"`
+	}{t.Name, rows, append([]Column{}, t.Columns...)})
+}

@@ -1,0 +1,165 @@
+package pagetest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// limit is the longest that a browser may take for a test.
+const limit = 2 * time.Minute
+
+// Tab is a page that a headless browser has opened.
+type Tab struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string // that the page told its console
+}
+
+// OpenHTML writes a page to a file, and opens that. See Open.
+func OpenHTML(t testing.TB, html string, width, height int64) *Tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, os.WriteFile(file, []byte(html), 0o644))
+	return Open(t, "file://"+file, width, height)
+}
+
+// Open opens an address in a browser without a window, and waits until a chart is drawn. The test is skipped unless AGENTX_BROWSER is
+// set, and where there is no browser. It fails at its end if the page has told its console of an error, or has drawn one.
+func Open(t testing.TB, address string, width, height int64) *Tab {
+	t.Helper()
+	if os.Getenv("AGENTX_BROWSER") == "" {
+		t.Skip("make test-browser runs the tests in a browser")
+	}
+	binary := browserPath()
+	if binary == "" {
+		t.Skip("there is no chromium and no google-chrome: Debian's package chromium has one")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.DisableGPU)
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(ctx))
+	ctx, cancel = context.WithTimeout(ctx, limit)
+	t.Cleanup(cancel)
+	b := &Tab{t: t, ctx: ctx}
+	require.NoError(t, chromedp.Listen(ctx, b.listen))
+	call(b, log.Enable, cdp.Empty{})
+	call(b, runtime.Enable, cdp.Empty{})
+	b.Resize(width, height)
+	b.Do(chromedp.Navigate(address), chromedp.WaitReady("main *"))
+	b.Settle()
+	return b
+}
+
+// browserPath returns the browser of this machine, or "".
+func browserPath() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// listen keeps what the page tells its console.
+func (b *Tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		problem := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			problem += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.problems = append(b.problems, problem)
+	case *log.EventEntryAdded:
+		b.problems = append(b.problems, e.Entry.Text)
+	}
+}
+
+// RequireQuiet fails the test where the page has complained of anything.
+func (b *Tab) RequireQuiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Empty(b.t, b.problems)
+	require.Empty(b.t, Eval[string](b, `(document.querySelector(".failure") || {textContent: ""}).textContent`))
+}
+
+// Do runs actions.
+func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
+}
+
+// call calls the browser.
+func call[P, R any](b *Tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, command, params)
+	require.NoError(b.t, err)
+	return result
+}
+
+// Eval returns the value of an expression in the page, or what it promises.
+func Eval[T any](b *Tab, expression string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err, expression)
+	return value
+}
+
+// Settle waits until the page has drawn what it was going to draw.
+func (b *Tab) Settle() {
+	b.t.Helper()
+	Eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))`)
+}
+
+// Resize gives the page another width and height, in pixels.
+func (b *Tab) Resize(width, height int64) {
+	b.t.Helper()
+	b.Do(chromedp.EmulateViewport(width, height))
+}
+
+// Dark makes the reader prefer dark, or light.
+func (b *Tab) Dark(on bool) {
+	b.t.Helper()
+	scheme := "light"
+	if on {
+		scheme = "dark"
+	}
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.Settle()
+}
+
+// Picture keeps a picture of the whole page where AGENTX_PICTURES names a folder.
+func (b *Tab) Picture(name string) {
+	b.t.Helper()
+	folder := os.Getenv("AGENTX_PICTURES")
+	if folder == "" {
+		return
+	}
+	size := Eval[[2]int64](b, `[innerWidth, innerHeight]`)
+	b.Resize(size[0], Eval[int64](b, `document.documentElement.scrollHeight`)) // charts below the window are not drawn
+	b.Settle()
+	png := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
+	b.Resize(size[0], size[1])
+	b.Settle()
+	require.NoError(b.t, os.MkdirAll(folder, 0o755))
+	require.NoError(b.t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
+}

@@ -1,0 +1,68 @@
+// Package pagetest runs pages in tests: their drawing code in a JavaScript engine, without a document; and whole pages in a headless
+// browser, where there is one.
+package pagetest
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/dop251/goja"
+	"github.com/stretchr/testify/require"
+)
+
+// Engine is a JavaScript engine that has run the scripts of a page, but has no document: what is pure of them can be called.
+type Engine struct {
+	t  testing.TB
+	vm *goja.Runtime
+}
+
+var (
+	scripts = regexp.MustCompile(`(?s)<script>\n(.*?)</script>`)
+	data    = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
+)
+
+// NewEngine runs the scripts of a page of HTML, but for the last, which draws it. Its data is the variable page, unpacked.
+func NewEngine(t testing.TB, html string) *Engine {
+	t.Helper()
+	e := &Engine{t, goja.New()}
+	for i, script := range scripts.FindAllStringSubmatch(html, -1) {
+		_, err := e.vm.RunScript(fmt.Sprintf("script %d", i+1), script[1])
+		require.NoError(t, err)
+	}
+	e.Load(html)
+	return e
+}
+
+// Load unpacks the data of another page into the variable page.
+func (e *Engine) Load(html string) {
+	e.t.Helper()
+	found := data.FindStringSubmatch(html)
+	require.Len(e.t, found, 2, "the page has no data")
+	e.Eval("var page = unpackPage(JSON.parse(a))", found[1])
+}
+
+// Eval returns the value of an expression, in which arguments are named a, b, c and so on.
+func (e *Engine) Eval(expression string, arguments ...any) any {
+	e.t.Helper()
+	for i, a := range arguments {
+		require.NoError(e.t, e.vm.Set(string(rune('a'+i)), a))
+	}
+	v, err := e.vm.RunString(expression)
+	require.NoError(e.t, err, expression)
+	return v.Export()
+}
+
+// Number returns the value of an expression that is a number.
+func (e *Engine) Number(expression string, arguments ...any) float64 {
+	e.t.Helper()
+	switch v := e.Eval(expression, arguments...).(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	default:
+		require.Fail(e.t, "no number", "%s is %v", expression, v)
+		return 0
+	}
+}

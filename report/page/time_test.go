@@ -1,0 +1,33 @@
+package page
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/report/page/pagetest"
+)
+
+// Values become pixels and values again, on linear and logarithmic scales; ranges become fragments and the same ranges again.
+//
+//
+func TestScalesAndFragmentsRoundTrip(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.Float64Range(-1e4, 1e6).Draw(t, "from")
+		length := rapid.SampledFrom([]float64{1e-3, 0.5, 7, 90, 3600, 86400, 1e6}).Draw(t, "length")
+		share := rapid.Float64Range(0, 1).Draw(t, "share")
+		value := from + share*length
+		back := e.Number("var s = new Scale(a, b, 50, 1200); s.value(s.pixel(c))", from, from+length, value)
+		require.InDelta(t, value, back, 1e-6*length+1e-9)
+		low := rapid.Float64Range(1e-6, 1e3).Draw(t, "low")
+		back = e.Number("var s = new Scale(a, b, 300, 10, true); s.value(s.pixel(c))", low, low*1e4, low*(1+share))
+		require.InEpsilon(t, low*(1+share), back, 1e-9)
+
+		e.Eval("var r = new TimeRange(a, b); r.set(c, d)", from, from+length, from+share*length*0.9, from+share*length*0.9+length*0.05)
+		e.Eval("var f = fromFragment(toFragment(r)); var q = new TimeRange(a, b); if (f) q.set(f.from, f.to)", from, from+length)
+		require.Equal(t, true, e.Eval("q.from === r.from && q.to === r.to"), "%v", e.Eval("[toFragment(r), r.from, r.to, q.from, q.to]"))
+		require.Equal(t, true, e.Eval("r.from >= a && r.to <= b && r.from < r.to", from, from+length))
+	})
+}

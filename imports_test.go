@@ -80,6 +80,7 @@ var imports = map[string][]string{
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
+	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/interval"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
@@ -93,7 +94,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",
-		"report", "report/aiperf", "report/inferencex", "report/parquet",
+		"report", "report/aiperf", "report/compare", "report/inferencex", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},
 }

@@ -25,6 +25,8 @@ type reportFlags struct {
 	gates  []string
 	json   bool
 
+	compare compareFlags
+
 	wanted []gate
 	problems
 }
@@ -54,6 +56,11 @@ give, and null for those that are known only at the end of a run.
   parquet     records.parquet: the records of the run as a table
   inferencex  prints, as JSON, the numbers that InferenceX computes from the files of AIPerf
 
+--compare compares two or more runs with the first: it prints a table with the differences, says
+which of them exceed their intervals, and writes compare.html, compare.json and compare.csv to --out,
+by default the current directory. Runs that differ in what must be equal (dataset, seed, preset,
+scenario, model, payload, marker and others) are named first; --strict then ends with status 3.
+
 Files go to DIR, or to --out; of several runs to a directory below it for each. Every file appears
 whole or not at all, and replaces an older one. The paths are printed, one a line.
 
@@ -62,7 +69,8 @@ the rule of InferenceX. The files are written all the same.
 
 DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
 where two of them differ, and --gate and --format inferencex read them.`,
-		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
+		Example: "  agentx report before after --compare --out comparison\n" +
+			"  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
 			"  agentx report results --format aiperf --gate error-rate=0.1\n" +
 			"  agentx report results --format aiperf,parquet --out results/aiperf_artifacts --slice-duration 1s",
 		Args: checkArgs(cobra.MinimumNArgs(1)),
@@ -72,7 +80,8 @@ where two of them differ, and --gate and --format inferencex read them.`,
 	f.export.register(flags, "format", "files to make, with commas between: aiperf, json, csv, parquet, inferencex")
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "error-rate=X: status 3 if a larger share of the completed requests failed (repeatable)")
-	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written")
+	f.compare.register(flags)
+	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
 	checkFlags(flags, &f.problems)
 	return cmd
 }
@@ -81,8 +90,8 @@ where two of them differ, and --gate and --format inferencex read them.`,
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	var verdicts, errs []error
 	f.wanted, errs = parseGates(f.gates)
-	errs = slices.Concat(f.errs, f.export.check(reportFormats), errs)
-	if f.out != "" && len(f.export.formats) == 0 {
+	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gates), errs)
+	if f.out != "" && len(f.export.formats) == 0 && !f.compare.on {
 		errs = append(errs, f.export.withoutFormats("--out "+f.out))
 	}
 	if len(errs) > 0 {
@@ -94,6 +103,9 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	runs, err := runsIn(dirs)
 	if err != nil {
 		return err
+	}
+	if f.compare.on {
+		return f.compare.run(cmd, runs, f.out, f.json)
 	}
 	if err := f.checkOut(runs); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/report"
@@ -24,6 +25,8 @@ type Aggregate struct {
 	Steady    report.Table // of steady_metrics
 	Valid     *bool        // metadata.submission_valid; nil: it does not say
 	Reasons   []string     // of both lists of reasons
+
+	top map[string]json.RawMessage
 }
 
 // ReadAggregate reads the JSON file of a run of agentx or of AIPerf. What is no block of a metric, and no key that it knows, it
@@ -36,7 +39,7 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 	if top == nil {
 		return nil, errors.New("null: want an object")
 	}
-	a := &Aggregate{Headline: readTable(top)}
+	a := &Aggregate{Headline: readTable(top), top: top}
 	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }
 	a.Schema, a.Version, a.Start, a.End = text("schema_version"), text("aiperf_version"), text("start_time"), text("end_time")
 	a.Cancelled = text("was_cancelled") == "true"
@@ -60,6 +63,34 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 		}
 	}
 	return a, nil
+}
+
+// Setting returns a value below the top of the file by the keys, or places in lists, that lead to it: a text as it is, another value as
+// JSON, "" where there is none.
+func (a *Aggregate) Setting(path ...string) string {
+	var value any = map[string]any{}
+	if len(path) == 0 || json.Unmarshal(a.top[path[0]], &value) != nil {
+		return ""
+	}
+	for _, key := range path[1:] {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			k, err := strconv.Atoi(key)
+			if err != nil || k < 0 || k >= len(v) {
+				return ""
+			}
+			value = v[k]
+		default:
+			return ""
+		}
+	}
+	if text, ok := value.(string); ok || value == nil {
+		return text
+	}
+	text, _ := json.Marshal(value) // which was JSON before
+	return string(text)
 }
 
 // describeJSON says at which line a JSON text ends to be one.

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/report/compare"
+)
+
+// compareFlags are those of report --compare.
+type compareFlags struct {
+	on     bool
+	gpus   int
+	strict bool
+}
+
+func (f *compareFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
+	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
+	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
+}
+
+// check returns what is wrong with the flags beside others.
+func (f *compareFlags) check(formats, gates []string) (errs []error) {
+	if !f.on {
+		for flag, set := range map[string]bool{"--gpus": f.gpus != 0, "--strict": f.strict} {
+			if set {
+				errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared: add --compare, or leave it out", flag)})
+			}
+		}
+		return errs
+	}
+	if f.gpus < 0 {
+		errs = append(errs, usageError{fmt.Errorf("--gpus %d: want 1 or more", f.gpus)})
+	}
+	if len(formats) > 0 {
+		errs = append(errs, usageError{errors.New("--compare and --format: a comparison makes files of its own: give one of them")})
+	}
+	if len(gates) > 0 {
+		errs = append(errs, usageError{errors.New("--compare and --gate: a gate judges one run: give one of them")})
+	}
+	return errs
+}
+
+// compareRuns compares runs: it writes the files and prints the table, or with --json the object of compare.json.
+func compareRuns(cmd *cobra.Command, list []compare.Source, out string, o compare.Options, strict, asJSON bool) error {
+	c, err := compare.Make(cmd.Context(), list, o)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		out = "."
+	}
+	names, err := c.Write(cmd.Context(), out)
+	if err != nil {
+		return err
+	}
+	stdout := cmd.OutOrStdout()
+	if asJSON {
+		err = printJSON(stdout, c)
+	} else {
+		err = c.WriteTable(stdout, terminalWidth(stdout))
+		for k, name := range names {
+			if k == 0 {
+				fmt.Fprintln(stdout)
+			}
+			fmt.Fprintln(stdout, filepath.Join(out, name))
+		}
+	}
+	if err == nil && strict && !c.Comparable {
+		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
+	}
+	return err
+}
+
+// run compares the runs of directories.
+func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON bool) error {
+	if len(dirs) < 2 {
+		return usageError{fmt.Errorf("--compare: %d run: want two or more, or the directory of a list of them", len(dirs))}
+	}
+	list := make([]compare.Source, len(dirs))
+	for k, dir := range dirs {
+		list[k].Dir = dir
+	}
+	return compareRuns(cmd, list, out, compare.Options{GPUs: f.gpus}, f.strict, asJSON)
+}

@@ -1,0 +1,102 @@
+package compare
+
+import (
+	"context"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Comparison is what was found of several runs: the object of compare.json.
+type Comparison struct {
+	Title      string    `json:"title"`
+	Lead       []string  `json:"lead"` // lines of the caller
+	Comparable bool      `json:"comparable"`
+	Mismatches []Setting `json:"mismatches"` // settings that must be equal and are not
+	Settings   []Setting `json:"settings"`   // others that differ
+	Runs       []Run     `json:"runs"`
+	Verdicts   []Verdict `json:"verdicts"` // of every run but the first
+	Repeats    []Repeat  `json:"repeats"`  // of groups of runs
+	Frontier   Frontier  `json:"frontier"`
+
+	runs []*run
+}
+
+// Run is one run of a comparison.
+type Run struct {
+	Name    string             `json:"name"`
+	Label   string             `json:"label,omitempty"`
+	Note    string             `json:"note,omitempty"`
+	Group   string             `json:"group,omitempty"`
+	Dir     string             `json:"dir"`
+	Kind    string             `json:"kind"`  // agentx or aiperf
+	Marks   []string           `json:"marks"` // why its figures are not what they seem
+	Lacks   []string           `json:"lacks"` // what is not known of it
+	Trees   int                `json:"trees"`
+	Why     string             `json:"no_intervals,omitempty"` // why its figures have no intervals
+	Figures map[string]*Figure `json:"figures"`                // by name: ttft.p95, request_rate
+}
+
+// Verdict says whether a run differs from the first.
+type Verdict struct {
+	Run     int      `json:"run"`           // its place in the comparison
+	Method  Method   `json:"method"`        // of the intervals
+	Trees   int      `json:"trees"`         // that were compared; 0: not one number for both runs
+	Why     string   `json:"why,omitempty"` // the runs are not paired, or there are no intervals
+	Figures []string `json:"figures"`       // the judged ones that differ beyond chance; none: nothing does
+}
+
+// Make reads runs and compares each with the first.
+func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSources(list); err != nil {
+		return nil, err
+	}
+	c := &Comparison{Title: o.Title, Lead: o.Lead, Verdicts: []Verdict{}}
+	for k, name := range namesOf(list) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := readRun(list[k], name)
+		if err != nil {
+			return nil, err
+		}
+		c.runs = append(c.runs, r)
+	}
+	c.Mismatches, c.Settings = mismatches(c.runs), otherSettings(c.runs)
+	c.Comparable = len(c.Mismatches) == 0
+	c.Frontier = frontierOf(c.runs, o.GPUs)
+	for k, r := range c.runs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c.Runs = append(c.Runs, newRun(r))
+		if k > 0 {
+			c.compareRuns(c.runs[0], r, k)
+		}
+	}
+	c.Repeats = c.repeats()
+	return c, nil
+}
+
+// newRun returns the figures of a run.
+func newRun(r *run) Run {
+	n := Run{
+		Name: r.name, Label: r.Label, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: r.lacks,
+		Trees: r.requests.treeCount(), Figures: map[string]*Figure{},
+	}
+	for _, f := range figures {
+		n.Figures[f.String()] = &Figure{Value: r.figure(f)}
+	}
+	if why := addIntervals(r, n.Figures); why != nil {
+		n.Why = why.Error()
+	}
+	return n
+}
+
+// Marked reports whether the figures of the run are not what they seem.
+func (r *Run) Marked() bool { return len(r.Marks) > 0 }
+
+// value returns a figure of the run; Missing where it has none.
+func (r *Run) value(name string) measure.Number { return r.Figures[name].Value }

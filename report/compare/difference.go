@@ -1,0 +1,142 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/interval"
+)
+
+// statistics are those that a metric of requests has, as package interval takes them.
+var statistics = listStatistics()
+
+func listStatistics() (list []interval.Statistic) {
+	for _, name := range slo.Statistics {
+		s, ok := interval.StatisticNamed(name)
+		if !ok {
+			panic("compare: no statistic " + name)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// addIntervals adds the intervals of the figures of one run. It returns why there are none; nil: there are.
+func addIntervals(r *run, to map[string]*Figure) (why error) {
+	for _, m := range eachRequest {
+		s := r.sample(m.Name)
+		if len(s.Values) == 0 {
+			continue
+		}
+		list, err := interval.Of(s, statistics, r.seed())
+		if err != nil {
+			why = err
+			continue
+		}
+		for k, i := range list {
+			if i.Known() {
+				to[m.Name+"."+slo.Statistics[k]].Interval = &Interval{i.Low, i.High}
+			}
+		}
+	}
+	return why
+}
+
+// compareRuns adds the differences of a run to the first.
+func (c *Comparison) compareRuns(first, other *run, k int) {
+	a, b := c.Runs[0].Figures, c.Runs[k].Figures
+	for _, f := range figures {
+		name := f.String()
+		x, y := a[name], b[name]
+		if x.Value.IsMissing() || y.Value.IsMissing() {
+			continue
+		}
+		d := &Difference{Absolute: y.Value - x.Value, Ratio: (y.Value - x.Value) / x.Value, Method: NoInterval}
+		if y.Value == x.Value {
+			d.Ratio = 0
+		}
+		if x.Interval != nil && y.Interval != nil {
+			overlap := x.Interval.Low <= y.Interval.High && y.Interval.Low <= x.Interval.High
+			d.Overlap = &overlap
+		}
+		y.Difference = d
+	}
+	v := Verdict{Run: k, Method: NoInterval, Figures: []string{}}
+	for _, m := range eachRequest {
+		p := pairOf(first, other, m.Name)
+		if p.Method == NoInterval {
+			if v.Why == "" {
+				v.Why = p.why
+			}
+			continue
+		}
+		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why
+		for n, d := range p.list {
+			if y := b[m.Name+"."+slo.Statistics[n]]; y.Difference != nil && d.Relative.Known() {
+				y.Difference.judge(d, p.Method, slo.Figure{Metric: m.Metric, Statistic: slo.Statistics[n]})
+				if y.Difference.Differs {
+					v.Figures = append(v.Figures, m.Name+"."+slo.Statistics[n])
+				}
+			}
+		}
+	}
+	c.Verdicts = append(c.Verdicts, v)
+}
+
+// judge adds what resampling says of a difference. Of paired runs it is that of the trees that both played.
+func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
+	d.Method, d.Interval = method, &Interval{r.Relative.Low, r.Relative.High}
+	if method == Paired && r.B != 0 {
+		d.Absolute, d.Ratio = measure.Number(r.A-r.B), measure.Number((r.A-r.B)/r.B)
+	}
+	d.Beyond = !d.Interval.has(0)
+	if isJudged(f) {
+		wide := d.Interval.widened(float64(d.Ratio), widening)
+		d.Differs = d.Beyond && !wide.has(0)
+	}
+}
+
+// widened returns the interval with its distances from a value multiplied.
+func (i *Interval) widened(about, by float64) *Interval {
+	return &Interval{about - by*(about-i.Low), about + by*(i.High-about)}
+}
+
+// widening is how much wider the interval of one of the judged figures must be, so that together they hold their values with a
+// probability of 95 %: the ratio of two quantiles of the normal distribution, at 0.05 divided by their number (Bonferroni) and at 0.05.
+// Without it one comparison in three of equal runs would name a difference.
+var widening = normalQuantile(1-0.025/float64(len(judged))) / normalQuantile(1-0.025)
+
+func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// pair is a metric of two runs, compared.
+type pair struct {
+	Method
+	trees int
+	why   string // it is not paired, or has no interval
+	list  []interval.Difference
+}
+
+// pairOf compares a metric of two runs: tree by tree where both played the same ones.
+func pairOf(first, other *run, metric string) pair {
+	if first.samples != nil && other.samples != nil {
+		c, err := interval.Compare(other.samples, first.samples, metric, statistics)
+		switch {
+		case err == nil && c.Paired:
+			return pair{Paired, c.Trees, "", c.Differences}
+		case err == nil:
+			return pair{Independent, c.Trees, c.Why, c.Differences}
+		case !c.Paired:
+			return pair{Method: NoInterval, why: err.Error()}
+		}
+	}
+	a, b := other.sample(metric), first.sample(metric)
+	if len(a.Values) == 0 || len(b.Values) == 0 {
+		return pair{Method: NoInterval}
+	}
+	list, err := interval.Unpaired(a, b, statistics, other.seed().With(first.seed()))
+	if err != nil {
+		return pair{Method: NoInterval, why: err.Error()}
+	}
+	return pair{Independent, 0, "they have too few trees in common", list}
+}

@@ -1,0 +1,83 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// eachRequest are the metrics that every request has, ofRun those of which a run has one value.
+var eachRequest, ofRun = metrics()
+
+func metrics() (each, one []measure.Metric) {
+	for _, m := range measure.MetricList {
+		if m.OfEach {
+			each = append(each, m)
+		} else {
+			one = append(one, m)
+		}
+	}
+	return each, one
+}
+
+// figures are the rows of a comparison in their order: every statistic of the metrics that requests have, then those of a run.
+var figures = listFigures()
+
+func listFigures() (list []slo.Figure) {
+	for _, m := range eachRequest {
+		for _, statistic := range slo.Statistics {
+			list = append(list, slo.Figure{Metric: m.Metric, Statistic: statistic})
+		}
+	}
+	for _, m := range ofRun {
+		list = append(list, slo.Figure{Metric: m.Metric})
+	}
+	return list
+}
+
+// judged are the figures that decide whether runs differ: those a server is chosen by, and two that say whether the runs had the same
+// work. The others are shown with their intervals, and decide nothing.
+var judged = []string{
+	"ttft.mean", "ttft.p50", "ttft.p95", "itl.mean", "itl.p50", "itl.p95", "latency.mean", "latency.p50", "latency.p95",
+	"prompt_tokens.mean", "output_tokens.mean",
+}
+
+func isJudged(f slo.Figure) bool { return slices.Contains(judged, f.String()) }
+
+// Figure is one number of one run.
+type Figure struct {
+	Value      measure.Number `json:"value"`
+	Interval   *Interval      `json:"interval"`             // in which the value lies with a probability of 95 %; nil: there is none
+	Difference *Difference    `json:"difference,omitempty"` // to the first run; nil of that run, and where one has no value
+}
+
+// Interval is where a number lies with a probability of 95 %.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// has reports whether a number lies in the interval.
+func (i *Interval) has(v float64) bool { return i.Low <= v && v <= i.High }
+
+// Difference is how a figure differs from that of the first run. All but Absolute are parts of the figure of the first run.
+type Difference struct {
+	Absolute measure.Number `json:"absolute"`
+	Ratio    measure.Number `json:"ratio"`    // 0.1: 10 % more than the first
+	Interval *Interval      `json:"interval"` // of Ratio; nil: there is none
+	Method   Method         `json:"method"`   // how the interval came about
+	Overlap  *bool          `json:"overlap"`  // the intervals of the two values have a number in common; nil: one has none
+	Beyond   bool           `json:"beyond"`   // the interval does not have 0
+	Differs  bool           `json:"differs"`  // of a judged figure: nor has the interval that is widened for their number
+}
+
+// Method says how the interval of a difference came about.
+type Method string
+
+// The methods.
+const (
+	Paired      Method = "paired"      // the runs played the same trees, which were compared one by one
+	Independent Method = "independent" // the trees of each run were resampled on their own
+	NoInterval  Method = "none"
+)

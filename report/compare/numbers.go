@@ -1,0 +1,66 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// seconds writes a duration for people.
+func seconds(v float64) string { return slo.Seconds.Format(v) }
+
+// share writes a part of 1 in per cent.
+func share(v float64) string {
+	if v == 0 {
+		return "0 %"
+	}
+	return strconv.FormatFloat(100*v, 'g', 3, 64) + " %"
+}
+
+// change writes a difference in per cent, with its sign.
+func change(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "-"
+	}
+	v *= 100
+	digits := 1
+	if math.Abs(v) < 1 {
+		digits = 2
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if v >= 0 {
+		text = "+" + text
+	}
+	if strings.Trim(text, "+-0.") == "" {
+		text = "0"
+	}
+	return text + " %"
+}
+
+// format writes the value of a figure; "-" where it is missing.
+func format(f slo.Figure, v measure.Number) string {
+	if v.IsMissing() {
+		return "-"
+	}
+	switch f.Unit {
+	case slo.Share:
+		return share(float64(v))
+	case slo.Rate:
+		return strings.TrimSuffix(f.Unit.Format(float64(v)), " "+string(f.Unit)) + "/s"
+	}
+	return f.Unit.Format(float64(v))
+}
+
+func joined(list []string) string { return strings.Join(list, ", ") }
+
+// plural formats a count with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

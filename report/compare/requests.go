@@ -1,0 +1,116 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/interval"
+)
+
+// requests are those of the profiling phase of a run, a column for each number, in the order of its records. Instants are seconds
+// of the phase; NaN stands for what a request does not have.
+type requests struct {
+	tree     []int32
+	headline []bool // it ended well, and the published numbers are over it
+	failed   []bool
+
+	start, firstToken, end []float64
+
+	values map[string][]float64 // by the name of a metric, of requests that ended well: of the metrics that are drawn, or of all
+}
+
+// drawn are the metrics of requests that charts and selections need.
+var drawn = []string{"ttft", "itl", "latency", "prompt_tokens", "output_tokens"}
+
+var none = math.NaN()
+
+// add adds a record of the profiling phase.
+func (q *requests) add(r *measure.Record, rules measure.Rules) {
+	first := none
+	if r.FirstToken > 0 {
+		first = r.FirstToken
+	}
+	q.addTimes(int32(r.Tree), r.Error != nil, r.Bucket == measure.Profiling, r.Sent, first, r.End)
+	for _, name := range drawn {
+		v, ok := measure.MetricNamed(name).Of(r, rules)
+		q.addValue(name, v, ok && r.Error == nil)
+	}
+}
+
+// addTimes adds what every request has.
+func (q *requests) addTimes(tree int32, failed, headline bool, start, firstToken, end float64) {
+	q.tree, q.failed = append(q.tree, tree), append(q.failed, failed)
+	q.headline = append(q.headline, headline && !failed)
+	q.start, q.firstToken, q.end = append(q.start, start), append(q.firstToken, firstToken), append(q.end, end)
+}
+
+// addValue adds the value of one metric of the request that was added last.
+func (q *requests) addValue(metric string, v float64, ok bool) {
+	if q.values == nil {
+		q.values = map[string][]float64{}
+	}
+	if !ok {
+		v = none
+	}
+	q.values[metric] = append(q.values[metric], v)
+}
+
+func (q *requests) n() int { return len(q.start) }
+
+// first returns when the first request was sent.
+func (q *requests) first() float64 {
+	first := math.Inf(1)
+	for _, at := range q.start {
+		first = min(first, at)
+	}
+	if math.IsInf(first, 1) {
+		return 0
+	}
+	return first
+}
+
+// span returns the seconds from the first request to the end of the last one.
+func (q *requests) span() float64 {
+	last := q.first()
+	for _, at := range q.end {
+		last = max(last, at)
+	}
+	return last - q.first()
+}
+
+// sample returns the values of a metric over the headline, with their trees.
+func (q *requests) sample(metric string) (s interval.Sample) {
+	for k, v := range q.values[metric] {
+		if q.headline[k] && !math.IsNaN(v) {
+			s.Values, s.Trees = append(s.Values, v), append(s.Trees, q.tree[k])
+		}
+	}
+	return s
+}
+
+// medianTree returns the median of the seconds from the first request of a tree to the end of its last.
+func (q *requests) medianTree() float64 {
+	type span struct{ first, last float64 }
+	trees := map[int32]span{}
+	for k, tree := range q.tree {
+		s, ok := trees[tree]
+		if !ok {
+			s = span{q.start[k], q.end[k]}
+		}
+		trees[tree] = span{min(s.first, q.start[k]), max(s.last, q.end[k])}
+	}
+	var lengths []float64
+	for _, s := range trees {
+		lengths = append(lengths, s.last-s.first)
+	}
+	return float64(measure.NewStat(lengths).P50)
+}
+
+// treeCount returns how many trees have a request.
+func (q *requests) treeCount() int {
+	trees := map[int32]bool{}
+	for _, tree := range q.tree {
+		trees[tree] = true
+	}
+	return len(trees)
+}

@@ -1,0 +1,146 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/interval"
+)
+
+// The kinds of directories that are compared.
+const (
+	kindAgentx = "agentx"
+	kindAIPerf = "aiperf"
+)
+
+// run is what was read of one run.
+type run struct {
+	Source
+	name, kind string
+
+	summary  measure.Summary
+	requests requests
+	samples  *interval.Run // nil: the run is not ours, and its samples are those of its requests
+	settings settings
+	lacks    []string // what is not known, one line each
+	version  string
+	rowsSeed interval.Seed // of the rows of a run that is not ours
+}
+
+// readRun reads a run: its records, or where it has none the files of AIPerf.
+func readRun(s Source, name string) (*run, error) {
+	if exists(s.Dir, measure.RecordsFile) || exists(s.Dir, measure.RunFile) {
+		return readOurs(s, name)
+	}
+	r, err := readAIPerf(s, name)
+	if errors.Is(err, aiperf.ErrNoFiles) {
+		return nil, fmt.Errorf("%s: no results of a run: neither %s nor files of AIPerf", s.Dir, measure.RecordsFile)
+	}
+	return r, err
+}
+
+// readOurs reads a run of agentx.
+func readOurs(s Source, name string) (*run, error) {
+	info, err := measure.ReadInfo(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := measure.RulesOfRun(info.Run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.Dir, measure.RunFile), err)
+	}
+	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules), version: info.Version}
+	if r.samples.Seed, err = interval.SeedOf(filepath.Join(s.Dir, measure.RecordsFile)); err != nil {
+		return nil, err
+	}
+	if err := r.readRecords(rules, info); err != nil {
+		return nil, err
+	}
+	if info.Facts == nil {
+		r.lacks = append(r.lacks, "the run has not ended, or was killed")
+	}
+	r.settings = settingsOf(&info, rules)
+	return r, nil
+}
+
+func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
+	reader, err := measure.OpenRecords(r.Dir)
+	if err != nil {
+		return fmt.Errorf("%s: no results of a run: %w", r.Dir, err)
+	}
+	defer reader.Close()
+	all := measure.NewAggregate(rules)
+	for {
+		record, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		all.Add(record)
+		if record.Phase != measure.WarmupPhase {
+			r.requests.add(record, rules)
+			r.samples.Add(record)
+		}
+	}
+	if reader.Torn() {
+		r.lacks = append(r.lacks, "the last line of its records is cut off and left out")
+	}
+	r.summary = all.Summary(info)
+	return nil
+}
+
+// sample returns the values of a metric over the headline, with their trees.
+func (r *run) sample(metric string) interval.Sample {
+	if r.samples != nil {
+		return r.samples.Sample(metric)
+	}
+	return r.requests.sample(metric)
+}
+
+// seed returns the seed of the intervals of the run.
+func (r *run) seed() interval.Seed {
+	if r.samples != nil {
+		return r.samples.Seed
+	}
+	return r.rowsSeed
+}
+
+// marks are the reasons for which the figures of a run are not what they seem: it is marked in every table and hollow in every chart.
+func (r *run) marks() (list []string) {
+	s := &r.summary
+	add := func(is bool, format string, args ...any) {
+		if is {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	add(s.Client.Bound, "client-bound: the client, or a limit set on it, delayed the requests")
+	add(s.Valid != nil && !*s.Valid, "invalid: %s", joined(s.Reasons))
+	add(s.Valid == nil && r.killed(), "cut short: it did not come to its end")
+	add(s.Measured == 0, "empty: no request of the headline ended well")
+	if tree := r.requests.medianTree(); r.requests.n() > 0 && r.requests.span() < 3*tree {
+		list = append(list, fmt.Sprintf("short: %s, less than three times its median tree (%s)", seconds(r.requests.span()), seconds(tree)))
+	}
+	add(s.ErrorRate > maxErrorRate, "errors: %s of the requests failed", share(float64(s.ErrorRate)))
+	return list
+}
+
+// maxErrorRate is the share of failed requests from which on a run is marked.
+const maxErrorRate = 0.01
+
+func (r *run) killed() bool { return r.kind == kindAgentx && r.summary.PhaseDuration.IsMissing() }
+
+// figure returns a number of the run; Missing where it is not known.
+func (r *run) figure(f slo.Figure) measure.Number {
+	v := r.summary.Figure(f)
+	if v.IsMissing() {
+		return measure.Missing
+	}
+	return v
+}

@@ -1,0 +1,209 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// tableFigures are the rows of the terminal's table: compare.json and compare.csv have all.
+var tableFigures = []string{
+	"ttft.p50", "ttft.p95", "ttft.p99", "itl.p50", "itl.p95", "itl.p99", "latency.p50", "latency.p95", "latency.p99", "lateness.p99",
+	"prompt_tokens.mean", "output_tokens.mean", "request_rate", "output_token_rate", "prompt_token_rate", "token_hit_rate", "error-rate", "goodput",
+}
+
+// WriteTable writes the comparison for a terminal: what keeps the runs from being compared, a column a run, what differs, and the
+// settings. No line of the table is longer than a number of columns, where a run needs no more; 0 is no limit.
+func (c *Comparison) WriteTable(w io.Writer, columns int) error {
+	var b strings.Builder
+	c.banner(&b)
+	for _, line := range c.Lead {
+		fmt.Fprintln(&b, line)
+	}
+	for from := 0; ; {
+		to := c.columnsThatFit(from, columns)
+		c.table(&b, from, to)
+		if from = to; from == len(c.Runs) {
+			break
+		}
+	}
+	c.verdictLines(&b)
+	for _, r := range c.Repeats {
+		c.repeatLines(&b, r)
+	}
+	c.settingLines(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// banner writes what keeps the runs from being compared.
+func (c *Comparison) banner(b *strings.Builder) {
+	if c.Comparable {
+		return
+	}
+	fmt.Fprintln(b, "NOT COMPARABLE: these runs differ in what must be equal")
+	for k := range c.Mismatches {
+		fmt.Fprintf(b, "  %s\n", c.Mismatches[k].text(c.names()))
+	}
+	fmt.Fprintln(b)
+}
+
+func (c *Comparison) names() (list []string) {
+	for k := range c.Runs {
+		list = append(list, c.Runs[k].Name)
+	}
+	return list
+}
+
+// The widths of the table.
+const (
+	nameWidth = 18
+	cellWidth = 22
+)
+
+// columnsThatFit returns the end of the runs that stand beside each other from one on.
+func (c *Comparison) columnsThatFit(from, columns int) int {
+	if columns == 0 {
+		return len(c.Runs)
+	}
+	return min(len(c.Runs), from+max(1, (columns-nameWidth)/cellWidth))
+}
+
+// table writes the runs from one to another, with the differences to the first of all.
+func (c *Comparison) table(b *strings.Builder, from, to int) {
+	row := func(name string, cell func(r *Run) string) {
+		line := pad(name, nameWidth)
+		for k := from; k < to; k++ {
+			line += pad(cell(&c.Runs[k]), cellWidth)
+		}
+		fmt.Fprintln(b, strings.TrimRight(line, " "))
+	}
+	has := func(of func(r *Run) string) bool {
+		return slices.ContainsFunc(c.Runs, func(r Run) bool { return of(&r) != "" })
+	}
+	row("", func(r *Run) string { return cut(r.Name, cellWidth-2) })
+	if label := (func(r *Run) string { return cut(r.Label, cellWidth-2) }); has(label) {
+		row("", label)
+	}
+	for _, name := range tableFigures {
+		if has(func(r *Run) string { return exact(r.value(name)) }) {
+			row(strings.ReplaceAll(name, "_", " "), func(r *Run) string { return r.cell(name) })
+		}
+	}
+	row("trees", func(r *Run) string { return fmt.Sprint(r.Trees) })
+	for k := from; k < to; k++ {
+		r := &c.Runs[k]
+		for _, text := range slices.Concat([]string{r.Note}, r.Marks) {
+			if text != "" {
+				fmt.Fprintf(b, "  %s: %s\n", r.Name, text)
+			}
+		}
+	}
+	fmt.Fprintln(b)
+}
+
+// cell returns a figure with its difference to the first run: * where it differs beyond chance, ~ where it does not.
+func (r *Run) cell(name string) string {
+	x := r.Figures[name]
+	text := format(figureNamed(name), x.Value)
+	if d := x.Difference; d != nil {
+		text += "  " + change(float64(d.Ratio)) + d.sign()
+	}
+	return text
+}
+
+// sign marks a difference that has an interval.
+func (d *Difference) sign() string {
+	switch {
+	case d.Interval == nil:
+		return ""
+	case d.Beyond:
+		return " *"
+	}
+	return " ~"
+}
+
+func figureNamed(name string) slo.Figure {
+	k := slices.IndexFunc(figures, func(f slo.Figure) bool { return f.String() == name })
+	return figures[k]
+}
+
+// verdictLines say of each run whether it differs from the first.
+func (c *Comparison) verdictLines(b *strings.Builder) {
+	signs := false
+	for _, v := range c.Verdicts {
+		fmt.Fprintln(b, c.VerdictText(v))
+		signs = signs || v.Method != NoInterval
+	}
+	if signs {
+		fmt.Fprintln(b, "* the 95 % interval of the difference does not have 0; ~ it does")
+	}
+}
+
+// VerdictText says in words whether a run differs from the first.
+func (c *Comparison) VerdictText(v Verdict) string {
+	name, first := c.Runs[v.Run].Name, c.Runs[0].Name
+	how := ""
+	switch v.Method {
+	case NoInterval:
+		return fmt.Sprintf("%s against %s: no interval of any difference: %s", name, first, orUnknown(v.Why))
+	case Paired:
+		how = fmt.Sprintf("paired: %s that both played", plural(v.Trees, "tree", "trees"))
+	case Independent:
+		how = "not paired: " + orUnknown(v.Why)
+	}
+	if len(v.Figures) == 0 {
+		return fmt.Sprintf("%s against %s: nothing differs beyond its intervals (%s)", name, first, how)
+	}
+	var parts []string
+	for _, f := range v.Figures {
+		d := c.Runs[v.Run].Figures[f].Difference
+		parts = append(parts, fmt.Sprintf("%s %s (%s to %s)", f, change(float64(d.Ratio)), change(d.Interval.Low), change(d.Interval.High)))
+	}
+	return fmt.Sprintf("%s against %s: %s (%s)", name, first, strings.Join(parts, ", "), how)
+}
+
+func orUnknown(why string) string {
+	if why == "" {
+		return "one has no requests"
+	}
+	return why
+}
+
+// repeatLines write means over the runs of a group with their intervals.
+func (c *Comparison) repeatLines(b *strings.Builder, r Repeat) {
+	fmt.Fprintf(b, "\n%s: mean of %d runs, 95 %% by Student\n", r.Group, len(r.Runs))
+	for _, name := range tableFigures {
+		if x, ok := r.Figures[name]; ok {
+			fmt.Fprintf(b, "%s%s\n", pad(strings.ReplaceAll(name, "_", " "), nameWidth), x.text(figureNamed(name)))
+		}
+	}
+}
+
+// settingLines write the settings that differ and may.
+func (c *Comparison) settingLines(b *strings.Builder) {
+	for k := range c.Settings {
+		if k == 0 {
+			fmt.Fprintln(b, "\nsettings that differ:")
+		}
+		fmt.Fprintf(b, "  %s\n", c.Settings[k].text(c.names()))
+	}
+}
+
+// pad adds blanks to a width.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(1, width-utf8.RuneCountInString(text)))
+}
+
+// cut shortens a text to a width, keeping its end, which tells names apart.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return "…" + string(runes[len(runes)-width+1:])
+}

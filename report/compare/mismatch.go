@@ -26,12 +26,20 @@ func (s *Setting) text(names []string) string {
 				with = append(with, names[j])
 			}
 		}
-		if value == "" {
-			value = "not known"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", value, strings.Join(with, ", ")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", shown(value), strings.Join(with, ", ")))
 	}
 	return s.Title + ": " + strings.Join(parts, "; ")
+}
+
+// shown returns a value for people: of a key its beginning.
+func shown(value string) string {
+	switch {
+	case value == "":
+		return "not known"
+	case len(value) == 64 && strings.Trim(value, "0123456789abcdef") == "":
+		return value[:12]
+	}
+	return value
 }
 
 // differ returns the setting where the runs do not have one value. What no run knows does not differ.
@@ -78,11 +86,16 @@ func isDeviation(name string) bool {
 // otherSettings returns the settings in which runs differ although they can be compared.
 func otherSettings(runs []*run) (list []Setting) {
 	for _, name := range mayDiffer {
-		if s, ok := differ(name, name, runs); ok {
+		if s, ok := differ(name, name, runs); ok && (isIdentity(name) || !slices.Contains(s.Values, "")) {
 			list = append(list, s)
 		}
 	}
 	return list
+}
+
+// isIdentity reports whether a setting says what a run was, which is told although another run does not know its own.
+func isIdentity(name string) bool {
+	return slices.Index(mayDiffer, name) < slices.Index(mayDiffer, "duration")
 }
 
 // differOnlyIn reports whether two runs have the same settings but one.

@@ -74,7 +74,7 @@ func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 		return fmt.Errorf("%s: no results of a run: %w", r.Dir, err)
 	}
 	defer reader.Close()
-	all := measure.NewAggregate(rules)
+	all := measure.NewAggregate(rules, info.SLO...)
 	for {
 		record, err := reader.Next()
 		if errors.Is(err, io.EOF) {

@@ -61,7 +61,7 @@ func (c *Comparison) names() (list []string) {
 
 // The widths of the table.
 const (
-	nameWidth = 18
+	nameWidth = 20
 	cellWidth = 22
 )
 

@@ -1,0 +1,132 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Two runs of one configuration differ by noise: the comparison says so. A server that is 10 % slower differs in every latency, by 10 %.
+func TestVerdicts(t *testing.T) {
+	before, again, slower := newModelled(40), newModelled(40), newModelled(40)
+	again.seed, slower.seed, slower.slower = 2, 3, 1.1
+	c := compareDirs(t, before.write(t, "before"), again.write(t, "again"), slower.write(t, "slower"))
+	require.True(t, c.Comparable)
+	require.Empty(t, c.Runs[0].Marks)
+
+	same := c.Verdicts[0]
+	require.Equal(t, Verdict{Run: 1, Method: Paired, Trees: 40, Figures: []string{}}, same)
+	require.Equal(t, "again against before: nothing differs beyond its intervals (paired: 40 trees that both played)", c.VerdictText(same))
+	text := c.tableText(t)
+	require.Contains(t, text, c.VerdictText(same))
+	require.NotContains(t, text, "NOT COMPARABLE")
+
+	other := c.Verdicts[1]
+	require.Subset(t, other.Figures, []string{"ttft.mean", "ttft.p50", "ttft.p95", "itl.mean", "itl.p50", "itl.p95", "latency.p50"})
+	require.NotContains(t, other.Figures, "output_tokens.mean")
+	d := c.Runs[2].Figures["ttft.mean"].Difference
+	require.InDelta(t, 0.1, float64(d.Ratio), 0.01)
+	require.True(t, d.Interval.has(0.1))
+	require.False(t, d.Interval.has(0))
+	require.True(t, *d.Overlap, "the intervals of the runs themselves are far wider than that of the difference of their pairs")
+	require.Contains(t, c.tableText(t), "slower against before: ttft.mean +")
+}
+
+// Runs that played other trees are compared without pairs, and it says so. With fewer than 20 trees there is no interval.
+func TestMethods(t *testing.T) {
+	a, b, few := newModelled(40), newModelled(40), newModelled(19)
+	b.info.Lanes = 16
+	b.set("concurrency", "16")
+	c := compareDirs(t, a.write(t, "a"), b.write(t, "b"), few.write(t, "few"))
+	require.Equal(t, Independent, c.Verdicts[0].Method)
+	require.Contains(t, c.VerdictText(c.Verdicts[0]), "(not paired: they had different numbers of lanes)")
+	require.Equal(t, NoInterval, c.Verdicts[1].Method)
+	require.Contains(t, c.VerdictText(c.Verdicts[1]), "few against a: no interval of any difference: 19 trees: an interval needs 20")
+	require.Equal(t, "19 trees: an interval needs 20", c.Runs[2].Why)
+	require.Nil(t, c.Runs[2].Figures["ttft.p95"].Interval)
+	require.NotNil(t, c.Runs[2].Figures["ttft.p95"].Difference, "the difference is told without one")
+}
+
+// Each setting that must be equal makes the banner alone, and no other setting does.
+func TestEachFieldAloneMakesTheBanner(t *testing.T) {
+	base := newModelled(24)
+	first := base.write(t, "first")
+	for field, change := range map[string]func(m *modelled){
+		"dataset key":              func(m *modelled) { m.info.Dataset.Key = "other" },
+		"profile":                  func(m *modelled) { m.info.Dataset.Profile = "aiperf" },
+		"seed":                     func(m *modelled) { m.set("seed", "43") },
+		"preset":                   func(m *modelled) { m.info.Preset = "agentx-v1.0.5"; m.info.Switches = sameRules },
+		"Speed":                    func(m *modelled) { m.set("Speed", "2") },
+		"max-context":              func(m *modelled) { m.set("max-context", "9000") },
+		"scenario":                 func(m *modelled) { m.info.Scenario = &measure.Scenario{Name: "inferencex-agentx-mvp"} },
+		"model":                    func(m *modelled) { m.info.Model = "other" },
+		"payload":                  func(m *modelled) { m.set("payload", `"ids"`) },
+		"marker":                   func(m *modelled) { m.set("Marker", `"off"`) },
+		"definition of throughput": func(m *modelled) { m.info.Switches = phaseWindow },
+	} {
+		t.Run(field, func(t *testing.T) {
+			m := newModelled(24)
+			change(&m)
+			c := compareDirs(t, first, m.write(t, "second"))
+			require.False(t, c.Comparable)
+			require.Equal(t, field, c.MismatchNames())
+			text := c.tableText(t)
+			require.Regexp(t, `^NOT COMPARABLE: .*\n  `+field+`: .*\(first\); .*\(second\)\n\n`, text, "above everything")
+		})
+	}
+	for setting, change := range map[string]func(m *modelled){
+		"concurrency": func(m *modelled) { m.info.Lanes = 16; m.set("concurrency", "16") },
+		"server":      func(m *modelled) { m.info.URLs = []string{"http://other"} },
+		"duration":    func(m *modelled) { m.set("duration", "900") },
+		"version":     func(m *modelled) { m.info.Version = "2.0.0" },
+		"Grace":       func(m *modelled) { m.set("Grace", "60") },
+	} {
+		t.Run(setting, func(t *testing.T) {
+			m := newModelled(24)
+			change(&m)
+			c := compareDirs(t, first, m.write(t, "second"))
+			require.True(t, c.Comparable)
+			require.Len(t, c.Settings, 1)
+			require.Contains(t, c.tableText(t), "settings that differ:\n  "+setting+": ")
+		})
+	}
+}
+
+// A run whose figures are not what they seem is marked, and hollow on the frontier.
+func TestMarks(t *testing.T) {
+	good, short, failing, killed := newModelled(64), newModelled(8), newModelled(64), newModelled(64)
+	failing.failed = 6
+	killed.info.Facts = nil
+	c := compareDirs(t, good.write(t, "good"), short.write(t, "short"), failing.write(t, "failing"), killed.write(t, "killed"))
+	require.Empty(t, c.Runs[0].Marks)
+	require.Regexp(t, `^short: .* less than three times its median tree`, c.Runs[1].Marks[0])
+	require.Equal(t, []string{"errors: 1.17 % of the requests failed"}, c.Runs[2].Marks)
+	require.Equal(t, []string{"cut short: it did not come to its end"}, c.Runs[3].Marks)
+	for k, p := range c.Frontier.Points {
+		require.Equal(t, k > 0, p.Hollow)
+	}
+	require.Contains(t, c.tableText(t), "  failing: errors: 1.17 % of the requests failed\n")
+}
+
+// Runs that repeat one run have a mean with Student's interval: of 1, 2 and 3 that is 2 ± 4.303 · 1 / √3.
+func TestRepeats(t *testing.T) {
+	var list []Source
+	for k, slower := range []float64{1, 2, 3} {
+		m := newModelled(4)
+		m.slower, m.noise = slower, 0
+		list = append(list, Source{Dir: m.write(t, "r"), Group: "8 lanes", Label: string(rune('a' + k)), Note: "a note"})
+	}
+	c, err := Make(t.Context(), list, Options{Lead: []string{"a line of the caller"}})
+	require.NoError(t, err)
+	require.Len(t, c.Repeats, 1)
+	r := c.Repeats[0]
+	one := float64(c.Runs[0].value("ttft.p50"))
+	require.InDelta(t, 2*one, r.Figures["ttft.p50"].Mean, 1e-9)
+	require.InDelta(t, 4.302652729911275/1.7320508075688772*one, r.Figures["ttft.p50"].Interval.High-2*one, 1e-9)
+	text := c.tableText(t)
+	require.Contains(t, text, "8 lanes: mean of 3 runs, 95 % by Student\n")
+	require.Contains(t, text, "a line of the caller\n")
+	require.Contains(t, text, ": a note\n")
+}

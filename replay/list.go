@@ -14,16 +14,20 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// List is a list of runs that differ only in how many lanes they have: doc/spec/replay.md 4.11.
+// List is a list of runs that differ only in how many lanes they have, or in nothing: doc/spec/replay.md 4.11.
 type List struct {
 	Concurrencies []int // of the runs, in the order in which they are played; none twice
+	Repeat        int   // how often they are all played, one time after the other; 0: once, and the runs have no number
 	StopOnFailure bool  // a run whose exit status is not 0 ends the list
 
 	// Begin may complete the options of a run before it begins, such as its callbacks; nil: nothing is left to complete.
-	Begin func(o *Options)
+	Begin func(o *Options, r measure.ListedRun)
 	// End is told how a run ended, and returns the exit status that this means; nil: 1 after an error, else 0.
-	End func(o Options, s *measure.Summary, err error) int
+	End func(r measure.ListedRun, s *measure.Summary, err error) int
 }
+
+// MaxRepeat is the largest List.Repeat.
+const MaxRepeat = 64
 
 // RunList plays the runs of a list one after another, over one open cache. Each has fresh counters, connections and markers,
 // and a directory of its own below Options.Out, whose ConcurrenciesFile is written after every run. A run that fails does not
@@ -34,7 +38,7 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 	if err := l.validate(o); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	list := &measure.List{Preset: o.withDefaults().Preset, CacheKey: o.Cache.Manifest.Key}
+	list := &measure.List{Preset: o.withDefaults().Preset, CacheKey: o.Cache.Manifest.Key, Repeat: l.Repeat}
 	if o.Out != "" {
 		dir := resultsDir{o.Out, o.UniqueOut, o.Overwrite}
 		if err := dir.make(); err != nil {
@@ -42,11 +46,11 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 		}
 		list.Out = dir.path
 	}
-	for _, n := range l.Concurrencies {
+	for _, r := range l.Runs() {
 		if ctx.Err() != nil {
 			break
 		}
-		r := l.play(ctx, o, list.Out, n)
+		l.play(ctx, o, list.Out, &r)
 		list.Runs = append(list.Runs, r)
 		if err := writeList(list); err != nil {
 			return list, fmt.Errorf("results: %w", err)
@@ -58,16 +62,34 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 	return list, nil
 }
 
-// play plays one run of a list.
-func (l *List) play(ctx context.Context, o Options, dir string, concurrency int) measure.ListedRun {
-	r := measure.ListedRun{Concurrency: concurrency}
-	o.Concurrency, o.UniqueOut = concurrency, false
-	if dir != "" {
-		r.Dir = runDir(concurrency)
+// Runs returns the runs in the order in which they are played, each with the name of its directory.
+func (l *List) Runs() (list []measure.ListedRun) {
+	for repeat := range max(1, l.Repeat) {
+		for _, n := range l.Concurrencies {
+			r := measure.ListedRun{Concurrency: n, Dir: fmt.Sprintf("c%04d", n)}
+			if l.Repeat > 0 {
+				r.Repeat = repeat + 1
+				r.Dir = fmt.Sprintf("%s-r%02d", r.Dir, r.Repeat)
+			}
+			if l.Repeat > 0 && len(l.Concurrencies) == 1 {
+				r.Dir = fmt.Sprintf("r%02d", r.Repeat)
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// play plays one run of a list, and adds what came of it.
+func (l *List) play(ctx context.Context, o Options, dir string, r *measure.ListedRun) {
+	o.Concurrency, o.UniqueOut = r.Concurrency, false
+	if dir == "" {
+		r.Dir = ""
+	} else {
 		o.Out = filepath.Join(dir, r.Dir)
 	}
 	if l.Begin != nil {
-		l.Begin(&o)
+		l.Begin(&o, *r)
 	}
 	s, err := Run(ctx, o)
 	if s != nil {
@@ -75,23 +97,22 @@ func (l *List) play(ctx context.Context, o Options, dir string, concurrency int)
 	}
 	switch {
 	case l.End != nil:
-		r.Exit = l.End(o, s, err)
+		r.Exit = l.End(*r, s, err)
 	case err != nil:
 		r.Exit = 1
 	}
-	return r
 }
-
-// runDir returns the name of the directory of a run of a list.
-func runDir(concurrency int) string { return fmt.Sprintf("c%04d", concurrency) }
 
 // validate returns an error that names the first thing that keeps a run of the list from beginning.
 func (l *List) validate(o Options) error {
 	if len(l.Concurrencies) == 0 {
 		return errors.New("list: no concurrency: want one or more")
 	}
+	if l.Repeat < 0 || l.Repeat > MaxRepeat {
+		return fmt.Errorf("list: repeat %d: want 1 to %d", l.Repeat, MaxRepeat)
+	}
 	for k, n := range l.Concurrencies {
-		if n < 1 {
+		if n < 1 && !o.Arrivals.arrive() { // else it means that there is no cap
 			return fmt.Errorf("list: concurrency %d: want 1 to %d", n, MaxConcurrency)
 		}
 		if slices.Contains(l.Concurrencies[:k], n) {
@@ -105,16 +126,16 @@ func (l *List) validate(o Options) error {
 	if o.Out == "" || o.UniqueOut || o.Overwrite {
 		return nil
 	}
-	return CheckListDir(o.Out, l.Concurrencies)
+	return l.CheckDir(o.Out)
 }
 
-// CheckListDir does what CheckResultsDir does for a list of runs: it also looks into the directory of each concurrency.
-func CheckListDir(dir string, concurrencies []int) error {
+// CheckDir does what CheckResultsDir does for a list of runs: it also looks into the directory of each run.
+func (l *List) CheckDir(dir string) error {
 	if err := CheckResultsDir(dir); err != nil {
 		return err
 	}
-	for _, n := range concurrencies {
-		if err := CheckResultsDir(filepath.Join(dir, runDir(n))); err != nil {
+	for _, r := range l.Runs() {
+		if err := CheckResultsDir(filepath.Join(dir, r.Dir)); err != nil {
 			return err
 		}
 	}

@@ -163,7 +163,7 @@ func TestAListGoesOnAfterAFailure(t *testing.T) {
 			o := optionsFor(t, cachetest.Demo(t), flaky(t))
 			o.CacheReset.Enabled, o.Requests = true, 5
 			begun := 0
-			list, err := RunList(context.Background(), o, List{Concurrencies: []int{4, 2, 1}, StopOnFailure: stop, Begin: func(r *Options) {
+			list, err := RunList(context.Background(), o, List{Concurrencies: []int{4, 2, 1}, StopOnFailure: stop, Begin: func(*Options, measure.ListedRun) {
 				if index, err := ReadList(o.Out); begun > 0 {
 					require.NoError(t, err)
 					require.Len(t, index.Runs, begun)
@@ -196,10 +196,10 @@ func TestEndJudgesTheRunsOfAList(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Out, o.Requests = "", 5
-	list, err := RunList(context.Background(), o, List{Concurrencies: []int{1, 2}, End: func(o Options, s *measure.Summary, err error) int {
+	list, err := RunList(context.Background(), o, List{Concurrencies: []int{1, 2}, End: func(r measure.ListedRun, s *measure.Summary, err error) int {
 		require.NoError(t, err)
 		require.Equal(t, 5, s.Requests)
-		return 3 * (o.Concurrency - 1)
+		return 3 * (r.Concurrency - 1)
 	}})
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 3}, []int{list.Runs[0].Exit, list.Runs[1].Exit})
@@ -231,9 +231,65 @@ func TestAListIsInterruptedBetweenTwoRuns(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Requests = 5
-	_, err := RunList(ctx, o, List{Concurrencies: []int{4, 2}, Begin: func(*Options) { begun++ }, End: func(Options, *measure.Summary, error) int { cancel(); return 0 }})
+	_, err := RunList(ctx, o, List{Concurrencies: []int{4, 2}, Begin: func(*Options, measure.ListedRun) { begun++ }, End: func(measure.ListedRun, *measure.Summary, error) int { cancel(); return 0 }})
 	require.NoError(t, err)
 	require.Equal(t, 1, begun, "between two runs")
+}
+
+// A list that is repeated is played from its first to its last run, then again. Each run has a directory of its own and the same draws.
+func TestRepeatedRuns(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	for name, c := range map[string]struct {
+		concurrencies []int
+		want          []string
+	}{
+		"one concurrency": {[]int{4}, []string{"4 r01 r01", "4 r02 r02", "4 r03 r03"}},
+		"several":         {[]int{4, 2}, []string{"4 r01 c0004-r01", "2 r01 c0002-r01", "4 r02 c0004-r02", "2 r02 c0002-r02", "4 r03 c0004-r03", "2 r03 c0002-r03"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsFor(t, cachetest.Demo(t), url)
+			o.Start.Sampled, o.Marker, o.Endpoint, o.Requests = true, payload.FirstTurnPrefix, payload.ChatCompletions, 20
+			list, err := RunList(t.Context(), o, List{Concurrencies: c.concurrencies, Repeat: 3})
+			require.NoError(t, err)
+			var got []string
+			starts, benchmarks := map[int][]measure.LaneReport{}, map[string]bool{}
+			for _, r := range list.Runs {
+				got = append(got, r.Name()+" "+r.Dir)
+				alone := o
+				alone.Out, alone.Concurrency = filepath.Join(o.Out, r.Dir), r.Concurrency
+				p := played{r.Summary, readRecords(t, alone.Out)}
+				p.requireConsistent(t, alone)
+				benchmarks[p.Run.BenchmarkID] = true
+				var lanes []measure.LaneReport
+				for _, l := range readLanes(t, alone.Out) {
+					lanes = append(lanes, measure.LaneReport{Lane: l.Lane, Trace: l.Trace, TStar: l.TStar})
+				}
+				if before, ok := starts[r.Concurrency]; ok {
+					require.Equal(t, before, lanes)
+				}
+				starts[r.Concurrency] = lanes
+			}
+			require.Equal(t, c.want, got)
+			require.Len(t, benchmarks, len(c.want), "markers are new in every run")
+			index, err := ReadList(o.Out)
+			require.NoError(t, err)
+			require.Equal(t, list.WithoutSummaries(), index)
+			_, err = RunList(t.Context(), o, List{Concurrencies: c.concurrencies, Repeat: 2})
+			require.ErrorIs(t, err, ErrResultsExist)
+		})
+	}
+}
+
+// Trees that arrive without a cap on open trees can be played again, too.
+func TestArrivalsAreRepeated(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Pace, o.Concurrency, o.Trees, o.Marker, o.Endpoint = Pace{Speed: 1e6}, 0, 3, payload.FirstTurnPrefix, payload.ChatCompletions
+	o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1000}
+	list, err := RunList(t.Context(), o, List{Concurrencies: []int{0}, Repeat: 2})
+	require.NoError(t, err)
+	require.Len(t, list.Runs, 2)
+	require.Equal(t, []int{3, 3}, []int{list.Runs[0].Summary.Trees, list.Runs[1].Summary.Trees})
 }
 
 func TestListsThatCannotBePlayed(t *testing.T) {
@@ -269,7 +325,7 @@ func TestDirectoriesOfLists(t *testing.T) {
 	o.URLs = []string{url}
 	require.NoError(t, playList(o))
 	require.ErrorIs(t, playList(o), ErrResultsExist)
-	require.ErrorIs(t, CheckListDir(o.Out, []int{7}), ErrResultsExist)
+	require.ErrorIs(t, (&List{Concurrencies: []int{7}}).CheckDir(o.Out), ErrResultsExist)
 	require.ErrorIs(t, CheckResultsDir(o.Out), ErrResultsExist, "for one run")
 	o.Overwrite = true
 	require.NoError(t, playList(o))

@@ -116,8 +116,8 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 		}
 	}
 	warnOfProxies(cmd, o.URLs)
-	if len(f.concurrency) > 1 {
-		return runList(cmd, o, replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}, &f.export, f.json)
+	if l, several := f.list(&o); several {
+		return runList(cmd, o, l, &f.export, f.json)
 	}
 	return runReplay(cmd, o, &f.export, f.json)
 }

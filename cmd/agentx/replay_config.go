@@ -30,6 +30,7 @@ var flagKinds = map[string]kind{
 	"preset":      word(preset.Names...),
 	"concurrency": severalOf(1, replay.MaxConcurrency),
 	"duration":    span, "wait": span, "slice-duration": span,
+	"repeat":   whole(1, replay.MaxRepeat),
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
 	"workers":          whole(0, convert.MaxWorkers),
 	"payload":          word("chat", "anthropic", "ids", "text"),

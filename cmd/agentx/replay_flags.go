@@ -30,7 +30,7 @@ type replayFlags struct {
 	model, payload, apiKeyEnv, out  string
 	preset, config                  string
 	concurrency                     []int
-	requests, trees                 int
+	requests, trees, repeat         int
 	limitTraces, maxContext         int
 	duration                        time.Duration
 	once, prefault                  bool
@@ -61,7 +61,8 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
 	f.concurrency = []int{replay.DefaultConcurrency}
 	flags.Var(counts{&f.concurrency}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each")
-	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency: a run that fails or is not valid ends the list")
+	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list")
+	flags.IntVar(&f.repeat, "repeat", 1, "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")
 	flags.IntVar(&f.requests, "requests", 0, "stop after this many requests")
 	flags.IntVar(&f.trees, "trees", 0, "stop after this many trees")
@@ -196,8 +197,8 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 		return
 	}
 	err := replay.CheckResultsDir(o.Out)
-	if len(f.concurrency) > 1 {
-		err = replay.CheckListDir(o.Out, f.concurrency)
+	if l, several := f.list(o); several {
+		err = l.CheckDir(o.Out)
 	}
 	if err != nil && !o.Overwrite {
 		f.errs = append(f.errs, hintReplay(err))

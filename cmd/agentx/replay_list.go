@@ -17,17 +17,17 @@ import (
 // runList plays the runs of a list, makes the files of --report of each, and prints a table of them. A run that fails says so at once.
 func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
 	var p *progress
-	l.Begin = func(o *replay.Options) {
+	l.Begin = func(o *replay.Options, r measure.ListedRun) {
 		p = newProgress(cmd)
 		if !p.quiet {
-			p.println(fmt.Sprintf("agentx: concurrency %d", o.Concurrency))
+			p.println("agentx: " + runName(r))
 		}
 		_ = watch(cmd, o, p) // the run finds the same
 		nameConcurrency(o)
 	}
-	l.End = func(o replay.Options, s *measure.Summary, err error) int {
+	l.End = func(r measure.ListedRun, s *measure.Summary, err error) int {
 		p.close()
-		return endListed(cmd.Context(), cmd.ErrOrStderr(), o, export.afterReplay(cmd, s, judge(cmd.Context(), s, err)))
+		return endListed(cmd.Context(), cmd.ErrOrStderr(), r, export.afterReplay(cmd, s, judge(cmd.Context(), s, err)))
 	}
 	list, err := replay.RunList(cmd.Context(), o, l)
 	if list != nil {
@@ -39,8 +39,11 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *export
 	case cmd.Context().Err() != nil:
 		return cmd.Context().Err()
 	}
-	return judgeList(list, l.Concurrencies)
+	return judgeList(list, l)
 }
+
+// runName names a run of a list.
+func runName(r measure.ListedRun) string { return "concurrency " + r.Name() }
 
 // nameConcurrency makes the options in the results of a run those of the run.
 func nameConcurrency(o *replay.Options) {
@@ -53,9 +56,9 @@ func nameConcurrency(o *replay.Options) {
 }
 
 // endListed tells why a run of a list failed, and returns its exit status.
-func endListed(ctx context.Context, stderr io.Writer, o replay.Options, err error) int {
+func endListed(ctx context.Context, stderr io.Writer, r measure.ListedRun, err error) int {
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("concurrency %d: %w", o.Concurrency, err)
+		err = fmt.Errorf("%s: %w", runName(r), err)
 	} else if err != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted // which the end of the list tells
 	}
@@ -73,12 +76,12 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 var worst = []int{exitInterrupted, exitUsage, exitFailed, exitVerdict}
 
 // judgeList returns the error of a list that came to its end: that of the worst run.
-func judgeList(list *measure.List, asked []int) error {
+func judgeList(list *measure.List, asked replay.List) error {
 	var failed []string
 	at := len(worst)
 	for _, r := range list.Runs {
 		if r.Exit != 0 {
-			failed = append(failed, fmt.Sprintf("%d (exit status %d)", r.Concurrency, r.Exit))
+			failed = append(failed, fmt.Sprintf("%s (exit status %d)", r.Name(), r.Exit))
 			at = min(at, slices.Index(worst, r.Exit))
 		}
 	}
@@ -86,8 +89,12 @@ func judgeList(list *measure.List, asked []int) error {
 		return nil
 	}
 	err := fmt.Errorf("replay: %d of %d runs failed or are not valid: concurrency %s", len(failed), len(list.Runs), strings.Join(failed, ", "))
-	if rest := asked[len(list.Runs):]; len(rest) > 0 {
-		err = fmt.Errorf("%w; not played: %s", err, counts{&rest})
+	var rest []string
+	for _, r := range asked.Runs()[len(list.Runs):] {
+		rest = append(rest, r.Name())
+	}
+	if len(rest) > 0 {
+		err = fmt.Errorf("%w; not played: %s", err, strings.Join(rest, ","))
 	}
 	switch worst[at] {
 	case exitUsage:

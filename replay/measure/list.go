@@ -13,17 +13,27 @@ import (
 type List struct {
 	Preset   string      `json:"preset"`
 	CacheKey string      `json:"cache_key"`
-	Out      string      `json:"out"`  // directory of the list, empty when none was asked for
-	Runs     []ListedRun `json:"runs"` // that have ended, in the order in which they were played
+	Out      string      `json:"out"`              // directory of the list, empty when none was asked for
+	Repeat   int         `json:"repeat,omitempty"` // how often each concurrency is played; 0: once, and the runs have no number
+	Runs     []ListedRun `json:"runs"`             // that have ended, in the order in which they were played
 }
 
 // ListedRun is one run of a list.
 type ListedRun struct {
 	Concurrency int      `json:"concurrency"`
-	Dir         string   `json:"dir"`      // of its results, below that of the list; empty when none was asked for
-	Exit        int      `json:"exit"`     // exit status that the command would have for this run alone
-	Headline    *Figures `json:"headline"` // nil: it has no results
+	Repeat      int      `json:"repeat,omitempty"` // which of the runs with this concurrency it is, from 1; 0: there is one
+	Dir         string   `json:"dir"`              // of its results, below that of the list; empty when none was asked for
+	Exit        int      `json:"exit"`             // exit status that the command would have for this run alone
+	Headline    *Figures `json:"headline"`         // nil: it has no results
 	Summary     *Summary `json:"summary,omitempty"`
+}
+
+// Name names the run in its list: its concurrency, and which of several it is.
+func (r *ListedRun) Name() string {
+	if r.Repeat > 0 {
+		return fmt.Sprintf("%d r%02d", r.Concurrency, r.Repeat)
+	}
+	return strconv.Itoa(r.Concurrency)
 }
 
 // Figures are those of a summary that runs are compared by, with the keys and the meaning that they have there.
@@ -79,7 +89,7 @@ func (l *List) errors(b *strings.Builder) {
 	for _, r := range l.Runs {
 		if h := r.Headline; h != nil && len(h.Errors) > 0 {
 			e := errorCounts(h.Errors)
-			row(b, "errors", "concurrency %d: %d of %d: %s", r.Concurrency, e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
+			row(b, "errors", "concurrency %s: %d of %d: %s", r.Name(), e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
 		}
 	}
 }
@@ -97,7 +107,7 @@ func (l *List) WriteTable(w io.Writer, columns int) error {
 	}
 	write("concurrency", "exit", func(k int) string { return figureColumns[k].name })
 	for _, r := range l.Runs {
-		write(strconv.Itoa(r.Concurrency), strconv.Itoa(r.Exit), func(k int) string {
+		write(r.Name(), strconv.Itoa(r.Exit), func(k int) string {
 			if r.Headline == nil {
 				return "-"
 			}

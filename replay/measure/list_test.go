@@ -27,7 +27,16 @@ errors      concurrency 8: 1 of 2: timeout 50.0 %
 
 results     results
 `, b.String())
+	list = List{Repeat: 2, Runs: []ListedRun{{Concurrency: 8, Repeat: 1, Exit: 1}, {Concurrency: 8, Repeat: 2, Headline: s.Figures(), Summary: &s}}}
+	b.Reset()
+	require.NoError(t, list.WriteTable(&b, 0))
+	require.Equal(t, `concurrency    requests     errors requests/s   output/s   ttft p50   ttft p99    itl p50  exit
+8 r01                 -          -          -          -          -          -          -     1
+8 r02                 2     50.0 %       0.40          2     500 ms     500 ms     500 ms     0
+errors      concurrency 8 r02: 1 of 2: timeout 50.0 %
+`, b.String())
+	list = List{Runs: []ListedRun{{Concurrency: 8, Summary: &s}}}
 	require.Nil(t, list.WithoutSummaries().Runs[0].Summary)
 	require.Equal(t, &s, list.Runs[0].Summary)
-	require.Equal(t, map[wire.Category]int{"timeout": 1}, list.Runs[0].Headline.Errors)
+	require.Equal(t, map[wire.Category]int{"timeout": 1}, s.Figures().Errors)
 }

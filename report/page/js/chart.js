@@ -2,14 +2,15 @@
 // Charts: a title, a legend, two axes, and marks drawn between them. A chart whose x is a TimeRange follows it and changes it
 // (gesture.js); another has an x axis of its own.
 //
-// A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX() and spanY(from, to), which return [lowest,
-// highest] or null; draw(pen); read(x), the value that the legend shows; columns(x, unit), what it has as a table. All but draw may be
-// left out. The pen holds context, x and y (scales), from and to (of x), area, width, theme, colour(style), drawable(value).
+// A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX(log) and spanY(from, to, log), which return
+// [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
+// shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit), what it has as a table. All but draw may be left out.
+// The pen holds context, x and y (scales), from and to (of x), area, width, height, theme, colour(style), drawable(value).
 
 class Chart {
   // options: title; about, a sentence; x, a TimeRange or {unit, log, label, from, to}; y {unit, log, zero, from, to, label};
   // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values;
-  // pointed(place), called with {x, y, px, py} of a click.
+  // pointed(place), called with {x, y, px, py, mark, row} of a click, mark and row of the point under it, or null and -1; wide.
   constructor(parent, options) {
     Object.assign(this, { height: 190, empty: "nothing in this range", about: "" }, options);
     this.y = { unit: "", ...options.y };
@@ -29,7 +30,7 @@ class Chart {
     this.legend = new Legend(this.marks, () => this.redraw());
     this.plot = element("div", { class: "plot", tabindex: 0, role: "group", "aria-label": `Chart: ${this.title}. ${this.about}`, style: { height: `${this.height}px` } }, this.canvas, this.overlay);
     const caption = element("figcaption", {}, element("h3", { title: this.about || null }, this.title), this.legend.element);
-    this.figure = element("figure", { class: "chart" }, caption, this.plot, dataTable(this));
+    this.figure = element("figure", { class: this.wide ? "chart wide" : "chart" }, caption, this.plot, dataTable(this));
     if (this.time) listenToGestures(this); else listenToPointer(this);
     parent.append(this.figure);
   }
@@ -85,14 +86,14 @@ class Chart {
 
   rangeX() {
     if (this.time) return { from: this.time.from, to: this.time.to };
-    const [low, high] = spanOf(this.marks, (mark) => mark.spanX && mark.spanX()) || [this.x.log ? 1 : 0, this.x.log ? 10 : 1];
+    const [low, high] = spanOf(this.marks, (mark) => mark.spanX && mark.spanX(this.x.log)) || [this.x.log ? 1 : 0, this.x.log ? 10 : 1];
     const [from, to] = roundOut(this.x.from ?? low, this.x.to ?? high, this.x.log, 8);
     return { from: this.x.from ?? from, to: this.x.to ?? to };
   }
 
   // rangeY is what the visible range has, rounded out; this.span is null where it has nothing.
   rangeY(from, to, room) {
-    this.span = spanOf(this.marks, (mark) => mark.spanY && mark.spanY(from, to), this.y.log);
+    this.span = spanOf(this.marks, (mark) => mark.spanY && mark.spanY(from, to, this.y.log));
     let [low, high] = this.span || (this.y.log ? [0.1, 1] : [0, 1]);
     if (this.y.zero && !this.y.log) [low, high] = [Math.min(0, low), Math.max(0, high)];
     [low, high] = roundOut(low, high, this.y.log, room);
@@ -114,20 +115,19 @@ class Chart {
     if (!this.pen || this.seen === false) return;
     const at = this.time ? this.time.cursor : this.cursor ?? null;
     drawPointer(this, this.overlay.getContext("2d"), at);
-    this.legend.show(at, (value, mark) => formatValue(value, mark.unit ?? this.y.unit));
+    this.legend.show(at, this.cursorY, (value, mark) => formatValue(value, mark.unit ?? this.y.unit));
   }
 }
 
 // spanOf joins the spans of the marks that are shown; null where none has one.
-function spanOf(marks, span, positive) {
+function spanOf(marks, span) {
   let low = Infinity, high = -Infinity;
   for (const mark of marks) {
     const own = mark.hidden ? null : span(mark);
-    if (!own || positive && !(own[1] > 0)) continue;
+    if (!own) continue;
     low = Math.min(low, own[0]);
     high = Math.max(high, own[1]);
   }
-  if (positive && low <= 0) low = high / 1000;
   return low <= high ? [low, high] : null;
 }
 

@@ -69,8 +69,9 @@ function listenToPointer(chart) {
   const point = (at) => { chart.cursor = at; chart.drawCursor(); };
   plot.addEventListener("pointermove", (event) => {
     if (!chart.pen) return;
-    const { area, x } = chart.pen, px = event.clientX - plot.getBoundingClientRect().left;
+    const { area, x, y } = chart.pen, box = plot.getBoundingClientRect(), px = event.clientX - box.left;
     chart.hovered = true;
+    chart.cursorY = y.value(event.clientY - box.top);
     point(x.value(Math.min(area.right, Math.max(area.left, px))));
   });
   plot.addEventListener("pointerleave", () => { chart.hovered = false; point(null); });
@@ -87,5 +88,9 @@ function listenToPointer(chart) {
 function reportClick(chart, event) {
   if (!chart.pointed || !chart.pen) return;
   const box = chart.plot.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
-  chart.pointed({ px, py, x: chart.pen.x.value(px), y: chart.pen.y.value(py) });
+  let mark = null, row = -1;
+  for (const candidate of chart.marks) {
+    if (row < 0 && candidate.nearest && !candidate.hidden && (row = candidate.nearest(chart.pen, px, py)) >= 0) mark = candidate;
+  }
+  chart.pointed({ px, py, x: chart.pen.x.value(px), y: chart.pen.y.value(py), mark, row });
 }

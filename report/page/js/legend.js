@@ -15,10 +15,10 @@ class Legend {
     this.element = element("div", { class: "legend" }, ...this.items.map((item) => item.button));
   }
 
-  // show writes the values at a place of the x axis; null: nothing.
-  show(at, format) {
+  // show writes the values at a place; null: nothing.
+  show(at, y, format) {
     for (const { mark, value } of this.items) {
-      const text = at === null || mark.hidden || !mark.read ? "" : format(mark.read(at), mark);
+      const text = at === null || mark.hidden || !mark.read ? "" : format(mark.read(at, y), mark);
       if (value.textContent !== text) value.textContent = text;
     }
   }
@@ -38,6 +38,7 @@ function swatch(mark) {
     Object.assign(path.style, hollow ? { stroke: colour, strokeWidth: "2", fill: "none" } : { fill: colour });
   }
   svg.append(path);
+  if (mark.swatch === "area") svg.append(element("path", { d: hatchPath(mark.style, 0, 0, 24, 10), style: { stroke: "var(--ground)" } }));
   return svg;
 }
 

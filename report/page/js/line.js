@@ -2,7 +2,8 @@
 // Lines: one value for each instant. NaN breaks a line.
 
 class Line {
-  // options: name; style, the number of its colour and dash; x ascending and y; step: a value holds until the next one.
+  // options: name; style, the number of its colour and dash; x ascending and y; step: a value holds until the next one, the last until
+  // end, or for ever; dots: its points are drawn too.
   constructor(options) {
     Object.assign(this, { style: 0, swatch: "line", width: 1.6, x: [], y: [] }, options);
   }
@@ -16,11 +17,12 @@ class Line {
 
   spanX() { return this.x.length ? [this.x[0], this.x[this.x.length - 1]] : null; }
 
-  spanY(from, to) {
+  spanY(from, to, log) {
     let low = Infinity, high = -Infinity;
     const [first, last] = this.visible(from, to);
     for (let i = first; i < last; i++) {
       if (!this.step && (this.x[i] < from || this.x[i] > to)) continue;
+      if (log && !(this.y[i] > 0)) continue;
       if (this.y[i] < low) low = this.y[i];
       if (this.y[i] > high) high = this.y[i];
     }
@@ -50,6 +52,7 @@ class Line {
     if (open && this.step && last === this.x.length) context.lineTo(x.pixel(Math.min(pen.to, this.end ?? pen.to)), y.pixel(this.y[last - 1]));
     context.stroke();
     context.setLineDash([]);
+    if (this.dots) for (const i of points) if (pen.drawable(this.y[i])) drawShape(context, this.style, x.pixel(this.x[i]), y.pixel(this.y[i]), 3);
   }
 
   // read returns the value at an instant, for the legend.
@@ -58,7 +61,5 @@ class Line {
     return index < 0 ? NaN : this.y[index];
   }
 
-  columns(x, unit) {
-    return [x, { name: this.name, unit, values: this.y }].map((c, i) => i ? c : { ...c, values: this.x });
-  }
+  columns(x, unit) { return [{ ...x, values: this.x }, { name: this.name, unit, values: this.y }]; }
 }

@@ -1,0 +1,40 @@
+"use strict";
+// Percentiles: as the summary of a run computes them (measure.Percentile, measure.MeanAndStd), in the same order of additions, so that
+// the same samples give the same digits.
+
+const percentiles = [50, 75, 90, 95, 99];
+
+// percentile returns the q-th percentile, 0 to 100, of sorted samples; NaN without any.
+function percentile(sorted, q) {
+  if (!sorted.length) return NaN;
+  const position = q / 100 * (sorted.length - 1), index = Math.floor(position);
+  if (index >= sorted.length - 1) return sorted[sorted.length - 1];
+  return sorted[index] + (position - index) * (sorted[index + 1] - sorted[index]);
+}
+
+// statOf returns {n, mean, p50, p75, p90, p95, p99, max} of sorted samples.
+function statOf(sorted) {
+  let sum = 0;
+  for (let i = 0; i < sorted.length; i++) sum += sorted[i];
+  const stat = { n: sorted.length, mean: sorted.length ? sum / sorted.length : NaN };
+  for (const q of percentiles) stat[`p${q}`] = percentile(sorted, q);
+  stat.max = sorted.length ? sorted[sorted.length - 1] : NaN;
+  return stat;
+}
+
+// Samples are the values of a column, sorted once; those of some rows are then taken from it without sorting again.
+class Samples {
+  constructor(values) {
+    this.values = values;
+    this.order = Uint32Array.from(values.keys()).filter((row) => !Number.isNaN(values[row])).sort((a, b) => values[a] - values[b]);
+  }
+
+  // within returns the sorted values of the rows from first up to last, without last; of these where keep is given, those that it has
+  // at 1.
+  within(first, last, keep) {
+    const taken = new Float64Array(this.order.length);
+    let n = 0;
+    for (const row of this.order) if (row >= first && row < last && (!keep || keep[row])) taken[n++] = this.values[row];
+    return taken.subarray(0, n);
+  }
+}

@@ -1,0 +1,73 @@
+"use strict";
+// Windows: a range cut into pieces of the same length, which begin at multiples of it, and what is in each.
+
+const windowLengths = [1, 2, 5, 10, 30, 60, 120, 300];
+const mostWindows = 400;
+
+// windowLength returns the smallest length, in seconds, of which a range has at most 400.
+function windowLength(seconds) {
+  return windowLengths.find((length) => seconds / length <= mostWindows) || Math.ceil(seconds / mostWindows / 300) * 300;
+}
+
+// cutWindows returns {length, first, count} for a range: window i begins at (first + i) * length.
+function cutWindows(from, to) {
+  const length = windowLength(to - from), first = Math.floor(from / length);
+  return { length, first, count: Math.max(1, Math.ceil(to / length) - first) };
+}
+
+function windowCentres(windows) {
+  return Float64Array.from({ length: windows.count }, (_, i) => (windows.first + i + 0.5) * windows.length);
+}
+
+function windowStarts(windows) {
+  return Float64Array.from({ length: windows.count }, (_, i) => (windows.first + i) * windows.length);
+}
+
+// windowPercentiles returns a line of values for each percentile that is asked for. Times ascend; NaN where a window has no values.
+function windowPercentiles(windows, times, values, asked, keep) {
+  const lines = asked.map(() => new Float64Array(windows.count).fill(NaN));
+  let row = firstAtLeast(times, windows.first * windows.length);
+  for (let i = 0; i < windows.count; i++) {
+    const end = (windows.first + i + 1) * windows.length, samples = [];
+    for (; row < times.length && times[row] < end; row++) {
+      if (!Number.isNaN(values[row]) && (!keep || keep[row])) samples.push(values[row]);
+    }
+    const sorted = Float64Array.from(samples).sort();
+    if (sorted.length) asked.forEach((q, line) => { lines[line][i] = percentile(sorted, q); });
+  }
+  return lines;
+}
+
+// windowSums adds up amounts by the window in which their time is. Times need no order.
+function windowSums(windows, times, amounts) {
+  const sums = new Float64Array(windows.count);
+  for (let row = 0; row < times.length; row++) {
+    const i = Math.floor(times[row] / windows.length) - windows.first, amount = amounts ? amounts[row] : 1;
+    if (i >= 0 && i < windows.count && amount === amount) sums[i] += amount;
+  }
+  return sums;
+}
+
+// windowFlow spreads amounts evenly from starts to ends, and adds up what falls into each window.
+function windowFlow(windows, starts, ends, amounts) {
+  const sums = new Float64Array(windows.count), { length, first } = windows;
+  for (let row = 0; row < starts.length; row++) {
+    const from = starts[row], to = ends[row], amount = amounts[row];
+    if (!(amount > 0) || !(to >= from)) continue;
+    const low = Math.max(0, Math.floor(from / length) - first), high = Math.min(windows.count - 1, Math.floor(to / length) - first);
+    for (let i = low; i <= high; i++) {
+      const begin = (first + i) * length, overlap = Math.min(to, begin + length) - Math.max(from, begin);
+      sums[i] += to > from ? amount * overlap / (to - from) : amount;
+    }
+  }
+  return sums;
+}
+
+// perSecond divides sums by the seconds of their windows, of the first and the last by those that lie in the whole.
+function perSecond(windows, sums, whole) {
+  return sums.map((sum, i) => {
+    const begin = (windows.first + i) * windows.length;
+    const seconds = Math.min(whole.to, begin + windows.length) - Math.max(whole.from, begin);
+    return seconds > 0 ? sum / seconds : 0;
+  });
+}

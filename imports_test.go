@@ -91,6 +91,10 @@ var imports = map[string][]string{
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
 	},
 
+	"simulate/preset":   {"internal/suggest"},
+	"simulate/engine":   {"internal/suggest", "simulate/preset"},
+	"simulate/workload": {"mmapcache", "simulate/engine", "simulate/preset"},
+	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/wire",

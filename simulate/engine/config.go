@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/internal/suggest"
+)
+
+// Config is the configuration of an engine: doc/spec/simulate.md 2. Default returns the one of keys that nobody sets.
+type Config struct {
+	Type               string  `json:"engine_type"`
+	Blocks             int     `json:"num_gpu_blocks"` // the pool
+	BlockSize          int     `json:"block_size"`     // tokens
+	MaxSeqs            int     `json:"max_num_seqs"`
+	MaxBatchedTokens   int     `json:"max_num_batched_tokens"` // budget of a pass
+	PrefixCaching      bool    `json:"enable_prefix_caching"`
+	ChunkedPrefill     bool    `json:"enable_chunked_prefill"`
+	SpeedupRatio       float64 `json:"speedup_ratio"`
+	DecodeSpeedupRatio float64 `json:"decode_speedup_ratio"`
+	PreemptionMode     string  `json:"preemption_mode"`
+	StartupTime        float64 `json:"startup_time"` // seconds, of an added worker
+	KVBytesPerToken    float64 `json:"kv_bytes_per_token"`
+	KVTransferGBPerS   float64 `json:"kv_transfer_gb_s"` // 10^9 bytes; 0: the hand-off takes no time
+	KVTransferTiming   string  `json:"kv_transfer_timing"`
+	MaxModelLen        int     `json:"max_model_len,omitempty"` // 0: none
+	GPUsPerWorker      int     `json:"gpus_per_worker"`
+	Timing             Source  `json:"timing"`
+}
+
+// Source says where durations come from. Its JSON is "poly", or {"table": FILE}.
+type Source struct {
+	Table string // a file; "": the polynomials
+}
+
+// The engine types, modes of preemption and timings of transfers.
+const (
+	VLLM               = "vllm"
+	TRTLLM             = "trtllm"
+	SGLang             = "sglang"
+	LIFO               = "lifo"
+	FIFO               = "fifo"
+	FullPrompt         = "full_prompt"
+	DestinationMissing = "destination_missing"
+)
+
+const defaultBlockSize = 64
+
+// Default returns the configuration of an engine of which nothing is said.
+func Default() Config {
+	return Config{
+		Type: VLLM, Blocks: 16384, BlockSize: defaultBlockSize, MaxSeqs: 256, MaxBatchedTokens: 8192,
+		PrefixCaching: true, ChunkedPrefill: true, SpeedupRatio: 1, DecodeSpeedupRatio: 1, PreemptionMode: LIFO,
+		KVTransferTiming: FullPrompt, GPUsPerWorker: 1,
+	}
+}
+
+// Parse returns base with the keys of a JSON object. It refuses keys that do not exist, with the nearest name, and does
+// not validate the values.
+func Parse(data []byte, base Config) (Config, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return base, fmt.Errorf("engine: want a JSON object: %w", err)
+	}
+	known := keysOf()
+	for key := range keys {
+		if !slices.Contains(known, key) {
+			return base, unknownKey(key, known)
+		}
+	}
+	if err := json.Unmarshal(data, &base); err != nil {
+		return base, fmt.Errorf("engine: %w", err)
+	}
+	if base.BlockSize == 0 {
+		base.BlockSize = defaultBlockSize
+	}
+	return base, nil
+}
+
+func unknownKey(key string, known []string) error {
+	if near := suggest.Closest(key, known); near != "" {
+		return fmt.Errorf("engine: unknown key %q; did you mean %q?", key, near)
+	}
+	return fmt.Errorf("engine: unknown key %q; the keys are %s", key, strings.Join(known, ", "))
+}
+
+// keysOf lists the keys of a configuration.
+func keysOf() (list []string) {
+	for field := range reflect.TypeFor[Config]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		list = append(list, name)
+	}
+	return list
+}
+
+// Validate returns an error about the first key whose value cannot be used.
+func (c Config) Validate() error {
+	if c.Type == SGLang {
+		return fmt.Errorf("engine: engine_type %q is not simulated: want %s or %s", c.Type, VLLM, TRTLLM)
+	}
+	for _, w := range []struct {
+		key, value string
+		choices    []string
+	}{
+		{"engine_type", c.Type, []string{VLLM, TRTLLM}},
+		{"preemption_mode", c.PreemptionMode, []string{LIFO, FIFO}},
+		{"kv_transfer_timing", c.KVTransferTiming, []string{FullPrompt, DestinationMissing}},
+	} {
+		if !slices.Contains(w.choices, w.value) {
+			return fmt.Errorf("engine: %s %q: want %s", w.key, w.value, strings.Join(w.choices, " or "))
+		}
+	}
+	if err := c.validateCounts(); err != nil {
+		return err
+	}
+	return c.validateNumbers()
+}
+
+// maxCount bounds every count, so that products of two fit an int64.
+const maxCount = 1 << 30
+
+func (c Config) validateCounts() error {
+	for _, n := range []struct {
+		key   string
+		value int
+		least int
+	}{
+		{"num_gpu_blocks", c.Blocks, 1},
+		{"block_size", c.BlockSize, 1},
+		{"max_num_seqs", c.MaxSeqs, 1},
+		{"max_num_batched_tokens", c.MaxBatchedTokens, 1},
+		{"max_model_len", c.MaxModelLen, 0},
+		{"gpus_per_worker", c.GPUsPerWorker, 0},
+	} {
+		if n.value < n.least || n.value > maxCount {
+			return fmt.Errorf("engine: %s %d: want %d to %d", n.key, n.value, n.least, maxCount)
+		}
+	}
+	return nil
+}
+
+func (c Config) validateNumbers() error {
+	for _, n := range []struct {
+		key   string
+		value float64
+		least float64
+	}{
+		{"speedup_ratio", c.SpeedupRatio, math.Inf(-1)}, // at most 0 is no speed-up
+		{"decode_speedup_ratio", c.DecodeSpeedupRatio, math.Inf(-1)},
+		{"startup_time", c.StartupTime, 0},
+		{"kv_bytes_per_token", c.KVBytesPerToken, 0},
+		{"kv_transfer_gb_s", c.KVTransferGBPerS, 0},
+	} {
+		if math.IsNaN(n.value) || math.IsInf(n.value, 0) || n.value < n.least || n.value > 1e15 {
+			return fmt.Errorf("engine: %s %g: want a finite number from %g on", n.key, n.value, n.least)
+		}
+	}
+	return nil
+}
+
+// UnmarshalJSON reads "poly" or {"table": FILE}.
+func (s *Source) UnmarshalJSON(data []byte) error {
+	var word string
+	if json.Unmarshal(data, &word) == nil {
+		if word != "poly" {
+			return fmt.Errorf(`timing %q: want "poly" or {"table": FILE}`, word)
+		}
+		*s = Source{}
+		return nil
+	}
+	var object struct{ Table *string }
+	if err := json.Unmarshal(data, &object); err != nil || object.Table == nil || *object.Table == "" {
+		return fmt.Errorf(`timing %s: want "poly" or {"table": FILE}`, data)
+	}
+	s.Table = *object.Table
+	return nil
+}
+
+// MarshalJSON writes what UnmarshalJSON reads.
+func (s Source) MarshalJSON() ([]byte, error) {
+	if s.Table == "" {
+		return json.Marshal("poly")
+	}
+	return json.Marshal(map[string]string{"table": s.Table})
+}

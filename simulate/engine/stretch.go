@@ -1,0 +1,265 @@
+package engine
+
+// stretch is passes of pure decode that were planned at once: doc/spec/simulate.md 6. Only the known lengths move in it, by one token a
+// request and pass, and free blocks are taken. What a pass does to requests and pool is done when it is committed.
+type stretch struct {
+	ends      []int64 // of its passes; none: the worker plays a pass, or is idle
+	committed int     // passes
+	requests  int
+	kv, added int     // tokens that the first pass reads, and how many more each next one does
+	crossings []int32 // of unique blocks: how many requests take a block in pass j, by j mod the block size
+	taken     int32   // blocks that were taken in all
+}
+
+// maxStretch bounds the memory of a plan.
+const maxStretch = 1 << 12
+
+func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
+
+// planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.
+func (w *Worker) planStretch(now int64) bool {
+	passes, length, ok := w.pureDecode()
+	if !ok || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && !w.headMustWait() {
+		return false
+	}
+	if passes = w.passesWithin(passes); passes == 0 {
+		return false
+	}
+	s := &w.stretch
+	s.committed, s.requests = 0, len(w.running)
+	s.kv, s.added = length, len(w.running)
+	if w.rules.uniqueKV {
+		w.planCrossings(now, passes, length)
+	} else {
+		w.planLengths(now, passes, length)
+	}
+	w.end = s.ends[len(s.ends)-1]
+	return true
+}
+
+// pureDecode reports whether every running request needs one token computed, which it generated, and how many passes it takes until
+// the first of them ends, at most maxStretch.
+func (w *Worker) pureDecode() (passes, length int, ok bool) {
+	passes = maxStretch
+	for _, r := range w.running {
+		n := r.length()
+		if r.computed != n-1 || r.Tokens == 0 || r.computed < r.Prompt {
+			return 0, 0, false
+		}
+		passes = min(passes, r.limit-r.Tokens)
+		length += n
+	}
+	return passes, length, len(w.running) > 0 && len(w.running) < w.rules.maxTokens
+}
+
+// headMustWait reports whether the waiting head stays where it is while nothing but blocks of running requests changes.
+func (w *Worker) headMustWait() bool {
+	r := w.waiting.first()
+	if !w.rules.gate || w.impossible(r) {
+		return false
+	}
+	w.findHits(r)
+	fits := w.fits(r)
+	w.hits = w.hits[:0]
+	return !fits
+}
+
+// held returns how many tokens of a request need a block after so many passes of pure decode.
+func (w *Worker) held(r *Request, passes int) int {
+	if w.rules.blockAtEmission {
+		return r.length() + passes
+	}
+	return r.computed + passes
+}
+
+// missing returns how many blocks the requests take in so many passes.
+func (w *Worker) missing(passes int) (n int) {
+	for _, r := range w.running {
+		n += max(blocksOf(w.held(r, passes), w.rules.blockSize)-len(r.blocks), 0)
+	}
+	return n
+}
+
+// passesWithin returns how many of the passes need no block but free ones.
+func (w *Worker) passesWithin(passes int) int {
+	free := w.pool.unused()
+	if free == 0 {
+		for _, r := range w.running {
+			passes = min(passes, len(r.blocks)*w.rules.blockSize-w.held(r, 0))
+		}
+		return passes
+	}
+	if w.missing(passes) <= free {
+		return passes
+	}
+	low, high := 0, passes // of low there are enough, of high not
+	for high-low > 1 {
+		if mid := (low + high) / 2; w.missing(mid) <= free {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// planLengths computes the ends of passes that read the known lengths.
+func (w *Worker) planLengths(now int64, passes, length int) {
+	n := len(w.running)
+	ends := w.stretch.ends[:0]
+	for range passes {
+		if w.rules.role != Prefill {
+			now += w.timing.Decode(length, length, n)
+		}
+		ends = append(ends, now)
+		length += n
+	}
+	w.stretch.ends = ends
+}
+
+// planCrossings computes the ends of passes that read the active blocks.
+func (w *Worker) planCrossings(now int64, passes, length int) {
+	n, size := len(w.running), w.rules.blockSize
+	s := &w.stretch
+	if len(s.crossings) != size {
+		s.crossings = make([]int32, size)
+	}
+	clear(s.crossings)
+	for _, r := range w.running {
+		if first := len(r.blocks)*size - w.held(r, 0); first < size {
+			s.crossings[first]++
+		}
+	}
+	active, phase := w.pool.active, 0
+	ends := s.ends[:0]
+	for range passes {
+		taken := int(s.crossings[phase])
+		if !w.rules.blockAtEmission {
+			active, taken = active+taken, 0
+		}
+		if w.rules.role != Prefill {
+			now += w.timing.Decode(active*size, length, n)
+		}
+		active += taken
+		length += n
+		ends = append(ends, now)
+		if phase++; phase == size {
+			phase = 0
+		}
+	}
+	s.ends = ends
+}
+
+// Settle makes the passes of a stretch visible that have ended at now.
+func (w *Worker) Settle(now int64) {
+	s := &w.stretch
+	done := s.committed
+	for done < len(s.ends) && s.ends[done] <= now {
+		done++
+	}
+	if done == len(s.ends) { // its last pass is ended by Finish
+		done = max(done-1, s.committed)
+	}
+	w.commit(done)
+}
+
+// cut ends a stretch with the pass in flight. Where the pass before has ended just now, no pass is.
+func (w *Worker) cut(now int64) {
+	s := &w.stretch
+	if s.committed > 0 && s.ends[s.committed-1] == now {
+		w.endStretch()
+		w.busy, w.end = false, now
+		return
+	}
+	s.ends = s.ends[:s.committed+1]
+	w.end = s.ends[s.committed]
+}
+
+// commit does what the passes of a stretch until pass end, which is left out, do to its requests and to the pool.
+func (w *Worker) commit(end int) {
+	s := &w.stretch
+	if s.committed == end {
+		return
+	}
+	passes, last := end-s.committed, s.ends[end-1]
+	w.countGaps(end)
+	if w.observe != nil {
+		w.observeStretch(end)
+	}
+	for _, r := range w.running {
+		if r.Tokens == 1 {
+			r.Second = s.ends[s.committed]
+		}
+		r.Last = last
+		r.Tokens += passes
+		r.computed += passes
+		r.reached = max(r.reached, r.computed)
+		for target := blocksOf(w.held(r, 0), w.rules.blockSize); len(r.blocks) < target; {
+			r.blocks = append(r.blocks, w.pool.take())
+		}
+	}
+	w.counts.Passes += int64(passes)
+	w.counts.Output += int64(passes * len(w.running))
+	s.committed = end
+}
+
+// countGaps counts the gaps before the tokens of the passes until pass end.
+func (w *Worker) countGaps(end int) {
+	s := &w.stretch
+	at, n := w.start, int64(len(w.running))
+	first := s.committed
+	if first > 0 {
+		at = s.ends[first-1]
+	} else { // a request may have missed passes before the stretch
+		for _, r := range w.running {
+			w.gaps.Add(s.ends[0]-r.Last, 1)
+		}
+		at, first = s.ends[0], 1
+	}
+	for _, next := range s.ends[first:end] {
+		w.gaps.Add(next-at, n)
+		at = next
+	}
+}
+
+// endStretch ends a stretch whose passes are committed, and the requests that have emitted all their tokens.
+func (w *Worker) endStretch() {
+	w.stretch.ends = w.stretch.ends[:0]
+	w.stretch.committed = 0
+	for i := 0; i < len(w.running); i++ {
+		if r := w.running[i]; r.Tokens == r.limit {
+			w.complete(i)
+			i--
+		}
+	}
+}
+
+// observeStretch reports the passes until pass end, one by one.
+func (w *Worker) observeStretch(end int) {
+	s := &w.stretch
+	at := w.start
+	if s.committed > 0 {
+		at = s.ends[s.committed-1]
+	}
+	w.record = Pass{}
+	w.recordQueue()
+	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) { return r.length(), true })
+	length, active := w.record.Decode.Tokens, w.pool.active
+	for j := s.committed; j < end; j++ {
+		taken := 0
+		if w.rules.uniqueKV {
+			taken = int(s.crossings[j%w.rules.blockSize])
+			if !w.rules.blockAtEmission {
+				active, taken = active+taken, 0
+			}
+			w.record.Decode.Tokens = active * w.rules.blockSize
+		} else {
+			w.record.Decode.Tokens = length
+		}
+		w.record.Start, w.record.End = at, s.ends[j]
+		w.observe(&w.record)
+		at = s.ends[j]
+		length += len(w.running)
+		active += taken
+	}
+}

@@ -1,0 +1,174 @@
+package engine
+
+import "github.com/agentx/agentx/simulate/preset"
+
+// Role says which parts of a pass take time.
+type Role uint8
+
+// The roles.
+const (
+	Aggregated Role = iota
+	Prefill         // of a disaggregated fleet: decode steps take no time
+	Decode          // of a disaggregated fleet: prompts take no time, but budget
+)
+
+// Options are what a worker is made of. Config must be valid.
+type Options struct {
+	Config   Config
+	Timing   Timing
+	Switches preset.Switches
+	Role     Role
+	Gaps     *Gaps       // counts the gaps between tokens; nil: nobody asks
+	Events   bool        // TakeEvents is called
+	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: nobody asks
+	Plain    bool        // play pass by pass: the oracle of the stretches
+}
+
+// Counts are totals of a worker.
+type Counts struct {
+	Passes      int64
+	Preemptions int64
+	Evictions   int64
+	Output      int64 // tokens
+}
+
+// Worker is one simulated engine. It belongs to one goroutine.
+type Worker struct {
+	rules   rules
+	timing  Timing
+	gaps    *Gaps
+	observe func(*Pass)
+	plain   bool
+
+	pool    *pool
+	waiting queue
+	running []*Request
+	pass    passState
+	record  Pass
+	stretch stretch
+
+	busy       bool
+	start, end int64
+	completed  []*Request
+	firsts     []*Request
+	counts     Counts
+	stuck      *Request
+	hits       []int32   // of the waiting head
+	lists      [][]int32 // of blocks, of requests that ended
+}
+
+// rules are a configuration and its switches, resolved to what the passes ask.
+type rules struct {
+	blockSize, blocks, maxSeqs, maxTokens, maxLength int
+	caching, chunked, fifo, reserveOutput            bool // reserveOutput: trtllm
+	gate, freeHit, partial, visibleAllocated, merge  bool
+	blockAtEmission, firstAtPrefill, uniqueKV        bool
+	deadEnd                                          bool
+	role                                             Role
+}
+
+// New returns an idle worker.
+func New(o Options) *Worker {
+	c, s := o.Config, o.Switches
+	w := &Worker{
+		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain, pool: newPool(c.Blocks),
+		rules: rules{
+			blockSize: c.BlockSize, blocks: c.Blocks, maxSeqs: c.MaxSeqs, maxTokens: c.MaxBatchedTokens, maxLength: c.MaxModelLen,
+			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == FIFO, reserveOutput: c.Type == TRTLLM,
+			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
+			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
+			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill,
+			uniqueKV: s.DecodeKV == preset.KVUniqueBlocks, deadEnd: s.Impossible == preset.ImpossibleDeadEnd, role: o.Role,
+		},
+	}
+	if w.gaps == nil {
+		w.gaps = &Gaps{}
+	}
+	if o.Events {
+		w.pool.log = &eventLog{}
+	}
+	if c.Type == TRTLLM { // it reserves what a request can need, so that it never preempts
+		w.rules.reserveOutput, w.rules.gate, w.rules.partial, w.rules.blockAtEmission = true, true, false, false
+	}
+	return w
+}
+
+// Submit hands a worker a request, which waits for a pass that starts at now or later. It cuts a stretch to the pass in flight.
+func (w *Worker) Submit(now int64, r *Request) {
+	r.prepare(w.rules.maxLength)
+	if w.inStretch() {
+		w.Settle(now)
+		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
+			w.cut(now)
+		}
+	}
+	w.waiting.push(r)
+}
+
+// HasWork reports whether a request waits or runs.
+func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running) > 0 }
+
+// Busy reports whether a pass is in flight.
+func (w *Worker) Busy() bool { return w.busy }
+
+// End returns when the pass in flight ends, or the last pass of a stretch.
+func (w *Worker) End() int64 { return w.end }
+
+// Start begins a pass of an idle worker that has work, or a stretch of them.
+func (w *Worker) Start(now int64) {
+	w.completed, w.firsts = w.completed[:0], w.firsts[:0]
+	w.busy, w.start = true, now
+	if w.plain || !w.planStretch(now) {
+		w.play(now)
+	}
+}
+
+// Finish ends the pass in flight, or the stretch, at End.
+func (w *Worker) Finish() {
+	if w.inStretch() {
+		w.commit(len(w.stretch.ends))
+		w.endStretch()
+	} else {
+		w.counts.Passes++
+		if w.observe != nil {
+			w.observe(&w.record)
+		}
+	}
+	w.busy = false
+}
+
+// Completed returns the requests that ended in the pass that Finish ended, rejected ones included. It is valid until Start.
+func (w *Worker) Completed() []*Request { return w.completed }
+
+// Firsts returns the requests that emitted their first token in the pass that Finish ended. It is valid until Start.
+func (w *Worker) Firsts() []*Request { return w.firsts }
+
+// TakeEvents returns the KV events since the last call, in their order. They are valid until Start. Those of a pass are there from
+// its Start on.
+func (w *Worker) TakeEvents() []KVEvent {
+	list := w.pool.log.list
+	w.pool.log.list = list[:0]
+	return list
+}
+
+// Stuck returns the request that the engine can never hold, under rules that do not reject it; nil without one.
+func (w *Worker) Stuck() *Request { return w.stuck }
+
+// Queued returns the requests that wait, and Batch those that run, in their order. Both are valid until the next call of a method.
+func (w *Worker) Queued() []*Request { return w.waiting.all() }
+
+// Batch returns the requests that run, in their order.
+func (w *Worker) Batch() []*Request { return w.running }
+
+// ActiveBlocks returns how many blocks of the pool are leased, InactiveBlocks how many are cached beside them.
+func (w *Worker) ActiveBlocks() int { return w.pool.active }
+
+// InactiveBlocks returns how many blocks are cached and leased by no request.
+func (w *Worker) InactiveBlocks() int { return w.pool.inactive }
+
+// Counts returns the totals of the passes that have ended, or were settled.
+func (w *Worker) Counts() Counts {
+	c := w.counts
+	c.Evictions = w.pool.evictions
+	return c
+}

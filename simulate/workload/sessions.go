@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"math"
+
+	"github.com/agentx/agentx/simulate/engine"
+)
+
+// Sessions are the turns of an input, as a table: those of a session stand together, sessions in file order.
+type Sessions struct {
+	list   []session
+	turns  []turn
+	chains int
+}
+
+type session struct {
+	start       float64 // first arrival, milliseconds from the earliest
+	first, next int     // its turns: first to next-1
+}
+
+type turn struct {
+	session        int
+	delay          float64 // milliseconds after the completion of the turn before
+	prompt, output int
+	chain          []engine.Run
+}
+
+// Len returns the number of sessions, and Turns that of all turns.
+func (s *Sessions) Len() int { return len(s.list) }
+
+// Turns returns the number of turns of all sessions.
+func (s *Sessions) Turns() int { return len(s.turns) }
+
+// Chains returns how many chain numbers there are.
+func (s *Sessions) Chains() int { return s.chains }
+
+// Turn returns turn i of the table.
+func (s *Sessions) Turn(i int) Turn {
+	t := &s.turns[i]
+	return Turn{ID: i, Session: t.session, Number: i - s.list[t.session].first, Prompt: t.prompt, Output: t.output, Chain: t.chain}
+}
+
+// begin starts a session, and add adds a turn to the last one.
+func (s *Sessions) begin(start float64) {
+	n := len(s.turns)
+	s.list = append(s.list, session{start: start, first: n, next: n})
+}
+
+func (s *Sessions) add(t turn) {
+	t.session = len(s.list) - 1
+	t.output = max(t.output, 1)
+	s.turns = append(s.turns, t)
+	s.list[t.session].next++
+}
+
+// last reports whether a turn is the last of its session.
+func (s *Sessions) last(id int) bool { return id+1 == s.list[s.turns[id].session].next }
+
+// align moves the earliest first arrival to 0.
+func (s *Sessions) align() {
+	earliest := math.Inf(1)
+	for _, one := range s.list {
+		earliest = min(earliest, one.start)
+	}
+	for k := range s.list {
+		s.list[k].start -= earliest
+	}
+}
+
+// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up.
+func nanoseconds(ms, speedup float64) int64 {
+	return int64(math.RoundToEven(float64(ms/speedup) * 1e6))
+}

@@ -42,6 +42,7 @@ func (run *Run) collect() (*collection, error) {
 	}
 	defer reader.Close()
 	c := &collection{errors: errorGroups{}}
+	judge := measure.NewJudge(run.rules, run.Info.SLO)
 	for {
 		r, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -51,6 +52,7 @@ func (run *Run) collect() (*collection, error) {
 			return nil, err
 		}
 		x := newRow(r)
+		x.good = judge.Good(r)
 		if x.packed = int32(len(r.Contents.Packed())); x.packed > 0 {
 			x.contents = reader.ContentsEnd() - int64(x.packed)
 		}

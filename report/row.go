@@ -24,6 +24,7 @@ type row struct {
 
 	reused bool
 	failed bool
+	good   bool // it meets the service levels
 	apart  bool // it failed, and is counted apart: cancelled, or it did not fit the context
 }
 

@@ -4,7 +4,7 @@ import "github.com/agentx/agentx/replay/measure"
 
 // sums are what the scalars of a table are made of.
 type sums struct {
-	n           int   // requests that ended well
+	n, good     int   // requests that ended well; of these, those that meet the service levels
 	first, last int64 // earliest sent, latest last token; last is never without one
 
 	prompt, output, osl, total, reasoning, cached, cacheWrite, cacheMiss tokenSum
@@ -40,6 +40,9 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 		s.first = r.sent
 	}
 	s.n++
+	if r.good {
+		s.good++
+	}
 	s.last = max(s.last, r.lastToken)
 	for _, t := range []struct {
 		sum *tokenSum
@@ -89,7 +92,17 @@ func (t *tableBuilder) counts() {
 	if n := succeeded + failed; n > 0 {
 		t.scalar("request_error_rate", "Request Error Rate", "%", Float(100*float64(failed)/float64(n)))
 	}
+	if !t.run.levels() {
+		return
+	}
+	t.scalar("good_request_count", "Good Request Count", "requests", Int(int64(t.sums.good)))
+	if n := succeeded + failed; n > 0 {
+		t.scalar("good_request_fraction", "Good Request Fraction", "ratio", Float(float64(t.sums.good)/float64(n)))
+	}
 }
+
+// levels reports whether the run has service levels.
+func (run *Run) levels() bool { return len(run.Info.SLO) > 0 }
 
 // totals adds the sums of tokens that some request has.
 func (t *tableBuilder) totals() {
@@ -138,13 +151,16 @@ func (t *tableBuilder) times() {
 	}
 }
 
-// rates adds the throughputs over a number of seconds: of requests and of tokens.
-func (t *tableBuilder) rates(seconds measure.Number, requests, input, output Number) {
+// rates adds the throughputs over a number of seconds: of requests, of those that are good, and of tokens.
+func (t *tableBuilder) rates(seconds measure.Number, requests, good, input, output Number) {
 	if seconds.IsMissing() {
 		return
 	}
 	over := func(n Number) Number { return Float(n.Float64() / float64(seconds)) }
 	t.scalar("request_throughput", "Request Throughput", "requests/sec", over(requests))
+	if t.run.levels() {
+		t.scalar("goodput", "Goodput", "requests/sec", over(good))
+	}
 	if t.sums.prompt.known > 0 {
 		t.scalar("input_token_throughput", "Input Token Throughput", "tokens/sec", over(input))
 	}

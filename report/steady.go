@@ -24,14 +24,18 @@ func (t *tableBuilder) steadyRates() error {
 		return nil
 	}
 	t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(seconds)))
-	var requests, input, output float64
+	var requests, good, input, output float64
 	var err error
 	t.each(func(r *row) {
 		if r.failed || err != nil {
 			return
 		}
 		var n float64
-		requests += t.within(r.sent, r.end)
+		share := t.within(r.sent, r.end)
+		requests += share
+		if r.good {
+			good += share
+		}
 		input += float64(max(0, r.prompt)) * t.within(r.sent, max(r.firstToken, r.sent))
 		n, err = t.outputWithin(r)
 		output += n
@@ -39,7 +43,7 @@ func (t *tableBuilder) steadyRates() error {
 	if err != nil {
 		return err
 	}
-	t.rates(seconds, Float(requests), Float(input), Float(output))
+	t.rates(seconds, Float(requests), Float(good), Float(input), Float(output))
 	return nil
 }
 

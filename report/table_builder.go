@@ -88,7 +88,7 @@ func (t *tableBuilder) throughputs() error {
 	if !t.phase.IsMissing() {
 		t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(t.phase)))
 	}
-	t.rates(t.window.Seconds, Int(int64(t.sums.n)), Int(t.sums.prompt.sum), Int(t.sums.osl.sum))
+	t.rates(t.window.Seconds, Int(int64(t.sums.n)), Int(int64(t.sums.good)), Int(t.sums.prompt.sum), Int(t.sums.osl.sum))
 	return nil
 }
 

@@ -18,7 +18,6 @@ const (
 // aiperfOtherFlags are refused one by one.
 var aiperfOtherFlags = slices.Concat(
 	refused(oneValue, "agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own", "--config -f"),
-	refused(oneValue, "agentx counts no goodput yet: leave it out", "--goodput"),
 	refused(severalValues, "agentx collects none: leave it out", "--gpu-telemetry"),
 	refused(noValue, "agentx starts no profiler of a server: leave it out", "--server-profiler"),
 	refused(oneValue, "agentx starts no profiler of a server: leave it out", "--server-profiler-timeout-seconds", "--server-profiler-start-path", "--server-profiler-stop-path"),

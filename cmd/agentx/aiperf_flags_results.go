@@ -17,6 +17,7 @@ var aiperfResultFlags = []aiperfFlag{
 			}
 			return slices.Contains([]string{"summary", "records"}, aiperfWord(g.value()))
 		}},
+	mapped("--goodput", (*translation).goodput),
 	mapped("--slice-duration", func(t *translation, g aiperfGiven) { t.seconds(g, "--slice-duration") }),
 	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
 	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),

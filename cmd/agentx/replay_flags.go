@@ -42,6 +42,7 @@ type replayFlags struct {
 	scenario                        scenarioFlags
 	arrivals                        arrivalChoice
 	export                          exportFlags
+	slo                             sloFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -78,6 +79,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
+	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
 	f.export.register(flags, "report", "files for other tools to write beside the results at the end, with commas between: aiperf, json, csv, parquet (agentx help report)")
 }
 
@@ -94,6 +96,8 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.applyScrape(&o)
 	f.applyOut(&o)
 	f.errs = append(f.errs, f.export.check(replayFormats)...)
+	levels, errs := f.slo.conditions()
+	o.SLO, f.errs = levels, append(f.errs, errs...)
 	r.apply(&o)
 	f.chooseCalibration(r, &o)
 	return o

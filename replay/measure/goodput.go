@@ -23,11 +23,45 @@ type LevelResult struct {
 	Met      *bool  `json:"met"`      // nil: a condition on requests
 }
 
-// goodput counts what meets service levels.
-type goodput struct {
+// Judge says which requests are good.
+type Judge struct {
 	rules  Rules
 	levels []slo.Condition
 	of     []*Metric // of the levels
+}
+
+// NewJudge returns the judge of a run with service levels, of which those on requests count. Their metrics are those of MetricList.
+func NewJudge(rules Rules, levels []slo.Condition) *Judge {
+	j := &Judge{rules: rules, levels: levels}
+	for _, c := range levels {
+		j.of = append(j.of, MetricNamed(c.Metric))
+	}
+	return j
+}
+
+// Good reports whether a request ended well and meets every condition on requests.
+func (j *Judge) Good(r *Record) bool {
+	if r.Error != nil {
+		return false
+	}
+	good := true
+	j.each(r, func(_ int, met, _ bool) { good = good && met })
+	return good
+}
+
+// each calls visit for every condition on requests: whether the request meets it, and has its value.
+func (j *Judge) each(r *Record, visit func(k int, met, known bool)) {
+	for k, c := range j.levels {
+		if c.OfEach {
+			v, known := j.of[k].Of(r, j.rules)
+			visit(k, known && c.Holds(v), known)
+		}
+	}
+}
+
+// goodput counts what meets service levels.
+type goodput struct {
+	*Judge
 
 	requests, judged, unknown int // of the headline: good; that ended well or failed; without a value
 	met                       []int
@@ -35,11 +69,7 @@ type goodput struct {
 }
 
 func newGoodput(rules Rules, levels []slo.Condition) goodput {
-	g := goodput{rules: rules, levels: levels, met: make([]int, len(levels))}
-	for _, c := range levels {
-		g.of = append(g.of, MetricNamed(c.Metric))
-	}
-	return g
+	return goodput{Judge: NewJudge(rules, levels), met: make([]int, len(levels))}
 }
 
 // add judges a request of the profiling phase.
@@ -60,9 +90,15 @@ func (g *goodput) add(r *Record) {
 		g.bad.add(r.Tree)
 		return
 	}
-	met, known := g.judge(r, headline)
+	all, known := true, true
+	g.each(r, func(k int, met, has bool) {
+		all, known = all && met, known && has
+		if met && headline {
+			g.met[k]++
+		}
+	})
 	switch {
-	case !met:
+	case !all:
 		g.bad.add(r.Tree)
 	case headline:
 		g.requests++
@@ -70,24 +106,6 @@ func (g *goodput) add(r *Record) {
 	if headline && !known {
 		g.unknown++
 	}
-}
-
-// judge reports whether a request that ended well meets every condition on requests, and has all values. It counts those of the headline.
-func (g *goodput) judge(r *Record, headline bool) (all, known bool) {
-	all, known = true, true
-	for k, c := range g.levels {
-		if !c.OfEach {
-			continue
-		}
-		v, ok := g.of[k].Of(r, g.rules)
-		known = known && ok
-		if !ok || !c.Holds(v) {
-			all = false
-		} else if headline {
-			g.met[k]++
-		}
-	}
-	return all, known
 }
 
 // summary returns what was counted; nil without levels. It needs the figures of the summary.

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"math"
 	"slices"
 
 	"github.com/agentx/agentx/replay/slo"
@@ -98,11 +97,3 @@ func ParseFigure(text string) (slo.Figure, error) { return slo.ParseFigure(text,
 
 // ParseCondition reads a condition such as ttft<2s, ttft.p95<2s or error-rate<1%.
 func ParseCondition(text string) (slo.Condition, error) { return slo.Parse(text, MetricNames()) }
-
-// value returns the number of a request that a condition is on; NaN if it has none.
-func (l Rules) value(m *Metric, r *Record) float64 {
-	if v, ok := m.Of(r, l); ok {
-		return v
-	}
-	return math.NaN()
-}

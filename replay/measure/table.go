@@ -162,6 +162,7 @@ func (s *Summary) throughput(b *strings.Builder) {
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
 	}
+	s.levels(b)
 	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", quantity(s.PromptTokens), cached,
 		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
 }

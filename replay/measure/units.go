@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // plural formats a count with its noun.
@@ -90,4 +92,17 @@ func digits(v float64) string {
 	default:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
+}
+
+// FormatFigure formats a figure, which may be missing, with three or four digits in its unit.
+func FormatFigure(n Number, unit slo.Unit) string {
+	switch unit {
+	case slo.Seconds:
+		return seconds(n)
+	case slo.Share:
+		return percent(n)
+	case slo.Rate:
+		return quantity(n) + "/s"
+	}
+	return quantity(n)
 }

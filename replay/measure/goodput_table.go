@@ -1,0 +1,40 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+)
+
+// levels writes how much of the run met its service levels: the requests, then each condition on the run.
+func (s *Summary) levels(b *strings.Builder) {
+	g := s.Goodput
+	if g == nil {
+		return
+	}
+	var each []string
+	for _, c := range g.Conditions {
+		if c.OfEach {
+			each = append(each, c.Text)
+		}
+	}
+	if len(each) > 0 {
+		lacking := ""
+		if g.Unknown > 0 {
+			lacking = fmt.Sprintf(", %d without a value", g.Unknown)
+		}
+		row(b, "goodput", "%s requests/s: %s of the requests, %s of the trees meet %s%s",
+			quantity(g.Rate), percent(g.Share), percent(g.TreeShare), strings.Join(each, ", "), lacking)
+	}
+	label := "levels"
+	for _, c := range g.Conditions {
+		if c.OfEach {
+			continue
+		}
+		met := "not met"
+		if *c.Met {
+			met = "met"
+		}
+		row(b, label, "%s: %s, %s", c.Text, FormatFigure(c.Value, c.Unit), met)
+		label = ""
+	}
+}

@@ -80,7 +80,7 @@ var imports = map[string][]string{
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
-	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/interval"},
+	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/interval", "report/page"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},

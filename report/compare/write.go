@@ -30,7 +30,7 @@ func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err
 	for _, file := range []struct {
 		name string
 		text func() ([]byte, error)
-	}{{CSVFile, c.csv}, {JSONFile, c.json}} {
+	}{{CSVFile, c.csv}, {JSONFile, c.json}, {PageFile, c.html}} {
 		if err := ctx.Err(); err != nil {
 			return names, err
 		}

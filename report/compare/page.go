@@ -1,0 +1,179 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/page"
+)
+
+// mostPoints is how many requests a page has of all runs together, for the figures of a selection.
+const mostPoints = 100_000
+
+// pageHead is what the page has besides columns.
+type pageHead struct {
+	*Comparison
+	Order    []pageFigure `json:"order"` // of the table
+	Texts    []string     `json:"texts"` // of the verdicts
+	Window   float64      `json:"window"`
+	Span     float64      `json:"span"`    // of the longest run, seconds
+	Sampled  []pageSample `json:"sampled"` // of each run
+	Judged   []string     `json:"judged"`
+	Settings []Setting    `json:"settings"`
+}
+
+// pageFigure is a row of the table.
+type pageFigure struct {
+	Name      string   `json:"name"`
+	Metric    string   `json:"metric"`
+	Statistic string   `json:"statistic"`
+	Unit      slo.Unit `json:"unit"`
+	OfEach    bool     `json:"of_each"`
+}
+
+// pageSample says how many of the requests of a run are in the page.
+type pageSample struct {
+	All    int `json:"all"`
+	Points int `json:"points"`
+}
+
+// html returns the text of the page.
+func (c *Comparison) html() ([]byte, error) {
+	span := 0.0
+	for _, r := range c.runs {
+		span = max(span, r.requests.span())
+	}
+	head := pageHead{Comparison: c, Window: windowOf(span), Span: span, Judged: judged, Settings: c.Settings}
+	for _, f := range figures {
+		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach})
+	}
+	for _, v := range c.Verdicts {
+		head.Texts = append(head.Texts, c.VerdictText(v))
+	}
+	p := &page.Page{Kind: "compare", Title: c.pageTitle()}
+	p.Tables = append(p.Tables, c.timeTable(head.Window, span))
+	for k, r := range c.runs {
+		points := r.requests.thinned(mostPoints / len(c.runs))
+		head.Sampled = append(head.Sampled, pageSample{r.requests.n(), len(points)})
+		p.Tables = append(p.Tables, r.requests.table(fmt.Sprintf("requests.%d", k), points))
+	}
+	p.Head = head
+	var text bytes.Buffer
+	err := page.Write(&text, p)
+	return text.Bytes(), err
+}
+
+func (c *Comparison) pageTitle() string {
+	if c.Title != "" {
+		return c.Title
+	}
+	names := c.names()
+	if len(names) > 4 {
+		names = append(names[:3:3], fmt.Sprintf("%d more", len(names)-3))
+	}
+	return "Comparison: " + strings.Join(names, ", ")
+}
+
+// timeTable has the figures of every run over time: a row a window.
+func (c *Comparison) timeTable(window, span float64) page.Table {
+	n := max(1, int(math.Ceil(span/window)))
+	start := make([]int64, n)
+	for k := range start {
+		start[k] = int64(float64(k) * window)
+	}
+	t := page.Table{Name: "time", Columns: []page.Column{page.Ints("start", "s", start)}}
+	for k, r := range c.runs {
+		s := newSeries(&r.requests, window, n)
+		add := func(name, unit string, values []float64, scale float64) {
+			t.Columns = append(t.Columns, page.Floats(fmt.Sprintf("%s.%d", name, k), unit, rounded(values, scale)))
+		}
+		add("in_flight", "", s.inFlight, 1e3)
+		add("output", "tokens/s", s.output, 1e3)
+		add("prompt", "tokens/s", s.prompt, 1e3)
+		add("failed", "", s.failed, 1)
+		for _, m := range seriesMetrics {
+			for _, p := range percentileNames {
+				add(m+"."+p, "s", s.of[m+"."+p], 1e9)
+			}
+		}
+	}
+	return t
+}
+
+// rounded returns values with so many steps in a unit: a chart shows no more, and the page stays small.
+func rounded(values []float64, scale float64) []float64 {
+	list := make([]float64, len(values))
+	for k, v := range values {
+		list[k] = math.Round(v*scale) / scale
+	}
+	return list
+}
+
+// thinned returns at most n requests in the order of their starts: all, or every so-many-th.
+func (q *requests) thinned(n int) []int {
+	order := make([]int, q.n())
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case q.start[a] < q.start[b]:
+			return -1
+		case q.start[a] > q.start[b]:
+			return 1
+		}
+		return 0
+	})
+	if len(order) <= n {
+		return order
+	}
+	list := make([]int, n)
+	for k := range list {
+		list[k] = order[k*len(order)/n]
+	}
+	return list
+}
+
+// microseconds is how exact the requests of a page are; of inter-token latency, which is short, nanoseconds are kept.
+const microseconds, nanoseconds = 1e6, 1e9
+
+// table has the requests of a run for the figures of a selection.
+func (q *requests) table(name string, points []int) page.Table {
+	t := page.Table{Name: name}
+	origin := q.first()
+	add := func(name, unit string, scale float64, of func(k int) float64) {
+		values := make([]float64, len(points))
+		for n, k := range points {
+			values[n] = of(k)
+		}
+		t.Columns = append(t.Columns, page.Floats(name, unit, rounded(values, scale)))
+	}
+	add("start", "s", microseconds, func(k int) float64 { return q.start[k] - origin })
+	add("state", "", 1, func(k int) float64 { return q.state(k) })
+	for _, m := range drawn {
+		unit, scale := "s", float64(microseconds)
+		switch m {
+		case "itl":
+			scale = nanoseconds
+		case "prompt_tokens", "output_tokens":
+			unit, scale = "tokens", 1
+		}
+		add(m, unit, scale, func(k int) float64 { return q.values[m][k] })
+	}
+	return t
+}
+
+// state is 0 of a request of the headline, 1 of another that ended well, 2 of one that failed.
+func (q *requests) state(k int) float64 {
+	switch {
+	case q.failed[k]:
+		return 2
+	case q.headline[k]:
+		return 0
+	}
+	return 1
+}

@@ -31,7 +31,7 @@ func TestVerdicts(t *testing.T) {
 	require.True(t, d.Interval.has(0.1))
 	require.False(t, d.Interval.has(0))
 	require.True(t, *d.Overlap, "the intervals of the runs themselves are far wider than that of the difference of their pairs")
-	require.Contains(t, c.tableText(t), "slower against before: ttft.mean +")
+	require.Regexp(t, `\nslower against before: 9 figures differ beyond their intervals \(paired: 40 trees that both played\): ttft.mean \+1\d\.\d %`, c.tableText(t))
 }
 
 // Runs that played other trees are compared without pairs, and it says so. With fewer than 20 trees there is no interval.

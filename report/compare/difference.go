@@ -91,9 +91,9 @@ func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
 		d.Absolute, d.Ratio = measure.Number(r.A-r.B), measure.Number((r.A-r.B)/r.B)
 	}
 	d.Beyond = !d.Interval.has(0)
-	if isJudged(f) {
+	if d.Judged = isJudged(f); d.Judged {
 		wide := d.Interval.widened(float64(d.Ratio), widening)
-		d.Differs = d.Beyond && !wide.has(0)
+		d.Differs = d.Beyond && !wide.has(0) && math.Abs(float64(d.Ratio)) >= leastDifference
 	}
 }
 

@@ -69,8 +69,13 @@ type Difference struct {
 	Method   Method         `json:"method"`   // how the interval came about
 	Overlap  *bool          `json:"overlap"`  // the intervals of the two values have a number in common; nil: one has none
 	Beyond   bool           `json:"beyond"`   // the interval does not have 0
-	Differs  bool           `json:"differs"`  // of a judged figure: nor has the interval that is widened for their number
+	Judged   bool           `json:"judged"`   // the figure decides whether the runs differ
+	Differs  bool           `json:"differs"`  // it does: by leastDifference, and the interval that is widened for the number of such figures does not have 0
 }
+
+// leastDifference is the part of a figure below which a difference is not named, however narrow its interval: two runs of one
+// configuration differ by so much through the state of machines and networks, which resampling the trees of one run cannot see.
+const leastDifference = 0.01
 
 // Method says how the interval of a difference came about.
 type Method string

@@ -17,13 +17,12 @@ const mostPoints = 100_000
 // pageHead is what the page has besides columns.
 type pageHead struct {
 	*Comparison
-	Order    []pageFigure `json:"order"` // of the table
-	Texts    []string     `json:"texts"` // of the verdicts
-	Window   float64      `json:"window"`
-	Span     float64      `json:"span"`    // of the longest run, seconds
-	Sampled  []pageSample `json:"sampled"` // of each run
-	Judged   []string     `json:"judged"`
-	Settings []Setting    `json:"settings"`
+	Order   []pageFigure `json:"order"` // of the table
+	Texts   []string     `json:"texts"` // of the verdicts
+	Window  float64      `json:"window"`
+	Span    float64      `json:"span"`    // of the longest run, seconds
+	Sampled []pageSample `json:"sampled"` // of each run
+	Judged  []string     `json:"judged"`
 }
 
 // pageFigure is a row of the table.
@@ -47,7 +46,7 @@ func (c *Comparison) html() ([]byte, error) {
 	for _, r := range c.runs {
 		span = max(span, r.requests.span())
 	}
-	head := pageHead{Comparison: c, Window: windowOf(span), Span: span, Judged: judged, Settings: c.Settings}
+	head := pageHead{Comparison: c.withoutPlaces(), Window: windowOf(span), Span: span, Judged: judged}
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach})
 	}
@@ -65,6 +64,16 @@ func (c *Comparison) html() ([]byte, error) {
 	var text bytes.Buffer
 	err := page.Write(&text, p)
 	return text.Bytes(), err
+}
+
+// withoutPlaces returns the comparison without the directories of the runs: equal runs give equal pages wherever they lie.
+func (c *Comparison) withoutPlaces() *Comparison {
+	without := *c
+	without.Runs = slices.Clone(c.Runs)
+	for k := range without.Runs {
+		without.Runs[k].Dir = ""
+	}
+	return &without
 }
 
 func (c *Comparison) pageTitle() string {

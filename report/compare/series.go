@@ -40,7 +40,7 @@ var (
 // newSeries computes the figures of n windows.
 func newSeries(q *requests, window float64, n int) *series {
 	s := &series{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), map[string][]float64{}}
-	origin := q.first()
+	origin, span := q.first(), q.span()
 	values := make([]map[string][]float64, n)
 	for k := range q.start {
 		start, end, first := q.start[k]-origin, q.end[k]-origin, q.firstToken[k]-origin
@@ -64,11 +64,11 @@ func newSeries(q *requests, window float64, n int) *series {
 	}
 	for _, list := range [][]float64{s.inFlight, s.prompt, s.output} {
 		for k := range list {
-			list[k] /= window
+			list[k] /= max(1e-9, min(window, span-float64(k)*window)) // the last one of the run is shorter
 		}
 	}
 	s.percentiles(values)
-	s.endWith(q.span(), window)
+	s.endWith(span, window)
 	return s
 }
 

@@ -106,7 +106,7 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 	fmt.Fprintln(b)
 }
 
-// cell returns a figure with its difference to the first run: * where it differs beyond chance, ~ where it does not.
+// cell returns a figure with its difference to the first run.
 func (r *Run) cell(name string) string {
 	x := r.Figures[name]
 	text := format(figureNamed(name), x.Value)
@@ -116,12 +116,12 @@ func (r *Run) cell(name string) string {
 	return text
 }
 
-// sign marks a difference that has an interval.
+// sign marks the difference of a figure that decides: * it differs beyond chance, ~ it does not.
 func (d *Difference) sign() string {
 	switch {
-	case d.Interval == nil:
+	case !d.Judged:
 		return ""
-	case d.Beyond:
+	case d.Differs:
 		return " *"
 	}
 	return " ~"
@@ -140,7 +140,7 @@ func (c *Comparison) verdictLines(b *strings.Builder) {
 		signs = signs || v.Method != NoInterval
 	}
 	if signs {
-		fmt.Fprintln(b, "* the 95 % interval of the difference does not have 0; ~ it does")
+		fmt.Fprintf(b, "* differs by %s or more, and beyond its interval; ~ does not\n", share(leastDifference))
 	}
 }
 
@@ -161,10 +161,10 @@ func (c *Comparison) VerdictText(v Verdict) string {
 	}
 	var parts []string
 	for _, f := range v.Figures {
-		d := c.Runs[v.Run].Figures[f].Difference
-		parts = append(parts, fmt.Sprintf("%s %s (%s to %s)", f, change(float64(d.Ratio)), change(d.Interval.Low), change(d.Interval.High)))
+		parts = append(parts, fmt.Sprintf("%s %s", f, change(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
 	}
-	return fmt.Sprintf("%s against %s: %s (%s)", name, first, strings.Join(parts, ", "), how)
+	return fmt.Sprintf("%s against %s: %s beyond their intervals (%s): %s", name, first,
+		plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", "))
 }
 
 func orUnknown(why string) string {

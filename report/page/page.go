@@ -62,7 +62,10 @@ func Write(w io.Writer, p *Page) error {
 	return out.Flush()
 }
 
-// writeSources writes the style, and each file of the drawing code by its name.
+// firstSource has the list of kinds, to which other files add theirs.
+const firstSource = "page.js"
+
+// writeSources writes the style, and each file of the drawing code: firstSource, then the others by their names.
 func writeSources(out *bufio.Writer) error {
 	style, err := sources.ReadFile("page.css")
 	if err != nil {
@@ -70,8 +73,14 @@ func writeSources(out *bufio.Writer) error {
 	}
 	fmt.Fprintf(out, "<style>\n%s</style>\n", style)
 	files, err := fs.ReadDir(sources, "js")
+	names := []string{firstSource}
 	for _, f := range files {
-		code, err := sources.ReadFile(path.Join("js", f.Name()))
+		if f.Name() != firstSource {
+			names = append(names, f.Name())
+		}
+	}
+	for _, name := range names {
+		code, err := sources.ReadFile(path.Join("js", name))
 		if err != nil {
 			return err
 		}

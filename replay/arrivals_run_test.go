@@ -138,15 +138,15 @@ func TestPeriodsShowOpenAndWaitingTrees(t *testing.T) {
 	for _, mode := range []ArrivalMode{RecordedArrivals, Lanes} {
 		o := arriving(t, mooncake(t, 0, 100, 200, 300, 400), Arrivals{Mode: mode})
 		o.Concurrency, o.StatsInterval = 2, time.Second
-		var periods []string
-		o.Period = func(p measure.Period) { periods = append(periods, p.Lines()[0]) }
+		var periods []Progress
+		o.Period = func(p Progress) { periods = append(periods, p) }
 		var last Progress
 		o.Progress = func(p Progress) { last = p }
 		v, err := virtually(t, o, takes(1700*time.Millisecond))
 		require.NoError(t, err)
 		require.Len(t, v.records, 5)
 		shown := mode == RecordedArrivals
-		require.Equal(t, shown, strings.Contains(periods[0], "; 2 trees open, 3 waiting"), periods)
+		require.Equal(t, shown, periods[0].Arrivals && periods[0].TreesOpen == 2 && periods[0].TreesWaiting == 3, periods)
 		require.Equal(t, shown, last.Arrivals)
 		require.Positive(t, last.TreesOpen)
 	}

@@ -78,7 +78,7 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
 		backoff:        backoff{o.Backoff, map[int]pause{}},
-		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o, p), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
+		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = conductor.New(o.maxOpen(), p.source, p.limits, l.launch, l.onEvent)
 	switch {
@@ -133,7 +133,9 @@ func (l *loop) advance(now time.Duration) {
 		l.backlog.set(now, l.conductor.Counts())
 	}
 	l.reportProgress(now)
-	l.periods.end(now, l.conductor.Counts())
+	if now >= l.periods.due() {
+		l.periods.end(l.progressAt(now))
+	}
 }
 
 // expire ends the sending when its time is up. It comes before everything that could send.
@@ -290,9 +292,14 @@ func (l *loop) reportProgress(now time.Duration) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
 	}
-	n := l.conductor.Counts()
-	l.progress.Elapsed, l.progress.Requests, l.progress.InFlight = now, n.Sent, n.InFlight
-	l.progress.TreesOpened, l.progress.TreesDrained = n.TreesOpened, n.TreesDrained
-	l.progress.TreesOpen, l.progress.TreesWaiting = n.TreesOpen, n.TreesWaiting
+	l.progress = l.progressAt(now)
 	l.report(l.progress)
+}
+
+func (l *loop) progressAt(now time.Duration) Progress {
+	p, n := l.progress, l.conductor.Counts()
+	p.Elapsed, p.Requests, p.InFlight = now, n.Sent, n.InFlight
+	p.TreesOpened, p.TreesDrained = n.TreesOpened, n.TreesDrained
+	p.TreesOpen, p.TreesWaiting = n.TreesOpen, n.TreesWaiting
+	return p
 }

@@ -119,8 +119,8 @@ type Options struct {
 	Progress func(Progress) // gets the progress about every second
 	Opened   func(string)   // gets the directory of the results when their files are open, before the first request: measure.Follow reads there
 
-	Period        func(measure.Period) // gets the rates and latencies of each period
-	StatsInterval time.Duration        // length of a period; 0: DefaultStatsInterval; Off: there are none
+	Period        func(Progress) // gets the progress at the end of each period, all of them in order
+	StatsInterval time.Duration  // length of a period; 0: DefaultStatsInterval; Off: there are none
 
 	// Watch, if it is not nil, is called in a goroutine of its own when the measured phase begins. Its context ends when the phase
 	// is over and the records are in their file; the run waits for its result, which the summary has.
@@ -273,7 +273,7 @@ func (o Options) withDefaults() Options {
 		o.Opened = func(string) {}
 	}
 	if o.Period == nil {
-		o.Period = func(measure.Period) {}
+		o.Period = func(Progress) {}
 	}
 	return o
 }

@@ -3,33 +3,20 @@ package replay
 import (
 	"math"
 	"time"
-
-	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/measure"
 )
 
-// periods tell the rates and latencies of a phase every Options.StatsInterval; nil: never. doc/spec/replay.md 8.10.
+// periods tell when a time of Options.StatsInterval is over in a phase; nil: never. doc/spec/replay.md 8.10.
 type periods struct {
-	live  *measure.Live
 	every time.Duration
 	next  time.Duration
-	tell  func(measure.Period) // must not wait
-
-	arrivals bool // trees arrive on their own
+	tell  func(Progress) // must not wait
 }
 
-func newPeriods(o Options, p phase) *periods {
+func newPeriods(o Options) *periods {
 	if o.StatsInterval <= 0 {
 		return nil
 	}
-	return &periods{measure.NewLive(p.name, 0, measure.RulesOf(o.Switches)), o.StatsInterval, o.StatsInterval, o.Period, p.arrivals != nil}
-}
-
-// add adds a request that is over.
-func (p *periods) add(r *measure.Record) {
-	if p != nil {
-		p.live.Add(r)
-	}
+	return &periods{o.StatsInterval, o.StatsInterval, o.Period}
 }
 
 // due returns when the period ends.
@@ -41,16 +28,12 @@ func (p *periods) due() time.Duration {
 }
 
 // end tells of a period that is over.
-func (p *periods) end(now time.Duration, n conductor.Counts) {
-	if now < p.due() {
+func (p *periods) end(now Progress) {
+	if now.Elapsed < p.due() {
 		return
 	}
-	period := p.live.End(now, n.Sent, n.InFlight)
-	if p.arrivals {
-		period.Arrivals, period.OpenTrees, period.QueuedTrees = true, n.TreesOpen, n.TreesWaiting
-	}
-	p.tell(period)
-	for p.next <= now {
+	p.tell(now)
+	for p.next <= now.Elapsed {
 		p.next += p.every
 	}
 }

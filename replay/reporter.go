@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/agentx/agentx/replay/measure"
 )
 
 // Progress is how far a run has come.
@@ -86,7 +84,7 @@ func (r *reporter) warn(text string) { r.enqueue(func() { r.callbacks.Warn(text)
 
 func (r *reporter) notice(text string) { r.enqueue(func() { r.callbacks.Notice(text) }) }
 
-func (r *reporter) period(p measure.Period) { r.enqueue(func() { r.callbacks.Period(p) }) }
+func (r *reporter) period(p Progress) { r.enqueue(func() { r.callbacks.Period(p) }) }
 
 func (r *reporter) enqueue(say func()) {
 	select {

@@ -228,7 +228,6 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 		r.record.BackOff = pause.Seconds()
 		l.conductor.Hold(r.dispatch.Lane, a.End+pause)
 	}
-	l.periods.add(&r.record)
 	l.expire(now)
 	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
 		l.unwritable = true

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentx/agentx/internal/bytefmt"
-	"github.com/agentx/agentx/replay"
 )
 
 // progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every
@@ -29,7 +27,9 @@ type progress struct {
 	done  int64
 	begun time.Time
 	next  time.Time // of the next line
-	now   atomic.Pointer[replay.Progress]
+
+	live  *liveRun // nil: no replay is played
+	block *block   // shows it; nil: not on a terminal
 }
 
 const lineEvery = 5 * time.Second
@@ -37,7 +37,7 @@ const lineEvery = 5 * time.Second
 func newProgress(cmd *cobra.Command) *progress {
 	p := &progress{w: cmd.ErrOrStderr()}
 	p.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
-	if f, ok := p.w.(*os.File); ok && !p.quiet && term.IsTerminal(int(f.Fd())) {
+	if f, ok := p.w.(*os.File); ok && !p.quiet && term.IsTerminal(int(f.Fd())) && takesEscapes(f) {
 		p.bars = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
 	}
 	return p
@@ -83,17 +83,30 @@ func (p *progress) waiting(part, holder string, waited time.Duration) {
 	}
 }
 
-// println prints a line above the bars.
-func (p *progress) println(line string) {
-	if p.bars != nil {
-		printError(p.bars, line)
-		return
-	}
-	printError(p.w, line)
+// say prints a line above what is shown.
+func (p *progress) say(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.println(line)
 }
 
-// finish removes the bar of the stage that has ended.
+// println does what say does, for those who hold the lock.
+func (p *progress) println(line string) {
+	switch {
+	case p.block != nil:
+		p.block.above(func(w io.Writer) { printError(w, line) })
+	case p.bars != nil:
+		printError(p.bars, line)
+	default:
+		printError(p.w, line)
+	}
+}
+
+// finish removes the bar of the stage that has ended, and the block of a replay.
 func (p *progress) finish() {
+	if p.block != nil {
+		p.block.erase()
+	}
 	if p.bar != nil {
 		p.bar.Abort(true)
 		p.bar.Wait()
@@ -102,6 +115,9 @@ func (p *progress) finish() {
 }
 
 func (p *progress) close() {
+	if p.live != nil {
+		p.live.close()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finish()

@@ -165,10 +165,9 @@ func runReplay(cmd *cobra.Command, o replay.Options, export *exportFlags, asJSON
 // watch makes a run show its progress and what it says. The error is one of the cache.
 func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
 	length, err := plannedLength(cmd, *o, p)
-	o.Progress = p.replayProgress(*o, length)
-	o.Period = p.replayPeriod
-	o.Warn = func(about string) { p.println("agentx: warning: " + about) }
-	o.Notice = func(about string) { p.println("agentx: " + about) }
+	p.live = showLive(o, p, length)
+	o.Warn = func(about string) { p.say("agentx: warning: " + about) }
+	o.Notice = func(about string) { p.say("agentx: " + about) }
 	return err
 }
 

@@ -58,8 +58,11 @@ func (c *Client) reasons(s *Summary, o *observations) (list []string) {
 
 // isClientBound reports whether the client limited the load: the 99th percentile of its lateness exceeds maxLateness
 // (doc/spec/replay.md 8.11).
-func isClientBound(lateness, ttft Stat) bool {
-	return lateness.P99 > maxLateness(ttft) // false when one is Missing
+func isClientBound(lateness, ttft Stat) bool { return ClientBound(lateness.P99, ttft.P50) }
+
+// ClientBound reports the same of the 99th percentile of the lateness and the median time to the first token, in seconds.
+func ClientBound(lateness, ttft Number) bool {
+	return lateness > maxLateness(Stat{P50: ttft}) // false when one is Missing
 }
 
 // maxLateness returns 10 ms, or 1 % of the median time to the first token where that is more.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/live"
+)
+
+// liveRun shows what a run is like while it is played: on the terminal, in the log, and on the server of --listen. What it knows it
+// reads from the records as they are written, so the run does not wait for it.
+type liveRun struct {
+	p      *progress
+	state  *live.State
+	length time.Duration // of a run without a bound; 0: not known
+	o      replay.Options
+
+	ctx       context.Context // ends when the run is over
+	end       context.CancelFunc
+	following sync.WaitGroup
+}
+
+// lookEvery is how often the records are looked at.
+const lookEvery = time.Second
+
+// showLive makes a run tell what it is like. length is how long it may last without a bound; 0: not known. The caller must call close.
+func showLive(o *replay.Options, p *progress, length time.Duration) *liveRun {
+	v := &liveRun{p: p, length: length, o: *o, state: live.NewState(measure.RulesOf(o.Switches), o.Concurrency)}
+	p.openBlock()
+	v.ctx, v.end = context.WithCancel(context.Background())
+	o.Opened = func(dir string) {
+		v.following.Go(func() { v.follow(dir) })
+	}
+	o.Progress = v.report
+	o.Period = func(now replay.Progress) {
+		v.report(now)
+		v.p.liveLine(v.state.Status())
+	}
+	return v
+}
+
+// report notes the progress of the run.
+func (v *liveRun) report(now replay.Progress) {
+	v.state.Report(live.Progress{
+		Phase: now.Phase, Elapsed: now.Elapsed, Remaining: remaining(v.o, v.length, now), Sent: now.Requests, InFlight: now.InFlight,
+		OpenTrees: now.TreesOpen, Arrivals: now.Arrivals, WaitingTrees: now.TreesWaiting,
+	})
+	v.p.liveBlock(v.state.Status())
+}
+
+func (v *liveRun) follow(dir string) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	v.state.Follow(v.ctx, dir, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) })
+}
+
+// close ends the following, after the last record.
+func (v *liveRun) close() {
+	v.end()
+	v.following.Wait()
+}

@@ -1,0 +1,140 @@
+package live
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Bounds of the histograms of /metrics, in seconds: 1, 2 and 5 times each power of ten, from 10 us, which a lateness can be, to the
+// longest time of a request.
+var Bounds = []float64{
+	1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000,
+}
+
+// histogram counts seconds by Bounds.
+type histogram struct {
+	counts [28]uint64 // by the first bound that is not less; the last: more than all
+	n      uint64
+	sum    float64
+}
+
+func (h *histogram) add(seconds float64) {
+	k, _ := slices.BinarySearch(Bounds, seconds)
+	h.counts[k]++
+	h.n++
+	h.sum += seconds
+}
+
+// Metrics returns the state of a run in the text format of Prometheus. The counts are those of the profiling phase, over the requests
+// that are over; at the end they are those of the summary.
+func (s *State) Metrics() ([]byte, error) {
+	status := s.Status()
+	s.mu.Lock()
+	families := s.totals[measure.ProfilingPhase].families()
+	warmup := s.totals[measure.WarmupPhase].requests
+	s.mu.Unlock()
+	families = append(families,
+		counter("warmup_requests", "Requests of the warmup that are over.", float64(warmup)),
+		gauge("lanes", "Lanes asked for; 0: trees arrive on their own, and any number may be open.", float64(status.Lanes)),
+		gauge("open_trees", "Trees that are played.", float64(status.OpenTrees)),
+		gauge("in_flight", "Requests that were sent and are not over.", float64(status.InFlight)),
+		gauge("phase_elapsed", "Seconds since the start of the phase.", status.Elapsed),
+		gauge("client_bound", "1: the client, or a limit set on it, held up the requests of the last 30 seconds.", flag(status.ClientBound)),
+		state(status.State),
+	)
+	var text bytes.Buffer
+	for _, f := range families {
+		if len(f.Metric) == 0 { // no value of the label yet
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// families returns the metrics that have the names of keys of the summary.
+func (t *totals) families() []*dto.MetricFamily {
+	return []*dto.MetricFamily{
+		counter("requests", "Requests that are over, however they ended.", float64(t.requests)),
+		counter("completed", "Requests that ended well.", float64(t.completed)),
+		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.errors),
+		labelled("buckets", "Requests that are over, by bucket.", "bucket", t.buckets),
+		counter("measured", "Requests that ended well and are no cooldown; the counts below are over these.", float64(t.measured)),
+		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.prompt)),
+		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.cached)),
+		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.output)),
+		t.ttft.family("ttft", "Seconds from sending a request to its first token."),
+		t.itl.family("itl", "Mean seconds between two tokens of a request."),
+		t.latency.family("request_latency", "Seconds from sending a request to its last token."),
+		t.lateness.family("lateness", "Seconds from the instant at which a request was due to that at which it was sent."),
+	}
+}
+
+// The functions below make one family each. Its name is that of a key of the summary, with the prefix agentx_.
+
+func family(name, help string, kind dto.MetricType, metrics ...*dto.Metric) *dto.MetricFamily {
+	name = "agentx_" + name
+	return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind, Metric: metrics}
+}
+
+func counter(name, help string, value float64) *dto.MetricFamily {
+	return family(name, help, dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: &value}})
+}
+
+func gauge(name, help string, value float64) *dto.MetricFamily {
+	return family(name, help, dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: &value}})
+}
+
+// labelled returns a counter for each value of a label.
+func labelled[K interface{ wire.Category | measure.Bucket }](name, help, label string, counts map[K]int) *dto.MetricFamily {
+	var metrics []*dto.Metric
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		value, text := float64(counts[key]), string(key)
+		metrics = append(metrics, &dto.Metric{
+			Label:   []*dto.LabelPair{{Name: &label, Value: &text}},
+			Counter: &dto.Counter{Value: &value},
+		})
+	}
+	return family(name, help, dto.MetricType_COUNTER, metrics...)
+}
+
+func (h *histogram) family(name, help string) *dto.MetricFamily {
+	n, sum, cumulative := h.n, h.sum, uint64(0)
+	p := &dto.Histogram{SampleCount: &n, SampleSum: &sum}
+	for k, bound := range Bounds {
+		cumulative += h.counts[k]
+		upTo := cumulative
+		p.Bucket = append(p.Bucket, &dto.Bucket{UpperBound: &bound, CumulativeCount: &upTo})
+	}
+	return family(name, help, dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: p})
+}
+
+// state returns a gauge that is 1 at the state of the run.
+func state(now string) *dto.MetricFamily {
+	var metrics []*dto.Metric
+	label := "state"
+	for _, name := range []string{Preparing, measure.WarmupPhase, measure.ProfilingPhase, Ended} {
+		value := flag(name == now)
+		metrics = append(metrics, &dto.Metric{
+			Label: []*dto.LabelPair{{Name: &label, Value: &name}},
+			Gauge: &dto.Gauge{Value: &value},
+		})
+	}
+	return family("state", "1 at the state of the run.", dto.MetricType_GAUGE, metrics...)
+}
+
+func flag(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

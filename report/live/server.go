@@ -1,0 +1,240 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// Limits of a server. A reader who does not read keeps a connection for writeLimit, and what is written to it is shared by all readers.
+const (
+	maxConnections = 64
+	readLimit      = 5 * time.Second // of a request
+	writeLimit     = 10 * time.Second
+	idleLimit      = time.Minute
+	maxHeader      = 16 << 10 // bytes
+)
+
+// Address returns the address to listen on for HOST:PORT. Without a host it is one of this machine alone.
+func Address(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("want HOST:PORT, or :PORT for this machine alone")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", fmt.Errorf("port %q: want 0 to 65535; 0: one that is free", port)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Server serves what the run is like that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for
+// Prometheus, and /status the Status as JSON. It answers GET alone, and on a loopback address only those who ask for one: else a web
+// page that somebody opens on this machine could read the run.
+type Server struct {
+	listener net.Listener
+	http     http.Server
+	done     chan error
+	loopback bool
+	shown    atomic.Pointer[View]
+	watchers watchers
+}
+
+// View is what a server shows of a run. Its functions may be called at any time, by many goroutines at once.
+type View struct {
+	State *State
+	// Page returns the page. Nil: there is none yet.
+	Page func() ([]byte, error)
+	// Data returns what came after a position, as JSON.
+	Data func(after int) ([]byte, error)
+}
+
+// Listen begins to serve on an address of Address. The caller must call Close.
+func Listen(address string) (*Server, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: another program listens there: choose another port, or 0 for one that is free", address)
+	case err != nil:
+		return nil, err
+	}
+	s := &Server{listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}}}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		s.loopback = tcp.IP.IsLoopback()
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", s.page)
+	mux.HandleFunc("/data", s.data)
+	mux.HandleFunc("/metrics", s.metrics)
+	mux.HandleFunc("/status", s.status)
+	s.http = http.Server{
+		Handler: s.guard(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+	}
+	go func() { s.done <- s.http.Serve(netutil.LimitListener(l, maxConnections)) }()
+	return s, nil
+}
+
+// URL returns the address of the page.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" }
+
+// Show replaces what is shown.
+func (s *Server) Show(v *View) { s.shown.Store(v) }
+
+// Close ends the serving. Those who watch the page may fetch the finished one, until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	s.watchers.wait(ctx)
+	err := s.http.Close()
+	<-s.done // http.ErrServerClosed
+	return err
+}
+
+// policy is what the page may do: run what stands in it, and fetch its data.
+const policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guard refuses what is not to be answered, and sets the header of answers.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		switch {
+		case r.Method != http.MethodGet:
+			h.Set("Allow", http.MethodGet)
+			http.Error(w, "GET alone", http.StatusMethodNotAllowed)
+		case s.loopback && !isLoopback(r.Host):
+			http.Error(w, "this server is for its machine alone: ask for localhost, or choose another address with --listen", http.StatusForbidden)
+		case s.shown.Load() == nil:
+			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// isLoopback reports whether the host of a request is this machine.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	v := s.shown.Load()
+	if v.Page == nil {
+		http.Error(w, "there is no page yet: the run has not begun", http.StatusServiceUnavailable)
+		return
+	}
+	text, err := v.Page()
+	send(w, "text/html; charset=utf-8", text, err)
+	if v.State.over() {
+		s.watchers.served(r.RemoteAddr)
+	}
+}
+
+func (s *Server) data(w http.ResponseWriter, r *http.Request) {
+	v := s.shown.Load()
+	after, err := strconv.Atoi(r.URL.Query().Get("after"))
+	if err != nil || after < 0 {
+		http.Error(w, "after: want a number", http.StatusBadRequest)
+		return
+	}
+	if v.Data == nil {
+		http.Error(w, "there is no data yet", http.StatusServiceUnavailable)
+		return
+	}
+	text, err := v.Data(after)
+	send(w, "application/json", text, err)
+	s.watchers.saw(r.RemoteAddr)
+}
+
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	text, err := s.shown.Load().State.Metrics()
+	send(w, "text/plain; version=0.0.4; charset=utf-8", text, err)
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	status := s.shown.Load().State.Status()
+	text, err := json.MarshalIndent(status, "", "  ")
+	send(w, "application/json", append(text, '\n'), err)
+}
+
+// send answers with a text. Nothing that a run needs is locked meanwhile.
+func send(w http.ResponseWriter, kind string, text []byte, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text) // an error is of a reader who is gone
+}
+
+// watchers are the connections of pages that are open in browsers.
+type watchers struct {
+	mu   sync.Mutex
+	at   map[string]time.Time // by remote address: when it last asked for data
+	left chan struct{}        // closed when all have the finished page; nil: nobody waits
+}
+
+// watching is how long after its last question for data a page counts as open.
+const watching = 3 * time.Second
+
+func (w *watchers) saw(from string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for address, at := range w.at {
+		if now.Sub(at) > watching {
+			delete(w.at, address)
+		}
+	}
+	w.at[from] = now
+}
+
+// served notes that the finished page was sent.
+func (w *watchers) served(to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.at, to)
+	if len(w.at) == 0 && w.left != nil {
+		close(w.left)
+		w.left = nil
+	}
+}
+
+// wait returns when all watchers have the finished page, and when ctx ends.
+func (w *watchers) wait(ctx context.Context) {
+	w.mu.Lock()
+	for address, at := range w.at {
+		if time.Since(at) > watching {
+			delete(w.at, address)
+		}
+	}
+	left := make(chan struct{})
+	if len(w.at) == 0 {
+		close(left)
+	} else {
+		w.left = left
+	}
+	w.mu.Unlock()
+	select {
+	case <-left:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,181 @@
+package live
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Progress is what the records of a run do not tell.
+type Progress struct {
+	Phase     string        // measure.WarmupPhase or measure.ProfilingPhase
+	Elapsed   time.Duration // since its start
+	Remaining time.Duration // until the bound that is nearest is reached; negative: not known
+	Sent      int           // requests, in the phase
+	InFlight  int
+	OpenTrees int // that are played
+
+	Arrivals     bool // trees arrive on their own
+	WaitingTrees int  // that have arrived, and wait to be opened
+}
+
+// State is what a run is like now. Its methods may be called by many goroutines at once; none waits for anything but the others.
+type State struct {
+	rules measure.Rules
+	lanes int
+
+	mu       sync.Mutex
+	progress Progress
+	totals   map[string]*totals // by phase
+	recent   *recent            // of the phase of the record added last
+	phase    string
+	ended    bool
+	err      error // why records are not followed any more
+}
+
+// NewState returns the state of a run before its first request. Lanes is how many it has; 0: trees arrive, without a cap.
+func NewState(rules measure.Rules, lanes int) *State {
+	return &State{
+		rules: rules, lanes: lanes, recent: newRecent(), progress: Progress{Remaining: -1},
+		totals: map[string]*totals{measure.WarmupPhase: newTotals(), measure.ProfilingPhase: newTotals()},
+	}
+}
+
+// Add adds a request that is over. It does not keep the record.
+func (s *State) Add(r *measure.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Phase != s.phase {
+		s.phase = r.Phase
+		s.recent.reset()
+	}
+	s.totals[r.Phase].add(r, s.rules)
+	s.recent.add(r, s.rules)
+}
+
+// Look ends a section of the time over which the latest rates and latencies are. It is called after the records of a look at the
+// file, with the instant of that look.
+func (s *State) Look(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent.look(now)
+}
+
+// Report replaces the progress.
+func (s *State) Report(p Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = p
+}
+
+// End says that the run is over. The error, if there is one, says why its records were not followed to the end.
+func (s *State) End(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.err = true, err
+}
+
+// Status returns what the run is like now.
+func (s *State) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	phase := s.progress.Phase
+	t := s.totals[phase]
+	if t == nil { // nothing has been reported yet
+		phase, t = s.phase, newTotals()
+	}
+	st := Status{
+		State: phase, Elapsed: s.progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
+		OpenTrees: s.progress.OpenTrees, InFlight: s.progress.InFlight, Sent: max(s.progress.Sent, t.requests),
+		Completed: t.completed, Errors: maps.Clone(t.errors), Overflows: t.buckets[measure.ContextOverflow], Cancelled: t.buckets[measure.CancelledAtEnd],
+		Recent: s.recent.now,
+	}
+	switch {
+	case s.ended:
+		st.State, st.InFlight = Ended, 0
+	case phase == "":
+		st.State = Preparing
+	}
+	if s.progress.Remaining >= 0 && !s.ended {
+		st.Remaining = measure.Number(s.progress.Remaining.Seconds())
+	}
+	if s.progress.Arrivals {
+		waiting := s.progress.WaitingTrees
+		st.WaitingTrees = &waiting
+	}
+	if s.err != nil {
+		st.Error = s.err.Error()
+	}
+	st.judge()
+	return st
+}
+
+// totals count the requests of a phase that are over, as its summary does.
+type totals struct {
+	requests, completed, measured int // measured: that ended well, and are no cooldown
+	errors                        map[wire.Category]int
+	buckets                       map[measure.Bucket]int
+
+	prompt, cached, output       int64 // tokens of the measured requests
+	ttft, itl, latency, lateness histogram
+}
+
+func newTotals() *totals {
+	return &totals{errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{}}
+}
+
+func (t *totals) add(r *measure.Record, rules measure.Rules) {
+	t.requests++
+	t.buckets[r.Bucket]++
+	if r.Bucket == measure.CancelledAtEnd || r.Bucket == measure.ContextOverflow || r.Error != nil && overflowed(r.Error) {
+		return
+	}
+	if r.Error != nil {
+		t.errors[r.Error.Category]++
+		return
+	}
+	t.completed++
+	if r.Bucket == measure.Cooldown {
+		return
+	}
+	t.measured++
+	t.lateness.add(r.Lateness())
+	if v, ok := r.TTFT(); ok {
+		t.ttft.add(v)
+	}
+	if v, ok := rules.ITL(r); ok {
+		t.itl.add(v)
+	}
+	if v, ok := r.Latency(); ok {
+		t.latency.add(v)
+	}
+	prompt, cached, output := tokens(r)
+	t.prompt, t.cached, t.output = t.prompt+prompt, t.cached+cached, t.output+output
+}
+
+// overflowed reports whether a failure of the warmup, whose records are in one bucket, is none of the server.
+func overflowed(e *measure.Error) bool {
+	return e.Category == wire.Cancelled || e.Category == wire.ContextOverflow
+}
+
+// tokens returns the counts of the server, 0 where there is none.
+func tokens(r *measure.Record) (prompt, cached, output int64) {
+	if r.PromptTokens != nil {
+		prompt = *r.PromptTokens
+	}
+	if r.CachedTokens != nil {
+		cached = *r.CachedTokens
+	}
+	output, _ = r.OSL()
+	return prompt, cached, output
+}
+
+// over reports whether the run has ended.
+func (s *State) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}

@@ -86,6 +86,10 @@ var imports = map[string][]string{
 	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 
+	"report/live": {
+		"replay/measure", "replay/wire",
+		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/net",
+	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
 	"report/page/pagetest": { // for tests
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
@@ -98,8 +102,8 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
-		"report", "report/aiperf", "report/compare", "report/inferencex", "report/parquet",
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
+		"report", "report/aiperf", "report/compare", "report/inferencex", "report/live", "report/parquet",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }
 

@@ -19,8 +19,12 @@ func samplePage(requests int) *Page {
 	draw := rand.New(rand.NewPCG(1, 2))
 	var start, end, ttft, prompt, cached []float64
 	kinds, failures := []string{}, []string{}
-	for range requests {
-		at := math.Round((draw.Float64()*320-20)*1e6) / 1e6
+	times := make([]float64, requests)
+	for i := range times {
+		times[i] = math.Round((draw.Float64()*320-20)*1e6) / 1e6
+	}
+	slices.Sort(times)
+	for _, at := range times {
 		first := math.Round(math.Exp(draw.NormFloat64()*0.6-0.8)*1e6) / 1e6
 		start, end, ttft = append(start, at), append(end, at+first*6), append(ttft, first)
 		prompt = append(prompt, math.Round(math.Exp(draw.NormFloat64()+9)))
@@ -28,7 +32,6 @@ func samplePage(requests int) *Page {
 		kinds = append(kinds, []string{"main session", "subagent"}[draw.IntN(2)])
 		failures = append(failures, []string{"", "", "", "timeout", "http_5xx"}[draw.IntN(5)])
 	}
-	slices.Sort(start)
 	return &Page{Kind: "sample", Title: "A sample of <b>everything</b>", Tables: []Table{{Name: "requests", Columns: []Column{
 		Floats("start", "s", start), Floats("end", "s", end), Floats("ttft", "s", ttft), Floats("prompt", "tokens", prompt), Floats("cached", "tokens", cached),
 		Texts("kind", kinds), Texts("failure", failures)}}}}

@@ -1,8 +1,6 @@
 "use strict";
 // Axes: lines of a grid and labels that never overlap.
 
-const tickGap = 18; // pixels between two labels
-
 // drawAxes draws both axes of a chart. pen is that of the chart; labels holds the functions that write its ticks.
 function drawAxes(pen, ticks, labels) {
   const { context, theme, area } = pen;
@@ -45,5 +43,19 @@ function placeLabels(context, pen, ticks, label) {
   });
 }
 
-// shareOf returns how many ticks a length has room for.
+// drawNames writes what the axes are, where they have names: below the one, above the other.
+function drawNames(pen, chart) {
+  const { context, area, theme } = pen, named = ({ name, unit }) => !unit || unit === "s" || unit === "%" || name.includes(unit) ? name : `${name}, ${unit}`;
+  Object.assign(context, { font: theme.font, fillStyle: theme.muted, textBaseline: "top" });
+  if (chart.x.name) {
+    context.textAlign = "right";
+    context.fillText(named(chart.x), area.right, area.bottom + 24);
+  }
+  if (chart.y.name) {
+    context.textAlign = "left";
+    context.fillText(named(chart.y), 2, 3);
+  }
+}
+
+// roomFor returns how many ticks a length has room for.
 function roomFor(pixels, each) { return Math.max(2, Math.floor(pixels / each)); }

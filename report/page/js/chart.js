@@ -8,7 +8,8 @@
 // The pen holds context, x and y (scales), from and to (of x), area, width, height, theme, colour(style), drawable(value).
 
 class Chart {
-  // options: title; about, a sentence; x, a TimeRange or {unit, log, label, from, to}; y {unit, log, zero, from, to, label};
+  // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to}; y {name, unit, log, zero, from, to, label}:
+  // name stands at the axis, label(value) writes a tick;
   // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values;
   // pointed(place), called with {x, y, px, py, mark, row} of a click, mark and row of the point under it, or null and -1; wide.
   constructor(parent, options) {
@@ -30,6 +31,7 @@ class Chart {
     this.legend = new Legend(this.marks, () => this.redraw());
     this.plot = element("div", { class: "plot", tabindex: 0, role: "group", "aria-label": `Chart: ${this.title}. ${this.about}`, style: { height: `${this.height}px` } }, this.canvas, this.overlay);
     const caption = element("figcaption", {}, element("h3", { title: this.about || null }, this.title), this.legend.element);
+    this.plot.chart = this; // for tests and the console
     this.figure = element("figure", { class: this.wide ? "chart wide" : "chart" }, caption, this.plot, dataTable(this));
     if (this.time) listenToGestures(this); else listenToPointer(this);
     parent.append(this.figure);
@@ -60,6 +62,8 @@ class Chart {
     if (this.span) for (const mark of this.marks) if (!mark.hidden) mark.draw(pen);
     pen.context.restore();
     if (!this.span) drawEmpty(pen, this.empty);
+    drawNames(pen, this);
+    this.legend.note();
     this.drawCursor();
   }
 
@@ -73,10 +77,10 @@ class Chart {
     const { from, to } = this.rangeX();
     const room = roomFor(this.height - 40, 36);
     const [low, high] = this.rangeY(from, to, room);
-    const ticksY = this.y.log ? logTicks(low, high, room) : linearTicks(low, high, room + 1);
+    const ticksY = !this.span ? [] : this.y.log ? logTicks(low, high, room) : linearTicks(low, high, room + 1);
     const labelY = this.y.label || axisFormat(this.y.unit, high, this.y.log);
     const gutter = Math.max(this.gutter || 52, ...ticksY.map((tick) => context.measureText(labelY(tick)).width + 12));
-    const area = { left: Math.ceil(gutter), right: width - 12, top: 10, bottom: this.height - 24 };
+    const area = { left: Math.ceil(gutter), right: width - 12, top: this.y.name ? 24 : 10, bottom: this.height - (this.x.name ? 40 : 24) };
     const x = new Scale(from, to, area.left, area.right, this.x.log), y = new Scale(low, high, area.bottom, area.top, this.y.log);
     this.ticks = { x: this.ticksX(from, to, roomFor(area.right - area.left, width < 500 ? 64 : 84)), y: ticksY };
     this.labels = { x: this.labelX(from, to), y: labelY };
@@ -87,7 +91,7 @@ class Chart {
   rangeX() {
     if (this.time) return { from: this.time.from, to: this.time.to };
     const [low, high] = spanOf(this.marks, (mark) => mark.spanX && mark.spanX(this.x.log)) || [this.x.log ? 1 : 0, this.x.log ? 10 : 1];
-    const [from, to] = roundOut(this.x.from ?? low, this.x.to ?? high, this.x.log, 8);
+    const [from, to] = roundOut(this.x.from ?? low, this.x.to ?? high, this.x.log, 6);
     return { from: this.x.from ?? from, to: this.x.to ?? to };
   }
 
@@ -115,9 +119,12 @@ class Chart {
     if (!this.pen || this.seen === false) return;
     const at = this.time ? this.time.cursor : this.cursor ?? null;
     drawPointer(this, this.overlay.getContext("2d"), at);
-    this.legend.show(at, this.cursorY, (value, mark) => formatValue(value, mark.unit ?? this.y.unit));
+    this.legend.show(at, this.cursorY, (value, mark) => formatValue(value, shortUnit(mark.unit ?? this.y.unit)));
   }
 }
+
+// shortUnit is the unit that a legend writes: the long ones stand in the title.
+function shortUnit(unit) { return unit === "s" || unit === "%" ? unit : ""; }
 
 // spanOf joins the spans of the marks that are shown; null where none has one.
 function spanOf(marks, span) {

@@ -10,7 +10,7 @@ function groupDigits(text) {
   return (fraction === undefined ? grouped : `${grouped}.${fraction}`).replace(/^-/, "−");
 }
 
-// significant writes a number with so many digits, and no zeros behind the last.
+// significant writes a number with so many digits, all of those before the point, and no zeros behind the last.
 function significant(value, digits) {
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
@@ -44,7 +44,7 @@ function formatLarge(value, digits) {
   for (const [factor, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"]]) {
     if (Math.abs(value) >= factor) return significant(value / factor, digits) + letter;
   }
-  return significant(value, Math.max(digits, Math.abs(value) >= 1000 ? 6 : 0));
+  return Math.abs(value) >= 10 ** digits ? groupDigits(value.toFixed(0)) : significant(value, digits);
 }
 
 // axisFormat returns a function that writes the ticks of an axis, all of them in one unit. On a log axis each has its own.
@@ -72,9 +72,9 @@ function formatTime(seconds, span, longest) {
   return (seconds < 0 && rounded > 0 ? "−" : "") + text;
 }
 
-// digitsFor returns how many digits tell two instants apart that are a hundredth of the span from each other.
+// digitsFor returns how many digits tell two instants apart that are a thousandth of the span from each other.
 function digitsFor(value, span) {
-  const least = Math.floor(Math.log10(span / 100));
+  const least = Math.floor(Math.log10(span / 1000));
   return Math.floor(Math.log10(Math.max(Math.abs(value), 1e-9))) - least + 1;
 }
 

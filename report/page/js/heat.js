@@ -51,6 +51,9 @@ class Heat {
     context.globalAlpha = 1;
   }
 
+  // note says what the darkest cell means.
+  note() { return this.grid && this.grid.most ? `(darkest cell: ${groupDigits(String(this.grid.most))})` : ""; }
+
   // read returns how many points are in the cell under the pointer.
   read(at, y) {
     if (!this.grid || y === undefined) return NaN;

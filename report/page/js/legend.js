@@ -3,22 +3,28 @@
 
 class Legend {
   constructor(marks, changed) {
+    const buttons = [];
     this.items = marks.filter((mark) => mark.name).map((mark) => {
-      const value = element("output", {});
+      const value = mark.read ? element("output", {}) : null, note = element("span", { class: "about" });
       const button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show", onclick: () => {
         mark.hidden = !mark.hidden;
         button.setAttribute("aria-pressed", String(!mark.hidden));
         changed();
-      } }, swatch(mark), element("span", { class: "name" }, shorten(mark.name, 40)), value);
-      return { mark, value, button };
+      } }, swatch(mark), element("span", { class: "name" }, shorten(mark.name, 40)), note, value);
+      buttons.push(button);
+      return { mark, value, note };
     });
-    this.element = element("div", { class: "legend" }, ...this.items.map((item) => item.button));
+    this.element = element("div", { class: "legend" }, ...buttons);
   }
+
+  // note writes what marks say of how they are drawn.
+  note() { for (const { mark, note } of this.items) if (mark.note) note.textContent = mark.note(); }
 
   // show writes the values at a place; null: nothing.
   show(at, y, format) {
     for (const { mark, value } of this.items) {
-      const text = at === null || mark.hidden || !mark.read ? "" : format(mark.read(at, y), mark);
+      if (!value) continue;
+      const text = at === null || mark.hidden ? "" : format(mark.read(at, y), mark);
       if (value.textContent !== text) value.textContent = text;
     }
   }

@@ -3,7 +3,7 @@
 
 class Line {
   // options: name; style, the number of its colour and dash; x ascending and y; step: a value holds until the next one, the last until
-  // end, or for ever; dots: its points are drawn too.
+  // end, or for ever; dots: its points are drawn too; halo: it is drawn over points.
   constructor(options) {
     Object.assign(this, { style: 0, swatch: "line", width: 1.6, x: [], y: [] }, options);
   }
@@ -50,6 +50,7 @@ class Line {
       open = true;
     }
     if (open && this.step && last === this.x.length) context.lineTo(x.pixel(Math.min(pen.to, this.end ?? pen.to)), y.pixel(this.y[last - 1]));
+    if (this.halo) strokeHalo(context, pen.theme.ground, this.width);
     context.stroke();
     context.setLineDash([]);
     if (this.dots) for (const i of points) if (pen.drawable(this.y[i])) drawShape(context, this.style, x.pixel(this.x[i]), y.pixel(this.y[i]), 3);
@@ -62,4 +63,13 @@ class Line {
   }
 
   columns(x, unit) { return [{ ...x, values: this.x }, { name: this.name, unit, values: this.y }]; }
+}
+
+// strokeHalo strokes the path of a line wider in the colour of the ground, so that the line stands out from what is below.
+function strokeHalo(context, ground, width) {
+  context.save();
+  Object.assign(context, { strokeStyle: ground, lineWidth: width + 3, globalAlpha: 0.75 });
+  context.setLineDash([]);
+  context.stroke();
+  context.restore();
 }

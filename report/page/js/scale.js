@@ -70,8 +70,8 @@ function cleanNumber(value) { return Number(value.toPrecision(12)); }
 function roundOut(from, to, log, count) {
   if (log) {
     const at = (value, down) => {
-      const power = 10 ** Math.floor(Math.log10(value) + 1e-9), digit = value / power;
-      const near = [1, 2, 3, 5, 10].filter((d) => down ? d <= digit * (1 + 1e-9) : d >= digit * (1 - 1e-9));
+      const power = 10 ** Math.floor(Math.log10(value)), digit = value / power;
+      const near = [1, 2, 3, 5, 10].filter((d) => down ? d <= digit * (1 + 1e-6) : d >= digit * (1 - 1e-6));
       return cleanNumber(power * (down ? near[near.length - 1] : near[0]));
     };
     const [low, high] = [at(from, true), at(to, false)];

@@ -84,15 +84,16 @@ function drawLabels(pen, points, first, last) {
     const left = pen.x.pixel(points.x[row]), top = pen.y.pixel(points.y[row]), r = points.size;
     taken.push({ left: left - r, right: left + r, top: top - r, bottom: top + r });
   }
-  Object.assign(context, { font: theme.font, fillStyle: theme.text, textAlign: "left", textBaseline: "top" });
+  Object.assign(context, { font: theme.font, fillStyle: theme.text, strokeStyle: theme.ground, lineWidth: 4, lineJoin: "round", textAlign: "left", textBaseline: "top" });
   for (let row = first; row < last; row++) {
     if (!points.shown(row)) continue;
     const text = shorten(points.labels[row], 24), width = context.measureText(text).width, gap = points.size + 3;
     const left = pen.x.pixel(points.x[row]), top = pen.y.pixel(points.y[row]);
-    for (const [dx, dy] of [[gap, -14], [gap, 3], [-gap - width, -14], [-gap - width, 3], [-width / 2, -gap - 13], [-width / 2, gap]]) {
+    for (const [dx, dy] of [[gap, -14], [gap, 3], [-gap - width, -14], [-gap - width, 3], [-width / 2, -gap - 13], [-width / 2, gap], [0, -gap - 15], [0, gap + 2]]) {
       const box = { left: left + dx, right: left + dx + width, top: top + dy, bottom: top + dy + 12 };
       if (box.left < area.left || box.right > area.right || box.top < area.top || box.bottom > area.bottom) continue;
       if (taken.some((other) => box.left < other.right && box.right > other.left && box.top < other.bottom && box.bottom > other.top)) continue;
+      context.strokeText(text, box.left, box.top);
       context.fillText(text, box.left, box.top);
       taken.push(box);
       break;

@@ -41,10 +41,12 @@ class TimeRange {
     this.tell("range");
   }
 
-  // zoom multiplies the length of the range; the instant at stays where it is on the screen.
+  // zoom multiplies the length of the range; the instant at stays where it is on the screen, as far as the whole goes.
   zoom(at, factor) {
-    factor = Math.max(factor, shortestRange / (this.to - this.from));
-    this.set(at - (at - this.from) * factor, at + (this.to - at) * factor);
+    const length = Math.min(this.whole.to - this.whole.from, Math.max(shortestRange, (this.to - this.from) * factor));
+    const from = at - (at - this.from) * length / (this.to - this.from);
+    const inside = Math.max(this.whole.from, Math.min(from, this.whole.to - length));
+    this.set(inside, inside + length);
   }
 
   // pan moves the range, as far as the whole goes.

@@ -36,7 +36,7 @@ var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, Content
 var reportFiles = []string{
 	".aiperf_results_ready.json", "profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export_console.txt",
 	"profile_export_aiperf_timeslices.json", "profile_export_aiperf_timeslices.csv", "profile_export.jsonl", "profile_export_excluded.jsonl",
-	"server_metrics_export.json", "server_metrics_export.csv", "records.parquet",
+	"server_metrics_export.json", "server_metrics_export.csv", "records.parquet", "report.html",
 }
 
 // resultsDir is the directory of the results.

@@ -80,7 +80,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
 	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
-	f.export.register(flags, "report", "files for other tools to write beside the results at the end, with commas between: aiperf, json, csv, parquet (agentx help report)")
+	f.export.register(flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
 }
 
 // options resolves the flags and applies the values of switches and options; the caller opens the cache. What is wrong is

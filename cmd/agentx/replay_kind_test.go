@@ -17,7 +17,7 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 		{"--warmup request=5", "--warmup request=5: want none, primers, requests=R or duration=D; did you mean requests=R?"},
 		{"--set Start=sample", "--set Start=sample: want zero or sampled; did you mean sampled?"},
 		{"--scenario inferencex", "--scenario inferencex: want inferencex-agentx-mvp"},
-		{"--report aiprf", "--report aiprf: want aiperf, json, csv or parquet; did you mean aiperf?"},
+		{"--report aiprf", "--report aiprf: want html, aiperf, json, csv or parquet; did you mean aiperf?"},
 		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub; did you mean o200k_base?"},
 		{"--start ''", `--start "": want zero or sampled`},
 	} {
@@ -62,7 +62,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
 		"agentx: --slice-duration NaN: want a duration such as 90s or 10m, or seconds",
-		"agentx: --format x: want aiperf, json, csv, parquet or inferencex",
+		"agentx: --format x: want html, aiperf, json, csv, parquet or inferencex",
 		"agentx: --prefix .p: want a name that does not begin with a dot",
 		`agentx: --gate "": want error-rate=X, X from 0 to 1`,
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))

@@ -32,7 +32,7 @@ type reportFlags struct {
 }
 
 // reportFormats are the formats of --format.
-var reportFormats = []string{formatAIPerf, formatJSON, formatCSV, formatParquet, formatInferenceX}
+var reportFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet, formatInferenceX}
 
 func newReport() *cobra.Command {
 	var f reportFlags
@@ -48,6 +48,7 @@ give, and null for those that are known only at the end of a run.
 
 --format makes one or more of
 
+  html        report.html: the page of the run, for a browser
   aiperf      the files of AIPerf: profile_export.jsonl (a row for each request),
               profile_export_aiperf.json and .csv, profile_export_console.txt, with --slice-duration
               the time slices, server_metrics_export.json and .csv if servers were scraped, and
@@ -69,7 +70,8 @@ the rule of InferenceX. The files are written all the same.
 
 DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
 where two of them differ, and --gate and --format inferencex read them.`,
-		Example: "  agentx report before after --compare --out comparison\n" +
+		Example: "  agentx report results --format html\n" +
+			"  agentx report before after --compare --out comparison\n" +
 			"  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
 			"  agentx report results --format aiperf --gate error-rate=0.1\n" +
 			"  agentx report results --format aiperf,parquet --out results/aiperf_artifacts --slice-duration 1s",
@@ -77,7 +79,7 @@ where two of them differ, and --gate and --format inferencex read them.`,
 		RunE: f.run,
 	}
 	flags := cmd.Flags()
-	f.export.register(flags, "format", "files to make, with commas between: aiperf, json, csv, parquet, inferencex")
+	f.export.register(flags, "format", "files to make, with commas between: html, aiperf, json, csv, parquet, inferencex")
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "error-rate=X: status 3 if a larger share of the completed requests failed (repeatable)")
 	f.compare.register(flags)

@@ -30,7 +30,7 @@ const (
 )
 
 // replayFormats are the formats of replay --report.
-var replayFormats = []string{formatAIPerf, formatJSON, formatCSV, formatParquet}
+var replayFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet}
 
 // exportFlags say which files are made of the records of a run, and how.
 type exportFlags struct {
@@ -116,6 +116,11 @@ func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, e
 	}
 	if f.has(formatParquet) {
 		if err := e.writeParquet(ctx); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatHTML) {
+		if err := e.writeHTML(ctx); err != nil {
 			return e, err
 		}
 	}

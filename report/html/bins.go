@@ -1,0 +1,119 @@
+package html
+
+import "slices"
+
+// bins are sums over slices of the profiling phase, all as long as one another: what a page shows of the requests that it leaves
+// out. They grow in length as the run does, so that there are never more than maxBins.
+type bins struct {
+	width int64 // ns
+	list  []bin
+	flow  []float64 // change of the output tokens per ns at the start of a bin; integrated when it is needed
+}
+
+// bin has the sums of one slice.
+type bin struct {
+	sent, ended  int64 // requests
+	prompt, miss int64 // prompt tokens of the requests whose first token came; of these, those that the server did not find in its cache
+	output       float64
+	failed       map[int32]int64 // requests that ended so, by the position of their failure
+}
+
+const (
+	maxBins  = 4096
+	firstBin = 100_000_000 // ns
+)
+
+func newBins() bins { return bins{width: firstBin} }
+
+// add adds a request of profiling.
+func (b *bins) add(x *request) {
+	last := x.end()
+	b.reach(last)
+	b.at(x.sent).sent++
+	end := b.at(last)
+	end.ended++
+	if x.failure > 0 {
+		if end.failed == nil {
+			end.failed = map[int32]int64{}
+		}
+		end.failed[x.failure]++
+	}
+	if x.ttft == unknown {
+		return
+	}
+	if x.prompt > 0 {
+		first := b.at(x.sent + x.ttft)
+		first.prompt += x.prompt
+		first.miss += x.prompt - max(0, x.cached)
+	}
+	if n := x.tokens(); n > 0 {
+		b.spread(float64(n), x.sent+x.ttft, x.sent+x.ttft+x.decode)
+	}
+}
+
+// tokens returns the output tokens of a request, reasoning included.
+func (x *request) tokens() int64 { return max(0, x.output) + max(0, x.reasoning) }
+
+func (b *bins) at(instant int64) *bin { return &b.list[instant/b.width] }
+
+// reach makes room for an instant.
+func (b *bins) reach(instant int64) {
+	for instant/b.width >= maxBins {
+		b.double()
+	}
+	for n := int(instant / b.width); n >= len(b.list); {
+		b.list, b.flow = append(b.list, bin{}), append(b.flow, 0)
+	}
+}
+
+// spread adds tokens that came evenly from one instant to another.
+func (b *bins) spread(tokens float64, from, to int64) {
+	i, j := from/b.width, to/b.width
+	if i == j {
+		b.list[i].output += tokens
+		return
+	}
+	rate := tokens / float64(to-from)
+	b.list[i].output += rate * float64((i+1)*b.width-from)
+	b.list[j].output += rate * float64(to-j*b.width)
+	b.flow[i+1] += rate
+	b.flow[j] -= rate
+}
+
+// integrate adds what flows through whole bins to their sums.
+func (b *bins) integrate() {
+	rate := 0.0
+	for k := range b.list {
+		rate += b.flow[k]
+		b.list[k].output += rate * float64(b.width)
+		b.flow[k] = 0
+	}
+}
+
+// double makes every bin twice as long.
+func (b *bins) double() {
+	b.integrate()
+	for k := 0; k < len(b.list); k += 2 {
+		one := b.list[k]
+		if k+1 < len(b.list) {
+			one.add(&b.list[k+1])
+		}
+		b.list[k/2] = one
+	}
+	n := (len(b.list) + 1) / 2
+	b.list, b.flow, b.width = slices.Clip(b.list[:n]), b.flow[:n], 2*b.width
+}
+
+func (b *bin) add(other *bin) {
+	b.sent += other.sent
+	b.ended += other.ended
+	b.prompt += other.prompt
+	b.miss += other.miss
+	b.output += other.output
+	for k, n := range other.failed {
+		if b.failed == nil {
+			b.failed = map[int32]int64{}
+		}
+		b.failed[k] += n
+	}
+}

@@ -1,0 +1,129 @@
+package html
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// MaxRequests is the most requests that a page has. Of a run with more it has one in Stride.
+const MaxRequests = 100_000
+
+// errTwoRuns is why a record is refused.
+var errTwoRuns = errors.New("records of two runs stand in one file")
+
+// Builder collects what the page of a run shows. It keeps the numbers of at most MaxRequests requests, and of their trees and
+// sessions. It is not safe for concurrent use.
+type Builder struct {
+	rules measure.Rules
+
+	requests []request
+	stride   int // the requests whose credit is a multiple of it are kept
+	sent     int // requests of profiling that were added
+	warmup   int // of the warmup
+
+	trees    map[int]*tree // by ordinal
+	sessions []session
+	byName   map[sessionName]int32
+	failures []failure
+	byError  map[failure]int32
+	bins     bins
+	credits  [2]bitSet // of the warmup and of profiling
+
+	first int64    // earliest sent of profiling, ns; valid if sent > 0
+	end   [2]int64 // of the warmup and of profiling, ns of the phase
+}
+
+// NewBuilder returns an empty builder. rules are those of the run.
+func NewBuilder(rules measure.Rules) *Builder {
+	return &Builder{
+		rules: rules, stride: 1, trees: map[int]*tree{}, byName: map[sessionName]int32{}, byError: map[failure]int32{}, bins: newBins(),
+	}
+}
+
+// Stride returns how many requests of the run one of the page stands for: 1, 2, 4 and so on.
+func (b *Builder) Stride() int { return b.stride }
+
+// Add adds one record, which it does not keep. An error says why it cannot be of the same run as those before.
+func (b *Builder) Add(r *measure.Record) error {
+	x := newRequest(r)
+	x.failure = b.failureOf(r)
+	if err := b.count(&x, r); err != nil {
+		return err
+	}
+	if x.credit%b.stride != 0 {
+		return nil
+	}
+	if _, err := b.treeOf(r); err != nil {
+		return err
+	}
+	x.session = b.sessionOf(r)
+	if b.requests = append(b.requests, x); len(b.requests) > MaxRequests {
+		b.thin()
+	}
+	return nil
+}
+
+// count counts what the page knows of every request.
+func (b *Builder) count(x *request, r *measure.Record) error {
+	phase := 0
+	if x.warmup() {
+		b.warmup++
+	} else {
+		phase = 1
+		if b.sent == 0 || x.sent < b.first {
+			b.first = x.sent
+		}
+		b.sent++
+		b.bins.add(x)
+	}
+	b.end[phase] = max(b.end[phase], x.end())
+	if r.Credit < maxCredit && !b.credits[phase].add(r.Credit) {
+		return fmt.Errorf("credit: %d: an earlier line of the phase %s has it: %w", r.Credit, r.Phase, errTwoRuns)
+	}
+	return nil
+}
+
+// thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.
+func (b *Builder) thin() {
+	b.stride *= 2
+	kept, sessions, trees := b.requests[:0], b.sessions, b.trees
+	b.sessions, b.trees = nil, map[int]*tree{}
+	clear(b.byName)
+	for _, x := range b.requests {
+		if x.credit%b.stride != 0 {
+			continue
+		}
+		s := sessions[x.session]
+		k, ok := b.byName[s.id]
+		if !ok {
+			k = int32(len(b.sessions))
+			b.byName[s.id] = k
+			b.sessions = append(b.sessions, s)
+			b.trees[s.id.tree] = trees[s.id.tree]
+		}
+		x.session = k
+		kept = append(kept, x)
+	}
+	b.requests = kept
+}
+
+// maxCredit bounds the credits that are looked at: a run of so many requests has a terabyte of records.
+const maxCredit = 1 << 30
+
+// bitSet is a set of small numbers.
+type bitSet struct{ words []uint64 }
+
+// add adds a number. It reports false if the set has it already.
+func (s *bitSet) add(k int) bool {
+	if n := k/64 + 1; n > len(s.words) {
+		s.words = append(s.words, make([]uint64, max(n, 2*len(s.words))-len(s.words))...)
+	}
+	bit := uint64(1) << (k % 64)
+	if s.words[k/64]&bit != 0 {
+		return false
+	}
+	s.words[k/64] |= bit
+	return true
+}

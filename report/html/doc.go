@@ -1,0 +1,13 @@
+// Package html makes the page of one run: doc/spec/report.md 3.
+//
+// A Builder reads records one at a time and keeps, of at most MaxRequests of them, the numbers that the page draws. Page makes of
+// these the tables of a page.Page:
+//
+//	trees     ordinal, lane, pass, trace; a row for each tree with a request on the page
+//	sessions  tree, parent, name, depth, kind, requests; the requests of a session stand together, in the order of its turns
+//	requests  a row for each request, by session; no column has a number that another one gives
+//	bins      sums over slices of time, if requests were left out
+//	server    what the servers said of themselves, by time
+//
+// Instants are nanoseconds since the start of the phase, as integers, so that the page computes the same seconds as package measure.
+package html

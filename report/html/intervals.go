@@ -1,0 +1,63 @@
+package html
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/interval"
+)
+
+// Intervals say how sure the numbers of the whole run are.
+type Intervals struct {
+	Why string `json:"why"` // there are none; "": there are
+
+	// By metric and statistic, such as ttft and p95: from and to. What has none is left out.
+	Of map[string]map[string][2]float64 `json:"of"`
+}
+
+// intervals returns those of the metrics that every request has.
+func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*Intervals, error) {
+	if n := b.sent + b.warmup; n > MaxRequests {
+		return &Intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", MaxRequests, n)}, nil
+	}
+	var err error
+	if samples.Seed, err = interval.SeedOf(filepath.Join(run.Dir, measure.RecordsFile)); err != nil {
+		return nil, err
+	}
+	list := &Intervals{Of: map[string]map[string][2]float64{}}
+	for _, m := range measure.MetricList {
+		if m.Of == nil {
+			continue
+		}
+		if err := list.add(m.Name, samples); err != nil {
+			list.Why = "There are no intervals: " + err.Error() + "."
+		}
+	}
+	return list, nil
+}
+
+// add adds those of a metric.
+func (l *Intervals) add(metric string, samples *interval.Run) error {
+	var names []string
+	var stats []interval.Statistic
+	for _, name := range slo.Statistics {
+		if s, ok := interval.StatisticNamed(name); ok && s != interval.Max {
+			names, stats = append(names, name), append(stats, s)
+		}
+	}
+	found, err := samples.Of(metric, stats)
+	if err != nil {
+		return err
+	}
+	of := map[string][2]float64{}
+	for k, i := range found {
+		if i.Known() {
+			of[names[k]] = [2]float64{i.Low, i.High}
+		}
+	}
+	l.Of[metric] = of
+	return nil
+}

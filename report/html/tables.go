@@ -1,0 +1,174 @@
+package html
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/agentx/agentx/report/page"
+)
+
+// tables returns the tables of the records that were added, and the values that sparse columns leave out.
+func (b *Builder) tables() (list []page.Table, common map[string]int64) {
+	trees, treeRow := b.treeTable()
+	sessions, sessionRow := b.sessionTable(treeRow)
+	requests := slices.Clone(b.requests)
+	for k := range requests {
+		requests[k].session = sessionRow[requests[k].session]
+	}
+	slices.SortStableFunc(requests, func(x, y request) int {
+		phase := 0
+		if x.warmup() != y.warmup() {
+			if phase = 1; x.warmup() {
+				phase = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(x.session, y.session), phase, cmp.Compare(x.sent, y.sent), cmp.Compare(x.credit, y.credit))
+	})
+	c := requestColumns(requests)
+	list = append([]page.Table{trees, sessions, {Name: "requests", Columns: c.dense}}, c.sparse...)
+	list = append(list, b.failureTable())
+	if b.stride > 1 {
+		list = append(list, b.bins.table(), b.bins.failureTable())
+	}
+	return list, c.common
+}
+
+// treeTable returns the trees by their ordinals, and the row of each.
+func (b *Builder) treeTable() (page.Table, map[int]int64) {
+	rows := map[int]int64{}
+	var ordinal, lane, pass []int64
+	var trace []string
+	for _, k := range slices.Sorted(maps.Keys(b.trees)) {
+		t := b.trees[k]
+		rows[k] = int64(len(ordinal))
+		ordinal, lane, pass, trace = append(ordinal, int64(t.ordinal)), append(lane, int64(t.lane)), append(pass, int64(t.pass)), append(trace, t.trace)
+	}
+	return page.Table{Name: "trees", Columns: []page.Column{
+		page.Ints("ordinal", "", ordinal), page.Ints("lane", "", lane), page.Ints("pass", "", pass), page.Texts("trace", trace),
+	}}, rows
+}
+
+// sessionTable returns the sessions by tree, each tree's in the order in which they began, and the row of each.
+func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
+	first, requests := make([]int64, len(b.sessions)), make([]int64, len(b.sessions))
+	for k := range b.requests {
+		x := &b.requests[k]
+		if n := &requests[x.session]; *n == 0 || x.sent < first[x.session] {
+			first[x.session] = x.sent
+		}
+		requests[x.session]++
+	}
+	order := make([]int32, len(b.sessions))
+	for k := range order {
+		order[k] = int32(k)
+	}
+	slices.SortStableFunc(order, func(x, y int32) int {
+		s, t := &b.sessions[x], &b.sessions[y]
+		return cmp.Or(cmp.Compare(s.id.tree, t.id.tree), cmp.Compare(s.depth, t.depth), cmp.Compare(first[x], first[y]), cmp.Compare(s.id.name, t.id.name))
+	})
+	rows := make([]int32, len(b.sessions))
+	for row, k := range order {
+		rows[k] = int32(row)
+	}
+	var tree, parent, depth, whole, n []int64
+	var label []string
+	for _, k := range order {
+		s := &b.sessions[k]
+		above := page.Missing
+		if p, ok := b.byName[sessionName{s.id.tree, s.parent}]; ok && s.parent != "" {
+			above = int64(rows[p])
+		}
+		tree, parent, depth, n = append(tree, treeRow[s.id.tree]), append(parent, above), append(depth, int64(s.depth)), append(n, requests[k])
+		whole, label = append(whole, number(s.whole)), append(label, s.label)
+	}
+	return page.Table{Name: "sessions", Columns: []page.Column{
+		page.Ints("tree", "", tree), page.Ints("parent", "", parent), page.Ints("depth", "", depth), page.Ints("requests", "", n),
+		page.Ints("whole", "", whole), page.Texts("label", label),
+	}}, rows
+}
+
+// number returns 1 for true.
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// requestColumns returns what cannot be computed from another column. Numbers that usually follow from others are differences from
+// what follows.
+func requestColumns(list []request) *columns {
+	c := &columns{}
+	add := func(name, unit string, of func(x, before *request) int64) {
+		values := make([]int64, len(list))
+		none := request{session: -1, turn: -1, outer: -1}
+		for k := range list {
+			before := &none
+			if k > 0 && list[k-1].session == list[k].session {
+				before = &list[k-1]
+			}
+			values[k] = of(&list[k], before)
+		}
+		c.add(name, unit, values)
+	}
+	add("sent", "ns", func(x, _ *request) int64 { return x.sent })
+	add("late", "ns", func(x, _ *request) int64 { return x.late })
+	add("queued", "ns", func(x, _ *request) int64 { return x.queued })
+	add("ttft", "ns", func(x, _ *request) int64 { return x.ttft })
+	add("decode", "ns", func(x, _ *request) int64 { return x.decode })
+	add("tail", "ns", func(x, _ *request) int64 { return x.tail })
+	add("prompt", "tokens", func(x, _ *request) int64 { return x.prompt })
+	add("cached", "tokens", func(x, _ *request) int64 { return x.cached })
+	add("output", "tokens", func(x, _ *request) int64 { return x.output })
+	add("reasoning", "tokens", func(x, _ *request) int64 { return x.reasoning })
+	add("first_tokens", "tokens", func(x, _ *request) int64 { return x.firstChunk })
+	add("asked_more", "tokens", func(x, _ *request) int64 { return x.asked - x.tokens() })
+	add("recorded", "tokens", func(x, _ *request) int64 { return x.recorded })
+	add("blocks", "blocks", func(x, _ *request) int64 { return x.blocks })
+	add("new_blocks", "blocks", func(x, _ *request) int64 { return x.blocks - x.hits })
+	add("turn_step", "", func(x, before *request) int64 { return int64(x.turn - before.turn) })
+	add("outer_step", "", func(x, before *request) int64 { return int64(x.outer - before.outer) })
+	add("inner", "", func(x, _ *request) int64 { return int64(x.inner) })
+	add("server", "", func(x, _ *request) int64 { return int64(x.server) })
+	add("bucket", "", func(x, _ *request) int64 { return int64(x.bucket) })
+	add("failure", "", func(x, _ *request) int64 { return int64(x.failure) })
+	return c
+}
+
+// failureTable returns why requests failed; the column failure of a request is its row plus 1.
+func (b *Builder) failureTable() page.Table {
+	var code []int64
+	var category, message []string
+	for _, f := range b.failures {
+		code, category, message = append(code, int64(f.code)), append(category, f.category), append(message, f.message)
+	}
+	return page.Table{Name: "failures", Columns: []page.Column{page.Texts("category", category), page.Ints("code", "", code), page.Texts("message", message)}}
+}
+
+// table returns the bins that follow one another from the start of the phase.
+func (b *bins) table() page.Table {
+	b.integrate()
+	var sent, ended, prompt, miss []int64
+	var output []float64
+	for k := range b.list {
+		x := &b.list[k]
+		sent, ended, prompt, miss = append(sent, x.sent), append(ended, x.ended), append(prompt, x.prompt), append(miss, x.miss)
+		output = append(output, x.output)
+	}
+	return page.Table{Name: "bins", Columns: []page.Column{
+		page.Ints("sent", "", sent), page.Ints("ended", "", ended), page.Ints("prompt", "tokens", prompt), page.Ints("miss", "tokens", miss),
+		page.Floats("output", "tokens", output),
+	}}
+}
+
+// failureTable returns how many requests ended in a bin by a failure, with a row for each pair that has any.
+func (b *bins) failureTable() page.Table {
+	var at, failure, n []int64
+	for k := range b.list {
+		for _, f := range slices.Sorted(maps.Keys(b.list[k].failed)) {
+			at, failure, n = append(at, int64(k)), append(failure, int64(f)), append(n, b.list[k].failed[f])
+		}
+	}
+	return page.Table{Name: "bins.failures", Columns: []page.Column{page.Ints("bin", "", at), page.Ints("failure", "", failure), page.Ints("n", "", n)}}
+}

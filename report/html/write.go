@@ -1,0 +1,163 @@
+package html
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/interval"
+	"github.com/agentx/agentx/report/page"
+)
+
+// File is the name of the page.
+const File = "report.html"
+
+// summaryFile is what a run writes last: doc/spec/results.md 3.
+const summaryFile = "summary.json"
+
+// MaxBytes is the size of the largest page. Where all requests do not fit, fewer are on it.
+const MaxBytes = 4_000_000
+
+// Write writes the page of a run to a file, which appears whole by a rename. ctx carries the options of package durable. It reads
+// the records once, and keeps what a Builder keeps; of a run without a summary also 100 bytes of each request.
+func Write(ctx context.Context, run *report.Run, path string) (err error) {
+	b, about, err := read(run)
+	if err != nil {
+		return err
+	}
+	data, err := b.fit(about)
+	if err != nil {
+		return err
+	}
+	file, err := durable.NewFile(path, durable.OptionsOf(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Discard()) }()
+	if _, err := file.Write(data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return file.Publish()
+}
+
+// fit returns the page, with as many requests as fit MaxBytes.
+func (b *Builder) fit(about *About) ([]byte, error) {
+	for {
+		var out bytes.Buffer
+		if err := page.Write(&out, b.Page(about)); err != nil {
+			return nil, err
+		}
+		if out.Len() <= MaxBytes || len(b.requests) < 2 {
+			return out.Bytes(), nil
+		}
+		b.thin()
+	}
+}
+
+// read reads the files of a run.
+func read(run *report.Run) (*Builder, *About, error) {
+	b := NewBuilder(run.Rules())
+	about := &About{Info: run.Info, Lanes: run.Lanes}
+	written, err := readSummary(run.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	samples := interval.NewRun(run.Info, run.Rules())
+	aggregate, err := b.readRecords(run, written != nil, samples.Add)
+	if err != nil {
+		return nil, nil, err
+	}
+	if about.Intervals, err = b.intervals(run, samples); err != nil {
+		return nil, nil, err
+	}
+	if aggregate == nil && written.Requests != b.sent {
+		run.Missing = append(run.Missing, fmt.Sprintf("%s counts %d requests, %s has %d: the page counts the records", summaryFile, written.Requests, measure.RecordsFile, b.sent))
+		if aggregate, err = NewBuilder(run.Rules()).readRecords(run, false, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	if aggregate != nil {
+		about.Summary = aggregate.Summary(run.Info)
+	} else {
+		about.Summary = written.text
+	}
+	if about.Servers, err = scrape.ReadFile(filepath.Join(run.Dir, scrape.File)); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	} else if err != nil {
+		about.Notes = append(about.Notes, err.Error())
+	}
+	about.Notes = append(about.Notes, run.Missing...)
+	return b, about, nil
+}
+
+// readRecords adds the records of a run, the first MaxRequests of them to sample too. It returns their aggregate, nil if there are
+// more and the run has a summary.
+func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure.Record)) (*measure.Aggregate, error) {
+	records, err := measure.OpenRecords(run.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
+	}
+	defer records.Close()
+	aggregate := measure.NewAggregate(run.Rules(), run.Info.SLO...)
+	for n := 1; ; n++ {
+		r, err := records.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := b.Add(r); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(run.Dir, measure.RecordsFile), n, err)
+		}
+		if aggregate != nil {
+			aggregate.Add(r)
+		}
+		if sample != nil && n <= MaxRequests {
+			sample(r)
+		}
+		if summed && n == MaxRequests {
+			aggregate = nil
+		}
+	}
+	if records.Torn() {
+		run.Missing = append(run.Missing, fmt.Sprintf("%s: the last line is cut off and left out", measure.RecordsFile))
+	}
+	return aggregate, nil
+}
+
+// writtenSummary is a summary that the run wrote.
+type writtenSummary struct {
+	text     json.RawMessage
+	Requests int `json:"requests"`
+}
+
+// maxSummary bounds the size of a summary: reports of deadlocked trees are its longest part.
+const maxSummary = 64 << 20
+
+// readSummary reads the summary of a run, nil if there is none.
+func readSummary(dir string) (*writtenSummary, error) {
+	path := filepath.Join(dir, summaryFile)
+	text, err := regular.Read(path, maxSummary)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &writtenSummary{text: text}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w: remove the file, and agentx report makes it again", path, err)
+	}
+	return s, nil
+}

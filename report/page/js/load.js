@@ -1,0 +1,119 @@
+"use strict";
+// Load: the charts over time. Of a run whose requests are not all on the page, sums over time come from the table bins, which has all.
+
+function drawOverTime(root, page, requests, range) {
+  const part = section(root, "Over time", "Seconds since the first request of profiling. Drag to select; the wheel zooms, shift and drag pans, double click or Escape selects everything.");
+  const charts = element("div", { class: "charts" });
+  part.append(charts);
+  drawLoad(charts, page, requests, range);
+  drawTokens(charts, page, requests, range);
+  drawScatter(charts, requests, range, "ttft", "Time to first token");
+  drawScatter(charts, requests, range, "latency", "Request latency");
+  drawWindows(charts, requests, range, { title: "Inter-token latency", name: "itl", asked: [50, 95] });
+  drawErrors(charts, page, requests, range);
+  drawWindows(charts, requests, range, { title: "Client: lateness", name: "lateness", asked: [50, 99], about: `How late requests were sent: what the client cost${cpuText(page.head.summary.client)}.` });
+  drawServers(charts, page, range);
+}
+
+// binStarts returns the instants at which the bins begin, on the axis of the page.
+function binStarts(page) {
+  const { bins } = page.tables, { bin_width: width, zero } = page.head;
+  return Float64Array.from({ length: bins.rows }, (_, i) => (i * width - zero) / 1e9);
+}
+
+// inFlight returns the requests in flight as steps.
+function inFlight(page, requests) {
+  if (!page.tables.bins) return countOpen(requests.time, requests.end);
+  const { sent, ended } = page.tables.bins.columns;
+  let open = 0;
+  return { x: binStarts(page), y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2); }) };
+}
+
+function drawLoad(charts, page, requests, range) {
+  const tracks = requests.tracks, flying = inFlight(page, requests), sessions = countOpen(tracks.begin, tracks.end);
+  const marks = [new Line({ name: "requests in flight", style: 0, step: true, ...flying }), new Line({ name: "sessions open", style: 1, step: true, ...sessions })];
+  const playing = countOpen(tracks.treeBegin, tracks.treeEnd);
+  marks.push(new Line({ name: page.head.summary.arrivals ? "trees open" : "lanes that play", style: 2, step: true, ...playing }));
+  new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks });
+}
+
+// drawTokens draws sums over windows: of the table bins where there is one, else of the requests.
+function drawTokens(charts, page, requests, range) {
+  const [missed, cached] = stackAreas([{ name: "not cached", style: 0 }, { name: "cached", style: 1 }]);
+  const output = new Line({ name: "output", style: 2, step: true });
+  const prepare = () => {
+    const windows = cutWindows(range.from, range.to), starts = windowStarts(windows), rate = (sums) => perSecond(windows, sums, range.whole);
+    if (page.tables.bins) {
+      const { prompt, miss, output: out } = page.tables.bins.columns, at = binStarts(page).map((t) => t + page.head.bin_width / 2e9);
+      missed.set(starts, rate(windowSums(windows, at, miss)));
+      cached.set(starts, rate(windowSums(windows, at, prompt)).map((v, i) => v - missed.y[i]));
+      output.set(starts, rate(windowSums(windows, at, out)));
+      return;
+    }
+    const hits = requests.cached.map((n) => n || 0);
+    missed.set(starts, rate(windowSums(windows, requests.first, requests.prompt.map((n, i) => Math.max(0, n - hits[i])))));
+    cached.set(starts, rate(windowSums(windows, requests.first, hits)));
+    output.set(starts, rate(windowFlow(windows, requests.first, requests.last, requests.metrics.output_tokens)));
+  };
+  new Chart(charts, { title: "Prompt tokens per second", about: "When their first token came; cached as the server tells.", x: range, y: { unit: "/s", zero: true }, marks: [missed, cached], prepare });
+  new Chart(charts, { title: "Output tokens per second", about: "Spread evenly from the first token to the last.", x: range, y: { unit: "/s", zero: true }, marks: [output], prepare });
+}
+
+// drawScatter draws a point a request, and percentiles of windows.
+function drawScatter(charts, requests, range, name, title) {
+  const values = requests.metrics[name], main = new Uint8Array(requests.length), child = new Uint8Array(requests.length);
+  for (let i = 0; i < requests.length; i++) (requests.isChild(i) ? child : main)[i] = requests.failure[i] === 0 ? 1 : 0;
+  const points = [new Points({ name: "main sessions", style: 0, x: requests.time, y: values, keep: main })];
+  if (child.some((one) => one)) points.push(new Points({ name: "subagents", style: 1, x: requests.time, y: values, keep: child }));
+  const lines = [new Line({ name: "p50", style: 2, width: 2 }), new Line({ name: "p95", style: 3, width: 2 })];
+  const prepare = () => showWindows(requests, range, name, [50, 95], lines);
+  const chart = new Chart(charts, { title, about: "A point a request; p50 and p95 of windows. Click a point for its request.", x: range, y: { unit: "s", log: true }, marks: [...points, ...lines], prepare,
+    pointed: ({ px, py }) => requests.pick(points.map((mark) => mark.hidden ? -1 : mark.nearest(chart.pen, px, py)).find((i) => i >= 0) ?? -1) });
+}
+
+// showWindows gives lines the percentiles of the measured requests of each window.
+function showWindows(requests, range, name, asked, lines) {
+  const windows = cutWindows(range.from, range.to), found = windowPercentiles(windows, requests.time, requests.metrics[name], asked, requests.measured);
+  lines.forEach((line, i) => line.set(windowCentres(windows), found[i]));
+}
+
+function drawWindows(charts, requests, range, { title, name, asked, about }) {
+  const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: i + 2, width: 2 }));
+  new Chart(charts, { title, about, x: range, y: { unit: "s", zero: true }, marks: lines, prepare: () => showWindows(requests, range, name, asked, lines) });
+}
+
+// drawErrors draws how many requests failed in each window, by category, when they ended.
+function drawErrors(charts, page, requests, range) {
+  const { category } = page.tables.failures.columns, names = [];
+  for (let k = 0; k < category.length; k++) if (!names.includes(category.at(k))) names.push(category.at(k));
+  const apart = ["cancelled", "context_overflow"], order = [...names.filter((n) => !apart.includes(n)).sort(), ...names.filter((n) => apart.includes(n)).sort()];
+  const areas = stackAreas(order.map((name, style) => ({ name: name.replaceAll("_", " "), style: style + 2 })));
+  const prepare = () => {
+    const windows = cutWindows(range.from, range.to);
+    order.forEach((name, i) => areas[i].set(windowStarts(windows), failuresOver(page, requests, windows, name)));
+  };
+  new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { zero: true }, marks: areas, prepare, empty: names.length ? "nothing in this range" : "no request failed" });
+}
+
+function failuresOver(page, requests, windows, name) {
+  const { category } = page.tables.failures.columns;
+  if (page.tables.bins) {
+    const { bin, failure, n } = page.tables["bins.failures"].columns, starts = binStarts(page);
+    return windowSums(windows, Float64Array.from(bin, (b) => starts[b] + page.head.bin_width / 2e9), n.map((count, i) => category.at(failure[i] - 1) === name ? count : 0));
+  }
+  return windowSums(windows, requests.end, requests.failure.map((f) => f > 0 && category.at(f - 1) === name ? 1 : 0));
+}
+
+// drawServers draws what the servers said of themselves.
+function drawServers(charts, page, range) {
+  const urls = page.tables.servers ? page.tables.servers.columns.url : { length: 0 }, list = [];
+  for (let k = 0; k < urls.length && page.tables[`server.${k}`]; k++) list.push({ name: urls.length > 1 ? urls.at(k) : "", ...page.tables[`server.${k}`].columns });
+  if (!list.length) return;
+  const zero = page.head.zero, time = list.map((server) => server.at.map((ns) => (ns - zero) / 1e9));
+  const lines = (column, name) => list.flatMap((server, k) => server[column] ? [new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true, x: time[k], y: server[column] })] : []);
+  const chart = (title, unit, marks, about) => { if (marks.length) new Chart(charts, { title, about, x: range, y: { unit, zero: true }, marks }); };
+  chart("Server: KV cache in use", "%", lines("kv", "in use"));
+  const running = lines("running", "running"), waiting = lines("waiting", "waiting").map((line) => Object.assign(line, { style: line.style + list.length }));
+  chart("Server: requests", "", [...running, ...waiting]);
+  drawPrefixHits(charts, page, range, list, time);
+}

@@ -1,0 +1,45 @@
+"use strict";
+// Request: one request with its place in the recording, in a panel below the chart in which it was picked.
+
+class RequestPanel {
+  constructor(parent, requests) {
+    this.requests = requests;
+    this.element = element("div", { class: "request", hidden: true, role: "status" });
+    parent.append(this.element);
+  }
+
+  show(i) {
+    this.element.replaceChildren();
+    this.element.hidden = i < 0;
+    if (i < 0) return;
+    const facts = element("dl", { class: "facts" });
+    for (const [name, value] of describeRequest(this.requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+    this.element.append(element("h3", {}, "Request"), facts);
+  }
+}
+
+// describeRequest returns [name, value] of what is known of a request.
+function describeRequest(requests, i) {
+  const { tables, head } = requests.page, session = requests.session[i], tree = tables.sessions.columns.tree[session];
+  const { lane, pass, trace, ordinal } = tables.trees.columns, seconds = (value) => formatValue(value, "s"), facts = [];
+  const add = (name, value) => { if (value !== unknown && value !== "") facts.push([name, value]); };
+  add("session", requests.sessionLabel(session));
+  add("turn", String(requests.turn[i]));
+  add("recording", `trace ${shorten(trace.at(tree), 80)}, request ${requests.outer[i]}${requests.inner[i] >= 0 ? `, inner ${requests.inner[i]}` : ""}`);
+  add("lane, tree", `${lane[tree]}, ${ordinal[tree]}${pass[tree] ? ` (pass ${pass[tree]} of the trace)` : ""}`);
+  add("sent", `${seconds(requests.time[i])}${requests.isWarmup(i) ? ", warmup" : ""}`);
+  add("waited for its turn", requests.queued[i] > 0 ? seconds(requests.queued[i] / 1e9) : "");
+  add("late", seconds(requests.metrics.lateness[i]));
+  add("time to first token", seconds(requests.metrics.ttft[i]));
+  add("decode", seconds(requests.decode[i] / 1e9));
+  add("latency", seconds(requests.metrics.latency[i]));
+  add("inter-token latency", seconds(requests.metrics.itl[i]));
+  add("prompt", `${formatValue(requests.prompt[i], "tokens")}${requests.cached[i] >= 0 ? `, ${formatValue(requests.cached[i], "")} cached` : ""} (${formatValue(requests.recorded[i], "")} recorded, of ${formatValue(requests.blocks[i], "")} blocks ${formatValue(requests.new_blocks[i], "")} new)`);
+  add("output", `${formatValue(requests.metrics.output_tokens[i], "tokens")} of ${formatValue(requests.asked(i), "")} asked`);
+  if (requests.failure[i] > 0) {
+    const { category, code, message } = tables.failures.columns, k = requests.failure[i] - 1;
+    add("failed", `${category.at(k)}${code[k] ? ` (${code[k]})` : ""}: ${message.at(k)}`);
+  }
+  if (head.summary.run.urls && head.summary.run.urls.length > 1) add("server", head.summary.run.urls[requests.server[i]] || "");
+  return facts;
+}

@@ -1,0 +1,127 @@
+"use strict";
+// Run: the page of one run. All charts over time and all numbers follow one range.
+
+pages.run = (page, root) => {
+  root.append(element("h1", {}, page.title));
+  drawVerdict(root, page);
+  const requests = new Requests(page);
+  if (requests.length === 0) {
+    root.append(element("p", { class: "note" }, "There is no record of a request: there is nothing to draw."));
+    drawSettings(root, page);
+    return;
+  }
+  const { head } = page, last = Math.max(head.requests[0] ? (head.ends[0] - head.shift - head.zero) / 1e9 : -Infinity, head.requests[1] ? (head.ends[1] - head.zero) / 1e9 : -Infinity);
+  const range = new TimeRange(requests.time[0], last);
+  range.shades = shadesOf(page, range);
+  rangeBar(root, range, (r) => describeRange(page, requests, r));
+  drawNumbers(root, page, requests, range);
+  drawOverTime(root, page, requests, range);
+  drawLanes(root, page, requests, range);
+  drawDistributions(root, page, requests, range);
+  drawSettings(root, page);
+  bindFragment(range);
+};
+
+// shadesOf returns the parts of the time in which nothing is measured.
+function shadesOf(page, range) {
+  const { head } = page, shades = [];
+  if (head.requests[0] && range.whole.from < 0) shades.push({ from: range.whole.from, to: 0, name: "warmup" });
+  const sending = (head.sending - head.zero) / 1e9;
+  if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: "cooldown" });
+  return shades;
+}
+
+function describeRange(page, requests, range) {
+  const { head } = page, [from, to] = rowsWithin(range, requests.time), all = head.requests[0] + head.requests[1];
+  const { measured } = requests.counts(from, to);
+  const drawn = head.stride > 1 ? ` The page has one request in ${head.stride}: those whose credit, their number in the order of sending, is a multiple of it; ${groupDigits(String(requests.length))} of ${groupDigits(String(all))}.` : "";
+  return `${groupDigits(String(to - from))} requests started here, ${groupDigits(String(measured))} of them are measured.${drawn}`;
+}
+
+// numbersOf returns the rows of the table of percentiles: {metric, stat, intervals}. With nothing selected they are those of the summary.
+function numbersOf(page, requests, range) {
+  const { summary, intervals } = page.head, keys = { latency: "request_latency", prompt_tokens: "input_sequence_length", output_tokens: "output_sequence_length" };
+  const [from, to] = rowsWithin(range, requests.time);
+  return requestMetrics.map((metric) => {
+    const whole = range.selected ? null : summary[keys[metric.name] || metric.name];
+    return { metric, stat: whole || statOf(requests.sorted(metric.name, from, to)), intervals: whole && intervals && intervals.of ? intervals.of[metric.name] || {} : {} };
+  });
+}
+
+const statNames = ["mean", "p50", "p75", "p90", "p95", "p99", "max"];
+
+function drawNumbers(root, page, requests, range) {
+  const part = section(root, "Numbers", "Of requests that ended well before the deadline. A request belongs to the range in which it started.");
+  const table = new Table(part, { caption: "Percentiles", head: ["", "requests", ...statNames] });
+  const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
+  part.append(sums, sure);
+  const show = () => {
+    table.show(numbersOf(page, requests, range).map(({ metric, stat, intervals }) => [
+      metric.label, { text: groupDigits(String(stat.n)), value: stat.n },
+      ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name])),
+    ]));
+    sums.textContent = sumsText(page, requests, range);
+    sure.textContent = sureText(page.head, range);
+  };
+  range.watch((what) => { if (what === "range") show(); });
+  show();
+}
+
+// numberCell is a number, and below it the interval where there is one.
+function numberCell(value, unit, interval) {
+  const text = formatValue(value, unit), number = value === null ? NaN : value;
+  if (!interval) return { text, value: number, title: String(value) };
+  return { text, value: number, title: `${value}, 95 %: ${interval[0]} to ${interval[1]}`, below: `${formatValue(interval[0], unit)} to ${formatValue(interval[1], unit)}` };
+}
+
+function sureText(head, range) {
+  if (head.stride > 1 && range.selected) return "These numbers are of the requests that the page has. Intervals are of the whole run alone.";
+  if (!head.intervals) return "";
+  if (range.selected) return "Intervals are of the whole run alone.";
+  return head.intervals.why || "Small numbers: where the figure lies with 95 % (1,000 resamples of trees).";
+}
+
+// sumsText says what went through in a range.
+function sumsText(page, requests, range) {
+  const { summary, stride } = page.head, [from, to] = rowsWithin(range, requests.time), c = requests.counts(from, to);
+  const seconds = range.to - range.from, whole = !range.selected;
+  const rate = (known, sum) => formatValue(whole ? known : sum / seconds, "/s");
+  const sum = (known, own) => formatValue(whole ? known : own, "");
+  const parts = [
+    `${sum(summary.measured, c.measured)} requests (${rate(summary.request_rate, c.measured)})`,
+    `${sum(summary.prompt_tokens, c.prompt)} prompt tokens (${rate(summary.prompt_token_rate, c.prompt)})${cachedText(whole ? summary.token_hit_rate : c.counted ? c.cached / c.prompt : null)}`,
+    `${sum(summary.output_tokens, c.output)} output tokens (${rate(summary.output_token_rate, c.output)})`,
+  ];
+  const failed = whole ? summary.errors || {} : c.errors;
+  const errors = Object.keys(failed).sort().map((category) => `${groupDigits(String(failed[category]))} ${category}`);
+  parts.push(errors.length ? `failed: ${errors.join(", ")}` : "none failed");
+  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole));
+  return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
+}
+
+function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }
+
+// goodText says how many requests met the service levels.
+function goodText(goodput, requests, from, to, whole) {
+  let good = goodput.requests, share = goodput.share;
+  if (!whole) {
+    let judged = 0;
+    good = 0;
+    for (let i = from; i < to; i++) {
+      if (requests.page.head.buckets[requests.bucket[i]] !== "profiling") continue;
+      judged++;
+      if (requests.measured[i] && goodput.conditions.every((c) => !c.of_each || holds(c, requests.metrics[c.metric][i]))) good++;
+    }
+    share = judged ? good / judged : null;
+  }
+  return `${groupDigits(String(good))} good requests (${formatValue(share, "%")}) by ${goodput.conditions.filter((c) => c.of_each).map((c) => c.condition).join(", ") || "no condition"}`;
+}
+
+function holds(condition, value) {
+  switch (condition.sign) {
+    case "<": return value < condition.limit;
+    case "<=": return value <= condition.limit;
+    case ">": return value > condition.limit;
+    default: return value >= condition.limit;
+  }
+}

@@ -1,0 +1,102 @@
+"use strict";
+// Verdict: whether a run says anything about the server, and what was run.
+
+// verdictsOf returns the lines of the verdict: {good: true, false or null, text, more}; more are lines below.
+function verdictsOf(head) {
+  const s = head.summary, lines = [];
+  const add = (good, text, more) => lines.push({ good, text, more: more || [] });
+  if (s.valid === true) add(true, "The run is valid.");
+  else if (s.valid === false) add(false, `The run is not valid: ${(s.reasons || []).join(", ")}.`);
+  else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
+  else add(null, "Nobody judged whether the run is valid: it was played without a scenario.", s.reasons || []);
+  if (s.client && s.client.bound) {
+    add(false, "The client was the bottleneck: these numbers are its own, not those of the server.", s.client.bound_by || []);
+  } else if (s.measured > 0) {
+    add(true, `The client was not the bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
+  }
+  add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
+    `${category}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
+  if (s.wedged_trees > 0) add(false, `${s.wedged_trees} trees could not be played to their end.`);
+  for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${groupDigits(String(d.requests))} requests were answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
+  if (s.until) add(null, untilText(s.until));
+  for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatValue(level.value, level.unit)}.`);
+  return lines;
+}
+
+function cpuText(client) {
+  if (!client || client.cpu_share === null || client.cpu_share === undefined) return "";
+  return `, CPU ${formatValue(client.cpu_share, "%")} of one core${client.cores ? ` of ${client.cores}` : ""}`;
+}
+
+function errorText(s) {
+  if (!s.requests) return "No request was sent.";
+  const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0);
+  const parts = [`${groupDigits(String(failed))} of ${groupDigits(String(failed + s.completed))} requests failed (${formatValue(s.error_rate, "%")})`];
+  if (s.buckets.cancelled_at_end) parts.push(`${groupDigits(String(s.buckets.cancelled_at_end))} cancelled at the end`);
+  if (s.buckets.context_overflow) parts.push(`${groupDigits(String(s.buckets.context_overflow))} did not fit the context`);
+  if (s.buckets.cooldown) parts.push(`${groupDigits(String(s.buckets.cooldown))} ended in the grace, in no number of the table`);
+  return `${parts.join("; ")}.`;
+}
+
+function sampleText(s, category) {
+  const samples = (s.error_samples || {})[category];
+  return samples && samples.length ? `, such as “${shorten(samples[0].message, 160)}”` : "";
+}
+
+function untilText(until) { return typeof until.text === "string" ? until.text : "The run was to know its metrics: see the settings."; }
+
+// factsOf returns what was run: [name, value] of each line.
+function factsOf(head) {
+  const { run } = head.summary, facts = [];
+  const add = (name, value) => { if (value !== "" && value !== null && value !== undefined) facts.push([name, String(value)]); };
+  add("model", run.model);
+  add("server", (run.urls && run.urls.length ? run.urls : [run.url]).filter(Boolean).join(", "));
+  add("dataset", (run.dataset && (run.dataset.inputs || []).map((input) => input.name).filter(Boolean).join(", ")) || "");
+  add("key", run.dataset && run.dataset.key);
+  add("profile", run.dataset && run.dataset.profile);
+  add("seed", optionOf(run, "seed"));
+  add("lanes", head.summary.concurrency || "");
+  add("preset", run.preset);
+  add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? "nothing" : ""));
+  add("scenario", run.scenario && run.scenario.name);
+  for (const conflict of (run.scenario && run.scenario.overridden) || []) add("overridden", conflict);
+  add("begun", run.start && run.start.replace("T", " ").replace(/\.\d+Z$/, " UTC"));
+  add("agentx", [run.version, run.commit && run.commit !== "unknown" ? run.commit : ""].filter(Boolean).join(", "));
+  add("machine", run.host);
+  return facts;
+}
+
+function optionOf(run, name) {
+  const option = (run.options || []).find((o) => o.name === name);
+  return option ? textOf(option.value) : "";
+}
+
+// textOf writes a JSON value: a text as it stands.
+function textOf(value) { return typeof value === "string" ? value : JSON.stringify(value); }
+
+// chosenOf returns the options whose value somebody chose: [name, value, where].
+function chosenOf(run) {
+  return (run.options || []).filter((o) => o.from !== "default" && o.from !== "preset").map((o) => [o.name, textOf(o.value), o.from]);
+}
+
+function drawVerdict(root, page) {
+  const { head } = page, list = element("ul", { class: "verdict" });
+  for (const { good, text, more } of verdictsOf(head)) {
+    const mark = good === true ? "✓" : good === false ? "✗" : "–";
+    list.append(element("li", { class: good === true ? "good" : good === false ? "bad" : "" }, element("b", { "aria-hidden": "true" }, mark), element("span", {}, text),
+      more.length ? element("ul", {}, ...more.slice(0, 20).map((line) => element("li", {}, line))) : null));
+  }
+  root.append(list);
+  for (const note of head.notes) root.append(element("p", { class: "note" }, note));
+  const facts = element("dl", { class: "facts" });
+  for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+  root.append(facts);
+}
+
+// drawSettings shows the options that were chosen.
+function drawSettings(root, page) {
+  const chosen = chosenOf(page.head.summary.run);
+  if (!chosen.length) return;
+  const part = section(root, "Settings", "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset.");
+  new Table(part, { caption: "Settings", head: ["option", "value", "from"] }).show(chosen);
+}

@@ -97,7 +97,7 @@ var imports = map[string][]string{
 	},
 
 	"simulate/preset":   {"internal/suggest"},
-	"simulate/engine":   {"internal/suggest", "simulate/preset"},
+	"simulate/engine":   {"internal/regular", "internal/suggest", "simulate/preset"},
 	"simulate/workload": {"mmapcache", "simulate/engine", "simulate/preset"},
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {

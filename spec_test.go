@@ -32,6 +32,7 @@ var catalogues = map[string]string{
 	"D":    "doc/spec/reconstruction.md", // decisions, 0.4
 	"P":    "doc/spec/reconstruction.md", // properties, 13.1
 	"S":    "doc/spec/hub.md",            // faults of the fake hub, 13
+	"S-":   "doc/spec/simulate.md",       // tests, 14
 	"R-":   "doc/spec/report.md",         // tests, 8
 }
 

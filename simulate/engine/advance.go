@@ -140,8 +140,13 @@ func (w *Worker) reservePartly(r *Request, before, want, target int) (int, bool)
 
 // publishAllocated makes the newest block of a request visible, where blocks are from their allocation on.
 func (w *Worker) publishAllocated(r *Request) {
-	if i := len(r.blocks) - 1; w.rules.visibleAllocated && w.rules.caching && i < r.shared {
+	i := len(r.blocks) - 1
+	switch {
+	case !w.rules.visibleAllocated || !w.rules.caching || (i+1)*w.rules.blockSize > r.length():
+	case i < r.shared:
 		w.publishBlock(r, i, r.chainOf(i))
+	default:
+		w.pool.slots[r.blocks[i]].key = private
 	}
 }
 
@@ -158,13 +163,26 @@ func (w *Worker) duplicate(r *Request, i int) int32 {
 
 // extend gives a request the block of the token that it emits. It returns false when the request was preempted instead.
 func (w *Worker) extend(r *Request) bool {
+	w.fill(r) // even where no block is left
 	for w.pool.active == w.rules.blocks {
 		if w.preempt(w.victim()) == r {
 			return false
 		}
 	}
-	r.blocks = append(r.blocks, w.pool.take())
+	w.grow(r)
 	return true
+}
+
+// fill makes the last block of a request one that it finds again, and grow gives it one more, of tokens that it generates.
+func (w *Worker) fill(r *Request) {
+	if b := &w.pool.slots[r.blocks[len(r.blocks)-1]]; w.rules.blockAtEmission && w.rules.caching && b.key == 0 {
+		b.key = private
+	}
+}
+
+func (w *Worker) grow(r *Request) {
+	w.fill(r)
+	r.blocks = append(r.blocks, w.pool.take())
 }
 
 // victim returns the running request that is preempted next; nil without one.
@@ -202,15 +220,24 @@ func (w *Worker) preempt(r *Request) *Request {
 	return r
 }
 
+// full returns how many leading blocks of a request have content that can be found again.
+func (w *Worker) full(r *Request) int {
+	switch size := w.rules.blockSize; {
+	case !w.rules.caching:
+		return 0
+	case w.rules.blockAtEmission: // a block is full when the next one is taken: extend
+		return min(r.computed, r.Prompt) / size
+	default:
+		return r.computed / size
+	}
+}
+
 // drop ends the leases of a request, its last block first. Where it comes back, it remembers the blocks that only it can find.
 func (w *Worker) drop(r *Request, back bool) {
 	if back {
 		r.private = slices.DeleteFunc(r.private, func(s saved) bool { return !w.pool.holds(s) })
 	}
-	full := 0
-	if w.rules.caching {
-		full = r.computed / w.rules.blockSize
-	}
+	full := w.full(r)
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		s := r.blocks[i]
 		b := &w.pool.slots[s]

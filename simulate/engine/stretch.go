@@ -5,10 +5,7 @@ package engine
 type stretch struct {
 	ends      []int64 // of its passes; none: the worker plays a pass, or is idle
 	committed int     // passes
-	requests  int
-	kv, added int     // tokens that the first pass reads, and how many more each next one does
 	crossings []int32 // of unique blocks: how many requests take a block in pass j, by j mod the block size
-	taken     int32   // blocks that were taken in all
 }
 
 // maxStretch bounds the memory of a plan.
@@ -26,8 +23,7 @@ func (w *Worker) planStretch(now int64) bool {
 		return false
 	}
 	s := &w.stretch
-	s.committed, s.requests = 0, len(w.running)
-	s.kv, s.added = length, len(w.running)
+	s.committed = 0
 	if w.rules.uniqueKV {
 		w.planCrossings(now, passes, length)
 	} else {
@@ -195,7 +191,7 @@ func (w *Worker) commit(end int) {
 		r.computed += passes
 		r.reached = max(r.reached, r.computed)
 		for target := blocksOf(w.held(r, 0), w.rules.blockSize); len(r.blocks) < target; {
-			r.blocks = append(r.blocks, w.pool.take())
+			w.grow(r)
 		}
 	}
 	w.counts.Passes += int64(passes)
@@ -206,16 +202,14 @@ func (w *Worker) commit(end int) {
 // countGaps counts the gaps before the tokens of the passes until pass end.
 func (w *Worker) countGaps(end int) {
 	s := &w.stretch
-	at, n := w.start, int64(len(w.running))
-	first := s.committed
-	if first > 0 {
-		at = s.ends[first-1]
-	} else { // a request may have missed passes before the stretch
+	n, first := int64(len(w.running)), s.committed
+	if first == 0 { // a request may have missed passes before the stretch
 		for _, r := range w.running {
 			w.gaps.Add(s.ends[0]-r.Last, 1)
 		}
-		at, first = s.ends[0], 1
+		first = 1
 	}
+	at := s.ends[first-1]
 	for _, next := range s.ends[first:end] {
 		w.gaps.Add(next-at, n)
 		at = next

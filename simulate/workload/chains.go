@@ -17,6 +17,7 @@ type Chains struct {
 	nodes             []node
 	children          map[child]int32
 	next              uint32
+	chain             []engine.Run // of the prompt that is added
 	arena             []engine.Run
 }
 
@@ -53,7 +54,7 @@ func (c *Chains) Add(ids []IDRun, tokens int) []engine.Run {
 	for _, r := range ids {
 		total += r.Count
 	}
-	start := len(c.arena)
+	c.chain = c.chain[:0]
 	left := min(tokens/c.block, c.covered(total))
 	at, depth := int32(0), 0
 	for list := (cursor{list: ids}); depth < total; {
@@ -70,27 +71,34 @@ func (c *Chains) Add(ids []IDRun, tokens int) []engine.Run {
 		}
 		list.skip(same)
 		blocks := min(c.covered(depth+same)-c.covered(depth), left)
-		c.push(start, n.first, blocks)
+		c.push(n.first, blocks)
 		left -= blocks
 		at, depth = next, depth+same
 	}
-	return c.arena[start:len(c.arena):len(c.arena)]
+	return c.keep()
 }
 
-// push appends numbers to the chain that begins at start of the arena.
-func (c *Chains) push(start int, first uint32, blocks int) {
-	if blocks == 0 {
-		return
+// push appends numbers to the chain of the prompt.
+func (c *Chains) push(first uint32, blocks int) {
+	switch n := len(c.chain); {
+	case blocks == 0:
+	case n > 0 && c.chain[n-1].First+c.chain[n-1].Count == first:
+		c.chain[n-1].Count += uint32(blocks)
+	default:
+		c.chain = append(c.chain, engine.Run{First: first, Count: uint32(blocks)})
 	}
-	if n := len(c.arena); n > start && c.arena[n-1].First+c.arena[n-1].Count == first {
-		c.arena[n-1].Count += uint32(blocks)
-		return
+}
+
+// keep returns a copy of the chain of the prompt, in memory that many chains share.
+func (c *Chains) keep() []engine.Run {
+	n := len(c.chain)
+	if len(c.arena) < n {
+		c.arena = make([]engine.Run, max(1024, n))
 	}
-	if len(c.arena) == cap(c.arena) { // chains that were returned keep the old memory
-		size := max(1024, 2*(len(c.arena)-start))
-		c.arena = append(make([]engine.Run, 0, size+len(c.arena)-start), c.arena[start:]...)
-	}
-	c.arena = append(c.arena, engine.Run{First: first, Count: uint32(blocks)})
+	kept := c.arena[:n:n]
+	c.arena = c.arena[n:]
+	copy(kept, c.chain)
+	return kept
 }
 
 // grow adds a leaf with the rest of a list.

@@ -29,11 +29,7 @@ func Mooncake(s *mmapcache.Structure, block int, width preset.IDWidth) (*Session
 		reader.open(trace)
 		list.begin(startOf(s, k, reader.turns[0]))
 		for n, t := range reader.turns {
-			delay := 0.0
-			if n > 0 && !math.IsNaN(t.ThinkTime) {
-				delay = t.ThinkTime * 1000
-			}
-			list.add(turn{delay: delay, prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
+			list.add(turn{delay: delayOf(reader.turns, n), prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
 		}
 	}
 	if numbers != nil {
@@ -41,6 +37,19 @@ func Mooncake(s *mmapcache.Structure, block int, width preset.IDWidth) (*Session
 	}
 	list.align()
 	return list, nil
+}
+
+// delayOf returns the milliseconds between the completion of the turn before and a turn: what its row says, else the difference of
+// their timestamps.
+func delayOf(turns []mmapcache.Turn, n int) float64 {
+	switch {
+	case n == 0:
+		return 0
+	case math.IsNaN(turns[n].ThinkTime):
+		return max(turns[n].T-turns[n-1].T, 0) * 1000
+	default:
+		return turns[n].ThinkTime * 1000
+	}
 }
 
 // startOf returns when the first turn of a trace begins, in milliseconds.

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestConfigsAreReadOverABase(t *testing.T) {
+	c, err := Parse([]byte(`{}`), Default())
+	require.NoError(t, err)
+	require.Equal(t, Default(), c)
+	require.NoError(t, c.Validate())
+	base := Default()
+	base.MaxSeqs = 7
+	c, err = Parse([]byte(`{"block_size":0,"num_gpu_blocks":10,"timing":{"table":"t.npz"},"preemption_mode":"fifo","max_model_len":null}`), base)
+	require.NoError(t, err)
+	require.Equal(t, []any{64, 10, 7, FIFO, Source{"t.npz"}}, []any{c.BlockSize, c.Blocks, c.MaxSeqs, c.PreemptionMode, c.Timing})
+	data, err := json.Marshal(c)
+	require.NoError(t, err)
+	again, err := Parse(data, Default())
+	require.NoError(t, err)
+	require.Equal(t, c, again)
+}
+
+func TestConfigsThatCannotBeUsed(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"num_gpu_block":1}`:      `engine: unknown key "num_gpu_block"; did you mean "num_gpu_blocks"?`,
+		`{"zzz":1}`:                `engine: unknown key "zzz"; the keys are engine_type, `,
+		`[]`:                       `engine: want a JSON object`,
+		`{"block_size":"x"}`:       `engine: json`,
+		`{"timing":"fast"}`:        `timing "fast": want "poly" or {"table": FILE}`,
+		`{"timing":{"tabel":"t"}}`: `want "poly" or {"table": FILE}`,
+	} {
+		_, err := Parse([]byte(text), Default())
+		require.ErrorContains(t, err, want, text)
+	}
+	for want, change := range map[string]func(*Config){
+		`engine: engine_type "sglang" is not simulated: want vllm or trtllm`:     func(c *Config) { c.Type = SGLang },
+		`engine: engine_type "vlm": want vllm or trtllm`:                         func(c *Config) { c.Type = "vlm" },
+		`engine: preemption_mode "": want lifo or fifo`:                          func(c *Config) { c.PreemptionMode = "" },
+		`engine: num_gpu_blocks 0: want 1 to 1073741824`:                         func(c *Config) { c.Blocks = 0 },
+		`engine: block_size -1: want 1 to 1073741824`:                            func(c *Config) { c.BlockSize = -1 },
+		`engine: speedup_ratio NaN: want a finite number from -Inf on`:           func(c *Config) { c.SpeedupRatio = math.NaN() },
+		`engine: startup_time -1: want a finite number from 0 on`:                func(c *Config) { c.StartupTime = -1 },
+		`engine: kv_transfer_timing "": want full_prompt or destination_missing`: func(c *Config) { c.KVTransferTiming = "" },
+	} {
+		c := Default()
+		change(&c)
+		require.EqualError(t, c.Validate(), want)
+	}
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+)
+
+// Covers S-10.
+func TestTimingVectors(t *testing.T) {
+	type in struct {
+		Tokens      *int
+		Utilisation *float64
+		Speedup     *float64 `json:"speedup_ratio"`
+		Chunks      []struct{ Prefix, New int }
+		Cached      *int `json:"cached_at_destination"`
+	}
+	type want struct {
+		MS      *float64
+		NS      *int64
+		Charged *int
+	}
+	fixtures.EachSimulate(t, "timing", fixtures.SimulateCounts{19, 19, 19}, func(t *testing.T, c fixtures.SimulateCase, in in, want want) {
+		config := Default()
+		if in.Speedup != nil {
+			config.SpeedupRatio = *in.Speedup
+		}
+		timing := NewTiming(config, nil)
+		var ms float64
+		var ns int64
+		switch {
+		case in.Cached != nil:
+			t.Skip("Not built: hand-off")
+		case in.Chunks != nil:
+			chunks, prefixes := 0, 0
+			for _, one := range in.Chunks {
+				chunks, prefixes = chunks+one.New, prefixes+one.Prefix
+			}
+			require.Equal(t, *want.Charged, charge(len(in.Chunks), chunks, prefixes))
+			return
+		case in.Tokens != nil:
+			ms, ns = timing.PrefillMS(float64(*in.Tokens)), timing.Prefill(*in.Tokens)
+		default:
+			ms, ns = decodePoly(*in.Utilisation), quantise(decodePoly(*in.Utilisation), 1)
+		}
+		if want.MS != nil {
+			require.InDelta(t, *want.MS, ms, c.TolMS)
+		}
+		require.Equal(t, *want.NS, ns)
+	})
+}
+
+// The products of a polynomial are rounded, so that a machine with fused multiply-add gets the same nanoseconds: the code
+// must agree with arithmetic that says so of every step.
+//
+// Covers S-10.
+func TestPolynomialsRoundEveryProduct(t *testing.T) {
+	timing := NewTiming(Default(), nil)
+	differ := 0
+	for tokens := 1; tokens < 200_000; tokens += 7 {
+		x := float64(tokens)
+		product := func(a, b float64) float64 { return math.FMA(a, b, 0) }
+		want := product(product(4.209989e-07, x), x)
+		want = math.FMA(1, want, product(1.518344e-02, x)) // fused with an exact product: a rounded sum
+		require.Equal(t, want+16.50142, timing.PrefillMS(x))
+		if math.FMA(1.518344e-02, x, product(product(4.209989e-07, x), x))+16.50142 != timing.PrefillMS(x) {
+			differ++
+		}
+	}
+	require.NotZero(t, differ, "fused arithmetic is no different: this test cannot fail")
+	for k := range 10_000 {
+		p := float64(k) / 9_999
+		square := math.FMA(math.FMA(-25.74, p, 0), p, 0)
+		require.Equal(t, max(math.FMA(1, square, math.FMA(54.01, p, 0))+5.74, 1), decodePoly(p))
+	}
+}
+
+func TestDecodeNeedsARequest(t *testing.T) {
+	timing := NewTiming(Default(), nil)
+	require.Zero(t, timing.Decode(1000, 1000, 0))
+	require.Equal(t, int64(34010000), timing.Decode(1<<40, 1<<40, 1), "utilisation is at most 1")
+}

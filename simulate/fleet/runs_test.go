@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/engine"
+)
+
+// conversation is the public conversation trace, which is no part of the project.
+const conversation = "../../../shared/corpus/mooncake-conversation.jsonl.zst"
+
+var conversationRows = sync.OnceValues(func() (rows []json.RawMessage, err error) {
+	f, err := os.Open(conversation)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	for lines := bufio.NewScanner(z); lines.Scan(); {
+		rows = append(rows, slices.Clone(lines.Bytes()))
+	}
+	return rows, nil
+})
+
+// conversationOf returns the structure of the first rows of the conversation trace; 0: all.
+func conversationOf(t testing.TB, n int) *mmapcache.Structure {
+	rows, err := conversationRows()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is not here", conversation)
+	}
+	require.NoError(t, err)
+	if n == 0 {
+		n = len(rows)
+	}
+	s, _ := structureOf(t, rows[:n], 512)
+	return s
+}
+
+// runIn is the input of a vector of the group runs.
+type runIn struct {
+	engineIn
+	Rows any
+}
+
+// distribution is milliseconds.
+type distribution struct {
+	N                                       int64
+	Mean, Min, Max, P50, P75, P90, P99, Std float64
+}
+
+type runWant struct {
+	Duration    int64        `json:"duration_ns"`
+	E2E         distribution `json:"e2e_ms"`
+	TTFT        distribution `json:"ttft_ms"`
+	TPOT        distribution `json:"tpot_ms"`
+	Gap         distribution `json:"token_gap_ms"`
+	Input       int          `json:"input_tokens"`
+	Output      int64        `json:"output_tokens"`
+	Requests    int
+	Evictions   int64
+	Passes      int64
+	Preemptions int64
+	ReuseFirst  float64 `json:"reuse_first"`
+	ReuseMax    float64 `json:"reuse_max"`
+}
+
+// Covers S-30.
+func TestWholeTraces(t *testing.T) {
+	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{12, 12, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
+		if in.Router != "" || in.PrefillWorker > 0 {
+			t.Skip("Not built: kv_router, disaggregation")
+		}
+		if testing.Short() && c.Preset == "dynamo-2026-08" {
+			t.Skip("the rules of default")
+		}
+		n, _ := in.Rows.(float64)
+		o := optionsOf(t, in.engineIn, c.Preset, conversationOf(t, int(n)))
+		o.Gaps = &engine.Gaps{Exact: map[int64]int64{}}
+		got, err := Run(context.Background(), o)
+		require.NoError(t, err)
+		checkRun(t, got, want)
+	})
+}
+
+func checkRun(t *testing.T, got *Result, want runWant) {
+	var e2e, ttft, tpot []float64
+	var input, reused, reusedMax int
+	var sum engine.Counts
+	for _, r := range got.Requests {
+		input, reused, reusedMax = input+r.Prompt, reused+r.Reused, reusedMax+r.ReusedMax
+		e2e = append(e2e, float64(r.Last-r.Arrival)/1e6)
+		ttft = append(ttft, float64(r.First-r.Arrival)/1e6)
+		if r.Tokens > 1 {
+			tpot = append(tpot, float64(r.Last-r.First)/float64(r.Tokens-1)/1e6)
+		}
+	}
+	for _, w := range got.Workers {
+		sum.Passes, sum.Preemptions, sum.Evictions, sum.Output = sum.Passes+w.Passes, sum.Preemptions+w.Preemptions, sum.Evictions+w.Evictions, sum.Output+w.Output
+	}
+	require.Equal(t, want.Duration, got.Duration)
+	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, sum)
+	require.Equal(t, []any{want.Requests, want.Input, want.ReuseFirst, want.ReuseMax},
+		[]any{len(got.Requests), input, round6(float64(reused) / float64(input)), round6(float64(reusedMax) / float64(input))})
+	near(t, want.E2E, distributionOf(e2e), 1e-6)
+	near(t, want.TTFT, distributionOf(ttft), 1e-6)
+	near(t, want.TPOT, distributionOf(tpot), 1e-6)
+	near(t, want.Gap, exactGaps(got.Gaps), 1e-6)
+	g := got.Gaps
+	near(t, want.Gap, distribution{
+		g.Count(), g.Mean() / 1e6, float64(g.Min()) / 1e6, float64(g.Max()) / 1e6,
+		g.Percentile(50) / 1e6, g.Percentile(75) / 1e6, g.Percentile(90) / 1e6, g.Percentile(99) / 1e6, g.Deviation() / 1e6,
+	}, 1e-3)
+}
+
+func near(t *testing.T, want, got distribution, tolerance float64) {
+	t.Helper()
+	require.Equal(t, want.N, got.N)
+	for _, v := range [][2]float64{{want.Mean, got.Mean}, {want.Min, got.Min}, {want.Max, got.Max}, {want.P50, got.P50}, {want.P75, got.P75}, {want.P90, got.P90}, {want.P99, got.P99}, {want.Std, got.Std}} {
+		require.InEpsilon(t, v[0], v[1], tolerance, "%+v\n%+v", want, got)
+	}
+}
+
+func distributionOf(list []float64) (d distribution) {
+	slices.Sort(list)
+	at := func(q float64) float64 { return list[int(math.Floor(float64(len(list)-1)*q/100+0.5))] }
+	for _, v := range list {
+		d.Mean += v / float64(len(list))
+	}
+	for _, v := range list {
+		d.Std += (v - d.Mean) * (v - d.Mean) / float64(len(list))
+	}
+	d.N, d.Std, d.Min, d.Max = int64(len(list)), math.Sqrt(d.Std), list[0], list[len(list)-1]
+	d.P50, d.P75, d.P90, d.P99 = at(50), at(75), at(90), at(99)
+	return d
+}
+
+// exactGaps is the distribution of gaps of which every value was kept.
+func exactGaps(g *engine.Gaps) distribution {
+	keys := slices.Sorted(maps.Keys(g.Exact))
+	at := func(q float64) float64 {
+		rank := int64(math.Floor(float64(g.Count()-1)*q/100 + 0.5))
+		for _, k := range keys {
+			if rank -= g.Exact[k]; rank < 0 {
+				return float64(k) / 1e6
+			}
+		}
+		return math.NaN()
+	}
+	mean, variance := 0.0, 0.0
+	for _, k := range keys {
+		mean += float64(k) * float64(g.Exact[k])
+	}
+	mean /= float64(g.Count())
+	for _, k := range keys {
+		variance += (float64(k) - mean) * (float64(k) - mean) * float64(g.Exact[k])
+	}
+	return distribution{g.Count(), mean / 1e6, float64(keys[0]) / 1e6, float64(keys[len(keys)-1]) / 1e6, at(50), at(75), at(90), at(99), math.Sqrt(variance/float64(g.Count())) / 1e6}
+}

@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/workload"
+)
+
+// engineIn is the input of a vector of the group engine.
+type engineIn struct {
+	Engine        json.RawMessage
+	Rows          []json.RawMessage
+	TraceBlock    int `json:"trace_block_size"`
+	Workers       int
+	PrefillWorker int     `json:"prefill_workers"`
+	Speedup       float64 `json:"arrival_speedup"`
+	Concurrency   int
+	Router        string
+}
+
+// engineWant is its result.
+type engineWant struct {
+	Duration    int64   `json:"duration_ns"`
+	Evictions   int64   `json:"evictions"`
+	Output      int64   `json:"output_tokens"`
+	Passes      int64   `json:"passes"`
+	Preemptions int64   `json:"preemptions"`
+	Charged     [][]int `json:"prefill_charged"`
+	ReuseFirst  float64 `json:"reuse_first"`
+	ReuseMax    float64 `json:"reuse_max"`
+	Rejected    int
+	PerRequest  []struct {
+		Arrival   int64   `json:"arrival_ns"`
+		First     int64   `json:"first_ns"`
+		Second    int64   `json:"second_ns"`
+		Last      int64   `json:"last_ns"`
+		Times     []int64 `json:"token_ns"`
+		Tokens    int
+		Reused    int
+		ReusedMax *int `json:"reused_max"`
+		Preempted int
+		Status    string
+		Worker    int
+	} `json:"per_request"`
+}
+
+// structureOf converts Mooncake rows, and returns of each row its session and its number in it.
+func structureOf(t testing.TB, rows []json.RawMessage, block int) (*mmapcache.Structure, [][2]int) {
+	rules := weka.Default()
+	rules.BlockSize = block
+	m := weka.NewMooncake(0, rules)
+	places := make([][2]int, len(rows))
+	sessions, counts := map[string]int{}, []int{}
+	for k, row := range rows {
+		require.NoError(t, m.Add(row))
+		var names struct {
+			Session *string `json:"session_id"`
+		}
+		require.NoError(t, json.Unmarshal(row, &names))
+		n := len(counts)
+		if names.Session != nil {
+			if known, ok := sessions[*names.Session]; ok {
+				n = known
+			}
+			sessions[*names.Session] = n
+		}
+		if n == len(counts) {
+			counts = append(counts, 0)
+		}
+		places[k] = [2]int{n, counts[n]}
+		counts[n]++
+	}
+	s := mmapcache.NewStructure()
+	for _, trace := range m.Traces() {
+		plan, _, err := weka.MakePlan(trace, rules)
+		require.NoError(t, err)
+		require.NoError(t, s.Append(plan))
+	}
+	return s, places
+}
+
+// optionsOf returns the fleet of a vector.
+func optionsOf(t testing.TB, in engineIn, name string, s *mmapcache.Structure) Options {
+	switches, ok := preset.Named(name)
+	require.True(t, ok)
+	config, err := engine.Parse(in.Engine, engine.Default())
+	require.NoError(t, err)
+	sessions, err := workload.Mooncake(s, config.BlockSize, switches.IDWidth)
+	require.NoError(t, err)
+	o := Options{Workers: in.Workers, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches}
+	if in.Concurrency > 0 {
+		o.Load, err = sessions.Concurrency(in.Concurrency, switches.ConcurrencyUnit)
+	} else {
+		if in.Speedup == 0 {
+			in.Speedup = 1
+		}
+		o.Load, err = sessions.Trace(in.Speedup)
+	}
+	require.NoError(t, err)
+	return o
+}
+
+// watcher notes the tokens of every request and what passes were charged for.
+type watcher struct {
+	charged [][]int
+}
+
+func (w *watcher) Released(int64, *Request)  {}
+func (w *watcher) Completed(int64, *Request) {}
+func (w *watcher) Pass(worker int, p *engine.Pass) {
+	if p.Prefill.Requests > 0 {
+		w.charged[worker] = append(w.charged[worker], p.Charged)
+	}
+}
+
+// Covers S-05, S-06, S-11, S-12, S-13, S-14, S-15, S-17, S-19.
+func TestEngineVectors(t *testing.T) {
+	fixtures.EachSimulate(t, "engine", fixtures.SimulateCounts{22, 22, 15}, func(t *testing.T, c fixtures.SimulateCase, in engineIn, want engineWant) {
+		if in.Router != "" || in.PrefillWorker > 0 {
+			t.Skip("Not built: kv_router, disaggregation")
+		}
+		s, places := structureOf(t, in.Rows, in.TraceBlock)
+		for _, plain := range []bool{true, false} {
+			o := optionsOf(t, in, c.Preset, s)
+			w := &watcher{charged: make([][]int, in.Workers)}
+			o.Plain, o.Observer = plain, w
+			got, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			checkResult(t, got, want, places)
+			if want.Charged != nil {
+				require.Equal(t, want.Charged, w.charged)
+			}
+		}
+	})
+}
+
+func checkResult(t *testing.T, got *Result, want engineWant, places [][2]int) {
+	byPlace := map[[2]int]*Request{}
+	var input, reused, reusedMax, rejected int
+	for _, r := range got.Requests {
+		byPlace[[2]int{r.Session, r.Number}] = r
+		input, reused, reusedMax = input+r.Prompt, reused+r.Reused, reusedMax+r.ReusedMax
+		if r.Status != engine.Done {
+			rejected++
+		}
+	}
+	for k, p := range want.PerRequest {
+		r := byPlace[places[k]]
+		require.NotNil(t, r)
+		if p.Times != nil {
+			p.Tokens = len(p.Times)
+			if p.Tokens > 0 {
+				p.First, p.Last = p.Times[0], p.Times[p.Tokens-1]
+			}
+			if p.Tokens > 1 {
+				p.Second = p.Times[1]
+			}
+		}
+		if p.Status == "" {
+			p.Status = "done"
+		}
+		if p.ReusedMax == nil {
+			p.ReusedMax = &p.Reused
+		}
+		require.Equal(t, []any{k, p.Arrival, p.First, p.Second, p.Last, p.Tokens, p.Reused, *p.ReusedMax, p.Preempted, p.Status, p.Worker},
+			[]any{k, r.Arrival, r.First, r.Second, r.Last, r.Tokens, r.Reused, r.ReusedMax, r.Preemptions, r.Status.String(), r.Worker})
+	}
+	var sum engine.Counts
+	for _, w := range got.Workers {
+		sum.Passes, sum.Preemptions, sum.Evictions, sum.Output = sum.Passes+w.Passes, sum.Preemptions+w.Preemptions, sum.Evictions+w.Evictions, sum.Output+w.Output
+	}
+	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, sum)
+	require.Equal(t, want.Duration, got.Duration)
+	require.Equal(t, want.Rejected, rejected)
+	require.Equal(t, want.ReuseFirst, round6(float64(reused)/float64(input)))
+	require.Equal(t, want.ReuseMax, round6(float64(reusedMax)/float64(input)))
+}
+
+func round6(v float64) float64 { return math.RoundToEven(v*1e6) / 1e6 }

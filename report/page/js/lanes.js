@@ -2,7 +2,7 @@
 // Lanes: what each lane did. A row a lane: trees as boxes, in them their sessions on tracks, on these the requests: waiting, prefill and
 // decode in three shades. Where there are too many to be told apart each row shows how busy it was.
 
-const mostBars = 20000;         // beyond, density
+const mostRequestBars = 20000;         // beyond, density
 const shadeOf = { wait: 0.3, prefill: 0.6, decode: 1 };
 const styleOf = { main: 0, child: 1, failed: 3 };
 
@@ -25,8 +25,8 @@ class Lanes {
   }
 
   draw(pen) {
-    this.visible = this.tracks.count(this.shown, pen.from, pen.to, mostBars);
-    this.dense = this.visible > mostBars || (pen.area.bottom - pen.area.top) / this.shown.length < 2;
+    this.visible = this.tracks.count(this.shown, pen.from, pen.to, mostRequestBars);
+    this.dense = this.visible > mostRequestBars || (pen.area.bottom - pen.area.top) / this.shown.length < 2;
     this.drawBands(pen);
     if (this.dense) this.drawDensity(pen);
     else for (let p = 0; p < this.shown.length; p++) this.drawLane(pen, p);

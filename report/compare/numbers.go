@@ -21,10 +21,13 @@ func share(v float64) string {
 	return strconv.FormatFloat(100*v, 'g', 3, 64) + " %"
 }
 
-// change writes a difference in per cent, with its sign.
+// change writes a difference in per cent, with its sign; of three times as much and more, the factor.
 func change(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
+	}
+	if v >= 2 {
+		return "×" + strconv.FormatFloat(1+v, 'g', 3, 64)
 	}
 	v *= 100
 	digits := 1

@@ -32,6 +32,7 @@ type pageFigure struct {
 	Statistic string   `json:"statistic"`
 	Unit      slo.Unit `json:"unit"`
 	OfEach    bool     `json:"of_each"`
+	Main      bool     `json:"main"` // it is shown at first
 }
 
 // pageSample says how many of the requests of a run are in the page.
@@ -48,7 +49,7 @@ func (c *Comparison) html() ([]byte, error) {
 	}
 	head := pageHead{Comparison: c.withoutPlaces(), Window: windowOf(span), Span: span, Judged: judged}
 	for _, f := range figures {
-		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach})
+		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(tableFigures, f.String())})
 	}
 	for _, v := range c.Verdicts {
 		head.Texts = append(head.Texts, c.VerdictText(v))

@@ -55,10 +55,10 @@ func readOurs(s Source, name string) (*run, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.Dir, measure.RunFile), err)
 	}
 	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules), version: info.Version}
-	if r.samples.Seed, err = interval.SeedOf(filepath.Join(s.Dir, measure.RecordsFile)); err != nil {
+	if err := r.readRecords(rules, info); err != nil {
 		return nil, err
 	}
-	if err := r.readRecords(rules, info); err != nil {
+	if r.samples.Seed, err = interval.SeedOf(filepath.Join(s.Dir, measure.RecordsFile)); err != nil {
 		return nil, err
 	}
 	if info.Facts == nil {

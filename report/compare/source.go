@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -66,11 +67,11 @@ func namesOf(list []Source) []string {
 	return numbered(names)
 }
 
-// sharesEnd reports whether another path has the same last n parts.
+// sharesEnd reports whether another path, which is not the same, has the same last n parts.
 func sharesEnd(paths [][]string, k, n int) bool {
 	end := strings.Join(paths[k][len(paths[k])-n:], "/")
-	for other, path := range paths {
-		if other != k && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end {
+	for _, path := range paths {
+		if !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end {
 			return true
 		}
 	}

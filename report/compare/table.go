@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -157,14 +158,23 @@ func (c *Comparison) VerdictText(v Verdict) string {
 		how = "not paired: " + orUnknown(v.Why)
 	}
 	if len(v.Figures) == 0 {
-		return fmt.Sprintf("%s against %s: nothing differs beyond its intervals (%s)", name, first, how)
+		return fmt.Sprintf("%s against %s: nothing differs beyond its intervals (%s)%s", name, first, how, c.rateText(v))
 	}
 	var parts []string
 	for _, f := range v.Figures {
 		parts = append(parts, fmt.Sprintf("%s %s", f, change(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
 	}
 	return fmt.Sprintf("%s against %s: %s beyond their intervals (%s): %s", name, first,
-		plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", "))
+		plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
+}
+
+// rateText tells the rate of output tokens where it is another: a run has one such number, hence no interval.
+func (c *Comparison) rateText(v Verdict) string {
+	d := c.Runs[v.Run].Figures["output_token_rate"].Difference
+	if d == nil || math.Abs(float64(d.Ratio)) < leastDifference {
+		return ""
+	}
+	return fmt.Sprintf("; output_token_rate %s, which has no interval", change(float64(d.Ratio)))
 }
 
 func orUnknown(why string) string {

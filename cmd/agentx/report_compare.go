@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,11 +29,13 @@ func (f *compareFlags) register(flags *pflag.FlagSet) {
 // check returns what is wrong with the flags beside others.
 func (f *compareFlags) check(formats, gates []string) (errs []error) {
 	if !f.on {
-		for flag, set := range map[string]bool{"--gpus": f.gpus != 0, "--strict": f.strict} {
+		without := func(flag string, set bool) {
 			if set {
 				errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared: add --compare, or leave it out", flag)})
 			}
 		}
+		without("--gpus", f.gpus != 0)
+		without("--strict", f.strict)
 		return errs
 	}
 	if f.gpus < 0 {
@@ -63,7 +67,11 @@ func compareRuns(cmd *cobra.Command, list []compare.Source, out string, o compar
 	if asJSON {
 		err = printJSON(stdout, c)
 	} else {
-		err = c.WriteTable(stdout, terminalWidth(stdout))
+		var table bytes.Buffer
+		_ = c.WriteTable(&table, terminalWidth(stdout)) // a buffer always takes it
+		for line := range strings.Lines(table.String()) {
+			fmt.Fprintln(stdout, sanitize(strings.TrimSuffix(line, "\n"))) // names and settings are of files
+		}
 		for k, name := range names {
 			if k == 0 {
 				fmt.Fprintln(stdout)

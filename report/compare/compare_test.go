@@ -50,6 +50,8 @@ func TestMethods(t *testing.T) {
 }
 
 // Each setting that must be equal makes the banner alone, and no other setting does.
+//
+//
 func TestEachFieldAloneMakesTheBanner(t *testing.T) {
 	base := newModelled(24)
 	first := base.write(t, "first")

@@ -27,7 +27,7 @@ const mostShown = 7; // runs whose lines are drawn at first: as many as there ar
 // compareBanner names every setting that must be equal and is not, above everything.
 function compareBanner(head, root) {
   if (head.comparable) return;
-  const banner = element("div", { class: "failure", role: "alert" }, element("strong", {}, "These runs may not be compared: they differ in what must be equal."));
+  const banner = element("div", { class: "banner", role: "alert" }, element("strong", {}, "These runs may not be compared: they differ in what must be equal."));
   root.append(banner);
   settingTable(head, head.mismatches, head.runs, banner);
 }

@@ -123,3 +123,21 @@ func TestHostileTextsInABrowser(t *testing.T) {
 	assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
 	b.RequireQuiet()
 }
+
+// The figures are reported, not asserted: they depend on the machine.
+func TestSpeedInABrowser(t *testing.T) {
+	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(41_400)), 1280, 900)
+	opened := pagetest.Eval[float64](b, `performance.getEntriesByType("navigation")[0].loadEventEnd`)
+	redrawn := pagetest.Eval[[]float64](b, fmt.Sprintf(`(() => {
+		const time = document.querySelector(%q).chart.time, charts = [...document.querySelectorAll(".plot")].map((plot) => plot.chart), taken = [];
+		for (let i = 0; i < 20; i++) {
+			const begin = performance.now();
+			time.set(i, 250 + i);
+			for (const chart of charts) if (chart.seen) chart.draw();
+			taken.push(performance.now() - begin);
+		}
+		return taken.sort((a, b) => a - b);
+	})()`, firstPlot))
+	t.Logf("41,400 requests: opened in %.0f ms; a new range is drawn in %.1f ms (median), %.1f ms (most)", opened, redrawn[10], redrawn[19])
+	b.RequireQuiet()
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -93,12 +94,17 @@ func (b *Tab) listen(event any) {
 	}
 }
 
+// heard returns what the page has told its console. It does not keep the lock: while listen waits for it, no answer of the browser arrives.
+func (b *Tab) heard() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.problems)
+}
+
 // RequireQuiet fails the test where the page has complained of anything.
 func (b *Tab) RequireQuiet() {
 	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	require.Empty(b.t, b.problems)
+	require.Empty(b.t, b.heard())
 	require.Empty(b.t, Eval[string](b, `(document.querySelector(".failure") || {textContent: ""}).textContent`))
 }
 

@@ -19,6 +19,7 @@ type Builder struct {
 	rules measure.Rules
 
 	requests []request
+	limit    int // of requests: MaxRequests
 	stride   int // the requests whose credit is a multiple of it are kept
 	sent     int // requests of profiling that were added
 	warmup   int // of the warmup
@@ -38,7 +39,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules are those of the run.
 func NewBuilder(rules measure.Rules) *Builder {
 	return &Builder{
-		rules: rules, stride: 1, trees: map[int]*tree{}, byName: map[sessionName]int32{}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, limit: MaxRequests, stride: 1, trees: map[int]*tree{}, byName: map[sessionName]int32{}, byError: map[failure]int32{}, bins: newBins(),
 	}
 }
 
@@ -59,7 +60,7 @@ func (b *Builder) Add(r *measure.Record) error {
 		return err
 	}
 	x.session = b.sessionOf(r)
-	if b.requests = append(b.requests, x); len(b.requests) > MaxRequests {
+	if b.requests = append(b.requests, x); len(b.requests) > b.limit {
 		b.thin()
 	}
 	return nil

@@ -33,7 +33,7 @@ function drawLanes(root, page, requests, range) {
   chart.plot.addEventListener("pointermove", (event) => {
     if (!chart.pen) return;
     const box = chart.plot.getBoundingClientRect(), i = mark.at(chart.pen, event.clientX - box.left, event.clientY - box.top);
-    under.textContent = i < 0 ? "" : barText(requests, i);
+    under.textContent = i >= 0 ? barText(requests, i) : mark.dense ? denseText : "";
   });
   chart.plot.addEventListener("pointerleave", () => { under.textContent = ""; });
   chart.plot.addEventListener("keydown", (event) => {
@@ -45,6 +45,8 @@ function drawLanes(root, page, requests, range) {
   });
   focus(rows === 1 ? 0 : -1);
 }
+
+const denseText = "There are too many requests for a bar each: a row shows which share of the time requests were in flight. Zoom in, or click a lane.";
 
 // laneHeight returns the height of the chart of so many lanes.
 function laneHeight(rows) { return Math.round(44 + Math.min(640, rows * Math.min(46, Math.max(10, 480 / rows)))); }
@@ -73,13 +75,13 @@ class LaneChart extends Chart {
     const { shown } = this.marks[0];
     this.span = [0, shown.length];
     this.y.label = (value) => this.laneLabel(value);
-    return [-shown.length, 0];
+    return [0.5 - shown.length, 0.5];
   }
 
-  // laneLabel writes the number of the lane below a line of the grid.
+  // laneLabel writes the number of a lane; its middle is at its place, below 0.
   laneLabel(value) {
-    const { shown, tracks } = this.marks[0], position = Math.round(-value);
-    return shown.length > 1 && position < shown.length && Math.abs(-value - position) < 1e-9 ? String(tracks.lanes[shown[position]]) : "";
+    const { shown, tracks } = this.marks[0], place = Math.round(-value);
+    return place >= 0 && place < shown.length && Math.abs(-value - place) < 1e-9 ? String(tracks.lanes[shown[place]]) : "";
   }
 
   resize(height) {

@@ -17,11 +17,11 @@ class Lanes {
 
   spanY() { return [0, this.shown.length]; }
 
-  // row returns where a lane lies, in pixels: the top of its row, the height of a track, and where its first track begins.
+  // row returns where a lane lies, in pixels.
   row(pen, position) {
     const height = (pen.area.bottom - pen.area.top) / this.shown.length, gap = height > 12 ? 3 : height > 5 ? 1 : 0;
     const top = pen.area.top + position * height;
-    return { top: top + gap / 2, height: height - gap, track: (height - gap) / this.tracks.tracksOf[this.shown[position]] };
+    return { top: top + gap / 2, height: height - gap };
   }
 
   draw(pen) {
@@ -49,6 +49,7 @@ class Lanes {
   drawLane(pen, position) {
     const row = this.row(pen, position), place = this.shown[position];
     this.tracks.eachTree(place, pen.from, pen.to, (t) => {
+      row.track = row.height / this.tracks.treeTracks[t];
       this.drawTree(pen, row, t);
       this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawSession(pen, row, k));
       if (row.track >= 5) this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawLinks(pen, row, k));
@@ -75,7 +76,7 @@ class Lanes {
     const left = Math.max(pen.area.left, pen.x.pixel(tracks.begin[k])), right = Math.min(pen.area.right, pen.x.pixel(tracks.end[k]));
     if (right > left) context.fillRect(left, top + row.track / 2 - 0.5, right - left, 1);
     context.globalAlpha = 1;
-    const named = row.track >= 26 && right - left > 60, bars = named ? { top: top + 13, height: height - 12 } : { top: top + pad, height };
+    const named = this.shown.length === 1 && row.track >= 22 && right - left > 60, bars = named ? { top: top + 13, height: height - 12 } : { top: top + pad, height };
     const [low, high] = tracks.span(k, pen.from, pen.to);
     for (let r = low; r < high; r++) this.drawRequest(pen, bars, tracks.places[r], tracks.depth[k] > 0 ? styleOf.child : styleOf.main);
     if (named) this.drawName(pen, requests.sessionLabel(k), left + 4, top + 8, right - left - 8);
@@ -180,9 +181,7 @@ class Lanes {
   at(pen, px, py) {
     if (px < pen.area.left || px > pen.area.right || py < pen.area.top || py >= pen.area.bottom) return -1;
     const position = Math.floor((py - pen.area.top) / (pen.area.bottom - pen.area.top) * this.shown.length), row = this.row(pen, position);
-    const track = Math.floor((py - row.top) / row.track), near = 3 / pen.x.perUnit;
-    const found = this.tracks.at(this.shown[position], row.track >= 2 ? track : null, pen.x.value(px), near);
-    return found;
+    return this.tracks.at(this.shown[position], (py - row.top) / row.height, pen.x.value(px), 3 / pen.x.perUnit);
   }
 
   laneAt(pen, py) { return this.shown[Math.floor((py - pen.area.top) / (pen.area.bottom - pen.area.top) * this.shown.length)]; }

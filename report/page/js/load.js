@@ -40,7 +40,7 @@ function drawLoad(charts, page, requests, range) {
 // drawTokens draws sums over windows: of the table bins where there is one, else of the requests.
 function drawTokens(charts, page, requests, range) {
   const [missed, cached] = stackAreas([{ name: "not cached", style: 0 }, { name: "cached", style: 1 }]);
-  const output = new Line({ name: "output", style: 2, step: true });
+  const output = new Line({ name: "output", style: 0, step: true });
   const prepare = () => {
     const windows = cutWindows(range.from, range.to), starts = windowStarts(windows), rate = (sums) => perSecond(windows, sums, range.whole);
     if (page.tables.bins) {
@@ -65,7 +65,7 @@ function drawScatter(charts, requests, range, name, title) {
   for (let i = 0; i < requests.length; i++) (requests.isChild(i) ? child : main)[i] = requests.failure[i] === 0 ? 1 : 0;
   const points = [new Points({ name: "main sessions", style: 0, x: requests.time, y: values, keep: main })];
   if (child.some((one) => one)) points.push(new Points({ name: "subagents", style: 1, x: requests.time, y: values, keep: child }));
-  const lines = [new Line({ name: "p50", style: 2, width: 2 }), new Line({ name: "p95", style: 3, width: 2 })];
+  const lines = [new Line({ name: "p50", style: 4, width: 2, halo: true }), new Line({ name: "p95", style: 3, width: 2, halo: true })];
   const prepare = () => showWindows(requests, range, name, [50, 95], lines);
   const chart = new Chart(charts, { title, about: "A point a request; p50 and p95 of windows. Click a point for its request.", x: range, y: { unit: "s", log: true }, marks: [...points, ...lines], prepare,
     pointed: ({ px, py }) => requests.pick(points.map((mark) => mark.hidden ? -1 : mark.nearest(chart.pen, px, py)).find((i) => i >= 0) ?? -1) });
@@ -78,7 +78,7 @@ function showWindows(requests, range, name, asked, lines) {
 }
 
 function drawWindows(charts, requests, range, { title, name, asked, about }) {
-  const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: i + 2, width: 2 }));
+  const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: 4 - i, width: 2 }));
   new Chart(charts, { title, about, x: range, y: { unit: "s", zero: true }, marks: lines, prepare: () => showWindows(requests, range, name, asked, lines) });
 }
 

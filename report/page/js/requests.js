@@ -19,8 +19,8 @@ class Requests {
   // page is unpacked. Columns are in the order of sending; a request is known by its place in it.
   constructor(page) {
     this.page = page;
-    this.length = page.tables.requests.rows;
     this.readSessions();
+    this.length = this.firstRow[this.firstRow.length - 1];
     const raw = this.readColumns();
     this.order(raw);
     this.compute();

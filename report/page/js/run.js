@@ -10,8 +10,7 @@ pages.run = (page, root) => {
     drawSettings(root, page);
     return;
   }
-  const { head } = page, last = Math.max(head.requests[0] ? (head.ends[0] - head.shift - head.zero) / 1e9 : -Infinity, head.requests[1] ? (head.ends[1] - head.zero) / 1e9 : -Infinity);
-  const range = new TimeRange(requests.time[0], last);
+  const range = new TimeRange(requests.time[0], pageEnd(page.head));
   range.shades = shadesOf(page, range);
   rangeBar(root, range, (r) => describeRange(page, requests, r));
   drawNumbers(root, page, requests, range);
@@ -21,6 +20,12 @@ pages.run = (page, root) => {
   drawSettings(root, page);
   bindFragment(range);
 };
+
+// pageEnd returns when the last request was over.
+function pageEnd(head) {
+  const ends = [(head.ends[0] - head.shift - head.zero) / 1e9, (head.ends[1] - head.zero) / 1e9].filter((_, phase) => head.requests[phase]);
+  return Math.max(...ends);
+}
 
 // shadesOf returns the parts of the time in which nothing is measured.
 function shadesOf(page, range) {
@@ -78,7 +83,7 @@ function sureText(head, range) {
   if (head.stride > 1 && range.selected) return "These numbers are of the requests that the page has. Intervals are of the whole run alone.";
   if (!head.intervals) return "";
   if (range.selected) return "Intervals are of the whole run alone.";
-  return head.intervals.why || "Small numbers: where the figure lies with 95 % (1,000 resamples of trees).";
+  return head.intervals.why || "Below a figure: where it lies with 95 % (1,000 resamples of the trees).";
 }
 
 // sumsText says what went through in a range.

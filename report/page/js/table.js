@@ -1,7 +1,7 @@
 "use strict";
 // Tables: rows of cells, and what they are as CSV.
 
-// A Table shows rows under a head. A cell is a text, or {text, value, title, class}: value is what the CSV has where the text is rounded.
+// A Table shows rows under a head. A cell is a text, or {text, value, below, title, class}: value is what the CSV has where the text is rounded.
 class Table {
   constructor(parent, { caption, head }) {
     this.head = head;
@@ -16,7 +16,7 @@ class Table {
   show(rows) {
     this.rows = rows;
     this.body.replaceChildren(...rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
-      element(i ? "td" : "th", { title: cell.title, class: cell.class, scope: i ? null : "row" }, typeof cell === "string" ? cell : cell.text)))));
+      element(i ? "td" : "th", { title: cell.title, class: cell.class, scope: i ? null : "row" }, typeof cell === "string" ? cell : cell.text, cell.below ? element("div", { class: "below" }, cell.below) : null)))));
   }
 }
 

@@ -111,12 +111,13 @@ class Tracks {
     return { spawn, join: waited ? places[next] : -1 };
   }
 
-  // at returns the place of the request nearest to an instant on a track of a lane, within a distance; -1: none.
-  at(lane, track, time, distance) {
+  // at returns the place of the request nearest to an instant on a lane, within a distance; -1: none. height says where in the row, from
+  // 0 to 1, and so on which track; of a row without a height it is any.
+  at(lane, height, time, distance) {
     let found = -1, best = distance;
     const { requests, places } = this;
     this.eachTree(lane, time - distance, time + distance, (t) => this.eachSession(t, time - distance, time + distance, (k) => {
-      if (track !== null && this.track[k] !== track) return;
+      if (height >= 0 && this.track[k] !== Math.min(this.treeTracks[t] - 1, Math.floor(height * this.treeTracks[t]))) return;
       const [low, high] = this.span(k, time - distance, time + distance);
       for (let row = low; row < high; row++) {
         const i = places[row], away = Math.max(0, requests.due[i] - time, time - requests.end[i]);

@@ -8,7 +8,7 @@ function verdictsOf(head) {
   if (s.valid === true) add(true, "The run is valid.");
   else if (s.valid === false) add(false, `The run is not valid: ${(s.reasons || []).join(", ")}.`);
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
-  else add(null, "Nobody judged whether the run is valid: it was played without a scenario.", s.reasons || []);
+  else add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
   if (s.client && s.client.bound) {
     add(false, "The client was the bottleneck: these numbers are its own, not those of the server.", s.client.bound_by || []);
   } else if (s.measured > 0) {
@@ -25,7 +25,7 @@ function verdictsOf(head) {
 
 function cpuText(client) {
   if (!client || client.cpu_share === null || client.cpu_share === undefined) return "";
-  return `, CPU ${formatValue(client.cpu_share, "%")} of one core${client.cores ? ` of ${client.cores}` : ""}`;
+  return `, CPU ${formatValue(client.cpu_share, "%")} of one core${client.cores ? `, of ${client.cores}` : ""}`;
 }
 
 function errorText(s) {

@@ -67,10 +67,11 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"to":               directories,
 	"dest":             directories,
 	"out":              directories,
+	"base":             directories,
 	"gate":             prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
 	"slo":              prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
-	"format":           choice("aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX"),
-	"report":           choice("aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
+	"format":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
+	"report":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
 }
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)

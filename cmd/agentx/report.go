@@ -13,7 +13,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/inferencex"
 )
@@ -22,66 +22,39 @@ import (
 type reportFlags struct {
 	export exportFlags
 	out    string
-	gates  []string
 	json   bool
 
 	compare compareFlags
+	gate    gateFlags
+	slo     sloFlags
 
-	wanted []gate
+	levels []slo.Condition // of --slo
 	problems
 }
 
 // reportFormats are the formats of --format.
-var reportFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet, formatInferenceX}
+var reportFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet, formatInferenceX, formatMarkdown}
 
 func newReport() *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Make files for other tools from the records of runs, or rebuild their summaries",
-		Long: `Read the records of runs and write what other tools read. DIR is a directory of replay --out; that
-of a list of runs stands for those of its runs.
-
-Without --format it rebuilds summary.json and prints it. For a run that ended it is the same, byte
-for byte. A run that was killed wrote no summary: the rebuilt one has the figures that the records
-give, and null for those that are known only at the end of a run.
-
---format makes one or more of
-
-  html        report.html: the page of the run, for a browser
-  aiperf      the files of AIPerf: profile_export.jsonl (a row for each request),
-              profile_export_aiperf.json and .csv, profile_export_console.txt, with --slice-duration
-              the time slices, server_metrics_export.json and .csv if servers were scraped, and
-              .aiperf_results_ready.json last
-  json, csv   profile_export_aiperf.json, profile_export_aiperf.csv alone
-  parquet     records.parquet: the records of the run as a table
-  inferencex  prints, as JSON, the numbers that InferenceX computes from the files of AIPerf
-
---compare compares two or more runs with the first: it prints a table with the differences, says
-which of them exceed their intervals, and writes compare.html, compare.json and compare.csv to --out,
-by default the current directory. Runs that differ in what must be equal (dataset, seed, preset,
-scenario, model, payload, marker and others) are named first; --strict then ends with status 3.
-
-Files go to DIR, or to --out; of several runs to a directory below it for each. Every file appears
-whole or not at all, and replaces an older one. The paths are printed, one a line.
-
---gate error-rate=0.1 fails with status 3 if more than a tenth of the completed requests failed, by
-the rule of InferenceX. The files are written all the same.
-
-DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
-where two of them differ, and --gate and --format inferencex read them.`,
+		Long:  reportHelp,
 		Example: "  agentx report results --format html\n" +
 			"  agentx report before after --compare --out comparison\n" +
 			"  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
 			"  agentx report results --format aiperf --gate error-rate=0.1\n" +
+			"  agentx report results --format markdown --base before --gate 'ttft.p95<+5%'\n" +
 			"  agentx report results --format aiperf,parquet --out results/aiperf_artifacts --slice-duration 1s",
 		Args: checkArgs(cobra.MinimumNArgs(1)),
 		RunE: f.run,
 	}
 	flags := cmd.Flags()
-	f.export.register(flags, "format", "files to make, with commas between: html, aiperf, json, csv, parquet, inferencex")
+	f.export.register(flags, "format", "files to make, with commas between: html, aiperf, json, csv, parquet, inferencex, markdown")
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
-	flags.StringArrayVar(&f.gates, "gate", nil, "error-rate=X: status 3 if a larger share of the completed requests failed (repeatable)")
+	f.gate.register(flags)
+	f.slo.register(flags, "in the place of those of the run; summary.json stays")
 	f.compare.register(flags)
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
 	checkFlags(flags, &f.problems)
@@ -91,8 +64,12 @@ where two of them differ, and --gate and --format inferencex read them.`,
 // run makes the report of every directory. Verdicts are told at the end.
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	var verdicts, errs []error
-	f.wanted, errs = parseGates(f.gates)
-	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gates), errs)
+	f.levels, errs = f.slo.conditions()
+	f.export.levels = f.levels
+	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gate.texts), f.gate.check(f.export.has(formatMarkdown)), errs)
+	if f.json && f.export.has(formatMarkdown) {
+		errs = append(errs, usageError{errors.New("--json and --format markdown: want one of the two")})
+	}
 	if f.out != "" && len(f.export.formats) == 0 && !f.compare.on {
 		errs = append(errs, f.export.withoutFormats("--out "+f.out))
 	}
@@ -140,22 +117,22 @@ func (f *reportFlags) checkOut(runs []string) error {
 
 // report makes the report of one directory. It returns the verdicts that are no.
 func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verdicts []error, err error) {
+	s := &subject{cmd: cmd, dir: dir, levels: f.levels}
 	if !isRun(dir) {
-		return f.reportFiles(cmd, dir)
+		return f.reportFiles(s)
 	}
 	if len(f.export.formats) == 0 {
-		return f.rebuild(cmd, dir)
+		return f.rebuild(s)
 	}
 	e, err := f.export.export(cmd.Context(), dir, outOf(f.out, dir, several))
 	if err != nil {
 		return nil, err
 	}
-	if len(f.wanted) > 0 {
-		if e.Gates, err = f.judgeRun(dir, e.results); err != nil {
-			return nil, err
-		}
+	s.results = e.results
+	if e.Gates, err = f.gate.judge(s); err != nil {
+		return nil, err
 	}
-	return gateErrors(dir, e.Gates), f.print(cmd, e)
+	return gateErrors(dir, e.Gates), f.print(s, e)
 }
 
 // isRun reports whether a directory has the records of a run, or is none at all.
@@ -169,48 +146,46 @@ func isRun(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// rebuild makes the summary of a run again and prints it.
-func (f *reportFlags) rebuild(cmd *cobra.Command, dir string) (verdicts []error, err error) {
-	s, about, err := replay.RebuildSummary(dir)
-	warn(cmd, about)
-	if s != nil {
-		if err := printSummary(cmd, s, f.json); err != nil {
+// rebuild makes the summary of a run again and prints it. With --slo it is that of these service levels, and is not written.
+func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
+	var about []string
+	if f.levels == nil {
+		s.summary, about, err = replay.RebuildSummary(s.dir)
+	} else {
+		s.summary, about, err = replay.Summarize(s.dir, f.levels)
+	}
+	warn(s.cmd, about)
+	if s.summary != nil {
+		if err := printSummary(s.cmd, s.summary, f.json); err != nil {
 			return nil, err
 		}
 	}
-	if err != nil || len(f.wanted) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	gates, err := f.judgeRun(dir, nil)
-	return gateErrors(dir, gates), err
+	gates, err := f.gate.judge(s)
+	return gateErrors(s.dir, gates), err
 }
 
-// judgeRun judges a run by its results, which it computes unless they are known.
-func (f *reportFlags) judgeRun(dir string, res *report.Results) ([]gateVerdict, error) {
-	if res == nil {
-		run, err := report.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		if res, err = run.Compute(); err != nil {
-			return nil, err
-		}
-	}
-	return judgeResults(f.wanted, res)
-}
-
-// print tells what was made of a run.
-func (f *reportFlags) print(cmd *cobra.Command, e *exported) error {
-	out := cmd.OutOrStdout()
+// print tells what was made of a run. Numbers and Markdown have standard output for themselves.
+func (f *reportFlags) print(s *subject, e *exported) error {
+	out := s.cmd.OutOrStdout()
 	if f.json {
 		return printJSON(out, e)
 	}
-	warn(cmd, e.Missing)
+	warn(s.cmd, e.Missing)
 	if e.InferenceX != nil {
 		if err := printIndented(out, e.InferenceX); err != nil {
 			return err
 		}
-		out = cmd.ErrOrStderr()
+	}
+	if f.export.has(formatMarkdown) {
+		if err := f.printMarkdown(s, e.Gates); err != nil {
+			return err
+		}
+	}
+	if e.InferenceX != nil || f.export.has(formatMarkdown) {
+		out = s.cmd.ErrOrStderr()
 	}
 	for _, name := range e.Files {
 		fmt.Fprintln(out, filepath.Join(e.Out, name))
@@ -226,31 +201,39 @@ func warn(cmd *cobra.Command, about []string) {
 }
 
 // reportFiles tells what is in a directory with files of AIPerf, and no records.
-func (f *reportFlags) reportFiles(cmd *cobra.Command, dir string) (verdicts []error, err error) {
+func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 	for _, format := range f.export.formats {
-		if format != formatInferenceX {
-			return nil, fmt.Errorf("%s: there are no records of a run (%s): --format %s needs them", dir, measure.RecordsFile, format)
+		if format != formatInferenceX && format != formatMarkdown {
+			return nil, fmt.Errorf("%s: there are no records of a run (%s): --format %s needs them", s.dir, measure.RecordsFile, format)
 		}
 	}
-	d, err := aiperf.OpenDirectory(dir)
+	if f.levels != nil {
+		return nil, fmt.Errorf("%s: there are no records of a run (%s): --slo needs them", s.dir, measure.RecordsFile)
+	}
+	d, err := aiperf.OpenDirectory(s.dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
-		what := strings.TrimPrefix(err.Error(), dir+": ")
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", dir, replay.RunFile, measure.RecordsFile, what)
+		what := strings.TrimPrefix(err.Error(), s.dir+": ")
+		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.dir, replay.RunFile, measure.RecordsFile, what)
 	}
 	if d == nil {
 		return nil, err
 	}
-	gates := judgeBy(f.wanted, func(limit float64) error { return inferencex.Gate(d.Path, limit) })
+	s.files = d
+	gates, gateErr := f.gate.judge(s)
+	err = errors.Join(err, gateErr)
 	switch {
-	case !f.export.has(formatInferenceX):
-		err = errors.Join(printFiles(cmd, d, gates, f.json), err)
+	case len(f.export.formats) == 0:
+		err = errors.Join(printFiles(s.cmd, d, gates, f.json), err)
 	case err == nil:
 		e := &exported{Dir: d.Path, Out: d.Path, Files: []string{}, Missing: append(d.Lacks, d.Differs...), Gates: gates}
-		if e.InferenceX, err = inferencex.Read(dir, inferencex.DefaultLimit); err == nil {
-			err = f.print(cmd, e)
+		if f.export.has(formatInferenceX) {
+			e.InferenceX, err = inferencex.Read(s.dir, inferencex.DefaultLimit)
+		}
+		if err == nil {
+			err = f.print(s, e)
 		}
 	}
-	return gateErrors(dir, gates), err
+	return gateErrors(s.dir, gates), err
 }
 
 // runsIn returns the directories of runs, with those of its runs in the place of a list.

@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/gate"
 	"github.com/agentx/agentx/report/inferencex"
 	"github.com/agentx/agentx/report/parquet"
 )
@@ -27,6 +29,7 @@ const (
 	formatCSV        = "csv"
 	formatParquet    = "parquet"
 	formatInferenceX = "inferencex"
+	formatMarkdown   = "markdown"
 )
 
 // replayFormats are the formats of replay --report.
@@ -38,6 +41,8 @@ type exportFlags struct {
 	formats []string
 	prefix  string
 	slice   time.Duration
+
+	levels []slo.Condition // in the place of the run's service levels; nil: those of the run
 }
 
 // register adds the flags. name is that of the formats.
@@ -88,9 +93,10 @@ type exported struct {
 	Rows       int                 `json:"rows"`  // lines of the file of the warmup and the headline
 	Excluded   int                 `json:"excluded_rows"`
 	Missing    []string            `json:"missing"` // what is not known of the run
-	Gates      []gateVerdict       `json:"gates,omitempty"`
+	Gates      []gate.Verdict      `json:"gates,omitempty"`
 	InferenceX *inferencex.Numbers `json:"inferencex,omitempty"`
 
+	levels  []slo.Condition
 	results *report.Results
 }
 
@@ -99,7 +105,7 @@ func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, e
 	if out == "" {
 		out = dir
 	}
-	e := &exported{Dir: dir, Out: out, Files: []string{}, Missing: []string{}}
+	e := &exported{Dir: dir, Out: out, Files: []string{}, Missing: []string{}, levels: f.levels}
 	o := f.options(out)
 	for format, part := range map[string]aiperf.Parts{formatJSON: aiperf.AggregatePart, formatCSV: aiperf.TablePart} {
 		if f.has(format) {
@@ -130,9 +136,18 @@ func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, e
 	return e, nil
 }
 
+// open opens the run, with the service levels that take the place of its own.
+func (e *exported) open() (*report.Run, error) {
+	run, err := report.Open(e.Dir)
+	if err == nil && e.levels != nil {
+		run.Info.SLO = e.levels
+	}
+	return run, err
+}
+
 // writeAIPerf writes files of AIPerf.
 func (e *exported) writeAIPerf(ctx context.Context, o aiperf.Options) error {
-	run, err := report.Open(e.Dir)
+	run, err := e.open()
 	if err != nil {
 		return err
 	}
@@ -170,7 +185,7 @@ func (e *exported) computeInferenceX(ctx context.Context, written bool) (err err
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
-		temporary := exported{Dir: e.Dir}
+		temporary := exported{Dir: e.Dir, levels: e.levels}
 		if err := temporary.writeAIPerf(ctx, aiperf.Options{Out: out}); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/gate"
 )
 
 // filesReport is what report says of files that it did not write.
@@ -21,11 +22,11 @@ type filesReport struct {
 	Metrics json.Marshaler   `json:"metrics"` // null: there is no aggregate
 	Lacks   []string         `json:"lacks"`
 	Differs []string         `json:"differs"`
-	Gates   []gateVerdict    `json:"gates,omitempty"`
+	Gates   []gate.Verdict   `json:"gates,omitempty"`
 }
 
 // printFiles prints the numbers of files of AIPerf, what they lack, and where they differ.
-func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gateVerdict, asJSON bool) error {
+func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, asJSON bool) error {
 	r := filesReport{Dir: d.Path, Rows: d.Rows, Lacks: d.Lacks, Differs: d.Differs, Gates: gates}
 	if a := d.Aggregate; a != nil {
 		r.Version, r.Schema, r.Start, r.End, r.Metrics = a.Version, a.Schema, a.Start, a.End, aiperf.Blocks(a.Headline)

@@ -1,71 +1,116 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
-	"github.com/agentx/agentx/report/inferencex"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/report/gate"
 )
 
-// gate is one condition of --gate.
-type gate struct {
-	name  string
-	limit float64
+// gateFlags are the gates of a report.
+type gateFlags struct {
+	texts []string
+	base  string // directory of the run that relative gates compare with
+
+	list []reportGate
 }
 
-// errorRate is the only gate so far: errors over completed requests, as InferenceX computes it.
-const errorRate = "error-rate"
-
-// gateVerdict is what a gate says of a run.
-type gateVerdict struct {
-	Gate   string  `json:"gate"`
-	Limit  float64 `json:"limit"`
-	Passed bool    `json:"passed"`
-	Reason string  `json:"reason,omitempty"`
+// reportGate is one gate: InferenceX's on the errors, or a bound on a figure.
+type reportGate struct {
+	errors bool // errors over completed requests are at most Limit
+	gate.Gate
 }
 
-// parseGates reads the values of --gate.
-func parseGates(texts []string) (list []gate, errs []error) {
-	for _, text := range texts {
-		name, value, _ := strings.Cut(text, "=")
-		limit, err := strconv.ParseFloat(value, 64)
-		if name != errorRate || err != nil || !(limit >= 0 && limit <= 1) {
-			errs = append(errs, usageError{fmt.Errorf("%s: want %s=X, X from 0 to 1", flagText("gate", text), errorRate)})
+func (f *gateFlags) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
+	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
+}
+
+// check reads the gates. It returns what is wrong with them; differences says that something else compares with the base.
+func (f *gateFlags) check(differences bool) (errs []error) {
+	for _, text := range f.texts {
+		g, err := parseGate(text)
+		if err == nil && g.Relative && f.base == "" {
+			err = errors.New("compared with which run? Add --base DIR")
+		}
+		if err != nil {
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText("gate", text), err)})
 			continue
 		}
-		list = append(list, gate{name, limit})
+		f.list = append(f.list, g)
 	}
-	return list, errs
-}
-
-// judgeBy returns the verdicts of a check against the limit of each gate.
-func judgeBy(list []gate, check func(limit float64) error) (verdicts []gateVerdict) {
-	for _, g := range list {
-		v := gateVerdict{Gate: g.name, Limit: g.limit, Passed: true}
-		if err := check(g.limit); err != nil {
-			v.Passed, v.Reason = false, err.Error()
-		}
-		verdicts = append(verdicts, v)
+	if f.base == "" {
+		return errs
 	}
-	return verdicts
-}
-
-// gateErrors returns the verdicts that are no, as errors.
-func gateErrors(dir string, verdicts []gateVerdict) (errs []error) {
-	for _, v := range verdicts {
-		if !v.Passed {
-			errs = append(errs, verdictError{fmt.Errorf("%s: --gate %s=%v: %s", dir, v.Gate, v.Limit, v.Reason)})
-		}
+	if !differences && !slices.ContainsFunc(f.list, func(g reportGate) bool { return g.Relative }) && len(errs) == 0 {
+		errs = append(errs, usageError{fmt.Errorf("--base %s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", f.base)})
+	}
+	if info, err := os.Stat(f.base); err != nil {
+		errs = append(errs, usageError{fmt.Errorf("--base: %w: want the directory of a run", err)})
+	} else if !info.IsDir() {
+		errs = append(errs, usageError{fmt.Errorf("--base %s: no directory: want that of a run", f.base)})
 	}
 	return errs
 }
 
-// judgeResults judges the headline of a run.
-func judgeResults(list []gate, res *report.Results) ([]gateVerdict, error) {
-	data, err := json.Marshal(aiperf.Blocks(res.Headline))
-	return judgeBy(list, func(limit float64) error { return inferencex.GateAggregate(data, limit) }), err
+// parseGate reads a value of --gate.
+func parseGate(text string) (reportGate, error) {
+	value, isErrors := strings.CutPrefix(text, gate.ErrorRate+"=")
+	if !isErrors {
+		g, err := gate.Parse(text)
+		return reportGate{Gate: g}, err
+	}
+	limit, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(limit >= 0 && limit <= 1) {
+		return reportGate{}, fmt.Errorf("want %s=X, X from 0 to 1", gate.ErrorRate)
+	}
+	return reportGate{errors: true, Gate: gate.Gate{Text: gate.ErrorRate, Limit: limit}}, nil
+}
+
+// judge returns what every gate says of a run.
+func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
+	for _, g := range f.list {
+		v := gate.Verdict{Gate: g.Text, Limit: g.Limit, Passed: true}
+		switch {
+		case g.errors:
+			no, err := s.errorGate(g.Limit)
+			if err != nil {
+				return nil, err
+			}
+			if no != nil {
+				v.Passed, v.Reason = false, no.Error()
+			}
+		case g.Relative:
+			c, err := s.against(f.base)
+			if err != nil {
+				return nil, err
+			}
+			v = g.JudgeAgainst(c)
+		default:
+			value, err := s.figure(g.Figure)
+			if err != nil {
+				return nil, err
+			}
+			v = g.Judge(value)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts, nil
+}
+
+// gateErrors returns the verdicts that are no, as errors.
+func gateErrors(dir string, verdicts []gate.Verdict) (errs []error) {
+	for _, v := range verdicts {
+		if v.Passed {
+			continue
+		}
+		errs = append(errs, verdictError{fmt.Errorf("%s: --gate %s: %s", dir, &v, v.Reason)})
+	}
+	return errs
 }

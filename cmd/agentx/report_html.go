@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/html"
 )
 
@@ -15,7 +14,7 @@ const formatHTML = "html"
 
 // writeHTML writes the page of the run.
 func (e *exported) writeHTML(ctx context.Context) error {
-	run, err := report.Open(e.Dir)
+	run, err := e.open()
 	if err != nil {
 		return err
 	}

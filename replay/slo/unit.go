@@ -68,7 +68,14 @@ func number(v float64) string {
 // text writes a value exactly, as parse reads it.
 func (u Unit) text(v float64) string {
 	if u == Seconds {
-		return time.Duration(math.Round(v * 1e9)).String()
+		text := time.Duration(math.Round(v * 1e9)).String() // 1h0m0s
+		if rest, ok := strings.CutSuffix(text, "m0s"); ok {
+			text = rest + "m"
+		}
+		if rest, ok := strings.CutSuffix(text, "h0m"); ok {
+			text = rest + "h"
+		}
+		return text
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }

@@ -80,6 +80,16 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 	return c, nil
 }
 
+// Read reads one run with its figures and their intervals.
+func Read(s Source) (*Run, error) {
+	r, err := readRun(s, namesOf([]Source{s})[0])
+	if err != nil {
+		return nil, err
+	}
+	n := newRun(r)
+	return &n, nil
+}
+
 // newRun returns the figures of a run.
 func newRun(r *run) Run {
 	n := Run{

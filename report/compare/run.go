@@ -50,6 +50,9 @@ func readOurs(s Source, name string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.SLO != nil {
+		info.SLO = s.SLO
+	}
 	rules, err := measure.RulesOfRun(info.Run)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.Dir, measure.RunFile), err)

@@ -7,14 +7,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // Source is a run that is compared.
 type Source struct {
-	Dir   string // of a run of agentx, or with files of AIPerf
-	Label string // beside its name in every table, such as "probe 3"; "": none
-	Note  string // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
-	Group string // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
+	Dir   string          // of a run of agentx, or with files of AIPerf
+	Label string          // beside its name in every table, such as "probe 3"; "": none
+	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
+	SLO   []slo.Condition // service levels in the place of those of the run; nil: those of the run
+	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
 }
 
 // Options say how runs are compared. The zero value compares them with the first.

@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/compare"
+)
+
+func parse(t *testing.T, text string) *Gate {
+	t.Helper()
+	g, err := Parse(text)
+	require.NoError(t, err)
+	return &g
+}
+
+// Covers R-10.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		value  measure.Number
+		reason string // "": it passes
+	}{
+		{"ttft.p95<2s", 1.99, ""},
+		{"ttft.p95<2s", 2, "ttft.p95 is 2.00 s"},
+		{"ttft.p95<=2s", 2, ""},
+		{"itl.max<50ms", 0.0515, "itl.max is 51.5 ms"},
+		{"error-rate<1%", 0.012, "error-rate is 1.20 %"},
+		{"error-rate<=0", 0, ""},
+		{"request_rate>3", 2.5, "request_rate is 2.50/s"},
+		{"output_tokens.mean>=100", 99, "output_tokens.mean is 99"},
+		{"goodput>3", measure.Missing, "goodput is not known: the run has no service levels, which --slo gives it"},
+		{"itl.p50<1s", measure.Missing, "itl.p50 is not known of this run"},
+	} {
+		v := parse(t, c.text).Judge(c.value)
+		require.Equal(t, c.reason, v.Reason, c.text)
+		require.Equal(t, c.reason == "", v.Passed, c.text)
+		require.Equal(t, c.text, v.String())
+	}
+	old := Verdict{Gate: ErrorRate, Limit: 0.1}
+	require.Equal(t, "error-rate=0.1", old.String())
+}
+
+// comparison returns a comparison of two runs with one figure.
+func comparison(name string, base, value float64, interval *compare.Interval, why string) *compare.Comparison {
+	d := &compare.Difference{Ratio: measure.Number((value - base) / base), Interval: interval, Method: compare.NoInterval}
+	verdict := compare.Verdict{Run: 1, Method: compare.NoInterval, Why: why}
+	if interval != nil {
+		d.Method, verdict.Method, verdict.Trees = compare.Paired, compare.Paired, 43
+	}
+	return &compare.Comparison{Verdicts: []compare.Verdict{verdict}, Runs: []compare.Run{
+		{Figures: map[string]*compare.Figure{name: {Value: measure.Number(base)}}},
+		{Figures: map[string]*compare.Figure{name: {Value: measure.Number(value), Difference: d}}},
+	}}
+}
+
+// A difference fails only where its whole interval does, so that noise fails nothing.
+//
+// Covers R-10.
+func TestJudgeAgainst(t *testing.T) {
+	interval := func(low, high float64) *compare.Interval { return &compare.Interval{Low: low, High: high} }
+	for _, c := range []struct {
+		text        string
+		base, value float64
+		interval    *compare.Interval
+		reason      string
+	}{
+		{"ttft.p95<+5%", 1, 1.2, interval(-0.02, 0.42), ""},
+		{"ttft.p95<+5%", 1, 1.2, interval(0.049, 0.42), ""},
+		{"ttft.p95<+5%", 1, 1.2, interval(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)"},
+		{"ttft.p95<=+5%", 1, 1.2, interval(0.05, 0.42), ""},
+		{"ttft.p95>-5%", 1, 0.8, interval(-0.3, -0.04), ""},
+		{"ttft.p95>-5%", 1, 0.8, interval(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)"},
+		{"ttft.p95<+5%", 1, 1.04, nil, ""},
+		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20"},
+		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20"},
+	} {
+		g := parse(t, c.text)
+		comparison := comparison(g.Figure.String(), c.base, c.value, c.interval, "12 trees: an interval needs 20")
+		v := g.JudgeAgainst(comparison)
+		require.Equal(t, c.reason, v.Reason, c.text)
+		require.Equal(t, c.reason == "", v.Passed, c.text)
+		require.EqualValues(t, c.value, *v.Value)
+		require.EqualValues(t, c.base, *v.Base)
+	}
+	g := parse(t, "itl.p95<+5%")
+	missing := comparison("itl.p95", 1, math.NaN(), nil, "")
+	missing.Runs[1].Figures["itl.p95"].Difference = nil
+	require.Equal(t, "itl.p95 is not known of both runs", g.JudgeAgainst(missing).Reason)
+}
+
+func TestParse(t *testing.T) {
+	g := parse(t, "output_token_rate>-2.5%")
+	require.Equal(t, slo.More, g.Sign)
+	require.Equal(t, -0.025, g.Limit)
+	require.True(t, g.Relative)
+	for text, want := range map[string]string{
+		"ttft<2s":            "ttft: want a statistic of it, such as ttft.p95",
+		"ttft.p95<+5":        `"+5": want a difference in per cent, such as +5% or -3%`,
+		"ttft.p95<+x%":       `"+x%": want a difference in per cent, such as +5% or -3%`,
+		"ttft.p95<5%":        `"5%": want a time with its unit, such as 2s or 50ms`,
+		"throughput>1":       `no metric "throughput": want one of ttft, itl, latency, tpot, lateness, prompt_tokens, output_tokens, request_rate, output_token_rate, prompt_token_rate, error-rate, goodput, token_hit_rate`,
+		"error-rate":         "want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s', against another run 'ttft.p95<+5%', or error-rate=X",
+		"request_rate<+Inf%": `"+Inf%": want a difference in per cent, such as +5% or -3%`,
+	} {
+		_, err := Parse(text)
+		require.EqualError(t, err, want, text)
+	}
+}

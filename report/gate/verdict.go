@@ -1,0 +1,96 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/compare"
+)
+
+// Verdict is what a gate says of a run.
+type Verdict struct {
+	Gate   string  `json:"gate"`
+	Limit  float64 `json:"limit"`
+	Passed bool    `json:"passed"`
+	Reason string  `json:"reason,omitempty"` // why it did not pass
+
+	Value    *measure.Number   `json:"value,omitempty"`    // of the run
+	Base     *measure.Number   `json:"base,omitempty"`     // of the other run
+	Change   *measure.Number   `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
+	Interval *compare.Interval `json:"interval,omitempty"` // of Change
+	Method   compare.Method    `json:"method,omitempty"`   // of Interval
+}
+
+// String returns the gate as it was written.
+func (v *Verdict) String() string {
+	if v.Gate == ErrorRate {
+		return fmt.Sprintf("%s=%v", ErrorRate, v.Limit)
+	}
+	return v.Gate
+}
+
+// Judge judges a figure of a run. One that is not known does not pass.
+func (g *Gate) Judge(value measure.Number) Verdict {
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value}
+	switch {
+	case value.IsMissing() && g.Figure.Name == "goodput":
+		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
+	case value.IsMissing():
+		v.Reason = g.Figure.String() + " is not known of this run"
+	case !g.Sign.Holds(float64(value), g.Limit):
+		v.Reason = fmt.Sprintf("%s is %s", g.Figure, measure.FormatFigure(value, g.Figure.Unit))
+	default:
+		v.Passed = true
+	}
+	return v
+}
+
+// JudgeAgainst judges the second run of a comparison against the first. A difference passes if its interval has a value that does:
+// noise fails no build. Without an interval the difference itself decides.
+func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
+	name := g.Figure.String()
+	base, f := c.Runs[0].Figures[name], c.Runs[1].Figures[name]
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value}
+	d := f.Difference
+	if d == nil {
+		v.Reason = name + " is not known of both runs"
+		return v
+	}
+	v.Change, v.Interval, v.Method = &d.Ratio, d.Interval, d.Method
+	best := float64(d.Ratio)
+	if d.Interval != nil && g.Sign.Upper() {
+		best = d.Interval.Low
+	} else if d.Interval != nil {
+		best = d.Interval.High
+	}
+	if v.Passed = g.Sign.Holds(best, g.Limit); v.Passed {
+		return v
+	}
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), Percent(float64(d.Ratio)),
+		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
+	return v
+}
+
+// how says what decided about a difference.
+func how(d *compare.Difference, v compare.Verdict) string {
+	switch {
+	case d.Interval == nil && v.Why != "" && v.Method == compare.NoInterval:
+		return "no interval: " + v.Why
+	case d.Interval == nil:
+		return "no interval"
+	}
+	over := string(d.Method)
+	if v.Trees > 0 {
+		over = fmt.Sprintf("%s, over %d trees", d.Method, v.Trees)
+	}
+	return fmt.Sprintf("its interval goes from %s to %s (%s)", Percent(d.Interval.Low), Percent(d.Interval.High), over)
+}
+
+// Percent formats a difference as a percentage with a sign.
+func Percent(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "without bound"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*v)
+}

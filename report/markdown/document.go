@@ -1,0 +1,122 @@
+// Package markdown writes what a run measured for the page of a pipeline: verdict, figures with their intervals, differences to another
+// run, gates. GitHub shows it as the summary of a job.
+package markdown
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/gate"
+)
+
+// Document is what is written of one run.
+type Document struct {
+	Run     *compare.Run
+	Summary *measure.Summary    // nil: the run is one of AIPerf
+	Against *compare.Comparison // of another run, the first, with this one; nil: it is not compared
+	Gates   []gate.Verdict
+}
+
+// Write writes the document. Texts of the run are shown as they are, whatever they contain.
+func (d *Document) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## agentx: %s\n\n", Escape(d.Run.Name))
+	d.verdict(&b)
+	d.gates(&b)
+	d.settings(&b)
+	d.figures(&b)
+	d.levels(&b)
+	d.differences(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// verdict writes whether the run is valid, what bound it, and how its requests ended.
+func (d *Document) verdict(b *strings.Builder) {
+	for _, mark := range d.Run.Marks {
+		fmt.Fprintf(b, "**%s**\n\n", Escape(mark))
+	}
+	for _, lack := range d.Run.Lacks {
+		fmt.Fprintf(b, "Not known: %s\n\n", Escape(lack))
+	}
+	s := d.Summary
+	if s == nil {
+		return
+	}
+	if s.Valid != nil && *s.Valid {
+		fmt.Fprint(b, "**valid**\n\n")
+	}
+	if s.Client.Bound {
+		fmt.Fprintf(b, "Bound by %s\n\n", Escape(strings.Join(s.Client.BoundBy, "; ")))
+	}
+	fmt.Fprintf(b, "%d requests: %d completed", s.Requests, s.Completed)
+	for _, c := range slices.Sorted(maps.Keys(s.Errors)) {
+		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], Escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))
+	}
+	for _, n := range []struct {
+		n    int
+		what string
+	}{{s.Buckets.ContextOverflow, "did not fit the context"}, {s.Buckets.CancelledAtEnd, "cancelled at the end"}} {
+		if n.n > 0 {
+			fmt.Fprintf(b, ", %d %s", n.n, n.what)
+		}
+	}
+	fmt.Fprintf(b, ". %d trees, %s.\n\n", s.Trees, measure.FormatFigure(s.PhaseDuration, slo.Seconds))
+}
+
+// settings writes what was run.
+func (d *Document) settings(b *strings.Builder) {
+	if d.Summary == nil {
+		return
+	}
+	r := &d.Summary.Run
+	t := table{b: b}
+	t.head("run", "")
+	add := func(name, value string) {
+		if value != "" {
+			t.row(name, Escape(value))
+		}
+	}
+	add("dataset", strings.TrimSpace(r.Dataset.Key+" "+r.Dataset.Profile))
+	add("model", r.Model)
+	add("server", strings.Join(r.URLs, ", "))
+	add("concurrency", fmt.Sprint(d.Summary.Concurrency))
+	add("preset", presetText(r))
+	if r.Scenario != nil {
+		add("scenario", r.Scenario.Name)
+	}
+	add("agentx", r.Version)
+	t.end()
+}
+
+// presetText names the preset with what differs from it.
+func presetText(r *measure.Run) string {
+	text := r.Preset
+	for _, name := range slices.Sorted(maps.Keys(r.Switches)) {
+		text += fmt.Sprintf(", %s=%s", name, strings.Trim(string(r.Switches[name]), `"`))
+	}
+	return text
+}
+
+// gates writes what each gate says.
+func (d *Document) gates(b *strings.Builder) {
+	if len(d.Gates) == 0 {
+		return
+	}
+	t := table{b: b}
+	t.head("gate", "", "reason")
+	for _, g := range d.Gates {
+		verdict := "passed"
+		if !g.Passed {
+			verdict = "**failed**"
+		}
+		t.row(Escape(g.String()), verdict, Escape(g.Reason))
+	}
+	t.end()
+}

@@ -1,0 +1,137 @@
+package markdown
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/gate"
+)
+
+// figures writes the table of the metrics that every request has, then the others.
+func (d *Document) figures(b *strings.Builder) {
+	each, one := table{b: b}, table{b: b}
+	each.figures(append([]string{"of each request"}, slo.Statistics...)...)
+	for _, m := range measure.MetricList {
+		if !m.OfEach || d.value(m.Name+".mean").IsMissing() {
+			continue
+		}
+		cells := []string{m.Title}
+		for _, s := range slo.Statistics {
+			cells = append(cells, d.figure(m.Name+"."+s, m.Unit))
+		}
+		each.row(cells...)
+	}
+	each.end()
+	if d.Run.Why != "" {
+		fmt.Fprintf(b, "No intervals: %s.\n\n", Escape(d.Run.Why))
+	} else {
+		fmt.Fprintf(b, "Below a figure: its 95 %% interval, by resampling %d trees.\n\n", d.Run.Trees)
+	}
+	one.figures("of the run", "")
+	for _, m := range measure.MetricList {
+		if !m.OfEach && !d.value(m.Name).IsMissing() {
+			one.row(m.Title, measure.FormatFigure(d.value(m.Name), m.Unit))
+		}
+	}
+	one.end()
+}
+
+func (d *Document) value(name string) measure.Number { return d.Run.Figures[name].Value }
+
+// figure formats a figure with its interval below.
+func (d *Document) figure(name string, unit slo.Unit) string {
+	f := d.Run.Figures[name]
+	text := measure.FormatFigure(f.Value, unit)
+	if i := f.Interval; i != nil {
+		text += fmt.Sprintf("<br><sub>%s to %s</sub>", measure.FormatFigure(measure.Number(i.Low), unit), measure.FormatFigure(measure.Number(i.High), unit))
+	}
+	return text
+}
+
+// levels writes how much of the run met its service levels.
+func (d *Document) levels(b *strings.Builder) {
+	if d.Summary == nil || d.Summary.Goodput == nil {
+		return
+	}
+	g := d.Summary.Goodput
+	fmt.Fprintf(b, "### Service levels\n\n%s good requests, %s of the requests and %s of the trees.\n\n",
+		measure.FormatFigure(g.Rate, slo.Rate), measure.FormatFigure(g.Share, slo.Share), measure.FormatFigure(g.TreeShare, slo.Share))
+	t := table{b: b}
+	t.head("condition", "met by", "")
+	for _, c := range g.Conditions {
+		met, verdict := fmt.Sprintf("%d of %d requests", c.Requests, d.Summary.Measured), ""
+		if c.Met != nil {
+			met, verdict = measure.FormatFigure(c.Value, c.Unit), "**not met**"
+			if *c.Met {
+				verdict = "met"
+			}
+		}
+		t.row(Escape(c.Text), met, verdict)
+	}
+	t.end()
+}
+
+// shown are the figures whose differences are written.
+var shown = []string{
+	"ttft.p50", "ttft.p95", "itl.p50", "itl.p95", "latency.p50", "latency.p95", "lateness.p99", "prompt_tokens.mean", "output_tokens.mean",
+	"request_rate", "output_token_rate", "prompt_token_rate", "token_hit_rate", "error-rate", "goodput",
+}
+
+// differences writes how the run differs from the other one.
+func (d *Document) differences(b *strings.Builder) {
+	if d.Against == nil {
+		return
+	}
+	base, run := &d.Against.Runs[0], &d.Against.Runs[1]
+	fmt.Fprintf(b, "### Against %s\n\n", Escape(base.Name))
+	if !d.Against.Comparable {
+		fmt.Fprintf(b, "**Not comparable**: the runs differ in %s.\n\n", Escape(d.Against.MismatchNames()))
+	}
+	t := table{b: b}
+	t.figures("", Escape(base.Name), Escape(run.Name), "difference", "95 % interval", "")
+	for _, name := range shown {
+		f := run.Figures[name]
+		if f.Difference == nil {
+			continue
+		}
+		figure, err := measure.ParseFigure(name)
+		if err != nil {
+			continue
+		}
+		interval, verdict := "", ""
+		if i := f.Difference.Interval; i != nil {
+			interval = gate.Percent(i.Low) + " to " + gate.Percent(i.High)
+		}
+		if f.Difference.Differs {
+			verdict = "**differs**"
+		}
+		t.row(name, measure.FormatFigure(base.Figures[name].Value, figure.Unit), measure.FormatFigure(f.Value, figure.Unit),
+			gate.Percent(float64(f.Difference.Ratio)), interval, verdict)
+	}
+	t.end()
+	d.conclusion(b, d.Against.Verdicts[0])
+}
+
+// conclusion says what of the differences is more than noise.
+func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
+	switch {
+	case v.Method == compare.NoInterval:
+		fmt.Fprintf(b, "No intervals: %s.\n\n", Escape(v.Why))
+		return
+	case len(v.Figures) > 0:
+		fmt.Fprintf(b, "Beyond chance: %s.", Escape(strings.Join(v.Figures, ", ")))
+	default:
+		fmt.Fprint(b, "Nothing differs beyond chance.")
+	}
+	how := "The trees of each run were resampled on their own"
+	if v.Method == compare.Paired {
+		how = fmt.Sprintf("%d trees that both runs played were resampled in pairs", v.Trees)
+	}
+	if v.Why != "" {
+		how += ": " + Escape(v.Why)
+	}
+	fmt.Fprintf(b, " %s.\n\n", how)
+}

@@ -73,7 +73,7 @@ func (f *Frontier) dominated(k int, second func(*Point) measure.Number) bool {
 	return false
 }
 
-// linesOf returns the runs that differ in concurrency alone, two or more of them, by concurrency.
+// linesOf returns the runs that differ in concurrency alone, two or more of them, by concurrency; of runs with the same, the first.
 func linesOf(runs []*run) [][]int {
 	lines := [][]int{}
 	in := make([]bool, len(runs))
@@ -90,6 +90,9 @@ func linesOf(runs []*run) [][]int {
 		}
 		if len(line) > 1 {
 			slices.SortStableFunc(line, func(a, b int) int { return at(a) - at(b) })
+			line = slices.CompactFunc(line, func(a, b int) bool { return at(a) == at(b) })
+		}
+		if len(line) > 1 {
 			lines = append(lines, line)
 		}
 	}

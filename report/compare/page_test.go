@@ -109,6 +109,7 @@ func TestFrontier(t *testing.T) {
 	require.Equal(t, [][]int{{1, 0, 2, 3}}, f.Lines)
 	require.EqualValues(t, 200, f.Points[0].Throughput, "per GPU")
 	require.InDelta(t, 100, float64(f.Points[0].At["p95"].Interactivity), 1e-9)
+	require.Empty(t, linesOf([]*run{make("4", 400, 0.01, 0.1, "m"), make("4", 400, 0.01, 0.1, "m")}), "a repeated run makes no line")
 	var dominated, byTTFT []bool
 	for _, p := range f.Points {
 		dominated, byTTFT = append(dominated, p.At["p50"].Dominated), append(byTTFT, p.At["p50"].DominatedByTTFT)

@@ -40,7 +40,7 @@ function settingTable(head, settings, runs, parent) {
   }
   const rows = settings.map((setting) => element("tr", {}, element("th", { scope: "row" }, setting.title),
     ...setting.values.map((value) => element("td", { class: "text", title: value }, value === "" ? "not known" : shorten(value, 60)))));
-  const names = runs.map((run) => element("th", { scope: "col" }, run.name));
+  const names = runs.map((run) => element("th", { scope: "col", class: "text" }, run.name));
   parent.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "setting"), ...names)), element("tbody", {}, ...rows))));
 }
 
@@ -51,11 +51,11 @@ function runTable(page, runs, root) {
   const rows = runs.map((run, k) => element("tr", {},
     element("th", { scope: "row" }, swatch({ style: run.style, swatch: "line" }), " ", run.name),
     labelled ? element("td", {}, run.label || "") : null, element("td", {}, points[k].concurrency ? String(points[k].concurrency) : unknown),
-    element("td", {}, groupDigits(String(run.sampled.all))), element("td", {}, groupDigits(String(run.trees))),
-    element("td", { class: "text" }, ...run.remarks().map(({ text, mark }) => element("div", { class: mark ? "mark" : null }, text)))));
+    element("td", {}, groupDigits(String(run.sampled.all))), element("td", {}, groupDigits(String(run.trees)))));
   const head = ["run", labelled ? "label" : null, "concurrency", "requests", "trees"].filter(Boolean).map((text) => element("th", { scope: "col" }, text));
-  head.push(element("th", { scope: "col", class: "text" }, "remarks"));
   root.append(element("div", { class: "scroll runs" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+  const remarks = runs.flatMap((run) => run.remarks().map(({ text, mark }) => element("li", { class: mark ? "mark" : null }, `${run.name}: ${text}`)));
+  if (remarks.length) root.append(element("ul", { class: "verdicts" }, ...remarks));
 }
 
 // compareSelection says how many requests belong to the range.
@@ -72,7 +72,7 @@ function repeatTables(head, root) {
   for (const repeat of head.repeats || []) {
     const parent = section(root, `Repeats: ${repeat.group}`, `Means over ${repeat.runs.length} runs (${repeat.runs.map((k) => head.runs[k].name).join(", ")}), with 95 % intervals by Student's law.`);
     const table = new Table(parent, { head: ["figure", "mean", "±", "± of the mean"] });
-    table.show(head.order.filter((figure) => repeat.figures[figure.name]).map((figure) => {
+    table.show(head.order.filter((figure) => figure.main && repeat.figures[figure.name]).map((figure) => {
       const { mean, interval } = repeat.figures[figure.name], half = (interval.high - interval.low) / 2, unit = unitOf(figure);
       return [figure.name.replace(/_/g, " ").replace(".", " "), { text: formatValue(mean, unit), value: mean }, { text: formatValue(half, unit), value: half },
         { text: mean ? formatValue(half / mean, "%") : unknown, value: half / mean }];

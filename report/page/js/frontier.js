@@ -48,7 +48,7 @@ function spanOfKnown(values) { return values.length ? [Math.min(...values), Math
 function frontierCharts(page, runs, root) {
   const { points, lines, gpus } = page.head.frontier;
   const parent = section(root, "Frontier", `Output tokens per second${gpus ? ` and GPU, of ${gpus}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`);
-  const buttons = element("p", {}, "Statistic: "), charts = element("div", { class: "charts" });
+  const buttons = element("p", {}, "Statistic: "), charts = element("div", { class: "charts frontier" });
   parent.append(buttons, charts);
   const together = lines.some((line) => line.length === runs.length);
   const labels = runs.map((run, k) => points[k].concurrency ? together ? String(points[k].concurrency) : `${run.name}, ${points[k].concurrency}` : run.name);

@@ -31,7 +31,7 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *export
 	}
 	list, err := replay.RunList(cmd.Context(), o, l)
 	if list != nil {
-		err = errors.Join(err, printList(cmd, list, asJSON))
+		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list))
 	}
 	switch {
 	case err != nil:
@@ -70,6 +70,18 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 		return printJSON(cmd.OutOrStdout(), list)
 	}
 	return list.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
+}
+
+// pageOfList makes the comparison of the runs of a list, also of one that was interrupted.
+func pageOfList(cmd *cobra.Command, list *measure.List) error {
+	names, err := comparePage(context.WithoutCancel(cmd.Context()), list, nil)
+	if err != nil {
+		return fmt.Errorf("the comparison of the runs: %w", err)
+	}
+	if quiet, _ := cmd.Flags().GetBool("quiet"); len(names) > 0 && !quiet {
+		fmt.Fprintf(cmd.ErrOrStderr(), "agentx: wrote %s to %s\n", strings.Join(names, ", "), list.Out)
+	}
+	return nil
 }
 
 // worst are the exit statuses of a run from the worst on.

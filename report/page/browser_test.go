@@ -103,8 +103,11 @@ func TestLooksInABrowser(t *testing.T) {
 			assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), width, "nothing is wider than the window")
 		}
 	}
-	pagetest.Eval[bool](b, `(document.querySelectorAll("details").forEach((d) => { d.open = true; }), true)`)
+	b.Resize(1280, 900)
+	b.Dark(false)
+	pagetest.Eval[bool](b, `(document.querySelectorAll("details").forEach((d, i) => { d.open = i > 1; }), true)`)
 	b.Settle()
+	b.Picture("data")
 	assert.Positive(t, pagetest.Eval[int](b, `document.querySelectorAll("details td").length`))
 	b.RequireQuiet()
 }

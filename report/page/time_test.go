@@ -3,6 +3,7 @@ package page
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -29,5 +30,42 @@ func TestScalesAndFragmentsRoundTrip(t *testing.T) {
 		e.Eval("var f = fromFragment(toFragment(r)); var q = new TimeRange(a, b); if (f) q.set(f.from, f.to)", from, from+length)
 		require.Equal(t, true, e.Eval("q.from === r.from && q.to === r.to"), "%v", e.Eval("[toFragment(r), r.from, r.to, q.from, q.to]"))
 		require.Equal(t, true, e.Eval("r.from >= a && r.to <= b && r.from < r.to", from, from+length))
+	})
+}
+
+// A live page shows its last minute as it grows, until a reader selects; then the selection stays.
+func TestRangesGrow(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	ends := func() any { return e.Eval("`${r.from} ${r.to} ${r.selected}`") }
+	e.Eval("var told = 0, r = new TimeRange(-5, 10); r.watch((what) => { if (what === 'range') told++; }); r.follow = 60; r.grow(30)")
+	assert.Equal(t, "-5 30 false", ends())
+	e.Eval("r.grow(100)")
+	assert.Equal(t, "40 100 false", ends())
+	e.Eval("r.set(50, 70); r.grow(200)")
+	assert.Equal(t, "50 70 true", ends())
+	e.Eval("r.reset(); r.pan(-30); r.zoom(150, 100)")
+	assert.Equal(t, "-5 200 true", ends(), "the whole of a page that follows is a selection")
+	assert.EqualValues(t, 6, e.Eval("told"))
+}
+
+func TestZoomAndPanStayWithinTheWhole(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	rapid.Check(t, func(t *rapid.T) {
+		e.Eval("var r = new TimeRange(-7.123456789, 512.987654321)")
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			at := rapid.Float64Range(-7, 512).Draw(t, "at")
+			switch rapid.IntRange(0, 2).Draw(t, "gesture") {
+			case 0:
+				e.Eval("r.zoom(Math.min(r.to, Math.max(r.from, a)), b)", at, rapid.SampledFrom([]float64{0.01, 0.5, 2, 30}).Draw(t, "factor"))
+			case 1:
+				e.Eval("r.pan(a)", at-250)
+			case 2:
+				e.Eval("r.set(a, b)", at, rapid.Float64Range(-100, 600).Draw(t, "to"))
+			}
+			require.Equal(t, true, e.Eval("r.from >= r.whole.from && r.to <= r.whole.to && r.to - r.from >= shortestRange * 0.99"), "%v", e.Eval("[r.from, r.to]"))
+			require.Equal(t, true, e.Eval("toFragment(r).length < 32"), "%v", e.Eval("toFragment(r)"))
+		}
+		e.Eval("r.reset()")
+		require.Equal(t, "", e.Eval("toFragment(r)"))
 	})
 }

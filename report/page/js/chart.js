@@ -4,7 +4,7 @@
 //
 // A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX(log) and spanY(from, to, log), which return
 // [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
-// shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit), what it has as a table. All but draw may be left out.
+// shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table. All but draw may be left out.
 // The pen holds context, x and y (scales), from and to (of x), area, width, height, theme, colour(style), drawable(value).
 
 class Chart {

@@ -61,8 +61,8 @@ class Heat {
     return column >= 0 && column < grid.across && line >= 0 && line < grid.down ? grid.cells[line * grid.across + column] : NaN;
   }
 
-  columns(x, unit) {
-    const { grid, scales } = this, columns = [`${x.name} from`, `${x.name} to`, "from", "to", this.name].map((name, i) => ({ name, unit: i < 2 ? x.unit : i < 4 ? unit : "", values: [] }));
+  columns(x, unit, name) {
+    const { grid, scales } = this, columns = [`${x.name} from`, `${x.name} to`, `${name} from`, `${name} to`, this.name].map((name, i) => ({ name, unit: i < 2 ? x.unit : i < 4 ? unit : "", values: [] }));
     if (grid) grid.cells.forEach((count, i) => {
       if (!count) return;
       const left = grid.area.left + i % grid.across * grid.wide, top = grid.area.top + Math.floor(i / grid.across) * grid.high;

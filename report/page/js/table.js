@@ -74,10 +74,9 @@ function showData(chart, details, inside) {
   if (!details.open) return;
   if (chart.stale) chart.draw();
   for (const columns of joinColumns(chart)) {
-    const rows = rowsOf(columns, chart.time), numbers = columns.map((column) => column.unit === "s" ? { ...column, unit: "s" } : column);
-    const head = numbers.map(({ name, unit }) => unit ? `${name}, ${unit}` : name);
+    const rows = rowsOf(columns, chart.time), head = columns.map(({ name, unit }) => unit && unit !== "%" ? `${name}, ${unit}` : name);
     const table = element("tbody", {}, ...rows.slice(0, mostRowsShown).map((row) => element("tr", {}, ...row.map((value) =>
-      element("td", {}, typeof value === "string" ? value : Number.isFinite(value) ? groupDigits(String(cleanNumber(value))) : unknown)))));
+      element("td", {}, typeof value === "string" ? value : Number.isFinite(value) ? groupDigits(String(Number(value.toPrecision(7)))) : unknown)))));
     inside.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), table)));
     if (rows.length > mostRowsShown) inside.append(element("p", { class: "about" }, `The first ${mostRowsShown} of ${groupDigits(String(rows.length))} rows. The copy has all.`));
     inside.append(copyButton(() => toCSV([head, ...rows])));
@@ -89,13 +88,15 @@ function joinColumns(chart) {
   const x = chart.time ? { name: "time", unit: "s" } : { name: chart.x.name || "x", unit: chart.x.unit || "" };
   const tables = [];
   for (const mark of chart.marks) {
-    if (!mark.columns) continue;
-    const columns = mark.columns(x, chart.y.unit);
-    const same = tables.find((table) => table[0].values === columns[0].values);
+    if (!mark.columns || !mark.name) continue;
+    const columns = mark.columns(x, chart.y.unit, chart.y.name || "y");
+    const same = tables.find((table) => table[0].name === columns[0].name && sameValues(table[0].values, columns[0].values));
     if (same) same.push(...columns.slice(1)); else tables.push(columns);
   }
   return tables;
 }
+
+function sameValues(a, b) { return a === b || a.length === b.length && a.every((value, i) => value === b[i]); }
 
 // rowsOf returns the rows of columns, those within the range alone.
 function rowsOf(columns, time) {

@@ -91,6 +91,10 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	if err := f.wrong(); err != nil {
 		return err
 	}
+	if err := f.listen.open(cmd); err != nil {
+		return err
+	}
+	defer f.listen.close()
 	dataset, err := openDataset(cmd, c, args[0])
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, export *exportFlags, asJSON
 // watch makes a run show its progress and what it says. The error is one of the cache.
 func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
 	length, err := plannedLength(cmd, *o, p)
-	p.live = showLive(o, p, length)
+	p.live = showLive(cmd, o, p, length)
 	o.Warn = func(about string) { p.say("agentx: warning: " + about) }
 	o.Notice = func(about string) { p.say("agentx: " + about) }
 	return err

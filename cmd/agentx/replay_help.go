@@ -13,7 +13,7 @@ import (
 var replayGroups = []struct{ heading, flags string }{
 	{"Server", "url model api-key-env header wait-ready reset-cache no-preflight no-calibrate"},
 	{"Load and its bounds", "concurrency repeat stop-on-failure duration requests trees once grace timeout max-error-rate prefault"},
-	{"Results", "out overwrite json slo stats-interval report prefix slice-duration scrape"},
+	{"Results", "out overwrite json slo stats-interval listen report prefix slice-duration scrape"},
 	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
 	{"When trees open", "arrivals rate rate-of arrival ramp from to turns"},
 	{"Presets and configuration", "preset scenario unsafe-override set config config-schema print-config"},

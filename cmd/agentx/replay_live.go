@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/live"
@@ -27,9 +29,12 @@ type liveRun struct {
 const lookEvery = time.Second
 
 // showLive makes a run tell what it is like. length is how long it may last without a bound; 0: not known. The caller must call close.
-func showLive(o *replay.Options, p *progress, length time.Duration) *liveRun {
+func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Duration) *liveRun {
 	v := &liveRun{p: p, length: length, o: *o, state: live.NewState(measure.RulesOf(o.Switches), o.Concurrency)}
 	p.openBlock()
+	if server := serverOf(cmd); server != nil {
+		server.Show(&live.View{State: v.state})
+	}
 	v.ctx, v.end = context.WithCancel(context.Background())
 	o.Opened = func(dir string) {
 		v.following.Go(func() { v.follow(dir) })

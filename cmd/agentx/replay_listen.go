@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/report/live"
+)
+
+// listenFlag is --listen, and the server that it asks for.
+type listenFlag struct {
+	address string       // "": there is none
+	server  *live.Server // nil before open
+}
+
+func (l *listenFlag) String() string { return l.address }
+func (l *listenFlag) Type() string   { return "string" }
+
+func (l *listenFlag) Set(text string) (err error) {
+	l.address, err = live.Address(text)
+	return err
+}
+
+// open begins to serve. The caller must call close.
+func (l *listenFlag) open(cmd *cobra.Command) (err error) {
+	if l.address == "" {
+		return nil
+	}
+	if l.server, err = live.Listen(l.address); err != nil {
+		return usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	cmd.SetContext(context.WithValue(cmd.Context(), liveServer{}, l.server))
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet {
+		printError(cmd.ErrOrStderr(), "agentx: the run is served at "+l.server.URL()+" (also metrics, status)")
+	}
+	return nil
+}
+
+// finishedPage is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.
+const finishedPage = 3 * time.Second
+
+func (l *listenFlag) close() {
+	if l.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), finishedPage)
+	defer cancel()
+	_ = l.server.Close(ctx) // nobody is served any more
+}
+
+// liveServer is the key of the server of a command in its context.
+type liveServer struct{}
+
+// serverOf returns the server of a command, nil if it has none.
+func serverOf(cmd *cobra.Command) *live.Server {
+	server, _ := cmd.Context().Value(liveServer{}).(*live.Server)
+	return server
+}

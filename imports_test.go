@@ -90,7 +90,7 @@ var imports = map[string][]string{
 	"report/server":     {"internal/durable", "replay/measure", "replay/scrape", "report"},
 
 	"report/live": {
-		"replay/measure", "replay/wire",
+		"replay/measure", "replay/wire", "report", "report/html", "report/page",
 		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/net",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it

@@ -20,6 +20,10 @@ type liveRun struct {
 	length time.Duration // of a run without a bound; 0: not known
 	o      replay.Options
 
+	server *live.Server // nil: there is none
+	dir    string       // of the results
+	pages  *live.Pages  // nil: there is no server
+
 	ctx       context.Context // ends when the run is over
 	end       context.CancelFunc
 	following sync.WaitGroup
@@ -32,12 +36,13 @@ const lookEvery = time.Second
 func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Duration) *liveRun {
 	v := &liveRun{p: p, length: length, o: *o, state: live.NewState(measure.RulesOf(o.Switches), o.Concurrency)}
 	p.openBlock()
-	if server := serverOf(cmd); server != nil {
-		server.Show(&live.View{State: v.state})
+	if v.server = serverOf(cmd); v.server != nil {
+		v.server.Show(&live.View{State: v.state})
 	}
 	v.ctx, v.end = context.WithCancel(context.Background())
 	o.Opened = func(dir string) {
-		v.following.Go(func() { v.follow(dir) })
+		v.open(dir)
+		v.following.Go(v.follow)
 	}
 	o.Progress = v.report
 	o.Period = func(now replay.Progress) {
@@ -56,14 +61,32 @@ func (v *liveRun) report(now replay.Progress) {
 	v.p.liveBlock(v.state.Status())
 }
 
-func (v *liveRun) follow(dir string) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	v.state.Follow(v.ctx, dir, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) })
+// open shows the pages of a run whose results are open.
+func (v *liveRun) open(dir string) {
+	v.dir = dir
+	if v.server == nil {
+		return
+	}
+	var err error
+	if v.pages, err = live.NewPages(v.state, dir); err != nil {
+		v.p.say("agentx: warning: --listen: there is no page: " + err.Error())
+	}
+	v.server.Show(&live.View{State: v.state, Pages: v.pages})
 }
 
-// close ends the following, after the last record.
+func (v *liveRun) follow() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	v.state.Follow(v.ctx, v.dir, v.pages, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) })
+}
+
+// close ends the following, after the last record, and makes the finished page.
 func (v *liveRun) close() {
 	v.end()
 	v.following.Wait()
+	if v.pages != nil {
+		if err := v.pages.Finish(v.dir); err != nil {
+			v.p.say("agentx: warning: --listen: there is no finished page: " + err.Error())
+		}
+	}
 }

@@ -43,6 +43,9 @@ func NewBuilder(rules measure.Rules) *Builder {
 	}
 }
 
+// Limit makes the page have at most so many requests, from 1 to MaxRequests. It is called before the first record is added.
+func (b *Builder) Limit(requests int) { b.limit = requests }
+
 // Stride returns how many requests of the run one of the page stands for: 1, 2, 4 and so on.
 func (b *Builder) Stride() int { return b.stride }
 

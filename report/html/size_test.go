@@ -28,12 +28,12 @@ func filled(t testing.TB, n int) (*Builder, *About) {
 func TestSizesOfPages(t *testing.T) {
 	for _, c := range []struct{ requests, limit int }{{0, 250_000}, {2000, 300_000}, {41_400, MaxBytes}} {
 		b, about := filled(t, c.requests)
-		first, err := b.fit(about)
+		_, first, err := b.fit(about)
 		require.NoError(t, err)
 		t.Logf("%d requests: %d bytes", c.requests, len(first))
 		require.Less(t, len(first), c.limit, "%d requests", c.requests)
 		require.Equal(t, 1, b.Stride())
-		again, err := b.fit(about)
+		_, again, err := b.fit(about)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(first, again))
 	}
@@ -60,7 +60,7 @@ func TestThinnedPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, 4, b.Stride())
-	html, err := b.fit(&About{Info: s.info(), Summary: a.Summary(s.info())})
+	_, html, err := b.fit(&About{Info: s.info(), Summary: a.Summary(s.info())})
 	require.NoError(t, err)
 	e := pagetest.NewEngine(t, string(html))
 	e.Eval(`var requests = new Requests(page)`)
@@ -82,7 +82,7 @@ func TestLargeRunsFit(t *testing.T) {
 		t.Skip("130,000 requests")
 	}
 	b, about := filled(t, 130_000)
-	html, err := b.fit(about)
+	_, html, err := b.fit(about)
 	require.NoError(t, err)
 	t.Logf("130,000 requests: %d bytes, one in %d", len(html), b.Stride())
 	require.LessOrEqual(t, len(html), MaxBytes)

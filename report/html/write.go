@@ -31,11 +31,7 @@ const MaxBytes = 4_000_000
 // Write writes the page of a run to a file, which appears whole by a rename. ctx carries the options of package durable. It reads
 // the records once, and keeps what a Builder keeps; of a run without a summary also 100 bytes of each request.
 func Write(ctx context.Context, run *report.Run, path string) (err error) {
-	b, about, err := read(run)
-	if err != nil {
-		return err
-	}
-	data, err := b.fit(about)
+	_, data, err := Make(run)
 	if err != nil {
 		return err
 	}
@@ -50,15 +46,25 @@ func Write(ctx context.Context, run *report.Run, path string) (err error) {
 	return file.Publish()
 }
 
-// fit returns the page, with as many requests as fit MaxBytes.
-func (b *Builder) fit(about *About) ([]byte, error) {
+// Make returns the page that Write writes, and its file.
+func Make(run *report.Run) (*page.Page, []byte, error) {
+	b, about, err := read(run)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.fit(about)
+}
+
+// fit returns the page and its file, with as many requests as fit MaxBytes.
+func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 	for {
 		var out bytes.Buffer
-		if err := page.Write(&out, b.Page(about)); err != nil {
-			return nil, err
+		p := b.Page(about)
+		if err := page.Write(&out, p); err != nil {
+			return nil, nil, err
 		}
 		if out.Len() <= MaxBytes || len(b.requests) < 2 {
-			return out.Bytes(), nil
+			return p, out.Bytes(), nil
 		}
 		b.thin()
 	}

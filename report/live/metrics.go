@@ -72,10 +72,10 @@ func (t *totals) families() []*dto.MetricFamily {
 		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.prompt)),
 		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.cached)),
 		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.output)),
-		t.ttft.family("ttft", "Seconds from sending a request to its first token."),
-		t.itl.family("itl", "Mean seconds between two tokens of a request."),
-		t.latency.family("request_latency", "Seconds from sending a request to its last token."),
-		t.lateness.family("lateness", "Seconds from the instant at which a request was due to that at which it was sent."),
+		t.ttft.buckets.family("ttft", "Seconds from sending a request to its first token."),
+		t.itl.buckets.family("itl", "Mean seconds between two tokens of a request."),
+		t.latency.buckets.family("request_latency", "Seconds from sending a request to its last token."),
+		t.lateness.buckets.family("lateness", "Seconds from the instant at which a request was due to that at which it was sent."),
 	}
 }
 

@@ -52,13 +52,10 @@ type Server struct {
 	watchers watchers
 }
 
-// View is what a server shows of a run. Its functions may be called at any time, by many goroutines at once.
+// View is what a server shows of a run.
 type View struct {
 	State *State
-	// Page returns the page. Nil: there is none yet.
-	Page func() ([]byte, error)
-	// Data returns what came after a position, as JSON.
-	Data func(after int) ([]byte, error)
+	Pages *Pages // nil: the results are not open yet
 }
 
 // Listen begins to serve on an address of Address. The caller must call Close.
@@ -134,33 +131,35 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	v := s.shown.Load()
-	if v.Page == nil {
-		http.Error(w, "there is no page yet: the run has not begun", http.StatusServiceUnavailable)
+func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
+	pages := s.shown.Load().Pages
+	if pages == nil {
+		w.Header().Set("Refresh", "1")
+		http.Error(w, "The run is being prepared.", http.StatusServiceUnavailable)
 		return
 	}
-	text, err := v.Page()
+	text, err := pages.HTML()
 	send(w, "text/html; charset=utf-8", text, err)
-	if v.State.over() {
-		s.watchers.served(r.RemoteAddr)
-	}
 }
 
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
-	v := s.shown.Load()
+	pages := s.shown.Load().Pages
 	after, err := strconv.Atoi(r.URL.Query().Get("after"))
 	if err != nil || after < 0 {
 		http.Error(w, "after: want a number", http.StatusBadRequest)
 		return
 	}
-	if v.Data == nil {
-		http.Error(w, "there is no data yet", http.StatusServiceUnavailable)
+	if pages == nil {
+		http.Error(w, "the run is being prepared", http.StatusServiceUnavailable)
 		return
 	}
-	text, err := v.Data(after)
+	text, finished, err := pages.Data(after)
 	send(w, "application/json", text, err)
-	s.watchers.saw(r.RemoteAddr)
+	if finished {
+		s.watchers.served(r.RemoteAddr)
+	} else {
+		s.watchers.saw(r.RemoteAddr)
+	}
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {

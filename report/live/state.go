@@ -119,12 +119,16 @@ type totals struct {
 	errors                        map[wire.Category]int
 	buckets                       map[measure.Bucket]int
 
-	prompt, cached, output       int64 // tokens of the measured requests
-	ttft, itl, latency, lateness histogram
+	prompt, cached, output                       int64 // tokens of the measured requests
+	ttft, itl, tpot, latency, lateness, isl, osl distribution
 }
 
 func newTotals() *totals {
-	return &totals{errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{}}
+	seconds, tokens := distribution{unit: nanosecond}, distribution{unit: token}
+	return &totals{
+		errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{},
+		ttft: seconds, itl: seconds, tpot: seconds, latency: seconds, lateness: seconds, isl: tokens, osl: tokens,
+	}
 }
 
 func (t *totals) add(r *measure.Record, rules measure.Rules) {
@@ -152,6 +156,15 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	if v, ok := r.Latency(); ok {
 		t.latency.add(v)
 	}
+	if v, ok := (measure.Rules{AllButOne: true}).ITL(r); ok {
+		t.tpot.add(v)
+	}
+	if r.PromptTokens != nil {
+		t.isl.add(float64(*r.PromptTokens))
+	}
+	if n, ok := r.OSL(); ok {
+		t.osl.add(float64(n))
+	}
 	prompt, cached, output := tokens(r)
 	t.prompt, t.cached, t.output = t.prompt+prompt, t.cached+cached, t.output+output
 }
@@ -171,11 +184,4 @@ func tokens(r *measure.Record) (prompt, cached, output int64) {
 	}
 	output, _ = r.OSL()
 	return prompt, cached, output
-}
-
-// over reports whether the run has ended.
-func (s *State) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
 }

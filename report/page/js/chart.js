@@ -22,7 +22,7 @@ class Chart {
     new ResizeObserver(() => this.redraw()).observe(this.plot);
     new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: "300px" }).observe(this.plot);
     watchTheme(() => this.redraw());
-    addEventListener("beforeprint", () => this.draw());
+    addEventListener("beforeprint", () => this.draw(), untilReplaced());
   }
 
   build(parent) {

@@ -43,7 +43,7 @@ function listenToGestures(chart) {
     event.preventDefault();
     time.zoom(place(event).at, factor);
   }, { passive: false });
-  addEventListener("scroll", () => { moved = 0; }, { passive: true });
+  addEventListener("scroll", () => { moved = 0; }, { passive: true, ...untilReplaced() });
   plot.addEventListener("keydown", (event) => { if (pressKey(chart, event.key, event.shiftKey)) event.preventDefault(); });
 }
 

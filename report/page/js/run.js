@@ -11,6 +11,7 @@ pages.run = (page, root) => {
     return;
   }
   const range = new TimeRange(requests.time[0], pageEnd(page.head));
+  page.range = range; // for a page that is drawn again
   range.shades = shadesOf(page, range);
   rangeBar(root, range, (r) => describeRange(page, requests, r));
   drawNumbers(root, page, requests, range);

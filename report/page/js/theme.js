@@ -20,5 +20,5 @@ function readTheme() {
 
 // watchTheme calls back when the reader changes between light and dark.
 function watchTheme(redraw) {
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme = null; redraw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme = null; redraw(); }, untilReplaced());
 }

@@ -105,6 +105,6 @@ function bindFragment(range) {
     const fragment = toFragment(range);
     if (what === "range" && fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
   });
-  addEventListener("hashchange", read);
+  addEventListener("hashchange", read, untilReplaced());
   read();
 }

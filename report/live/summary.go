@@ -1,0 +1,95 @@
+package live
+
+import (
+	"maps"
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// summary returns what a summary of the run would say by now. Its counts are exact, its percentiles good to 1 %; a figure that is known
+// only at the end is missing.
+func (s *State) summary(info *measure.RunInfo) *measure.Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, missing := s.totals[measure.ProfilingPhase], measure.Missing
+	m := &measure.Summary{
+		Requests: t.requests, Completed: t.completed, Errors: maps.Clone(t.errors), ErrorRates: map[wire.Category]measure.Number{},
+		Buckets: measure.Buckets{
+			Profiling: t.buckets[measure.Profiling], Cooldown: t.buckets[measure.Cooldown],
+			CancelledAtEnd: t.buckets[measure.CancelledAtEnd], ContextOverflow: t.buckets[measure.ContextOverflow],
+		},
+		Metrics: t.metrics(), Concurrency: s.lanes, Run: info.Run, Out: info.Out, DeadlockedTrees: missing, PhaseDuration: missing,
+		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
+	}
+	if s.progress.Phase == measure.ProfilingPhase {
+		seconds := s.progress.Elapsed.Seconds()
+		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.measured), seconds), ratio(float64(t.prompt), seconds), ratio(float64(t.output), seconds)
+	}
+	failed := 0
+	for _, n := range t.errors {
+		failed += n
+	}
+	for category, n := range t.errors {
+		m.ErrorRates[category] = ratio(float64(n), float64(t.completed+failed))
+	}
+	if failed > 0 {
+		m.ErrorRate = ratio(float64(failed), float64(t.completed+failed))
+	}
+	if m.Client.Bound = measure.ClientBound(m.Lateness.P99, m.TTFT.P50); m.Client.Bound {
+		m.Client.BoundBy = []string{"lateness p99 " + measure.FormatSeconds(m.Lateness.P99)}
+	}
+	if info.Arrivals != nil {
+		m.Arrivals = new(measure.Arrivals)
+	}
+	return m
+}
+
+// metrics returns the numbers of the measured requests, without the rates.
+func (t *totals) metrics() measure.Metrics {
+	missing := measure.Missing
+	return measure.Metrics{
+		Measured: t.measured, PromptTokens: measure.Number(t.prompt), CachedTokens: measure.Number(t.cached), OutputTokens: measure.Number(t.output),
+		TTFT: t.ttft.stat(), ITL: t.itl.stat(), TPOT: t.tpot.stat(), RequestLatency: t.latency.stat(), Lateness: t.lateness.stat(), ISL: t.isl.stat(), OSL: t.osl.stat(),
+		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
+		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), TheoreticalHitRate: missing,
+	}
+}
+
+// distribution is of all values of a metric since the start of a phase.
+type distribution struct {
+	buckets histogram
+	all     *hdrhistogram.Histogram // nil: there are none yet
+	unit    float64                 // that a step of it is
+}
+
+// Steps of distributions.
+const (
+	nanosecond = 1e-9
+	token      = 1
+)
+
+func (d *distribution) add(value float64) {
+	d.buckets.add(value)
+	if d.all == nil {
+		d.all = hdrhistogram.New(lowest, highest, figures)
+	}
+	_ = d.all.RecordValue(int64(min(max(math.Round(value/d.unit), 0), highest)))
+}
+
+func (d *distribution) stat() measure.Stat {
+	missing := measure.Missing
+	s := measure.Stat{Mean: missing, P50: missing, P75: missing, P90: missing, P95: missing, P99: missing, Max: missing, Std: missing, N: int(d.buckets.n)}
+	if d.all == nil {
+		return s
+	}
+	v := d.all.ValueAtPercentilesSlice([]float64{50, 75, 90, 95, 99, 100})
+	for k, p := range []*measure.Number{&s.P50, &s.P75, &s.P90, &s.P95, &s.P99, &s.Max} {
+		*p = measure.Number(float64(v[k]) * d.unit)
+	}
+	s.Mean = measure.Number(d.buckets.sum / float64(d.buckets.n))
+	return s
+}

@@ -54,7 +54,7 @@ func Write(w io.Writer, p *Page) error {
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"+
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n", p.Policy(), html.EscapeString(p.Title))
-	if err := writeSources(out); err != nil {
+	if err := writeSources(out, p.Live); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "</head>\n<body>\n<main id=\"page\"><noscript>This page draws its numbers with JavaScript.</noscript></main>\n"+
@@ -62,11 +62,11 @@ func Write(w io.Writer, p *Page) error {
 	return out.Flush()
 }
 
-// firstSource has the list of kinds, to which other files add theirs.
-const firstSource = "page.js"
+// firstSource has the list of kinds, to which other files add theirs. liveSource is in live pages alone.
+const firstSource, liveSource = "page.js", "live.js"
 
-// writeSources writes the style, and each file of the drawing code: firstSource, then the others by their names.
-func writeSources(out *bufio.Writer) error {
+// writeSources writes the style, and each file of the drawing code: firstSource, then the others by their names, liveSource if it is needed.
+func writeSources(out *bufio.Writer, live bool) error {
 	style, err := sources.ReadFile("page.css")
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func writeSources(out *bufio.Writer) error {
 	files, err := fs.ReadDir(sources, "js")
 	names := []string{firstSource}
 	for _, f := range files {
-		if f.Name() != firstSource {
+		if f.Name() != firstSource && (live || f.Name() != liveSource) {
 			names = append(names, f.Name())
 		}
 	}

@@ -6,11 +6,6 @@ const shownMinute = 60; // seconds
 
 pages.live = (page, root) => new LivePage(page, root);
 
-let drawing = null; // ends when what is drawn now is replaced
-
-// untilReplaced are the options of listeners outside of what is drawn: they end with it.
-function untilReplaced() { return drawing ? { signal: drawing.signal } : {}; }
-
 class LivePage {
   constructor(page, root) {
     this.root = root;

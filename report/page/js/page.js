@@ -4,6 +4,11 @@
 // pages has a function(page, root) for each kind of page. Files of the kinds put them in.
 const pages = {};
 
+let drawing = null; // of a live page: ends when what is drawn now is replaced
+
+// untilReplaced are the options of listeners outside of what is drawn: they end with it.
+function untilReplaced() { return drawing ? { signal: drawing.signal } : {}; }
+
 function boot() {
   const root = document.getElementById("page");
   root.replaceChildren();

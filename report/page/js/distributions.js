@@ -13,19 +13,12 @@ function drawDistributions(root, page, requests, range) {
   const lengths = [new Cumulative({ name: "asked for", style: 1 }), new Cumulative({ name: "received", style: 0 })];
   add({ title: "Output tokens of a request", about: "Share of requests with no more.", x: { unit: "", log: true, name: "output tokens" }, y: { unit: "%", from: 0, to: 1 }, marks: lengths, prepare: () => {
     const [from, to] = within();
-    lengths[0].set(askedOf(requests, from, to));
+    lengths[0].set(requests.sorted("asked", from, to));
     lengths[1].set(requests.sorted("output_tokens", from, to));
   } });
   drawPrefill(add, requests, within);
   drawTurns(add, requests, within);
   range.watch((what) => { if (what === "range") for (const chart of all) chart.invalidate(); });
-}
-
-// askedOf returns the sorted output lengths that measured requests with a known output asked for.
-function askedOf(requests, from, to) {
-  const values = [];
-  for (let i = from; i < to; i++) if (requests.measured[i] && !Number.isNaN(requests.metrics.output_tokens[i])) values.push(requests.asked(i));
-  return Float64Array.from(values).sort();
 }
 
 // drawPrefill draws the time to the first token against what the server had to compute for it.

@@ -18,7 +18,7 @@ function drawLanes(root, page, requests, range) {
 
   function focus(place) {
     mark.shown = place < 0 ? places : [place];
-    chart.resize(place < 0 ? laneHeight(rows) : Math.max(140, 44 + Math.min(900, mark.tracks.tracksOf[place] * Math.max(leastTrackHeight, Math.min(mostTrackHeight, 620 / mark.tracks.tracksOf[place])))));
+    chart.resize(place < 0 ? laneHeight(rows) : Math.max(104, 44 + Math.min(900, mark.tracks.tracksOf[place] * Math.max(leastTrackHeight, Math.min(mostTrackHeight, 620 / mark.tracks.tracksOf[place])))));
     all.hidden = place < 0 || rows === 1;
     name.textContent = place < 0 ? "" : `Lane ${mark.tracks.lanes[place]}`;
     chart.invalidate();

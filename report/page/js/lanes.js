@@ -25,6 +25,7 @@ class Lanes {
   }
 
   draw(pen) {
+    this.shades = shadesOfBars(pen);
     this.visible = this.tracks.count(this.shown, pen.from, pen.to, mostRequestBars);
     this.dense = this.visible > mostRequestBars || (pen.area.bottom - pen.area.top) / this.shown.length < 2;
     this.drawBands(pen);
@@ -50,8 +51,8 @@ class Lanes {
     const row = this.row(pen, position), place = this.shown[position];
     this.tracks.eachTree(place, pen.from, pen.to, (t) => {
       row.track = row.height / this.tracks.treeTracks[t];
-      this.drawTree(pen, row, t);
       this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawSession(pen, row, k));
+      this.drawTree(pen, row, t);
       if (row.track >= 5) this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawLinks(pen, row, k));
     });
   }
@@ -60,9 +61,9 @@ class Lanes {
   drawTree(pen, row, t) {
     const { context, theme } = pen, left = pen.x.pixel(this.tracks.treeBegin[t]), right = pen.x.pixel(this.tracks.treeEnd[t]);
     if (row.height < 6 || right - left < 3) return;
-    context.strokeStyle = theme.muted;
+    context.strokeStyle = theme.text;
     context.lineWidth = 1;
-    context.globalAlpha = 0.55;
+    context.globalAlpha = 0.7;
     context.strokeRect(Math.round(left) - 0.5, Math.round(row.top) + 0.5, Math.max(2, Math.round(right - left) + 1), Math.round(row.height) - 1);
     context.globalAlpha = 1;
   }
@@ -79,6 +80,7 @@ class Lanes {
     const named = this.shown.length === 1 && row.track >= 22 && right - left > 60, bars = named ? { top: top + 13, height: height - 12 } : { top: top + pad, height };
     const [low, high] = tracks.span(k, pen.from, pen.to);
     for (let r = low; r < high; r++) this.drawRequest(pen, bars, tracks.places[r], tracks.depth[k] > 0 ? styleOf.child : styleOf.main);
+    for (let r = low; r < high; r++) this.drawFailure(pen, bars, tracks.places[r]);
     if (named) this.drawName(pen, requests.sessionLabel(k), left + 4, top + 8, right - left - 8);
   }
 
@@ -94,24 +96,28 @@ class Lanes {
     const start = x.pixel(requests.due[i]), sent = x.pixel(requests.time[i]), end = Math.min(area.right + 2, x.pixel(requests.end[i]));
     const first = Number.isNaN(requests.first[i]) ? end : x.pixel(requests.first[i]);
     const { top, height } = bars;
+    const shades = this.shades[failed ? styleOf.failed : style];
     const bar = (from, to, shade, least) => {
       from = Math.max(from, area.left - 2);
       to = Math.min(to, area.right + 2);
       if (to - from < 0.05 && !least) return;
-      context.globalAlpha = shade;
+      context.fillStyle = shade;
       context.fillRect(from, top, Math.max(to - from, least), height);
     };
-    context.fillStyle = pen.colour(failed ? styleOf.failed : style);
-    bar(start, sent, shadeOf.wait, 0);
-    bar(sent, first, shadeOf.prefill, 0);
-    if (first < end) bar(first, end, shadeOf.decode, 0.7); else if (end - sent < 0.7) bar(sent, end, shadeOf.prefill, 0.7);
-    context.globalAlpha = 1;
-    if (failed && height >= 5) drawCross(context, Math.min(Math.max(end, area.left + 4), area.right - 4), top + height / 2, Math.min(4, height / 2));
-    if (i === this.picked) {
-      context.strokeStyle = pen.theme.text;
-      context.lineWidth = 2;
-      context.strokeRect(start - 1.5, top - 1.5, Math.max(end - start, 1) + 3, height + 3);
-    }
+    bar(start, sent, shades.wait, 0);
+    bar(sent, first, shades.prefill, 0);
+    if (first < end) bar(first, end, shades.decode, 0.7); else if (end - sent < 0.7) bar(sent, end, shades.prefill, 0.7);
+    if (i !== this.picked) return;
+    context.strokeStyle = pen.theme.text;
+    context.lineWidth = 2;
+    context.strokeRect(start - 1.5, top - 1.5, Math.max(end - start, 1) + 3, height + 3);
+  }
+
+  // drawFailure crosses out the end of a request that failed.
+  drawFailure(pen, { top, height }, i) {
+    const { area } = pen, end = pen.x.pixel(this.requests.end[i]);
+    if (!(this.requests.failure[i] > 0) || height < 5 || end < area.left || end > area.right) return;
+    drawCross(pen.context, Math.min(Math.max(end, area.left + 4), area.right - 4), top + height / 2, Math.min(4, height / 2));
   }
 
   // drawLinks draws lines from the request behind which a session began, and to the one that waited for it.
@@ -219,6 +225,17 @@ function drawCross(context, x, y, r) {
   context.lineWidth = 1.3;
   strokeLine(context, x - r, y - r, x + r, y + r);
   strokeLine(context, x - r, y + r, x + r, y - r);
+}
+
+// shadesOfBars returns, by style, the colours of waiting, prefill and decode: none lets through what is below.
+function shadesOfBars(pen) {
+  const ground = rgbOf(pen.theme.ground), shades = {};
+  for (const style of Object.values(styleOf)) {
+    const colour = rgbOf(pen.colour(style));
+    shades[style] = {};
+    for (const [name, share] of Object.entries(shadeOf)) shades[style][name] = `rgb(${colour.map((c, i) => Math.round(ground[i] + (c - ground[i]) * share)).join(",")})`;
+  }
+  return shades;
 }
 
 // rgbOf returns the channels of a colour of the style sheet, #rrggbb.

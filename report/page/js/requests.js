@@ -26,6 +26,7 @@ class Requests {
     this.compute();
     this.tracks = new Tracks(this);
     this.pickers = [];
+    this.samples = {}; // by metric
     page.requests = this;
   }
 
@@ -79,13 +80,14 @@ class Requests {
   compute() {
     const n = this.length, { head } = this.page;
     const make = () => new Float64Array(n).fill(NaN);
-    const metrics = { ttft: make(), itl: make(), latency: make(), tpot: make(), lateness: make(), prompt_tokens: this.prompt, output_tokens: make() };
+    const metrics = { ttft: make(), itl: make(), latency: make(), tpot: make(), lateness: make(), prompt_tokens: this.prompt, output_tokens: make(), asked: make() };
     Object.assign(this, { metrics, due: make(), first: make(), last: make(), end: make(), measured: new Uint8Array(n) });
     for (let i = 0; i < n; i++) {
       const sent = secondsOfNanos(this.sent[i]), due = this.sent[i] - this.late[i];
       const firstToken = this.sent[i] + this.ttft[i], lastToken = firstToken + this.decode[i];
       const osl = this.output[i] + (this.reasoning[i] || 0);
       metrics.output_tokens[i] = osl;
+      metrics.asked[i] = this.asked_more[i] + osl;
       metrics.lateness[i] = sent - secondsOfNanos(due) - secondsOfNanos(this.queued[i]);
       metrics.ttft[i] = secondsOfNanos(firstToken) - sent;
       metrics.latency[i] = secondsOfNanos(lastToken) - sent;
@@ -107,31 +109,38 @@ class Requests {
 
   // sorted returns the sorted values of a metric, of the measured requests between two places.
   sorted(name, from, to) {
-    this.samples ??= {};
-    this.samples[name] ??= new Samples(this.metrics[name].map((value, i) => this.measured[i] ? value : NaN));
+    const values = this.metrics[name];
+    this.samples[name] ??= new Samples(values.map((value, i) => this.measured[i] ? value : NaN));
     return this.samples[name].within(from, to);
   }
 
-  // counts returns the sums over the requests between two places.
+  // sortSoon sorts the metrics one by one while nothing else is to be done, so that the first selection need not.
+  sortSoon() {
+    const next = [...requestMetrics.map(({ name }) => name), "asked"].find((name) => !this.samples[name]);
+    if (!next) return;
+    setTimeout(() => { this.sorted(next, 0, 0); this.sortSoon(); }, 50);
+  }
+
+  // counts returns the sums over the requests between two places. It keeps the last.
   counts(from, to) {
-    const { head, tables } = this.page;
-    const sums = { sent: to - from, measured: 0, prompt: 0, cached: 0, counted: 0, output: 0, asked: 0, buckets: {}, errors: {}, main: 0 };
+    if (this.counted && this.counted.from === from && this.counted.to === to) return this.counted;
+    const { head, tables } = this.page, { bucket, failure, measured, prompt, cached } = this, tokens = this.metrics.output_tokens;
+    const sums = { from, to, sent: to - from, measured: 0, prompt: 0, cached: 0, counted: 0, output: 0, errors: {} }, failures = new Map();
+    const judged = head.buckets.map((name) => name === "profiling" || name === "cooldown");
     for (let i = from; i < to; i++) {
-      const bucket = head.buckets[this.bucket[i]];
-      sums.buckets[bucket] = (sums.buckets[bucket] || 0) + 1;
-      if (this.failure[i] > 0 && (bucket === "profiling" || bucket === "cooldown")) {
-        const category = tables.failures.columns.category.at(this.failure[i] - 1);
-        sums.errors[category] = (sums.errors[category] || 0) + 1;
-      }
-      if (!this.measured[i]) continue;
+      if (failure[i] > 0 && judged[bucket[i]]) failures.set(failure[i], (failures.get(failure[i]) || 0) + 1);
+      if (!measured[i]) continue;
       sums.measured++;
-      sums.prompt += this.prompt[i] || 0;
-      sums.cached += this.cached[i] || 0;
-      if (!Number.isNaN(this.cached[i])) sums.counted += this.prompt[i] || 0;
-      sums.output += this.metrics.output_tokens[i] || 0;
-      sums.asked += this.asked(i);
+      sums.prompt += prompt[i] || 0;
+      sums.cached += cached[i] || 0;
+      if (cached[i] >= 0) sums.counted += prompt[i] || 0;
+      sums.output += tokens[i] || 0;
     }
-    return sums;
+    for (const [place, n] of failures) {
+      const category = tables.failures.columns.category.at(place - 1);
+      sums.errors[category] = (sums.errors[category] || 0) + n;
+    }
+    return this.counted = sums;
   }
 
   asked(i) { return this.asked_more[i] + (this.output[i] || 0) + (this.reasoning[i] || 0); }

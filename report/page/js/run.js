@@ -20,6 +20,7 @@ pages.run = (page, root) => {
   drawDistributions(root, page, requests, range);
   drawSettings(root, page);
   bindFragment(range);
+  requests.sortSoon();
 };
 
 // pageEnd returns when the last request was over.

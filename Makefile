@@ -24,6 +24,7 @@ test:
 test-long:
 	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert ./hfsource/hub
 	CGO_ENABLED=0 AGENTX_LONG=1 go test -run '^TestRandomReplays$$' -v ./replay/conductor
+	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -v ./report/interval
 
 # Known defects of the conductor, put back in one by one from outside: the test that is there for each must fail.
 test-mutants:

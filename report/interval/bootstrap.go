@@ -14,13 +14,13 @@ func Of(s Sample, stats []Statistic, seed Seed) ([]Interval, error) {
 	if len(places) < MinTrees {
 		return nil, &FewTreesError{Trees: len(places)}
 	}
-	p, g := s.prepare(places), seed.generator()
+	p, g := s.prepare(places, stats), seed.generator()
 	weights := make([]uint32, len(places))
 	drawn := newDraws(stats)
 	figures := make([]float64, len(stats))
 	for range Resamples {
 		draw(g, weights)
-		p.figures(stats, weights, figures)
+		p.figures(weights, figures)
 		drawn.add(figures)
 	}
 	return drawn.intervals(stats), nil
@@ -35,26 +35,29 @@ func draw(g *pyrand.PCG64, weights []uint32) {
 }
 
 // figures computes the statistics of a sample in which each tree stands as often as its weight says.
-func (p *sorted) figures(stats []Statistic, weights []uint32, to []float64) {
+func (p *sorted) figures(weights []uint32, to []float64) {
 	n, sum := 0, 0.0
 	for t, w := range weights {
 		n += int(w) * p.count[t]
 		sum += float64(w) * p.sum[t]
 	}
-	for k, stat := range stats {
-		if stat == Mean {
+	for k, c := range p.cuts {
+		if c.stat == Mean {
 			to[k] = sum / float64(n)
 		} else {
-			to[k] = p.percentile(float64(stat), n, weights)
+			to[k] = p.percentile(&c, n, weights)
 		}
 	}
 }
 
 // percentile returns a percentile of n weighted values, as measure.Percentile of the same values written out.
-func (p *sorted) percentile(q float64, n int, weights []uint32) float64 {
-	position := q / 100 * float64(n-1)
+func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
+	position := float64(c.stat) / 100 * float64(n-1)
 	below := int(position)
-	k, passed := 0, 0 // values up to k, weighted
+	k, passed := c.from, c.weigh(weights) // values before k, weighted
+	if passed > below {
+		k, passed = 0, 0
+	}
 	for ; k < len(p.values); k++ {
 		if passed += int(weights[p.tree[k]]); passed > below {
 			break

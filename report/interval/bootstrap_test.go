@@ -90,3 +90,28 @@ func TestOfFewTrees(t *testing.T) {
 	require.Equal(t, Interval{1, 1}, list[0])
 	require.False(t, list[1].Known(), "a maximum has none")
 }
+
+// Wherever the search for a percentile begins, also behind it, it finds the same.
+func TestPercentileFromAnyCut(t *testing.T) {
+	s := lognormal{trees: 25, requests: 9, between: 1, within: 1}.draw(1)
+	p, weights := s.prepare(s.places(), nil), make([]uint32, 25)
+	g := Seed{}.generator()
+	for range 50 {
+		draw(g, weights)
+		var values []float64
+		for k, v := range p.values {
+			for range weights[p.tree[k]] {
+				values = append(values, v)
+			}
+		}
+		for _, stat := range tableStats[1:] {
+			for from := 0; from <= len(p.values); from += 15 {
+				c := cut{stat: stat, from: from, below: make([]int32, 25)}
+				for _, tree := range p.tree[:from] {
+					c.below[tree]++
+				}
+				require.Equal(t, measure.Percentile(values, float64(stat)), p.percentile(&c, len(values), weights), "%v from %d", stat, from)
+			}
+		}
+	}
+}

@@ -20,9 +20,9 @@ func Paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error
 		return nil, len(both), &FewTreesError{len(both), true}
 	}
 	number(both)
-	pa, pb, g := a.prepare(both), b.prepare(both), seed.generator()
+	pa, pb, g := a.prepare(both, stats), b.prepare(both, stats), seed.generator()
 	weights := make([]uint32, len(both))
-	return compare(&pa, &pb, stats, func() (wa, wb []uint32) {
+	return compare(pa, pb, stats, func() (wa, wb []uint32) {
 		draw(g, weights)
 		return weights, weights
 	}), len(both), nil
@@ -35,9 +35,9 @@ func Unpaired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, error) {
 	if n := min(len(ta), len(tb)); n < MinTrees {
 		return nil, &FewTreesError{Trees: n}
 	}
-	pa, pb, g := a.prepare(ta), b.prepare(tb), seed.generator()
+	pa, pb, g := a.prepare(ta, stats), b.prepare(tb, stats), seed.generator()
 	wa, wb := make([]uint32, len(ta)), make([]uint32, len(tb))
-	return compare(&pa, &pb, stats, func() ([]uint32, []uint32) {
+	return compare(pa, pb, stats, func() ([]uint32, []uint32) {
 		draw(g, wa)
 		draw(g, wb)
 		return wa, wb
@@ -51,8 +51,8 @@ func compare(a, b *sorted, stats []Statistic, draw func() (wa, wb []uint32)) []D
 	difference, share := make([]float64, len(stats)), make([]float64, len(stats))
 	for range Resamples {
 		wa, wb := draw()
-		a.figures(stats, wa, fa)
-		b.figures(stats, wb, fb)
+		a.figures(wa, fa)
+		b.figures(wb, fb)
 		for k := range stats {
 			difference[k] = fa[k] - fb[k]
 			share[k] = difference[k] / fb[k]
@@ -60,8 +60,8 @@ func compare(a, b *sorted, stats []Statistic, draw func() (wa, wb []uint32)) []D
 		absolute.add(difference)
 		relative.add(share)
 	}
-	a.figures(stats, ones(len(a.count)), fa)
-	b.figures(stats, ones(len(b.count)), fb)
+	a.figures(ones(len(a.count)), fa)
+	b.figures(ones(len(b.count)), fb)
 	list := make([]Difference, len(stats))
 	da, dr := absolute.intervals(stats), relative.intervals(stats)
 	for k := range stats {

@@ -4,7 +4,6 @@
 package interval
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -74,33 +73,6 @@ func (e *FewTreesError) Error() string {
 		of = " in common"
 	}
 	return strconv.Itoa(e.Trees) + " trees" + of + ": an interval needs " + strconv.Itoa(MinTrees)
-}
-
-// sorted is a sample prepared to be resampled: its values in order, each with the place of its tree.
-type sorted struct {
-	values []float64
-	tree   []int32   // of each value, a place in count and sum
-	count  []int     // values of each tree
-	sum    []float64 // of each tree
-}
-
-// prepare sorts a sample. places has the place of each tree in count and sum.
-func (s Sample) prepare(places map[int32]int32) sorted {
-	order := make([]int32, 0, len(s.Values))
-	for k, v := range s.Values {
-		if _, ok := places[s.Trees[k]]; ok && !math.IsNaN(v) {
-			order = append(order, int32(k))
-		}
-	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(s.Values[a], s.Values[b]) })
-	p := sorted{make([]float64, len(order)), make([]int32, len(order)), make([]int, len(places)), make([]float64, len(places))}
-	for k, at := range order {
-		place := places[s.Trees[at]]
-		p.values[k], p.tree[k] = s.Values[at], place
-		p.count[place]++
-		p.sum[place] += s.Values[at]
-	}
-	return p
 }
 
 // places numbers the trees that have a value, in the order of their numbers.

@@ -9,7 +9,7 @@ import (
 func Student(figures []float64) (mean float64, i Interval, err error) {
 	n := len(figures)
 	if n < 2 {
-		return math.NaN(), Unknown, fmt.Errorf("%d runs: an interval over runs needs 2", n)
+		return math.NaN(), Unknown, fmt.Errorf("an interval over runs needs 2 runs, not %d", n)
 	}
 	for _, v := range figures {
 		mean += v

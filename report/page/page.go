@@ -54,7 +54,7 @@ func Write(w io.Writer, p *Page) error {
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"+
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n", p.Policy(), html.EscapeString(p.Title))
-	if err := writeSources(out, p.Live); err != nil {
+	if err := writeSources(out, p.Kind); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "</head>\n<body>\n<main id=\"page\"><noscript>This page draws its numbers with JavaScript.</noscript></main>\n"+
@@ -62,31 +62,30 @@ func Write(w io.Writer, p *Page) error {
 	return out.Flush()
 }
 
-// firstSource has the list of kinds, to which other files add theirs. liveSource is in live pages alone.
-const firstSource, liveSource = "page.js", "live.js"
+// folders are those of js whose files a kind of page needs, besides the files of js itself, which are for all.
+var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}}
 
-// writeSources writes the style, and each file of the drawing code: firstSource, then the others by their names, liveSource if it is needed.
-func writeSources(out *bufio.Writer, live bool) error {
+// writeSources writes the style, and the drawing code of a kind, a script a file.
+func writeSources(out *bufio.Writer, kind string) error {
 	style, err := sources.ReadFile("page.css")
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "<style>\n%s</style>\n", style)
-	files, err := fs.ReadDir(sources, "js")
-	names := []string{firstSource}
-	for _, f := range files {
-		if f.Name() != firstSource && (live || f.Name() != liveSource) {
-			names = append(names, f.Name())
-		}
-	}
-	for _, name := range names {
-		code, err := sources.ReadFile(path.Join("js", name))
+	for _, folder := range append([]string{"."}, folders[kind]...) {
+		files, err := fs.Glob(sources, path.Join("js", folder, "*.js"))
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "<script>\n%s</script>\n", code)
+		for _, name := range files {
+			code, err := sources.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "<script>\n%s</script>\n", code)
+		}
 	}
-	return err
+	return nil
 }
 
 // MarshalJSON returns the data of the page, with packed columns, as the drawing code unpacks it.

@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
-	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
+	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay": {
 		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
@@ -104,7 +104,7 @@ var imports = map[string][]string{
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
+		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},

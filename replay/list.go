@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
@@ -20,10 +24,16 @@ type List struct {
 	Repeat        int   // how often they are all played, one time after the other; 0: once, and the runs have no number
 	StopOnFailure bool  // a run whose exit status is not 0 ends the list
 
+	// Next, if it is not nil, chooses the concurrency of each run by those that have ended; 0 ends the list. Concurrencies then has
+	// the least, and Repeat is 0.
+	Next func(runs []measure.ListedRun) int
+
 	// Begin may complete the options of a run before it begins, such as its callbacks; nil: nothing is left to complete.
 	Begin func(o *Options, r measure.ListedRun)
 	// End is told how a run ended, and returns the exit status that this means; nil: 1 after an error, else 0.
 	End func(r measure.ListedRun, s *measure.Summary, err error) int
+	// Index may add to the list what its runs say together, before its index is written; nil: it adds nothing.
+	Index func(list *measure.List)
 }
 
 // MaxRepeat is the largest List.Repeat.
@@ -46,12 +56,15 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 		}
 		list.Out = dir.path
 	}
-	for _, r := range l.Runs() {
+	for r := range l.order(list) {
 		if ctx.Err() != nil {
 			break
 		}
 		l.play(ctx, o, list.Out, &r)
 		list.Runs = append(list.Runs, r)
+		if l.Index != nil {
+			l.Index(list)
+		}
 		if err := writeList(list); err != nil {
 			return list, fmt.Errorf("results: %w", err)
 		}
@@ -62,11 +75,28 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 	return list, nil
 }
 
+// order returns the runs as they are played. The list has those that have ended.
+func (l *List) order(list *measure.List) iter.Seq[measure.ListedRun] {
+	if l.Next == nil {
+		return slices.Values(l.Runs())
+	}
+	return func(yield func(measure.ListedRun) bool) {
+		for n := l.Next(list.Runs); n > 0; n = l.Next(list.Runs) {
+			if !yield(measure.ListedRun{Concurrency: n, Dir: runDir(n)}) {
+				return
+			}
+		}
+	}
+}
+
+// runDir returns the name of the directory of a run with a number of lanes.
+func runDir(concurrency int) string { return fmt.Sprintf("c%04d", concurrency) }
+
 // Runs returns the runs in the order in which they are played, each with the name of its directory.
 func (l *List) Runs() (list []measure.ListedRun) {
 	for repeat := range max(1, l.Repeat) {
 		for _, n := range l.Concurrencies {
-			r := measure.ListedRun{Concurrency: n, Dir: fmt.Sprintf("c%04d", n)}
+			r := measure.ListedRun{Concurrency: n, Dir: runDir(n)}
 			if l.Repeat > 0 {
 				r.Repeat = repeat + 1
 				r.Dir = fmt.Sprintf("%s-r%02d", r.Dir, r.Repeat)
@@ -134,13 +164,31 @@ func (l *List) CheckDir(dir string) error {
 	if err := CheckResultsDir(dir); err != nil {
 		return err
 	}
+	var names []string
 	for _, r := range l.Runs() {
-		if err := CheckResultsDir(filepath.Join(dir, r.Dir)); err != nil {
+		names = append(names, r.Dir)
+	}
+	if l.Next != nil { // any run of a list
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if listedDir.MatchString(e.Name()) {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	for _, name := range names {
+		if err := CheckResultsDir(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// listedDir matches what runDir returns.
+var listedDir = regexp.MustCompile(`^c[0-9]{4,}$`)
 
 // maxListIndex bounds ConcurrenciesFile, bytes.
 const maxListIndex = 64 << 20

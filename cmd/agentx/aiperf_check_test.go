@@ -21,7 +21,7 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 	slices.Sort(lines)
 	assert.Equal(t, []string{
 		"agentx: --cache-bust first-turn: want off, first_turn_prefix, system_prefix, first_turn_suffix or system_suffix; did you mean first_turn_prefix?",
-		"agentx: --concurrency 0: want 1 to 65536, or several with commas between, none twice",
+		"agentx: --concurrency 0: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO",
 		"agentx: --header: header Host is set by the client itself",
 		`agentx: --profile-export-prefix run: the files of a run have this name, and would be overwritten: want another, such as "run1"`,
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",

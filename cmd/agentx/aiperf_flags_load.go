@@ -20,7 +20,7 @@ var aiperfLoadFlags = append([]aiperfFlag{
 	}),
 	mapped("--concurrency", func(t *translation, g aiperfGiven) {
 		if g.value() == "auto" {
-			t.add("not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list")
+			t.add("not supported: --concurrency auto: " + search)
 			return
 		}
 		t.arg("--concurrency", strings.Join(aiperfList(g.values), ","))

@@ -5,7 +5,7 @@ import "slices"
 const (
 	synthetic   = "it makes synthetic prompts; agentx plays recordings: leave it out"
 	recorded    = "agentx plays recordings as they are: leave it out"
-	search      = "agentx does not search yet: --concurrency N,N,N plays a list"
+	search      = "agentx searches by a rule of its own: agentx replay --concurrency auto --slo ..."
 	upload      = "agentx uploads nothing: the files of --output-artifact-dir have the results"
 	baseten     = "it is for traces of Baseten, which agentx does not read: leave it out"
 	accuracy    = "agentx measures times, and no answers: leave it out"

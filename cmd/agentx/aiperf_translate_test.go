@@ -141,7 +141,7 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--goodput ttft:-1":                                   "--goodput: ttft:-1: want a number of ms above 0",
 		"--goodput ' '":                                       "--goodput  : want NAME:MS, with blanks between several",
 		"--num-profile-runs 3":                                "not supported: --num-profile-runs 3: agentx does not repeat a run yet: run it several times",
-		"--concurrency auto":                                  "not supported: --concurrency auto: agentx does not search yet: --concurrency N,N,N plays a list",
+		"--concurrency auto":                                  "not supported: --concurrency auto: agentx searches by a rule of its own: agentx replay --concurrency auto --slo ...",
 		"--export-level raw":                                  "not supported: --export-level raw: agentx keeps no texts of requests and answers: want summary or records",
 		"--server-metrics-formats json parquet":               "not supported: --server-metrics-formats json parquet: agentx writes json and csv",
 		"--gpu-telemetry pynvml dashboard":                    "not supported: --gpu-telemetry pynvml dashboard: agentx collects none: leave it out",

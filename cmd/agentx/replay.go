@@ -120,6 +120,9 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 		}
 	}
 	warnOfProxies(cmd, o.URLs)
+	if f.auto.auto != nil {
+		return runSearch(cmd, o, &f.auto, &f.export, f.json)
+	}
 	if l, several := f.list(&o); several {
 		return runList(cmd, o, l, &f.export, f.json)
 	}
@@ -131,7 +134,9 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution, replay.Options) {
 	r := resolve(cmd.Flags(), c.set, &f.problems, &f.scenario)
 	c.set = r.rules
+	f.resolveSearch()
 	o := f.options(r)
+	f.checkLevels(o.SLO)
 	o.Seed = c.seed
 	f.resolveArrivals(r, &o)
 	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted

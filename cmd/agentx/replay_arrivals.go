@@ -122,6 +122,9 @@ func (f *replayFlags) needLanes(r *resolution, mode replay.ArrivalMode) (list []
 	if f.scenario.chosen != nil {
 		list = append(list, needsLanes{named(f.flags.Lookup("scenario")) + " " + f.scenario.name, "are not what a scenario plays"})
 	}
+	if f.auto.auto != nil {
+		list = append(list, needsLanes{fmt.Sprintf("%s %s", f.named("concurrency"), f.auto.auto.text), "have no number of lanes to search for"})
+	}
 	if len(f.concurrency) > 1 {
 		list = append(list, needsLanes{fmt.Sprintf("%s %s", f.named("concurrency"), f.flags.Lookup("concurrency").Value), "have one cap, not a list"})
 	}

@@ -28,7 +28,8 @@ var anyCount = whole(0, math.MaxInt)
 // flagKinds are the kinds of the flags whose values have a range or are words.
 var flagKinds = map[string]kind{
 	"preset":      word(preset.Names...),
-	"concurrency": severalOf(1, replay.MaxConcurrency),
+	"concurrency": lanesKind(replay.MaxConcurrency),
+	"drain":       span,
 	"duration":    span, "wait": span, "slice-duration": span,
 	"repeat":   whole(1, replay.MaxRepeat),
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,

@@ -44,20 +44,23 @@ func readCounts(text string) (list []int, ok bool) {
 	return list, true
 }
 
-// severalOf is one whole number in a range, or several with commas between, none twice.
-func severalOf(least, most int) kind {
-	k := whole(least, most)
-	k.want += ", or several with commas between, none twice"
+// lanesKind is one number of lanes, several with commas between, none twice, or a search.
+func lanesKind(most int) kind {
+	k := whole(1, most)
+	k.want += ", several with commas between, none twice, or auto:FROM-TO"
 	k.list = true
 	k.tags = append(k.tags, yamlText)
 	k.schema = map[string]any{"anyOf": []any{
 		k.schema, map[string]any{"type": "array", "items": k.schema, "minItems": 1, "uniqueItems": true},
-		map[string]any{"type": "string", "pattern": "^[1-9][0-9]*( *, *[1-9][0-9]*)*$"},
+		map[string]any{"type": "string", "pattern": "^([1-9][0-9]*( *, *[1-9][0-9]*)*|" + autoPattern + ")$"},
 	}}
 	k.parse = func(text string) (any, bool) {
+		if _, ok := parseAuto(text, most); ok {
+			return text, true
+		}
 		list, ok := readCounts(text)
 		for i, n := range list {
-			ok = ok && n >= least && n <= most && !slices.Contains(list[:i], n)
+			ok = ok && n >= 1 && n <= most && !slices.Contains(list[:i], n)
 		}
 		return text, ok
 	}

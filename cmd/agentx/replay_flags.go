@@ -44,6 +44,7 @@ type replayFlags struct {
 	export                          exportFlags
 	listen                          listenFlag
 	slo                             sloFlags
+	auto                            autoFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -62,7 +63,8 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.urls, "url", nil, "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)")
 	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
 	f.concurrency = []int{replay.DefaultConcurrency}
-	flags.Var(counts{&f.concurrency}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each")
+	f.auto.register(flags)
+	flags.Var(lanes{counts{&f.concurrency}, &f.auto.auto}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run")
 	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list")
 	flags.IntVar(&f.repeat, "repeat", 1, "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")

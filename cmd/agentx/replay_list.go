@@ -14,24 +14,11 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// runList plays the runs of a list, makes the files of --report of each, and prints a table of them. A run that fails says so at once.
+// runList plays the runs of a list and prints a table of them.
 func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
-	var p *progress
-	l.Begin = func(o *replay.Options, r measure.ListedRun) {
-		p = newProgress(cmd)
-		if !p.quiet {
-			p.println("agentx: " + runName(r))
-		}
-		_ = watch(cmd, o, p) // the run finds the same
-		nameConcurrency(o)
-	}
-	l.End = func(r measure.ListedRun, s *measure.Summary, err error) int {
-		p.close()
-		return endListed(cmd.Context(), cmd.ErrOrStderr(), r, export.afterReplay(cmd, s, judge(cmd.Context(), s, err)))
-	}
-	list, err := replay.RunList(cmd.Context(), o, l)
+	list, err := playList(cmd, o, l, export)
 	if list != nil {
-		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list))
+		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list, nil))
 	}
 	switch {
 	case err != nil:
@@ -40,6 +27,33 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *export
 		return cmd.Context().Err()
 	}
 	return judgeList(list, l)
+}
+
+// playList plays the runs of a list, and makes the files of --report of each. A run that fails says so at once.
+func playList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags) (*measure.List, error) {
+	var p *progress
+	begin, end := l.Begin, l.End
+	l.Begin = func(o *replay.Options, r measure.ListedRun) {
+		p = newProgress(cmd)
+		if !p.quiet {
+			p.println("agentx: " + runName(r))
+		}
+		_ = watch(cmd, o, p) // the run finds the same
+		nameConcurrency(o)
+		if begin != nil {
+			begin(o, r)
+		}
+	}
+	l.End = func(r measure.ListedRun, s *measure.Summary, err error) int {
+		p.close()
+		err = judge(cmd.Context(), s, err)
+		r.Exit = endListed(cmd.Context(), cmd.ErrOrStderr(), r, export.afterReplay(cmd, s, err))
+		if end != nil {
+			return end(r, s, err)
+		}
+		return r.Exit
+	}
+	return replay.RunList(cmd.Context(), o, l)
 }
 
 // runName names a run of a list.
@@ -72,9 +86,10 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 	return list.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
 }
 
-// pageOfList makes the comparison of the runs of a list, also of one that was interrupted.
-func pageOfList(cmd *cobra.Command, list *measure.List) error {
-	names, err := comparePage(context.WithoutCancel(cmd.Context()), list, nil)
+// pageOfList makes the comparison of the runs of a list, also of one that was interrupted, with the notes and the lines in front that
+// comparePage takes.
+func pageOfList(cmd *cobra.Command, list *measure.List, notes map[string]string, lead ...string) error {
+	names, err := comparePage(context.WithoutCancel(cmd.Context()), list, notes, lead...)
 	if err != nil {
 		return fmt.Errorf("the comparison of the runs: %w", err)
 	}

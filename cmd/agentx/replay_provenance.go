@@ -118,8 +118,10 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	if c, ok := value.(checkedValue); ok {
 		value = c.Value
 	}
-	if c, ok := value.(counts); ok && len(*c.to) > 1 {
-		return jsonOf(*c.to)
+	if l, ok := value.(lanes); ok && *l.auto != nil {
+		return jsonOf(l.String())
+	} else if ok && len(*l.to) > 1 {
+		return jsonOf(*l.to)
 	}
 	if d, ok := value.(duration); ok {
 		return jsonOf(*d.to)

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/agentx/agentx/replay"
+import (
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+)
 
 // list returns the runs of several concurrencies, or of several times the same; several is false if there is one run alone.
 func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
@@ -10,6 +13,10 @@ func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
 	}
 	if f.repeat > 1 {
 		l.Repeat = f.repeat
+	}
+	if f.auto.auto != nil {
+		l.Next = func([]measure.ListedRun) int { return 0 } // runSearch has the probes
+		return l, true
 	}
 	return l, l.Repeat > 0 || len(l.Concurrencies) > 1
 }

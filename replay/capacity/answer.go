@@ -68,7 +68,7 @@ func (a *Answer) String() string {
 	case Unknown:
 		last := a.Probes[len(a.Probes)-1]
 		text := fmt.Sprintf("client-bound at %s: %s", count(last.Lanes), strings.Join(last.Reasons, ", "))
-		if met, _ := a.bounds(); met > 0 {
+		if met, _ := bounds(a.Probes); met > 0 {
 			text += fmt.Sprintf("; %s met every condition, which is no capacity", count(met))
 		}
 		return text

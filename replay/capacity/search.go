@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"context"
 	"fmt"
 	"math"
 )
@@ -28,42 +27,19 @@ func (s Search) Validate() error {
 	return nil
 }
 
-// Run probes numbers of lanes until it has an answer. An error of a probe, or of ctx, ends it: the answer then has the probes
-// that have ended, and no outcome.
-func (s Search) Run(ctx context.Context, probe func(ctx context.Context, lanes int) (Probe, error)) (*Answer, error) {
-	a := &Answer{From: max(1, s.From), To: s.To, Probes: []Probe{}}
-	if err := s.Validate(); err != nil {
-		return a, err
+// Next returns the lanes of the probe that follows some others; 0 where they are enough for an answer.
+func (s Search) Next(probes []Probe) int {
+	if len(probes) == 0 {
+		return max(1, s.From)
 	}
-	for lanes := a.From; lanes > 0; lanes = a.next() {
-		if err := ctx.Err(); err != nil {
-			return a, err
-		}
-		p, err := probe(ctx, lanes)
-		if err != nil {
-			return a, err
-		}
-		p.Lanes = lanes
-		a.Probes = append(a.Probes, p)
-		if p.Verdict == ClientBound {
-			a.Outcome = Unknown
-			return a, nil
-		}
-	}
-	a.settle()
-	return a, nil
-}
-
-// next returns the lanes of the next probe, 0 where the answer is known.
-func (a *Answer) next() int {
-	met, missed := a.bounds()
+	met, missed := bounds(probes)
 	switch {
-	case met == 0: // the first probe has missed
+	case met == 0, probes[len(probes)-1].Verdict == ClientBound:
 		return 0
-	case missed == 0 && met == a.limit():
+	case missed == 0 && met == s.limit():
 		return 0
-	case missed == 0 && met > a.limit()/2:
-		return a.limit()
+	case missed == 0 && met > s.limit()/2:
+		return s.limit()
 	case missed == 0:
 		return 2 * met
 	case missed-met <= 1 || float64(missed-met) <= tolerance*float64(met):
@@ -73,21 +49,21 @@ func (a *Answer) next() int {
 }
 
 // limit returns the most lanes that may be probed.
-func (a *Answer) limit() int {
-	if a.To == 0 {
+func (s Search) limit() int {
+	if s.To == 0 {
 		return math.MaxInt
 	}
-	return a.To
+	return s.To
 }
 
 // bounds returns the most lanes that met every condition, and the fewest above that missed one; 0: none.
-func (a *Answer) bounds() (met, missed int) {
-	for _, p := range a.Probes {
+func bounds(probes []Probe) (met, missed int) {
+	for _, p := range probes {
 		if p.Verdict == Met {
 			met = max(met, p.Lanes)
 		}
 	}
-	for _, p := range a.Probes {
+	for _, p := range probes {
 		if p.Verdict == Missed && p.Lanes > met && (missed == 0 || p.Lanes < missed) {
 			missed = p.Lanes
 		}
@@ -95,15 +71,22 @@ func (a *Answer) bounds() (met, missed int) {
 	return met, missed
 }
 
-// settle sets what the probes say together.
-func (a *Answer) settle() {
-	a.Lanes, a.Missed = a.bounds()
-	switch {
-	case a.Lanes == 0:
-		a.Outcome = None
-	case a.Missed == 0:
-		a.Outcome = AtLeast
-	default:
-		a.Outcome = Found
+// Answer returns what probes say together.
+func (s Search) Answer(probes []Probe) *Answer {
+	a := &Answer{From: max(1, s.From), To: s.To, Probes: probes}
+	if len(probes) == 0 || s.Next(probes) > 0 {
+		return a
 	}
+	met, missed := bounds(probes)
+	switch {
+	case probes[len(probes)-1].Verdict == ClientBound:
+		a.Outcome = Unknown
+	case met == 0:
+		a.Outcome, a.Missed = None, missed
+	case missed == 0:
+		a.Outcome, a.Lanes = AtLeast, met
+	default:
+		a.Outcome, a.Lanes, a.Missed = Found, met, missed
+	}
+	return a
 }

@@ -1,8 +1,6 @@
 package capacity
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,13 +19,24 @@ func lanesOf(a *Answer) (list []int) {
 	return list
 }
 
+// run searches with a function that probes.
+func (s Search) run(probe func(lanes int) Probe) *Answer {
+	var probes []Probe
+	for lanes := s.Next(nil); lanes > 0; lanes = s.Next(probes) {
+		p := probe(lanes)
+		p.Lanes = lanes
+		probes = append(probes, p)
+	}
+	return s.Answer(probes)
+}
+
 // upTo is a server that keeps its service levels up to a number of lanes.
-func upTo(n int) func(context.Context, int) (Probe, error) {
-	return func(_ context.Context, lanes int) (Probe, error) {
+func upTo(n int) func(int) Probe {
+	return func(lanes int) Probe {
 		if lanes <= n {
-			return Probe{Verdict: Met}, nil
+			return Probe{Verdict: Met}
 		}
-		return Probe{Verdict: Missed}, nil
+		return Probe{Verdict: Missed}
 	}
 }
 
@@ -50,8 +59,8 @@ func TestSearchDoublesAndBisects(t *testing.T) {
 		{Search{To: 10}, 8, []int{1, 2, 4, 8, 10, 9}, Found, 8, 9},
 		{Search{From: 7, To: 7}, 9, []int{7}, AtLeast, 7, 0},
 	} {
-		a, err := c.search.Run(t.Context(), upTo(c.knee))
-		require.NoError(t, err)
+		require.NoError(t, c.search.Validate())
+		a := c.search.run(upTo(c.knee))
 		require.Equal(t, c.probes, lanesOf(a), "%+v", c)
 		require.Equal(t, []any{c.outcome, c.lanes, c.missed}, []any{a.Outcome, a.Lanes, a.Missed}, "%+v", c)
 	}
@@ -59,27 +68,16 @@ func TestSearchDoublesAndBisects(t *testing.T) {
 
 func TestSearchOfNoRange(t *testing.T) {
 	for _, s := range []Search{{From: -1}, {To: -1}, {From: 3, To: 2}} {
-		_, err := s.Run(t.Context(), nil)
-		require.ErrorContains(t, err, "lanes: want")
+		require.ErrorContains(t, s.Validate(), "lanes: want")
 	}
 }
 
-// An error ends a search with the probes that have ended, and without an outcome.
-func TestSearchEndsWithAnError(t *testing.T) {
-	a, err := Search{}.Run(t.Context(), func(_ context.Context, lanes int) (Probe, error) {
-		if lanes == 4 {
-			return Probe{}, errors.New("no")
-		}
-		return Probe{Verdict: Met}, nil
-	})
-	require.EqualError(t, err, "no")
-	require.Equal(t, []int{1, 2}, lanesOf(a))
+// Before its end a search has no outcome.
+func TestSearchThatHasNotEnded(t *testing.T) {
+	a := Search{}.Answer([]Probe{{Lanes: 1, Verdict: Met}, {Lanes: 2, Verdict: Met}})
 	require.Empty(t, a.Outcome)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	a, err = Search{}.Run(ctx, upTo(1))
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, "no answer: the search ended after 0 probes", a.String())
+	require.Equal(t, "no answer: the search ended after 2 probes", a.String())
+	require.Empty(t, Search{}.Answer(nil).Outcome)
 }
 
 // station is a server with slots that each take a drawn time for a request, first come first served, and lanes that send the next
@@ -136,7 +134,7 @@ func percentile(values []float64, q float64) float64 {
 // finds that within its tolerance, under noise, and ends probes early without changing what they show. A probe that could not
 // drive the server ends it with that word.
 //
-//
+//
 func TestSearchFindsAKnownCapacity(t *testing.T) {
 	const length = 2 * time.Minute
 	for _, knee := range []int{1, 7, 96, 300} {
@@ -149,7 +147,7 @@ func TestSearchFindsAKnownCapacity(t *testing.T) {
 			limit := (float64(knee) + 0.5) / float64(s.slots) * s.mean.Seconds()
 			holds := func(v float64) bool { return v < limit }
 			early := 0
-			probe := func(_ context.Context, lanes int) (Probe, error) {
+			probe := func(lanes int) Probe {
 				out := Outlook{Target: Target{95, holds}, Bounds: Bounds{Duration: length}}
 				var values []float64
 				lost := false
@@ -165,26 +163,22 @@ func TestSearchFindsAKnownCapacity(t *testing.T) {
 				p95 := percentile(values, 95)
 				require.False(t, lost && holds(p95), "given up, and then met")
 				if holds(p95) {
-					return Probe{Verdict: Met}, nil
+					return Probe{Verdict: Met}
 				}
-				return Probe{Verdict: Missed}, nil
+				return Probe{Verdict: Missed}
 			}
-			a, err := Search{}.Run(t.Context(), probe)
-			require.NoError(t, err)
+			a := Search{}.run(probe)
 			require.Equal(t, Found, a.Outcome)
 			require.InDelta(t, knee, a.Lanes, max(1, 0.05*float64(knee)), "%d lanes, seed %d: %v", knee, seed, lanesOf(a))
 			require.LessOrEqual(t, float64(a.Missed-a.Lanes), max(1, 0.05*float64(a.Lanes)))
 			require.NotZero(t, early, "no probe was given up")
 
-			bound := func(ctx context.Context, lanes int) (Probe, error) {
-				p, err := probe(ctx, lanes)
+			a = Search{}.run(func(lanes int) Probe {
 				if lanes > knee/2 {
-					p = Probe{Verdict: ClientBound, Reasons: []string{"the CPU"}}
+					return Probe{Verdict: ClientBound, Reasons: []string{"the CPU"}}
 				}
-				return p, err
-			}
-			a, err = Search{}.Run(t.Context(), bound)
-			require.NoError(t, err)
+				return probe(lanes)
+			})
 			require.Equal(t, Unknown, a.Outcome)
 			require.Zero(t, a.Lanes)
 			require.Equal(t, ClientBound, a.Probes[len(a.Probes)-1].Verdict)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -16,6 +17,8 @@ type List struct {
 	Out      string      `json:"out"`              // directory of the list, empty when none was asked for
 	Repeat   int         `json:"repeat,omitempty"` // how often each concurrency is played; 0: once, and the runs have no number
 	Runs     []ListedRun `json:"runs"`             // that have ended, in the order in which they were played
+
+	Capacity *capacity.Answer `json:"capacity,omitempty"` // nil: nothing was searched
 }
 
 // ListedRun is one run of a list.

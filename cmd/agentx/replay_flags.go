@@ -83,7 +83,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
 	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
-	flags.Var(&f.listen, "listen", "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free")
+	flags.StringVar(&f.listen.address, "listen", "", "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free")
 	f.export.register(flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
 }
 
@@ -99,6 +99,9 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.applyHeader(&o)
 	f.applyScrape(&o)
 	f.applyOut(&o)
+	if err := f.listen.check(); err != nil {
+		f.add("%s: %w", f.named("listen"), err)
+	}
 	f.errs = append(f.errs, f.export.check(replayFormats)...)
 	levels, errs := f.slo.conditions()
 	o.SLO, f.errs = levels, append(f.errs, errs...)

@@ -16,11 +16,11 @@ type listenFlag struct {
 	server  *live.Server // nil before open
 }
 
-func (l *listenFlag) String() string { return l.address }
-func (l *listenFlag) Type() string   { return "string" }
-
-func (l *listenFlag) Set(text string) (err error) {
-	l.address, err = live.Address(text)
+// check completes the address.
+func (l *listenFlag) check() (err error) {
+	if l.address != "" {
+		l.address, err = live.Address(l.address)
+	}
 	return err
 }
 

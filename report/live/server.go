@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,10 +30,10 @@ const (
 func Address(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", fmt.Errorf("want HOST:PORT, or :PORT for this machine alone")
+		return "", fmt.Errorf("%q: want HOST:PORT, or :PORT for this machine alone", text)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", fmt.Errorf("port %q: want 0 to 65535; 0: one that is free", port)
+		return "", fmt.Errorf("%q: port %q: want 0 to 65535; 0: one that is free", text, port)
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -67,6 +68,11 @@ func Listen(address string) (*Server, error) {
 	case err != nil:
 		return nil, err
 	}
+	return serve(l), nil
+}
+
+// serve begins to serve on a listener.
+func serve(l net.Listener) *Server {
 	s := &Server{listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}}}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()
@@ -80,7 +86,7 @@ func Listen(address string) (*Server, error) {
 		Handler: s.guard(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 	}
 	go func() { s.done <- s.http.Serve(netutil.LimitListener(l, maxConnections)) }()
-	return s, nil
+	return s
 }
 
 // URL returns the address of the page.
@@ -127,7 +133,7 @@ func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	ip := net.ParseIP(host)
+	ip := net.ParseIP(strings.Trim(host, "[]"))
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 

@@ -65,7 +65,7 @@ func newReport() *cobra.Command {
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	var verdicts, errs []error
 	f.levels, errs = f.slo.conditions()
-	f.export.levels = f.levels
+	f.export.levels, f.compare.levels = f.levels, f.levels
 	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gate.texts), f.gate.check(f.export.has(formatMarkdown)), errs)
 	if f.json && f.export.has(formatMarkdown) {
 		errs = append(errs, usageError{errors.New("--json and --format markdown: want one of the two")})

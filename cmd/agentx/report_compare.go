@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/compare"
 )
 
@@ -18,6 +19,8 @@ type compareFlags struct {
 	on     bool
 	gpus   int
 	strict bool
+
+	levels []slo.Condition // in the place of the runs' service levels; nil: those of the runs
 }
 
 func (f *compareFlags) register(flags *pflag.FlagSet) {
@@ -92,7 +95,7 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
-		list[k].Dir = dir
+		list[k].Dir, list[k].SLO = dir, f.levels
 	}
 	return compareRuns(cmd, list, out, compare.Options{GPUs: f.gpus}, f.strict, asJSON)
 }

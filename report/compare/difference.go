@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
@@ -22,9 +23,21 @@ func listStatistics() (list []interval.Statistic) {
 	return list
 }
 
+// sampled are the metrics whose figures are statistics of requests. That of the error rate is the mean, of 1 and 0.
+var sampled = append(slices.Clone(eachRequest), *measure.MetricNamed("error-rate"))
+
+// sampledFigure returns the figure that is a statistic of a metric, by its place in statistics; false: there is none.
+func sampledFigure(m *measure.Metric, k int) (slo.Figure, bool) {
+	if !m.OfEach {
+		return slo.Figure{Metric: m.Metric}, statistics[k] == interval.Mean
+	}
+	return slo.Figure{Metric: m.Metric, Statistic: slo.Statistics[k]}, true
+}
+
 // addIntervals adds the intervals of the figures of one run. It returns why there are none; nil: there are.
 func addIntervals(r *run, to map[string]*Figure) (why error) {
-	for _, m := range eachRequest {
+	added := false
+	for _, m := range sampled {
 		s := r.sample(m.Name)
 		if len(s.Values) == 0 {
 			continue
@@ -35,10 +48,13 @@ func addIntervals(r *run, to map[string]*Figure) (why error) {
 			continue
 		}
 		for k, i := range list {
-			if i.Known() {
-				to[m.Name+"."+slo.Statistics[k]].Interval = &Interval{i.Low, i.High}
+			if f, ok := sampledFigure(&m, k); ok && i.Known() {
+				to[f.String()].Interval, added = &Interval{i.Low, i.High}, true
 			}
 		}
+	}
+	if added {
+		return nil
 	}
 	return why
 }
@@ -63,7 +79,7 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 		y.Difference = d
 	}
 	v := Verdict{Run: k, Method: NoInterval, Figures: []string{}}
-	for _, m := range eachRequest {
+	for _, m := range sampled {
 		p := pairOf(first, other, m.Name)
 		if p.Method == NoInterval {
 			if v.Why == "" {
@@ -73,10 +89,11 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 		}
 		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why
 		for n, d := range p.list {
-			if y := b[m.Name+"."+slo.Statistics[n]]; y.Difference != nil && d.Relative.Known() {
-				y.Difference.judge(d, p.Method, slo.Figure{Metric: m.Metric, Statistic: slo.Statistics[n]})
+			f, ok := sampledFigure(&m, n)
+			if y := b[f.String()]; ok && y.Difference != nil && d.Relative.Known() {
+				y.Difference.judge(d, p.Method, f)
 				if y.Difference.Differs {
-					v.Figures = append(v.Figures, m.Name+"."+slo.Statistics[n])
+					v.Figures = append(v.Figures, f.String())
 				}
 			}
 		}

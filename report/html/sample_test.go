@@ -81,6 +81,10 @@ func (s *sample) request(r *measure.Record, due time.Duration) (end time.Duratio
 	s.credits[phase]++
 	sent := clock + s.between(0, 3*time.Millisecond)
 	r.Due, r.Admitted, r.Sent = measure.Seconds(clock), measure.Seconds(clock), measure.Seconds(sent)
+	if r.Turn == 0 && r.Depth == 0 && clock > time.Millisecond {
+		queued := s.between(1, time.Millisecond)
+		r.Due, r.Queued, r.OpenTrees = measure.Seconds(clock-queued), measure.Seconds(queued), 1
+	}
 	first := sent + s.between(5*time.Millisecond, 400*time.Millisecond)
 	last := first + s.between(0, 2*time.Second)
 	over := last + s.between(0, 60*time.Microsecond)

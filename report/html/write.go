@@ -9,11 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/interval"
 	"github.com/agentx/agentx/report/page"
@@ -74,7 +76,7 @@ func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 func read(run *report.Run) (*Builder, *About, error) {
 	b := NewBuilder(run.Rules())
 	about := &About{Info: run.Info, Lanes: run.Lanes}
-	written, err := readSummary(run.Dir)
+	written, err := readSummary(run)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,15 +147,16 @@ func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure
 // writtenSummary is a summary that the run wrote.
 type writtenSummary struct {
 	text     json.RawMessage
-	Requests int `json:"requests"`
+	Requests int              `json:"requests"`
+	Goodput  *measure.Goodput `json:"goodput"`
 }
 
 // maxSummary bounds the size of a summary: reports of deadlocked trees are its longest part.
 const maxSummary = 64 << 20
 
-// readSummary reads the summary of a run, nil if there is none.
-func readSummary(dir string) (*writtenSummary, error) {
-	path := filepath.Join(dir, summaryFile)
+// readSummary reads the summary of a run, nil if there is none with its service levels.
+func readSummary(run *report.Run) (*writtenSummary, error) {
+	path := filepath.Join(run.Dir, summaryFile)
 	text, err := regular.Read(path, maxSummary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -164,6 +167,15 @@ func readSummary(dir string) (*writtenSummary, error) {
 	s := &writtenSummary{text: text}
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%s: %w: remove the file, and agentx report makes it again", path, err)
+	}
+	var levels []slo.Condition
+	if s.Goodput != nil {
+		for _, c := range s.Goodput.Conditions {
+			levels = append(levels, c.Condition)
+		}
+	}
+	if !slices.Equal(levels, run.Info.SLO) {
+		return nil, nil
 	}
 	return s, nil
 }

@@ -18,8 +18,8 @@ function verdictsOf(head) {
     `${category}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
   if (s.wedged_trees > 0) add(false, `${s.wedged_trees} trees could not be played to their end.`);
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${groupDigits(String(d.requests))} requests were answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
-  if (s.until) add(null, untilText(s.until));
-  for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatValue(level.value, level.unit)}.`);
+  for (const target of (s.until && s.until.targets) || []) add(target.half_width !== null && target.half_width <= target.share, untilText(s.until, target));
+  for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);
   return lines;
 }
 
@@ -43,7 +43,14 @@ function sampleText(s, category) {
   return samples && samples.length ? `, such as “${shorten(samples[0].message, 160)}”` : "";
 }
 
-function untilText(until) { return typeof until.text === "string" ? until.text : "The run was to know its metrics: see the settings."; }
+// untilText says how well a metric is known that the run was to know.
+function untilText(until, { metric, unit, value, half_width: half, share, why }) {
+  const known = half === null ? `no interval: ${why}` : `${formatFigure(value, unit)} ± ${formatValue(half, "%")}`;
+  return `${metric}: ${known}; ± ${formatValue(share, "%")} was asked, after ${formatDuration(until.after)} of sending.`;
+}
+
+// formatFigure writes a figure of a run in a unit of package slo, of which "" is a share of 1.
+function formatFigure(value, unit) { return formatValue(value, { "": "%", "1/s": "/s" }[unit] ?? unit); }
 
 // factsOf returns what was run: [name, value] of each line.
 function factsOf(head) {

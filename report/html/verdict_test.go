@@ -1,0 +1,73 @@
+package html
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/page/pagetest"
+)
+
+// The verdict says what the summary says: validity, the client, failures, service levels, what the run was to know.
+func TestVerdictOfAPage(t *testing.T) {
+	s := newSample(400)
+	a, info := measure.NewAggregate(measure.Rules{}), s.info()
+	for k := range s.records {
+		s.records[k].Due = max(0, s.records[k].Due-1) // late by a second
+		a.Add(&s.records[k])
+	}
+	no := false
+	info.Scenario, info.Facts.Valid, info.Facts.Cancelled = &measure.Scenario{Name: "s", Overridden: []string{"speed is 2"}}, &no, true
+	info.Facts.Until = &measure.Until{After: 90, Targets: []measure.UntilTarget{{Metric: "ttft.p95", Unit: "s", Share: 0.05}, {Metric: "goodput", Unit: "1/s", Share: 0.1, Value: 2, HalfWidth: measure.Missing, Why: "3 trees"}}}
+	info.Facts.Until.Targets[0].SetInterval(1.84, 1.8, 1.9)
+	info.Preset, info.Model = "aiperf-0.13", "m"
+	b := NewBuilder(measure.Rules{})
+	_, html, err := b.fit(&About{Info: info, Summary: a.Summary(info)})
+	require.NoError(t, err)
+	text := drawn(t, string(html))
+	for _, want := range []string{
+		"The run is not valid: unsafe_override, run_cancelled.", "The client was the bottleneck",
+		"ttft.p95: 1.84 s ± 2.72 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
+		"preset aiperf-0.13", "scenario s", "overridden speed is 2", "model m",
+	} {
+		require.Contains(t, text, want)
+	}
+}
+
+// The service levels of the run count its good requests, and those of report --slo take their place.
+func TestGoodRequestsOfAPage(t *testing.T) {
+	level := func(text string) slo.Condition {
+		c, err := measure.ParseCondition(text)
+		require.NoError(t, err)
+		return c
+	}
+	dir, _ := newSample(500).write(t)
+	run, err := report.Open(dir)
+	require.NoError(t, err)
+	run.Info.SLO = []slo.Condition{level("ttft<200ms"), level("itl<=10ms"), level("ttft.p50<1s")}
+	_, html, err := Make(run)
+	require.NoError(t, err)
+	a := measure.NewAggregate(run.Rules(), run.Info.SLO...)
+	records, err := measure.OpenRecords(dir)
+	require.NoError(t, err)
+	require.NoError(t, a.Rebuild(records))
+	require.NoError(t, records.Close())
+	want := a.Summary(run.Info).Goodput
+	require.Positive(t, want.Requests)
+	require.Contains(t, drawn(t, string(html)), "ttft.p50<1s: met, ")
+	e := pagetest.NewEngine(t, string(html))
+	e.Eval(`var requests = new Requests(page)`)
+	shown := e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, true)")
+	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, false)"), "a selection of everything counts as the summary does")
+
+	run.Info.SLO = nil
+	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))
+	_, html, err = Make(run)
+	require.NoError(t, err)
+	require.NotContains(t, drawn(t, string(html)), "good requests")
+}

@@ -22,7 +22,7 @@ func (w *Worker) advance(r *Request, cached int) bool {
 func (w *Worker) schedule(r *Request, before, want int) {
 	after := before + want
 	chunk := max(min(r.Prompt, after)-before, 0)
-	r.used = taken{pass: w.pass.number, tokens: want}
+	r.used = taken{pass: w.pass.number, tokens: want, reached: r.reached, recomputed: r.Recomputed}
 	if chunk > 0 {
 		r.used.chunk, r.used.prefix = chunk, before
 		w.pass.prefills++
@@ -34,6 +34,9 @@ func (w *Worker) schedule(r *Request, before, want int) {
 		r.Recomputed += min(after, r.reached) - before
 	}
 	r.reached = max(r.reached, after)
+	if after > r.farthest {
+		r.farthest, w.pass.progress = after, true
+	}
 	r.computed = after
 	if w.rules.caching && !w.rules.visibleAllocated {
 		size := w.rules.blockSize
@@ -204,6 +207,7 @@ func (w *Worker) preempt(r *Request) *Request {
 	w.running = slices.Delete(w.running, i, i+1)
 	if r.used.pass == w.pass.number {
 		w.pass.budget += r.used.tokens
+		r.reached, r.Recomputed = r.used.reached, r.used.recomputed
 		if r.used.chunk > 0 {
 			w.pass.prefills--
 			w.pass.chunk -= r.used.chunk

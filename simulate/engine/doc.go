@@ -4,11 +4,11 @@
 // A worker lives in passes. [Worker.Start] evaluates a pass whole at its start, [Worker.End] says when it ends, and
 // [Worker.Finish] ends it:
 //
-//	w := engine.New(config, timing, switches)
-//	w.Submit(&engine.Request{Prompt: 8844, Output: 173, Chain: chain})
+//	w := engine.New(engine.Options{Config: config, Timing: timing, Switches: switches})
+//	w.Submit(0, &engine.Request{Prompt: 8844, Output: 173, Chain: chain}, false)
 //	for now := int64(0); w.HasWork(); now = w.End() {
 //		w.Start(now)
-//		w.Finish(w.End())
+//		w.Finish()
 //		for _, r := range w.Completed() { ... }
 //	}
 //

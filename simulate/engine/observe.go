@@ -40,17 +40,20 @@ func (w *Worker) recordQueue() {
 
 // group counts the requests that belong to a group, and the lengths that they have in it.
 func (w *Worker) group(list []*Request, member func(*Request) (int, bool)) (g Group) {
-	mean, squares := 0.0, 0.0 // Welford's
+	mean, squares, first := 0.0, 0.0, 0 // Welford's, of the differences from the first: they stay while all lengths grow together
 	for _, r := range list {
 		length, ok := member(r)
 		if !ok {
 			continue
 		}
-		g.Requests++
+		if g.Requests++; g.Requests == 1 {
+			first = length
+		}
 		g.Tokens += length
-		d := float64(length) - mean
+		x := float64(length - first)
+		d := x - mean
 		mean += d / float64(g.Requests)
-		squares += float64(d * (float64(length) - mean))
+		squares += float64(d * (x - mean))
 	}
 	if g.Requests > 0 {
 		g.Variance = squares / float64(g.Requests)

@@ -6,6 +6,13 @@ type passState struct {
 	budget                  int
 	prefills, chunk, prefix int // requests with prompt tokens in this pass; sums of these tokens, and of those known before
 	preempted               bool
+	progress                bool // a token was computed for the first time, or emitted, or a request ended
+}
+
+// maxIdlePasses returns how many passes without progress a worker plays, in which it could compute its whole pool again several times:
+// requests that preempt one another in turn would do so for ever.
+func (w *Worker) maxIdlePasses() int {
+	return 100 + 4*(len(w.running)+w.waiting.len()+w.rules.blocks*w.rules.blockSize/w.rules.maxTokens)
 }
 
 // play evaluates one pass: doc/spec/simulate.md 5.2.
@@ -31,6 +38,17 @@ func (w *Worker) play(now int64) {
 		w.recordPass(now, charged, requests, length)
 	}
 	w.emit()
+	w.watch()
+}
+
+// watch notices that nothing can end any more.
+func (w *Worker) watch() {
+	if w.idle++; w.pass.progress {
+		w.idle = 0
+	}
+	if w.idle > w.maxIdlePasses() && w.stuck == nil {
+		w.stuck = append(w.Batch(), w.Queued()...)[0]
+	}
 }
 
 // emitters returns how many requests take part in the decode step of the pass, and the sum of their known lengths.
@@ -86,6 +104,7 @@ func (w *Worker) token(r *Request) {
 	if r.Tokens > 0 {
 		w.gaps.Add(w.end-r.Last, 1)
 	}
+	w.pass.progress = true
 	r.Last = w.end
 	r.Tokens++
 	w.counts.Output++
@@ -101,6 +120,7 @@ func (w *Worker) complete(i int) {
 
 // retire hands a request back to the caller.
 func (w *Worker) retire(r *Request, s Status) {
+	w.pass.progress = true
 	r.Status = s
 	r.private = nil
 	if r.blocks != nil {

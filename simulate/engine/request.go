@@ -44,6 +44,7 @@ type Request struct {
 
 	limit    int     // tokens that it may emit
 	reached  int     // known tokens that were computed at some time
+	farthest int     // the same, those included whose pass was undone
 	shared   int     // blocks that its chain numbers
 	computed int     // known tokens whose KV is in its blocks
 	blocks   []int32 // leased slots of the pool
@@ -59,9 +60,10 @@ type saved struct {
 
 // taken is what a request took of a pass; a preemption gives it back.
 type taken struct {
-	pass          int64
-	tokens        int // budget
-	chunk, prefix int // of the prompt
+	pass                int64
+	tokens              int // budget
+	chunk, prefix       int // of the prompt
+	reached, recomputed int // of the request before
 }
 
 // length is the number of known tokens.

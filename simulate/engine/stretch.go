@@ -5,6 +5,7 @@ package engine
 type stretch struct {
 	ends      []int64 // of its passes; none: the worker plays a pass, or is idle
 	committed int     // passes
+	queued    int     // from this pass on, requests wait that did not when the record of the queue was made; 0: none
 	crossings []int32 // of unique blocks: how many requests take a block in pass j, by j mod the block size
 }
 
@@ -23,7 +24,11 @@ func (w *Worker) planStretch(now int64) bool {
 		return false
 	}
 	s := &w.stretch
-	s.committed = 0
+	s.committed, s.queued = 0, 0
+	if w.observe != nil {
+		w.record = Pass{}
+		w.recordQueue()
+	}
 	if w.rules.uniqueKV {
 		w.planCrossings(now, passes, length)
 	} else {
@@ -159,10 +164,10 @@ func (w *Worker) Settle(now int64) {
 	w.commit(done)
 }
 
-// cut ends a stretch with the pass in flight. Where the pass before has ended just now, no pass is.
-func (w *Worker) cut(now int64) {
+// cut ends a stretch with the pass in flight. Where the pass before has ended just now and the next has not begun, no pass is.
+func (w *Worker) cut(now int64, begun bool) {
 	s := &w.stretch
-	if s.committed > 0 && s.ends[s.committed-1] == now {
+	if !begun && s.committed > 0 && s.ends[s.committed-1] == now {
 		w.endStretch()
 		w.busy, w.end = false, now
 		return
@@ -189,7 +194,7 @@ func (w *Worker) commit(end int) {
 		r.Last = last
 		r.Tokens += passes
 		r.computed += passes
-		r.reached = max(r.reached, r.computed)
+		r.reached, r.farthest = max(r.reached, r.computed), max(r.farthest, r.computed)
 		for target := blocksOf(w.held(r, 0), w.rules.blockSize); len(r.blocks) < target; {
 			w.grow(r)
 		}
@@ -228,6 +233,18 @@ func (w *Worker) endStretch() {
 	}
 }
 
+// requeue notes that a request is about to wait, which the pass in flight has not seen.
+func (w *Worker) requeue() {
+	s := &w.stretch
+	if w.observe == nil {
+		return
+	}
+	if s.queued > 0 && s.queued <= s.committed {
+		w.recordQueue()
+	}
+	s.queued = s.committed + 1
+}
+
 // observeStretch reports the passes until pass end, one by one.
 func (w *Worker) observeStretch(end int) {
 	s := &w.stretch
@@ -235,11 +252,13 @@ func (w *Worker) observeStretch(end int) {
 	if s.committed > 0 {
 		at = s.ends[s.committed-1]
 	}
-	w.record = Pass{}
-	w.recordQueue()
 	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) { return r.length(), true })
 	length, active := w.record.Decode.Tokens, w.pool.active
 	for j := s.committed; j < end; j++ {
+		if j == s.queued && j > 0 {
+			w.recordQueue()
+			s.queued = 0
+		}
 		taken := 0
 		if w.rules.uniqueKV {
 			taken = int(s.crossings[j%w.rules.blockSize])

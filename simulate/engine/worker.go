@@ -53,6 +53,7 @@ type Worker struct {
 	firsts     []*Request
 	counts     Counts
 	stuck      *Request
+	idle       int       // passes without progress
 	hits       []int32   // of the waiting head
 	lists      [][]int32 // of blocks, of requests that ended
 }
@@ -93,13 +94,16 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Submit hands a worker a request, which waits for a pass that starts at now or later. It cuts a stretch to the pass in flight.
-func (w *Worker) Submit(now int64, r *Request) {
+// Submit hands a worker a request, which waits for a pass that starts at now or later; later, where begun says that passes that could
+// start at now have started. It cuts a stretch to the pass in flight.
+func (w *Worker) Submit(now int64, r *Request, begun bool) {
 	r.prepare(w.rules.maxLength)
 	if w.inStretch() {
 		w.Settle(now)
 		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
-			w.cut(now)
+			w.cut(now, begun)
+		} else {
+			w.requeue()
 		}
 	}
 	w.waiting.push(r)
@@ -151,7 +155,8 @@ func (w *Worker) TakeEvents() []KVEvent {
 	return list
 }
 
-// Stuck returns the request that the engine can never hold, under rules that do not reject it; nil without one.
+// Stuck returns a request that can never end: the engine can never hold it, under rules that do not reject it, or requests preempt
+// one another in turn. It is nil without one.
 func (w *Worker) Stuck() *Request { return w.stuck }
 
 // Queued returns the requests that wait, and Batch those that run, in their order. Both are valid until the next call of a method.

@@ -18,7 +18,7 @@ type DeadEnd struct {
 // Stuck is a request that a dead end leaves.
 type Stuck struct {
 	Session, Number, Worker int
-	Prompt, Tokens          int
+	Prompt                  int
 	Status                  engine.Status
 }
 
@@ -37,17 +37,20 @@ func (e *DeadEnd) Error() string {
 			fmt.Fprintf(&b, "; and %d more", len(e.Stuck)-k)
 			break
 		}
-		fmt.Fprintf(&b, "; session %d turn %d on worker %d: prompt of %d tokens, %d emitted, %s", s.Session, s.Number, s.Worker, s.Prompt, s.Tokens, s.Status)
+		fmt.Fprintf(&b, "; session %d turn %d on worker %d: prompt of %d tokens, %s", s.Session, s.Number, s.Worker, s.Prompt, s.Status)
 	}
 	return b.String()
 }
 
 // deadEnd returns the error about the requests in flight, in the order of their release.
 func (r *run) deadEnd() error {
+	for _, w := range r.workers {
+		w.Settle(r.now)
+	}
 	e := &DeadEnd{Now: r.now, Left: r.Load.Left()}
 	for _, one := range r.result.Requests {
 		if !one.Status.Ended() {
-			e.Stuck = append(e.Stuck, Stuck{one.Session, one.Number, one.Worker, one.Prompt, one.Tokens, one.Status})
+			e.Stuck = append(e.Stuck, Stuck{one.Session, one.Number, one.Worker, one.Prompt, one.Status})
 		}
 	}
 	e.Stuck = slices.Clip(e.Stuck)

@@ -27,6 +27,7 @@ type run struct {
 	early   bool // when passes start
 	workers []*engine.Worker
 	now     int64
+	begun   bool // passes that could start now have started
 	slab    []Request
 	open    map[int]*Request // in flight, by turn
 	result  *Result
@@ -101,6 +102,7 @@ func (r *run) nextEvent() int64 {
 
 // instant plays all that happens now, in rounds: doc/spec/simulate.md 7.1.
 func (r *run) instant() error {
+	r.begun = false
 	for round := 0; ; round++ {
 		changed := r.endPasses()
 		changed = r.release() || changed
@@ -175,7 +177,7 @@ func (r *run) release() (changed bool) {
 
 func (r *run) submit(one *Request, worker int) {
 	one.Worker = worker
-	r.workers[worker].Submit(r.now, &one.Request)
+	r.workers[worker].Submit(r.now, &one.Request, r.begun)
 }
 
 // newRequest returns a place for a request, whose address does not change.
@@ -190,6 +192,7 @@ func (r *run) newRequest() *Request {
 
 // startPasses starts a pass on every idle worker that has work, the lowest first.
 func (r *run) startPasses() (started bool, err error) {
+	r.begun = true
 	for id, w := range r.workers {
 		if w.Busy() || !w.HasWork() {
 			continue

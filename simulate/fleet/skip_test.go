@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// log notes all that a fleet says.
+type log struct {
+	passes  [][]engine.Pass // by worker
+	entries []string
+}
+
+func (l *log) Released(now int64, r *Request) {
+	l.entries = append(l.entries, fmt.Sprint(now, " released ", r.ID, r.Worker))
+}
+
+func (l *log) Completed(now int64, r *Request) {
+	l.entries = append(l.entries, fmt.Sprint(now, " completed ", r.ID, r.Tokens, r.Status))
+}
+
+func (l *log) Pass(worker int, p *engine.Pass) { l.passes[worker] = append(l.passes[worker], *p) }
+
+// randomRows returns sessions whose prompts share beginnings.
+func randomRows(draw *rand.Rand) (rows []json.RawMessage) {
+	for n := range 1 + draw.IntN(14) {
+		in := 1 + draw.IntN(120)
+		ids := []int{}
+		for k := range (in + 15) / 16 {
+			ids = append(ids, k+100*draw.IntN(2)*min(k, 1)+1000*min(k/3, 1)*draw.IntN(3))
+		}
+		row := map[string]any{"input_length": in, "output_length": 1 + draw.IntN(60), "hash_ids": ids, "timestamp": draw.IntN(400)}
+		if draw.IntN(3) == 0 {
+			row["timestamp"], row["session_id"] = 50*n, fmt.Sprint("s", draw.IntN(3))
+		}
+		text, _ := json.Marshal(row)
+		rows = append(rows, text)
+	}
+	return rows
+}
+
+// randomFleet returns a small fleet of any rules.
+func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mmapcache.Structure, set map[string]string) {
+	config := map[string]any{
+		"num_gpu_blocks": 4 + draw.IntN(60), "block_size": []int{1, 2, 8, 16, 24}[draw.IntN(5)], "max_num_seqs": 1 + draw.IntN(6),
+		"max_num_batched_tokens": 1 + draw.IntN(100), "preemption_mode": []string{"lifo", "fifo"}[draw.IntN(2)],
+		"enable_prefix_caching": draw.IntN(5) > 0, "enable_chunked_prefill": draw.IntN(6) > 0, "speedup_ratio": []float64{1, 0.5, 3, 0}[draw.IntN(4)],
+		"engine_type": []string{"vllm", "vllm", "vllm", "trtllm"}[draw.IntN(4)],
+	}
+	if draw.IntN(3) == 0 { // room enough
+		config["num_gpu_blocks"], config["max_num_batched_tokens"], config["max_num_seqs"] = 4000, 200, 20
+	}
+	in.Engine, _ = json.Marshal(config)
+	in.Rows, in.Workers, in.TraceBlock = randomRows(draw), 1+draw.IntN(3), 16
+	if draw.IntN(2) == 0 {
+		in.Concurrency = 1 + draw.IntN(5)
+	}
+	s, _ = structureOf(t, in.Rows, in.TraceBlock)
+	set = map[string]string{}
+	if draw.IntN(2) == 0 {
+		for _, one := range []string{"admission", "full_hit", "alloc", "block_visible", "duplicates", "sampled_block", "first_token", "decode_kv", "impossible", "concurrency_unit"} {
+			choices := preset.Choices(one)
+			set[one] = choices[draw.IntN(len(choices))]
+		}
+	}
+	return in, preset.Names[draw.IntN(len(preset.Names))], s, set
+}
+
+// What the fleet says and what comes of its requests is the same with skip-ahead and pass by pass.
+//
+// Covers S-27.
+func TestSkipAheadIsThePlainLoop(t *testing.T) {
+	ends, dead, stretched := 0, 0, 0
+	for seed := range uint64(1000) {
+		in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
+		observed := seed%2 == 0
+		play := func(plain bool) (*Result, *log, error) {
+			o := optionsOf(t, in, name, s)
+			for one, value := range set {
+				require.NoError(t, o.Switches.Set(one, value))
+			}
+			l := &log{passes: make([][]engine.Pass, in.Workers)}
+			o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
+			if observed {
+				o.Observer = l
+			}
+			got, err := Run(context.Background(), o)
+			return got, l, err
+		}
+		want, wantLog, wantErr := play(true)
+		got, gotLog, err := play(false)
+		require.Equal(t, wantErr, err, "seed %d", seed)
+		require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
+		for k := range wantLog.passes {
+			require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]))
+			for j := range wantLog.passes[k] {
+				require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %d pass %d", seed, k, j)
+			}
+		}
+		if err != nil {
+			var d *DeadEnd
+			require.True(t, errors.As(err, &d))
+			dead++
+			continue
+		}
+		require.Equal(t, summaries(want), summaries(got), "seed %d", seed)
+		require.Equal(t, want.Gaps, got.Gaps, "seed %d", seed)
+		for k := range want.Workers {
+			stretched += int(got.Workers[k].Passes)
+		}
+		ends++
+	}
+	require.Greater(t, ends, 600)
+	require.Greater(t, dead, 20)
+	require.NotZero(t, stretched)
+}
+
+// summaries returns what came of all requests and workers.
+func summaries(r *Result) (list []string) {
+	for _, one := range r.Requests {
+		list = append(list, fmt.Sprint(one.ID, one.Session, one.Number, one.Arrival, one.Worker, one.Admitted, one.First, one.Second, one.Last, one.Tokens,
+			one.Reused, one.ReusedMax, one.Recomputed, one.Preemptions, one.Admissions, one.Status))
+	}
+	return append(list, fmt.Sprint(r.Workers, r.Duration))
+}

@@ -156,16 +156,25 @@ func (b *Tab) Dark(on bool) {
 // Picture keeps a picture of the whole page where AGENTX_PICTURES names a folder.
 func (b *Tab) Picture(name string) {
 	b.t.Helper()
-	folder := os.Getenv("AGENTX_PICTURES")
-	if folder == "" {
+	if os.Getenv("AGENTX_PICTURES") == "" {
 		return
 	}
 	size := Eval[[2]int64](b, `[innerWidth, innerHeight]`)
 	b.Resize(size[0], Eval[int64](b, `document.documentElement.scrollHeight`)) // charts below the window are not drawn
 	b.Settle()
-	png := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
+	b.Window(name)
 	b.Resize(size[0], size[1])
 	b.Settle()
+}
+
+// Window keeps a picture of what the window shows where AGENTX_PICTURES names a folder.
+func (b *Tab) Window(name string) {
+	b.t.Helper()
+	folder := os.Getenv("AGENTX_PICTURES")
+	if folder == "" {
+		return
+	}
+	png := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
 	require.NoError(b.t, os.MkdirAll(folder, 0o755))
 	require.NoError(b.t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
 }

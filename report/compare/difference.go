@@ -3,6 +3,7 @@ package compare
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
@@ -34,21 +35,21 @@ func sampledFigure(m *measure.Metric, k int) (slo.Figure, bool) {
 	return slo.Figure{Metric: m.Metric, Statistic: slo.Statistics[k]}, true
 }
 
-// addIntervals adds the intervals of the figures of one run. It returns why there are none; nil: there are.
+// addIntervals adds the intervals of the figures of one run. It returns why no figure has one; nil: some do.
 func addIntervals(r *run, to map[string]*Figure) (why error) {
-	added := false
-	for _, m := range sampled {
-		s := r.sample(m.Name)
-		if len(s.Values) == 0 {
-			continue
+	lists, errs := make([][]interval.Interval, len(sampled)), make([]error, len(sampled))
+	eachMetric(func(n int, metric string) {
+		if s := r.sample(metric); len(s.Values) > 0 {
+			lists[n], errs[n] = interval.Of(s, statistics, r.seed())
 		}
-		list, err := interval.Of(s, statistics, r.seed())
-		if err != nil {
-			why = err
-			continue
+	})
+	added := false
+	for n, list := range lists {
+		if errs[n] != nil {
+			why = errs[n]
 		}
 		for k, i := range list {
-			if f, ok := sampledFigure(&m, k); ok && i.Known() {
+			if f, ok := sampledFigure(&sampled[n], k); ok && i.Known() {
 				to[f.String()].Interval, added = &Interval{i.Low, i.High}, true
 			}
 		}
@@ -57,6 +58,15 @@ func addIntervals(r *run, to map[string]*Figure) (why error) {
 		return nil
 	}
 	return why
+}
+
+// eachMetric calls a function for every metric that is resampled, each in a goroutine of its own: resampling takes seconds.
+func eachMetric(do func(n int, metric string)) {
+	var all sync.WaitGroup
+	for n, m := range sampled {
+		all.Go(func() { do(n, m.Name) })
+	}
+	all.Wait()
 }
 
 // compareRuns adds the differences of a run to the first.
@@ -79,8 +89,9 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 		y.Difference = d
 	}
 	v := Verdict{Run: k, Method: NoInterval, Figures: []string{}}
-	for _, m := range sampled {
-		p := pairOf(first, other, m.Name)
+	pairs := make([]pair, len(sampled))
+	eachMetric(func(n int, metric string) { pairs[n] = pairOf(first, other, metric) })
+	for n, p := range pairs {
 		if p.Method == NoInterval {
 			if v.Why == "" {
 				v.Why = p.why
@@ -88,17 +99,23 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 			continue
 		}
 		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why
-		for n, d := range p.list {
-			f, ok := sampledFigure(&m, n)
-			if y := b[f.String()]; ok && y.Difference != nil && d.Relative.Known() {
-				y.Difference.judge(d, p.Method, f)
-				if y.Difference.Differs {
-					v.Figures = append(v.Figures, f.String())
-				}
+		v.Figures = append(v.Figures, p.judge(&sampled[n], b)...)
+	}
+	c.Verdicts = append(c.Verdicts, v)
+}
+
+// judge adds the intervals of the differences of one metric. It returns the figures that differ.
+func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []string) {
+	for k, d := range p.list {
+		f, ok := sampledFigure(metric, k)
+		if y := to[f.String()]; ok && y.Difference != nil && d.Relative.Known() {
+			y.Difference.judge(d, p.Method, f)
+			if y.Difference.Differs {
+				differ = append(differ, f.String())
 			}
 		}
 	}
-	c.Verdicts = append(c.Verdicts, v)
+	return differ
 }
 
 // judge adds what resampling says of a difference. Of paired runs it is that of the trees that both played.

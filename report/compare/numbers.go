@@ -53,9 +53,24 @@ func format(f slo.Figure, v measure.Number) string {
 	case slo.Share:
 		return share(float64(v))
 	case slo.Rate:
-		return strings.TrimSuffix(f.Unit.Format(float64(v)), " "+string(f.Unit)) + "/s"
+		return quantity(float64(v)) + "/s"
 	}
 	return f.Unit.Format(float64(v))
+}
+
+// quantity writes a rate with four digits and k, M or G.
+func quantity(v float64) string {
+	unit := ""
+	for _, u := range []string{"k", "M", "G"} {
+		if math.Abs(v) < 9999.5 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64) + unit
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64) + unit
 }
 
 func joined(list []string) string { return strings.Join(list, ", ") }

@@ -163,10 +163,8 @@ func TestPageOfManyRequests(t *testing.T) {
 	text := htmlOf(t, c)
 	t.Logf("%d bytes", len(text))
 	require.Less(t, len(text), 4_000_000)
-	e := pagetest.NewEngine(t, text)
-	require.EqualValues(t, 33_333, e.Number("page.head.sampled[1].points"))
-	require.EqualValues(t, 100_000, e.Number("page.head.sampled[1].all"))
-	require.EqualValues(t, 33_333, e.Number("page.tables['requests.1'].rows"))
+	require.True(t, strings.Contains(text, `"sampled":[{"all":100000,"points":33333},`))
+	require.True(t, strings.Contains(text, `{"name":"requests.1","rows":33333,`))
 }
 
 // The pure functions of the page's files.

@@ -26,7 +26,7 @@ func htmlOf(t *testing.T, c *Comparison) string {
 // The figures that the page computes of a selection equal a recount from the records, to the microsecond that the page keeps.
 func TestSelectionEqualsARecount(t *testing.T) {
 	m, other := newModelled(40), newModelled(30)
-	m.failed = 3
+	m.failed, m.late = 3, 9
 	dir := m.write(t, "m")
 	c := compareDirs(t, dir, other.write(t, "other"))
 	e := pagetest.NewEngine(t, htmlOf(t, c))
@@ -58,7 +58,9 @@ func TestSelectionEqualsARecount(t *testing.T) {
 				failed++
 				continue
 			}
-			ttft = append(ttft, r.FirstToken-r.Sent)
+			if r.Bucket == measure.Profiling {
+				ttft = append(ttft, r.FirstToken-r.Sent)
+			}
 		}
 		require.EqualValues(t, started, e.Number("run.counts(range).started"))
 		require.EqualValues(t, failed, e.Number("run.counts(range).failed"))
@@ -92,6 +94,18 @@ func TestSeries(t *testing.T) {
 	}
 	require.InDelta(t, busy, seconds, 1e-6)
 	require.InDelta(t, tokens, output, 1e-6)
+
+	var one requests // reads its prompt for a second, then answers for two
+	one.addTimes(0, false, true, 10, 11, 13)
+	for name, v := range map[string]float64{"ttft": 1, "itl": none, "latency": 3, "prompt_tokens": 700, "output_tokens": 20} {
+		one.addValue(name, v, true)
+	}
+	s = newSeries(&one, 2, 2)
+	require.Equal(t, []float64{350, 0}, s.prompt)
+	require.Equal(t, []float64{5, 10}, s.output, "10 tokens in each second of answer; the last window has one second")
+	require.Equal(t, []float64{1, 1}, s.inFlight)
+	require.Equal(t, 1.0, s.of["ttft.p95"][0])
+	require.True(t, math.IsNaN(s.of["ttft.p95"][1]))
 	require.Equal(t, []float64{1, 1, 2, 5, 300, 600}, []float64{windowOf(0), windowOf(400), windowOf(401), windowOf(1700), windowOf(120_000), windowOf(120_001)})
 }
 

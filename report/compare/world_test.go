@@ -26,6 +26,7 @@ type modelled struct {
 	noise  float64 // of a request, as part of its latency
 	seed   uint64  // of the noise
 	failed int     // requests that fail, from the first on
+	late   int     // trees, of the last ones, that ended in the cooldown
 	fork   uint64  // of the levels of the trees: another one, other trees
 }
 
@@ -124,6 +125,9 @@ func (m *modelled) record(tree, turn int, level float64, noise *rand.Rand) shift
 		Chunks: 0, Bucket: measure.Profiling,
 	}}
 	r.LastMessage, r.End = r.LastToken, r.LastToken+0.0001
+	if tree >= m.trees-m.late {
+		r.Bucket = measure.Cooldown
+	}
 	if tree*turns+turn < m.failed {
 		r.Error, r.Status = &measure.Error{Category: wire.Category("http_5xx"), Code: 500, Message: "no"}, 500
 		r.PromptTokens, r.OutputTokens = nil, nil

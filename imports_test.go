@@ -100,7 +100,7 @@ var imports = map[string][]string{
 
 	"simulate/preset":   {"internal/suggest"},
 	"simulate/engine":   {"internal/regular", "internal/suggest", "simulate/preset"},
-	"simulate/workload": {"mmapcache", "simulate/engine", "simulate/preset"},
+	"simulate/workload": {"internal/pyrand", "mmapcache", "simulate/engine", "simulate/preset"},
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",

@@ -95,3 +95,6 @@ func (g *PCG64) smallGamma(shape float64) float64 {
 		}
 	}
 }
+
+// InvertedExponential draws from the exponential distribution of mean 1 as -log(1-u), from one draw u.
+func (g *PCG64) InvertedExponential() float64 { return -libmLog(1 - g.Float64()) }

@@ -1,5 +1,5 @@
 "use strict";
-// Heat: how many points are in each cell of a grid, the darker the more.
+// Heat: how many points are in each cell of a grid, the stronger its colour the more.
 
 const heatCell = 12; // pixels
 
@@ -51,8 +51,8 @@ class Heat {
     context.globalAlpha = 1;
   }
 
-  // note says what the darkest cell means.
-  note() { return this.grid && this.grid.most ? `(darkest cell: ${groupDigits(String(this.grid.most))})` : ""; }
+  // note says what the strongest colour means.
+  note() { return this.grid && this.grid.most ? `(fullest cell: ${groupDigits(String(this.grid.most))})` : ""; }
 
   // read returns how many points are in the cell under the pointer.
   read(at, y) {

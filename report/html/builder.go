@@ -20,7 +20,7 @@ type Builder struct {
 
 	requests []request
 	limit    int // of requests: MaxRequests
-	stride   int // the requests whose credit is a multiple of it are kept
+	stride   int // one request in so many is kept: see keeps
 	sent     int // requests of profiling that were added
 	warmup   int // of the warmup
 
@@ -56,7 +56,7 @@ func (b *Builder) Add(r *measure.Record) error {
 	if err := b.count(&x, r); err != nil {
 		return err
 	}
-	if x.credit%b.stride != 0 {
+	if !b.keeps(&x) {
 		return nil
 	}
 	if _, err := b.treeOf(r); err != nil {
@@ -89,6 +89,15 @@ func (b *Builder) count(x *request, r *measure.Record) error {
 	return nil
 }
 
+// keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
+// a stride keeps, half of it has kept too.
+func (b *Builder) keeps(x *request) bool {
+	h := uint64(x.credit) + 0x9e3779b97f4a7c15 // splitmix64
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return (h^h>>31)&uint64(b.stride-1) == 0
+}
+
 // thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.
 func (b *Builder) thin() {
 	b.stride *= 2
@@ -96,7 +105,7 @@ func (b *Builder) thin() {
 	b.sessions, b.trees = nil, map[int]*tree{}
 	clear(b.byName)
 	for _, x := range b.requests {
-		if x.credit%b.stride != 0 {
+		if !b.keeps(&x) {
 			continue
 		}
 		s := sessions[x.session]

@@ -31,9 +31,16 @@ function inFlight(page, requests) {
 
 function drawLoad(charts, page, requests, range) {
   const tracks = requests.tracks, flying = inFlight(page, requests), sessions = countOpen(tracks.begin, tracks.end);
-  const marks = [new Line({ name: "requests in flight", style: 0, step: true, ...flying }), new Line({ name: "sessions open", style: 1, step: true, ...sessions })];
-  const playing = countOpen(tracks.treeBegin, tracks.treeEnd);
-  marks.push(new Line({ name: page.head.summary.arrivals ? "trees open" : "lanes that play", style: 2, step: true, ...playing }));
+  const playing = countOpen(tracks.treeBegin, tracks.treeEnd), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
+  const marks = [
+    new Line({ name: "requests in flight", style: 0, step: true, ...flying }), new Line({ name: `sessions open${part}`, style: 1, step: true, ...sessions }),
+    new Line({ name: `${page.head.summary.arrivals ? "trees open" : "lanes that play"}${part}`, style: 2, step: true, ...playing }),
+  ];
+  const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
+  if (waited.length) {
+    const opened = waited.map((i) => requests.due[i]), arrived = waited.map((i) => requests.due[i] - requests.queued[i] / 1e9);
+    marks.push(new Line({ name: `trees waiting${part}`, style: 3, step: true, ...countOpen(arrived, opened) }));
+  }
   new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks });
 }
 

@@ -76,7 +76,8 @@ class Requests {
     }
   }
 
-  // compute adds what follows from the columns. Instants on the page are seconds since the first request of profiling: begin is due.
+  // compute adds what follows from the columns. Instants on the page are seconds since the first request of profiling. A turn that waited
+  // for its tree to be opened is due when that was.
   compute() {
     const n = this.length, { head } = this.page;
     const make = () => new Float64Array(n).fill(NaN);
@@ -93,7 +94,7 @@ class Requests {
       metrics.latency[i] = secondsOfNanos(lastToken) - sent;
       metrics.itl[i] = (secondsOfNanos(lastToken) - secondsOfNanos(firstToken)) / this.divisor(osl, this.first_tokens[i], head.rules.all_but_one);
       metrics.tpot[i] = (secondsOfNanos(lastToken) - secondsOfNanos(firstToken)) / this.divisor(osl, NaN, true);
-      this.due[i] = this.time[i] - this.late[i] / 1e9;
+      this.due[i] = this.time[i] - (this.late[i] - this.queued[i]) / 1e9;
       this.first[i] = this.time[i] + this.ttft[i] / 1e9;
       this.last[i] = this.first[i] + this.decode[i] / 1e9;
       this.end[i] = (Number.isNaN(this.ttft[i]) ? this.time[i] : this.last[i]) + this.tail[i] / 1e9;

@@ -41,16 +41,16 @@ function shadesOf(page, range) {
 function describeRange(page, requests, range) {
   const { head } = page, [from, to] = rowsWithin(range, requests.time), all = head.requests[0] + head.requests[1];
   const { measured } = requests.counts(from, to);
-  const drawn = head.stride > 1 ? ` The page has one request in ${head.stride}: those whose credit, their number in the order of sending, is a multiple of it; ${groupDigits(String(requests.length))} of ${groupDigits(String(all))}.` : "";
+  const drawn = head.stride > 1 ? ` The page has one request in ${head.stride}: chosen by a hash of their number in the order of sending; ${groupDigits(String(requests.length))} of ${groupDigits(String(all))}.` : "";
   return `${groupDigits(String(to - from))} requests started here, ${groupDigits(String(measured))} of them are measured.${drawn}`;
 }
 
 // numbersOf returns the rows of the table of percentiles: {metric, stat, intervals}. With nothing selected they are those of the summary.
 function numbersOf(page, requests, range) {
-  const { summary, intervals } = page.head, keys = { latency: "request_latency", prompt_tokens: "input_sequence_length", output_tokens: "output_sequence_length" };
+  const { summary, intervals, stride } = page.head, keys = { latency: "request_latency", prompt_tokens: "input_sequence_length", output_tokens: "output_sequence_length" };
   const [from, to] = rowsWithin(range, requests.time);
   return requestMetrics.map((metric) => {
-    const whole = range.selected ? null : summary[keys[metric.name] || metric.name];
+    const whole = range.selected ? null : summary[keys[metric.name] || metric.name] || (stride > 1 ? statOf([]) : null); // an older summary lacks some
     return { metric, stat: whole || statOf(requests.sorted(metric.name, from, to)), intervals: whole && intervals && intervals.of ? intervals.of[metric.name] || {} : {} };
   });
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -19,6 +20,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
 )
 
 // conversation is the public conversation trace, which is no part of the project.
@@ -83,7 +85,7 @@ type runWant struct {
 	ReuseMax    float64 `json:"reuse_max"`
 }
 
-// Covers S-30.
+// Covers S-27, S-30.
 func TestWholeTraces(t *testing.T) {
 	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{12, 12, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
 		if in.Router != "" || in.PrefillWorker > 0 {
@@ -98,6 +100,14 @@ func TestWholeTraces(t *testing.T) {
 		got, err := Run(context.Background(), o)
 		require.NoError(t, err)
 		checkRun(t, got, want)
+		if !testing.Short() && c.Preset != "dynamo-2026-08" {
+			o = optionsOf(t, in.engineIn, c.Preset, conversationOf(t, int(n)))
+			o.Gaps, o.Plain = &engine.Gaps{Exact: map[int64]int64{}}, true
+			plain, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			require.Equal(t, summaries(plain), summaries(got))
+			require.Equal(t, plain.Gaps, got.Gaps)
+		}
 	})
 }
 
@@ -174,4 +184,39 @@ func exactGaps(g *engine.Gaps) distribution {
 		variance += (float64(k) - mean) * (float64(k) - mean) * float64(g.Exact[k])
 	}
 	return distribution{g.Count(), mean / 1e6, float64(keys[0]) / 1e6, float64(keys[len(keys)-1]) / 1e6, at(50), at(75), at(90), at(99), math.Sqrt(variance/float64(g.Count())) / 1e6}
+}
+
+// The figures that Dynamo 1.6.1 itself gives, in all their digits.
+//
+// Covers S-30.
+func TestWholeTracesOfDynamo16(t *testing.T) {
+	for _, c := range []struct {
+		rows, workers, block             int
+		duration, reuse, ttft, tpot, e2e float64
+	}{
+		{0, 8, 512, 3540397.7, 0.13727, 299.6, 6.774, 2434.2},
+		{0, 1, 512, 3546494.6, 0.27245, 1524.8, 34.796, 10105.5},
+		{0, 8, 64, 3542944.1, 0.08174, 321.1, 8.101, 2913.4},
+		{1000, 4, 512, 334201.6, 0.08963, 522.7, 9.715, 3083.9},
+	} {
+		in := engineIn{Engine: json.RawMessage(fmt.Sprintf(`{"block_size":%d}`, c.block)), Workers: c.workers}
+		got, err := Run(context.Background(), optionsOf(t, in, preset.Dynamo16, conversationOf(t, c.rows)))
+		require.NoError(t, err)
+		var e2e, ttft, tpot []float64
+		var input, reused float64
+		for _, r := range got.Requests {
+			input, reused = input+float64(r.Prompt), reused+float64(r.Reused)
+			e2e, ttft = append(e2e, float64(r.Last-r.Arrival)/1e6), append(ttft, float64(r.First-r.Arrival)/1e6)
+			if r.Tokens > 1 {
+				tpot = append(tpot, float64(r.Last-r.First)/float64(r.Tokens-1)/1e6)
+			}
+		}
+		for k, v := range [][2]float64{
+			{c.duration, float64(got.Duration) / 1e6}, {c.reuse, reused / input},
+			{c.ttft, distributionOf(ttft).Mean}, {c.tpot, distributionOf(tpot).Mean}, {c.e2e, distributionOf(e2e).Mean},
+		} {
+			t.Logf("%d workers, block %d: want %g, got %.5f", c.workers, c.block, v[0], v[1])
+			require.InEpsilon(t, v[0], v[1], 2e-4, "figure %d of %+v", k, c)
+		}
+	}
 }

@@ -1,0 +1,93 @@
+package until
+
+import (
+	"context"
+	"encoding/binary"
+	"path/filepath"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/interval"
+)
+
+// Watcher follows the records of a run.
+type Watcher struct {
+	Dir     string // of the results
+	Targets []Target
+	Tick    <-chan time.Time // is received from before each look but the first
+
+	End  func()     // ends the run; called once at most
+	Tell func(Look) // gets every look; nil: nobody does
+}
+
+// Look is what a look has found.
+type Look struct {
+	Number int // from 1
+	InARow int // looks up to this one at which all intervals were narrow enough
+	Trees  int
+	Found  []measure.UntilTarget // in the order of the targets
+}
+
+// Watch looks at the intervals until ctx ends, and ends the run when they are narrow enough. What it returns is over all records of
+// the headline, also after an error, which says that records cannot be read.
+func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
+	s, err := w.samples()
+	if err != nil {
+		return w.found(s, interval.Seed{}, err), err
+	}
+	var rule Rule
+	looks, reached := 0, false
+	for r, err := range measure.Follow(ctx, w.Dir, w.Tick) {
+		switch {
+		case err != nil:
+			return w.found(s, interval.Seed{}, err), err
+		case r != nil:
+			s.add(r)
+		case !reached && ctx.Err() == nil && s.trees() >= interval.MinTrees:
+			looks++
+			if reached = w.look(&rule, s, looks); reached {
+				w.End()
+			}
+		}
+	}
+	seed, err := interval.SeedOf(filepath.Join(w.Dir, measure.RecordsFile))
+	until := w.found(s, seed, err)
+	until.Reached, until.Looks = reached, looks
+	return until, err
+}
+
+// samples returns those of the targets, without records. The rules are those of the run.
+func (w *Watcher) samples() (*samples, error) {
+	info, err := measure.ReadInfo(w.Dir)
+	if err != nil {
+		return newSamples(measure.Rules{}, w.Targets), err
+	}
+	rules, err := measure.RulesOfRun(info.Run)
+	return newSamples(rules, w.Targets), err
+}
+
+// look looks at the intervals, and reports whether the run may end.
+func (w *Watcher) look(rule *Rule, s *samples, number int) bool {
+	var seed interval.Seed // each look draws anew
+	binary.LittleEndian.PutUint64(seed[:], uint64(number))
+	found, narrow := s.find(w.Targets, seed), true
+	for k := range found {
+		narrow = narrow && found[k].Within()
+	}
+	may := rule.Look(narrow)
+	if w.Tell != nil {
+		w.Tell(Look{number, rule.narrow, s.trees(), found})
+	}
+	return may
+}
+
+// found returns what is known of the targets. A problem leaves them without intervals.
+func (w *Watcher) found(s *samples, seed interval.Seed, problem error) *measure.Until {
+	until := &measure.Until{Trees: s.trees(), Targets: s.find(w.Targets, seed)}
+	for k := range until.Targets {
+		if t := &until.Targets[k]; problem != nil {
+			t.Low, t.High, t.HalfWidth, t.Why = measure.Missing, measure.Missing, measure.Missing, problem.Error()
+		}
+	}
+	return until
+}

@@ -22,7 +22,7 @@ test:
 # conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every
 # bit flipped and every file cut everywhere; ten thousand made-up recordings against the invariants of the replay.
 test-long:
-	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert ./hfsource/hub
+	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -timeout 60m -v ./convert ./hfsource/hub ./report/until
 	CGO_ENABLED=0 AGENTX_LONG=1 go test -run '^TestRandomReplays$$' -v ./replay/conductor
 	CGO_ENABLED=0 AGENTX_LONG=1 go test -run Long -v ./report/interval
 

@@ -79,6 +79,7 @@ var imports = map[string][]string{
 	"internal/regular":  {},
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure"},
+	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
 	"report/gate":       {"replay/measure", "replay/slo", "report/compare"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
@@ -105,7 +106,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
-		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet",
+		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

@@ -9,6 +9,10 @@ import (
 // Watched is the measured phase of a run while it is played.
 type Watched struct {
 	Dir string // of the results, where the records grow; "": none are written
+
+	Warn   func(string) // tells something as Options.Warn and Options.Notice do; it does not wait
+	Notice func(string)
+
 	end chan<- struct{}
 }
 
@@ -35,7 +39,9 @@ func (r *run) watch(ctx context.Context) *watching {
 	}
 	w := &watching{end: make(chan struct{}, 1), result: make(chan *measure.Until, 1)}
 	ctx, w.over = context.WithCancel(context.WithoutCancel(ctx)) // an interrupted phase is watched to its end
-	go func() { w.result <- r.Watch(ctx, Watched{r.results.dir.path, w.end}) }()
+	go func() {
+		w.result <- r.Watch(ctx, Watched{r.results.dir.path, r.reporter.warn, r.reporter.notice, w.end})
+	}()
 	return w
 }
 

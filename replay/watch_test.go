@@ -112,7 +112,7 @@ func TestWatchedRunIsEnded(t *testing.T) {
 			}
 		}
 		return &measure.Until{Reached: true, Looks: 2, Trees: 4, Targets: []measure.UntilTarget{
-			{Metric: "ttft.p95", Unit: "s", Share: 0.05, Value: 2, Low: 1.9, High: 2.1, HalfWidth: 0.05},
+			{Metric: "ttft.p95", Unit: "s", Share: 0.05, Value: 2, Low: 1.9, High: 2.1, Margin: 0.05},
 		}}
 	}
 	p := play(t, t.Context(), o)

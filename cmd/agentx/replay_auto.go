@@ -98,7 +98,7 @@ func (f *replayFlags) resolveSearch() {
 	if f.duration == 0 && f.requests == 0 && f.trees == 0 {
 		f.duration = defaultProbe
 	}
-	for _, name := range []string{"stop-on-failure", "repeat"} {
+	for _, name := range []string{"stop-on-failure", "repeat", "until"} {
 		if f.flags.Lookup(name).Changed {
 			f.add("%s: a search plays probes of its own choice, each once: leave it out", f.named(name))
 		}

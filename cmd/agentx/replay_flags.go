@@ -45,6 +45,7 @@ type replayFlags struct {
 	listen                          listenFlag
 	slo                             sloFlags
 	auto                            autoFlags
+	until                           untilFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -82,6 +83,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
+	f.until.register(flags)
 	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
 	flags.StringVar(&f.listen.address, "listen", "", "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free")
 	f.export.register(flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
@@ -106,6 +108,7 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	levels, errs := f.slo.conditions()
 	o.SLO, f.errs = levels, append(f.errs, errs...)
 	r.apply(&o)
+	f.applyUntil(r, &o)
 	f.chooseCalibration(r, &o)
 	return o
 }

@@ -202,7 +202,7 @@ func (f *replayFlags) checkScenario(r *resolution) {
 // lockable returns the values of a run that scenarios may lock.
 func (f *replayFlags) lockable(r *resolution) scenario.Settings {
 	value := func(name string) any { return r.values[name].value }
-	p := scenario.Settings{Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once}
+	p := scenario.Settings{Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Until: len(f.until.texts) > 0}
 	p.IgnoreDelays, _ = value("IgnoreDelays").(bool)
 	p.Speed, _ = value("Speed").(float64)
 	p.GapCap, _ = value("GapCap").(time.Duration)

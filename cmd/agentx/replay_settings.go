@@ -246,6 +246,7 @@ var tellSettings = []setting{
 	{name: "StatsInterval", alias: "stats-interval", group: tellGroup, kind: span.atLeast(replay.MinStatsInterval).zeroIsOff().orOff(), value: replay.DefaultStatsInterval,
 		about: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never",
 		apply: func(o *replay.Options, v any) { o.StatsInterval = orReplayOff(v) }},
+	untilSetting,
 }
 
 var readyModes = map[string]replay.ReadyMode{"inference": replay.ReadyByInference, "models": replay.ReadyByModels, "both": replay.ReadyByBoth}

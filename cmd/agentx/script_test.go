@@ -189,7 +189,7 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 func arrived(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	until(ts, func() bool { return servers[ts].Stats().OpenRequests >= int64(n) })
+	waitFor(ts, func() bool { return servers[ts].Stats().OpenRequests >= int64(n) })
 }
 
 // asked N checks that the server has got N requests for completions.
@@ -199,8 +199,8 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until waits for a condition.
-func until(ts *testscript.TestScript, condition func() bool) {
+// waitFor waits for a condition.
+func waitFor(ts *testscript.TestScript, condition func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for tries := 0; !condition(); tries++ {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Until says how well a run knew the metrics that it was to be played until.
+// Until says how well a run knew the metrics that it was to be played until: doc/spec/report.md 5.4.
 type Until struct {
 	Reached bool          `json:"reached"` // every interval was narrow enough, and that ended the run
 	After   float64       `json:"after"`   // how long the phase sent requests, seconds
@@ -18,30 +18,31 @@ type Until struct {
 
 // UntilTarget is a metric that a run was to know, and how well it did. Low to High is its interval of 95 %.
 type UntilTarget struct {
-	Metric    string `json:"metric"` // such as ttft.p95
-	Unit      string `json:"unit"`
-	Share     Number `json:"share"` // of the value, that half of the interval was to be within
-	Value     Number `json:"value"` // as in the summary
-	Low       Number `json:"low"`
-	High      Number `json:"high"`
-	HalfWidth Number `json:"half_width"`    // half of the interval, as a share of the value
-	Why       string `json:"why,omitempty"` // there is no interval; "": there is one
+	Metric string `json:"metric"` // such as ttft.p95
+	Unit   string `json:"unit"`
+	Share  Number `json:"share"` // of the value, that the margin was to be within
+	Value  Number `json:"value"` // as in the summary
+	Low    Number `json:"low"`
+	High   Number `json:"high"`
+	Margin Number `json:"margin"`        // the larger distance from the value to an end of the interval, as a share of the value
+	Why    string `json:"why,omitempty"` // there is no interval; "": there is one
 }
 
-// Within reports whether half of the interval is within the share.
-func (t *UntilTarget) Within() bool { return t.HalfWidth <= t.Share } // false where it is not known
+// Within reports whether the margin is within the share.
+func (t *UntilTarget) Within() bool { return t.Margin <= t.Share } // false where it is not known
 
-// SetInterval sets the interval of a value.
+// SetInterval sets the interval of a value. Intervals of percentiles are not symmetric: half of one would hide its longer side, and a run
+// that happens to lack large values would end too early.
 func (t *UntilTarget) SetInterval(value, low, high float64) {
 	t.Value, t.Low, t.High = Number(value), Number(low), Number(high)
-	t.HalfWidth = Number((high - low) / 2 / math.Abs(value))
-	if high == low { // also of the value 0
-		t.HalfWidth = 0
+	t.Margin = Number(max(value-low, high-value) / math.Abs(value))
+	if value == low && value == high { // also of the value 0
+		t.Margin = 0
 	}
 }
 
-// wanted returns the share, such as "5 %".
-func (t *UntilTarget) wanted() string {
+// Wanted returns the share, such as "5 %".
+func (t *UntilTarget) Wanted() string {
 	return strconv.FormatFloat(100*float64(t.Share), 'g', 3, 64) + " %"
 }
 
@@ -56,8 +57,8 @@ func (t *UntilTarget) String() string {
 	default:
 		text += quantity(t.Value) + " " + t.Unit
 	}
-	if !t.HalfWidth.IsMissing() {
-		text += " ± " + percent(t.HalfWidth)
+	if !t.Margin.IsMissing() {
+		text += " ± " + percent(t.Margin)
 	}
 	return text
 }
@@ -70,11 +71,11 @@ func (u *Until) lines() (list []string) {
 		text := fmt.Sprintf("%s after %s", t, after)
 		switch {
 		case t.Why != "":
-			text += fmt.Sprintf(", not known to %s: %s", t.wanted(), t.Why)
+			text += fmt.Sprintf(", not known to %s: %s", t.Wanted(), t.Why)
 		case !u.Reached && t.Within():
-			text += fmt.Sprintf(", within %s at the end", t.wanted())
+			text += fmt.Sprintf(", within %s at the end", t.Wanted())
 		case !u.Reached:
-			text += fmt.Sprintf(", not within %s", t.wanted())
+			text += fmt.Sprintf(", not within %s", t.Wanted())
 		}
 		list = append(list, text)
 	}

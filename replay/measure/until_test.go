@@ -20,13 +20,13 @@ func TestUntilTarget(t *testing.T) {
 		UntilTarget
 		within bool
 	}{
-		"ttft.p95 1.84 s ± 4.10 %":                 {target("ttft.p95", "s", 0.041, 1.84, 1.84*(1-0.05), 1.84*(1+0.031999)), true},
-		"ttft.p95 1.84 s ± 4.11 %":                 {target("ttft.p95", "s", 0.041, 1.84, 1.84*(1-0.041), 1.84*(1+0.0412)), false},
+		"ttft.p95 1.84 s ± 4.09 %":                 {target("ttft.p95", "s", 0.041, 1.84, 1.84*(1-0.0409), 1.84*(1+0.03)), true},
+		"ttft.p95 1.84 s ± 4.11 %":                 {target("ttft.p95", "s", 0.041, 1.84, 1.84*(1-0.03), 1.84*(1+0.0411)), false},
 		"prompt_tokens.mean 12.3k tokens ± 50.0 %": {target("prompt_tokens.mean", "tokens", 0.5, 12_300, 6150, 18_450), true},
 		"lateness.p50 0 s ± 0 %":                   {target("lateness.p50", "s", 0.01, 0, 0, 0), true},
 		"lateness.p50 0 s":                         {target("lateness.p50", "s", 0.01, 0, 0, 1), false},
-		"itl.p50 20.0 ms":                          {UntilTarget{Metric: "itl.p50", Unit: "s", Share: 1, Value: 0.02, Low: Missing, High: Missing, HalfWidth: Missing}, false},
-		"itl.mean not known":                       {UntilTarget{Metric: "itl.mean", Unit: "s", Share: 1, Value: Missing, HalfWidth: Missing}, false},
+		"itl.p50 20.0 ms":                          {UntilTarget{Metric: "itl.p50", Unit: "s", Share: 1, Value: 0.02, Low: Missing, High: Missing, Margin: Missing}, false},
+		"itl.mean not known":                       {UntilTarget{Metric: "itl.mean", Unit: "s", Share: 1, Value: Missing, Margin: Missing}, false},
 	} {
 		require.Equal(t, text, c.String())
 		require.Equal(t, c.within, c.Within(), text)
@@ -38,7 +38,7 @@ func TestUntilTarget(t *testing.T) {
 
 func TestUntilRows(t *testing.T) {
 	narrow, wide := target("ttft.p95", "s", 0.05, 1.84, 1.764, 1.916), target("itl.mean", "s", 0.01, 0.02, 0.018, 0.022)
-	none := UntilTarget{Metric: "itl.p50", Unit: "s", Share: 0.1, Value: 0.02, HalfWidth: Missing, Why: "12 trees: an interval needs 20"}
+	none := UntilTarget{Metric: "itl.p50", Unit: "s", Share: 0.1, Value: 0.02, Margin: Missing, Why: "12 trees: an interval needs 20"}
 	for want, u := range map[string]*Until{
 		"": nil,
 		"until       ttft.p95 1.84 s ± 4.13 % after 14 min 30 s\n": {Reached: true, After: 870.2, Targets: []UntilTarget{narrow}},

@@ -81,6 +81,7 @@ func TestCheck(t *testing.T) {
 		"no duration": {func(p *Settings) { p.Duration = 0 }, []string{"duration: Duration is off: want at least 900s: leave out --duration, for 1800s"}},
 		"requests":    {func(p *Settings) { p.Requests = 1 << 30 }, []string{"early_bound: --requests may end the run before its duration: want no bound beside --duration: leave it out"}},
 		"trees":       {func(p *Settings) { p.Trees = 1 }, []string{"early_bound: --trees may end the run before its duration: want no bound beside --duration: leave it out"}},
+		"until":       {func(p *Settings) { p.Until = true }, []string{"early_bound: --until may end the run before its duration: want no bound beside --duration: leave it out"}},
 		"once":        {func(p *Settings) { p.Once = true }, []string{"early_bound: --once may end the run before its duration: want no bound beside --duration: leave it out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func lines(conflicts []Conflict) (list []string) {
 func TestCheckFindsEveryConflict(t *testing.T) {
 	worst := Settings{
 		IgnoreDelays: true, Speed: 2, GapCap: time.Second, TraceIdleCap: time.Second, TraceCap: "load", Marker: "off",
-		Unstreamed: []string{"a"}, EndsEarly: []string{"b", "c"}, Requests: 1, Trees: 1, Once: true,
+		Unstreamed: []string{"a"}, EndsEarly: []string{"b", "c"}, Requests: 1, Trees: 1, Once: true, Until: true,
 	}
 	conflicts := append(InferenceXAgentX().Check(worst), InferenceXAgentX().CheckDataset(Dataset{SHA256: []string{"0"}, Truncated: []string{"max_isl=1"}}, nil)...)
 	conflicts = append(conflicts, InferenceXAgentX().CheckDataset(Dataset{SHA256: []string{"0"}, Synthetic: "demo"}, nil)...)
@@ -113,7 +114,7 @@ func TestCheckFindsEveryConflict(t *testing.T) {
 		reasons = append(reasons, string(c.Reason))
 	}
 	require.Equal(t, strings.Fields(`ignore_delays speed gap_cap trace_idle_cap system_idle_cap marker streaming ignore_eos ignore_eos
-		duration early_bound early_bound early_bound unknown_corpus input_truncation synthetic_dataset`), reasons)
+		duration early_bound early_bound early_bound early_bound unknown_corpus input_truncation synthetic_dataset`), reasons)
 }
 
 // A scenario is data: another one has other bounds.

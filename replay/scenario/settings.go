@@ -23,7 +23,7 @@ type Settings struct {
 
 	Duration        time.Duration
 	Requests, Trees int // bounds; 0: none
-	Once            bool
+	Once, Until     bool
 }
 
 // Check returns all conflicts between the scenario and the settings of a run.
@@ -75,7 +75,7 @@ func (s Scenario) checkLength(p Settings) (list []Conflict) {
 	for _, bound := range []struct {
 		flag string
 		set  bool
-	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}} {
+	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}, {"until", p.Until}} {
 		if bound.set {
 			list = append(list, Conflict{EarlyBound, "--" + bound.flag + " may end the run before its duration", "no bound beside --duration", "leave it out"})
 		}

@@ -2,11 +2,16 @@ package until
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/interval"
 )
 
 // model is a run without a server. Lanes play trees without a pause. The values of the requests of a tree depend on one another: their
@@ -16,6 +21,7 @@ type model struct {
 	shortest, most  int     // requests of a tree
 	between, within float64 // standard deviations of the two effects
 	gap             float64 // mean from one request to the next, s
+	seconds         float64 // that it lasts at most
 }
 
 // truth returns the value of a statistic over all requests: their law is log-normal.
@@ -52,28 +58,54 @@ func (m model) play(seed uint64, seconds float64) (list []measure.Record) {
 	return list
 }
 
-// stop looks every 30 s, as Watch does, and returns what is known at the look that ends the run; nil if none does. With another rule
-// than that of the package inARow is not InARow.
-func (m model) stop(seed uint64, target Target, inARow int, seconds float64) (*measure.UntilTarget, float64) {
+// stop looks every 30 s, as Watch does, and returns what is known at the look that ends the run. A run that does not end in time is a
+// failure of the model: one that outlasts it would be left out for being hard.
+func (m model) stop(seed uint64, target Target, rule interface{ Look(bool) bool }) measure.UntilTarget {
 	s := newSamples(measure.Rules{}, []Target{target})
-	records, narrow, looks := m.play(seed, seconds), 0, 0
-	for at := Every.Seconds(); at <= seconds; at += Every.Seconds() {
+	records, looks := m.play(seed, m.seconds), 0
+	for at := Every.Seconds(); at <= m.seconds; at += Every.Seconds() {
 		for len(records) > 0 && records[0].End <= at {
 			s.add(&records[0])
 			records = records[1:]
 		}
-		if s.trees() < 20 {
+		if s.trees() < interval.MinTrees {
 			continue
 		}
 		looks++
-		found := s.find([]Target{target}, [32]byte{byte(looks), byte(looks >> 8), byte(seed)})[0]
-		narrow++
-		if !found.Within() {
-			narrow = 0
-		}
-		if narrow == inARow {
-			return &found, at
+		found := s.find([]Target{target}, interval.Seed{byte(looks), byte(looks >> 8), byte(seed), byte(seed >> 8)})[0]
+		if rule.Look(found.Within()) {
+			return found
 		}
 	}
-	return nil, 0
+	panic(fmt.Sprintf("seed %d: no end in %v s", seed, m.seconds))
 }
+
+// oneLook is the rule that one narrow look ends a run.
+type oneLook struct{}
+
+func (oneLook) Look(narrow bool) bool { return narrow }
+
+// hits returns how many runs, of some numbers of seeds, end with a value that is within the share of the true one.
+func (m model) hits(runs int, target Target, rule func() interface{ Look(bool) bool }) (n int) {
+	var wait sync.WaitGroup
+	var good atomic.Int64
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for k := range next {
+				value := float64(m.stop(uint64(k), target, rule()).Value)
+				if math.Abs(value-m.truth(target.Statistic)) <= target.Share*value {
+					good.Add(1)
+				}
+			}
+		})
+	}
+	for k := range runs {
+		next <- k
+	}
+	close(next)
+	wait.Wait()
+	return int(good.Load())
+}
+
+func theRule() interface{ Look(bool) bool } { return new(Rule) }

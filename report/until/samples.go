@@ -44,7 +44,7 @@ func (s *samples) find(targets []Target, seed interval.Seed) []measure.UntilTarg
 	for k, t := range targets {
 		found := measure.UntilTarget{
 			Metric: t.String(), Unit: string(t.Unit), Share: measure.Number(t.Share),
-			Value: measure.Missing, Low: measure.Missing, High: measure.Missing, HalfWidth: measure.Missing,
+			Value: measure.Missing, Low: measure.Missing, High: measure.Missing, Margin: measure.Missing,
 		}
 		sample := s.of[t.Name]
 		stat := measure.NewStat(append([]float64{}, sample.Values...))

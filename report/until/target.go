@@ -17,7 +17,7 @@ import (
 // Target is a metric that a run is to know, and how well.
 type Target struct {
 	slo.Figure
-	Share float64 // of the value, that half of the interval is to be within; above 0, at most 1
+	Share float64 // of the value, that its margin is to be within; above 0, at most 1
 }
 
 // errShare says how a share is written.

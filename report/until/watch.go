@@ -3,7 +3,9 @@ package until
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -86,8 +88,24 @@ func (w *Watcher) found(s *samples, seed interval.Seed, problem error) *measure.
 	until := &measure.Until{Trees: s.trees(), Targets: s.find(w.Targets, seed)}
 	for k := range until.Targets {
 		if t := &until.Targets[k]; problem != nil {
-			t.Low, t.High, t.HalfWidth, t.Why = measure.Missing, measure.Missing, measure.Missing, problem.Error()
+			t.Low, t.High, t.Margin, t.Why = measure.Missing, measure.Missing, measure.Missing, problem.Error()
 		}
 	}
 	return until
+}
+
+// String says in a line what the look has found, such as
+//
+//	ttft.p95 1.84 s ± 4.10 % (5 %), 43 trees; narrow enough at 1 of 3 looks
+func (l Look) String() string {
+	var parts []string
+	for k := range l.Found {
+		t := &l.Found[k]
+		parts = append(parts, fmt.Sprintf("%s (%s)", t, t.Wanted()))
+	}
+	text := fmt.Sprintf("%s, %d trees", strings.Join(parts, ", "), l.Trees)
+	if l.InARow > 0 {
+		text += fmt.Sprintf("; narrow enough at %d of %d looks", l.InARow, InARow)
+	}
+	return text
 }

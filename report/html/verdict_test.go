@@ -23,7 +23,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	}
 	no := false
 	info.Scenario, info.Facts.Valid, info.Facts.Cancelled = &measure.Scenario{Name: "s", Overridden: []string{"speed is 2"}}, &no, true
-	info.Facts.Until = &measure.Until{After: 90, Targets: []measure.UntilTarget{{Metric: "ttft.p95", Unit: "s", Share: 0.05}, {Metric: "goodput", Unit: "1/s", Share: 0.1, Value: 2, HalfWidth: measure.Missing, Why: "3 trees"}}}
+	info.Facts.Until = &measure.Until{After: 90, Targets: []measure.UntilTarget{{Metric: "ttft.p95", Unit: "s", Share: 0.05}, {Metric: "goodput", Unit: "1/s", Share: 0.1, Value: 2, Margin: measure.Missing, Why: "3 trees"}}}
 	info.Facts.Until.Targets[0].SetInterval(1.84, 1.8, 1.9)
 	info.Preset, info.Model = "aiperf-0.13", "m"
 	b := NewBuilder(measure.Rules{})
@@ -32,7 +32,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	text := drawn(t, string(html))
 	for _, want := range []string{
 		"The run is not valid: unsafe_override, run_cancelled.", "The client was the bottleneck",
-		"ttft.p95: 1.84 s ± 2.72 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
+		"ttft.p95: 1.84 s ± 3.26 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
 		"preset aiperf-0.13", "scenario s", "overridden speed is 2", "model m",
 	} {
 		require.Contains(t, text, want)

@@ -18,7 +18,7 @@ function verdictsOf(head) {
     `${category}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
   if (s.wedged_trees > 0) add(false, `${s.wedged_trees} trees could not be played to their end.`);
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${groupDigits(String(d.requests))} requests were answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
-  for (const target of (s.until && s.until.targets) || []) add(target.half_width !== null && target.half_width <= target.share, untilText(s.until, target));
+  for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
   for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);
   return lines;
 }
@@ -44,8 +44,8 @@ function sampleText(s, category) {
 }
 
 // untilText says how well a metric is known that the run was to know.
-function untilText(until, { metric, unit, value, half_width: half, share, why }) {
-  const known = half === null ? `no interval: ${why}` : `${formatFigure(value, unit)} ± ${formatValue(half, "%")}`;
+function untilText(until, { metric, unit, value, margin, share, why }) {
+  const known = margin === null ? `no interval: ${why}` : `${formatFigure(value, unit)} ± ${formatValue(margin, "%")}`;
   return `${metric}: ${known}; ± ${formatValue(share, "%")} was asked, after ${formatDuration(until.after)} of sending.`;
 }
 

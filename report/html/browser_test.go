@@ -11,26 +11,34 @@ import (
 	"github.com/agentx/agentx/report/page/pagetest"
 )
 
-// section names the chart whose title begins so.
-func plotOf(b *pagetest.Tab, title string) string {
+// plotOf returns the selector of the chart whose title begins so.
+func plotOf(t *testing.T, b *pagetest.Tab, title string) string {
 	id := "plot-" + fmt.Sprint(len(title))
 	found := pagetest.Eval[bool](b, fmt.Sprintf(`(() => {
 		const figure = [...document.querySelectorAll("figure")].find((f) => f.querySelector("h3").textContent.startsWith(%q));
 		if (figure) figure.querySelector(".plot").id = %q;
 		return Boolean(figure);
 	})()`, title, id))
-	if !found {
-		panic("no chart " + title)
-	}
+	require.True(t, found, "no chart %s", title)
 	return "#" + id
 }
 
-// timeIt returns how many milliseconds an expression takes until everything is drawn.
-const timeIt = `(async () => {
-	const begun = performance.now();
-	%s;
-	await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-	return performance.now() - begun;
+// leastTime is how many milliseconds it takes at least, of nine times, from the selection of a part of the run until everything that the window
+// shows is drawn.
+const leastTime = `(async () => {
+	const { time } = document.querySelector(".plot").chart, { from, to } = time.whole, length = to - from;
+	const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+	let least = Infinity;
+	for (let i = 0; i < 9; i++) {
+		time.set(from + 0.4 * length, from + 0.45 * length);
+		await frame();
+		await frame();
+		const begun = performance.now();
+		time.set(from + %v * length, from + %v * length);
+		await frame();
+		least = Math.min(least, performance.now() - begun);
+	}
+	return least;
 })()`
 
 // A hand that drags over one chart of a run changes all the others and the numbers; a click shows a lane and a request.
@@ -43,7 +51,7 @@ func TestRunInABrowser(t *testing.T) {
 	b.Picture("run-light")
 	numbers := func() string { return pagetest.Eval[string](b, `document.querySelector("table").textContent`) }
 	before := numbers()
-	load := plotOf(b, "Load")
+	load := plotOf(t, b, "Load")
 	b.Drag(load, 0.3, 0.6, 0)
 	require.NotEqual(t, before, numbers())
 	require.Contains(t, pagetest.Eval[string](b, `location.hash`), "#t=")
@@ -51,7 +59,7 @@ func TestRunInABrowser(t *testing.T) {
 	b.Click(load, 0.5, 2)
 	require.Equal(t, before, numbers())
 
-	lanes := plotOf(b, "16 lanes")
+	lanes := plotOf(t, b, "16 lanes")
 	b.Click(lanes, 0.5, 1)
 	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".lanebar").textContent`), "Lane ")
 	b.Picture("run-lane")
@@ -80,12 +88,10 @@ func TestSpeedInABrowser(t *testing.T) {
 	for _, place := range []string{"0", "600", "1500", "document.body.scrollHeight"} {
 		pagetest.Eval[bool](b, fmt.Sprintf(`(scrollTo(0, %s), true)`, place))
 		b.Settle()
-		for _, part := range [][2]float64{{0.2, 0.8}, {0.3, 0.5}, {0.31, 0.32}} {
-			ms := pagetest.Eval[float64](b, fmt.Sprintf(timeIt, fmt.Sprintf(`(() => { const { time } = document.querySelector(".plot").chart, w = time.whole, l = w.to - w.from; time.set(w.from + %v * l, w.from + %v * l); })()`, part[0], part[1])))
-			t.Logf("at %s, %v of the run: %.0f ms", place, part, ms)
+		for _, part := range [][2]float64{{0, 1}, {0.2, 0.8}, {0.3, 0.5}, {0.31, 0.32}} {
+			ms := pagetest.Eval[float64](b, fmt.Sprintf(leastTime, part[0], part[1]))
+			t.Logf("scrolled to %s, %v of the run: %.0f ms", place, part, ms)
 		}
-		ms := pagetest.Eval[float64](b, fmt.Sprintf(timeIt, `document.querySelector(".plot").chart.time.reset()`))
-		t.Logf("at %s, everything: %.0f ms", place, ms)
 	}
 	b.RequireQuiet()
 }

@@ -44,7 +44,7 @@ function formatLarge(value, digits) {
   for (const [factor, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"]]) {
     if (Math.abs(value) >= factor) return significant(value / factor, digits) + letter;
   }
-  return Math.abs(value) >= 10 ** digits ? groupDigits(value.toFixed(0)) : significant(value, digits);
+  return significant(value, digits);
 }
 
 // axisFormat returns a function that writes the ticks of an axis, all of them in one unit. On a log axis each has its own.

@@ -93,6 +93,10 @@ func structureOf(t testing.TB, rows []json.RawMessage, block int) (*mmapcache.St
 func optionsOf(t testing.TB, in engineIn, name string, s *mmapcache.Structure) Options {
 	switches, ok := preset.Named(name)
 	require.True(t, ok)
+	return optionsOfSwitches(t, in, switches, s)
+}
+
+func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *mmapcache.Structure) Options {
 	config, err := engine.Parse(in.Engine, engine.Default())
 	require.NoError(t, err)
 	sessions, err := workload.Mooncake(s, config.BlockSize, switches.IDWidth)

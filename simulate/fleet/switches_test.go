@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// Every switch of the engine and of loads changes a vector under some preset.
+//
+// Covers S-01.
+func TestEverySwitchOfAnEngineMatters(t *testing.T) {
+	cases, err := fixtures.Simulate("engine")
+	require.NoError(t, err)
+	var inputs []engineIn
+	var structures []*mmapcache.Structure
+	add := func(in engineIn) {
+		s, _ := structureOf(t, in.Rows, in.TraceBlock)
+		inputs, structures = append(inputs, in), append(structures, s)
+	}
+	for _, c := range cases {
+		var in engineIn
+		require.NoError(t, json.Unmarshal(c.In, &in))
+		if in.Router == "" && in.PrefillWorker == 0 && c.Preset != "dynamo-2026-08" {
+			add(in)
+		}
+	}
+	wide := `{"timestamp":0,"input_length":1024,"output_length":2,"hash_ids":[%d,1]}`
+	add(engineIn{Engine: json.RawMessage(`{}`), TraceBlock: 512, Workers: 1, Rows: []json.RawMessage{
+		json.RawMessage(fmt.Sprintf(wide, 1<<32)), json.RawMessage(fmt.Sprintf(wide, 0)),
+	}})
+	play := func(k int, name, one, value string) string {
+		o := optionsOf(t, inputs[k], name, structures[k])
+		require.NoError(t, o.Switches.Set(one, value))
+		if one == "id_width" || one == "concurrency_unit" { // these act on the load
+			again := optionsOfSwitches(t, inputs[k], o.Switches, structures[k])
+			o.Load = again.Load
+		}
+		got, err := Run(context.Background(), o)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(summaries(got), got.Gaps)
+	}
+	for _, one := range []string{
+		"admission", "full_hit", "alloc", "block_visible", "duplicates", "sampled_block", "first_token", "decode_kv", "concurrency_unit", "impossible", "id_width",
+	} {
+		require.True(t, slices.ContainsFunc(preset.Names, func(name string) bool {
+			for k := range inputs {
+				choices := preset.Choices(one)
+				if play(k, name, one, choices[0]) != play(k, name, one, choices[1]) {
+					return true
+				}
+			}
+			return false
+		}), "%s changes nothing", one)
+	}
+}

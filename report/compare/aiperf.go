@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -27,7 +27,12 @@ func readAIPerf(s Source, name string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Source: s, name: name, kind: kindAIPerf, settings: settings{}, lacks: slices.Clone(d.Lacks)}
+	r := &run{Source: s, name: name, kind: kindAIPerf, settings: settings{}}
+	for _, text := range d.Lacks {
+		if file, _, whole := strings.Cut(text, ":"); whole && strings.HasPrefix(text, "there is no ") {
+			r.lacks = append(r.lacks, file) // the rest is about other readers of the files
+		}
+	}
 	rows := filepath.Join(d.Path, aiperf.NamesOf("").Rows)
 	if r.rowsSeed, err = interval.SeedOf(rows); err == nil {
 		err = r.readRows(rows)

@@ -76,6 +76,8 @@ func TestDirectoryOfAIPerfInParts(t *testing.T) {
 	require.True(t, c.Runs[1].value("output_token_rate").IsMissing())
 	require.InDelta(t, float64(whole.value("ttft.p95")), float64(c.Runs[2].value("ttft.p95")), 1e-9)
 	require.Equal(t, whole.value("output_token_rate"), c.Runs[2].value("output_token_rate"))
+	require.Equal(t, []string{"there is no profile_export_aiperf.json", "there is no profile_export_aiperf.csv"}, c.Runs[1].Lacks)
+	require.Empty(t, whole.Lacks)
 	require.NotNil(t, c.Runs[1].Figures["ttft.p95"].Interval)
 	require.Nil(t, c.Runs[2].Figures["ttft.p95"].Interval, "without rows there is nothing to resample")
 

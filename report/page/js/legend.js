@@ -6,7 +6,7 @@ class Legend {
     const buttons = [];
     this.items = marks.filter((mark) => mark.name).map((mark) => {
       const value = mark.read ? element("output", {}) : null, note = element("span", { class: "about" });
-      const button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show", onclick: () => {
+      const button = element("button", { type: "button", "aria-pressed": String(!mark.hidden), title: "Hide or show", onclick: () => {
         mark.hidden = !mark.hidden;
         button.setAttribute("aria-pressed", String(!mark.hidden));
         changed();

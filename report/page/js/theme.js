@@ -2,7 +2,7 @@
 // Theme: colours and type of the style sheet, for what is drawn on a canvas. A series has a colour, a dash and a shape, so that none is
 // told apart by its colour alone.
 
-const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 2]];
+const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 2], [14, 3, 2, 3, 2, 3]]; // one more than colours: 56 series differ
 const shapes = ["circle", "triangle", "square", "diamond", "cross", "ring", "bar"];
 const seriesCount = 7;
 

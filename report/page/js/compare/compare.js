@@ -18,7 +18,7 @@ pages.compare = function (page, root) {
   frontierCharts(page, runs, root);
   compareDistributions(runs, range, root);
   compareTimes(page, runs, range, root);
-  settingTable(page.head, page.head.settings, runs, section(root, "Settings that differ", "None of these keeps the runs from being compared."));
+  settingTable(page.head.settings, runs, section(root, "Settings that differ", "None of these keeps the runs from being compared."));
   bindFragment(range);
 };
 
@@ -29,19 +29,26 @@ function compareBanner(head, root) {
   if (head.comparable) return;
   const banner = element("div", { class: "banner", role: "alert" }, element("strong", {}, "These runs may not be compared: they differ in what must be equal."));
   root.append(banner);
-  settingTable(head, head.mismatches, head.runs, banner);
+  settingTable(head.mismatches, head.runs, banner);
 }
 
-// settingTable has a row a setting and a column a run.
-function settingTable(head, settings, runs, parent) {
+// settingTable has a row for each value of a setting, with the runs that have it.
+function settingTable(settings, runs, parent) {
   if (!settings || !settings.length) {
     parent.append(element("p", {}, "No other setting differs."));
     return;
   }
-  const rows = settings.map((setting) => element("tr", {}, element("th", { scope: "row" }, setting.title),
-    ...setting.values.map((value) => element("td", { class: "text", title: value }, value === "" ? "not known" : shorten(value, 60)))));
-  const names = runs.map((run) => element("th", { scope: "col", class: "text" }, run.name));
-  parent.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "setting"), ...names)), element("tbody", {}, ...rows))));
+  const rows = settings.flatMap(({ title, values }) => [...new Set(values)].map((value, i) => element("tr", {},
+    element("th", { scope: "row" }, i ? "" : title), element("td", { class: "text", title: value }, settingText(value)),
+    element("td", { class: "text" }, runs.filter((_, k) => values[k] === value).map((run) => run.name).join(", ")))));
+  const head = ["setting", "value", "runs"].map((text) => element("th", { scope: "col", class: "text" }, text));
+  parent.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+}
+
+// settingText writes a value: of a key its beginning.
+function settingText(value) {
+  if (value === "") return "not known";
+  return /^[0-9a-f]{64}$/.test(value) ? value.slice(0, 12) : shorten(value, 200);
 }
 
 // runTable says which colour is which run, and what is to be known of each.

@@ -124,7 +124,7 @@ func (p *Pages) Data(after int) (text []byte, finished bool, err error) {
 // now returns the page of the last look. It is packed once, however many ask for it.
 func (p *Pages) now() (made, error) {
 	status := p.state.Status()
-	summary := p.state.summary(&p.about.Info)
+	summary, progress := p.state.summary(&p.about.Info), p.state.progressTable()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -136,7 +136,7 @@ func (p *Pages) now() (made, error) {
 	about := p.about
 	about.Summary, about.Notes = summary, append([]string{"This run is being played. Percentiles of the whole run are good to 1 %."}, p.broken...)
 	run := p.builder.Page(&about)
-	run.Kind = "live"
+	run.Kind, run.Tables = "live", append(run.Tables, progress)
 	run.Head = head{run.Head, p.position, status.Log()}
 	var file bytes.Buffer
 	if err := page.Write(&file, run); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
+	"github.com/agentx/agentx/report/page"
 )
 
 // Progress is what the records of a run do not tell.
@@ -30,7 +31,8 @@ type State struct {
 	mu       sync.Mutex
 	progress Progress
 	totals   map[string]*totals // by phase
-	recent   *recent            // of the phase of the record added last
+	load     load
+	recent   *recent // of the phase of the record added last
 	phase    string
 	ended    bool
 	err      error // why records are not followed any more
@@ -69,6 +71,14 @@ func (s *State) Report(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress = p
+	s.load.add(p)
+}
+
+// progressTable returns what Report has said of the measured phase.
+func (s *State) progressTable() page.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load.table()
 }
 
 // End says that the run is over. The error, if there is one, says why its records were not followed to the end.

@@ -23,18 +23,25 @@ function binStarts(page) {
 
 // inFlight returns the requests in flight as steps.
 function inFlight(page, requests) {
+  if (page.tables.progress) return reported(page, "in_flight");
   if (!page.tables.bins) return countOpen(requests.time, requests.end);
   const { sent, ended } = page.tables.bins.columns;
   let open = 0;
   return { x: binStarts(page), y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2); }) };
 }
 
+// reported returns what a run that is played says of itself: its last requests have no records yet.
+function reported(page, name) {
+  const { at, ...columns } = page.tables.progress.columns;
+  return { x: at.map((ns) => (ns - page.head.zero) / 1e9), y: columns[name] };
+}
+
 function drawLoad(charts, page, requests, range) {
   const tracks = requests.tracks, flying = inFlight(page, requests), sessions = countOpen(tracks.begin, tracks.end);
-  const playing = countOpen(tracks.treeBegin, tracks.treeEnd), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
+  const told = Boolean(page.tables.progress), playing = told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, tracks.treeEnd), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
   const marks = [
     new Line({ name: "requests in flight", style: 0, step: true, ...flying }), new Line({ name: `sessions open${part}`, style: 1, step: true, ...sessions }),
-    new Line({ name: `${page.head.summary.arrivals ? "trees open" : "lanes that play"}${part}`, style: 2, step: true, ...playing }),
+    new Line({ name: `${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, style: 2, step: true, ...playing }),
   ];
   const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
   if (waited.length) {

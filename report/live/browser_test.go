@@ -125,7 +125,9 @@ func TestLiveInABrowser(t *testing.T) {
 	require.NoError(t, p.pages.Finish(p.dir))
 	require.NoError(t, s.Close(t.Context()), "it waits for the page")
 	comes(".live", "replay 1m50s")
-	require.Eventually(t, func() bool { return !pagetest.Eval[bool](b, `document.querySelector("main").textContent.includes("being played")`) }, 10*time.Second, 50*time.Millisecond, text(".live"))
+	require.Eventually(t, func() bool {
+		return !pagetest.Eval[bool](b, `document.querySelector("main").textContent.includes("being played")`)
+	}, 10*time.Second, 50*time.Millisecond, text(".live"))
 	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".bar").textContent`), fmt.Sprintf("%d requests", p.credit)[:1])
 	b.Picture("live-finished")
 	b.RequireQuiet()

@@ -2,6 +2,7 @@ package live
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,6 +80,12 @@ func TestLiveInABrowser(t *testing.T) {
 	s, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	p := newPlayed(t)
+	over := false
+	defer func() {
+		if !over { // the test was skipped, or has failed
+			require.NoError(t, errors.Join(p.writer.Close(), s.http.Close()))
+		}
+	}()
 	p.play(90)
 	s.Show(&View{State: p.state, Pages: p.pages})
 	b := pagetest.Open(t, s.URL(), 1280, 900)
@@ -124,6 +131,7 @@ func TestLiveInABrowser(t *testing.T) {
 	p.state.End(nil)
 	require.NoError(t, p.pages.Finish(p.dir))
 	require.NoError(t, s.Close(t.Context()), "it waits for the page")
+	over = true
 	comes(".live", "replay 1m50s")
 	require.Eventually(t, func() bool {
 		return !pagetest.Eval[bool](b, `document.querySelector("main").textContent.includes("being played")`)

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -134,6 +135,19 @@ func Eval[T any](b *Tab, expression string) T {
 func (b *Tab) Settle() {
 	b.t.Helper()
 	Eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))`)
+}
+
+// CPU returns how long the thread of the page has computed, which a busy machine does not change.
+func (b *Tab) CPU() time.Duration {
+	b.t.Helper()
+	call(b, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	for _, m := range call(b, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "TaskDuration" {
+			return time.Duration(m.Value * float64(time.Second))
+		}
+	}
+	require.Fail(b.t, "the browser does not tell what its threads compute")
+	return 0
 }
 
 // Resize gives the page another width and height, in pixels.

@@ -62,9 +62,9 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
 		"agentx: --slice-duration NaN: want a duration such as 90s or 10m, or seconds",
-		"agentx: --format x: want html, aiperf, json, csv, parquet or inferencex",
+		"agentx: --format x: want html, aiperf, json, csv, parquet, inferencex or markdown",
 		"agentx: --prefix .p: want a name that does not begin with a dot",
-		`agentx: --gate "": want error-rate=X, X from 0 to 1`,
+		`agentx: --gate "": want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s', against another run 'ttft.p95<+5%', or error-rate=X`,
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))
 }
 

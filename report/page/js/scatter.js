@@ -35,7 +35,7 @@ class Points {
     const { context, x, y, width } = pen;
     const taken = new Uint8Array(width * pen.height), colour = pen.colour(this.style);
     const [first, last] = this.visible(pen.from, pen.to);
-    const few = last - first <= 1500;
+    const few = last - first <= 1500, dots = few ? null : new Dots(pen, colour);
     context.fillStyle = context.strokeStyle = colour;
     context.lineWidth = 1.5;
     context.globalAlpha = few ? 0.85 : 0.6;
@@ -45,9 +45,10 @@ class Points {
       if (taken[cell]) continue;
       taken[cell] = 1;
       if (few) drawShape(context, this.style, left, top, this.size, this.hollow && this.hollow[row]);
-      else context.fillRect(left - 1, top - 1, 2, 2);
+      else dots.add(left, top);
     }
     context.globalAlpha = 1;
+    if (dots) dots.draw(context);
     if (this.labels) drawLabels(pen, this, first, last);
   }
 
@@ -68,6 +69,33 @@ class Points {
     const columns = [{ ...x, values: rows.map((row) => this.x[row]) }, { name: this.name, unit, values: rows.map((row) => this.y[row]) }];
     if (this.labels) columns.push({ name: "label", unit: "", values: rows.map((row) => this.labels[row]) });
     return columns;
+  }
+}
+
+// Dots are many points, drawn as one picture: a canvas that is asked for tens of thousands of squares takes a tenth of a second.
+class Dots {
+  constructor(pen, colour) {
+    this.ratio = devicePixelRatio || 1;
+    Object.assign(this, { width: pen.width, height: pen.height, colour: rgbOf(colour), image: new ImageData(Math.ceil(pen.width * this.ratio), Math.ceil(pen.height * this.ratio)) });
+  }
+
+  // add adds a square of two pixels.
+  add(left, top) {
+    const { ratio, image, colour } = this, size = Math.max(2, Math.round(2 * ratio));
+    const x = Math.round((left - 1) * ratio), y = Math.round((top - 1) * ratio);
+    for (let row = Math.max(0, y); row < Math.min(image.height, y + size); row++) {
+      for (let column = Math.max(0, x); column < Math.min(image.width, x + size); column++) {
+        const at = 4 * (row * image.width + column);
+        image.data.set(colour, at);
+        image.data[at + 3] += (255 - image.data[at + 3]) * 0.6;
+      }
+    }
+  }
+
+  draw(context) {
+    const canvas = element("canvas", { width: this.image.width, height: this.image.height });
+    canvas.getContext("2d").putImageData(this.image, 0, 0);
+    context.drawImage(canvas, 0, 0, this.image.width / this.ratio, this.image.height / this.ratio);
   }
 }
 

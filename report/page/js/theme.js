@@ -22,3 +22,6 @@ function readTheme() {
 function watchTheme(redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme = null; redraw(); }, untilReplaced());
 }
+
+// rgbOf returns the channels of a colour of the style sheet, #rrggbb.
+function rgbOf(colour) { return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)); }

@@ -237,6 +237,3 @@ function shadesOfBars(pen) {
   }
   return shades;
 }
-
-// rgbOf returns the channels of a colour of the style sheet, #rrggbb.
-function rgbOf(colour) { return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)); }

@@ -19,7 +19,7 @@ import (
 
 // played is a run that a test plays: two requests a second on each of 8 lanes.
 type played struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	writer *measure.Writer
 	state  *State
@@ -28,7 +28,7 @@ type played struct {
 	credit int
 }
 
-func newPlayed(t *testing.T) *played {
+func newPlayed(t testing.TB) *played {
 	p := &played{t: t, dir: t.TempDir(), state: NewState(measure.Rules{}, 8)}
 	info := measure.RunInfo{Run: measure.Run{Model: "some/model", Preset: "default", Start: time.Unix(1.7e9, 0).UTC()}, Lanes: 8}
 	text, err := json.Marshal(info)
@@ -139,4 +139,18 @@ func TestLiveInABrowser(t *testing.T) {
 	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".bar").textContent`), fmt.Sprintf("%d requests", p.credit)[:1])
 	b.Picture("live-finished")
 	b.RequireQuiet()
+}
+
+// BenchmarkPack is packing the page of a run with as many requests as it may have.
+func BenchmarkPack(b *testing.B) {
+	p := newPlayed(b)
+	defer p.writer.Close()
+	p.play(Requests / 16)
+	for b.Loop() {
+		p.pages.made, p.pages.rest = made{}, time.Time{}
+		if _, err := p.pages.now(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(p.pages.made.html)), "B")
 }

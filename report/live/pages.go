@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -12,7 +13,7 @@ import (
 	"github.com/agentx/agentx/report/page"
 )
 
-// Requests is how many requests the page of a run has while it is played: packing them takes 30 ms, at most once a second. The
+// Requests is how many requests the page of a run has while it is played: packing them takes 35 ms. The
 // finished page has more.
 const Requests = 10_000
 
@@ -23,11 +24,12 @@ type Pages struct {
 
 	mu       sync.Mutex
 	builder  *html.Builder
-	position int      // how often there was something new
-	fresh    bool     // there were records since the last look
-	made     made     // of the position
-	finished *made    // nil: the run is not over
-	broken   []string // why records are not on the page
+	position int       // how often there was something new
+	fresh    bool      // there were records since the last look
+	rest     time.Time // until then no page is packed
+	made     made      // of the position
+	finished *made     // nil: the run is not over
+	broken   []string  // why records are not on the page
 }
 
 // made is a page, packed for those who open it, and for those who have it open.
@@ -121,7 +123,10 @@ func (p *Pages) Data(after int) (text []byte, finished bool, err error) {
 	return text, a.Ended, err
 }
 
-// now returns the page of the last look. It is packed once, however many ask for it.
+// rests is for how many times as long as packing a page took none is packed: on a busy machine there are fewer of them.
+const rests = 20
+
+// now returns the page of the last look, or an older one where packing takes long. It is packed once, however many ask for it.
 func (p *Pages) now() (made, error) {
 	status := p.state.Status()
 	summary, progress := p.state.summary(&p.about.Info), p.state.progressTable()
@@ -130,9 +135,11 @@ func (p *Pages) now() (made, error) {
 	switch {
 	case p.finished != nil:
 		return *p.finished, nil
-	case p.made.position == p.position:
+	case p.made.position == p.position, time.Now().Before(p.rest):
 		return p.made, nil
 	}
+	begin := time.Now()
+	defer func() { p.rest = time.Now().Add(rests * time.Since(begin)) }()
 	about := p.about
 	about.Summary, about.Notes = summary, append([]string{"This run is being played. Percentiles of the whole run are good to 1 %."}, p.broken...)
 	run := p.builder.Page(&about)

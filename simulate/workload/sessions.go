@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/simulate/engine"
 )
@@ -33,6 +34,19 @@ func (s *Sessions) Turns() int { return len(s.turns) }
 
 // Chains returns how many chain numbers there are.
 func (s *Sessions) Chains() int { return s.chains }
+
+// First returns the first n sessions, the earliest of which arrives at 0.
+func (s *Sessions) First(n int) *Sessions {
+	if n >= len(s.list) {
+		return s
+	}
+	first := &Sessions{list: slices.Clone(s.list[:n]), chains: s.chains}
+	if n > 0 {
+		first.turns = s.turns[:s.list[n-1].next]
+	}
+	first.align()
+	return first
+}
 
 // Turn returns turn i of the table.
 func (s *Sessions) Turn(i int) Turn {

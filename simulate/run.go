@@ -1,0 +1,58 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/fleet"
+)
+
+// Result is what came of a run.
+type Result struct {
+	Config   Config
+	Requests []*fleet.Request // in the order of their release
+	Gaps     *engine.Gaps
+	Workers  []engine.Counts // by id
+	Duration int64           // nanoseconds until the last token
+}
+
+// Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
+// *fleet.DeadEnd, or that of the context.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	load, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	router, err := c.router()
+	if err != nil {
+		return nil, err
+	}
+	got, err := fleet.Run(ctx, fleet.Options{
+		Workers: c.Workers, Engine: c.Engine.Config, Timing: c.Engine.Timing, Switches: c.Switches, Load: load, Router: router,
+		Observer: c.Observer, Plain: c.Plain,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}, nil
+}
+
+// router returns the router of the fleet; nil: round robin.
+func (c *Config) router() (fleet.Router, error) { return nil, nil }
+
+// unbuilt refuses by name what a run cannot do yet.
+func (c *Config) unbuilt() error {
+	switch {
+	case c.Router == KVRouter:
+		return fmt.Errorf("router %s is not built yet: want %s", KVRouter, RoundRobin)
+	case c.Disaggregated():
+		return fmt.Errorf("a disaggregated fleet is not built yet: want an aggregated one")
+	case c.Input != nil && !c.Input.Mooncake():
+		return fmt.Errorf("load %s is not built yet: want an input of Mooncake, or a synthetic load", LoadLanes)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/simulate/workload"
+)
+
+// A prompt of two chunks, as doc/spec/simulate.md 5.4 computes it.
+func TestRun(t *testing.T) {
+	c := Default()
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 1, In: 8844, Out: 173}
+	r, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	require.Len(t, r.Requests, 1)
+	assert.Equal(t, []int64{201910614, 1267988050}, []int64{r.Requests[0].First, r.Duration})
+}
+
+func TestBounds(t *testing.T) {
+	c := Default()
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 10, In: 128, Out: 2, EveryMS: 1000, Turns: 2, ThinkMS: 500}
+	count := func(c Config) int {
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		return len(r.Requests)
+	}
+	assert.Equal(t, 20, count(c))
+	for _, n := range []int{1, 19, 20, 21} {
+		bounded := c
+		bounded.LimitRequests = n
+		assert.Equal(t, min(n, 20), count(bounded), n)
+	}
+	c.LimitTraces = 3
+	assert.Equal(t, 6, count(c))
+	c.MaxTime = 2e9 // the third session begins at it
+	assert.Equal(t, 5, count(c))
+}
+
+func TestValidate(t *testing.T) {
+	for _, one := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Workers = 0 }, "0 workers: want at least 1"},
+		{func(c *Config) { c.PrefillWorkers = 1 }, "1 workers beside 1 prefill and 0 decode workers: want one kind of fleet"},
+		{func(c *Config) { c.Workers, c.PrefillWorkers = 0, 1 }, "1 prefill and 0 decode workers: want at least 1 of each"},
+		{func(c *Config) {
+			c.Workers, c.PrefillWorkers, c.DecodeWorkers, c.DecodeEngine.Config.BlockSize = 0, 1, 1, 16
+		}, "block_size 64 of the prefill engine, 16 of the decode engine: want the same"},
+		{func(c *Config) { c.Router = KVRouter }, "router kv_router with one worker: nothing to choose"},
+		{func(c *Config) { c.Router = "random" }, `router "random": want round_robin or kv_router`},
+		{func(c *Config) { c.Speedup = 0 }, "arrival speed-up 0: want a finite number above 0"},
+		{func(c *Config) { c.Load, c.Concurrency, c.Speedup = LoadConcurrency, 1, 2 }, "arrival speed-up 2 with load concurrency"},
+		{func(c *Config) { c.Load = LoadConcurrency }, "load concurrency with concurrency 0: want at least 1"},
+		{func(c *Config) { c.Load, c.Concurrency = LoadTrace, 4 }, "load trace with concurrency 4"},
+		{func(c *Config) { c.Load = LoadLanes }, "load lanes: it plays trees of sessions"},
+		{func(c *Config) { c.Load = "x" }, `load "x": want trace, concurrency or lanes`},
+		{func(c *Config) { c.Synthetic = nil }, "neither an input nor a synthetic load"},
+		{func(c *Config) { c.LimitRequests = -1 }, "limit of requests -1"},
+		{func(c *Config) { c.Switches.Alloc = "x" }, `switch alloc "x"`},
+		{func(c *Config) { c.Engine.Config.Blocks = 0 }, "engine: num_gpu_blocks 0"},
+	} {
+		c := Default()
+		c.Synthetic = &workload.SyntheticOptions{Sessions: 1, In: 1, Out: 1}
+		require.NoError(t, c.Validate())
+		one.change(&c)
+		_, err := Run(context.Background(), c)
+		require.ErrorContains(t, err, one.want)
+	}
+}

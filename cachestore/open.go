@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/agentx/agentx/internal/cachedir"
@@ -26,6 +27,27 @@ func (d *Dataset) Close() error {
 // is replacing. An error about a dataset that does not exist wraps mmapcache.ErrNoCache.
 func Open(ctx context.Context, root, key string) (*Dataset, error) {
 	return realDisk().openDataset(ctx, root, key, mmapcache.Open)
+}
+
+// OpenTables is Open for the tables of a dataset alone; mmapcache.OpenTables says what that leaves out.
+func OpenTables(ctx context.Context, root, key string) (*Dataset, error) {
+	return realDisk().openDataset(ctx, root, key, mmapcache.OpenTables)
+}
+
+// OpenStructure opens a structure, which no dataset need name, and notes it as in use until Close.
+func OpenStructure(ctx context.Context, root, key string) (dataset *Dataset, err error) {
+	path := filepath.Join(root, mmapcache.StructureKind, key)
+	err = realDisk().RetryMissing(ctx, path, func() error {
+		use := NoteUse(ctx, root, mmapcache.StructureKind+"/"+key)
+		cache, err := mmapcache.OpenStructure(root, key)
+		if err != nil {
+			use.Close()
+			return err
+		}
+		dataset = &Dataset{cache, use}
+		return nil
+	})
+	return dataset, err
 }
 
 // openDataset opens a dataset with open. If the dataset was replaced between the note and the opening, openDataset notes

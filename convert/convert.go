@@ -63,12 +63,16 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o = o.withDefaults()
-	r, err := convert(ctx, o)
+	return verified(o.withDefaults(), func(o Options) (*Result, error) { return convert(ctx, o) })
+}
+
+// verified runs f, and again with files of the hub verified where they are not what they were.
+func verified(o Options, f func(Options) (*Result, error)) (*Result, error) {
+	r, err := f(o)
 	if errors.Is(err, hfsource.ErrMismatch) && !o.Source.Verify {
 		o.Warn("%v: agentx verifies the files now", err)
 		o.Source.Verify = true
-		return convert(ctx, o)
+		return f(o)
 	}
 	return r, err
 }
@@ -91,8 +95,9 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 	return c.result, nil
 }
 
-// conversion is one run of Convert, Explain or VerifyRebuild.
+// conversion is one run of Convert, Structure, Explain or VerifyRebuild.
 type conversion struct {
+	tables   bool    // the structure alone
 	options  Options // with defaults
 	result   *Result
 	snapshot *hfsource.Snapshot
@@ -126,6 +131,37 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 // resolve hashes the input files, the corpus and the tokenizer, and computes all keys from the digests.
 func (c *conversion) resolve(ctx context.Context) (err error) {
 	o := &c.options
+	if !c.tables {
+		if err := c.resolvePrompts(ctx); err != nil {
+			return err
+		}
+	}
+	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {
+		return err
+	}
+	c.result.InputBytes = c.snapshot.Bytes()
+	c.result.SkippedEntries = c.snapshot.Skipped
+	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
+		return err
+	}
+	starts := slices.Contains(c.mooncake, true)
+	if c.tables {
+		c.wanted, err = wantedStructure(o.Rules, c.snapshot, starts)
+		return err
+	}
+	if c.prompts.skipped != "" {
+		o.Warn("%s", c.prompts.skipped)
+	}
+	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, starts, c.prompts)
+	if err != nil {
+		return err
+	}
+	return c.tryTokenizer()
+}
+
+// resolvePrompts names the tokenizer and the corpus by their digests.
+func (c *conversion) resolvePrompts(ctx context.Context) error {
+	o := &c.options
 	tok, err := tokensource.Resolve(ctx, o.Tokenizer, o.Source.Hub)
 	if err != nil {
 		return err
@@ -133,25 +169,10 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.prompts, err = resolvePromptCorpus(o.Corpus, tok); err != nil {
 		return err
 	}
-	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {
-		return err
-	}
 	if o.Placement.Backend == weka.SHA256MT {
 		o.Placement.Stream = c.prompts.stream
 	}
-	c.result.InputBytes = c.snapshot.Bytes()
-	c.result.SkippedEntries = c.snapshot.Skipped
-	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
-		return err
-	}
-	if c.prompts.skipped != "" {
-		o.Warn("%s", c.prompts.skipped)
-	}
-	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, slices.Contains(c.mooncake, true), c.prompts)
-	if err != nil {
-		return err
-	}
-	return c.tryTokenizer()
+	return nil
 }
 
 // tryTokenizer loads a tokenizer of a file, where the arenas have to be built: one that is refused is reported before anything is done.

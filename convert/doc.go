@@ -7,8 +7,8 @@
 //	fmt.Println(r.Path, r.Hit, r.Facts.Traces)
 //
 // Convert hashes the input files, and derives the keys of the parts from what their content depends on. A part whose key
-// exists is a hit and is not built. Explain says which parts would be hits, and why. VerifyRebuild builds a dataset again
-// and compares.
+// exists is a hit and is not built. Structure prepares the structure alone. Explain says which parts would be hits, and
+// why. VerifyRebuild builds a dataset again and compares.
 //
 // # Parts
 //

@@ -88,14 +88,7 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 		wanted[kind] = m
 		return m.Key
 	}
-	tables := structureImage{recipe: recipeOf(probes.Structure), Rules: rules, Inputs: inputImages(inputs)}
-	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
-		tables.Columns = ProbeColumns(rules)
-	}
-	if starts { // without them, the files are those of the older format
-		tables.Format, tables.Starts = mmapcache.Format, ProbeStarts(rules)
-	}
-	structure := add(mmapcache.StructureKind, tables)
+	structure := add(mmapcache.StructureKind, structureImageOf(rules, probes.Structure, inputs, starts))
 	arenas := add(mmapcache.ArenasKind, p.image)
 	place := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
 	if p.tokens == 0 || placement.Backend == weka.Exact {
@@ -104,6 +97,24 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 	placed := add(mmapcache.PlacementKind, place)
 	add(mmapcache.DatasetKind, datasetImage{mmapcache.FormatNoStarts, structure, placed, arenas})
 	return wanted, firstErr
+}
+
+// wantedStructure is wantedParts for the structure alone.
+func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, starts bool) (map[string]*manifest.Manifest, error) {
+	_, probe := probeStructure(rules, weka.Scan)
+	m, err := manifest.New(mmapcache.StructureKind, structureImageOf(rules, probe, inputs, starts))
+	return map[string]*manifest.Manifest{mmapcache.StructureKind: m}, err
+}
+
+func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, starts bool) structureImage {
+	image := structureImage{recipe: recipeOf(probe), Rules: rules, Inputs: inputImages(inputs)}
+	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
+		image.Columns = ProbeColumns(rules)
+	}
+	if starts { // without them, the files are those of the older format
+		image.Format, image.Starts = mmapcache.Format, ProbeStarts(rules)
+	}
+	return image
 }
 
 func inputImages(s *hfsource.Snapshot) []inputImage {

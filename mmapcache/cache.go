@@ -63,6 +63,25 @@ func OpenStructure(root, key string) (*Cache, error) {
 	})
 }
 
+// OpenTables opens of a dataset the tables alone. It reads none of what placement and arenas hold.
+func OpenTables(root, key string) (*Cache, error) {
+	return realDisk().openWith(root, func(c *Cache) error {
+		m, err := c.disk.readManifest(root, DatasetKind, key, "")
+		if err != nil {
+			return err
+		}
+		if err := CheckContents(root, m); err != nil {
+			return err
+		}
+		c.Manifest = m
+		part := m.Parts[StructureKind]
+		if m, err = c.disk.readManifest(root, StructureKind, part.Key, part.Digest); err != nil {
+			return err
+		}
+		return c.openPart(m)
+	})
+}
+
 // OpenCorpus returns the tokens of the prompt corpus of arenas.
 func OpenCorpus(root, key string) (tokens []uint32, err error) {
 	d := realDisk()

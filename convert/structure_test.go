@@ -1,0 +1,51 @@
+package convert
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// A structure alone is the one of a conversion, byte for byte, and needs neither tokenizer nor corpus.
+func TestStructureAlone(t *testing.T) {
+	o := options(t, "@demo")
+	corpus := o.Corpus
+	o.Corpus = filepath.Join(t.TempDir(), "absent.u32le") // which nobody opens
+	alone, err := Structure(context.Background(), o)
+	require.NoError(t, err)
+	assert.False(t, alone.Hit)
+	assert.Equal(t, map[string]PartResult{mmapcache.StructureKind: {Key: alone.Key}}, alone.Parts)
+	entries, err := os.ReadDir(o.Root)
+	require.NoError(t, err)
+	for _, e := range entries {
+		assert.NotContains(t, []string{mmapcache.PlacementKind, mmapcache.ArenasKind, mmapcache.DatasetKind}, e.Name())
+	}
+	again, err := Structure(context.Background(), o)
+	require.NoError(t, err)
+	assert.True(t, again.Hit)
+	assert.Equal(t, []any{alone.Key, alone.Path, alone.Bytes, alone.Facts}, []any{again.Key, again.Path, again.Bytes, again.Facts})
+
+	o.Corpus = corpus
+	whole := o.convert(t)
+	assert.Equal(t, PartResult{alone.Key, true}, whole.Parts[mmapcache.StructureKind])
+	requireSound(t, whole)
+
+	part, err := cachestore.OpenStructure(context.Background(), o.Root, alone.Key)
+	require.NoError(t, err)
+	defer part.Close()
+	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.ArenasKind))) // which nobody opens
+	tables, err := cachestore.OpenTables(context.Background(), o.Root, whole.Key)
+	require.NoError(t, err)
+	defer tables.Close()
+	assert.Equal(t, part.Structure.Turns.Len(), tables.Structure.Turns.Len())
+	assert.Equal(t, part.Facts, tables.Facts)
+	_, err = cachestore.OpenStructure(context.Background(), o.Root, whole.Key)
+	require.ErrorIs(t, err, mmapcache.ErrNoCache)
+}

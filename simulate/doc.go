@@ -1,7 +1,7 @@
 // Package simulate runs one simulation from end to end: doc/spec/simulate.md. It joins the packages below it: workload says
 // which requests come and when, engine is one simulated engine, fleet runs many of them on a virtual clock.
 //
-//	input, err := simulate.NewInput(cache.Structure, cache.Facts)
+//	input, err := simulate.NewInput(cache)
 //	config := simulate.Default()
 //	config.Input, config.Workers = input, 8
 //	result, err := simulate.Run(ctx, config)

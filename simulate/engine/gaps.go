@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"math"
 	"math/big"
 	"math/bits"
@@ -66,6 +67,17 @@ func (g *Gaps) grow(bucket int) {
 	counts := make([]int64, (bucket>>mantissaBits+1)<<mantissaBits)
 	copy(counts, g.counts)
 	g.counts = counts
+}
+
+// All returns the gaps in rising order, within a thousandth, and how often each occurred.
+func (g *Gaps) All() iter.Seq2[float64, int64] {
+	return func(yield func(float64, int64) bool) {
+		for bucket, n := range g.counts {
+			if n > 0 && !yield(min(max(middleOf(bucket), float64(g.least)), float64(g.most)), n) {
+				return
+			}
+		}
+	}
 }
 
 // Count returns the number of gaps.

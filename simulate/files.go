@@ -1,0 +1,107 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// The files of a run: doc/spec/simulate.md 9.4. Equal runs give equal bytes in all but TimingFile and, for its wall time, DynamoFile.
+const (
+	SummaryFile  = "summary.json"
+	RequestsFile = "requests.jsonl"
+	TimingFile   = "timing.json"
+	DynamoFile   = "dynamo.json"
+)
+
+// ErrResultsExist says that a directory holds the results of a run.
+var ErrResultsExist = errors.New("it holds results")
+
+// Timing is what a run cost, in seconds and bytes.
+type Timing struct {
+	Wall        float64 `json:"wall"`
+	CPU         float64 `json:"cpu"` // of the process, which other runs may share
+	RequestRate float64 `json:"requests_per_second"`
+	PeakRSS     int64   `json:"peak_rss"`
+}
+
+// Files say which files of a run are written, and where.
+type Files struct {
+	Dir        string
+	PerRequest bool // RequestsFile
+	Dynamo     bool // DynamoFile
+	Overwrite  bool // replaces the files of another run
+}
+
+// Check returns an error that wraps ErrResultsExist if the directory holds results that stay.
+func (f Files) Check() error {
+	if f.Dir == "" || f.Overwrite {
+		return nil
+	}
+	_, err := os.Lstat(filepath.Join(f.Dir, SummaryFile))
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: %w: %s", f.Dir, ErrResultsExist, SummaryFile)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// Write writes the files of a run, the summary last. Each appears whole.
+func (f Files) Write(r *Result, s *Summary, t Timing) error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	if err := f.remove(); err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	var errs []error
+	if f.PerRequest {
+		var lines bytes.Buffer
+		errs = append(errs, r.WriteRequests(&lines), f.write(RequestsFile, lines.Bytes()))
+	}
+	if f.Dynamo {
+		errs = append(errs, f.writeJSON(DynamoFile, r.Dynamo(s, t.Wall)))
+	}
+	var line bytes.Buffer
+	errs = append(errs, f.writeJSON(TimingFile, t), s.WriteJSON(&line), f.write(SummaryFile, line.Bytes()))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	return nil
+}
+
+// remove removes the files of another run: readers would take those that are not written again for those of this one.
+func (f Files) remove() error {
+	for _, name := range []string{SummaryFile, RequestsFile, TimingFile, DynamoFile} {
+		if err := os.Remove(filepath.Join(f.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f Files) writeJSON(name string, v any) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return f.write(name, text.Bytes())
+}
+
+func (f Files) write(name string, data []byte) error {
+	return durable.WriteFile(filepath.Join(f.Dir, name), data)
+}

@@ -1,8 +1,10 @@
 package html
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,12 +64,16 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	require.Contains(t, drawn(t, string(html)), "ttft.p50<1s: met, ")
 	e := pagetest.NewEngine(t, string(html))
 	e.Eval(`var requests = new Requests(page)`)
-	shown := e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, true)")
-	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, false)"), "a selection of everything counts as the summary does")
+	trees := fmt.Sprintf(", and all requests of %d trees (%s),", want.Trees, e.Eval("formatValue(a, '%')", float64(want.TreeShare)))
+	shown := fmt.Sprintf("goodput %s: %d requests (%s)%s meet ttft<200ms, itl<=10ms", e.Eval("formatValue(a, '/s')", float64(want.Rate)), want.Requests, e.Eval("formatValue(a, '%')", float64(want.Share)), trees)
+	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, 0)"))
+	seconds := float64(want.Requests) / float64(want.Rate)
+	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, a)", seconds),
+		"a selection of everything counts as the summary does, but for trees")
 
 	run.Info.SLO = nil
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))
 	_, html, err = Make(run)
 	require.NoError(t, err)
-	require.NotContains(t, drawn(t, string(html)), "good requests")
+	require.NotContains(t, drawn(t, string(html)), "goodput")
 }

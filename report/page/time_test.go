@@ -3,7 +3,6 @@ package page
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -31,21 +30,6 @@ func TestScalesAndFragmentsRoundTrip(t *testing.T) {
 		require.Equal(t, true, e.Eval("q.from === r.from && q.to === r.to"), "%v", e.Eval("[toFragment(r), r.from, r.to, q.from, q.to]"))
 		require.Equal(t, true, e.Eval("r.from >= a && r.to <= b && r.from < r.to", from, from+length))
 	})
-}
-
-// A live page shows its last minute as it grows, until a reader selects; then the selection stays.
-func TestRangesGrow(t *testing.T) {
-	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
-	ends := func() any { return e.Eval("`${r.from} ${r.to} ${r.selected}`") }
-	e.Eval("var told = 0, r = new TimeRange(-5, 10); r.watch((what) => { if (what === 'range') told++; }); r.follow = 60; r.grow(30)")
-	assert.Equal(t, "-5 30 false", ends())
-	e.Eval("r.grow(100)")
-	assert.Equal(t, "40 100 false", ends())
-	e.Eval("r.set(50, 70); r.grow(200)")
-	assert.Equal(t, "50 70 true", ends())
-	e.Eval("r.reset(); r.pan(-30); r.zoom(150, 100)")
-	assert.Equal(t, "-5 200 true", ends(), "the whole of a page that follows is a selection")
-	assert.EqualValues(t, 6, e.Eval("told"))
 }
 
 func TestZoomAndPanStayWithinTheWhole(t *testing.T) {

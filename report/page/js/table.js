@@ -3,13 +3,12 @@
 
 // A Table shows rows under a head. A cell is a text, or {text, value, below, title, class}: value is what the CSV has where the text is rounded.
 class Table {
-  constructor(parent, { caption, head }) {
+  constructor(parent, head) {
     this.head = head;
     this.body = element("tbody", {});
     this.rows = [];
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), this.body);
     this.element = element("div", { class: "scroll" }, table);
-    this.caption = caption;
     parent.append(this.element, copyButton(() => toCSV([this.head, ...this.rows.map((row) => row.map(cellValue))])));
   }
 

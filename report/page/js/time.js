@@ -11,15 +11,13 @@ class TimeRange {
     this.from = this.whole.from;
     this.to = this.whole.to;
     this.cursor = null; // seconds under the pointer
-    this.follow = 0;    // of a live page: with nothing selected only the last so many seconds are shown
     this.watchers = [];
   }
 
   watch(watcher) { this.watchers.push(watcher); }
   tell(what) { for (const watcher of this.watchers) watcher(what); }
 
-  get selected() { return this.from !== this.start || this.to !== this.whole.to; }
-  get start() { return this.follow ? Math.max(this.whole.from, this.whole.to - this.follow) : this.whole.from; }
+  get selected() { return this.from !== this.whole.from || this.to !== this.whole.to; }
   has(time) { return time >= this.from && (time < this.to || time === this.whole.to && time === this.to); }
 
   // set selects a range, on a round number of digits, within the whole.
@@ -36,7 +34,7 @@ class TimeRange {
 
   reset() {
     if (!this.selected) return;
-    this.from = this.start;
+    this.from = this.whole.from;
     this.to = this.whole.to;
     this.tell("range");
   }
@@ -59,16 +57,6 @@ class TimeRange {
     if (time === this.cursor) return;
     this.cursor = time;
     this.tell("cursor");
-  }
-
-  // grow makes the whole longer. With nothing selected the range goes on showing all of it, or its last seconds.
-  grow(to) {
-    const selected = this.selected;
-    this.whole.to = Math.max(to, this.whole.to);
-    if (selected) return;
-    this.from = this.start;
-    this.to = this.whole.to;
-    this.tell("range");
   }
 }
 

@@ -2,17 +2,16 @@
 // Windows: a range cut into pieces of the same length, which begin at multiples of it, and what is in each.
 
 const windowLengths = [1, 2, 5, 10, 30, 60, 120, 300];
-const mostWindows = 400; // of lines
-const mostBars = 120; // of areas, whose hatching wants room
+const mostWindows = 400;
 
 // windowLength returns the smallest length, in seconds, of which a range has at most so many.
 function windowLength(seconds, most) {
   return windowLengths.find((length) => seconds / length <= most) || Math.ceil(seconds / most / 300) * 300;
 }
 
-// cutWindows returns {length, first, count} for a range: window i begins at (first + i) * length. There are at most 400, or most.
-function cutWindows(from, to, most = mostWindows) {
-  const length = windowLength(to - from, most), first = Math.floor(from / length);
+// cutWindows returns {length, first, count} for a range: window i begins at (first + i) * length.
+function cutWindows(from, to) {
+  const length = windowLength(to - from, mostWindows), first = Math.floor(from / length);
   return { length, first, count: Math.max(1, Math.ceil(to / length) - first) };
 }
 

@@ -14,7 +14,7 @@ pages.sample = function (page, root) {
   });
 
   const overview = section(root, "Percentiles", "Of the requests that started in the range.");
-  const table = new Table(overview, { caption: "percentiles", head: ["metric", "mean", "p50", "p75", "p90", "p95", "p99", "max", "n"] });
+  const table = new Table(overview, ["metric", "mean", "p50", "p75", "p90", "p95", "p99", "max", "n"]);
   const showTable = () => {
     const stat = statOf(samples.within(...rowsWithin(range, start)));
     table.show([["time to first token", ...["mean", "p50", "p75", "p90", "p95", "p99", "max"].map((key) => ({ text: formatValue(stat[key], "s"), value: stat[key] })), { text: formatValue(stat.n, ""), value: stat.n }]]);
@@ -37,13 +37,13 @@ pages.sample = function (page, root) {
   const areas = stackAreas([{ name: "not cached" }, { name: "cached" }]);
   new Chart(charts, { title: "Prompt tokens per second", x: range, y: { unit: "tokens/s", zero: true }, marks: areas,
     prepare() {
-      const windows = cutWindows(range.from, range.to, mostBars);
+      const windows = cutWindows(range.from, range.to);
       [prompt.map((n, i) => n - cached[i]), cached].forEach((amounts, i) => areas[i].set(windowStarts(windows), perSecond(windows, windowSums(windows, start, amounts), range.whole)));
     } });
   const words = failure.words.filter(Boolean), errors = stackAreas([...words, "a third kind", "a fourth", "a fifth"].map((name) => ({ name })));
   new Chart(charts, { title: "Errors", x: range, y: { zero: true }, marks: errors,
     prepare() {
-      const windows = cutWindows(range.from, range.to, mostBars);
+      const windows = cutWindows(range.from, range.to);
       errors.forEach((area, i) => area.set(windowStarts(windows), windowSums(windows, start, start.map((_, row) => Number(failure.at(row) === words[i] || i > 1 && row % 40 === i)))));
     } });
   new Chart(charts, { title: "Nothing", x: range, y: { unit: "s" }, marks: [new Line({ name: "nothing" })] });
@@ -68,7 +68,7 @@ pages.sample = function (page, root) {
   if (page.tables.names) {
     const names = section(root, "Names");
     names.id = "names";
-    new Table(names, { head: ["n", "name"] }).show(Array.from({ length: page.tables.names.rows }, (_, row) => [String(row), page.tables.names.columns.name.at(row)]));
+    new Table(names, ["n", "name"]).show(Array.from({ length: page.tables.names.rows }, (_, row) => [String(row), page.tables.names.columns.name.at(row)]));
     new Chart(names, { title: page.title, about: page.title, x: { name: page.title }, marks: [new Points({ name: page.title, x: [1, 2], y: [1, 2], labels: [page.title, page.title] })] });
   }
   bindFragment(range);

@@ -158,9 +158,7 @@ class Lanes {
       }
       image.data[4 * c + 3] = 255;
     }
-    const canvas = document.createElement("canvas");
-    canvas.width = width;
-    canvas.height = rows;
+    const canvas = element("canvas", { width, height: rows });
     canvas.getContext("2d").putImageData(image, 0, 0);
     pen.context.imageSmoothingEnabled = false;
     for (let p = 0; p < rows; p++) {

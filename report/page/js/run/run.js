@@ -59,7 +59,7 @@ const statNames = ["mean", "p50", "p75", "p90", "p95", "p99", "max"];
 
 function drawNumbers(root, page, requests, range) {
   const part = section(root, "Numbers", "Of requests that ended well before the deadline. A request belongs to the range in which it started.");
-  const table = new Table(part, { caption: "Percentiles", head: ["", "requests", ...statNames] });
+  const table = new Table(part, ["", "requests", ...statNames]);
   const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
   part.append(sums, sure);
   const show = () => {
@@ -102,26 +102,28 @@ function sumsText(page, requests, range) {
   const failed = whole ? summary.errors || {} : c.errors;
   const errors = Object.keys(failed).sort().map((category) => `${groupDigits(String(failed[category]))} ${category}`);
   parts.push(errors.length ? `failed: ${errors.join(", ")}` : "none failed");
-  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole));
+  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds));
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
 }
 
 function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }
 
-// goodText says how many requests met the service levels.
-function goodText(goodput, requests, from, to, whole) {
-  let good = goodput.requests, share = goodput.share;
-  if (!whole) {
+// goodText says how many requests met the service levels, and of the whole run how many trees. seconds are those of a selection; 0: the whole.
+function goodText(goodput, requests, from, to, seconds) {
+  const levels = goodput.conditions.filter((c) => c.of_each), good = { ...goodput };
+  if (seconds) {
     let judged = 0;
-    good = 0;
+    good.requests = 0;
     for (let i = from; i < to; i++) {
       if (requests.page.head.buckets[requests.bucket[i]] !== "profiling") continue;
       judged++;
-      if (requests.measured[i] && goodput.conditions.every((c) => !c.of_each || holds(c, requests.metrics[c.metric][i]))) good++;
+      if (requests.measured[i] && levels.every((c) => holds(c, requests.metrics[c.metric][i]))) good.requests++;
     }
-    share = judged ? good / judged : null;
+    good.rate = good.requests / seconds;
+    good.share = judged ? good.requests / judged : null;
   }
-  return `${groupDigits(String(good))} good requests (${formatValue(share, "%")}) by ${goodput.conditions.filter((c) => c.of_each).map((c) => c.condition).join(", ") || "no condition"}`;
+  const trees = seconds ? "" : `, and all requests of ${groupDigits(String(good.trees))} trees (${formatValue(good.tree_share, "%")}),`;
+  return `goodput ${formatValue(good.rate, "/s")}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ") || "no condition"}`;
 }
 
 function holds(condition, value) {

@@ -101,7 +101,7 @@ var imports = map[string][]string{
 
 	"simulate/preset":   {"internal/suggest"},
 	"simulate/engine":   {"internal/regular", "internal/suggest", "simulate/preset"},
-	"simulate/workload": {"internal/pyrand", "mmapcache", "simulate/engine", "simulate/preset"},
+	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate":          {"internal/durable", "mmapcache", "replay/measure", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {

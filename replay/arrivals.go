@@ -8,6 +8,8 @@ import (
 
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/resume"
 )
 
 // ArrivalMode says when trees open.
@@ -176,6 +178,22 @@ func planArrivals(o *Options, traces []int) (p arrivalPlan, err error) {
 		}
 	}
 	return p, nil
+}
+
+// checkWrap returns an error if there are more lanes than traces, and nothing permits them to share traces. shared says that their
+// markers do.
+func (p *arrivalPlan) checkWrap(o *Options) (shared bool, err error) {
+	policy := resume.WrapPolicy{
+		Lanes: o.maxOpen(), Traces: len(p.traces), AllowWrap: o.AllowWrap, Marked: o.Marker != payload.NoMarker,
+		MarkerPermitsWrap: o.Switches.MarkerPermitsWrap, OnePass: o.once(), Trees: o.Trees,
+	}
+	if o.Arrivals.arrive() {
+		policy.Trees = p.most
+	}
+	if shared, err = policy.Check(); err != nil && o.Arrivals.arrive() {
+		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--set AllowWrap=true)", len(p.traces))
+	}
+	return shared, err
 }
 
 // refuseSeveralRequests returns an error about a trace with more than one request.

@@ -22,4 +22,6 @@
 // Then loop.go runs, in one goroutine. It tells package conductor the time and what came back, and package conductor says
 // what is sent when. request.go follows one request: from its dispatch, through package payload, which makes the body, and
 // package wire, which sends it, to its record. results.go gathers the records with package measure and writes them.
+//
+// A [Player] (player.go) plays the same without servers, for a simulation of them.
 package replay

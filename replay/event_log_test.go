@@ -186,11 +186,12 @@ func rowsOf(rows [][]any) (list []loggedTurn) {
 
 var outcomes = map[string]wire.Category{"ok": "", "error": wire.HTTPStatus, "overflow": wire.ContextOverflow, "cancelled": wire.Cancelled}
 
-// play plays the log with plans, and returns what was sent and what ended.
-func (e *eventLog) play(t *testing.T, name string, plans []*mmapcache.Plan) (sends, ends []loggedTurn, skipped []time.Duration) {
-	o := e.options(name)
+// prepare returns the options of a run of the log, the trees that it plays, and how long each turn takes and how it ends.
+func (e *eventLog) prepare(t *testing.T, name string, plans []*mmapcache.Plan) (
+	o Options, source *given, script func(conductor.Dispatch) (time.Duration, string), skipped []time.Duration) {
+	o = e.options(name)
 	var list []*schedule
-	source := &given{}
+	source = &given{}
 	for _, p := range plans {
 		list = append(list, e.schedule(t, p, o.view()))
 	}
@@ -198,16 +199,26 @@ func (e *eventLog) play(t *testing.T, name string, plans []*mmapcache.Plan) (sen
 	for _, s := range list[len(e.Lanes):] {
 		source.more = append(source.more, conductor.Assignment{Tree: s.Tree})
 	}
-	session := func(d conductor.Dispatch) string { return plans[d.Tree].Sessions[d.Session].ID }
-	sim := &simulation{script: func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
-		turn := session(d) + ":" + strconv.Itoa(d.Turn)
+	return o, source, func(d conductor.Dispatch) (time.Duration, string) {
+		session := plans[d.Tree].Sessions[d.Session].ID
+		turn := session + ":" + strconv.Itoa(d.Turn)
 		ms := e.Service["default"]
-		for _, key := range []string{session(d), turn} {
+		for _, key := range []string{session, turn} {
 			if v, ok := e.Service[key]; ok {
 				ms = v
 			}
 		}
-		return time.Duration(ms * 1e6), 0, outcomes[cmp.Or(e.Outcomes[turn], "ok")]
+		return time.Duration(ms * 1e6), cmp.Or(e.Outcomes[turn], "ok")
+	}, skipped
+}
+
+// play plays the log with plans, and returns what was sent and what ended.
+func (e *eventLog) play(t *testing.T, name string, plans []*mmapcache.Plan) (sends, ends []loggedTurn, skipped []time.Duration) {
+	o, source, script, skipped := e.prepare(t, name, plans)
+	session := func(d conductor.Dispatch) string { return plans[d.Tree].Sessions[d.Session].ID }
+	sim := &simulation{script: func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+		took, outcome := script(d)
+		return took, 0, outcomes[outcome]
 	}}
 	require.NoError(t, sim.loop(o, source).run())
 	for k, d := range sim.sent {

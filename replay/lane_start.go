@@ -59,6 +59,23 @@ type startedLane struct {
 	due     time.Duration // when its first request is due
 }
 
+// openLanes opens the first tree of every lane that options ask for. The error says that no trace can be played.
+func (s *sampler) openLanes(o *Options, traces []int, starts startPolicy) ([]startedLane, error) {
+	lanes := o.Concurrency
+	if o.Trees > 0 {
+		lanes = min(lanes, o.Trees)
+	}
+	s.dealer.traces = traces
+	begun := s.openFirst(lanes, starts)
+	switch {
+	case len(begun) == 0:
+		return nil, fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
+	case len(begun) < lanes && !o.once():
+		s.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
+	}
+	return begun, nil
+}
+
 // openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips
 // traces in which no lane can begin. The search ends after one try per lane and two per trace, and the remaining lanes stay
 // empty: doc/spec/replay.md 2.2.

@@ -80,14 +80,10 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 		backoff:        backoff{o.Backoff, map[int]pause{}},
 		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
-	l.conductor = conductor.New(o.maxOpen(), p.source, p.limits, l.launch, l.onEvent)
-	switch {
-	case p.arrivals != nil:
-		l.conductor.OpenBy(p.arrivals)
+	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)
+	if p.arrivals != nil {
 		l.backlog = new(backlog)
 		l.progress.Arrivals = true
-	case p.ramp > 0:
-		l.conductor.Ramp(p.ramp)
 	}
 	return l
 }

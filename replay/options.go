@@ -133,11 +133,30 @@ type Options struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Cache == nil:
-		return errors.New("cache: nil: want an open cache")
+		return errNoCache
 	case o.Cache.Manifest == nil:
 		return errors.New("cache: opened without prompts: want one of mmapcache.Open")
 	case o.Model == "":
 		return errors.New("model: want a name")
+	case len(o.URLs) == 0:
+		return errors.New("URLs: want that of a server")
+	}
+	for _, url := range o.URLs {
+		if _, err := wire.New(url, o.clientOptions()); err != nil {
+			return err
+		}
+	}
+	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
+		return err
+	}
+	return o.validatePlayed()
+}
+
+var errNoCache = errors.New("cache: nil: want an open cache")
+
+// validatePlayed validates the fields that do not say to whom and as what turns are sent.
+func (o Options) validatePlayed() error {
+	switch {
 	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
 		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
 	case o.Duration < 0:
@@ -180,17 +199,6 @@ func (o Options) Validate() error {
 
 // validateParts validates the fields that have rules of their own.
 func (o Options) validateParts() error {
-	if len(o.URLs) == 0 {
-		return errors.New("URLs: want that of a server")
-	}
-	for _, url := range o.URLs {
-		if _, err := wire.New(url, o.clientOptions()); err != nil {
-			return err
-		}
-	}
-	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
-		return err
-	}
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}

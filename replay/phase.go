@@ -50,6 +50,18 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 	}
 }
 
+// conduct returns the conductor of a phase with a number of lanes.
+func (p *phase) conduct(lanes int, launch func(conductor.Dispatch) error, observe func(conductor.Event)) *conductor.Conductor {
+	c := conductor.New(lanes, p.source, p.limits, launch, observe)
+	switch {
+	case p.arrivals != nil:
+		c.OpenBy(p.arrivals)
+	case p.ramp > 0:
+		c.Ramp(p.ramp)
+	}
+	return c
+}
+
 // playPhase plays a phase in the calling goroutine. The loop that it returns says how the phase ended.
 func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	origin := r.medium.now()

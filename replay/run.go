@@ -10,7 +10,6 @@ import (
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
-	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -135,26 +134,17 @@ func (r *run) preflight(ctx context.Context) error {
 
 // chooseTraces selects the traces that are played. The error says that no trace fits, or that there are too many lanes.
 func (r *run) chooseTraces() (err error) {
-	if r.traces, err = selectTraces(r.Options, r.overhead()); err != nil {
+	traces, err := selectTraces(r.Options, r.overhead())
+	if err != nil {
 		return err
 	}
-	if r.arrival, err = planArrivals(&r.Options, r.traces); err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	r.traces = r.arrival.traces
-	policy := resume.WrapPolicy{
-		Lanes: r.maxOpen(), Traces: len(r.traces), AllowWrap: r.AllowWrap, Marked: r.Marker != payload.NoMarker,
-		MarkerPermitsWrap: r.Switches.MarkerPermitsWrap, OnePass: r.once(), Trees: r.Trees,
-	}
-	if r.Arrivals.arrive() {
-		policy.Trees = r.arrival.most
-	}
-	if r.shared, err = policy.Check(); err != nil && r.Arrivals.arrive() {
-		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--set AllowWrap=true)", len(r.traces))
+	if r.arrival, err = planArrivals(&r.Options, traces); err == nil {
+		r.shared, err = r.arrival.checkWrap(&r.Options)
 	}
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
+	r.traces = r.arrival.traces
 	return nil
 }
 
@@ -186,24 +176,13 @@ func (r *run) warnOfMarkers() error {
 
 // openFirstTrees opens the first tree of every lane, before the clock starts. Where trees arrive, it loads the first ones. The error
 // says that none can be played.
-func (r *run) openFirstTrees() error {
+func (r *run) openFirstTrees() (err error) {
 	if r.Arrivals.arrive() {
 		return r.sampler.prepareArrivals(r.traces)
 	}
-	lanes := r.Concurrency
-	if r.Trees > 0 {
-		lanes = min(lanes, r.Trees)
-	}
-	r.sampler.dealer.traces = r.traces
 	r.starts = newStartPolicy(r.Options)
-	r.begun = r.sampler.openFirst(lanes, r.starts)
-	switch begun := r.begun; {
-	case len(begun) == 0:
-		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(r.traces))
-	case len(begun) < lanes && !r.once():
-		r.reporter.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
-	}
-	return nil
+	r.begun, err = r.sampler.openLanes(&r.Options, r.traces, r.starts)
+	return err
 }
 
 // open opens the results and the transport. The clock of the run starts last.

@@ -25,6 +25,7 @@ type traceLoader struct {
 	cache    *mmapcache.Cache
 	view     view
 	encoding mmapcache.Encoding
+	plans    bool // plans are all that is needed of traces: none is loaded ahead, none rendered
 	warn     func(string)
 
 	loaded  map[int]*loadedTrace      // by trace: those that lanes play
@@ -111,6 +112,9 @@ func (l *traceLoader) memoryOf(trace int) int64 {
 
 // loadAhead loads traces in goroutines of their own, so that a long one does not delay the loop.
 func (l *traceLoader) loadAhead(traces []int) {
+	if l.plans {
+		return
+	}
 	for _, trace := range traces {
 		if l.loaded[trace] != nil || l.skipped[trace] || l.ahead[trace] != nil {
 			continue

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/workload"
 )
 
 // Result is what came of a run.
@@ -145,7 +146,11 @@ func (r *run) completed(q *engine.Request) {
 		r.Observer.Completed(r.now, one)
 	}
 	r.result.Duration = max(r.result.Duration, one.Last)
-	r.Load.Completed(q.ID, r.now)
+	if l, ok := r.Load.(workload.Refuser); ok && q.Status == engine.Rejected {
+		l.Refused(q.ID, r.now)
+	} else {
+		r.Load.Completed(q.ID, r.now)
+	}
 }
 
 // release takes the turns that are ready and routes each at once.

@@ -23,3 +23,8 @@ type Load interface {
 	// Left returns how many turns have not been released, those that wait for a completion included.
 	Left() int
 }
+
+// Refuser is a load whose sessions do not go on after a turn that no worker can hold. It is told by Refused instead of Completed.
+type Refuser interface {
+	Refused(id int, now int64)
+}

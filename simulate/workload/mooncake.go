@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -13,28 +12,19 @@ import (
 // Mooncake returns the sessions of a structure that was made of Mooncake rows, for engine blocks of so many tokens:
 // doc/spec/simulate.md 3.1.
 func Mooncake(s *mmapcache.Structure, block int, width preset.IDWidth) (*Sessions, error) {
-	list := &Sessions{}
-	var numbers *Chains
-	reader := newPrompts(s, width)
-	traceBlock := uint32(0)
+	traceBlock, err := blockSizeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	list, numbers, reader := &Sessions{}, NewChains(traceBlock, block), newPrompts(s, width)
 	for k := range s.Traces.Len() {
-		trace := s.Traces.At(k)
-		if numbers == nil {
-			traceBlock = trace.BlockSize
-			numbers = NewChains(int(traceBlock), block)
-		}
-		if trace.BlockSize != traceBlock {
-			return nil, fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", trace.ID, trace.BlockSize, traceBlock)
-		}
-		reader.open(trace)
+		reader.open(s.Traces.At(k))
 		list.begin(startOf(s, k, reader.turns[0]))
 		for n, t := range reader.turns {
 			list.add(turn{delay: delayOf(reader.turns, n), prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
 		}
 	}
-	if numbers != nil {
-		list.chains = numbers.Count()
-	}
+	list.chains = numbers.Count()
 	list.align()
 	return list, nil
 }

@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// LanesOptions say what the load of lanes plays, and how.
+type LanesOptions struct {
+	// Replay is what replay.NewPlayer takes: a cache and how its trees are played. Concurrency is the number of lanes. Recorded
+	// response times play no part, but in the gaps that were measured from them.
+	Replay replay.Options
+
+	BlockSize int // of the engine, tokens
+	IDWidth   preset.IDWidth
+}
+
+// LanesLoad is the load in which lanes play trees of sessions: doc/spec/simulate.md 3.2. The player that drives servers decides what is
+// sent, in which order and when; here the fleet is the server. It numbers blocks when a trace is first played.
+type LanesLoad struct {
+	player    *replay.Player
+	structure *mmapcache.Structure
+	traces    []lanesTrace // by position in the structure
+	reader    *prompts
+	numbers   *Chains
+}
+
+// lanesTrace are the turns of a trace as the fleet gets them.
+type lanesTrace struct {
+	session  int      // number of its first session
+	firsts   []uint32 // by session: its first turn
+	requests []request
+}
+
+// request is the part of a turn that does not depend on when it is played.
+type request struct {
+	prompt, output int32
+	chain          []engine.Run
+}
+
+// Lanes returns the load of lanes. Options.Validate of Replay does not hold for it: a model and servers are not needed.
+func Lanes(o LanesOptions) (*LanesLoad, error) {
+	if o.BlockSize < 1 {
+		return nil, fmt.Errorf("lanes: blocks of %d tokens: want at least 1", o.BlockSize)
+	}
+	player, err := replay.NewPlayer(o.Replay)
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	s := o.Replay.Cache.Structure
+	size, err := blockSizeOf(s)
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	return &LanesLoad{
+		player: player, structure: s, traces: make([]lanesTrace, s.Traces.Len()), reader: newPrompts(s, o.IDWidth),
+		numbers: NewChains(size, o.BlockSize),
+	}, nil
+}
+
+// blockSizeOf returns the tokens that an id stands for, in all traces.
+func blockSizeOf(s *mmapcache.Structure) (tokens int, err error) {
+	for k := range s.Traces.Len() {
+		switch t := s.Traces.At(k); {
+		case k == 0:
+			tokens = int(t.BlockSize)
+		case int(t.BlockSize) != tokens:
+			return 0, fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, tokens)
+		}
+	}
+	return tokens, nil
+}
+
+// Next returns when the next turn is due if none completes before.
+func (l *LanesLoad) Next() (int64, bool) {
+	at, ok := l.player.Next()
+	return int64(at), ok
+}
+
+// Release takes the next turn that is due.
+func (l *LanesLoad) Release(now int64) (t Turn, ok bool) {
+	p, ok := l.player.Take(time.Duration(now))
+	if !ok {
+		return t, false
+	}
+	trace := l.trace(p.Trace)
+	r := &trace.requests[int(trace.firsts[p.Session])+p.Turn]
+	return Turn{
+		ID: p.ID, Session: trace.session + p.Session, Number: p.Turn, Prompt: int(r.prompt), Output: int(r.output), Chain: r.chain,
+	}, true
+}
+
+// Completed says that a turn has ended.
+func (l *LanesLoad) Completed(id int, now int64) { l.returned(id, now, conductor.OK) }
+
+// Refused says that a turn has ended because its prompt can fit no worker. It ends the session, whose later prompts are longer.
+func (l *LanesLoad) Refused(id int, now int64) { l.returned(id, now, conductor.Overflow) }
+
+func (l *LanesLoad) returned(id int, now int64, outcome conductor.Outcome) {
+	if err := l.player.Returned(id, time.Duration(now), outcome); err != nil {
+		panic(err) // the fleet completes each turn once
+	}
+}
+
+// Left returns 0 when nothing is left to release or to complete, else how many trees are open, at least 1: how many turns that makes is
+// not known before they are played.
+func (l *LanesLoad) Left() int {
+	if l.player.Done() {
+		return 0
+	}
+	return max(1, l.player.Counts().TreesOpen)
+}
+
+// Counts returns what the lanes have played so far.
+func (l *LanesLoad) Counts() conductor.Counts { return l.player.Counts() }
+
+// Chains returns how many chain numbers have been given so far.
+func (l *LanesLoad) Chains() int { return l.numbers.Count() }
+
+// trace returns the turns of a trace, whose blocks it numbers the first time.
+func (l *LanesLoad) trace(k int) *lanesTrace {
+	t := &l.traces[k]
+	if t.requests != nil {
+		return t
+	}
+	row := l.structure.Traces.At(k)
+	t.session = int(row.FirstSession)
+	for n := range int(row.Sessions) {
+		t.firsts = append(t.firsts, l.structure.Sessions.At(t.session+n).FirstTurn)
+	}
+	l.reader.open(row)
+	t.requests = make([]request, len(l.reader.turns))
+	for n, turn := range l.reader.turns {
+		t.requests[n] = request{
+			prompt: int32(max(turn.In, 1)), output: int32(max(turn.MaxTokens(), 1)), chain: l.numbers.Add(l.reader.ids(turn), int(turn.In)),
+		}
+	}
+	return t
+}

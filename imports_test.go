@@ -103,7 +103,7 @@ var imports = map[string][]string{
 	"simulate/engine":   {"internal/regular", "internal/suggest", "simulate/preset"},
 	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
-	"simulate":          {"internal/durable", "mmapcache", "replay/measure", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
+	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",

@@ -1,15 +1,16 @@
 package simulate
 
 import (
-	"fmt"
+	"strconv"
 
+	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
 // load returns the load of a run, within its bounds.
 func (c *Config) load() (load workload.Load, err error) {
 	if c.LoadOf() == LoadLanes {
-		return nil, errNoLanes
+		return c.lanes()
 	}
 	sessions, err := c.sessions()
 	if err != nil {
@@ -26,8 +27,20 @@ func (c *Config) load() (load workload.Load, err error) {
 	return bound(load, c.LimitRequests, int64(c.MaxTime)), nil
 }
 
-// errNoLanes says that the load of trees is not there.
-var errNoLanes = fmt.Errorf("load %s is not built yet", LoadLanes)
+// lanes returns the load of trees. The bounds are those of the player: without one it plays every tree once, else again and again.
+func (c *Config) lanes() (workload.Load, error) {
+	duration := c.MaxTime
+	if duration > 0 {
+		duration++ // what is due at the bound still leaves
+	}
+	return workload.Lanes(workload.LanesOptions{
+		Replay: replay.Options{
+			Cache: c.Input.Cache(), Concurrency: c.Concurrency, Seed: strconv.FormatUint(c.Seed, 10),
+			Traces: c.LimitTraces, Requests: c.LimitRequests, Duration: duration,
+		},
+		BlockSize: c.BlockSize(), IDWidth: c.Switches.IDWidth,
+	})
+}
 
 // sessions returns the sessions of the input, or of the synthetic load.
 func (c *Config) sessions() (s *workload.Sessions, err error) {

@@ -51,8 +51,6 @@ func (c *Config) unbuilt() error {
 		return fmt.Errorf("router %s is not built yet: want %s", KVRouter, RoundRobin)
 	case c.Disaggregated():
 		return fmt.Errorf("a disaggregated fleet is not built yet: want an aggregated one")
-	case c.Input != nil && !c.Input.Mooncake():
-		return fmt.Errorf("load %s is not built yet: want an input of Mooncake, or a synthetic load", LoadLanes)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func writeRun(t testing.TB, info measure.RunInfo, records ...measure.Record) *Ru
 	dir := t.TempDir()
 	w, err := measure.Create(dir)
 	require.NoError(t, err)
-	for _, r := range records {
+	for k, r := range records {
+		r.Credit = k
 		require.NoError(t, w.Write(&r))
 	}
 	require.NoError(t, w.Close())

@@ -41,7 +41,7 @@ func slowRun(t *testing.T) (dir string) {
 			ttft = 2
 		}
 		records = append(records, measure.Record{
-			Phase: "profiling", Bucket: measure.Profiling, RequestID: "r", Due: at, Admitted: at, Sent: at,
+			Phase: "profiling", Bucket: measure.Profiling, Credit: k, RequestID: "r", Due: at, Admitted: at, Sent: at,
 			FirstToken: at + ttft, LastToken: at + ttft, End: at + ttft, Status: 200, Chunks: 1,
 		})
 	}

@@ -20,6 +20,7 @@ type RecordReader struct {
 	n        int    // lines read
 	torn     bool
 	record   Record
+	credits  credits
 	contents contentsReader
 }
 
@@ -64,6 +65,9 @@ func (r *RecordReader) Next() (*Record, error) {
 	}
 	if err == nil {
 		err = r.record.check()
+	}
+	if err == nil {
+		err = r.credits.add(&r.record)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: line %d: %w; no run writes this: restore the file, or cut it off before this line", r.path, r.n, err)

@@ -22,7 +22,7 @@ func TestSummaryLeavesTheWarmupOut(t *testing.T) {
 		if k == 2 || k == 3 {
 			r.Error = &Error{Category: wire.ContextOverflow, Message: "too long"}
 		}
-		r.Bucket = bucket
+		r.Bucket, r.Credit = bucket, k
 		records = append(records, r)
 		with.Add(r)
 		if bucket != WarmupBucket {

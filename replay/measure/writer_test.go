@@ -26,7 +26,7 @@ func TestWriterKeepsEveryRecord(t *testing.T) {
 		all.Go(func() {
 			for turn := range each {
 				r := example()
-				r.Lane, r.Turn, r.Chunks, r.Contents = lane, turn, 1, wire.Contents{}
+				r.Lane, r.Turn, r.Credit, r.Chunks, r.Contents = lane, turn, each*lane+turn, 1, wire.Contents{}
 				r.Contents.Add(time.Duration(turn), int64(lane))
 				if err := w.Write(&r); err != nil {
 					t.Error(err)

@@ -10,6 +10,9 @@ import (
 // MaxRequests is the most requests that a page has. Of a run with more it has one in Stride.
 const MaxRequests = 100_000
 
+// maxTime bounds the instants of a page, in seconds of their phase: its columns have whole nanoseconds.
+const maxTime float64 = 2e6
+
 // errTwoRuns is why a record is refused.
 var errTwoRuns = errors.New("records of two runs stand in one file")
 
@@ -30,7 +33,6 @@ type Builder struct {
 	failures []failure
 	byError  map[failure]int32
 	bins     bins
-	credits  [2]bitSet // of the warmup and of profiling
 
 	first int64    // earliest sent of profiling, ns; valid if sent > 0
 	end   [2]int64 // of the warmup and of profiling, ns of the phase
@@ -51,11 +53,12 @@ func (b *Builder) Stride() int { return b.stride }
 
 // Add adds one record, which it does not keep. An error says why it cannot be of the same run as those before.
 func (b *Builder) Add(r *measure.Record) error {
+	if at := max(r.Due, r.End, r.Queued); at > maxTime {
+		return fmt.Errorf("an instant is %.0f s of the phase: a page has at most %.0f, which is 23 days", at, maxTime)
+	}
 	x := newRequest(r)
 	x.failure = b.failureOf(r)
-	if err := b.count(&x, r); err != nil {
-		return err
-	}
+	b.count(&x)
 	if !b.keeps(&x) {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (b *Builder) Add(r *measure.Record) error {
 }
 
 // count counts what the page knows of every request.
-func (b *Builder) count(x *request, r *measure.Record) error {
+func (b *Builder) count(x *request) {
 	phase := 0
 	if x.warmup() {
 		b.warmup++
@@ -83,10 +86,6 @@ func (b *Builder) count(x *request, r *measure.Record) error {
 		b.bins.add(x)
 	}
 	b.end[phase] = max(b.end[phase], x.end())
-	if r.Credit < maxCredit && !b.credits[phase].add(r.Credit) {
-		return fmt.Errorf("credit: %d: an earlier line of the phase %s has it: %w", r.Credit, r.Phase, errTwoRuns)
-	}
-	return nil
 }
 
 // keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
@@ -120,23 +119,4 @@ func (b *Builder) thin() {
 		kept = append(kept, x)
 	}
 	b.requests = kept
-}
-
-// maxCredit bounds the credits that are looked at: a run of so many requests has a terabyte of records.
-const maxCredit = 1 << 30
-
-// bitSet is a set of small numbers.
-type bitSet struct{ words []uint64 }
-
-// add adds a number. It reports false if the set has it already.
-func (s *bitSet) add(k int) bool {
-	if n := k/64 + 1; n > len(s.words) {
-		s.words = append(s.words, make([]uint64, max(n, 2*len(s.words))-len(s.words))...)
-	}
-	bit := uint64(1) << (k % 64)
-	if s.words[k/64]&bit != 0 {
-		return false
-	}
-	s.words[k/64] |= bit
-	return true
 }

@@ -84,12 +84,14 @@ func TestPagesOfRunsThatWereCut(t *testing.T) {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, data[:len(data)/2], 0o600))
+	html, _ := pageOf(t, dir)
+	require.Contains(t, drawn(t, html), "the page counts the records")
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))
 	info := newSample(300).info()
 	info.Facts, info.Phases = nil, nil
 	writeJSON(t, filepath.Join(dir, measure.RunFile), info)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, measure.LanesFile), []byte(`{"lane":1,"t_star":null,"finished":null}`+"\n"), 0o600))
-	html, _ := pageOf(t, dir)
+	html, _ = pageOf(t, dir)
 	text := drawn(t, html)
 	require.Contains(t, text, "records.jsonl: the last line is cut off and left out")
 	require.Contains(t, text, "the run has not ended, or was killed")
@@ -119,6 +121,7 @@ func TestRecordsThatAreNotOneRun(t *testing.T) {
 	err := refused(func(s *sample) { s.records[50].RootID = "other" })
 	require.ErrorContains(t, err, "line 51: tree: ")
 	require.ErrorContains(t, err, "records of two runs stand in one file")
+	require.ErrorContains(t, refused(func(s *sample) { s.records[50].End = 2e8 }), "line 51: an instant is 200000000 s of the phase")
 	require.ErrorContains(t, refused(func(s *sample) { s.records[50].Bucket = "b" }), "line 51: bucket: ")
 
 	run, err := report.Open(t.TempDir())

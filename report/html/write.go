@@ -88,8 +88,10 @@ func read(run *report.Run) (*Builder, *About, error) {
 	if about.Intervals, err = b.intervals(run, samples); err != nil {
 		return nil, nil, err
 	}
-	if aggregate == nil && written.Requests != b.sent {
+	if written != nil && written.Requests != b.sent {
 		run.Missing = append(run.Missing, fmt.Sprintf("%s counts %d requests, %s has %d: the page counts the records", summaryFile, written.Requests, measure.RecordsFile, b.sent))
+	}
+	if aggregate == nil && written.Requests != b.sent {
 		if aggregate, err = NewBuilder(run.Rules()).readRecords(run, false, nil); err != nil {
 			return nil, nil, err
 		}

@@ -1,0 +1,146 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The modes.
+const (
+	Aggregated    = "agg"
+	Disaggregated = "disagg"
+)
+
+// The optimization targets.
+const (
+	TargetSLA        = "sla"        // latencies below their limits
+	TargetThroughput = "throughput" // queues and KV use within fixed bounds
+	TargetLatency    = "latency"    // the same, with tighter bounds
+)
+
+// The predictors.
+const (
+	Kalman   = "kalman"
+	Constant = "constant"
+)
+
+// Config is what a user says of a planner: doc/spec/simulate.md 11.1. Default returns what holds of keys that nobody sets.
+type Config struct {
+	Mode                 string  `json:"mode"`
+	Target               string  `json:"optimization_target"`
+	TTFT                 float64 `json:"ttft_ms"` // the limits of sla
+	ITL                  float64 `json:"itl_ms"`
+	ThroughputScaling    bool    `json:"enable_throughput_scaling"`
+	LoadScaling          bool    `json:"enable_load_scaling"`
+	ThroughputInterval   float64 `json:"throughput_interval"` // seconds
+	LoadInterval         float64 `json:"load_interval"`       // seconds, shorter
+	MaxGPUBudget         int     `json:"max_gpu_budget"`      // negative: none
+	MinEndpoint          int     `json:"min_endpoint"`        // workers of a pool
+	Sensitivity          float64 `json:"sensitivity"`         // the share of a limit below which a worker can go
+	MinObservations      int     `json:"min_observations"`
+	MaxSamples           int     `json:"max_samples"`
+	BucketCount          int     `json:"bucket_count"`
+	BenchmarkGranularity int     `json:"benchmark_granularity"`
+	Predictor            string  `json:"predictor"` // "": that of the preset
+}
+
+// Default returns the configuration of a planner of which nothing is said.
+func Default() Config {
+	return Config{
+		Mode: Aggregated, Target: TargetSLA, TTFT: 500, ITL: 50, ThroughputScaling: true, ThroughputInterval: 180, LoadInterval: 5,
+		MaxGPUBudget: 8, MinEndpoint: 1, Sensitivity: 0.8, MinObservations: 5, MaxSamples: 64, BucketCount: 16, BenchmarkGranularity: 8,
+	}
+}
+
+// Resolve returns the configuration as it runs: a target other than sla scales by load alone.
+func (c Config) Resolve() Config {
+	if c.Target != TargetSLA {
+		c.LoadScaling, c.ThroughputScaling = true, false
+	}
+	return c
+}
+
+// Pools returns the names of the pools of a mode, in their order.
+func (c Config) Pools() []string {
+	if c.Mode == Disaggregated {
+		return []string{"prefill", "decode"}
+	}
+	return []string{"agg"}
+}
+
+// Validate returns an error about the first key whose value cannot be used.
+func (c Config) Validate() error {
+	for _, w := range []struct {
+		key, value string
+		choices    []string
+	}{
+		{"mode", c.Mode, []string{Aggregated, Disaggregated}},
+		{"optimization_target", c.Target, []string{TargetSLA, TargetThroughput, TargetLatency}},
+		{"predictor", c.Predictor, []string{Kalman, Constant, ""}},
+	} {
+		if !slices.Contains(w.choices, w.value) {
+			return fmt.Errorf("planner: %s %q: want %s", w.key, w.value, strings.Join(slices.DeleteFunc(w.choices, func(s string) bool { return s == "" }), " or "))
+		}
+	}
+	if err := c.validateCounts(); err != nil {
+		return err
+	}
+	return c.validateNumbers()
+}
+
+func (c Config) validateCounts() error {
+	for _, n := range []struct {
+		key          string
+		value, least int
+	}{
+		{"max_gpu_budget", c.MaxGPUBudget, math.MinInt32}, {"min_endpoint", c.MinEndpoint, 1}, {"min_observations", c.MinObservations, 2},
+		{"max_samples", c.MaxSamples, c.MinObservations}, {"bucket_count", c.BucketCount, 1}, {"benchmark_granularity", c.BenchmarkGranularity, 1},
+	} {
+		if n.value < n.least || n.value > maxCount {
+			return fmt.Errorf("planner: %s %d: want %d to %d", n.key, n.value, n.least, maxCount)
+		}
+	}
+	return nil
+}
+
+// maxCount bounds every count.
+const maxCount = 1 << 20
+
+func (c Config) validateNumbers() error {
+	for _, n := range []struct {
+		key   string
+		value float64
+		most  float64
+	}{
+		{"ttft_ms", c.TTFT, 1e12}, {"itl_ms", c.ITL, 1e12}, {"sensitivity", c.Sensitivity, 1},
+		{"throughput_interval", c.ThroughputInterval, 1e8}, {"load_interval", c.LoadInterval, 1e8},
+	} {
+		if !(n.value > 0) || n.value > n.most {
+			return fmt.Errorf("planner: %s %g: want a number above 0, at most %g", n.key, n.value, n.most)
+		}
+	}
+	if c.LoadInterval < 0.001 {
+		return fmt.Errorf("planner: load_interval %g s: want at least 0.001", c.LoadInterval)
+	}
+	if c.LoadInterval >= c.ThroughputInterval {
+		return fmt.Errorf("planner: load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
+	}
+	if r := c.Resolve(); !r.LoadScaling && !r.ThroughputScaling {
+		return fmt.Errorf("planner: enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
+	}
+	return nil
+}
+
+// checkBudget returns an error for a budget that cannot hold the least fleet.
+func (c Config) checkBudget(gpus []int) error {
+	least := 0
+	for _, g := range gpus {
+		least += c.MinEndpoint * g
+	}
+	if c.MaxGPUBudget >= 0 && c.MaxGPUBudget < least {
+		return fmt.Errorf("planner: max_gpu_budget %d: min_endpoint %d of %s needs %d GPUs", c.MaxGPUBudget, c.MinEndpoint, strings.Join(c.Pools(), " and "), least)
+	}
+	return nil
+}

@@ -41,6 +41,7 @@ func (w *Worker) schedule(r *Request, before, want int) {
 	if w.rules.caching && !w.rules.visibleAllocated {
 		size := w.rules.blockSize
 		w.publish(r, before/size, min(after/size, r.shared))
+		w.own(r, max(before/size, r.shared))
 	}
 }
 
@@ -149,7 +150,7 @@ func (w *Worker) publishAllocated(r *Request) {
 	case i < r.shared:
 		w.publishBlock(r, i, r.chainOf(i))
 	default:
-		w.pool.slots[r.blocks[i]].key = private
+		w.pool.own(r.blocks[i])
 	}
 }
 
@@ -178,8 +179,8 @@ func (w *Worker) extend(r *Request) bool {
 
 // fill makes the last block of a request one that it finds again, and grow gives it one more, of tokens that it generates.
 func (w *Worker) fill(r *Request) {
-	if b := &w.pool.slots[r.blocks[len(r.blocks)-1]]; w.rules.blockAtEmission && w.rules.caching && b.key == 0 {
-		b.key = private
+	if w.rules.blockAtEmission && w.rules.caching {
+		w.pool.own(r.blocks[len(r.blocks)-1])
 	}
 }
 
@@ -224,6 +225,13 @@ func (w *Worker) preempt(r *Request) *Request {
 	return r
 }
 
+// own makes the full blocks of a request from first on, which no chain number names, ones that it finds again.
+func (w *Worker) own(r *Request, first int) {
+	for i, full := first, w.full(r); i < full; i++ {
+		w.pool.own(r.blocks[i])
+	}
+}
+
 // full returns how many leading blocks of a request have content that can be found again.
 func (w *Worker) full(r *Request) int {
 	switch size := w.rules.blockSize; {
@@ -245,8 +253,8 @@ func (w *Worker) drop(r *Request, back bool) {
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		s := r.blocks[i]
 		b := &w.pool.slots[s]
-		if b.key == 0 && i < full {
-			b.key = private
+		if i < full {
+			w.pool.own(s)
 		}
 		if back && b.key == private && !slices.Contains(r.private, saved{int32(i), s, b.generation}) {
 			r.private = append(r.private, saved{int32(i), s, b.generation})

@@ -74,10 +74,20 @@ func (p *pool) evict() int32 {
 	p.unlink(b)
 	p.inactive--
 	p.evictions++
-	if b.key != private {
+	if b.key == private {
+		p.log.addPrivate(true)
+	} else {
 		p.forget(s, b.key-1)
 	}
 	return s
+}
+
+// own makes the content of a block, if it has none that is found, one that only its own request finds.
+func (p *pool) own(s int32) {
+	if b := &p.slots[s]; b.key == 0 {
+		b.key = private
+		p.log.addPrivate(false)
+	}
 }
 
 // forget removes a copy of a chain from those that are found.
@@ -146,10 +156,11 @@ func (p *pool) unlink(b *slot) {
 	}
 }
 
-// KVEvent says that the blocks of a range of chain numbers became visible on a worker, or that none of their copies is left.
+// KVEvent says that the blocks of a range of chain numbers became visible on a worker, or that none of their copies is left. A
+// private one says the same of Count blocks that only their own requests find.
 type KVEvent struct {
 	Run
-	Removed bool
+	Removed, Private bool
 }
 
 // eventLog collects the events of a pass in their order, neighbours as ranges.
@@ -162,7 +173,7 @@ func (l *eventLog) add(chain uint32, removed bool) {
 	if n := len(l.list); n > 0 {
 		e := &l.list[n-1]
 		switch {
-		case e.Removed != removed:
+		case e.Removed != removed || e.Private:
 		case e.First+e.Count == chain:
 			e.Count++
 			return
@@ -171,5 +182,17 @@ func (l *eventLog) add(chain uint32, removed bool) {
 			return
 		}
 	}
-	l.list = append(l.list, KVEvent{Run{chain, 1}, removed})
+	l.list = append(l.list, KVEvent{Run: Run{chain, 1}, Removed: removed})
+}
+
+// addPrivate adds a private block.
+func (l *eventLog) addPrivate(removed bool) {
+	if l == nil {
+		return
+	}
+	if n := len(l.list); n > 0 && l.list[n-1].Private && l.list[n-1].Removed == removed {
+		l.list[n-1].Count++
+		return
+	}
+	l.list = append(l.list, KVEvent{Run: Run{Count: 1}, Removed: removed, Private: true})
 }

@@ -42,7 +42,7 @@ func TestTheBlockReleasedLongestAgoIsEvicted(t *testing.T) {
 	require.Equal(t, []uint32{12, 10, 22, 21, 20, 11}, left)
 	require.Equal(t, int64(6), p.evictions)
 	require.Equal(t, []KVEvent{
-		{Run{10, 3}, false}, {Run{20, 3}, false}, {Run{12, 1}, true}, {Run{10, 1}, true}, {Run{20, 3}, true}, {Run{11, 1}, true},
+		{Run{10, 3}, false, false}, {Run{20, 3}, false, false}, {Run{12, 1}, true, false}, {Run{10, 1}, true, false}, {Run{20, 3}, true, false}, {Run{11, 1}, true, false},
 	}, p.log.list)
 }
 
@@ -65,7 +65,7 @@ func TestCopiesAreFoundOldestFirst(t *testing.T) {
 	p.release(list[2])
 	p.take()
 	require.Equal(t, int32(none), p.index.find(7))
-	require.Equal(t, []KVEvent{{Run{7, 1}, false}, {Run{7, 1}, true}}, p.log.list)
+	require.Equal(t, []KVEvent{{Run{7, 1}, false, false}, {Run{7, 1}, true, false}}, p.log.list)
 }
 
 // A block without content is free again, and no eviction.
@@ -77,6 +77,24 @@ func TestUnfilledBlocksVanish(t *testing.T) {
 	require.Equal(t, []int{0, 0, 2}, []int{p.active, p.inactive, p.unused()})
 	fill(p, 1, 2)
 	require.Zero(t, p.evictions)
+}
+
+// The log counts blocks that only their own requests find, apart from those that have a number.
+//
+// Covers S-20.
+func TestPrivateBlocksAreEvents(t *testing.T) {
+	p := newPool(3)
+	p.log = &eventLog{}
+	list := append(fill(p, 7), p.take(), p.take())
+	p.own(list[0])
+	p.own(list[1])
+	p.own(list[2])
+	p.own(list[2])
+	releaseAll(p, list)
+	for range 3 {
+		p.take()
+	}
+	require.Equal(t, []KVEvent{{Run{7, 1}, false, false}, {Run{0, 2}, false, true}, {Run{0, 2}, true, true}, {Run{7, 1}, true, false}}, p.log.list)
 }
 
 func TestIndexFollowsThePool(t *testing.T) {

@@ -198,6 +198,9 @@ func (w *Worker) commit(end int) {
 		for target := blocksOf(w.held(r, 0), w.rules.blockSize); len(r.blocks) < target; {
 			w.grow(r)
 		}
+		if w.rules.caching && !w.rules.visibleAllocated {
+			w.own(r, max((r.computed-passes)/w.rules.blockSize, r.shared))
+		}
 	}
 	w.counts.Passes += int64(passes)
 	w.counts.Output += int64(passes * len(w.running))

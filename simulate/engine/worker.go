@@ -155,6 +155,15 @@ func (w *Worker) TakeEvents() []KVEvent {
 	return list
 }
 
+// SettleEvents is TakeEvents for the passes of a stretch that have ended at now. Without a stretch there are none.
+func (w *Worker) SettleEvents(now int64) []KVEvent {
+	if !w.inStretch() {
+		return nil
+	}
+	w.Settle(now)
+	return w.TakeEvents()
+}
+
 // Stuck returns a request that can never end: the engine can never hold it, under rules that do not reject it, or requests preempt
 // one another in turn. It is nil without one.
 func (w *Worker) Stuck() *Request { return w.stuck }

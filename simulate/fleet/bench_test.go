@@ -19,7 +19,11 @@ func BenchmarkConversation(b *testing.B) {
 		name  string
 		block int
 		plain bool
-	}{{"block-512", 512, false}, {"block-512-plain", 512, true}, {"block-64", 64, false}, {"block-64-plain", 64, true}} {
+		kv    bool
+	}{
+		{"block-512", 512, false, false}, {"block-512-plain", 512, true, false}, {"block-64", 64, false, false}, {"block-64-plain", 64, true, false},
+		{"block-512-kv", 512, false, true}, {"block-64-kv", 64, false, true}, {"block-64-kv-plain", 64, true, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			switches, _ := preset.Named(preset.Default)
 			config := engine.Default()
@@ -31,9 +35,11 @@ func BenchmarkConversation(b *testing.B) {
 				require.NoError(b, err)
 				load, err := sessions.Trace(1)
 				require.NoError(b, err)
-				got, err := Run(context.Background(), Options{
-					Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches, Load: load, Plain: c.plain,
-				})
+				o := Options{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches, Load: load, Plain: c.plain}
+				if c.kv {
+					o.Router = NewKV(o, 42)
+				}
+				got, err := Run(context.Background(), o)
 				require.NoError(b, err)
 				requests += len(got.Requests)
 			}

@@ -66,4 +66,5 @@ type Request struct {
 	Session, Number int
 	Arrival         int64 // nanoseconds
 	Worker          int   // -1: none yet
+	Overlap         int   // blocks of the prompt that a KV router knew on the worker when it chose it
 }

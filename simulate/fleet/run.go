@@ -79,7 +79,7 @@ func newRun(o Options) *run {
 
 func (r *run) engineOptions(id int) engine.Options {
 	o := engine.Options{
-		Config: r.Engine, Timing: r.Timing, Switches: r.Switches, Gaps: r.result.Gaps, Events: r.events, Plain: r.Plain,
+		Config: r.Engine, Timing: r.Timing, Switches: r.Switches, Gaps: r.result.Gaps, Events: r.events, Plain: r.Plain || r.events && r.early,
 	}
 	if r.Observer != nil {
 		o.Observe = func(p *engine.Pass) { r.Observer.Pass(id, p) }
@@ -153,8 +153,21 @@ func (r *run) completed(q *engine.Request) {
 	}
 }
 
+// settleEvents gives the router the events of passes that were played at once and have ended.
+func (r *run) settleEvents() {
+	if !r.events || r.early {
+		return
+	}
+	for id, w := range r.workers {
+		if list := w.SettleEvents(r.now); len(list) > 0 {
+			r.router.Events(id, list)
+		}
+	}
+}
+
 // release takes the turns that are ready and routes each at once.
 func (r *run) release() (changed bool) {
+	r.settleEvents()
 	for {
 		if one, worker := r.router.Next(r.now); one != nil {
 			r.submit(one, worker)

@@ -94,6 +94,9 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 			if observed {
 				o.Observer = l
 			}
+			if seed%3 == 0 {
+				o.Router = NewKV(o, seed)
+			}
 			got, err := Run(context.Background(), o)
 			return got, l, err
 		}
@@ -129,7 +132,7 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 func summaries(r *Result) (list []string) {
 	for _, one := range r.Requests {
 		list = append(list, fmt.Sprint(one.ID, one.Session, one.Number, one.Arrival, one.Worker, one.Admitted, one.First, one.Second, one.Last, one.Tokens,
-			one.Reused, one.ReusedMax, one.Recomputed, one.Preemptions, one.Admissions, one.Status))
+			one.Overlap, one.Reused, one.ReusedMax, one.Recomputed, one.Preemptions, one.Admissions, one.Status))
 	}
 	return append(list, fmt.Sprint(r.Workers, r.Duration))
 }

@@ -30,14 +30,15 @@ type engineIn struct {
 
 // engineWant is its result.
 type engineWant struct {
-	Duration    int64   `json:"duration_ns"`
-	Evictions   int64   `json:"evictions"`
-	Output      int64   `json:"output_tokens"`
-	Passes      int64   `json:"passes"`
-	Preemptions int64   `json:"preemptions"`
-	Charged     [][]int `json:"prefill_charged"`
-	ReuseFirst  float64 `json:"reuse_first"`
-	ReuseMax    float64 `json:"reuse_max"`
+	Duration    int64    `json:"duration_ns"`
+	Evictions   int64    `json:"evictions"`
+	Output      int64    `json:"output_tokens"`
+	Passes      int64    `json:"passes"`
+	Preemptions int64    `json:"preemptions"`
+	Charged     [][]int  `json:"prefill_charged"`
+	ReuseFirst  float64  `json:"reuse_first"`
+	ReuseMax    float64  `json:"reuse_max"`
+	HitRate     *float64 `json:"avg_kv_hit_rate"`
 	Rejected    int
 	PerRequest  []struct {
 		Arrival   int64   `json:"arrival_ns"`
@@ -111,6 +112,10 @@ func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *m
 		o.Load, err = sessions.Trace(in.Speedup)
 	}
 	require.NoError(t, err)
+	if in.Router != "" {
+		o.Switches.RouterTie = preset.TieLeastDispatched // the rule with which all vectors were made
+		o.Router = NewKV(o, 42)
+	}
 	return o
 }
 
@@ -130,8 +135,8 @@ func (w *watcher) Pass(worker int, p *engine.Pass) {
 // Covers S-05, S-06, S-11, S-12, S-13, S-14, S-15, S-17, S-19.
 func TestEngineVectors(t *testing.T) {
 	fixtures.EachSimulate(t, "engine", fixtures.SimulateCounts{22, 22, 15}, func(t *testing.T, c fixtures.SimulateCase, in engineIn, want engineWant) {
-		if in.Router != "" || in.PrefillWorker > 0 {
-			t.Skip("Not built: kv_router, disaggregation")
+		if in.PrefillWorker > 0 {
+			t.Skip("Not built: disaggregation")
 		}
 		s, places := structureOf(t, in.Rows, in.TraceBlock)
 		for _, plain := range []bool{true, false} {
@@ -140,7 +145,7 @@ func TestEngineVectors(t *testing.T) {
 			o.Plain, o.Observer = plain, w
 			got, err := Run(context.Background(), o)
 			require.NoError(t, err)
-			checkResult(t, got, want, places)
+			checkResult(t, got, want, places, o.Engine.BlockSize)
 			if want.Charged != nil {
 				require.Equal(t, want.Charged, w.charged)
 			}
@@ -148,7 +153,7 @@ func TestEngineVectors(t *testing.T) {
 	})
 }
 
-func checkResult(t *testing.T, got *Result, want engineWant, places [][2]int) {
+func checkResult(t *testing.T, got *Result, want engineWant, places [][2]int, blockSize int) {
 	byPlace := map[[2]int]*Request{}
 	var input, reused, reusedMax, rejected int
 	for _, r := range got.Requests {
@@ -188,6 +193,19 @@ func checkResult(t *testing.T, got *Result, want engineWant, places [][2]int) {
 	require.Equal(t, want.Rejected, rejected)
 	require.Equal(t, want.ReuseFirst, round6(float64(reused)/float64(input)))
 	require.Equal(t, want.ReuseMax, round6(float64(reusedMax)/float64(input)))
+	checkHitRate(t, got, want.HitRate, blockSize)
+}
+
+// checkHitRate checks the mean of the shares of prompt blocks that a router knew where it sent the requests.
+func checkHitRate(t *testing.T, got *Result, want *float64, blockSize int) {
+	if want == nil {
+		return
+	}
+	rate := 0.0
+	for _, r := range got.Requests {
+		rate += float64(r.Overlap) / float64((r.Prompt+blockSize-1)/blockSize)
+	}
+	require.Equal(t, *want, round6(rate/float64(len(got.Requests))))
 }
 
 func round6(v float64) float64 { return math.RoundToEven(v*1e6) / 1e6 }

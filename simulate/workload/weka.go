@@ -1,0 +1,36 @@
+package workload
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// Roots returns one session for each trace of trees: its requests in the order of the file, as far as they are not of a subagent, with
+// the recorded think time before each. Nothing waits for a subagent, and nothing runs beside another request of its trace: the load of
+// the figures in doc/spec/simulate.md 13. [Lanes] plays whole trees.
+func Roots(s *mmapcache.Structure, block int, width preset.IDWidth) (*Sessions, error) {
+	traceBlock, err := blockSizeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	list, numbers, reader := &Sessions{}, NewChains(traceBlock, block), newPrompts(s, width)
+	for k := range s.Traces.Len() {
+		reader.open(s.Traces.At(k))
+		list.begin(0)
+		turns := slices.DeleteFunc(reader.turns, func(t mmapcache.Turn) bool { return t.Inner != mmapcache.None })
+		slices.SortStableFunc(turns, func(a, b mmapcache.Turn) int { return cmp.Compare(a.Outer, b.Outer) })
+		for n, t := range turns {
+			delay := 0.0
+			if n > 0 && !math.IsNaN(t.ThinkTime) {
+				delay = max(t.ThinkTime, 0) * 1000
+			}
+			list.add(turn{delay: delay, prompt: max(int(t.In), 1), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
+		}
+	}
+	list.chains = numbers.Count()
+	return list, nil
+}

@@ -204,8 +204,6 @@ func (c *Config) fits() error {
 		return fmt.Errorf("load %s: it plays trees of sessions, which neither Mooncake nor a synthetic load has", load)
 	case load == LoadTrace && weka:
 		return fmt.Errorf("load %s: only Mooncake and synthetic loads have arrivals; want %s", load, LoadLanes)
-	case load == LoadConcurrency && weka:
-		return fmt.Errorf("load %s: it takes sessions apart from their trees; want %s", load, LoadLanes)
 	case load != LoadTrace && c.Concurrency < 1:
 		return fmt.Errorf("load %s with concurrency %d: want at least 1", load, c.Concurrency)
 	case load == LoadTrace && c.Concurrency != 0:

@@ -50,7 +50,7 @@ func (in *Input) Cache() *mmapcache.Cache { return in.cache }
 // BlockSize returns the tokens that a hash id of the first trace stands for.
 func (in *Input) BlockSize() int { return int(in.cache.Structure.Traces.At(0).BlockSize) }
 
-// sessionsOf returns the sessions of Mooncake rows, with blocks numbered for an engine.
+// sessionsOf returns the sessions of Mooncake rows, or the roots of trees, with blocks numbered for an engine.
 func (in *Input) sessionsOf(block int, width preset.IDWidth) (*workload.Sessions, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -58,7 +58,11 @@ func (in *Input) sessionsOf(block int, width preset.IDWidth) (*workload.Sessions
 	if s := in.sessions[key]; s != nil {
 		return s, nil
 	}
-	s, err := workload.Mooncake(in.cache.Structure, block, width)
+	number := workload.Roots
+	if in.mooncake {
+		number = workload.Mooncake
+	}
+	s, err := number(in.cache.Structure, block, width)
 	if err == nil {
 		in.sessions[key] = s
 	}

@@ -76,7 +76,7 @@ func playAgents(t testing.TB, load workload.Load, plain bool) *Result {
 	return got
 }
 
-// totals are what doc/spec/simulate.md 8 and 13 say of a load.
+// totals are what doc/spec/simulate.md 13 says of a load.
 type totals struct {
 	requests, input, output int
 	passes                  int64

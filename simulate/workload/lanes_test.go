@@ -36,7 +36,7 @@ func playLoad(t *testing.T, l Load, takes int64, refused func(Turn) bool) (list 
 			f := flying[0]
 			flying, now = flying[1:], f.end
 			if refused != nil && refused(f.Turn) {
-				l.(*LanesLoad).Refused(f.ID, now)
+				l.(Refuser).Refused(f.ID, now)
 			} else {
 				l.Completed(f.ID, now)
 			}
@@ -190,4 +190,25 @@ func TestLanesRefusals(t *testing.T) {
 	}
 	_, err = Lanes(LanesOptions{Replay: replay.Options{Cache: &mmapcache.Cache{Structure: mixed}}, BlockSize: 64})
 	require.ErrorContains(t, err, "trace b: blocks of 128 tokens, those before have 64")
+}
+
+// Roots are the requests of each trace in the order of the file, without those of subagents, a recorded think time apart.
+//
+// Covers S-06.
+func TestRoots(t *testing.T) {
+	line := `{"id":"a","models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":64,"requests":[` +
+		`{"t":0,"type":"n","model":"m","in":100,"out":2,"hash_ids":[1],"input_types":[],"output_types":[],"stop":"","api_time":1},` +
+		`{"t":2,"type":"subagent","agent_id":"x","subagent_type":"x","status":"completed","duration_ms":3000,"models":["m"],"requests":[` +
+		`{"t":2,"type":"n","model":"m","in":70,"out":0,"hash_ids":[7],"input_types":[],"output_types":[],"stop":"","api_time":1}]},` +
+		`{"t":6,"type":"n","model":"m","in":130,"out":0,"hash_ids":[1,2],"input_types":[],"output_types":[],"stop":"","api_time":1,"think_time":1.25}]}` + "\n"
+	s, err := Roots(cachetest.Prepare(t, line, "code").Structure, 64, preset.Width64)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2}, []int{s.Len(), s.Turns()})
+	l, err := s.Concurrency(3, preset.UnitSessions)
+	require.NoError(t, err)
+	got := playLoad(t, l, int64(time.Second), nil)
+	require.Len(t, got, 2)
+	require.Equal(t, []int64{0, 2250e6}, []int64{got[0].at, got[1].at})
+	require.Equal(t, [][2]int{{100, 2}, {130, 1}}, [][2]int{{got[0].Prompt, got[0].Output}, {got[1].Prompt, got[1].Output}})
+	require.Equal(t, 1, common(got[0].Chain, got[1].Chain))
 }

@@ -18,7 +18,7 @@ import (
 func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
 	list, err := playList(cmd, o, l, export)
 	if list != nil {
-		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list, nil))
+		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list, asJSON, nil))
 	}
 	switch {
 	case err != nil:
@@ -87,16 +87,19 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 }
 
 // pageOfList makes the comparison of the runs of a list, also of one that was interrupted, with the notes and the lines in front that
-// comparePage takes.
-func pageOfList(cmd *cobra.Command, list *measure.List, notes map[string]string, lead ...string) error {
-	names, err := comparePage(context.WithoutCancel(cmd.Context()), list, notes, lead...)
+// comparePage takes, and prints the means of runs that repeat one.
+func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[string]string, lead ...string) error {
+	c, names, err := comparePage(context.WithoutCancel(cmd.Context()), list, notes, lead...)
 	if err != nil {
 		return fmt.Errorf("the comparison of the runs: %w", err)
 	}
 	if quiet, _ := cmd.Flags().GetBool("quiet"); len(names) > 0 && !quiet {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agentx: wrote %s to %s\n", strings.Join(names, ", "), list.Out)
 	}
-	return nil
+	if c == nil || asJSON {
+		return nil
+	}
+	return c.WriteRepeats(cmd.OutOrStdout())
 }
 
 // worst are the exit statuses of a run from the worst on.

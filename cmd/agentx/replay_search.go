@@ -200,7 +200,7 @@ func (s *capacitySearch) print(cmd *cobra.Command, list *measure.List, o replay.
 	for k := range s.probes {
 		notes[s.probes[k].Dir] = s.probes[k].String()
 	}
-	if err := errors.Join(printList(cmd, list, asJSON), pageOfList(cmd, list, notes, lead...)); err != nil || asJSON {
+	if err := errors.Join(printList(cmd, list, asJSON), pageOfList(cmd, list, asJSON, notes, lead...)); err != nil || asJSON {
 		return err
 	}
 	slices.Reverse(lead) // the answer comes last

@@ -79,7 +79,10 @@ func (f *replayFlags) applyUntil(r *resolution, o *replay.Options) {
 	o.Watch = func(ctx context.Context, w replay.Watched) *measure.Until {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		watcher := until.Watcher{Dir: w.Dir, Targets: targets, Tick: tick.C, End: w.End, Tell: untilLines(w.Notice)}
+		watcher := until.Watcher{Dir: w.Dir, Targets: targets, Tick: tick.C, End: w.End}
+		if quiet, _ := f.flags.GetBool("quiet"); !quiet {
+			watcher.Tell = untilLines(w.Notice)
+		}
 		found, err := watcher.Watch(ctx)
 		if err != nil {
 			w.Warn("--until: " + err.Error())

@@ -95,7 +95,7 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
-		list[k].Dir, list[k].SLO = dir, f.levels
+		list[k].Dir, list[k].SLO, list[k].Group = dir, f.levels, listedGroup(dir)
 	}
 	return compareRuns(cmd, list, out, compare.Options{GPUs: f.gpus}, f.strict, asJSON)
 }

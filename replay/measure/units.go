@@ -42,6 +42,9 @@ func duration(s float64) string {
 
 // clock formats seconds as a clock counts them, such as 14 min 30 s.
 func clock(s float64) string {
+	if s < 60 {
+		return duration(s)
+	}
 	whole := int64(math.Round(s))
 	h, m, text := whole/3600, whole/60%60, fmt.Sprintf("%d s", whole%60)
 	if m > 0 || h > 0 {

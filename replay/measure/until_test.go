@@ -43,7 +43,7 @@ func TestUntilRows(t *testing.T) {
 		"": nil,
 		"until       ttft.p95 1.84 s ± 4.13 % after 14 min 30 s\n": {Reached: true, After: 870.2, Targets: []UntilTarget{narrow}},
 		"until       ttft.p95 1.84 s ± 4.13 % after 1 h 0 min 0 s, within 5 % at the end\n            itl.mean 20.0 ms ± 10.0 % after 1 h 0 min 0 s, not within 1 %\n": {After: 3600, Targets: []UntilTarget{narrow, wide}},
-		"until       itl.p50 20.0 ms after 59 s, not known to 10 %: 12 trees: an interval needs 20\n":                                                                  {After: 59.4, Targets: []UntilTarget{none}},
+		"until       itl.p50 20.0 ms after 59.4 s, not known to 10 %: 12 trees: an interval needs 20\n":                                                                {After: 59.4, Targets: []UntilTarget{none}},
 	} {
 		var b strings.Builder
 		u.row(&b)
@@ -52,7 +52,7 @@ func TestUntilRows(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	for want, s := range map[string]float64{"0 s": 0.4, "1 min 0 s": 59.6, "14 min 30 s": 870, "1 h 0 min 5 s": 3605, "30 h 1 min 0 s": 30*3600 + 60} {
+	for want, s := range map[string]float64{"400 ms": 0.4, "59.6 s": 59.6, "1 min 0 s": 60.2, "14 min 30 s": 870, "1 h 0 min 5 s": 3605, "30 h 1 min 0 s": 30*3600 + 60} {
 		require.Equal(t, want, clock(s))
 	}
 }

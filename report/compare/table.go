@@ -33,12 +33,24 @@ func (c *Comparison) WriteTable(w io.Writer, columns int) error {
 		}
 	}
 	c.verdictLines(&b)
-	for _, r := range c.Repeats {
-		c.repeatLines(&b, r)
-	}
+	c.allRepeatLines(&b)
 	c.settingLines(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// WriteRepeats writes the part of the table that is about runs which repeat one; nothing if there are none.
+func (c *Comparison) WriteRepeats(w io.Writer) error {
+	var b strings.Builder
+	c.allRepeatLines(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c *Comparison) allRepeatLines(b *strings.Builder) {
+	for _, r := range c.Repeats {
+		c.repeatLines(b, r)
+	}
 }
 
 // banner writes what keeps the runs from being compared.

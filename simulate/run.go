@@ -13,8 +13,8 @@ type Result struct {
 	Config   Config
 	Requests []*fleet.Request // in the order of their release
 	Gaps     *engine.Gaps
-	Workers  []engine.Counts // by id
-	Duration int64           // nanoseconds until the last token
+	Workers  [][]fleet.WorkerResult // of each pool, by id
+	Duration int64                  // nanoseconds until the last token
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -27,18 +27,33 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	router, err := c.router()
+	pools, err := c.pools()
 	if err != nil {
 		return nil, err
 	}
 	got, err := fleet.Run(ctx, fleet.Options{
-		Workers: c.Workers, Engine: c.Engine.Config, Timing: c.Engine.Timing, Switches: c.Switches, Load: load, Router: router,
-		Observer: c.Observer, Plain: c.Plain,
+		Pools: pools, Switches: c.Switches, Load: load, Observer: c.Observer, Plain: c.Plain,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}, nil
+}
+
+// pools returns the pools of the fleet.
+func (c *Config) pools() (list []fleet.Pool, err error) {
+	workers := []int{c.Workers}
+	if c.Disaggregated() {
+		workers = []int{c.PrefillWorkers, c.DecodeWorkers}
+	}
+	for k, e := range c.Engines() {
+		router, err := c.router()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, fleet.Pool{Workers: workers[k], Engine: e.Config, Timing: e.Timing, Router: router})
+	}
+	return list, nil
 }
 
 // router returns the router of the fleet; nil: round robin.
@@ -49,8 +64,6 @@ func (c *Config) unbuilt() error {
 	switch {
 	case c.Router == KVRouter:
 		return fmt.Errorf("router %s is not built yet: want %s", KVRouter, RoundRobin)
-	case c.Disaggregated():
-		return fmt.Errorf("a disaggregated fleet is not built yet: want an aggregated one")
 	}
 	return nil
 }

@@ -50,6 +50,14 @@ const (
 
 const defaultBlockSize = 64
 
+// HandOff returns the nanoseconds in which the blocks of so many tokens move to another worker: doc/spec/simulate.md 7.3.
+func (c Config) HandOff(tokens int) int64 {
+	if c.KVTransferGBPerS == 0 {
+		return 0
+	}
+	return int64(min(math.RoundToEven(float64(tokens)*c.KVBytesPerToken/c.KVTransferGBPerS), 1<<60))
+}
+
 // Default returns the configuration of an engine of which nothing is said.
 func Default() Config {
 	return Config{
@@ -143,21 +151,32 @@ func (c Config) validateCounts() error {
 	return nil
 }
 
+// Bounds of times, so that sums of many fit an int64.
+const (
+	maxStartup = 1e7 // seconds
+	maxHandOff = 1e8 // nanoseconds a token
+)
+
 func (c Config) validateNumbers() error {
 	for _, n := range []struct {
 		key   string
 		value float64
 		least float64
+		most  float64
 	}{
-		{"speedup_ratio", c.SpeedupRatio, math.Inf(-1)}, // at most 0 is no speed-up
-		{"decode_speedup_ratio", c.DecodeSpeedupRatio, math.Inf(-1)},
-		{"startup_time", c.StartupTime, 0},
-		{"kv_bytes_per_token", c.KVBytesPerToken, 0},
-		{"kv_transfer_gb_s", c.KVTransferGBPerS, 0},
+		{"speedup_ratio", c.SpeedupRatio, math.Inf(-1), 1e15}, // at most 0 is no speed-up
+		{"decode_speedup_ratio", c.DecodeSpeedupRatio, math.Inf(-1), 1e15},
+		{"startup_time", c.StartupTime, 0, maxStartup},
+		{"kv_bytes_per_token", c.KVBytesPerToken, 0, 1e15},
+		{"kv_transfer_gb_s", c.KVTransferGBPerS, 0, 1e15},
 	} {
-		if math.IsNaN(n.value) || math.IsInf(n.value, 0) || n.value < n.least || n.value > 1e15 {
-			return fmt.Errorf("engine: %s %g: want a finite number from %g on", n.key, n.value, n.least)
+		if math.IsNaN(n.value) || math.IsInf(n.value, 0) || n.value < n.least || n.value > n.most {
+			return fmt.Errorf("engine: %s %g: want a finite number from %g to %g", n.key, n.value, n.least, n.most)
 		}
+	}
+	if perToken := c.HandOff(1); perToken > maxHandOff {
+		return fmt.Errorf("engine: kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
+			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9)
 	}
 	return nil
 }

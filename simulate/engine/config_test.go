@@ -43,8 +43,8 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 		`engine: preemption_mode "": want lifo or fifo`:                          func(c *Config) { c.PreemptionMode = "" },
 		`engine: num_gpu_blocks 0: want 1 to 1073741824`:                         func(c *Config) { c.Blocks = 0 },
 		`engine: block_size -1: want 1 to 1073741824`:                            func(c *Config) { c.BlockSize = -1 },
-		`engine: speedup_ratio NaN: want a finite number from -Inf on`:           func(c *Config) { c.SpeedupRatio = math.NaN() },
-		`engine: startup_time -1: want a finite number from 0 on`:                func(c *Config) { c.StartupTime = -1 },
+		`engine: speedup_ratio NaN: want a finite number from -Inf to 1e+15`:     func(c *Config) { c.SpeedupRatio = math.NaN() },
+		`engine: startup_time -1: want a finite number from 0 to 1e+07`:          func(c *Config) { c.StartupTime = -1 },
 		`engine: kv_transfer_timing "": want full_prompt or destination_missing`: func(c *Config) { c.KVTransferTiming = "" },
 	} {
 		c := Default()

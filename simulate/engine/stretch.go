@@ -204,7 +204,7 @@ func (w *Worker) commit(end int) {
 	}
 	w.counts.Passes += int64(passes)
 	w.counts.Output += int64(passes * len(w.running))
-	s.committed = end
+	s.committed, w.ended = end, last
 }
 
 // countGaps counts the gaps before the tokens of the passes until pass end.

@@ -9,14 +9,16 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// Covers S-10.
+// Covers S-10, S-25.
 func TestTimingVectors(t *testing.T) {
 	type in struct {
 		Tokens      *int
 		Utilisation *float64
 		Speedup     *float64 `json:"speedup_ratio"`
 		Chunks      []struct{ Prefix, New int }
-		Cached      *int `json:"cached_at_destination"`
+		Cached      *int    `json:"cached_at_destination"`
+		KVBytes     float64 `json:"kv_bytes_per_token"`
+		KVRate      float64 `json:"gb_per_s"`
 	}
 	type want struct {
 		MS      *float64
@@ -33,7 +35,10 @@ func TestTimingVectors(t *testing.T) {
 		var ns int64
 		switch {
 		case in.Cached != nil:
-			t.Skip("Not built: hand-off")
+			moved := Default()
+			moved.KVBytesPerToken, moved.KVTransferGBPerS = in.KVBytes, in.KVRate
+			require.Equal(t, *want.NS, moved.HandOff(*in.Tokens-*in.Cached))
+			return
 		case in.Chunks != nil:
 			chunks, prefixes := 0, 0
 			for _, one := range in.Chunks {

@@ -49,6 +49,7 @@ type Worker struct {
 
 	busy       bool
 	start, end int64
+	ended      int64 // when the last pass ended that is visible
 	completed  []*Request
 	firsts     []*Request
 	counts     Counts
@@ -138,7 +139,7 @@ func (w *Worker) Finish() {
 			w.observe(&w.record)
 		}
 	}
-	w.busy = false
+	w.busy, w.ended = false, w.end
 }
 
 // Completed returns the requests that ended in the pass that Finish ended, rejected ones included. It is valid until Start.
@@ -146,6 +147,20 @@ func (w *Worker) Completed() []*Request { return w.completed }
 
 // Firsts returns the requests that emitted their first token in the pass that Finish ended. It is valid until Start.
 func (w *Worker) Firsts() []*Request { return w.firsts }
+
+// LastEnd returns when the last pass ended that Finish or Settle made visible; 0 before the first.
+func (w *Worker) LastEnd() int64 { return w.ended }
+
+// Progressed reports whether the pass that Start began computes a token for the first time, emits one, or ends a request.
+func (w *Worker) Progressed() bool { return w.inStretch() || w.pass.progress }
+
+// Cached returns how many prompt tokens of a request that comes now the worker would find in its pool.
+func (w *Worker) Cached(r *Request) int {
+	r.prepare(w.rules.maxLength)
+	cached := w.findHits(r)
+	w.hits = w.hits[:0]
+	return cached
+}
 
 // TakeEvents returns the KV events since the last call, in their order. They are valid until Start. Those of a pass are there from
 // its Start on.

@@ -35,9 +35,9 @@ func BenchmarkConversation(b *testing.B) {
 				require.NoError(b, err)
 				load, err := sessions.Trace(1)
 				require.NoError(b, err)
-				o := Options{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches, Load: load, Plain: c.plain}
+				o := Options{Pools: []Pool{{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil)}}, Switches: switches, Load: load, Plain: c.plain}
 				if c.kv {
-					o.Router = NewKV(o, 42)
+					o.Pools[0].Router = NewKV(o, 0, 42)
 				}
 				got, err := Run(context.Background(), o)
 				require.NoError(b, err)

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/simulate/engine"
@@ -17,9 +16,11 @@ type DeadEnd struct {
 
 // Stuck is a request that a dead end leaves.
 type Stuck struct {
-	Session, Number, Worker int
-	Prompt                  int
-	Status                  engine.Status
+	Session, Number int
+	Worker          int    // -1: none
+	Pool            string // of the worker: "prefill" or "decode"; "" in an aggregated fleet
+	Prompt          int
+	Status          engine.Status
 }
 
 // maxNamed is how many requests an error names.
@@ -37,22 +38,49 @@ func (e *DeadEnd) Error() string {
 			fmt.Fprintf(&b, "; and %d more", len(e.Stuck)-k)
 			break
 		}
-		fmt.Fprintf(&b, "; session %d turn %d on worker %d: prompt of %d tokens, %s", s.Session, s.Number, s.Worker, s.Prompt, s.Status)
+		fmt.Fprintf(&b, "; session %d turn %d %s: prompt of %d tokens, %s", s.Session, s.Number, s.place(), s.Prompt, s.Status)
 	}
 	return b.String()
 }
 
+// place says where a stuck request is.
+func (s Stuck) place() string {
+	switch {
+	case s.Worker < 0:
+		return "on no worker"
+	case s.Pool == "":
+		return fmt.Sprintf("on worker %d", s.Worker)
+	default:
+		return fmt.Sprintf("on %s worker %d", s.Pool, s.Worker)
+	}
+}
+
 // deadEnd returns the error about the requests in flight, in the order of their release.
 func (r *run) deadEnd() error {
-	for _, w := range r.workers {
-		w.Settle(r.now)
+	for _, p := range r.pools {
+		p.settle(r.now)
 	}
 	e := &DeadEnd{Now: r.now, Left: r.Load.Left()}
 	for _, one := range r.result.Requests {
-		if !one.Status.Ended() {
-			e.Stuck = append(e.Stuck, Stuck{one.Session, one.Number, one.Worker, one.Prompt, one.Status})
+		if r.open[one.ID] == one {
+			e.Stuck = append(e.Stuck, stuckOf(one, r.now))
 		}
 	}
-	e.Stuck = slices.Clip(e.Stuck)
 	return e
+}
+
+func stuckOf(one *Request, now int64) Stuck {
+	s := Stuck{Session: one.Session, Number: one.Number, Worker: one.Worker, Prompt: one.Prompt, Status: one.Status}
+	switch copied := one.Prefill; {
+	case copied == nil:
+	case one.Worker < 0 && copied.Last > 0 && copied.Last <= now: // handed off, and no worker is active
+	case one.Worker < 0:
+		s.Pool, s.Worker, s.Status = "prefill", copied.Worker, copied.Status
+	default:
+		s.Pool = "decode"
+	}
+	if s.Status.Ended() { // by the pass in flight
+		s.Status = engine.Running
+	}
+	return s
 }

@@ -46,7 +46,7 @@ func TestARunCanBeEmptyOrCancelled(t *testing.T) {
 	_, err = Run(ctx, optionsOf(t, in, preset.Default, s))
 	require.ErrorIs(t, err, context.Canceled)
 	o := optionsOf(t, in, preset.Default, s)
-	o.Workers = 0
+	o.Pools[0].Workers = 0
 	_, err = Run(context.Background(), o)
 	require.EqualError(t, err, "workers 0: want at least 1")
 }

@@ -1,4 +1,4 @@
 package fleet
 
-// NewKV returns a KV router of a fleet, with a seed. Package router imports this one, so that tests in package fleet_test set it.
-var NewKV func(o Options, seed uint64) Router
+// NewKV returns a KV router of a pool of a fleet, with a seed. Package router imports this one, so that tests in package fleet_test set it.
+var NewKV func(o Options, pool int, seed uint64) Router

@@ -6,9 +6,10 @@ import (
 )
 
 func init() {
-	fleet.NewKV = func(o fleet.Options, seed uint64) fleet.Router {
+	fleet.NewKV = func(o fleet.Options, pool int, seed uint64) fleet.Router {
 		r, err := router.New(router.Options{
-			Config: router.Default(o.Switches.RouterCost), Switches: o.Switches, Engine: o.Engine, Timing: o.Timing, Seed: seed,
+			Config: router.Default(o.Switches.RouterCost), Switches: o.Switches, Engine: o.Pools[pool].Engine, Timing: o.Pools[pool].Timing,
+			Seed: seed, Decode: pool == 1,
 		})
 		if err != nil {
 			panic(err)

@@ -5,17 +5,8 @@ import (
 	"math"
 
 	"github.com/agentx/agentx/simulate/engine"
-	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/workload"
 )
-
-// Result is what came of a run.
-type Result struct {
-	Requests []*Request // in the order of their release
-	Gaps     *engine.Gaps
-	Workers  []engine.Counts // by id
-	Duration int64           // when the last token was emitted
-}
 
 // never is later than every event.
 const never = math.MaxInt64
@@ -23,95 +14,93 @@ const never = math.MaxInt64
 // run is a fleet at work.
 type run struct {
 	Options
-	router  Router
-	events  bool // the router learns of blocks
-	early   bool // when passes start
-	workers []*engine.Worker
-	now     int64
-	begun   bool // passes that could start now have started
-	slab    []Request
-	open    map[int]*Request // in flight, by turn
-	result  *Result
+	pools     []*pool
+	handoffs  handoffs
+	now       int64
+	lastEvent int64 // before a tick
+	begun     bool  // passes that could start now have started
+	idle      int   // rounds now in which no pass computed or emitted anything
+	slab      []Request
+	open      map[int]*Request // in flight, by turn
+	result    *Result
 }
 
-// Run plays a load to its end. The error is that of a dead end, or of the context.
+// Run plays a load to its end. The error is that of a dead end, of a planner, or of the context.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	r := newRun(o)
-	for steps := 0; ; steps++ {
+	for steps := 0; r.unfinished(); steps++ {
 		at := r.nextEvent()
 		if at == never {
-			break
+			return nil, r.deadEnd()
 		}
 		if steps%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		r.now = at
+		if r.now = min(at, max(r.nextTick(), r.now)); r.now == at {
+			r.lastEvent = at
+		}
 		if err := r.instant(); err != nil {
 			return nil, err
 		}
-	}
-	if len(r.open) > 0 || r.Load.Left() > 0 {
-		return nil, r.deadEnd()
 	}
 	return r.finish(), nil
 }
 
 func newRun(o Options) *run {
-	r := &run{Options: o, router: o.Router, open: map[int]*Request{}, result: &Result{Gaps: o.Gaps}}
+	r := &run{Options: o, open: map[int]*Request{}, result: &Result{Gaps: o.Gaps}}
 	if r.result.Gaps == nil {
 		r.result.Gaps = &engine.Gaps{}
 	}
-	r.early = o.Switches.KVEvents == preset.EventsPassStart
-	if r.events = r.router != nil; !r.events {
-		r.router = &roundRobin{}
+	for k := range o.Pools {
+		r.pools = append(r.pools, r.newPool(k))
 	}
-	active := make([]int, o.Workers)
-	for id := range o.Workers {
-		active[id] = id
-		r.workers = append(r.workers, engine.New(r.engineOptions(id)))
-	}
-	r.router.Workers(0, active)
 	return r
 }
 
-func (r *run) engineOptions(id int) engine.Options {
-	o := engine.Options{
-		Config: r.Engine, Timing: r.Timing, Switches: r.Switches, Gaps: r.result.Gaps, Events: r.events, Plain: r.Plain || r.events && r.early,
+// unfinished reports whether there is work that has not ended.
+func (r *run) unfinished() bool {
+	if len(r.open) > 0 || r.Load.Left() > 0 {
+		return true
 	}
-	if r.Observer != nil {
-		o.Observe = func(p *engine.Pass) { r.Observer.Pass(id, p) }
-	}
-	return o
+	_, more := r.Load.Next()
+	return more
 }
 
-// nextEvent returns when something happens next; never when nothing does.
+// nextEvent returns when something happens next besides a tick; never when nothing does.
 func (r *run) nextEvent() int64 {
 	at, ok := r.Load.Next()
 	if !ok {
 		at = never
 	}
-	for _, w := range r.workers {
-		if w.Busy() {
-			at = min(at, w.End())
-		}
+	for _, p := range r.pools {
+		at = min(at, p.nextEvent())
 	}
-	return max(at, r.now)
+	return max(min(at, r.handoffs.next()), r.now)
 }
 
 // instant plays all that happens now, in rounds: doc/spec/simulate.md 7.1.
 func (r *run) instant() error {
-	r.begun = false
-	for round := 0; ; round++ {
+	r.begun, r.idle = false, 0
+	for {
 		changed := r.endPasses()
+		for _, p := range r.pools {
+			changed = p.begin(r.now) || changed
+		}
+		changed = r.endHandOffs() || changed
 		changed = r.release() || changed
 		started, err := r.startPasses()
-		if err != nil || !changed && !started {
+		if err != nil {
 			return err
 		}
-		if round > 4*(len(r.open)+1) {
+		if !changed && !started {
+			if changed, err = r.tick(); err != nil || !changed {
+				return err
+			}
+		}
+		if r.idle++; r.idle > 4*(len(r.open)+1)+1 {
 			return r.deadEnd()
 		}
 	}
@@ -119,61 +108,77 @@ func (r *run) instant() error {
 
 // endPasses ends the passes that end now, the lowest worker first.
 func (r *run) endPasses() (changed bool) {
-	for id, w := range r.workers {
-		if !w.Busy() || w.End() != r.now {
-			continue
+	for _, p := range r.pools {
+		drained := false
+		for _, w := range p.workers {
+			if !w.Busy() || w.End() != r.now {
+				continue
+			}
+			changed = true
+			r.endPass(p, w)
+			drained = drained || w.draining && !w.HasWork()
 		}
-		changed = true
-		w.Finish()
-		if r.events && !r.early {
-			r.router.Events(id, w.TakeEvents())
-		}
-		for _, q := range w.Firsts() {
-			r.router.FirstToken(r.now, r.open[q.ID])
-		}
-		for _, q := range w.Completed() {
-			r.completed(q)
+		if drained {
+			p.retire(r.now)
 		}
 	}
 	return changed
 }
 
-func (r *run) completed(q *engine.Request) {
+func (r *run) endPass(p *pool, w *worker) {
+	w.Finish()
+	if p.events && !p.early {
+		p.router.Events(w.id, w.TakeEvents())
+	}
+	for _, q := range w.Firsts() {
+		p.router.FirstToken(r.now, r.part(p, q))
+	}
+	for _, q := range w.Completed() {
+		one := r.part(p, q)
+		p.router.Completed(r.now, one)
+		if p.index == len(r.pools)-1 || q.Status != engine.Done {
+			r.completed(r.open[q.ID])
+		} else {
+			r.handOff(r.open[q.ID])
+		}
+	}
+}
+
+// part returns the request that a pool knows: in a prefill pool, the copy.
+func (r *run) part(p *pool, q *engine.Request) *Request {
 	one := r.open[q.ID]
-	delete(r.open, q.ID)
-	r.router.Completed(r.now, one)
+	if p.index < len(r.pools)-1 {
+		return one.Prefill
+	}
+	return one
+}
+
+// completed ends a request, in the decode pool or refused by the prefill pool.
+func (r *run) completed(one *Request) {
+	delete(r.open, one.ID)
+	if copied := one.Prefill; copied != nil {
+		if copied.Status != engine.Done {
+			one.Status = copied.Status
+		}
+		one.ReusedMax = max(one.ReusedMax, copied.ReusedMax)
+	}
 	if r.Observer != nil {
 		r.Observer.Completed(r.now, one)
 	}
 	r.result.Duration = max(r.result.Duration, one.Last)
-	if l, ok := r.Load.(workload.Refuser); ok && q.Status == engine.Rejected {
-		l.Refused(q.ID, r.now)
+	if l, ok := r.Load.(workload.Refuser); ok && one.Status == engine.Rejected {
+		l.Refused(one.ID, r.now)
 	} else {
-		r.Load.Completed(q.ID, r.now)
-	}
-}
-
-// settleEvents gives the router the events of passes that were played at once and have ended.
-func (r *run) settleEvents() {
-	if !r.events || r.early {
-		return
-	}
-	for id, w := range r.workers {
-		if list := w.SettleEvents(r.now); len(list) > 0 {
-			r.router.Events(id, list)
-		}
+		r.Load.Completed(one.ID, r.now)
 	}
 }
 
 // release takes the turns that are ready and routes each at once.
 func (r *run) release() (changed bool) {
-	r.settleEvents()
+	first := r.pools[0]
+	first.settleEvents(r.now)
 	for {
-		if one, worker := r.router.Next(r.now); one != nil {
-			r.submit(one, worker)
-			changed = true
-			continue
-		}
+		changed = r.dispatchKept(first) || changed
 		t, ok := r.Load.Release(r.now)
 		if !ok {
 			return changed
@@ -182,20 +187,56 @@ func (r *run) release() (changed bool) {
 		one := r.newRequest()
 		one.ID, one.Prompt, one.Output, one.Chain = t.ID, t.Prompt, t.Output, t.Chain
 		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now, -1
-		r.open[t.ID] = one
+		r.open[t.ID], one.released = one, len(r.result.Requests)
 		r.result.Requests = append(r.result.Requests, one)
-		if worker, ok := r.router.Route(r.now, one); ok {
-			r.submit(one, worker)
-		}
+		r.route(first, r.begin(one))
 		if r.Observer != nil {
 			r.Observer.Released(r.now, one)
 		}
 	}
 }
 
-func (r *run) submit(one *Request, worker int) {
-	one.Worker = worker
-	r.workers[worker].Submit(r.now, &one.Request, r.begun)
+// begin returns what the first pool computes of a request: in a disaggregated fleet, a copy with one token.
+func (r *run) begin(one *Request) *Request {
+	if len(r.pools) == 1 {
+		return one
+	}
+	copied := r.newRequest()
+	*copied = *one
+	copied.Output = 1
+	one.Prefill = copied
+	return copied
+}
+
+// dispatchKept sends the requests away that waited for a worker to be active, or for their router.
+func (r *run) dispatchKept(p *pool) (changed bool) {
+	if len(p.unrouted) > 0 && p.draining < len(p.workers) {
+		list := p.unrouted
+		p.unrouted = nil
+		for _, one := range list {
+			r.route(p, one)
+		}
+		changed = true
+	}
+	for {
+		one, worker := p.router.Next(r.now)
+		if one == nil {
+			return changed
+		}
+		r.arrive(p, one, worker)
+		changed = true
+	}
+}
+
+// route sends a request to a worker of a pool.
+func (r *run) route(p *pool, one *Request) {
+	if p.draining == len(p.workers) {
+		p.unrouted = append(p.unrouted, one)
+		return
+	}
+	if worker, ok := p.router.Route(r.now, one); ok {
+		r.arrive(p, one, worker)
+	}
 }
 
 // newRequest returns a place for a request, whose address does not change.
@@ -211,25 +252,35 @@ func (r *run) newRequest() *Request {
 // startPasses starts a pass on every idle worker that has work, the lowest first.
 func (r *run) startPasses() (started bool, err error) {
 	r.begun = true
-	for id, w := range r.workers {
-		if w.Busy() || !w.HasWork() {
-			continue
-		}
-		w.Start(r.now)
-		started = true
-		if w.Stuck() != nil {
-			return true, r.deadEnd()
-		}
-		if r.events && r.early {
-			r.router.Events(id, w.TakeEvents())
+	for _, p := range r.pools {
+		for _, w := range p.workers {
+			if w.Busy() || !w.HasWork() {
+				continue
+			}
+			w.Start(r.now)
+			if started = true; w.Progressed() {
+				r.idle = 0
+			}
+			if w.Stuck() != nil {
+				return true, r.deadEnd()
+			}
+			if p.events && p.early {
+				p.router.Events(w.id, w.TakeEvents())
+			}
 		}
 	}
 	return started, nil
 }
 
 func (r *run) finish() *Result {
-	for _, w := range r.workers {
-		r.result.Workers = append(r.result.Workers, w.Counts())
+	for _, p := range r.pools {
+		for _, w := range p.workers {
+			p.results[w.id].Counts = w.Counts()
+		}
+		for k := range p.results {
+			p.results[k].Gone = min(p.results[k].Gone, r.now)
+		}
+		r.result.Workers = append(r.result.Workers, p.results)
 	}
 	return r.result
 }

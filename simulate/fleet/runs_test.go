@@ -86,12 +86,9 @@ type runWant struct {
 	HitRate     *float64 `json:"avg_kv_hit_rate"`
 }
 
-// Covers S-27, S-30.
+// Covers S-25, S-27, S-30.
 func TestWholeTraces(t *testing.T) {
 	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{12, 12, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
-		if in.PrefillWorker > 0 {
-			t.Skip("Not built: disaggregation")
-		}
 		if testing.Short() && c.Preset == "dynamo-2026-08" {
 			t.Skip("the rules of default")
 		}
@@ -101,7 +98,7 @@ func TestWholeTraces(t *testing.T) {
 		got, err := Run(context.Background(), o)
 		require.NoError(t, err)
 		checkRun(t, got, want)
-		checkHitRate(t, got, want.HitRate, o.Engine.BlockSize)
+		checkHitRate(t, got, want.HitRate, o.Pools[0].Engine.BlockSize)
 		if !testing.Short() && c.Preset != "dynamo-2026-08" {
 			o = optionsOf(t, in.engineIn, c.Preset, conversationOf(t, int(n)))
 			o.Gaps, o.Plain = &engine.Gaps{Exact: map[int64]int64{}}, true
@@ -116,7 +113,6 @@ func TestWholeTraces(t *testing.T) {
 func checkRun(t *testing.T, got *Result, want runWant) {
 	var e2e, ttft, tpot []float64
 	var input, reused, reusedMax int
-	var sum engine.Counts
 	for _, r := range got.Requests {
 		input, reused, reusedMax = input+r.Prompt, reused+r.Reused, reusedMax+r.ReusedMax
 		e2e = append(e2e, float64(r.Last-r.Arrival)/1e6)
@@ -125,11 +121,8 @@ func checkRun(t *testing.T, got *Result, want runWant) {
 			tpot = append(tpot, float64(r.Last-r.First)/float64(r.Tokens-1)/1e6)
 		}
 	}
-	for _, w := range got.Workers {
-		sum.Passes, sum.Preemptions, sum.Evictions, sum.Output = sum.Passes+w.Passes, sum.Preemptions+w.Preemptions, sum.Evictions+w.Evictions, sum.Output+w.Output
-	}
 	require.Equal(t, want.Duration, got.Duration)
-	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, sum)
+	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, publicCounts(got))
 	require.Equal(t, []any{want.Requests, want.Input, want.ReuseFirst, want.ReuseMax},
 		[]any{len(got.Requests), input, round6(float64(reused) / float64(input)), round6(float64(reusedMax) / float64(input))})
 	near(t, want.E2E, distributionOf(e2e), 1e-6)
@@ -239,7 +232,7 @@ func TestKVRouterOfDynamo16(t *testing.T) {
 	s := conversationOf(t, 1000)
 	for seed := range uint64(16) {
 		o := optionsOf(t, engineIn{Engine: json.RawMessage(`{"block_size":512}`), Workers: 4}, preset.Dynamo16, s)
-		o.Router = NewKV(o, seed)
+		o.Pools[0].Router = NewKV(o, 0, seed)
 		got, err := Run(context.Background(), o)
 		require.NoError(t, err)
 		f := figuresOf(got)

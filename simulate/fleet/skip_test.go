@@ -17,7 +17,7 @@ import (
 
 // log notes all that a fleet says.
 type log struct {
-	passes  [][]engine.Pass // by worker
+	passes  map[[2]int][]engine.Pass // by pool and worker
 	entries []string
 }
 
@@ -29,7 +29,31 @@ func (l *log) Completed(now int64, r *Request) {
 	l.entries = append(l.entries, fmt.Sprint(now, " completed ", r.ID, r.Tokens, r.Status))
 }
 
-func (l *log) Pass(worker int, p *engine.Pass) { l.passes[worker] = append(l.passes[worker], *p) }
+func (l *log) Pass(pool, worker int, p *engine.Pass) {
+	l.passes[[2]int{pool, worker}] = append(l.passes[[2]int{pool, worker}], *p)
+}
+
+// drawn is a planner that draws its targets.
+type drawn struct {
+	draw   *rand.Rand
+	every  int64
+	next   int64
+	states []string
+}
+
+func (d *drawn) Next() int64 { return d.next }
+
+func (d *drawn) Tick(now int64, s State) (targets []int) {
+	d.next = now + d.every
+	d.states = append(d.states, fmt.Sprint(now, s))
+	if d.draw.IntN(3) == 0 {
+		return nil
+	}
+	for range s.Pools {
+		targets = append(targets, 1+d.draw.IntN(5))
+	}
+	return targets
+}
 
 // randomRows returns sessions whose prompts share beginnings.
 func randomRows(draw *rand.Rand) (rows []json.RawMessage) {
@@ -60,8 +84,14 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 	if draw.IntN(3) == 0 { // room enough
 		config["num_gpu_blocks"], config["max_num_batched_tokens"], config["max_num_seqs"] = 4000, 200, 20
 	}
-	in.Engine, _ = json.Marshal(config)
 	in.Rows, in.Workers, in.TraceBlock = randomRows(draw), 1+draw.IntN(3), 16
+	config["startup_time"] = float64(draw.IntN(3)*draw.IntN(400)) / 1000
+	if draw.IntN(3) == 0 {
+		config["engine_type"], in.Prefill, in.Decode = "vllm", 1+draw.IntN(3), 1+draw.IntN(3)
+		config["kv_bytes_per_token"], config["kv_transfer_gb_s"] = draw.IntN(3)*200_000, draw.IntN(3)
+		config["kv_transfer_timing"] = []string{"full_prompt", "destination_missing"}[draw.IntN(2)]
+	}
+	in.Engine, _ = json.Marshal(config)
 	if draw.IntN(2) == 0 {
 		in.Concurrency = 1 + draw.IntN(5)
 	}
@@ -80,34 +110,49 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 //
 // Covers S-27.
 func TestSkipAheadIsThePlainLoop(t *testing.T) {
-	ends, dead, stretched := 0, 0, 0
+	ends, dead, stretched, handed, scaled, drained := 0, 0, int64(0), 0, 0, 0
 	for seed := range uint64(1000) {
 		in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
 		observed := seed%2 == 0
+		var planner *drawn
 		play := func(plain bool) (*Result, *log, error) {
 			o := optionsOf(t, in, name, s)
 			for one, value := range set {
 				require.NoError(t, o.Switches.Set(one, value))
 			}
-			l := &log{passes: make([][]engine.Pass, in.Workers)}
+			l := &log{passes: map[[2]int][]engine.Pass{}}
+			if d := rand.New(rand.NewPCG(seed, 3)); d.IntN(2) == 0 {
+				every := 1 + d.Int64N(200_000_000)
+				planner = &drawn{draw: d, every: every, next: every}
+				o.Planner = planner
+			}
 			o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
 			if observed {
 				o.Observer = l
 			}
 			if seed%3 == 0 {
-				o.Router = NewKV(o, seed)
+				for k := range o.Pools {
+					o.Pools[k].Router = NewKV(o, k, seed)
+				}
 			}
 			got, err := Run(context.Background(), o)
 			return got, l, err
 		}
 		want, wantLog, wantErr := play(true)
+		var wantStates []string
+		if planner != nil {
+			wantStates = planner.states
+		}
 		got, gotLog, err := play(false)
 		require.Equal(t, wantErr, err, "seed %d", seed)
+		if planner != nil {
+			require.Equal(t, wantStates, planner.states, "seed %d", seed)
+		}
 		require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
 		for k := range wantLog.passes {
-			require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]))
+			require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]), "seed %d", seed)
 			for j := range wantLog.passes[k] {
-				require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %d pass %d", seed, k, j)
+				require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %v pass %d", seed, k, j)
 			}
 		}
 		if err != nil {
@@ -118,14 +163,26 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 		}
 		require.Equal(t, summaries(want), summaries(got), "seed %d", seed)
 		require.Equal(t, want.Gaps, got.Gaps, "seed %d", seed)
-		for k := range want.Workers {
-			stretched += int(got.Workers[k].Passes)
+		stretched += got.Counts().Passes
+		if in.Prefill > 0 {
+			handed++
+		}
+		for _, w := range got.Workers[0] {
+			if w.Ordered > 0 && w.Passes > 0 {
+				scaled++
+			}
+			if w.Gone < got.Duration && w.Passes > 0 {
+				drained++
+			}
 		}
 		ends++
 	}
 	require.Greater(t, ends, 600)
 	require.Greater(t, dead, 20)
 	require.NotZero(t, stretched)
+	require.Greater(t, handed, 150)
+	require.Greater(t, scaled, 100)
+	require.Greater(t, drained, 100)
 }
 
 // summaries returns what came of all requests and workers.

@@ -29,7 +29,7 @@ func TestEverySwitchOfAnEngineMatters(t *testing.T) {
 	for _, c := range cases {
 		var in engineIn
 		require.NoError(t, json.Unmarshal(c.In, &in))
-		if in.Router == "" && in.PrefillWorker == 0 && c.Preset != "dynamo-2026-08" {
+		if in.Router == "" && in.Prefill == 0 && c.Preset != "dynamo-2026-08" {
 			add(in)
 		}
 	}

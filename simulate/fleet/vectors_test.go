@@ -18,14 +18,17 @@ import (
 
 // engineIn is the input of a vector of the group engine.
 type engineIn struct {
-	Engine        json.RawMessage
-	Rows          []json.RawMessage
-	TraceBlock    int `json:"trace_block_size"`
-	Workers       int
-	PrefillWorker int     `json:"prefill_workers"`
-	Speedup       float64 `json:"arrival_speedup"`
-	Concurrency   int
-	Router        string
+	Engine      json.RawMessage
+	Rows        []json.RawMessage
+	TraceBlock  int `json:"trace_block_size"`
+	Workers     int
+	Prefill     int     `json:"prefill_workers"`
+	Decode      int     `json:"decode_workers"`
+	KVBytes     float64 `json:"kv_bytes_per_token"`
+	KVRate      float64 `json:"kv_transfer_gb_s"`
+	Speedup     float64 `json:"arrival_speedup"`
+	Concurrency int
+	Router      string
 }
 
 // engineWant is its result.
@@ -52,6 +55,7 @@ type engineWant struct {
 		Preempted int
 		Status    string
 		Worker    int
+		Prefill   *int `json:"prefill_worker"`
 	} `json:"per_request"`
 }
 
@@ -102,7 +106,16 @@ func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *m
 	require.NoError(t, err)
 	sessions, err := workload.Mooncake(s, config.BlockSize, switches.IDWidth)
 	require.NoError(t, err)
-	o := Options{Workers: in.Workers, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches}
+	if config.KVBytesPerToken == 0 {
+		config.KVBytesPerToken, config.KVTransferGBPerS = in.KVBytes, in.KVRate
+	}
+	pool := func(workers int) Pool {
+		return Pool{Workers: workers, Engine: config, Timing: engine.NewTiming(config, nil)}
+	}
+	o := Options{Pools: []Pool{pool(in.Workers)}, Switches: switches}
+	if in.Prefill > 0 {
+		o.Pools = []Pool{pool(in.Prefill), pool(in.Decode)}
+	}
 	if in.Concurrency > 0 {
 		o.Load, err = sessions.Concurrency(in.Concurrency, switches.ConcurrencyUnit)
 	} else {
@@ -114,38 +127,38 @@ func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *m
 	require.NoError(t, err)
 	if in.Router != "" {
 		o.Switches.RouterTie = preset.TieLeastDispatched // the rule with which all vectors were made
-		o.Router = NewKV(o, 42)
+		for k := range o.Pools {
+			o.Pools[k].Router = NewKV(o, k, 42)
+		}
 	}
 	return o
 }
 
 // watcher notes the tokens of every request and what passes were charged for.
 type watcher struct {
+	prefill int // workers of the prefill pool
 	charged [][]int
 }
 
 func (w *watcher) Released(int64, *Request)  {}
 func (w *watcher) Completed(int64, *Request) {}
-func (w *watcher) Pass(worker int, p *engine.Pass) {
-	if p.Prefill.Requests > 0 {
+func (w *watcher) Pass(pool, worker int, p *engine.Pass) {
+	if worker += pool * w.prefill; p.Prefill.Requests > 0 {
 		w.charged[worker] = append(w.charged[worker], p.Charged)
 	}
 }
 
-// Covers S-05, S-06, S-11, S-12, S-13, S-14, S-15, S-17, S-19.
+// Covers S-05, S-06, S-11, S-12, S-13, S-14, S-15, S-17, S-19, S-25.
 func TestEngineVectors(t *testing.T) {
 	fixtures.EachSimulate(t, "engine", fixtures.SimulateCounts{22, 22, 15}, func(t *testing.T, c fixtures.SimulateCase, in engineIn, want engineWant) {
-		if in.PrefillWorker > 0 {
-			t.Skip("Not built: disaggregation")
-		}
 		s, places := structureOf(t, in.Rows, in.TraceBlock)
 		for _, plain := range []bool{true, false} {
 			o := optionsOf(t, in, c.Preset, s)
-			w := &watcher{charged: make([][]int, in.Workers)}
+			w := &watcher{prefill: in.Prefill, charged: make([][]int, in.Workers+in.Prefill+in.Decode)}
 			o.Plain, o.Observer = plain, w
 			got, err := Run(context.Background(), o)
 			require.NoError(t, err)
-			checkResult(t, got, want, places, o.Engine.BlockSize)
+			checkResult(t, got, want, places, o.Pools[0].Engine.BlockSize)
 			if want.Charged != nil {
 				require.Equal(t, want.Charged, w.charged)
 			}
@@ -183,12 +196,11 @@ func checkResult(t *testing.T, got *Result, want engineWant, places [][2]int, bl
 		}
 		require.Equal(t, []any{k, p.Arrival, p.First, p.Second, p.Last, p.Tokens, p.Reused, *p.ReusedMax, p.Preempted, p.Status, p.Worker},
 			[]any{k, r.Arrival, r.First, r.Second, r.Last, r.Tokens, r.Reused, r.ReusedMax, r.Preemptions, r.Status.String(), r.Worker})
+		if p.Prefill != nil {
+			require.Equal(t, *p.Prefill, r.Prefill.Worker)
+		}
 	}
-	var sum engine.Counts
-	for _, w := range got.Workers {
-		sum.Passes, sum.Preemptions, sum.Evictions, sum.Output = sum.Passes+w.Passes, sum.Preemptions+w.Preemptions, sum.Evictions+w.Evictions, sum.Output+w.Output
-	}
-	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, sum)
+	require.Equal(t, engine.Counts{Passes: want.Passes, Preemptions: want.Preemptions, Evictions: want.Evictions, Output: want.Output}, publicCounts(got))
 	require.Equal(t, want.Duration, got.Duration)
 	require.Equal(t, want.Rejected, rejected)
 	require.Equal(t, want.ReuseFirst, round6(float64(reused)/float64(input)))
@@ -206,6 +218,17 @@ func checkHitRate(t *testing.T, got *Result, want *float64, blockSize int) {
 		rate += float64(r.Overlap) / float64((r.Prompt+blockSize-1)/blockSize)
 	}
 	require.Equal(t, *want, round6(rate/float64(len(got.Requests))))
+}
+
+// publicCounts are the counts of a fleet, of tokens those of the decode pool.
+func publicCounts(r *Result) engine.Counts {
+	sum := r.Counts()
+	if len(r.Workers) == 2 {
+		for _, w := range r.Workers[0] {
+			sum.Output -= w.Output
+		}
+	}
+	return sum
 }
 
 func round6(v float64) float64 { return math.RoundToEven(v*1e6) / 1e6 }

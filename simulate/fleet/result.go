@@ -1,0 +1,33 @@
+package fleet
+
+import "github.com/agentx/agentx/simulate/engine"
+
+// Result is what came of a run.
+type Result struct {
+	Requests []*Request // in the order of their release
+	Gaps     *engine.Gaps
+	Workers  [][]WorkerResult // of each pool, by id
+	Duration int64            // when the last token was emitted
+}
+
+// WorkerResult is what a worker did, and when it was there.
+type WorkerResult struct {
+	ID int
+	engine.Counts
+	Ordered int64 // when its start-up began
+	Ready   int64 // when it took requests from; after Gone, or after the run, where it was not needed any more
+	Gone    int64 // when it disappeared, drained or cancelled; the end of the run for those that stay
+}
+
+// Counts returns the totals of all workers.
+func (r *Result) Counts() (sum engine.Counts) {
+	for _, pool := range r.Workers {
+		for _, w := range pool {
+			sum.Passes += w.Passes
+			sum.Preemptions += w.Preemptions
+			sum.Evictions += w.Evictions
+			sum.Output += w.Output
+		}
+	}
+	return sum
+}

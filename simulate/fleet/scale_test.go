@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// Covers S-24.
+func TestScalingVectors(t *testing.T) {
+	type in struct {
+		Active, Starting []int
+		Next             int `json:"next_id"`
+		Target           int
+	}
+	type want struct {
+		Active, Starting, Added []int
+	}
+	fixtures.EachSimulate(t, "scaling", fixtures.SimulateCounts{2, 2, 2}, func(t *testing.T, c fixtures.SimulateCase, in in, want want) {
+		config := engine.Default()
+		config.StartupTime = 1
+		switches, _ := preset.Named(c.Preset)
+		o := Options{Pools: []Pool{{Workers: len(in.Active), Engine: config}}, Switches: switches}
+		p := newRun(o).pools[0]
+		for len(p.results) < in.Next-len(in.Starting) {
+			p.results = append(p.results, WorkerResult{})
+		}
+		for range in.Starting {
+			p.order(0, 1e9)
+		}
+		known := len(p.results)
+		p.scale(0, in.Target)
+		require.Equal(t, want.Starting, p.state().Starting)
+		require.Equal(t, in.Active, p.state().Active)
+		require.Len(t, p.results, max(known, in.Next)+len(want.Starting)-len(in.Starting))
+	})
+}
+
+// plan is a planner that knows all its targets.
+type plan struct {
+	at      []int64
+	targets [][]int
+	seen    []State
+}
+
+func (p *plan) Next() int64 {
+	if len(p.seen) == len(p.at) {
+		return never
+	}
+	return p.at[len(p.seen)]
+}
+
+func (p *plan) Tick(_ int64, s State) []int {
+	p.seen = append(p.seen, s)
+	return p.targets[len(p.seen)-1]
+}
+
+// scaled plays one request every 100 ms, of 1000 prompt tokens and 100 to generate, with the targets at their instants in milliseconds.
+func scaled(t *testing.T, startup float64, p *plan) *Result {
+	in := engineIn{Engine: json.RawMessage(`{}`), Workers: 2, TraceBlock: 64}
+	for k := range 20 {
+		row, _ := json.Marshal(map[string]any{"timestamp": 100 * k, "input_length": 1000, "output_length": 100, "hash_ids": []int{100*k + 7}})
+		in.Rows = append(in.Rows, row)
+	}
+	s, _ := structureOf(t, in.Rows, 1000)
+	o := optionsOf(t, in, preset.Default, s)
+	o.Pools[0].Engine.StartupTime, o.Planner = startup, p
+	got, err := Run(context.Background(), o)
+	require.NoError(t, err)
+	return got
+}
+
+func workersOf(r *Result) (list []int) {
+	for _, one := range r.Requests {
+		list = append(list, one.Worker)
+	}
+	return list
+}
+
+// Covers S-24.
+func TestScaling(t *testing.T) {
+	p := &plan{at: []int64{250e6, 650e6, 1050e6, 1450e6}, targets: [][]int{{4}, nil, {1}, {2}}}
+	got := scaled(t, 0.3, p)
+	var states []PoolState
+	for k, s := range p.seen {
+		states = append(states, s.Pools...)
+		require.True(t, s.LastEvent > p.at[k]-10e6 && s.LastEvent <= p.at[k], "a pass ended shortly before")
+	}
+	require.Equal(t, []PoolState{
+		{Active: []int{0, 1}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0}, Draining: []int{1, 2}},
+	}, states)
+	require.Equal(t, []int{0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 4}, workersOf(got))
+	var lives [][3]int64
+	for _, w := range got.Workers[0] {
+		lives = append(lives, [3]int64{w.Ordered, w.Ready, w.Gone})
+	}
+	last := func(worker int) (at int64) {
+		for _, r := range got.Requests {
+			if r.Worker == worker {
+				at = max(at, r.Last)
+			}
+		}
+		return at
+	}
+	require.Equal(t, [][3]int64{
+		{0, 0, got.Duration}, {0, 0, last(1)}, {250e6, 550e6, last(2)}, {250e6, 550e6, 1050e6}, {1450e6, 1750e6, got.Duration},
+	}, lives)
+}

@@ -137,10 +137,12 @@ func (s *Summary) count(status engine.Status) {
 }
 
 func (r *Result) countPasses(s *Summary) {
-	for _, w := range r.Workers {
-		s.Passes += w.Passes
-		s.Preemptions += w.Preemptions
-		s.Evictions += w.Evictions
+	for _, pool := range r.Workers {
+		for _, w := range pool {
+			s.Passes += w.Passes
+			s.Preemptions += w.Preemptions
+			s.Evictions += w.Evictions
+		}
 	}
 }
 
@@ -165,7 +167,14 @@ func (r *Result) goodput(good int) *Goodput {
 
 // gpuHours returns the time that workers were there, each times its GPUs.
 func (r *Result) gpuHours() measure.Number {
-	return measure.Number(float64(r.Duration) / 1e9 * float64(len(r.Workers)*r.Config.Engine.Config.GPUsPerWorker) / 3600)
+	ns := 0.0
+	engines := r.Config.Engines()
+	for k, pool := range r.Workers {
+		for _, w := range pool {
+			ns += float64(w.Gone-w.Ordered) * float64(engines[k].Config.GPUsPerWorker)
+		}
+	}
+	return measure.Number(ns / 1e9 / 3600)
 }
 
 // info says what a configuration simulates.

@@ -109,6 +109,6 @@ func TestScaling(t *testing.T) {
 		return at
 	}
 	require.Equal(t, [][3]int64{
-		{0, 0, got.Duration}, {0, 0, last(1)}, {250e6, 550e6, last(2)}, {250e6, 550e6, 1050e6}, {1450e6, 1750e6, got.Duration},
+		{0, 0, got.Duration}, {0, 0, last(1)}, {250e6, 550e6, last(2)}, {250e6, 550e6, last(3)}, {1450e6, 1750e6, got.Duration},
 	}, lives)
 }

@@ -70,7 +70,7 @@ func playAgents(t testing.TB, load workload.Load, plain bool) *Result {
 	switches, _ := preset.Named(preset.Default)
 	config := engine.Default()
 	got, err := Run(context.Background(), Options{
-		Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil), Switches: switches, Load: load, Plain: plain,
+		Pools: []Pool{{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil)}}, Switches: switches, Load: load, Plain: plain,
 	})
 	require.NoError(t, err)
 	return got
@@ -92,9 +92,7 @@ func totalsOf(r *Result) (s totals) {
 		s.input, s.output, reused = s.input+one.Prompt, s.output+one.Tokens, reused+one.Reused
 		ttft = append(ttft, one.First-one.Arrival)
 	}
-	for _, w := range r.Workers {
-		s.passes += w.Passes
-	}
+	s.passes = r.Counts().Passes
 	slices.Sort(ttft)
 	s.reuse, s.ttft = round6(float64(reused)/float64(s.input)), ttft[len(ttft)/2]/1e6
 	return s

@@ -80,7 +80,11 @@ func (r *run) readRows(path string) error {
 		if ttft, ok := values["time_to_first_token"]; ok {
 			first = start + ttft/1e3
 		}
-		r.requests.addTimes(tree, row.Error != nil, true, start, first, max(start, at(m.RequestEnd)))
+		s := headline
+		if row.Error != nil {
+			s = failed
+		}
+		r.requests.addTimes(tree, s, start, first, max(start, at(m.RequestEnd)))
 		for _, metric := range eachRequest {
 			of, known := aiperfMetrics[metric.Name]
 			v, ok := values[of.tag]

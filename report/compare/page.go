@@ -163,7 +163,7 @@ func (q *requests) table(name string, points []int) page.Table {
 		t.Columns = append(t.Columns, page.Floats(name, unit, rounded(values, scale)))
 	}
 	add("start", "s", microseconds, func(k int) float64 { return q.start[k] - origin })
-	add("state", "", 1, func(k int) float64 { return q.state(k) })
+	add("state", "", 1, func(k int) float64 { return float64(q.state[k]) })
 	for _, m := range drawn {
 		unit, scale := "s", float64(microseconds)
 		switch m {
@@ -175,15 +175,4 @@ func (q *requests) table(name string, points []int) page.Table {
 		add(m, unit, scale, func(k int) float64 { return q.values[m][k] })
 	}
 	return t
-}
-
-// state is 0 of a request of the headline, 1 of another that ended well, 2 of one that failed.
-func (q *requests) state(k int) float64 {
-	switch {
-	case q.failed[k]:
-		return 2
-	case q.headline[k]:
-		return 0
-	}
-	return 1
 }

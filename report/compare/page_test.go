@@ -26,7 +26,7 @@ func htmlOf(t *testing.T, c *Comparison) string {
 // The figures that the page computes of a selection equal a recount from the records, to the microsecond that the page keeps.
 func TestSelectionEqualsARecount(t *testing.T) {
 	m, other := newModelled(40), newModelled(30)
-	m.failed, m.late = 3, 9
+	m.failed, m.late, m.cut = 3, 9, 5
 	dir := m.write(t, "m")
 	c := compareDirs(t, dir, other.write(t, "other"))
 	e := pagetest.NewEngine(t, htmlOf(t, c))
@@ -48,12 +48,16 @@ func TestSelectionEqualsARecount(t *testing.T) {
 		e.Eval("range.reset(), range.set(a, b)", from, to)
 		from, to = e.Number("range.from"), e.Number("range.to")
 		var ttft []float64
-		started, failed := 0, 0
+		started, failed, judged := 0, 0, 0
 		for _, r := range all {
 			if at := r.Sent - first; at < from || at >= to {
 				continue
 			}
 			started++
+			if r.Bucket == measure.CancelledAtEnd {
+				continue
+			}
+			judged++
 			if r.Error != nil {
 				failed++
 				continue
@@ -64,6 +68,7 @@ func TestSelectionEqualsARecount(t *testing.T) {
 		}
 		require.EqualValues(t, started, e.Number("run.counts(range).started"))
 		require.EqualValues(t, failed, e.Number("run.counts(range).failed"))
+		require.EqualValues(t, judged, e.Number("run.counts(range).judged"), "a cancelled request is in no error rate")
 		stat := measure.NewStat(ttft)
 		for _, name := range slo.Statistics {
 			want := float64(stat.Figure(name))
@@ -96,7 +101,7 @@ func TestSeries(t *testing.T) {
 	require.InDelta(t, tokens, output, 1e-6)
 
 	var one requests // reads its prompt for a second, then answers for two
-	one.addTimes(0, false, true, 10, 11, 13)
+	one.addTimes(0, headline, 10, 11, 13)
 	for name, v := range map[string]float64{"ttft": 1, "itl": none, "latency": 3, "prompt_tokens": 700, "output_tokens": 20} {
 		one.addValue(name, v, true)
 	}
@@ -168,7 +173,7 @@ func TestPageOfManyRequests(t *testing.T) {
 			start := float64(k)*0.036 + draw.Float64()
 			ttft := math.Exp(draw.NormFloat64())
 			latency := ttft + 10*draw.Float64()
-			r.requests.addTimes(int32(k%500), false, true, start, start+ttft, start+latency)
+			r.requests.addTimes(int32(k%500), headline, start, start+ttft, start+latency)
 			for name, v := range map[string]float64{"ttft": ttft, "itl": draw.Float64() / 10, "latency": latency, "prompt_tokens": float64(draw.IntN(100_000)), "output_tokens": float64(draw.IntN(2000))} {
 				r.requests.addValue(name, v, true)
 			}

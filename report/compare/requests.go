@@ -10,13 +10,34 @@ import (
 // requests are those of the profiling phase of a run, a column for each number, in the order of its records. Instants are seconds
 // of the phase; NaN stands for what a request does not have.
 type requests struct {
-	tree     []int32
-	headline []bool // it ended well, and the published numbers are over it
-	failed   []bool
+	tree  []int32
+	state []state
 
 	start, firstToken, end []float64
 
 	values map[string][]float64 // by the name of a metric, of requests that ended well: of the metrics that are drawn, or of all
+}
+
+// state says in which numbers a request is.
+type state uint8
+
+const (
+	headline state = iota // it ended well, and the published numbers are over it
+	late                  // it ended well, behind the deadline
+	failed
+	apart // the end of the run cancelled it, or it did not fit the context: it is in no number, also not in the error rate
+)
+
+func stateOf(r *measure.Record) state {
+	switch {
+	case r.Bucket != measure.Profiling && r.Bucket != measure.Cooldown:
+		return apart
+	case r.Error != nil:
+		return failed
+	case r.Bucket == measure.Cooldown:
+		return late
+	}
+	return headline
 }
 
 // drawn are the metrics of requests that charts and selections need.
@@ -30,7 +51,7 @@ func (q *requests) add(r *measure.Record, rules measure.Rules) {
 	if r.FirstToken > 0 {
 		first = r.FirstToken
 	}
-	q.addTimes(int32(r.Tree), r.Error != nil, r.Bucket == measure.Profiling, r.Sent, first, r.End)
+	q.addTimes(int32(r.Tree), stateOf(r), r.Sent, first, r.End)
 	for _, name := range drawn {
 		v, ok := measure.MetricNamed(name).Of(r, rules)
 		q.addValue(name, v, ok && r.Error == nil)
@@ -38,9 +59,8 @@ func (q *requests) add(r *measure.Record, rules measure.Rules) {
 }
 
 // addTimes adds what every request has.
-func (q *requests) addTimes(tree int32, failed, headline bool, start, firstToken, end float64) {
-	q.tree, q.failed = append(q.tree, tree), append(q.failed, failed)
-	q.headline = append(q.headline, headline && !failed)
+func (q *requests) addTimes(tree int32, s state, start, firstToken, end float64) {
+	q.tree, q.state = append(q.tree, tree), append(q.state, s)
 	q.start, q.firstToken, q.end = append(q.start, start), append(q.firstToken, firstToken), append(q.end, end)
 }
 
@@ -81,7 +101,7 @@ func (q *requests) span() float64 {
 // sample returns the values of a metric over the headline, with their trees.
 func (q *requests) sample(metric string) (s interval.Sample) {
 	for k, v := range q.values[metric] {
-		if q.headline[k] && !math.IsNaN(v) {
+		if q.state[k] == headline && !math.IsNaN(v) {
 			s.Values, s.Trees = append(s.Values, v), append(s.Trees, q.tree[k])
 		}
 	}

@@ -50,7 +50,7 @@ func newSeries(q *requests, window float64, n int) *series {
 			spread(s.output, first, end, known(q.values["output_tokens"][k]), window)
 		}
 		at := min(n-1, int(start/window))
-		if q.failed[k] {
+		if q.state[k] == failed {
 			s.failed[at]++
 		}
 		for _, name := range seriesMetrics {

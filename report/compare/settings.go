@@ -73,11 +73,11 @@ func definition(rules measure.Rules) string {
 	if rules.PhaseWindow {
 		window = "length of the phase"
 	}
-	headline := "requests that ended by the deadline"
+	of := "requests that ended by the deadline"
 	if rules.GraceIncluded {
-		headline = "requests of the grace, too"
+		of = "requests of the grace, too"
 	}
-	return fmt.Sprintf("%s; %s; inter-token latency over %s", window, headline, rules.DivisorRule())
+	return fmt.Sprintf("%s; %s; inter-token latency over %s", window, of, rules.DivisorRule())
 }
 
 // changes are the rules of a reconstruction that are not the profile's, as the end of a line.

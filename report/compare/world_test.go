@@ -27,6 +27,7 @@ type modelled struct {
 	seed   uint64  // of the noise
 	failed int     // requests that fail, from the first on
 	late   int     // trees, of the last ones, that ended in the cooldown
+	cut    int     // requests, of the last ones, that the end cancelled
 	fork   uint64  // of the levels of the trees: another one, other trees
 }
 
@@ -127,6 +128,9 @@ func (m *modelled) record(tree, turn int, level float64, noise *rand.Rand) shift
 	r.LastMessage, r.End = r.LastToken, r.LastToken+0.0001
 	if tree >= m.trees-m.late {
 		r.Bucket = measure.Cooldown
+	}
+	if tree*turns+turn >= m.trees*turns-m.cut {
+		r.Bucket, r.Error = measure.CancelledAtEnd, &measure.Error{Category: wire.Cancelled, Message: "cancelled"}
 	}
 	if tree*turns+turn < m.failed {
 		r.Error, r.Status = &measure.Error{Category: wire.Category("http_5xx"), Code: 500, Message: "no"}, 500

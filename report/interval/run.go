@@ -1,10 +1,7 @@
 package interval
 
 import (
-	"errors"
-	"io"
 	"math"
-	"path/filepath"
 
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -27,40 +24,9 @@ type TreeName struct {
 	Pass  int
 }
 
-// NewRun returns a run without records.
+// NewRun returns a run without records. The caller adds them, and sets Seed before it asks for intervals.
 func NewRun(info measure.RunInfo, rules measure.Rules) *Run {
 	return &Run{Info: info, rules: rules, values: map[string][]float64{}, played: map[int32]TreeName{}}
-}
-
-// Read reads the samples of the run in a directory.
-func Read(dir string) (*Run, error) {
-	info, err := measure.ReadInfo(dir)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := measure.RulesOfRun(info.Run)
-	if err != nil {
-		return nil, err
-	}
-	r := NewRun(info, rules)
-	if r.Seed, err = SeedOf(filepath.Join(dir, measure.RecordsFile)); err != nil {
-		return nil, err
-	}
-	records, err := measure.OpenRecords(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer records.Close()
-	for {
-		record, err := records.Next()
-		if errors.Is(err, io.EOF) {
-			return r, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.Add(record)
-	}
 }
 
 // Add adds a record, which it does not keep.

@@ -34,12 +34,6 @@ var Unknown = Interval{math.NaN(), math.NaN()}
 // Known reports whether there is an interval.
 func (i Interval) Known() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
 
-// HalfWidth is half of the length of the interval.
-func (i Interval) HalfWidth() float64 { return (i.High - i.Low) / 2 }
-
-// Overlaps reports whether two intervals have a value in common; false if one is not known.
-func (i Interval) Overlaps(o Interval) bool { return i.Low <= o.High && o.Low <= i.High }
-
 // Statistic is how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
 type Statistic float64
 

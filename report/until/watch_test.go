@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/report/interval"
+	"github.com/agentx/agentx/report/compare"
 )
 
 // growing is a run that writes its records when the test says so.
@@ -119,13 +119,12 @@ func TestWatchEndsAtTheThirdNarrowLook(t *testing.T) {
 
 	require.True(t, found.Reached)
 	require.Equal(t, []int{5, 601}, []int{found.Looks, found.Trees})
-	run, err := interval.Read(g.dir)
+	reported, err := compare.Read(compare.Source{Dir: g.dir})
 	require.NoError(t, err)
-	for k, stat := range []interval.Statistic{interval.Mean, 50} {
-		want, err := run.Of([]string{"ttft", "latency"}[k], []interval.Statistic{stat})
-		require.NoError(t, err)
+	for k, name := range []string{"ttft.mean", "latency.p50"} {
 		got := found.Targets[k]
-		require.Equal(t, want[0], interval.Interval{Low: float64(got.Low), High: float64(got.High)})
+		require.Equal(t, reported.Figures[name].Interval, &compare.Interval{Low: float64(got.Low), High: float64(got.High)})
+		require.Equal(t, reported.Figures[name].Value, got.Value)
 		require.Empty(t, got.Why)
 	}
 	require.Equal(t, "ttft.mean", found.Targets[0].Metric)

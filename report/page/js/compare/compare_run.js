@@ -1,6 +1,8 @@
 "use strict";
 // Compared runs: the requests of one, and what of them belongs to a range.
 
+const requestStates = { headline: 0, late: 1, failed: 2, apart: 3 }; // compare/requests.go
+
 // A ComparedRun is one run: its requests, and what of them belongs to a range.
 class ComparedRun {
   constructor(page, run, style) {
@@ -8,7 +10,7 @@ class ComparedRun {
     const table = page.tables[`requests.${style}`];
     this.columns = table.columns;
     this.rows = table.rows;
-    this.headline = Uint8Array.from(this.columns.state, (state) => state === 0 ? 1 : 0);
+    this.headline = Uint8Array.from(this.columns.state, (state) => state === requestStates.headline ? 1 : 0);
     this.samples = {};
   }
 
@@ -20,12 +22,14 @@ class ComparedRun {
     return this.samples[metric].within(first, last, this.headline);
   }
 
-  // counts returns how many requests started in a range, how many of them belong to the headline, and how many failed.
+  // counts returns how many requests started in a range: all, those of the headline, those that failed, those that the error rate is over.
   counts(range) {
-    const [first, last] = rowsWithin(range, this.columns.start), counts = { started: last - first, headline: 0, failed: 0 };
+    const [first, last] = rowsWithin(range, this.columns.start), counts = { started: last - first, headline: 0, failed: 0, judged: 0 };
     for (let row = first; row < last; row++) {
+      const state = this.columns.state[row];
       counts.headline += this.headline[row];
-      counts.failed += this.columns.state[row] === 2 ? 1 : 0;
+      counts.failed += state === requestStates.failed ? 1 : 0;
+      counts.judged += state === requestStates.apart ? 0 : 1;
     }
     return counts;
   }

@@ -42,7 +42,7 @@ class FigureTable {
       case "request_rate": return counts.headline * share / seconds;
       case "output_token_rate": return sum("output_tokens") * share / seconds;
       case "prompt_token_rate": return sum("prompt_tokens") * share / seconds;
-      case "error-rate": return counts.started ? counts.failed / counts.started : NaN;
+      case "error-rate": return counts.judged ? counts.failed / counts.judged : NaN;
     }
     return NaN;
   }

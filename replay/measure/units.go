@@ -99,9 +99,12 @@ func digits(v float64) string {
 
 // FormatFigure formats a figure, which may be missing, with three or four digits in its unit.
 func FormatFigure(n Number, unit slo.Unit) string {
+	if n.IsMissing() {
+		return "-"
+	}
 	switch unit {
 	case slo.Seconds:
-		return seconds(n)
+		return duration(float64(n))
 	case slo.Share:
 		return percent(n)
 	case slo.Rate:

@@ -42,7 +42,6 @@ func readAIPerf(s Source, name string) (*run, error) {
 	}
 	r.summarize(d)
 	if a := d.Aggregate; a != nil {
-		r.version = a.Version
 		r.settings = aiperfSettings(a)
 	}
 	return r, nil

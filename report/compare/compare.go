@@ -53,7 +53,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 	if err := checkSources(list); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Title: o.Title, Lead: o.Lead, Verdicts: []Verdict{}}
+	c := &Comparison{Title: o.Title, Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
 	for k, name := range namesOf(list) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -93,7 +93,7 @@ func Read(s Source) (*Run, error) {
 // newRun returns the figures of a run.
 func newRun(r *run) Run {
 	n := Run{
-		Name: r.name, Label: r.Label, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: r.lacks,
+		Name: r.name, Label: r.Label, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
 		Trees: r.requests.treeCount(), Figures: map[string]*Figure{},
 	}
 	for _, f := range figures {
@@ -104,9 +104,6 @@ func newRun(r *run) Run {
 	}
 	return n
 }
-
-// Marked reports whether the figures of the run are not what they seem.
-func (r *Run) Marked() bool { return len(r.Marks) > 0 }
 
 // value returns a figure of the run; Missing where it has none.
 func (r *Run) value(name string) measure.Number { return r.Figures[name].Value }

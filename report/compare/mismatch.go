@@ -52,7 +52,8 @@ func differ(name, title string, runs []*run) (Setting, bool) {
 }
 
 // mismatches returns the settings that must be equal and are not.
-func mismatches(runs []*run) (list []Setting) {
+func mismatches(runs []*run) []Setting {
+	list := []Setting{}
 	for _, m := range mustEqual {
 		if s, ok := differ(m.name, m.title, runs); ok {
 			list = append(list, s)
@@ -84,7 +85,8 @@ func isDeviation(name string) bool {
 }
 
 // otherSettings returns the settings in which runs differ although they can be compared.
-func otherSettings(runs []*run) (list []Setting) {
+func otherSettings(runs []*run) []Setting {
+	list := []Setting{}
 	for _, name := range mayDiffer {
 		if s, ok := differ(name, name, runs); ok && (isIdentity(name) || !slices.Contains(s.Values, "")) {
 			list = append(list, s)

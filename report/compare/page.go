@@ -22,7 +22,6 @@ type pageHead struct {
 	Window  float64      `json:"window"`
 	Span    float64      `json:"span"`    // of the longest run, seconds
 	Sampled []pageSample `json:"sampled"` // of each run
-	Judged  []string     `json:"judged"`
 }
 
 // pageFigure is a row of the table.
@@ -47,7 +46,7 @@ func (c *Comparison) html() ([]byte, error) {
 	for _, r := range c.runs {
 		span = max(span, r.requests.span())
 	}
-	head := pageHead{Comparison: c.withoutPlaces(), Window: windowOf(span), Span: span, Judged: judged}
+	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: windowOf(span), Span: span}
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(tableFigures, f.String())})
 	}

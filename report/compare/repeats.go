@@ -64,7 +64,7 @@ func (c *Comparison) repeat(r *Repeat, name string) {
 // text writes the mean and half of the width of its interval.
 func (x RepeatFigure) text(f slo.Figure) string {
 	half := (x.Interval.High - x.Interval.Low) / 2
-	text := format(f, measure.Number(x.Mean)) + " ± " + format(f, measure.Number(half))
+	text := measure.FormatFigure(measure.Number(x.Mean), f.Unit) + " ± " + measure.FormatFigure(measure.Number(half), f.Unit)
 	if x.Mean != 0 {
 		text += fmt.Sprintf(" (%s)", share(half/x.Mean))
 	}

@@ -27,8 +27,7 @@ type run struct {
 	requests requests
 	samples  *interval.Run // nil: the run is not ours, and its samples are those of its requests
 	settings settings
-	lacks    []string // what is not known, one line each
-	version  string
+	lacks    []string      // what is not known, one line each
 	rowsSeed interval.Seed // of the rows of a run that is not ours
 }
 
@@ -57,7 +56,7 @@ func readOurs(s Source, name string) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.Dir, measure.RunFile), err)
 	}
-	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules), version: info.Version}
+	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules)}
 	if err := r.readRecords(rules, info); err != nil {
 		return nil, err
 	}
@@ -116,7 +115,8 @@ func (r *run) seed() interval.Seed {
 }
 
 // marks are the reasons for which the figures of a run are not what they seem: it is marked in every table and hollow in every chart.
-func (r *run) marks() (list []string) {
+func (r *run) marks() []string {
+	list := []string{}
 	s := &r.summary
 	add := func(is bool, format string, args ...any) {
 		if is {

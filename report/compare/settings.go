@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -94,11 +95,15 @@ func drawsSeed(draws json.RawMessage) string {
 	return plainText(d.Seed)
 }
 
-// plainText returns a JSON value for people: a text without quotes, "off" for null.
+// plainText returns a JSON value for people: texts without quotes, with commas between, "off" for null and for none.
 func plainText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && len(value) > 0 && value[0] == '"' {
 		return text
+	}
+	var texts []string
+	if json.Unmarshal(value, &texts) == nil && len(value) > 0 && value[0] == '[' {
+		return cmp.Or(joined(texts), "off")
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {

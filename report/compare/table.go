@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -122,9 +123,9 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 // cell returns a figure with its difference to the first run.
 func (r *Run) cell(name string) string {
 	x := r.Figures[name]
-	text := format(figureNamed(name), x.Value)
+	text := measure.FormatFigure(x.Value, figureNamed(name).Unit)
 	if d := x.Difference; d != nil {
-		text += "  " + change(float64(d.Ratio)) + d.sign()
+		text += "  " + FormatChange(float64(d.Ratio)) + d.sign()
 	}
 	return text
 }
@@ -153,7 +154,7 @@ func (c *Comparison) verdictLines(b *strings.Builder) {
 		signs = signs || v.Method != NoInterval
 	}
 	if signs {
-		fmt.Fprintf(b, "* differs by %s or more, and beyond its interval; ~ does not\n", share(leastDifference))
+		fmt.Fprintf(b, "* differs by %g %% or more, and beyond its interval; ~ does not\n", 100*leastDifference)
 	}
 }
 
@@ -174,7 +175,7 @@ func (c *Comparison) VerdictText(v Verdict) string {
 	}
 	var parts []string
 	for _, f := range v.Figures {
-		parts = append(parts, fmt.Sprintf("%s %s", f, change(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
+		parts = append(parts, fmt.Sprintf("%s %s", f, FormatChange(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
 	}
 	return fmt.Sprintf("%s against %s: %s beyond their intervals (%s): %s", name, first,
 		plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
@@ -186,7 +187,7 @@ func (c *Comparison) rateText(v Verdict) string {
 	if d == nil || math.Abs(float64(d.Ratio)) < leastDifference {
 		return ""
 	}
-	return fmt.Sprintf("; output_token_rate %s, which has no interval", change(float64(d.Ratio)))
+	return fmt.Sprintf("; output_token_rate %s, which has no interval", FormatChange(float64(d.Ratio)))
 }
 
 func orUnknown(why string) string {

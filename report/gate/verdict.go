@@ -2,7 +2,6 @@ package gate
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/compare"
@@ -67,7 +66,7 @@ func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 	if v.Passed = g.Sign.Holds(best, g.Limit); v.Passed {
 		return v
 	}
-	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), Percent(float64(d.Ratio)),
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), compare.FormatChange(float64(d.Ratio)),
 		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
 	return v
 }
@@ -84,13 +83,5 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	if v.Trees > 0 {
 		over = fmt.Sprintf("%s, over %d trees", d.Method, v.Trees)
 	}
-	return fmt.Sprintf("its interval goes from %s to %s (%s)", Percent(d.Interval.Low), Percent(d.Interval.High), over)
-}
-
-// Percent formats a difference as a percentage with a sign.
-func Percent(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "without bound"
-	}
-	return fmt.Sprintf("%+.1f %%", 100*v)
+	return fmt.Sprintf("its interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/compare"
-	"github.com/agentx/agentx/report/gate"
 )
 
 // figures writes the table of the metrics that every request has, then the others.
@@ -103,13 +102,13 @@ func (d *Document) differences(b *strings.Builder) {
 		}
 		interval, verdict := "", ""
 		if i := f.Difference.Interval; i != nil {
-			interval = gate.Percent(i.Low) + " to " + gate.Percent(i.High)
+			interval = compare.FormatChange(i.Low) + " to " + compare.FormatChange(i.High)
 		}
 		if f.Difference.Differs {
 			verdict = "**differs**"
 		}
 		t.row(name, measure.FormatFigure(base.Figures[name].Value, figure.Unit), measure.FormatFigure(f.Value, figure.Unit),
-			gate.Percent(float64(f.Difference.Ratio)), interval, verdict)
+			compare.FormatChange(float64(f.Difference.Ratio)), interval, verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])

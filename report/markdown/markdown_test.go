@@ -80,7 +80,7 @@ func TestWrite(t *testing.T) {
 		"| share of failed requests | 1.96 % |",
 		"| ttft&#60;150ms | 25 of 50 requests |  |",
 		"| ttft.max&#60;100ms | 200 ms | **not met** |",
-		"| ttft.p50 | 150 ms | 150 ms | +0.0 % | +0.0 % to +0.0 % |  |",
+		"| ttft.p50 | 150 ms | 150 ms | 0 % | 0 % to 0 % |  |",
 		"Nothing differs beyond chance. 25 trees that both runs played were resampled in pairs.",
 	} {
 		require.Contains(t, text, line)

@@ -7,9 +7,9 @@ pages.compare = function (page, root) {
   const range = new TimeRange(0, page.head.span);
   root.append(element("h1", {}, page.title));
   compareBanner(page.head, root);
-  for (const line of page.head.lead || []) root.append(element("p", { class: "lead" }, line));
+  for (const line of page.head.lead) root.append(element("p", { class: "lead" }, line));
   const verdicts = element("ul", { class: "verdicts" });
-  for (const text of page.head.texts || []) verdicts.append(element("li", {}, text));
+  for (const text of page.head.texts) verdicts.append(element("li", {}, text));
   root.append(verdicts);
   runTable(page, runs, root);
   rangeBar(root, range, () => compareSelection(page, runs, range));
@@ -34,7 +34,7 @@ function compareBanner(head, root) {
 
 // settingTable has a row for each value of a setting, with the runs that have it.
 function settingTable(settings, runs, parent) {
-  if (!settings || !settings.length) {
+  if (!settings.length) {
     parent.append(element("p", {}, "No other setting differs."));
     return;
   }
@@ -76,7 +76,7 @@ function compareSelection(page, runs, range) {
 
 // repeatTables have a row a figure: its mean over runs that repeat one, with Student's interval.
 function repeatTables(head, root) {
-  for (const repeat of head.repeats || []) {
+  for (const repeat of head.repeats) {
     const parent = section(root, `Repeats: ${repeat.group}`, `Means over ${repeat.runs.length} runs (${repeat.runs.map((k) => head.runs[k].name).join(", ")}), with 95 % intervals by Student's law.`);
     const table = new Table(parent, ["figure", "mean", "±", "± of the mean"]);
     table.show(head.order.filter((figure) => figure.main && repeat.figures[figure.name]).map((figure) => {

@@ -36,11 +36,11 @@ class ComparedRun {
 
   // remarks returns what is to be known of the run: {text, mark}, mark where its figures are not what they seem.
   remarks() {
-    const list = (this.marks || []).map((text) => ({ text, mark: true }));
+    const list = this.marks.map((text) => ({ text, mark: true }));
     if (this.note) list.unshift({ text: this.note });
     if (this.no_intervals) list.push({ text: `no intervals: ${this.no_intervals}` });
-    return list.concat((this.lacks || []).map((text) => ({ text })));
+    return list.concat(this.lacks.map((text) => ({ text })));
   }
 
-  get marked() { return Boolean(this.marks && this.marks.length); }
+  get marked() { return this.marks.length > 0; }
 }

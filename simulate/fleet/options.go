@@ -83,8 +83,8 @@ type Planner interface {
 	// Next returns when its next tick is due, later than the last one; math.MaxInt64 for none. Ticks end with the work.
 	Next() int64
 	// Tick sees the fleet after all that happens now, all passes that have ended observed. It returns how many workers each pool
-	// should have, starting ones included; nil: they stay. 7.1 is played again after it.
-	Tick(now int64, s State) (targets []int)
+	// should have, starting ones included; nil: they stay. 7.1 is played again after it. An error ends the run.
+	Tick(now int64, s State) (targets []int, err error)
 }
 
 // State is what a planner sees of a fleet.

@@ -76,7 +76,10 @@ func (r *run) tick() (changed bool, err error) {
 		s.LastEvent = max(s.LastEvent, p.lastEnd())
 		s.Pools = append(s.Pools, p.state())
 	}
-	targets := r.Planner.Tick(r.now, s)
+	targets, err := r.Planner.Tick(r.now, s)
+	if err != nil {
+		return false, err
+	}
 	if next := r.Planner.Next(); next <= r.now {
 		return false, fmt.Errorf("planner: the next tick is at %d ns, not after the one at %d ns", next, r.now)
 	}

@@ -56,9 +56,9 @@ func (p *plan) Next() int64 {
 	return p.at[len(p.seen)]
 }
 
-func (p *plan) Tick(_ int64, s State) []int {
+func (p *plan) Tick(_ int64, s State) ([]int, error) {
 	p.seen = append(p.seen, s)
-	return p.targets[len(p.seen)-1]
+	return p.targets[len(p.seen)-1], nil
 }
 
 // scaled plays one request every 100 ms, of 1000 prompt tokens and 100 to generate, with the targets at their instants in milliseconds.

@@ -43,16 +43,16 @@ type drawn struct {
 
 func (d *drawn) Next() int64 { return d.next }
 
-func (d *drawn) Tick(now int64, s State) (targets []int) {
+func (d *drawn) Tick(now int64, s State) (targets []int, err error) {
 	d.next = now + d.every
 	d.states = append(d.states, fmt.Sprint(now, s))
 	if d.draw.IntN(3) == 0 {
-		return nil
+		return nil, nil
 	}
 	for range s.Pools {
 		targets = append(targets, 1+d.draw.IntN(5))
 	}
-	return targets
+	return targets, nil
 }
 
 // randomRows returns sessions whose prompts share beginnings.

@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
@@ -26,7 +27,8 @@ type Config struct {
 	PrefillEngine  Engine // of a disaggregated fleet
 	DecodeEngine   Engine
 
-	Router Router
+	Router       Router
+	RouterConfig *router.Config // of KVRouter; nil: the default of the cost function
 
 	Input       *Input                     // what is played; nil: Synthetic
 	Synthetic   *workload.SyntheticOptions // BlockSize and Seed are those of the run
@@ -162,8 +164,13 @@ func (c *Config) validateFleet() error {
 	case c.Router == KVRouter && max(c.Workers, c.PrefillWorkers, c.DecodeWorkers) < 2:
 		wrong("router %s with one worker: nothing to choose; want 2 workers or more, or %s", KVRouter, RoundRobin)
 	}
-	if err := c.unbuilt(); err != nil {
-		errs = append(errs, err)
+	switch {
+	case c.Router == KVRouter:
+		if err := c.RouterKeys().Validate(); err != nil {
+			errs = append(errs, err)
+		}
+	case c.RouterConfig != nil:
+		wrong("a configuration of %s with router %s", KVRouter, c.Router)
 	}
 	return errors.Join(errs...)
 }

@@ -2,10 +2,10 @@ package simulate
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
+	"github.com/agentx/agentx/simulate/router"
 )
 
 // Result is what came of a run.
@@ -47,23 +47,29 @@ func (c *Config) pools() (list []fleet.Pool, err error) {
 		workers = []int{c.PrefillWorkers, c.DecodeWorkers}
 	}
 	for k, e := range c.Engines() {
-		router, err := c.router()
+		chosen, err := c.router(e, k == 1)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, fleet.Pool{Workers: workers[k], Engine: e.Config, Timing: e.Timing, Router: router})
+		list = append(list, fleet.Pool{Workers: workers[k], Engine: e.Config, Timing: e.Timing, Router: chosen})
 	}
 	return list, nil
 }
 
-// router returns the router of the fleet; nil: round robin.
-func (c *Config) router() (fleet.Router, error) { return nil, nil }
-
-// unbuilt refuses by name what a run cannot do yet.
-func (c *Config) unbuilt() error {
-	switch {
-	case c.Router == KVRouter:
-		return fmt.Errorf("router %s is not built yet: want %s", KVRouter, RoundRobin)
+// router returns the router of a pool; nil: round robin.
+func (c *Config) router(e Engine, decode bool) (fleet.Router, error) {
+	if c.Router == RoundRobin {
+		return nil, nil
 	}
-	return nil
+	return router.New(router.Options{
+		Config: c.RouterKeys(), Switches: c.Switches, Engine: e.Config, Timing: e.Timing, Seed: c.Seed, Decode: decode,
+	})
+}
+
+// RouterKeys returns the configuration of the KV router: the one that is set, or the default of the cost function.
+func (c *Config) RouterKeys() router.Config {
+	if c.RouterConfig != nil {
+		return *c.RouterConfig
+	}
+	return router.Default(c.Switches.RouterCost)
 }

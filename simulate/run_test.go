@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
@@ -40,6 +43,37 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, 5, count(c))
 }
 
+// The KV router of a run follows prefixes, and has the keys of its cost function.
+//
+// Covers S-20.
+func TestKVRouter(t *testing.T) {
+	c := Default()
+	c.Workers = 4
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 80, In: 2000, Out: 20, EveryMS: 100, Shared: 0.9, Groups: 4}
+	reuse := map[Router]int{}
+	for _, c.Router = range Routers {
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		for _, q := range r.Requests {
+			reuse[c.Router] += q.Reused
+		}
+		require.Equal(t, c.Router == KVRouter, r.Summary().Run.RouterConfig != nil)
+	}
+	require.Greater(t, reuse[KVRouter], reuse[RoundRobin])
+	c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, 2, 3
+	r, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	used := map[[2]int]bool{}
+	for _, q := range r.Requests {
+		require.Equal(t, engine.Done, q.Status)
+		used[[2]int{0, q.Prefill.Worker}], used[[2]int{1, q.Worker}] = true, true
+	}
+	require.Len(t, used, 5)
+	require.Nil(t, c.RouterKeys().QueueThreshold)
+	c.Switches.RouterCost = preset.CostWeight
+	require.Equal(t, 4.0, *c.RouterKeys().QueueThreshold)
+}
+
 func TestValidate(t *testing.T) {
 	for _, one := range []struct {
 		change func(*Config)
@@ -52,6 +86,8 @@ func TestValidate(t *testing.T) {
 			c.Workers, c.PrefillWorkers, c.DecodeWorkers, c.DecodeEngine.Config.BlockSize = 0, 1, 1, 16
 		}, "block_size 64 of the prefill engine, 16 of the decode engine: want the same"},
 		{func(c *Config) { c.Router = KVRouter }, "router kv_router with one worker: nothing to choose"},
+		{func(c *Config) { c.RouterConfig = &router.Config{} }, "a configuration of kv_router with router round_robin"},
+		{func(c *Config) { c.Workers, c.Router, c.RouterConfig = 2, KVRouter, &router.Config{} }, `router: router_queue_policy "": want fcfs`},
 		{func(c *Config) { c.Router = "random" }, `router "random": want round_robin or kv_router`},
 		{func(c *Config) { c.Speedup = 0 }, "arrival speed-up 0: want a finite number above 0"},
 		{func(c *Config) { c.Load, c.Concurrency, c.Speedup = LoadConcurrency, 1, 2 }, "arrival speed-up 2 with load concurrency"},

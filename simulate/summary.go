@@ -7,6 +7,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/router"
 )
 
 // Summary is what a run reports: the object of summary.json and of simulate --json, doc/spec/simulate.md 9.4. Times are seconds.
@@ -73,6 +74,7 @@ type RunInfo struct {
 	PrefillEngine  *engine.Config `json:"prefill_engine"`
 	DecodeEngine   *engine.Config `json:"decode_engine"`
 	Router         Router         `json:"router"`
+	RouterConfig   *router.Config `json:"router_config"` // null: no KV router
 	Load           Load           `json:"load"`
 	Concurrency    int            `json:"concurrency"` // 0: load trace
 	ArrivalSpeedup float64        `json:"arrival_speedup"`
@@ -188,6 +190,10 @@ func (c *Config) info() RunInfo {
 		i.PrefillEngine, i.DecodeEngine = &c.PrefillEngine.Config, &c.DecodeEngine.Config
 	} else {
 		i.Engine = &c.Engine.Config
+	}
+	if c.Router == KVRouter {
+		keys := c.RouterKeys()
+		i.RouterConfig = &keys
 	}
 	return i
 }

@@ -253,7 +253,7 @@ func (w *Worker) drop(r *Request, back bool) {
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		s := r.blocks[i]
 		b := &w.pool.slots[s]
-		if i < full {
+		if b.key == 0 && i < full {
 			w.pool.own(s)
 		}
 		if back && b.key == private && !slices.Contains(r.private, saved{int32(i), s, b.generation}) {

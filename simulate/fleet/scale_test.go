@@ -63,6 +63,12 @@ func (p *plan) Tick(_ int64, s State) ([]int, error) {
 
 // scaled plays one request every 100 ms, of 1000 prompt tokens and 100 to generate, with the targets at their instants in milliseconds.
 func scaled(t *testing.T, startup float64, p *plan) *Result {
+	got, err := runScaled(t, startup, p)
+	require.NoError(t, err)
+	return got
+}
+
+func runScaled(t *testing.T, startup float64, p *plan) (*Result, error) {
 	in := engineIn{Engine: json.RawMessage(`{}`), Workers: 2, TraceBlock: 64}
 	for k := range 20 {
 		row, _ := json.Marshal(map[string]any{"timestamp": 100 * k, "input_length": 1000, "output_length": 100, "hash_ids": []int{100*k + 7}})
@@ -71,9 +77,7 @@ func scaled(t *testing.T, startup float64, p *plan) *Result {
 	s, _ := structureOf(t, in.Rows, 1000)
 	o := optionsOf(t, in, preset.Default, s)
 	o.Pools[0].Engine.StartupTime, o.Planner = startup, p
-	got, err := Run(context.Background(), o)
-	require.NoError(t, err)
-	return got
+	return Run(context.Background(), o)
 }
 
 func workersOf(r *Result) (list []int) {
@@ -111,4 +115,73 @@ func TestScaling(t *testing.T) {
 	require.Equal(t, [][3]int64{
 		{0, 0, got.Duration}, {0, 0, last(1)}, {250e6, 550e6, last(2)}, {250e6, 550e6, last(3)}, {1450e6, 1750e6, got.Duration},
 	}, lives)
+}
+
+// Workers that start are cancelled first, the highest first; those that are left over drain, and disappear at once if they are idle.
+//
+// Covers S-24.
+func TestScalingDown(t *testing.T) {
+	p := &plan{at: []int64{10e6, 20e6, 30e6, 35e6, 1900e6}, targets: [][]int{{5}, {4}, {1}, {2}, {2}}}
+	got := scaled(t, 0.3, p)
+	var states []PoolState
+	for _, s := range p.seen {
+		states = append(states, s.Pools...)
+	}
+	require.Equal(t, []PoolState{
+		{Active: []int{0, 1}},
+		{Active: []int{0, 1}, Starting: []int{2, 3, 4}},
+		{Active: []int{0, 1}, Starting: []int{2, 3}},
+		{Active: []int{0}},
+		{Active: []int{0, 5}},
+	}, states)
+	var gone []int64
+	for _, w := range got.Workers[0] {
+		gone = append(gone, w.Gone)
+	}
+	require.Equal(t, []int64{got.Duration, 30e6, 30e6, 30e6, 20e6, got.Duration}, gone)
+	require.Equal(t, []int{0, 0, 0, 0, 0, 5, 0, 5}, workersOf(got)[:8])
+}
+
+// Requests that come while no worker is active wait for one, in their order. Without one to come, that is a dead end: ticks are no events.
+//
+// Covers S-24, S-26.
+func TestNoActiveWorker(t *testing.T) {
+	got := scaled(t, 0.3, &plan{at: []int64{150e6, 650e6}, targets: [][]int{{0}, {2}}})
+	for k, r := range got.Requests {
+		switch {
+		case k < 2:
+			require.Less(t, r.Worker, 2)
+		case r.Arrival < 950e6:
+			require.Equal(t, []int64{2 + int64(k%2), 950e6}, []int64{int64(r.Worker), r.Admitted})
+		}
+	}
+	_, err := runScaled(t, 0.3, &plan{at: []int64{150e6, 9000e6}, targets: [][]int{{0}, {2}}})
+	require.ErrorContains(t, err, "18 requests cannot end; session 2 turn 0 on no worker: prompt of 1000 tokens, waiting; session 3")
+}
+
+// A worker that drains stays until the requests have come that are on their way to it.
+//
+// Covers S-24, S-25.
+func TestDrainingWaitsForHandOffs(t *testing.T) {
+	p := &plan{at: []int64{100e6, 900e6, 1500e6}, targets: [][]int{{1, 1}, nil, nil}}
+	o := disaggOf(t, `{"kv_bytes_per_token":1000000,"kv_transfer_gb_s":1,"kv_transfer_timing":"destination_missing"}`, row(0, 1000, 2, 0), row(0, 1000, 2, 100), row(3000, 10, 1, 500))
+	o.Pools[0].Workers, o.Pools[1].Workers, o.Planner = 2, 2, p
+	got, err := Run(context.Background(), o)
+	require.NoError(t, err)
+	require.Equal(t, []PoolState{{Active: []int{0, 1}}, {Active: []int{0}}, {Active: []int{0}}}, []PoolState{p.seen[0].Pools[0], p.seen[1].Pools[0], p.seen[2].Pools[0]})
+	require.Equal(t, []PoolState{{Active: []int{0, 1}}, {Active: []int{0}, Draining: []int{1}}, {Active: []int{0}}}, []PoolState{p.seen[0].Pools[1], p.seen[1].Pools[1], p.seen[2].Pools[1]})
+	require.Equal(t, []int{0, 1, 0}, workersOf(got))
+	require.Equal(t, []int64{100e6, got.Requests[1].Last}, []int64{got.Workers[0][1].Gone, got.Workers[1][1].Gone})
+}
+
+func TestPlannersThatCannotBeUsed(t *testing.T) {
+	for message, p := range map[string]*plan{
+		"planner: targets [1 1] for 1 pools":                                       {at: []int64{5e6}, targets: [][]int{{1, 1}}},
+		"planner: targets [-1] for 1 pools":                                        {at: []int64{5e6}, targets: [][]int{{-1}}},
+		"planner: the next tick is at 5000000 ns, not after the one at 5000000 ns": {at: []int64{5e6, 5e6}, targets: [][]int{nil, nil}},
+		"planner: the next tick is at 1000000 ns, not after the one at 5000000 ns": {at: []int64{5e6, 1e6}, targets: [][]int{nil, nil}},
+	} {
+		_, err := runScaled(t, 0, p)
+		require.EqualError(t, err, message)
+	}
 }

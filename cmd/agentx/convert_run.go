@@ -47,6 +47,12 @@ func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result
 	if err != nil {
 		return nil, hintConvert(err)
 	}
+	warnConverted(o, r)
+	return r, nil
+}
+
+// warnConverted warns of what a conversion left out or found odd.
+func warnConverted(o convert.Options, r *convert.Result) {
 	if len(r.SkippedEntries) > 0 {
 		o.Warn("%s", hfsource.DescribeSkipped(r.SkippedEntries))
 	}
@@ -70,7 +76,6 @@ func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result
 	for _, odd := range r.Facts.Oddities {
 		o.Warn("%s", convert.DescribeOddity(odd))
 	}
-	return r, nil
 }
 
 // stageNames are the stages of a conversion, in order.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/workload"
+)
+
+// base returns what all runs of the command have in common. What is wrong is added to the problems.
+func (f *simulateFlags) base() simulate.Config {
+	c := simulate.Default()
+	c.Switches = f.switchesOf()
+	c.Router, c.Load, c.Speedup = simulate.Router(f.router), simulate.Load(f.load), f.speedup
+	c.LimitRequests, c.LimitTraces, c.MaxTime = f.limitRequests, f.limitTraces, f.maxTime
+	c.SLA = simulate.SLA{TTFT: int64(f.slaTTFT), ITL: int64(f.slaITL), E2E: int64(f.slaE2E)}
+	var err error
+	if c.Seed, err = strconv.ParseUint(f.seed, 10, 64); err != nil {
+		f.add("--seed %s: want 0 to 2^64-1", f.seed)
+	}
+	if f.synthetic != "" {
+		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
+			f.add("--synthetic %s: %w", f.synthetic, err)
+		}
+	}
+	if f.planner != "" {
+		f.add("--planner: not built yet")
+	}
+	if f.routerConfig != "" {
+		f.add("--router-config: not built yet")
+	}
+	if f.html {
+		f.add("--html: not built yet")
+	}
+	if f.format != "" && f.format != "dynamo" {
+		f.add("--format %s: want dynamo", f.format)
+	}
+	if f.out == "" && (f.perRequest || f.format != "" || f.overwrite) {
+		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
+	}
+	if f.jobs < 0 {
+		f.add("--jobs %d: want 0 (one per core) or more", f.jobs)
+	}
+	if f.traceBlock < 0 {
+		f.add("--trace-block-size %d: want 1 or more", f.traceBlock)
+	}
+	return c
+}
+
+// maxObject bounds a file with a JSON object, in bytes.
+const maxObject = 1 << 20
+
+// objectOf returns the JSON object that a flag names: itself, or the content of a file.
+func objectOf(text string) ([]byte, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return []byte(text), nil
+	}
+	return regular.Read(text, maxObject)
+}
+
+// engineOf returns the engine of a flag, based on another.
+func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.Config {
+	if text == "" {
+		return base
+	}
+	data, err := objectOf(text)
+	if err == nil {
+		base, err = engine.Parse(data, base)
+	}
+	if err != nil {
+		f.add("%s: %w", flagText(name, text), withoutPrefix(err, "engine: "))
+	}
+	return base
+}
+
+// withoutPrefix returns an error without the beginning of its text, which repeats what stands before it.
+func withoutPrefix(err error, prefix string) error {
+	if text, ok := strings.CutPrefix(err.Error(), prefix); ok {
+		return errors.New(text)
+	}
+	return err
+}
+
+// parseSynthetic reads in=I,out=O,n=N and what may follow.
+func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
+	o := &workload.SyntheticOptions{}
+	counts := map[string]*int{"in": &o.In, "out": &o.Out, "n": &o.Sessions, "turns": &o.Turns, "groups": &o.Groups}
+	numbers := map[string]*float64{"every": &o.EveryMS, "rate": &o.Rate, "think": &o.ThinkMS, "shared": &o.Shared}
+	known := []string{"in", "out", "n", "every", "rate", "turns", "think", "shared", "groups"}
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q: want NAME=VALUE with commas between", part)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("%s: twice", name)
+		}
+		seen[name] = true
+		var err error
+		switch {
+		case counts[name] != nil:
+			*counts[name], err = strconv.Atoi(value)
+		case numbers[name] != nil:
+			*numbers[name], err = strconv.ParseFloat(value, 64)
+		default:
+			return nil, wrongKey(name, known)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", name, value, explainValue(err))
+		}
+	}
+	for _, name := range []string{"in", "out", "n"} {
+		if !seen[name] {
+			return nil, fmt.Errorf("no %s: want in=TOKENS,out=TOKENS,n=REQUESTS", name)
+		}
+	}
+	checked := *o
+	checked.BlockSize = 1 // that of the engine is checked with it
+	return o, withoutPrefixOrNil(checked.Validate(), "synthetic: ")
+}
+
+func withoutPrefixOrNil(err error, prefix string) error {
+	if err == nil {
+		return nil
+	}
+	return withoutPrefix(err, prefix)
+}

@@ -144,6 +144,9 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
 		return err
 	}
+	if o.MooncakeBlock > 0 && !slices.Contains(c.mooncake, false) {
+		o.Rules.BlockSize = o.MooncakeBlock
+	}
 	starts := slices.Contains(c.mooncake, true)
 	if c.tables {
 		c.wanted, err = wantedStructure(o.Rules, c.snapshot, starts)

@@ -37,6 +37,8 @@ type Options struct {
 	Tokenizer string         // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
 	Corpus    string         // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
+	MooncakeBlock int // tokens of a block of Mooncake rows, which do not declare it; 0: as Rules say. An input with other rows is converted without it
+
 	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
 	Force       bool // build parts although they exist
 	VerifyHit   bool // build once more what was found, and compare

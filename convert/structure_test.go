@@ -49,3 +49,18 @@ func TestStructureAlone(t *testing.T) {
 	_, err = cachestore.OpenStructure(context.Background(), o.Root, whole.Key)
 	require.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
+
+// MooncakeBlock is the rule block_size for Mooncake rows, and nothing for others.
+func TestMooncakeBlock(t *testing.T) {
+	key := func(in string, block, rule int) string {
+		o := options(t, in)
+		o.MooncakeBlock, o.Rules.BlockSize = block, rule
+		r, err := Structure(context.Background(), o)
+		require.NoError(t, err)
+		return r.Key
+	}
+	rows := lines(t, `{"timestamp":0,"input_length":100,"output_length":1,"hash_ids":[0]}`)
+	assert.Equal(t, key(rows, 0, 128), key(rows, 128, 0))
+	assert.NotEqual(t, key(rows, 0, 0), key(rows, 128, 0))
+	assert.Equal(t, key("@demo", 0, 0), key("@demo", 128, 0))
+}

@@ -52,6 +52,8 @@ Words that the help uses:
 			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
 		case cmd.Name() == "replay":
 			fmt.Fprint(cmd.OutOrStdout(), settingsHelp())
+		case cmd.Name() == "simulate":
+			simulateSwitches(cmd.OutOrStdout())
 		}
 	})
 	setUsageTemplate(root)
@@ -60,7 +62,7 @@ Words that the help uses:
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
 	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
-	root.AddCommand(newConvert(), newReplay(knownScenarios()), newFetch(), newInspect(), newCache(), newReport(), newAIPerf(), newTokenize(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newFetch(), newInspect(), newCache(), newReport(), newAIPerf(), newTokenize(), newMock(), newDemo(), newVersion())
 	registerCompletions(root)
 	return root
 }
@@ -111,7 +113,11 @@ func flagUsages(flags *pflag.FlagSet) string {
 		groups[heading].AddFlag(f)
 	})
 	var headings []string
-	for _, g := range replayGroups {
+	order := replayGroups
+	if groups[simulateGroups[0].heading] != nil {
+		order = simulateGroups
+	}
+	for _, g := range order {
 		headings = append(headings, g.heading)
 	}
 	var b strings.Builder

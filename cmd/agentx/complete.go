@@ -26,6 +26,7 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx cache warm":    inputs,
 	"agentx replay":        once(cachesAndInputs),
 	"agentx inspect":       once(cachesAndInputs),
+	"agentx simulate":      once(cachesAndInputs),
 	"agentx fetch":         once(datasetNames),
 	"agentx cache info":    once(caches),
 	"agentx cache path":    once(caches),

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/preset"
 )
 
@@ -45,7 +46,7 @@ type simulateFlags struct {
 
 	switches map[string]given // by name: what sets them
 	rules    []string
-	gateList []simulateGate
+	gateList []simulate.Gate
 	problems
 }
 

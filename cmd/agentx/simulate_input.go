@@ -41,15 +41,8 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 		return nil, nil, hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
 	}
 	dataset, input, err := openConverted(cmd, o)
-	if err != nil || f.traceBlock == 0 {
-		return dataset, input, err
-	}
-	if !input.Mooncake() { // which say their block size themselves: the rule would replace it
-		dataset.Close()
-		o.Rules.BlockSize = 0
-		if dataset, input, err = openConverted(cmd, o); err != nil {
-			return nil, nil, err
-		}
+	if err != nil {
+		return nil, nil, err
 	}
 	return f.checkBlock(dataset, input, name)
 }
@@ -91,6 +84,7 @@ func (f *simulateFlags) checkBlock(dataset *cachestore.Dataset, input *simulate.
 func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (convert.Options, error) {
 	o := convert.Options{
 		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
+		MooncakeBlock: f.traceBlock,
 	}
 	if err := o.SetProfile(f.profile); err != nil {
 		return o, usageError{fmt.Errorf("%s: %w", flagText("profile", f.profile), err)}
@@ -98,11 +92,6 @@ func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (conve
 	for _, rule := range f.rules {
 		if err := setRule(&o, rule); err != nil {
 			return o, usageError{err}
-		}
-	}
-	if f.traceBlock > 0 {
-		if err := o.Rules.Set("block_size", fmt.Sprint(f.traceBlock)); err != nil {
-			return o, usageError{fmt.Errorf("--trace-block-size %d: %w", f.traceBlock, err)}
 		}
 	}
 	var err error

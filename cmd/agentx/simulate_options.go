@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
@@ -46,8 +47,8 @@ func (f *simulateFlags) base() simulate.Config {
 	if f.jobs < 0 {
 		f.add("--jobs %d: want 0 (one per core) or more", f.jobs)
 	}
-	if f.traceBlock < 0 {
-		f.add("--trace-block-size %d: want 1 or more", f.traceBlock)
+	if f.traceBlock < 0 || f.traceBlock > weka.MaxBlockSize {
+		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, weka.MaxBlockSize)
 	}
 	return c
 }

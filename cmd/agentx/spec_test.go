@@ -37,7 +37,7 @@ func TestSpecificationNamesEveryVerbAndFlag(t *testing.T) {
 	}
 	walk(newRoot())
 	named := map[string]bool{"help": true}
-	for _, m := range regexp.MustCompile(`--([a-z][a-z-]*[a-z])`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`--([a-z][a-z0-9-]*[a-z0-9])`).FindAllStringSubmatch(text, -1) {
 		named[m[1]] = true
 	}
 	assert.Equal(t, flags, named)

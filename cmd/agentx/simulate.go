@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+func newSimulate() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate CACHE|INPUT",
+		Short: "Play a cache against simulated engines, in virtual time",
+		Long: `Play a prepared cache, or an INPUT, against a fleet of simulated inference engines. Time is virtual:
+an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
+far as that, without a tokenizer.
+
+Mooncake rows arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
+open at a time. Weka traces are played by the conductor of agentx replay: --concurrency lanes, each
+with a tree of sessions at a time. --synthetic needs no input.
+
+An engine schedules passes as vLLM does: a token budget, prompts in chunks, a pool of blocks with a prefix
+cache, preemption. --engine '{"num_gpu_blocks":8192,"block_size":16}' or a file of such JSON changes it;
+doc/simulate.md lists the keys. Durations come from polynomials, or from a table of yours.
+
+Several values of --concurrency, --workers, --prefill-workers, --decode-workers or --engine simulate every
+combination, in parallel, and print one table. --workers auto finds the fewest workers that keep
+every --gate; with --sla-ttft, --sla-itl or --sla-e2e alone, that 99 % of the requests are good.
+
+What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
+the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and no GPU:
+results compare policies, not hardware.
+
+--preset sets all switches, --set NAME=VALUE one of those at the end of this help. Times of Weka rows that
+recorded what a server took are replaced by the engine. mooncake-delta, agentic_mooncake and
+dynamo.request.trace are refused.`,
+		Example: "  agentx simulate demo --concurrency 8\n" +
+			"  agentx simulate toolagent_trace.jsonl --workers 8 --sla-ttft 2s --out results --per-request\n" +
+			"  agentx simulate CACHE --concurrency 8,16,32,64 --workers 4\n" +
+			"  agentx simulate conversation_trace.jsonl --workers auto --gate 'ttft.p95<2s' --gate 'token_gap.p99<50ms'\n" +
+			"  agentx simulate --synthetic in=4000,out=200,n=1000,rate=5 --workers 2",
+		Args:              f.checkArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.simulate(cmd, args)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// checkArgs checks the number of arguments.
+func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
+	check := cobra.ExactArgs(1)
+	switch {
+	case f.synthetic != "":
+		check = cobra.NoArgs
+	case f.printConfig:
+		check = cobra.MaximumNArgs(1)
+	}
+	if err := checkArgs(check)(cmd, args); err != nil {
+		if f.synthetic != "" {
+			err = usageError{fmt.Errorf("%s beside --synthetic: want one of them", args[0])}
+		}
+		return errorList(append(f.errs, err))
+	}
+	return nil
+}
+
+// simulate resolves the configuration, simulates, and prints what came of it.
+func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
+	f.resolve()
+	base := f.base()
+	list := f.runs(base)
+	size := f.sizing()
+	f.readGates(size)
+	if f.printConfig {
+		return errors.Join(f.printConfiguration(cmd.OutOrStdout()), f.err())
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		dataset, input, err := f.openTables(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		defer dataset.Close()
+		for _, r := range list {
+			r.config.Input = input
+		}
+	}
+	if err := f.validate(list, size); err != nil {
+		return err
+	}
+	var answer *sizeAnswer
+	var err error
+	if size != nil {
+		list, answer, err = f.findSize(cmd.Context(), size, list[0].config)
+	} else {
+		f.play(cmd.Context(), list)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return err
+	}
+	if err := errors.Join(err, f.printSimulated(cmd.OutOrStdout(), list, answer)); err != nil {
+		return err
+	}
+	if answer != nil {
+		if answer.Workers == nil {
+			return verdictError{errors.New(answer.Text)}
+		}
+		return nil
+	}
+	return judgeRuns(list)
+}
+
+// readGates reads the gates. A search that has none looks for the service levels.
+func (f *simulateFlags) readGates(size *sizing) {
+	texts := f.gates
+	levels := f.slaTTFT > 0 || f.slaITL > 0 || f.slaE2E > 0
+	if size != nil && len(texts) == 0 && levels {
+		texts = []string{"good>=99%"}
+	}
+	for _, text := range texts {
+		g, err := simulate.ParseGate(text)
+		if err != nil {
+			f.add("%s: %w", flagText("gate", text), err)
+			continue
+		}
+		f.gateList = append(f.gateList, g)
+	}
+	switch {
+	case size == nil:
+	case len(texts) == 0:
+		f.add("--workers %s: nothing to keep: add --gate 'ttft.p95<2s', or --sla-ttft, --sla-itl, --sla-e2e", f.workers)
+	case len(f.concurrency) > 1 || len(f.engines) > 1:
+		f.add("--workers %s with several values of --concurrency or --engine: want one of each", f.workers)
+	}
+}
+
+// validate checks every run before any begins, and that no result is in the way.
+func (f *simulateFlags) validate(list []*simulateRun, size *sizing) error {
+	seen := map[string]bool{}
+	var p problems
+	for _, r := range list {
+		c := &r.config
+		if c.Input != nil && c.LoadOf() == simulate.LoadLanes && c.Concurrency == 0 {
+			c.Concurrency = 1 // as in a replay
+		}
+		checked := *c
+		if size != nil {
+			checked.Workers = max(size.least, 2)
+		}
+		err := checked.Validate()
+		for _, one := range unjoin(err) {
+			if !seen[one.Error()] {
+				seen[one.Error()] = true
+				p.add("%w", one)
+			}
+		}
+		if f.out != "" {
+			if err := f.files(r).Check(); err != nil {
+				p.errs = append(p.errs, hintError{usageError{err}, "--overwrite, or another --out"})
+			}
+		}
+	}
+	return p.err()
+}
+
+// unjoin returns the errors that were joined.
+func unjoin(err error) []error {
+	var several interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &several):
+		var list []error
+		for _, one := range several.Unwrap() {
+			list = append(list, unjoin(one)...)
+		}
+		return list
+	}
+	return []error{err}
+}
+
+// simulateSwitches lists the switches for the help, each with its values under the presets.
+func simulateSwitches(w io.Writer) {
+	fmt.Fprintf(w, "\nSwitches, with their values under the presets %s:\n", strings.Join(preset.Names, ", "))
+	for _, name := range preset.List() {
+		var values []string
+		for _, p := range preset.Names {
+			s, _ := preset.Named(p)
+			values = append(values, s.Get(name))
+		}
+		fmt.Fprintf(w, "  %-20s %s\n", name, strings.Join(values, ", "))
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/fleet"
+)
+
+// simulateRun is one run of a command: what is simulated, and what came of it.
+type simulateRun struct {
+	Name    string            `json:"name"` // what tells it from the others; empty: there is one
+	Dir     string            `json:"dir"`  // of its files, below that of --out; empty: none
+	Exit    int               `json:"exit"` // exit status that the command would have for this run alone
+	Reasons []string          `json:"reasons"`
+	Summary *simulate.Summary `json:"summary"` // null: it came to no end
+
+	config simulate.Config
+	err    error
+}
+
+// variant is one value of something that runs differ in.
+type variant struct {
+	name string
+	set  func(*simulate.Config)
+}
+
+// runs returns the runs of all combinations, the last flag changing fastest.
+func (f *simulateFlags) runs(base simulate.Config) []*simulateRun {
+	list := []*simulateRun{{config: base}}
+	for _, variants := range [][]variant{f.engineVariants(), f.workerVariants(), f.concurrencyVariants()} {
+		var next []*simulateRun
+		for _, r := range list {
+			for _, v := range variants {
+				one := &simulateRun{Name: r.Name, config: r.config}
+				if len(variants) > 1 {
+					one.Name = strings.TrimPrefix(r.Name+"_"+v.name, "_")
+				}
+				v.set(&one.config)
+				next = append(next, one)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+func (f *simulateFlags) engineVariants() (list []variant) {
+	texts := f.engines
+	if len(texts) == 0 {
+		texts = []string{""}
+	}
+	for k, text := range texts {
+		base := f.engineOf("engine", text, simulate.Default().Engine.Config)
+		prefill := f.engineOf("prefill-engine", f.prefillEngine, base)
+		decode := f.engineOf("decode-engine", f.decodeEngine, base)
+		var engines [3]simulate.Engine
+		var err error
+		for n, c := range []*simulate.Engine{&engines[0], &engines[1], &engines[2]} {
+			*c, err = simulate.NewEngine([]engine.Config{base, prefill, decode}[n])
+			if err != nil {
+				f.add("%s: %w", flagText("engine", text), withoutPrefix(err, "engine: "))
+				break
+			}
+		}
+		name := "engine-" + strconv.Itoa(k+1)
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") && text != "" {
+			name = strings.TrimSuffix(filepath.Base(text), filepath.Ext(text))
+		}
+		list = append(list, variant{name, func(c *simulate.Config) {
+			c.Engine, c.PrefillEngine, c.DecodeEngine = engines[0], engines[1], engines[2]
+		}})
+	}
+	return list
+}
+
+func (f *simulateFlags) workerVariants() (list []variant) {
+	if len(f.prefillWorkers)+len(f.decodeWorkers) > 0 {
+		for _, p := range orOne(f.prefillWorkers) {
+			for _, d := range orOne(f.decodeWorkers) {
+				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) { c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, p, d }})
+			}
+		}
+		return list
+	}
+	for _, n := range f.fleetSizes() {
+		list = append(list, variant{"workers-" + strconv.Itoa(n), func(c *simulate.Config) { c.Workers = n }})
+	}
+	return list
+}
+
+// orOne returns the numbers of a flag; 0 where it is not given, which is refused with the other of its pair.
+func orOne(list []int) []int {
+	if len(list) == 0 {
+		return []int{0}
+	}
+	return list
+}
+
+func (f *simulateFlags) concurrencyVariants() (list []variant) {
+	for _, n := range orOne(f.concurrency) {
+		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(c *simulate.Config) { c.Concurrency = n }})
+	}
+	return list
+}
+
+// play simulates runs, several at a time, and judges each. It returns when all have ended.
+func (f *simulateFlags) play(ctx context.Context, list []*simulateRun) {
+	jobs := f.jobs
+	if jobs == 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	places := make(chan struct{}, jobs)
+	var all sync.WaitGroup
+	for _, r := range list {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			f.playOne(ctx, r)
+		})
+	}
+	all.Wait()
+}
+
+// playOne simulates a run, writes its files and judges it.
+func (f *simulateFlags) playOne(ctx context.Context, r *simulateRun) {
+	before, begin := measure.ReadProcessUsage(), time.Now()
+	result, err := simulate.Run(ctx, r.config)
+	wall, usage := time.Since(begin), measure.ReadProcessUsage()
+	r.Reasons = []string{}
+	var stuck *fleet.DeadEnd
+	switch {
+	case errors.As(err, &stuck):
+		r.Exit, r.err = exitVerdict, verdictError{err}
+		r.Reasons = append(r.Reasons, "dead end")
+		return
+	case err != nil:
+		r.Exit, r.err = exitFailed, err
+		return
+	}
+	s := result.Summary()
+	r.Summary = s
+	if f.out != "" {
+		r.Dir = r.Name
+		s.Out = filepath.Join(f.out, r.Name)
+		timing := simulate.Timing{
+			Wall: wall.Seconds(), CPU: (usage.CPU - before.CPU).Seconds(), RequestRate: float64(s.Requests) / wall.Seconds(), PeakRSS: usage.PeakRSS,
+		}
+		if err := f.files(r).Write(result, s, timing); err != nil {
+			r.Exit, r.err = exitFailed, err
+			return
+		}
+	}
+	for _, g := range f.gateList {
+		if why := g.Judge(s); why != "" {
+			r.Exit, r.Reasons = exitVerdict, append(r.Reasons, fmt.Sprintf("gate %s: %s", g.Text, why))
+		}
+	}
+	if r.Exit != 0 {
+		r.err = verdictError{errors.New(strings.Join(r.Reasons, "; "))}
+	}
+}
+
+func (f *simulateFlags) files(r *simulateRun) simulate.Files {
+	return simulate.Files{
+		Dir: filepath.Join(f.out, r.Name), PerRequest: f.perRequest, Dynamo: f.format == "dynamo", Overwrite: f.overwrite,
+	}
+}
+
+// judgeRuns returns the error of several runs: that of the worst.
+func judgeRuns(list []*simulateRun) error {
+	var failed []string
+	var worst error
+	for _, r := range list {
+		if r.err == nil {
+			continue
+		}
+		if r.Name == "" {
+			return r.err
+		}
+		failed = append(failed, fmt.Sprintf("%s: %s", r.Name, strings.ReplaceAll(r.err.Error(), "\n", "; ")))
+		if worst == nil || r.Exit == exitFailed {
+			worst = r.err
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d runs: %s", len(failed), len(list), strings.Join(failed, "; "))
+	var verdict verdictError
+	if errors.As(worst, &verdict) {
+		return verdictError{err}
+	}
+	return err
+}

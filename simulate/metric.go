@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// metric is a quantity that gates and tables name.
+type metric struct {
+	slo.Metric
+	distribution func(*Summary) *Distribution // of each request, or of each gap; nil: the metric has one value
+	value        func(*Summary) measure.Number
+}
+
+var metrics = []metric{
+	spread("ttft", func(s *Summary) *Distribution { return &s.TTFT }),
+	spread("ttst", func(s *Summary) *Distribution { return &s.TTST }),
+	spread("itl", func(s *Summary) *Distribution { return &s.ITL }),
+	spread("token_gap", func(s *Summary) *Distribution { return &s.TokenGap }),
+	spread("latency", func(s *Summary) *Distribution { return &s.RequestLatency }),
+	single("duration", slo.Seconds, func(s *Summary) measure.Number { return s.Duration }),
+	single("request_rate", slo.Rate, func(s *Summary) measure.Number { return s.RequestRate }),
+	single("output_token_rate", slo.Rate, func(s *Summary) measure.Number { return s.OutputTokenRate }),
+	single("good", slo.Share, func(s *Summary) measure.Number { return s.goodRatio() }),
+	single("goodput", slo.Rate, func(s *Summary) measure.Number { return s.goodRate() }),
+	single("completed", slo.Share, func(s *Summary) measure.Number { return ratio(int64(s.Completed), int64(s.Requests)) }),
+	single("reuse", slo.Share, func(s *Summary) measure.Number { return s.Reuse }),
+	single("reuse_max", slo.Share, func(s *Summary) measure.Number { return s.ReuseMax }),
+}
+
+func spread(name string, of func(*Summary) *Distribution) metric {
+	return metric{Metric: slo.Metric{Name: name, Unit: slo.Seconds, OfEach: true}, distribution: of}
+}
+
+func single(name string, unit slo.Unit, of func(*Summary) measure.Number) metric {
+	return metric{Metric: slo.Metric{Name: name, Unit: unit}, value: of}
+}
+
+// known are the metrics as conditions name them.
+func known() (list []slo.Metric) {
+	for _, m := range metrics {
+		list = append(list, m.Metric)
+	}
+	return list
+}
+
+// Gate bounds a figure of a run.
+type Gate struct {
+	Text   string // as it was written
+	Figure slo.Figure
+	slo.Condition
+}
+
+// ParseGate reads a gate: ttft.p95<2s, good>=99%, reuse>0.3.
+func ParseGate(text string) (g Gate, err error) {
+	name, _, _, err := slo.Cut(text)
+	if err != nil {
+		return g, fmt.Errorf("want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s' or 'good>=99%%'")
+	}
+	if g.Figure, err = slo.ParseFigure(name, known()); err != nil {
+		return g, err
+	}
+	g.Text = text
+	g.Condition, err = slo.Parse(text, known())
+	return g, err
+}
+
+// Judge returns why a run fails a gate; "" for one that passes. A figure that is not known fails.
+func (g *Gate) Judge(s *Summary) string {
+	v := s.figure(g.Figure)
+	switch {
+	case v.IsMissing() && (g.Metric == "good" || g.Metric == "goodput"):
+		return g.Metric + " is not known: no limit is set (--sla-ttft, --sla-itl, --sla-e2e)"
+	case v.IsMissing():
+		return g.Figure.String() + " is not known of this run"
+	case !g.Holds(float64(v)):
+		return g.Figure.String() + " is " + measure.FormatFigure(v, g.Figure.Unit)
+	}
+	return ""
+}
+
+// figure returns a number of a run.
+func (s *Summary) figure(f slo.Figure) measure.Number {
+	for _, m := range metrics {
+		if m.Name != f.Name {
+			continue
+		}
+		if m.value != nil {
+			return m.value(s)
+		}
+		d := m.distribution(s)
+		return map[string]measure.Number{
+			"mean": d.Mean, "p50": d.P50, "p75": d.P75, "p90": d.P90, "p95": d.P95, "p99": d.P99, "max": d.Max,
+		}[f.Statistic]
+	}
+	return measure.Missing
+}
+
+func (s *Summary) goodRatio() measure.Number {
+	if s.Goodput == nil {
+		return measure.Missing
+	}
+	return s.Goodput.Ratio
+}
+
+func (s *Summary) goodRate() measure.Number {
+	if s.Goodput == nil {
+		return measure.Missing
+	}
+	return s.Goodput.RequestRate
+}

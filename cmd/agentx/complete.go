@@ -15,9 +15,11 @@ import (
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
+	simpreset "github.com/agentx/agentx/simulate/preset"
 )
 
-// Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb.
+// Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb, but for those
+// of simulate that stand with its name.
 
 // completedArguments completes the arguments of verbs. Verbs that are not listed take none.
 var completedArguments = map[string]cobra.CompletionFunc{
@@ -37,6 +39,9 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx cache rm":      caches,
 	"agentx report":        directories,
 }
+
+// jsonFile completes the path of a file of JSON, beside which the flag takes JSON itself.
+var jsonFile = cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt)
 
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
@@ -73,6 +78,18 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"slo":              prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
 	"format":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
 	"until":            untilNames,
+	"engine":           jsonFile,
+	"prefill-engine":   jsonFile,
+	"decode-engine":    jsonFile,
+	"router-config":    jsonFile,
+	"planner":          jsonFile,
+	"router":           choice("round_robin", "kv_router\tby prefixes and load"),
+	"load":             choice("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"),
+	"workers":          prefixes("auto\tthe fewest that keep every --gate", "auto:"),
+	"synthetic":        prefixes("in="),
+	"simulate preset":  choice(simpreset.Names...),
+	"simulate format":  choice("dynamo\tkeys of its report"),
+	"simulate gate":    prefixes("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"),
 	"report":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
 }
 
@@ -102,7 +119,10 @@ func registerCompletions(cmd *cobra.Command) {
 		if f.Value.Type() == "bool" {
 			return
 		}
-		words := completedFlags[f.Name]
+		words := completedFlags[cmd.Name()+" "+f.Name]
+		if words == nil {
+			words = completedFlags[f.Name]
+		}
 		if words == nil {
 			words = cobra.NoFileCompletions
 		}
@@ -239,7 +259,11 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 
 // rules completes names for --set, and the words that a setting can have.
 func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if name, _, ok := strings.Cut(begun, "="); ok {
+	name, _, ok := strings.Cut(begun, "=")
+	if ok && cmd.Name() == "simulate" {
+		return withPrefix(prefixed(name+"=", simpreset.Choices(name)), begun), cobra.ShellCompDirectiveNoFileComp
+	}
+	if ok {
 		return settingWords(cmd, name, begun), cobra.ShellCompDirectiveNoFileComp
 	}
 	names := append(weka.RuleNames(), "backend")
@@ -248,11 +272,22 @@ func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellC
 			names = append(names, s.name)
 		}
 	}
+	if cmd.Name() == "simulate" {
+		names = append(weka.RuleNames(), simpreset.List()...)
+	}
 	slices.Sort(names)
 	for k := range names {
 		names[k] += "="
 	}
 	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// prefixed returns words with something in front of each.
+func prefixed(front string, words []string) (list []string) {
+	for _, w := range words {
+		list = append(list, front+w)
+	}
+	return list
 }
 
 // settingWords completes the words of a setting.

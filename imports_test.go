@@ -78,7 +78,7 @@ var imports = map[string][]string{
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
-	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure"},
+	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
 	"report/gate":       {"replay/measure", "replay/slo", "report/compare"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},

@@ -35,7 +35,9 @@ open at instants of their own, however slow the answers are; inside, they keep t
 Recorded starts are the default for an INPUT that has them (Mooncake).
 
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
-summary and a record for every request.
+summary and a record for every request, with --report html also a page of the run. agentx report
+compares runs. --concurrency auto looks for the most lanes with which a server keeps every --slo on
+the run.
 
 A run that is compared with another tool plays and counts as that tool does:
 
@@ -47,7 +49,7 @@ Both want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md)
 --set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
 --config FILE.yaml takes switches, options and flags by name. --print-config shows every value and
 where it comes from: preset, scenario, file, environment, flag; a later one wins.`,
-		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m",
+		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --duration 15m --report html --listen :9090\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency auto --slo 'ttft.p95<2s' --reset-cache",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,14 +39,14 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// finishedPage is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.
-const finishedPage = 3 * time.Second
+// browsersWait is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.
+const browsersWait = 3 * time.Second
 
 func (l *listenFlag) close() {
 	if l.server == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), finishedPage)
+	ctx, cancel := context.WithTimeout(context.Background(), browsersWait)
 	defer cancel()
 	_ = l.server.Close(ctx) // nobody is served any more
 }

@@ -123,7 +123,7 @@ func outlooksOf(levels []slo.Condition, rules measure.Rules, bounds capacity.Bou
 			continue
 		}
 		target := capacity.Target{Quantile: capacity.Mean, Holds: c.Holds}
-		if q, ok := (slo.Figure{Metric: m.Metric, Statistic: c.Statistic}).Quantile(); ok {
+		if q, ok := slo.Quantile(c.Statistic); ok {
 			target.Quantile = q
 		}
 		list = append(list, &outlook{capacity.Outlook{Target: target, Bounds: bounds}, m, rules})

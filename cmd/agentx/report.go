@@ -39,11 +39,11 @@ func newReport() *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Make files for other tools from the records of runs, or rebuild their summaries",
+		Short: "Show what runs measured: a page, a comparison, gates, files for other tools",
 		Long:  reportHelp,
-		Example: "  agentx report results --format html\n" +
+		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
+			"  agentx report results --format html\n" +
 			"  agentx report before after --compare --out comparison\n" +
-			"  agentx replay demo --url http://127.0.0.1:8000 --model m --duration 10s --out results\n" +
 			"  agentx report results --format aiperf --gate error-rate=0.1\n" +
 			"  agentx report results --format markdown --base before --gate 'ttft.p95<+5%'\n" +
 			"  agentx report results --format aiperf,parquet --out results/aiperf_artifacts --slice-duration 1s",

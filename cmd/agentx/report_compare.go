@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -53,42 +55,7 @@ func (f *compareFlags) check(formats, gates []string) (errs []error) {
 	return errs
 }
 
-// compareRuns compares runs: it writes the files and prints the table, or with --json the object of compare.json.
-func compareRuns(cmd *cobra.Command, list []compare.Source, out string, o compare.Options, strict, asJSON bool) error {
-	c, err := compare.Make(cmd.Context(), list, o)
-	if err != nil {
-		return err
-	}
-	if out == "" {
-		out = "."
-	}
-	names, err := c.Write(cmd.Context(), out)
-	if err != nil {
-		return err
-	}
-	stdout := cmd.OutOrStdout()
-	if asJSON {
-		err = printJSON(stdout, c)
-	} else {
-		var table bytes.Buffer
-		_ = c.WriteTable(&table, terminalWidth(stdout)) // a buffer always takes it
-		for line := range strings.Lines(table.String()) {
-			fmt.Fprintln(stdout, sanitize(strings.TrimSuffix(line, "\n"))) // names and settings are of files
-		}
-		for k, name := range names {
-			if k == 0 {
-				fmt.Fprintln(stdout)
-			}
-			fmt.Fprintln(stdout, filepath.Join(out, name))
-		}
-	}
-	if err == nil && strict && !c.Comparable {
-		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
-	}
-	return err
-}
-
-// run compares the runs of directories.
+// run compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
 func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON bool) error {
 	if len(dirs) < 2 {
 		return usageError{fmt.Errorf("--compare: %d run: want two or more, or the directory of a list of them", len(dirs))}
@@ -97,5 +64,35 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	for k, dir := range dirs {
 		list[k].Dir, list[k].SLO, list[k].Group = dir, f.levels, listedGroup(dir)
 	}
-	return compareRuns(cmd, list, out, compare.Options{GPUs: f.gpus}, f.strict, asJSON)
+	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus})
+	if err != nil {
+		return err
+	}
+	out = cmp.Or(out, ".")
+	names, err := c.Write(cmd.Context(), out)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(cmd.OutOrStdout(), c)
+	} else {
+		printComparison(cmd.OutOrStdout(), c, out, names)
+	}
+	if err == nil && f.strict && !c.Comparable {
+		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
+	}
+	return err
+}
+
+// printComparison prints the table, and the paths of the files.
+func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
+	var table bytes.Buffer
+	_ = c.WriteTable(&table, terminalWidth(w)) // a buffer always takes it
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, sanitize(strings.TrimSuffix(line, "\n"))) // names and settings are of files
+	}
+	fmt.Fprintln(w)
+	for _, name := range names {
+		fmt.Fprintln(w, filepath.Join(out, name))
+	}
 }

@@ -1,8 +1,15 @@
 package main
 
 // reportHelp is the manual of report.
-const reportHelp = `Read the records of runs and write what other tools read. DIR is a directory of replay --out; that
-of a list of runs stands for those of its runs.
+const reportHelp = `Show what runs measured, from their records. DIR is a directory of replay --out; that of a list of
+runs stands for those of its runs.
+
+  What happened?                        agentx report DIR --format html
+  Is it better than last week?          agentx report LASTWEEK DIR --compare
+  Is it good enough to ship?            agentx report DIR --base LASTWEEK --gate 'ttft.p95<+5%'
+  How many agents does a server hold?   agentx replay CACHE --concurrency auto --slo 'ttft.p95<2s'
+
+doc/report.md says how to read what comes out.
 
 Without --format it rebuilds summary.json and prints it. For a run that ended it is the same, byte
 for byte. A run that was killed wrote no summary: the rebuilt one has the figures that the records

@@ -36,13 +36,14 @@ func (f Figure) String() string {
 	return f.Name + "." + f.Statistic
 }
 
-// Quantile returns the place of the statistic in the sorted values, 0 to 100; false for the mean, and without a statistic.
-func (f Figure) Quantile() (q float64, ok bool) {
-	if f.Statistic == "max" {
+// Quantile returns the place in the sorted values, 0 to 100, of a statistic such as p95 or max; false for the mean and for other words.
+func Quantile(statistic string) (q float64, ok bool) {
+	if statistic == "max" {
 		return 100, true
 	}
-	q, err := strconv.ParseFloat(strings.TrimPrefix(f.Statistic, "p"), 64)
-	return q, err == nil
+	number, ok := strings.CutPrefix(statistic, "p")
+	q, err := strconv.ParseFloat(number, 64)
+	return q, ok && err == nil && q >= 0 && q <= 100
 }
 
 // ParseFigure reads the name of a number of a run. Of a metric that every request has it wants a statistic.

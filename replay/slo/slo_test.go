@@ -65,11 +65,17 @@ func TestHolds(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	f, err := ParseFigure("ttft.p99", known)
+	_, err := ParseFigure("ttft.p99", known)
 	require.NoError(t, err)
-	q, ok := f.Quantile()
-	require.True(t, ok)
-	require.EqualValues(t, 99, q)
+	for statistic, want := range map[string]float64{"p50": 50, "p99": 99, "max": 100} {
+		q, ok := Quantile(statistic)
+		require.True(t, ok, statistic)
+		require.Equal(t, want, q)
+	}
+	for _, word := range []string{"", "mean", "95", "p", "p101", "p-1", "pNaN", "median"} {
+		_, ok := Quantile(word)
+		require.False(t, ok, word)
+	}
 	_, err = ParseFigure("ttft", known)
 	require.EqualError(t, err, "ttft: want a statistic of it, such as ttft.p95")
 	for v, want := range map[float64]string{0: "0 s", 1.84: "1.84 s", 0.0415: "41.5 ms", 0.0000123: "12.3 us", 12345.6: "12346 s"} {

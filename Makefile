@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -218,6 +218,11 @@ test-browser:
 SOAK ?= 30m
 test-soak:
 	CGO_ENABLED=0 AGENTX_SOAK=$(SOAK) go test -run '^TestSoak$$' -count=1 -timeout 0 -v ./replay
+
+# Random simulated engines and fleets, each against what must hold of it and against the plain loop. SIMULATE=1m for a short one.
+SIMULATE ?= 1h
+test-simulate:
+	CGO_ENABLED=0 AGENTX_SIMULATE=$(SIMULATE) go test -run '^TestRandom(Engines|Fleets)$$' -count=1 -timeout 0 -v ./simulate/engine ./simulate/fleet
 
 # 4,096 lanes against a mock in the same process, with what a lane costs in memory. doc/replay.md has the command line that does the
 # same against a server of its own.

@@ -81,7 +81,7 @@ func (w *Worker) emit() {
 			i-- // r has lost its place
 			continue
 		}
-		if i == len(w.running) || w.running[i] != r { // an earlier one was preempted
+		for i == len(w.running) || w.running[i] != r { // earlier ones were preempted
 			i--
 		}
 		w.token(r)

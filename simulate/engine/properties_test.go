@@ -2,7 +2,9 @@ package engine
 
 import (
 	"math/rand/v2"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,64 +98,86 @@ func held(p *pool, slot int32) bool {
 	return false
 }
 
+// playRandom plays a random engine, looks at its pool after every pass, and at its requests when they have ended.
+func playRandom(t *testing.T, seed uint64, ended, preempted *int) {
+	draw := rand.New(rand.NewPCG(seed, 1))
+	o := randomOptions(draw)
+	o.Plain = draw.IntN(2) == 0
+	prompts, computed := 0, 0
+	o.Observe = func(p *Pass) { computed += p.Prefill.Tokens }
+	w := New(o)
+	list := randomRequests(draw, o.Config)
+	left, completed, checked := list, 0, 0
+	for now := int64(0); w.HasWork() || w.Busy() || len(left) > 0; {
+		for len(left) > 0 && (!w.HasWork() || draw.IntN(3) == 0) {
+			w.Submit(now, left[0], w.Busy() && draw.IntN(2) == 0)
+			left = left[1:]
+		}
+		if !w.Busy() {
+			w.Start(now)
+			if w.Stuck() != nil {
+				break
+			}
+		}
+		if draw.IntN(2) == 0 && w.End() > now+1 { // a look, or a request, in the middle of a pass or stretch
+			now += 1 + draw.Int64N(w.End()-now-1)
+			w.Settle(now)
+			continue
+		}
+		now = w.End()
+		w.Finish()
+		if checked++; checked < 150 {
+			checkPool(t, w)
+		}
+		completed += len(w.Completed())
+	}
+	if w.Stuck() == nil {
+		require.Equal(t, len(list), completed, "seed %d", seed)
+		require.Zero(t, w.pool.active, "seed %d", seed)
+	}
+	for _, r := range list {
+		if r.Status == Done {
+			*ended++
+			want := r.Output
+			if o.Config.MaxModelLen > 0 {
+				want = min(want, o.Config.MaxModelLen-r.Prompt)
+			}
+			require.Equal(t, want, r.Tokens, "seed %d", seed)
+			require.True(t, r.First <= r.Last && r.Admitted <= r.First, "seed %d", seed)
+		}
+		if r.Admissions > 0 {
+			prompts += r.Prompt - r.Reused
+		}
+		*preempted += r.Preemptions
+	}
+	if w.Counts().Preemptions == 0 && w.Stuck() == nil {
+		require.Equal(t, prompts, computed, "seed %d: prompts less hits", seed)
+	}
+}
+
 // Covers S-18.
 func TestWhatHoldsInEveryPass(t *testing.T) {
 	ended, preempted := 0, 0
 	for seed := range uint64(1500) {
-		draw := rand.New(rand.NewPCG(seed, 1))
-		o := randomOptions(draw)
-		o.Plain = draw.IntN(2) == 0
-		prompts, computed := 0, 0
-		o.Observe = func(p *Pass) { computed += p.Prefill.Tokens }
-		w := New(o)
-		list := randomRequests(draw, o.Config)
-		left, completed, checked := list, 0, 0
-		for now := int64(0); w.HasWork() || w.Busy() || len(left) > 0; {
-			for len(left) > 0 && (!w.HasWork() || draw.IntN(3) == 0) {
-				w.Submit(now, left[0], w.Busy() && draw.IntN(2) == 0)
-				left = left[1:]
-			}
-			if !w.Busy() {
-				w.Start(now)
-				if w.Stuck() != nil {
-					break
-				}
-			}
-			if draw.IntN(2) == 0 && w.End() > now+1 { // a look, or a request, in the middle of a pass or stretch
-				now += 1 + draw.Int64N(w.End()-now-1)
-				w.Settle(now)
-				continue
-			}
-			now = w.End()
-			w.Finish()
-			if checked++; checked < 150 {
-				checkPool(t, w)
-			}
-			completed += len(w.Completed())
-		}
-		if w.Stuck() == nil {
-			require.Equal(t, len(list), completed)
-			require.Zero(t, w.pool.active)
-		}
-		for _, r := range list {
-			if r.Status == Done {
-				ended++
-				want := r.Output
-				if o.Config.MaxModelLen > 0 {
-					want = min(want, o.Config.MaxModelLen-r.Prompt)
-				}
-				require.Equal(t, want, r.Tokens)
-				require.True(t, r.First <= r.Last && r.Admitted <= r.First)
-			}
-			if r.Admissions > 0 {
-				prompts += r.Prompt - r.Reused
-			}
-			preempted += r.Preemptions
-		}
-		if w.Counts().Preemptions == 0 && w.Stuck() == nil {
-			require.Equal(t, prompts, computed, "seed %d: prompts less hits", seed)
-		}
+		playRandom(t, seed, &ended, &preempted)
 	}
+	playRandom(t, 1<<32+0x3e0, &ended, &preempted) // comes back from a preemption in chunks, the last token without a block
 	require.Greater(t, ended, 2500)
 	require.Greater(t, preempted, 500)
+}
+
+// The same for as long as AGENTX_SIMULATE says: make test-simulate.
+//
+// Covers S-80.
+func TestRandomEngines(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("AGENTX_SIMULATE"))
+	if err != nil {
+		t.Skip("AGENTX_SIMULATE=1h plays random engines for an hour")
+	}
+	ended, preempted := 0, 0
+	seed := uint64(1 << 32)
+	for end := time.Now().Add(length); time.Now().Before(end); seed++ {
+		playRandom(t, seed, &ended, &preempted)
+	}
+	t.Logf("%d engines: %d requests ended, %d preemptions", seed-1<<32, ended, preempted)
 }

@@ -47,6 +47,9 @@ func (w *Worker) pureDecode() (passes, length int, ok bool) {
 		if r.computed != n-1 || r.Tokens == 0 || r.computed < r.Prompt {
 			return 0, 0, false
 		}
+		if w.rules.blockAtEmission && n > len(r.blocks)*w.rules.blockSize { // it came back, and has no block of its last token yet
+			return 0, 0, false
+		}
 		passes = min(passes, r.limit-r.Tokens)
 		length += n
 	}

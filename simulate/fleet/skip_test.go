@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,7 +52,7 @@ func (d *drawn) Tick(now int64, s State) (targets []int, err error) {
 		return nil, nil
 	}
 	for range s.Pools {
-		targets = append(targets, 1+d.draw.IntN(5))
+		targets = append(targets, (1+d.draw.IntN(5))*min(d.draw.IntN(60), 1)) // now and then none
 	}
 	return targets, nil
 }
@@ -106,83 +108,111 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 	return in, preset.Names[draw.IntN(len(preset.Names))], s, set
 }
 
+// tally counts what random fleets did.
+type tally struct {
+	ends, dead, passes, handed, scaled, drained int
+}
+
+// playBoth plays a random fleet with skip-ahead and pass by pass, and wants the same of both.
+func playBoth(t *testing.T, seed uint64, sum *tally) {
+	in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
+	play := func(plain bool) (*Result, *log, *drawn, error) {
+		o := optionsOf(t, in, name, s)
+		for one, value := range set {
+			require.NoError(t, o.Switches.Set(one, value))
+		}
+		draw := rand.New(rand.NewPCG(seed, 3))
+		if in.Prefill > 0 && draw.IntN(2) == 0 { // pools that differ
+			config := &o.Pools[1].Engine
+			config.Blocks, config.MaxSeqs, config.MaxBatchedTokens = 4+draw.IntN(100), 1+draw.IntN(9), 1+draw.IntN(300)
+			o.Pools[1].Timing = engine.NewTiming(*config, nil)
+		}
+		o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
+		l, planner := &log{passes: map[[2]int][]engine.Pass{}}, &drawn{draw: draw, every: 1 + draw.Int64N(200_000_000)}
+		if seed%2 == 0 {
+			o.Observer = l
+		}
+		if planner.next = planner.every; draw.IntN(2) == 0 {
+			o.Planner = planner
+		}
+		if seed%3 == 0 {
+			for k := range o.Pools {
+				o.Pools[k].Router = NewKV(o, k, seed)
+			}
+		}
+		got, err := Run(context.Background(), o)
+		return got, l, planner, err
+	}
+	want, wantLog, wantPlanner, wantErr := play(true)
+	got, gotLog, planner, err := play(false)
+	require.Equal(t, wantErr, err, "seed %d", seed)
+	require.Equal(t, wantPlanner.states, planner.states, "seed %d", seed)
+	require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
+	for k := range wantLog.passes {
+		require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]), "seed %d", seed)
+		for j := range wantLog.passes[k] {
+			require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %v pass %d", seed, k, j)
+		}
+	}
+	if err != nil {
+		var d *DeadEnd
+		require.True(t, errors.As(err, &d), "seed %d: %v", seed, err)
+		sum.dead++
+		return
+	}
+	require.Equal(t, summaries(want), summaries(got), "seed %d", seed)
+	require.Equal(t, want.Gaps, got.Gaps, "seed %d", seed)
+	sum.add(in, got)
+}
+
+func (s *tally) add(in engineIn, got *Result) {
+	s.ends++
+	s.passes += int(got.Counts().Passes)
+	if in.Prefill > 0 {
+		s.handed++
+	}
+	for _, pool := range got.Workers {
+		for _, w := range pool {
+			if w.Ordered > 0 && w.Passes > 0 {
+				s.scaled++
+			}
+			if w.Gone < got.Duration && w.Passes > 0 {
+				s.drained++
+			}
+		}
+	}
+}
+
 // What the fleet says and what comes of its requests is the same with skip-ahead and pass by pass.
 //
 // Covers S-27.
 func TestSkipAheadIsThePlainLoop(t *testing.T) {
-	ends, dead, stretched, handed, scaled, drained := 0, 0, int64(0), 0, 0, 0
+	var sum tally
 	for seed := range uint64(1000) {
-		in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
-		observed := seed%2 == 0
-		var planner *drawn
-		play := func(plain bool) (*Result, *log, error) {
-			o := optionsOf(t, in, name, s)
-			for one, value := range set {
-				require.NoError(t, o.Switches.Set(one, value))
-			}
-			l := &log{passes: map[[2]int][]engine.Pass{}}
-			if d := rand.New(rand.NewPCG(seed, 3)); d.IntN(2) == 0 {
-				every := 1 + d.Int64N(200_000_000)
-				planner = &drawn{draw: d, every: every, next: every}
-				o.Planner = planner
-			}
-			o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
-			if observed {
-				o.Observer = l
-			}
-			if seed%3 == 0 {
-				for k := range o.Pools {
-					o.Pools[k].Router = NewKV(o, k, seed)
-				}
-			}
-			got, err := Run(context.Background(), o)
-			return got, l, err
-		}
-		want, wantLog, wantErr := play(true)
-		var wantStates []string
-		if planner != nil {
-			wantStates = planner.states
-		}
-		got, gotLog, err := play(false)
-		require.Equal(t, wantErr, err, "seed %d", seed)
-		if planner != nil {
-			require.Equal(t, wantStates, planner.states, "seed %d", seed)
-		}
-		require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
-		for k := range wantLog.passes {
-			require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]), "seed %d", seed)
-			for j := range wantLog.passes[k] {
-				require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %v pass %d", seed, k, j)
-			}
-		}
-		if err != nil {
-			var d *DeadEnd
-			require.True(t, errors.As(err, &d))
-			dead++
-			continue
-		}
-		require.Equal(t, summaries(want), summaries(got), "seed %d", seed)
-		require.Equal(t, want.Gaps, got.Gaps, "seed %d", seed)
-		stretched += got.Counts().Passes
-		if in.Prefill > 0 {
-			handed++
-		}
-		for _, w := range got.Workers[0] {
-			if w.Ordered > 0 && w.Passes > 0 {
-				scaled++
-			}
-			if w.Gone < got.Duration && w.Passes > 0 {
-				drained++
-			}
-		}
-		ends++
+		playBoth(t, seed, &sum)
 	}
-	require.Greater(t, ends, 600)
-	require.Greater(t, dead, 20)
-	require.NotZero(t, stretched)
-	require.Greater(t, handed, 150)
-	require.Greater(t, scaled, 100)
-	require.Greater(t, drained, 100)
+	t.Logf("%+v", sum)
+	require.Greater(t, sum.ends, 600)
+	require.Greater(t, sum.dead, 20)
+	require.Greater(t, sum.handed, 150)
+	require.Greater(t, sum.scaled, 100)
+	require.Greater(t, sum.drained, 100)
+}
+
+// The same for as long as AGENTX_SIMULATE says: make test-simulate.
+//
+// Covers S-80.
+func TestRandomFleets(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("AGENTX_SIMULATE"))
+	if err != nil {
+		t.Skip("AGENTX_SIMULATE=1h plays random fleets for an hour")
+	}
+	var sum tally
+	seed := uint64(1 << 32)
+	for end := time.Now().Add(length); time.Now().Before(end); seed++ {
+		playBoth(t, seed, &sum)
+	}
+	t.Logf("%d fleets, %+v", seed-1<<32, sum)
 }
 
 // summaries returns what came of all requests and workers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -195,6 +196,35 @@ func TestReuseUnlimited(t *testing.T) {
 	r, err = Run(context.Background(), c)
 	require.NoError(t, err)
 	assert.Zero(t, r.Summary().ReuseUnlimited)
+}
+
+// Bits by words are the same as block by block.
+func TestUnlimitedRuns(t *testing.T) {
+	draw := rand.New(rand.NewPCG(1, 2))
+	u := unlimited{block: 1, whole: true}
+	seen := map[uint32]bool{}
+	for range 3000 {
+		q := &fleet.Request{}
+		q.Prompt = math.MaxInt32
+		want, missed := int64(0), false
+		for range draw.IntN(4) {
+			run := engine.Run{First: draw.Uint32N(5000), Count: 1 + draw.Uint32N(200)}
+			q.Chain = append(q.Chain, run)
+			for n := run.First; n < run.First+run.Count; n++ {
+				if missed = missed || !seen[n]; !missed {
+					want++
+				}
+			}
+		}
+		for _, run := range q.Chain {
+			for n := run.First; n < run.First+run.Count; n++ {
+				seen[n] = true
+			}
+		}
+		before := u.reused
+		u.add(q)
+		require.Equal(t, want, u.reused-before, q.Chain)
+	}
 }
 
 // Covers S-31.

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"math/bits"
+
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/preset"
@@ -23,11 +25,13 @@ func newUnlimited(c *Config) *unlimited {
 func (u *unlimited) add(r *fleet.Request) {
 	found, missed := 0, false
 	for _, run := range r.Chain {
-		for n := run.First; n < run.First+run.Count; n++ {
-			if missed = missed || !u.has(n); !missed {
-				found++
-			}
-			u.mark(n)
+		if !missed {
+			n := u.leading(run)
+			found += n
+			missed = n < int(run.Count)
+		}
+		if missed {
+			u.mark(run)
 		}
 	}
 	most := r.Prompt
@@ -37,15 +41,39 @@ func (u *unlimited) add(r *fleet.Request) {
 	u.reused += int64(min(found*u.block, most))
 }
 
-func (u *unlimited) has(n uint32) bool {
-	return int(n/64) < len(u.seen) && u.seen[n/64]&(1<<(n%64)) != 0
+// wordOf returns the word of chain number n, and the bits of it that a run has which ends before end.
+func wordOf(n, end uint32) (word int, mask uint64) {
+	mask = ^uint64(0) << (n % 64)
+	if last := n/64*64 + 64; last > end {
+		mask &= ^uint64(0) >> (last - end)
+	}
+	return int(n / 64), mask
 }
 
-func (u *unlimited) mark(n uint32) {
-	for int(n/64) >= len(u.seen) {
+// leading returns how many of the first blocks of a run were seen.
+func (u *unlimited) leading(run engine.Run) int {
+	end := run.First + run.Count
+	for n := run.First; n < end; n = n/64*64 + 64 {
+		word, mask := wordOf(n, end)
+		if word >= len(u.seen) {
+			return int(n - run.First)
+		}
+		if lacking := mask &^ u.seen[word]; lacking != 0 {
+			return int(uint32(word*64+bits.TrailingZeros64(lacking)) - run.First)
+		}
+	}
+	return int(run.Count)
+}
+
+func (u *unlimited) mark(run engine.Run) {
+	end := run.First + run.Count
+	for int((end-1)/64) >= len(u.seen) {
 		u.seen = append(u.seen, make([]uint64, max(64, len(u.seen)))...)
 	}
-	u.seen[n/64] |= 1 << (n % 64)
+	for n := run.First; n < end; n = n/64*64 + 64 {
+		word, mask := wordOf(n, end)
+		u.seen[word] |= mask
+	}
 }
 
 // hits returns the prompt tokens that a cache without a limit gives to the requests that were not rejected.

@@ -76,6 +76,7 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 // simulate resolves the configuration, simulates, and prints what came of it.
 func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.resolve()
+	f.checkFleet()
 	base := f.base()
 	list := f.runs(base)
 	size := f.sizing()

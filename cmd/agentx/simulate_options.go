@@ -10,6 +10,8 @@ import (
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
@@ -33,7 +35,7 @@ func (f *simulateFlags) base() simulate.Config {
 		f.add("--planner: not built yet")
 	}
 	if f.routerConfig != "" {
-		f.add("--router-config: not built yet")
+		c.RouterConfig = f.routerOf(c.Switches.RouterCost)
 	}
 	if f.html {
 		f.add("--html: not built yet")
@@ -77,6 +79,20 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 		f.add("%s: %w", flagText(name, text), withoutPrefix(err, "engine: "))
 	}
 	return base
+}
+
+// routerOf returns the keys of kv_router; nil where they are wrong.
+func (f *simulateFlags) routerOf(cost preset.RouterCost) *router.Config {
+	data, err := objectOf(f.routerConfig)
+	var c router.Config
+	if err == nil {
+		c, err = router.Parse(data, cost)
+	}
+	if err != nil {
+		f.add("%s: %w", flagText("router-config", f.routerConfig), withoutPrefix(err, "router: "))
+		return nil
+	}
+	return &c
 }
 
 // withoutPrefix returns an error without the beginning of its text, which repeats what stands before it.

@@ -85,7 +85,7 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 }
 
 func (f *simulateFlags) workerVariants() (list []variant) {
-	if len(f.prefillWorkers)+len(f.decodeWorkers) > 0 {
+	if f.disaggregated() {
 		for _, p := range orOne(f.prefillWorkers) {
 			for _, d := range orOne(f.decodeWorkers) {
 				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) { c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, p, d }})
@@ -97,6 +97,22 @@ func (f *simulateFlags) workerVariants() (list []variant) {
 		list = append(list, variant{"workers-" + strconv.Itoa(n), func(c *simulate.Config) { c.Workers = n }})
 	}
 	return list
+}
+
+// disaggregated reports whether a flag asks for prefill and decode workers.
+func (f *simulateFlags) disaggregated() bool { return len(f.prefillWorkers)+len(f.decodeWorkers) > 0 }
+
+// checkFleet adds what does not go together.
+func (f *simulateFlags) checkFleet() {
+	workers := f.flags.Lookup("workers")
+	if f.disaggregated() && workers.Changed {
+		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", named(workers), f.workers)
+	}
+	for _, name := range []string{"prefill-engine", "decode-engine"} {
+		if one := f.flags.Lookup(name); one.Changed && !f.disaggregated() {
+			f.add("%s: only a disaggregated fleet has it: want --prefill-workers and --decode-workers, or --engine", named(one))
+		}
+	}
 }
 
 // orOne returns the numbers of a flag; 0 where it is not given, which is refused with the other of its pair.

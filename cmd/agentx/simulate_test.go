@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The same runs, one at a time or all at once, give the same bytes in every file but for what they cost.
+//
+// Covers S-02.
+func TestSimulateTwice(t *testing.T) {
+	cache := t.TempDir()
+	read := func(jobs string) map[string]string {
+		t.Chdir(t.TempDir())
+		var out, errs strings.Builder
+		args := []string{"simulate", "demo", "--cache", cache, "--concurrency", "2,8", "--workers", "1,3", "--out", "out", "--per-request", "--format", "dynamo", "--json", "--jobs", jobs}
+		require.Zero(t, run(args, nil, &out, &errs), errs.String())
+		files := map[string]string{"stdout": out.String()}
+		require.NoError(t, filepath.WalkDir("out", func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || d.Name() == "timing.json" {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			lines := strings.Split(string(data), "\n")
+			for k, line := range lines {
+				if d.Name() == "dynamo.json" && strings.Contains(line, `"wall_time_ms"`) {
+					lines[k] = ""
+				}
+			}
+			files[path] = strings.Join(lines, "\n")
+			return err
+		}))
+		return files
+	}
+	one := read("1")
+	require.Len(t, one, 1+4*3)
+	assert.Equal(t, one, read("4"))
+}

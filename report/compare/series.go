@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -99,7 +100,7 @@ func (s *series) percentiles(values []map[string][]float64) {
 			for k := range values {
 				column[k] = none
 				if list := values[k][name]; len(list) > 0 {
-					measure.NewStat(list) // sorts
+					slices.Sort(list)
 					column[k] = measure.Percentile(list, q)
 				}
 			}

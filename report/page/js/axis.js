@@ -2,8 +2,8 @@
 // Axes: lines of a grid and labels that never overlap.
 
 // drawAxes draws both axes of a chart. pen is that of the chart; labels holds the functions that write its ticks.
-function drawAxes(pen, ticks, labels) {
-  const { context, theme, area } = pen;
+function drawAxes(pen, labels) {
+  const { context, theme, area, ticks } = pen;
   context.font = theme.font;
   context.lineWidth = 1;
   context.strokeStyle = theme.grid;

@@ -5,7 +5,7 @@
 // A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX(log) and spanY(from, to, log), which return
 // [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
 // shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table. All but draw may be left out.
-// The pen holds context, x and y (scales), from and to (of x), area, width, height, theme, colour(style), drawable(value).
+// The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value).
 
 class Chart {
   // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to}; y {name, unit, log, zero, from, to, label}:
@@ -54,7 +54,7 @@ class Chart {
     this.pen = pen;
     pen.context.clearRect(0, 0, pen.width, this.height);
     if (this.time) drawShades(pen, this.time);
-    drawAxes(pen, this.ticks, this.labels);
+    drawAxes(pen, this.labels);
     pen.context.save();
     pen.context.beginPath();
     pen.context.rect(pen.area.left, pen.area.top - 2, pen.area.right - pen.area.left, pen.area.bottom - pen.area.top + 3);
@@ -85,7 +85,7 @@ class Chart {
     this.ticks = { x: this.ticksX(from, to, roomFor(area.right - area.left, width < 500 ? 64 : 84)), y: ticksY };
     this.labels = { x: this.labelX(from, to), y: labelY };
     const drawable = this.y.log ? (value) => value > 0 : (value) => Number.isFinite(value);
-    return { context, x, y, from, to, area, width, height: this.height, theme, drawable, colour: (style) => theme.colours[style % seriesCount] };
+    return { context, x, y, from, to, area, ticks: this.ticks, width, height: this.height, theme, drawable, colour: (style) => theme.colours[style % seriesCount] };
   }
 
   rangeX() {

@@ -7,8 +7,7 @@ class Table {
     this.head = head;
     this.body = element("tbody", {});
     this.rows = [];
-    const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), this.body);
-    this.element = element("div", { class: "scroll" }, table);
+    this.element = scrolledTable(head, this.body);
     parent.append(this.element, copyButton(() => toCSV([this.head, ...this.rows.map((row) => row.map(cellValue))])));
   }
 
@@ -17,6 +16,12 @@ class Table {
     this.body.replaceChildren(...rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
       element(i ? "td" : "th", { title: cell.title, class: cell.class, scope: i ? null : "row" }, typeof cell === "string" ? cell : cell.text, cell.below ? element("div", { class: "below" }, cell.below) : null)))));
   }
+}
+
+// scrolledTable makes a table that scrolls where it is too large. A cell of the head is a text, or an element.
+function scrolledTable(head, body, style = "") {
+  const cells = head.map((cell) => typeof cell === "string" ? element("th", { scope: "col" }, cell) : cell);
+  return element("div", { class: `scroll ${style}`.trim() }, element("table", {}, element("thead", {}, element("tr", {}, ...cells)), body));
 }
 
 function cellValue(cell) { return typeof cell === "string" ? cell : cell.value ?? cell.text; }
@@ -76,7 +81,7 @@ function showData(chart, details, inside) {
     const rows = rowsOf(columns, chart.time), head = columns.map(({ name, unit }) => unit && unit !== "%" ? `${name}, ${unit}` : name);
     const table = element("tbody", {}, ...rows.slice(0, mostRowsShown).map((row) => element("tr", {}, ...row.map((value) =>
       element("td", {}, typeof value === "string" ? value : Number.isFinite(value) ? groupDigits(String(Number(value.toPrecision(7)))) : unknown)))));
-    inside.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), table)));
+    inside.append(scrolledTable(head, table));
     if (rows.length > mostRowsShown) inside.append(element("p", { class: "about" }, `The first ${mostRowsShown} of ${groupDigits(String(rows.length))} rows. The copy has all.`));
     inside.append(copyButton(() => toCSV([head, ...rows])));
   }

@@ -42,7 +42,7 @@ function settingTable(settings, runs, parent) {
     element("th", { scope: "row" }, i ? "" : title), element("td", { class: "text", title: value }, settingText(value)),
     element("td", { class: "text" }, runs.filter((_, k) => values[k] === value).map((run) => run.name).join(", ")))));
   const head = ["setting", "value", "runs"].map((text) => element("th", { scope: "col", class: "text" }, text));
-  parent.append(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+  parent.append(scrolledTable(head, element("tbody", {}, ...rows)));
 }
 
 // settingText writes a value: of a key its beginning.
@@ -59,8 +59,8 @@ function runTable(page, runs, root) {
     element("th", { scope: "row" }, swatch({ style: run.style, swatch: "line" }), " ", run.name),
     labelled ? element("td", {}, run.label || "") : null, element("td", {}, points[k].concurrency ? String(points[k].concurrency) : unknown),
     element("td", {}, groupDigits(String(run.sampled.all))), element("td", {}, groupDigits(String(run.trees)))));
-  const head = ["run", labelled ? "label" : null, "concurrency", "requests", "trees"].filter(Boolean).map((text) => element("th", { scope: "col" }, text));
-  root.append(element("div", { class: "scroll runs" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+  const head = ["run", labelled ? "label" : null, "concurrency", "requests", "trees"].filter(Boolean);
+  root.append(scrolledTable(head, element("tbody", {}, ...rows), "runs"));
   const remarks = runs.flatMap((run) => run.remarks().map(({ text, mark }) => element("li", { class: mark ? "mark" : null }, `${run.name}: ${text}`)));
   if (remarks.length) root.append(element("ul", { class: "verdicts" }, ...remarks));
 }

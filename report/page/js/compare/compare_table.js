@@ -13,7 +13,7 @@ class FigureTable {
     } }, "All figures");
     this.body = element("tbody", {});
     const names = runs.map((run) => element("th", { scope: "col" }, swatch({ style: run.style, swatch: "line" }), element("div", {}, run.name), run.marked ? element("div", { class: "mark" }, "see remarks") : null));
-    parent.append(element("div", { class: "scroll figures" }, element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "figure"), ...names)), this.body)),
+    parent.append(scrolledTable(["figure", ...names], this.body, "figures"),
       button, " ", copyButton(() => toCSV(this.csv())));
     range.watch((what) => { if (what === "range") this.show(); });
     this.show();

@@ -211,7 +211,7 @@ function drawGridX(pen) {
   const { context, area, theme } = pen;
   context.strokeStyle = theme.grid;
   context.lineWidth = 1;
-  for (const tick of timeTicks(pen.from, pen.to, roomFor(area.right - area.left, pen.width < 500 ? 64 : 84))) {
+  for (const tick of pen.ticks.x) {
     const left = Math.round(pen.x.pixel(tick)) + 0.5;
     strokeLine(context, left, area.top, left, area.bottom);
   }

@@ -53,8 +53,12 @@ func (w *Worker) publish(r *Request, first, end int) {
 	i := 0
 	for _, run := range r.Chain {
 		for k := max(first-i, 0); k < int(run.Count) && i+k < end; k++ {
-			if s := r.blocks[i+k]; w.pool.slots[s].key == 0 {
+			switch s := r.blocks[i+k]; {
+			case w.pool.slots[s].key != 0:
+			case w.rules.merge:
 				w.publishBlock(r, i+k, run.First+uint32(k))
+			default:
+				w.pool.publish(s, run.First+uint32(k))
 			}
 		}
 		i += int(run.Count)

@@ -23,28 +23,43 @@ func (x *index) find(chain uint32) int32 {
 	return x.slots[x.pages[p]-1][chain%pageSize] - 1
 }
 
-// set stores the slot of a chain number, or that it has none any more.
-func (x *index) set(chain uint32, slot int32) {
+// put stores the slot of a chain number that has none. It returns the slot of one that has, which stays.
+func (x *index) put(chain uint32, slot int32) (there int32) {
 	p := chain >> pageBits
 	if int(p) >= len(x.pages) {
 		x.pages = append(x.pages, make([]int32, int(p)+1-len(x.pages))...)
 	}
-	if x.pages[p] == 0 {
-		x.pages[p] = x.newPage() + 1
+	page := x.pages[p]
+	if page == 0 {
+		page = x.newPage() + 1
+		x.pages[p] = page
 	}
-	page := x.pages[p] - 1
-	place := &x.slots[page][chain%pageSize]
-	switch {
-	case *place == 0 && slot != none:
-		x.counts[page]++
-	case *place != 0 && slot == none:
-		x.counts[page]--
+	place := &x.slots[page-1][chain%pageSize]
+	if *place != 0 {
+		return *place - 1
 	}
 	*place = slot + 1
-	if x.counts[page] == 0 {
+	x.counts[page-1]++
+	return none
+}
+
+// swap replaces the slot of a chain number, which has one, if it is from; to may be none. It returns the slot that was there.
+func (x *index) swap(chain uint32, from, to int32) (there int32) {
+	p := chain >> pageBits
+	page := x.pages[p] - 1
+	place := &x.slots[page][chain%pageSize]
+	if there = *place - 1; there != from {
+		return there
+	}
+	*place = to + 1
+	if to != none {
+		return there
+	}
+	if x.counts[page]--; x.counts[page] == 0 {
 		x.pages[p] = 0
 		x.unused = append(x.unused, page)
 	}
+	return there
 }
 
 // newPage returns an empty page.

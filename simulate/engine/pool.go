@@ -7,9 +7,9 @@ const none = -1
 type slot struct {
 	key        uint32 // chain number + 1, private, or 0: no content that anybody finds
 	refs       int32  // leases
-	prev, next int32  // neighbours in the list of inactive blocks
-	newer      int32  // the next younger visible copy of the same chain
-	generation uint32 // counts what the slot held: a private block is found again by slot and generation
+	prev, next int32  // neighbours in the list of inactive blocks; next of the last is none
+	newer      int32  // the next younger visible copy of the same chain, if key is one
+	generation uint32 // counts the private blocks that the slot held: one is found again by slot and generation
 }
 
 // private is the key of a full block that only its own request finds.
@@ -40,7 +40,7 @@ func (p *pool) unused() int { return len(p.slots) - p.active - p.inactive }
 func (p *pool) lease(s int32) {
 	b := &p.slots[s]
 	if b.refs == 0 {
-		p.unlink(b)
+		p.unlink(s, b)
 		p.inactive--
 		p.active++
 	}
@@ -61,8 +61,7 @@ func (p *pool) take() int32 {
 		s = p.evict()
 	}
 	b := &p.slots[s]
-	b.key, b.refs, b.newer = 0, 1, none
-	b.generation++
+	b.key, b.refs = 0, 1
 	p.active++
 	return s
 }
@@ -71,7 +70,7 @@ func (p *pool) take() int32 {
 func (p *pool) evict() int32 {
 	s := p.oldest
 	b := &p.slots[s]
-	p.unlink(b)
+	p.unlink(s, b)
 	p.inactive--
 	p.evictions++
 	if b.key == private {
@@ -86,16 +85,17 @@ func (p *pool) evict() int32 {
 func (p *pool) own(s int32) {
 	if b := &p.slots[s]; b.key == 0 {
 		b.key = private
+		b.generation++
 		p.log.addPrivate(false)
 	}
 }
 
 // forget removes a copy of a chain from those that are found.
 func (p *pool) forget(s int32, chain uint32) {
-	first := p.index.find(chain)
+	newer := p.slots[s].newer
+	first := p.index.swap(chain, s, newer)
 	if first == s {
-		newer := p.slots[s].newer
-		if p.index.set(chain, newer); newer == none {
+		if newer == none {
 			p.log.add(chain, true)
 		}
 		return
@@ -103,22 +103,22 @@ func (p *pool) forget(s int32, chain uint32) {
 	for p.slots[first].newer != s {
 		first = p.slots[first].newer
 	}
-	p.slots[first].newer = p.slots[s].newer
+	p.slots[first].newer = newer
 }
 
 // publish makes the block of a slot visible under its chain number, as the youngest copy.
 func (p *pool) publish(s int32, chain uint32) {
-	p.slots[s].key = chain + 1
-	first := p.index.find(chain)
-	if first == none {
-		p.index.set(chain, s)
+	b := &p.slots[s]
+	b.key, b.newer = chain+1, none
+	there := p.index.put(chain, s)
+	if there == none {
 		p.log.add(chain, false)
 		return
 	}
-	for p.slots[first].newer != none {
-		first = p.slots[first].newer
+	for p.slots[there].newer != none {
+		there = p.slots[there].newer
 	}
-	p.slots[first].newer = s
+	p.slots[there].newer = s
 }
 
 // release ends a lease. The last one makes the block inactive if it has content, else free.
@@ -142,16 +142,19 @@ func (p *pool) release(s int32) {
 	p.newest = s
 }
 
-// unlink takes a block out of the list of inactive ones.
-func (p *pool) unlink(b *slot) {
-	if b.prev == none {
+// unlink takes a block out of the list of inactive ones. What the oldest says of a block before it does not count, so an eviction
+// touches no other block.
+func (p *pool) unlink(s int32, b *slot) {
+	switch {
+	case s == p.oldest && s == p.newest:
+		p.oldest, p.newest = none, none
+	case s == p.oldest:
 		p.oldest = b.next
-	} else {
-		p.slots[b.prev].next = b.next
-	}
-	if b.next == none {
+	case s == p.newest:
 		p.newest = b.prev
-	} else {
+		p.slots[b.prev].next = none
+	default:
+		p.slots[b.prev].next = b.next
 		p.slots[b.next].prev = b.prev
 	}
 }

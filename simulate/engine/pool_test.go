@@ -100,11 +100,11 @@ func TestPrivateBlocksAreEvents(t *testing.T) {
 func TestIndexFollowsThePool(t *testing.T) {
 	var x index
 	for chain := uint32(0); chain < 100_000; chain += 1000 {
-		x.set(chain, int32(chain/1000))
+		require.Equal(t, int32(none), x.put(chain, int32(chain/1000)))
 		require.Equal(t, int32(chain/1000), x.find(chain))
 		require.Equal(t, int32(none), x.find(chain+1))
 		if chain >= 5000 {
-			x.set(chain-5000, none)
+			require.Equal(t, int32(chain-5000)/1000, x.swap(chain-5000, int32(chain-5000)/1000, none))
 			require.Equal(t, int32(none), x.find(chain-5000))
 		}
 	}

@@ -19,7 +19,7 @@ func TestComparisonInABrowser(t *testing.T) {
 	wide.set("concurrency", "16")
 	c, err := Make(t.Context(), []Source{
 		{Dir: before.write(t, "before"), Group: "8 lanes"}, {Dir: after.write(t, "after"), Group: "8 lanes", Note: "kept: ttft.p95 310 ms (2 s)"},
-		{Dir: wide.write(t, "wide"), Label: "probe 3"},
+		{Dir: wide.write(t, "wide")},
 	}, Options{GPUs: 4, Lead: []string{"capacity 8 lanes: ttft.p95 310 ms (2 s); 16 lanes: ttft.p95 2.31 s"}})
 	require.NoError(t, err)
 	b := pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)

@@ -24,7 +24,6 @@ type Comparison struct {
 // Run is one run of a comparison.
 type Run struct {
 	Name    string             `json:"name"`
-	Label   string             `json:"label,omitempty"`
 	Note    string             `json:"note,omitempty"`
 	Group   string             `json:"group,omitempty"`
 	Dir     string             `json:"dir"`
@@ -53,7 +52,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 	if err := checkSources(list); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Title: o.Title, Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
+	c := &Comparison{Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
 	for k, name := range namesOf(list) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -76,7 +75,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 			c.compareRuns(c.runs[0], r, k)
 		}
 	}
-	c.Repeats = c.repeats()
+	c.Repeats, c.Title = c.repeats(), c.titleOf()
 	return c, nil
 }
 
@@ -93,7 +92,7 @@ func Read(s Source) (*Run, error) {
 // newRun returns the figures of a run.
 func newRun(r *run) Run {
 	n := Run{
-		Name: r.name, Label: r.Label, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
+		Name: r.name, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
 		Trees: r.requests.treeCount(), Figures: map[string]*Figure{},
 	}
 	for _, f := range figures {

@@ -119,10 +119,10 @@ func TestMarks(t *testing.T) {
 // Runs that repeat one run have a mean with Student's interval: of 1, 2 and 3 that is 2 ± 4.303 · 1 / √3.
 func TestRepeats(t *testing.T) {
 	var list []Source
-	for k, slower := range []float64{1, 2, 3} {
+	for _, slower := range []float64{1, 2, 3} {
 		m := newModelled(4)
 		m.slower, m.noise = slower, 0
-		list = append(list, Source{Dir: m.write(t, "r"), Group: "8 lanes", Label: string(rune('a' + k)), Note: "a note"})
+		list = append(list, Source{Dir: m.write(t, "r"), Group: "8 lanes", Note: "a note"})
 	}
 	c, err := Make(t.Context(), list, Options{Lead: []string{"a line of the caller"}})
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func (c *Comparison) html() ([]byte, error) {
 	for _, v := range c.Verdicts {
 		head.Texts = append(head.Texts, c.VerdictText(v))
 	}
-	p := &page.Page{Kind: "compare", Title: c.pageTitle()}
+	p := &page.Page{Kind: "compare", Title: c.Title}
 	p.Tables = append(p.Tables, c.timeTable(head.Window, span))
 	for k, r := range c.runs {
 		points := r.requests.thinned(mostPoints / len(c.runs))
@@ -76,10 +76,8 @@ func (c *Comparison) withoutPlaces() *Comparison {
 	return &without
 }
 
-func (c *Comparison) pageTitle() string {
-	if c.Title != "" {
-		return c.Title
-	}
+// titleOf names the runs, at most four of them.
+func (c *Comparison) titleOf() string {
 	names := c.names()
 	if len(names) > 4 {
 		names = append(names[:3:3], fmt.Sprintf("%d more", len(names)-3))

@@ -149,7 +149,7 @@ func TestPageBytesAndNames(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), hostile)
 	require.NoError(t, os.Rename(two, odd))
 	long := strings.Repeat("x", 10_000) + "</script>"
-	c, err := Make(t.Context(), []Source{{Dir: one, Label: long, Note: "</script><b>"}, {Dir: odd}}, Options{Lead: []string{"<img src=x onerror=alert(1)>"}})
+	c, err := Make(t.Context(), []Source{{Dir: one, Note: long + "</script><b>"}, {Dir: odd}}, Options{Lead: []string{"<img src=x onerror=alert(1)>"}})
 	require.NoError(t, err)
 	text := htmlOf(t, c)
 	for _, markup := range []string{"<script>alert", "<img", "</script><b>", "x</script>"} {
@@ -159,7 +159,7 @@ func TestPageBytesAndNames(t *testing.T) {
 	require.False(t, strings.Contains(data, "\u2028"))
 	e := pagetest.NewEngine(t, text)
 	require.Equal(t, hostile, e.Eval("page.head.runs[1].name"))
-	require.Equal(t, long, e.Eval("page.head.runs[0].label"))
+	require.Equal(t, long+"</script><b>", e.Eval("page.head.runs[0].note"))
 }
 
 // A page of 300,000 requests in three runs stays below 4 MB: it keeps an even share of them, in the order of their starts, and says so.

@@ -14,7 +14,6 @@ import (
 // Source is a run that is compared.
 type Source struct {
 	Dir   string          // of a run of agentx, or with files of AIPerf
-	Label string          // beside its name in every table, such as "probe 3"; "": none
 	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
 	SLO   []slo.Condition // service levels in the place of those of the run; nil: those of the run
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
@@ -22,9 +21,8 @@ type Source struct {
 
 // Options say how runs are compared. The zero value compares them with the first.
 type Options struct {
-	GPUs  int      // that served each run: throughput is per GPU; 0: not known
-	Title string   // of the page; "": the names of the runs
-	Lead  []string // lines of the caller above the tables, such as the capacity that a search found
+	GPUs int      // that served each run: throughput is per GPU; 0: not known
+	Lead []string // lines of the caller above the tables, such as the capacity that a search found
 }
 
 // Validate returns an error that names the first field that cannot be used.

@@ -100,9 +100,6 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 		return slices.ContainsFunc(c.Runs, func(r Run) bool { return of(&r) != "" })
 	}
 	row("", func(r *Run) string { return cut(r.Name, cellWidth-2) })
-	if label := (func(r *Run) string { return cut(r.Label, cellWidth-2) }); has(label) {
-		row("", label)
-	}
 	for _, name := range tableFigures {
 		if has(func(r *Run) string { return exact(r.value(name)) }) {
 			row(strings.ReplaceAll(name, "_", " "), func(r *Run) string { return r.cell(name) })

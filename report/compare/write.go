@@ -58,7 +58,7 @@ func (c *Comparison) json() ([]byte, error) {
 
 // csvHeader are the columns of compare.csv: a line for each figure of each run.
 var csvHeader = []string{
-	"run", "label", "metric", "unit", "value", "low", "high", "difference", "difference_percent", "difference_percent_low",
+	"run", "metric", "unit", "value", "low", "high", "difference", "difference_percent", "difference_percent_low",
 	"difference_percent_high", "method", "overlap", "beyond", "differs", "marks",
 }
 
@@ -74,7 +74,7 @@ func (c *Comparison) csv() ([]byte, error) {
 			if x.Value.IsMissing() {
 				continue
 			}
-			line := []string{r.Name, r.Label, f.String(), string(f.Unit), exact(x.Value)}
+			line := []string{r.Name, f.String(), string(f.Unit), exact(x.Value)}
 			line = append(line, x.Interval.cells(1)...)
 			line = append(line, x.Difference.cells()...)
 			_ = w.Write(append(line, joined(r.Marks)))

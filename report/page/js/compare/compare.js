@@ -54,13 +54,11 @@ function settingText(value) {
 // runTable says which colour is which run, and what is to be known of each.
 function runTable(page, runs, root) {
   const points = page.head.frontier.points;
-  const labelled = runs.some((run) => run.label);
   const rows = runs.map((run, k) => element("tr", {},
     element("th", { scope: "row" }, swatch({ style: run.style, swatch: "line" }), " ", run.name),
-    labelled ? element("td", {}, run.label || "") : null, element("td", {}, points[k].concurrency ? String(points[k].concurrency) : unknown),
+    element("td", {}, points[k].concurrency ? String(points[k].concurrency) : unknown),
     element("td", {}, groupDigits(String(run.sampled.all))), element("td", {}, groupDigits(String(run.trees)))));
-  const head = ["run", labelled ? "label" : null, "concurrency", "requests", "trees"].filter(Boolean);
-  root.append(scrolledTable(head, element("tbody", {}, ...rows), "runs"));
+  root.append(scrolledTable(["run", "concurrency", "requests", "trees"], element("tbody", {}, ...rows), "runs"));
   const remarks = runs.flatMap((run) => run.remarks().map(({ text, mark }) => element("li", { class: mark ? "mark" : null }, `${run.name}: ${text}`)));
   if (remarks.length) root.append(element("ul", { class: "verdicts" }, ...remarks));
 }

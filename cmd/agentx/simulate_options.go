@@ -46,13 +46,26 @@ func (f *simulateFlags) base() simulate.Config {
 	if f.out == "" && (f.perRequest || f.format != "" || f.overwrite) {
 		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
 	}
-	if f.jobs < 0 {
-		f.add("--jobs %d: want 0 (one per core) or more", f.jobs)
+	f.checkBounds()
+	return c
+}
+
+// checkBounds adds the flags that are below their least value.
+func (f *simulateFlags) checkBounds() {
+	for _, bound := range []struct {
+		name  string
+		value int64
+	}{
+		{"jobs", int64(f.jobs)}, {"limit-traces", int64(f.limitTraces)}, {"limit-requests", int64(f.limitRequests)}, {"max-sim-time", int64(f.maxTime)},
+		{"sla-ttft", int64(f.slaTTFT)}, {"sla-itl", int64(f.slaITL)}, {"sla-e2e", int64(f.slaE2E)},
+	} {
+		if one := f.flags.Lookup(bound.name); bound.value < 0 {
+			f.add("%s %s: want no negative value", named(one), one.Value)
+		}
 	}
 	if f.traceBlock < 0 || f.traceBlock > weka.MaxBlockSize {
 		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, weka.MaxBlockSize)
 	}
-	return c
 }
 
 // maxObject bounds a file with a JSON object, in bytes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,6 +78,9 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		if !strings.HasPrefix(strings.TrimSpace(text), "{") && text != "" {
 			name = strings.TrimSuffix(filepath.Base(text), filepath.Ext(text))
 		}
+		if slices.ContainsFunc(list, func(v variant) bool { return v.name == name }) { // two files of the same name
+			name += "-" + strconv.Itoa(k+1)
+		}
 		list = append(list, variant{name, func(c *simulate.Config) {
 			c.Engine, c.PrefillEngine, c.DecodeEngine = engines[0], engines[1], engines[2]
 		}})
@@ -86,6 +90,8 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 
 func (f *simulateFlags) workerVariants() (list []variant) {
 	if f.disaggregated() {
+		f.checkCounts("prefill-workers", f.prefillWorkers)
+		f.checkCounts("decode-workers", f.decodeWorkers)
 		for _, p := range orOne(f.prefillWorkers) {
 			for _, d := range orOne(f.decodeWorkers) {
 				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) { c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, p, d }})
@@ -115,6 +121,18 @@ func (f *simulateFlags) checkFleet() {
 	}
 }
 
+// checkCounts adds what is wrong with the numbers of a flag: each makes a run of its own.
+func (f *simulateFlags) checkCounts(name string, list []int) {
+	for k, n := range list {
+		switch {
+		case n < 1:
+			f.add("%s: %d: want at least 1", named(f.flags.Lookup(name)), n)
+		case slices.Contains(list[:k], n):
+			f.add("%s: %d twice", named(f.flags.Lookup(name)), n)
+		}
+	}
+}
+
 // orOne returns the numbers of a flag; 0 where it is not given, which is refused with the other of its pair.
 func orOne(list []int) []int {
 	if len(list) == 0 {
@@ -124,6 +142,7 @@ func orOne(list []int) []int {
 }
 
 func (f *simulateFlags) concurrencyVariants() (list []variant) {
+	f.checkCounts("concurrency", f.concurrency)
 	for _, n := range orOne(f.concurrency) {
 		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(c *simulate.Config) { c.Concurrency = n }})
 	}

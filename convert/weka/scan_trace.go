@@ -93,6 +93,8 @@ func (s *scanner) refuseOtherRows(keys []string) {
 		problem = "this is a Mooncake row without hash_ids: its lengths do not say which prompts share what"
 	case has("messages", "conversations"):
 		problem = "this is a row of a chat dataset, with messages and without hash_ids, and no recorded trace"
+	case has("schema") && has("event_type"):
+		problem = "this is dynamo.request.trace.v1, which agentx does not read"
 	}
 	if problem != "" && s.err == nil {
 		s.fail(MissingField, "%s", problem)

@@ -81,4 +81,5 @@ func TestFigures(t *testing.T) {
 	for v, want := range map[float64]string{0: "0 s", 1.84: "1.84 s", 0.0415: "41.5 ms", 0.0000123: "12.3 us", 12345.6: "12346 s"} {
 		require.Equal(t, want, Seconds.Format(v))
 	}
+	require.Equal(t, "0.5 %", Share.Format(0.005))
 }

@@ -42,10 +42,10 @@ func (u Unit) parse(text string) (float64, error) {
 	return v, nil
 }
 
-// Format writes a value of the unit with four digits.
+// Format writes a value of the unit with four digits, a share in per cent.
 func (u Unit) Format(v float64) string {
 	if u == Share {
-		return strconv.FormatFloat(v, 'g', 4, 64)
+		return number(100*v) + " %"
 	}
 	unit := string(u)
 	if u == Seconds && math.Abs(v) < 1 && v != 0 {

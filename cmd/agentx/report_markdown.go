@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/agentx/agentx/report/gate"
 	"github.com/agentx/agentx/report/markdown"
@@ -44,7 +45,8 @@ func appendStepSummary(path string, text []byte) error {
 	if path == "" {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	const noWait = syscall.O_NONBLOCK // for a reader, where the file is a pipe
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noWait, 0o666)
 	if err == nil {
 		_, err = file.Write(text)
 		err = errors.Join(err, file.Close())

@@ -73,6 +73,9 @@ func (a *Answer) String() string {
 		}
 		return text
 	}
+	if len(a.Probes) == 1 {
+		return "no answer: the search ended after 1 probe"
+	}
 	return fmt.Sprintf("no answer: the search ended after %d probes", len(a.Probes))
 }
 

@@ -78,6 +78,8 @@ func TestSearchThatHasNotEnded(t *testing.T) {
 	require.Empty(t, a.Outcome)
 	require.Equal(t, "no answer: the search ended after 2 probes", a.String())
 	require.Empty(t, Search{}.Answer(nil).Outcome)
+	a = Search{}.Answer([]Probe{{Lanes: 1, Verdict: Met}})
+	require.Equal(t, "no answer: the search ended after 1 probe", a.String())
 }
 
 // station is a server with slots that each take a drawn time for a request, first come first served, and lanes that send the next

@@ -136,7 +136,7 @@ func isLoopback(host string) bool {
 		host = name
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {

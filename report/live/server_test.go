@@ -83,6 +83,7 @@ func TestServer(t *testing.T) {
 		{"/status", func(r *http.Request) { r.Host = "attacker.example" }, 403},
 		{"/status", func(r *http.Request) { r.Host = "127.0.0.1.attacker.example:80" }, 403},
 		{"/status", func(r *http.Request) { r.Host = "localhost:80" }, 200},
+		{"/status", func(r *http.Request) { r.Host = "LOCALHOST:80" }, 200},
 		{"/status", func(r *http.Request) { r.Host = "[::1]" }, 200},
 	} {
 		answer, text := get(t, s, c.change, c.path)

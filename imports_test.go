@@ -104,7 +104,7 @@ var imports = map[string][]string{
 	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/router":   {"internal/pyrand", "internal/suggest", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
 	"simulate/planner":  {"internal/suggest", "simulate/engine", "simulate/preset"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
+	"github.com/agentx/agentx/simulate/planner"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
@@ -42,8 +43,9 @@ type Config struct {
 
 	SLA SLA
 
-	Observer fleet.Observer // may be nil
-	Plain    bool           // play pass by pass, without skip-ahead: the oracle of tests
+	Planner  *planner.Config // scales the fleet; nil: it stays as it is
+	Observer fleet.Observer  // may be nil
+	Plain    bool            // play pass by pass, without skip-ahead: the oracle of tests
 }
 
 // Engine is an engine and its durations.
@@ -132,7 +134,7 @@ func (c *Config) LoadOf() Load {
 
 // Validate returns everything that is wrong with the configuration, joined.
 func (c Config) Validate() error {
-	errs := []error{c.Switches.Validate(), c.validateFleet(), c.validateLoad(), c.validateBounds()}
+	errs := []error{c.Switches.Validate(), c.validateFleet(), c.validateLoad(), c.validateBounds(), c.validatePlanner()}
 	return errors.Join(errs...)
 }
 

@@ -15,6 +15,7 @@ type Result struct {
 	Gaps     *engine.Gaps
 	Workers  [][]fleet.WorkerResult // of each pool, by id
 	Duration int64                  // nanoseconds until the last token
+	Planned  *Planned               // nil without a planner
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -31,13 +32,23 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := fleet.Run(ctx, fleet.Options{
-		Pools: pools, Switches: c.Switches, Load: load, Observer: c.Observer, Plain: c.Plain,
-	})
+	plan, err := c.newPlan(pools)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}, nil
+	o := fleet.Options{Pools: pools, Switches: c.Switches, Load: load, Observer: c.Observer, Plain: c.Plain}
+	if plan != nil {
+		o.Planner, o.Observer = plan, plan
+	}
+	got, err := fleet.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}
+	if plan != nil {
+		r.Planned = plan.end()
+	}
+	return r, nil
 }
 
 // pools returns the pools of the fleet.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/planner"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 )
@@ -123,6 +124,9 @@ func (r *Result) Summary() *Summary {
 	r.countPasses(s)
 	s.Goodput = r.goodput(good)
 	s.GPUHours = r.gpuHours()
+	if p := r.Planned; p != nil {
+		s.Planner = &PlannerSummary{Ticks: len(p.Ticks), Transitions: planner.Transitions(p.Ticks), Events: p.Events}
+	}
 	return s
 }
 

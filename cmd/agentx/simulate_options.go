@@ -31,9 +31,6 @@ func (f *simulateFlags) base() simulate.Config {
 			f.add("--synthetic %s: %w", f.synthetic, err)
 		}
 	}
-	if f.planner != "" {
-		f.add("--planner: not built yet")
-	}
 	if f.routerConfig != "" {
 		c.RouterConfig = f.routerOf(c.Switches.RouterCost)
 	}

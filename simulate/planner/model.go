@@ -1,7 +1,5 @@
 package planner
 
-import "github.com/agentx/agentx/simulate/engine"
-
 // model learns from the passes of a pool how long its passes take, and what its requests are like.
 type model struct {
 	kind    kind
@@ -34,17 +32,17 @@ func (m *model) line() Line {
 }
 
 // observe learns from a pass.
-func (m *model) observe(p *engine.Pass) {
-	if p.Prefill.Requests > 0 {
-		m.prompt.add(float64(p.Prefill.Tokens) / float64(p.Prefill.Requests))
+func (m *model) observe(r record) {
+	if r.prompts > 0 {
+		m.prompt.add(float64(r.prefill) / float64(r.prompts))
 	}
-	if p.Decode.Requests > 0 {
-		m.length.add(float64(p.Decode.Tokens) / float64(p.Decode.Requests))
+	if r.requests > 0 {
+		m.length.add(float64(r.kv) / float64(r.requests))
 	}
-	m.prefill.add(float64(p.Prefill.Tokens))
-	m.decodes.add(float64(p.Decode.Requests))
-	m.seenKV = max(m.seenKV, p.Decode.Tokens)
-	m.point(p.Prefill.Tokens, p.Decode.Requests, p.Decode.Tokens, p.End-p.Start)
+	m.prefill.add(float64(r.prefill))
+	m.decodes.add(float64(r.requests))
+	m.seenKV = max(m.seenKV, r.kv)
+	m.point(r.prefill, int(r.requests), r.kv, r.wall)
 }
 
 // point keeps a pass that took time.

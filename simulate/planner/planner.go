@@ -64,6 +64,7 @@ type Planner struct {
 
 	clock    *clock
 	models   []*model
+	records  []record            // since the last tick
 	states   []map[int]EngineNow // by worker
 	window   Window
 	forecast forecast
@@ -132,11 +133,11 @@ func (p *Planner) Completed(c Completion) { p.window.Completed(c) }
 
 // Passed tells of a pass that has ended on a worker of a pool.
 func (p *Planner) Passed(pool, worker int, pass *engine.Pass) {
-	p.models[pool].observe(pass)
-	p.states[pool][worker] = EngineNow{
-		Worker: worker, QueuedPrefill: pass.QueuedPrefill.Tokens, KV: pass.Decode.Tokens, QueuedKV: pass.QueuedDecode.Tokens,
-	}
+	p.records = append(p.records, recordOf(pool, worker, pass))
 }
+
+// Window returns the traffic since the last throughput tick.
+func (p *Planner) Window() Window { return p.window }
 
 // Tick decides at Next. event is when something last happened in the fleet before it; pools are the workers as they are. The targets
 // are of workers that are active or starting.
@@ -147,6 +148,7 @@ func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, er
 	t = &Tick{At: p.clock.at()}
 	t.Load, t.Throughput = p.clock.due()
 	t.Now = p.clock.tick(event)
+	p.absorb()
 	p.look(t, pools)
 	var want []int
 	if t.Throughput { // before load, which sees the new floor

@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/planner"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
@@ -33,6 +34,9 @@ func (f *simulateFlags) base() simulate.Config {
 	}
 	if f.routerConfig != "" {
 		c.RouterConfig = f.routerOf(c.Switches.RouterCost)
+	}
+	if f.planner != "" {
+		c.Planner = f.plannerOf()
 	}
 	if f.html {
 		f.add("--html: not built yet")
@@ -103,6 +107,23 @@ func (f *simulateFlags) routerOf(cost preset.RouterCost) *router.Config {
 		return nil
 	}
 	return &c
+}
+
+// plannerOf returns the planner of a flag, whose mode is that of the fleet where it names none; nil where it is wrong.
+func (f *simulateFlags) plannerOf() *planner.Config {
+	base := planner.Default()
+	if len(f.prefillWorkers)+len(f.decodeWorkers) > 0 {
+		base.Mode = planner.Disaggregated
+	}
+	data, err := objectOf(f.planner)
+	if err == nil {
+		base, err = planner.Parse(data, base)
+	}
+	if err != nil {
+		f.add("%s: %w", flagText("planner", f.planner), withoutPrefix(err, "planner: "))
+		return nil
+	}
+	return &base
 }
 
 // withoutPrefix returns an error without the beginning of its text, which repeats what stands before it.

@@ -51,6 +51,9 @@ func writeSimulated(w io.Writer, s *simulate.Summary) error {
 	line("reuse", "%s of prompt tokens; %s with an unlimited cache", shareFigure(s.Reuse), shareFigure(s.ReuseUnlimited))
 	line("engines", "%s passes, %s preemptions, %s evictions", groupDigits(int(s.Passes)), groupDigits(int(s.Preemptions)), groupDigits(int(s.Evictions)))
 	line("GPU-hours", "%.4g", float64(s.GPUHours))
+	if p := s.Planner; p != nil {
+		line("planner", "%s ticks, %s changes of a pool's size", groupDigits(p.Ticks), groupDigits(p.Transitions))
+	}
 	if g := s.Goodput; g != nil {
 		line("good", "%s of %s requests (%s), %s", groupDigits(g.Good), groupDigits(s.Requests), shareFigure(g.Ratio), rateFigure(g.RequestRate))
 	}

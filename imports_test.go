@@ -104,13 +104,14 @@ var imports = map[string][]string{
 	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/router":   {"internal/pyrand", "internal/suggest", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate/hitcurve": {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/planner":  {"internal/suggest", "simulate/engine", "simulate/preset"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
-		"simulate", "simulate/engine", "simulate/fleet", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
+		"simulate", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

@@ -33,6 +33,9 @@ Several values of --concurrency, --workers, --prefill-workers, --decode-workers 
 combination, in parallel, and print one table. --workers auto finds the fewest workers that keep
 every --gate; with --sla-ttft, --sla-itl or --sla-e2e alone, that 99 % of the requests are good.
 
+--hit-curve simulates no engine. It prints the share of prompt tokens that prefix caches of several sizes
+would hold, as --workers caches in round robin see the load, played against a server of --server-rates.
+
 What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
 the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and no GPU:
 results compare policies, not hardware.
@@ -81,6 +84,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	list := f.runs(base)
 	size := f.sizing()
 	f.readGates(size)
+	f.checkCurve(list)
 	if f.printConfig {
 		return errors.Join(f.printConfiguration(cmd.OutOrStdout()), f.err())
 	}
@@ -99,6 +103,9 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	}
 	if err := f.validate(list, size); err != nil {
 		return err
+	}
+	if f.curve.on {
+		return f.printCurve(cmd.Context(), cmd.OutOrStdout(), list[0].config)
 	}
 	var answer *sizeAnswer
 	var err error

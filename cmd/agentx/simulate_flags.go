@@ -42,6 +42,7 @@ type simulateFlags struct {
 	jobs                          int
 	profile                       string
 	force, skipInvalid, strict    bool
+	curve                         curveFlags
 	waitFlags
 
 	switches map[string]given // by name: what sets them
@@ -55,6 +56,7 @@ var simulateGroups = []struct{ heading, flags string }{
 	{"Fleet", "workers prefill-workers decode-workers engine prefill-engine decode-engine router router-config planner"},
 	{"Load and its bounds", "load concurrency arrival-speedup synthetic trace-block-size limit-traces limit-requests max-sim-time"},
 	{"Service levels", "sla-ttft sla-itl sla-e2e gate"},
+	{"Hit-rate curve", "hit-curve " + curveNames},
 	{"Results", "out overwrite per-request html format json jobs"},
 	{"Presets and configuration", "preset set seed config print-config"},
 }
@@ -64,6 +66,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.registerFleet(f.flags)
 	f.registerLoad(f.flags)
 	f.registerResults(f.flags)
+	f.curve.register(f.flags)
 	flags := f.flags
 	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: "+strings.Join(preset.Names, ", "))
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a switch, or a rule of the conversion of an INPUT (repeatable)")

@@ -1,0 +1,194 @@
+package hitcurve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// Policy says which blocks a cache drops.
+type Policy string
+
+// The policies.
+const (
+	LRU     Policy = "lru"     // the one whose last use is longest ago
+	FIFO    Policy = "fifo"    // the one that came first
+	Optimal Policy = "optimal" // the one whose next use is farthest: no policy finds more blocks
+)
+
+// Policies are the policies.
+var Policies = []Policy{LRU, FIFO, Optimal}
+
+// Options say what is computed.
+type Options struct {
+	BlockSize int // tokens
+	FullHit   preset.FullHit
+	Pools     int      // access k goes to pool k mod Pools; 0: one
+	Policies  []Policy // none: LRU
+	Sizes     []int64  // of each pool, blocks; none: powers of two
+
+	chains int // chain numbers of the accesses are below it
+}
+
+// Validate returns everything that is wrong with the options, joined.
+func (o *Options) Validate() (err error) {
+	wrong := func(format string, args ...any) { err = errors.Join(err, fmt.Errorf(format, args...)) }
+	if o.BlockSize < 1 {
+		wrong("blocks of %d tokens: want at least 1", o.BlockSize)
+	}
+	if o.Pools < 0 {
+		wrong("%d pools: want at least 1", o.Pools)
+	}
+	for _, p := range o.Policies {
+		if !slices.Contains(Policies, p) {
+			wrong("policy %q: want lru, fifo or optimal", p)
+		}
+	}
+	for _, size := range o.Sizes {
+		if size < 0 {
+			wrong("a cache of %d blocks: want 0 or more", size)
+		}
+	}
+	return err
+}
+
+// most returns how many blocks of a prompt may be found: unless a prompt may be found whole, its last token is computed.
+func (o *Options) most(a Access) int {
+	if o.FullHit == preset.FullHitFree {
+		return a.Prompt / o.BlockSize
+	}
+	return max(a.Prompt-1, 0) / o.BlockSize
+}
+
+// Curve is the tokens that caches of several sizes find.
+type Curve struct {
+	Requests    int
+	InputTokens int64
+	Pools       int
+	Blocks      int64 // different ones, of the pool that has the most: no larger cache finds more
+	Found       int64 // tokens that caches without a limit find
+	Points      []Point
+}
+
+// Point is one size.
+type Point struct {
+	Size  int64            // of each pool, blocks
+	Found map[Policy]int64 // tokens
+}
+
+// Compute returns the curve of accesses in their order.
+func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.Pools = max(o.Pools, 1)
+	if len(o.Policies) == 0 {
+		o.Policies = []Policy{LRU}
+	}
+	c := &Curve{Requests: len(list), Pools: o.Pools}
+	pools := make([][]Access, o.Pools)
+	for k, a := range list {
+		c.InputTokens += int64(a.Prompt)
+		for _, run := range a.Chain {
+			o.chains = max(o.chains, int(run.First+run.Count))
+		}
+		pools[k%o.Pools] = append(pools[k%o.Pools], a)
+	}
+	found := make(distances, o.chains+2)
+	owner := make([]int32, o.chains)
+	for _, pool := range pools {
+		clear(owner)
+		lru(pool, cut(pool, owner, false), &o, found)
+		different := int64(0)
+		for _, k := range owner {
+			if k > 0 {
+				different++
+			}
+		}
+		c.Blocks = max(c.Blocks, different)
+	}
+	found.sum()
+	c.Found = found[c.Blocks] * int64(o.BlockSize)
+	c.points(found, &o)
+	return c, c.others(ctx, pools, &o)
+}
+
+// points adds a point for each size, with what LRU finds.
+func (c *Curve) points(found distances, o *Options) {
+	sizes := slices.Clone(o.Sizes)
+	if len(sizes) == 0 {
+		sizes = defaultSizes(c.Blocks)
+	}
+	slices.Sort(sizes)
+	for _, size := range slices.Compact(sizes) {
+		p := Point{Size: size, Found: map[Policy]int64{}}
+		if slices.Contains(o.Policies, LRU) {
+			p.Found[LRU] = found[min(size, c.Blocks)] * int64(o.BlockSize)
+		}
+		c.Points = append(c.Points, p)
+	}
+}
+
+// defaultSizes returns powers of two, at most 16, of which the last holds all blocks.
+func defaultSizes(blocks int64) (sizes []int64) {
+	last := int64(1)
+	for last < blocks {
+		last *= 2
+	}
+	for size := last; size > 0 && len(sizes) < 16; size /= 2 {
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
+// others adds what policies other than LRU find. They look at each size on its own, and sizes are computed at the same time.
+func (c *Curve) others(ctx context.Context, pools [][]Access, o *Options) error {
+	uses := make([]*pieces, len(pools))
+	if slices.Contains(o.Policies, Optimal) {
+		owner := make([]int32, o.chains)
+		for k, pool := range pools {
+			clear(owner)
+			uses[k] = cut(pool, owner, true)
+		}
+	}
+	var group sync.WaitGroup
+	next := make(chan *Point)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			var came []int64
+			if slices.Contains(o.Policies, FIFO) {
+				came = make([]int64, o.chains)
+			}
+			for p := range next {
+				c.other(p, pools, uses, came, o)
+			}
+		})
+	}
+	for k := range c.Points {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- &c.Points[k]
+	}
+	close(next)
+	group.Wait()
+	return ctx.Err()
+}
+
+// other adds to a point what policies other than LRU find.
+func (c *Curve) other(p *Point, pools [][]Access, uses []*pieces, came []int64, o *Options) {
+	for k, pool := range pools {
+		if came != nil {
+			clear(came)
+			p.Found[FIFO] += fifo(pool, came, o, p.Size) * int64(o.BlockSize)
+		}
+		if uses[k] != nil {
+			p.Found[Optimal] += optimal(pool, uses[k], o, p.Size) * int64(o.BlockSize)
+		}
+	}
+}

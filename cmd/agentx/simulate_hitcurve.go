@@ -50,7 +50,7 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 		}
 		return
 	}
-	for _, name := range []string{"out", "per-request", "html", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "jobs", "planner", "router-config"} {
+	for _, name := range []string{"out", "per-request", "html", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner", "router-config"} {
 		if f.flags.Lookup(name).Changed {
 			f.add("--%s beside --hit-curve, which simulates no engine", name)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/simulate/preset"
 )
 
 // The same runs, one at a time or all at once, give the same bytes in every file but for what they cost.
@@ -40,4 +43,21 @@ func TestSimulateTwice(t *testing.T) {
 	one := read("1")
 	require.Len(t, one, 1+4*3)
 	assert.Equal(t, one, read("4"))
+}
+
+// Every switch can be set to each of its values, and the report of a run has them.
+//
+// Covers S-01.
+func TestEverySwitchCanBeSet(t *testing.T) {
+	for _, name := range preset.List() {
+		for _, value := range preset.Choices(name) {
+			var out, errs strings.Builder
+			args := []string{"simulate", "--synthetic", "in=64,out=2,n=1", "--set", name + "=" + value, "--json"}
+			require.Zero(t, run(args, nil, &out, &errs), errs.String())
+			var report struct{ Switches map[string]string }
+			require.NoError(t, json.Unmarshal([]byte(out.String()), &report))
+			require.Len(t, report.Switches, len(preset.List()))
+			assert.Equal(t, value, report.Switches[name], name)
+		}
+	}
 }

@@ -190,7 +190,11 @@ func (w *Worker) fill(r *Request) {
 
 func (w *Worker) grow(r *Request) {
 	w.fill(r)
-	r.blocks = append(r.blocks, w.pool.take())
+	s := w.pool.take()
+	r.blocks = append(r.blocks, s)
+	if w.rules.caching && w.rules.visibleAllocated && !w.rules.blockAtEmission && w.rules.blockSize == 1 {
+		w.pool.own(s) // a block of one token is full when it is taken
+	}
 }
 
 // victim returns the running request that is preempted next; nil without one.

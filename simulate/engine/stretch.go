@@ -170,13 +170,19 @@ func (w *Worker) Settle(now int64) {
 // cut ends a stretch with the pass in flight. Where the pass before has ended just now and the next has not begun, no pass is.
 func (w *Worker) cut(now int64, begun bool) {
 	s := &w.stretch
-	if !begun && s.committed > 0 && s.ends[s.committed-1] == now {
+	if w.betweenPasses(now, begun) {
 		w.endStretch()
 		w.busy, w.end = false, now
 		return
 	}
 	s.ends = s.ends[:s.committed+1]
 	w.end = s.ends[s.committed]
+}
+
+// betweenPasses reports whether a pass of the stretch has ended just now and the next has not begun.
+func (w *Worker) betweenPasses(now int64, begun bool) bool {
+	s := &w.stretch
+	return !begun && s.committed > 0 && s.ends[s.committed-1] == now
 }
 
 // commit does what the passes of a stretch until pass end, which is left out, do to its requests and to the pool.
@@ -239,8 +245,8 @@ func (w *Worker) endStretch() {
 	}
 }
 
-// requeue notes that a request is about to wait, which the pass in flight has not seen.
-func (w *Worker) requeue() {
+// requeue notes that a request is about to wait, which the pass in flight has not seen. The next one sees it, or the one that begins now.
+func (w *Worker) requeue(now int64, begun bool) {
 	s := &w.stretch
 	if w.observe == nil {
 		return
@@ -249,6 +255,9 @@ func (w *Worker) requeue() {
 		w.recordQueue()
 	}
 	s.queued = s.committed + 1
+	if w.betweenPasses(now, begun) {
+		s.queued--
+	}
 }
 
 // observeStretch reports the passes until pass end, one by one.

@@ -104,7 +104,7 @@ func (w *Worker) Submit(now int64, r *Request, begun bool) {
 		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
 			w.cut(now, begun)
 		} else {
-			w.requeue()
+			w.requeue(now, begun)
 		}
 	}
 	w.waiting.push(r)

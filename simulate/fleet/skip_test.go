@@ -35,6 +35,28 @@ func (l *log) Pass(pool, worker int, p *engine.Pass) {
 	l.passes[[2]int{pool, worker}] = append(l.passes[[2]int{pool, worker}], *p)
 }
 
+// listener is a round robin that notes what it knew of blocks when it was asked.
+type listener struct {
+	roundRobin
+	stored, removed uint32
+	notes           *[]string
+}
+
+func (l *listener) Events(_ int, list []engine.KVEvent) {
+	for _, e := range list {
+		if e.Removed {
+			l.removed += e.Count
+		} else {
+			l.stored += e.Count
+		}
+	}
+}
+
+func (l *listener) Route(now int64, r *Request) (int, bool) {
+	*l.notes = append(*l.notes, fmt.Sprint(now, " routed ", r.ID, l.stored, l.removed))
+	return l.roundRobin.Route(now, r)
+}
+
 // drawn is a planner that draws its targets.
 type drawn struct {
 	draw   *rand.Rand
@@ -128,16 +150,25 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 			o.Pools[1].Timing = engine.NewTiming(*config, nil)
 		}
 		o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
-		l, planner := &log{passes: map[[2]int][]engine.Pass{}}, &drawn{draw: draw, every: 1 + draw.Int64N(200_000_000)}
+		planner := &drawn{draw: draw, every: 1 + draw.Int64N(200_000_000)}
+		l := &log{passes: map[[2]int][]engine.Pass{}}
 		if seed%2 == 0 {
 			o.Observer = l
 		}
 		if planner.next = planner.every; draw.IntN(2) == 0 {
 			o.Planner = planner
 		}
-		if seed%3 == 0 {
-			for k := range o.Pools {
+		for k := range o.Pools {
+			if draw.IntN(3) == 0 { // passes and hand-offs of whole milliseconds end at one instant
+				o.Pools[k].Timing = engine.NewTiming(o.Pools[k].Engine, &engine.Table{
+					PrefillISL: []float64{0, 1000}, PrefillTTFT: []float64{0, 1000}, DecodeKV: []float64{0}, DecodeContext: []float64{0}, DecodeITL: [][]float64{{2}},
+				})
+			}
+			switch seed % 3 {
+			case 0:
 				o.Pools[k].Router = NewKV(o, k, seed)
+			case 1:
+				o.Pools[k].Router = &listener{notes: &l.entries}
 			}
 		}
 		got, err := Run(context.Background(), o)

@@ -92,7 +92,7 @@ var imports = map[string][]string{
 
 	"report/live": {
 		"replay/measure", "replay/wire", "report", "report/html", "report/page",
-		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/net",
+		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
 	"report/page/pagetest": { // for tests

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -87,7 +85,7 @@ func serve(l net.Listener) *Server {
 	s.http = http.Server{
 		Handler: s.guard(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 	}
-	go func() { s.done <- s.http.Serve(netutil.LimitListener(l, maxConnections)) }()
+	go func() { s.done <- s.http.Serve(&limitedListener{Listener: l, limit: maxConnections}) }()
 	return s
 }
 

@@ -101,7 +101,9 @@ func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 	w.leaseHits(r)
 	for len(r.blocks) < target {
 		r.blocks = append(r.blocks, w.pool.take())
-		w.publishAllocated(r)
+		if w.rules.visibleAllocated {
+			w.publishAllocated(r)
+		}
 	}
 	return want, true
 }

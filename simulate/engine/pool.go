@@ -169,10 +169,14 @@ type KVEvent struct {
 // eventLog collects the events of a pass in their order, neighbours as ranges.
 type eventLog struct{ list []KVEvent }
 
+// add adds a block, if anybody asks.
 func (l *eventLog) add(chain uint32, removed bool) {
-	if l == nil {
-		return
+	if l != nil {
+		l.append(chain, removed)
 	}
+}
+
+func (l *eventLog) append(chain uint32, removed bool) {
 	if n := len(l.list); n > 0 {
 		e := &l.list[n-1]
 		switch {

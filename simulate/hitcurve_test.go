@@ -37,7 +37,7 @@ func TestHitCurve(t *testing.T) {
 		for _, a := range order {
 			list = append(list, &fleet.Request{Request: engine.Request{Prompt: a.Prompt, Chain: a.Chain}})
 		}
-		curve, err := c.HitCurve(context.Background(), rates, hitcurve.Options{Policies: hitcurve.Policies})
+		curve, err := c.HitCurve(context.Background(), rates, false, hitcurve.Options{Policies: hitcurve.Policies})
 		require.NoError(t, err)
 		assert.Equal(t, hits(&c, list), curve.Found)
 		assert.Equal(t, cache.Structure.Turns.Len(), curve.Requests)
@@ -45,12 +45,15 @@ func TestHitCurve(t *testing.T) {
 			assert.GreaterOrEqual(t, p.Found[hitcurve.LRU], curve.Points[k].Found[hitcurve.LRU])
 		}
 		c.Workers = 3
-		pools, err := c.HitCurve(context.Background(), rates, hitcurve.Options{})
+		pools, err := c.HitCurve(context.Background(), rates, false, hitcurve.Options{})
 		require.NoError(t, err)
+		recorded, err := c.HitCurve(context.Background(), rates, true, hitcurve.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, curve.InputTokens, recorded.InputTokens)
 		assert.Less(t, pools.Found, curve.Found)
 	}
 	c := Default()
 	c.Input, c.Concurrency, c.Workers, c.Router = input, 4, 2, KVRouter
-	_, err = c.HitCurve(context.Background(), rates, hitcurve.Options{})
+	_, err = c.HitCurve(context.Background(), rates, false, hitcurve.Options{})
 	require.ErrorContains(t, err, "router kv_router")
 }

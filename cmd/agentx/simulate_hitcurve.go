@@ -23,17 +23,19 @@ type curveFlags struct {
 	policies    []string
 	sizes       []string
 	rates       []float64
+	order       string
 	modelConfig string
 	tokenBytes  int64
 }
 
 // curveNames are the flags that concern --hit-curve alone.
-const curveNames = "hit-policy hit-sizes server-rates model-config kv-bytes-per-token"
+const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
 
 func (c *curveFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.on, "hit-curve", false, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache")
 	flags.StringSliceVar(&c.policies, "hit-policy", []string{"lru"}, "which blocks a cache drops: lru, fifo, optimal; several with commas")
 	flags.StringSliceVar(&c.sizes, "hit-sizes", nil, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)")
+	flags.StringVar(&c.order, "hit-order", "load", "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)")
 	flags.Float64SliceVar(&c.rates, "server-rates", []float64{10000, 50}, "prompt and output tokens a second of the server, which decide the order of requests")
 	flags.StringVar(&c.modelConfig, "model-config", "", "config.json of a model, which says what a token costs in its KV cache")
 	flags.Int64Var(&c.tokenBytes, "kv-bytes-per-token", 0, "what a token costs in the KV cache of a worker, in place of --model-config")
@@ -66,6 +68,7 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 			f.add("--hit-policy %s: %w", p, wrongWord(p, "lru, fifo or optimal", []string{"lru", "fifo", "optimal"}))
 		}
 	}
+	f.checkOrder()
 	if len(c.rates) != 2 {
 		f.add("--server-rates: %d numbers: want PREFILL,DECODE", len(c.rates))
 	} else if err := c.serverRates().Validate(); err != nil {
@@ -74,6 +77,21 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 	f.checkTokenBytes(list[0].config.Engines()[0])
 	if _, err := c.blocks(list[0].config.BlockSize()); err != nil {
 		f.add("--hit-sizes %w", err)
+	}
+}
+
+// checkOrder adds what is wrong with --hit-order.
+func (f *simulateFlags) checkOrder() {
+	switch f.curve.order {
+	case "load":
+	case "recorded":
+		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
+			if f.flags.Lookup(name).Changed {
+				f.add("--%s beside --hit-order recorded, which plays no load", name)
+			}
+		}
+	default:
+		f.add("--hit-order %s: want load or recorded", f.curve.order)
 	}
 }
 
@@ -137,7 +155,7 @@ func (f *simulateFlags) printCurve(ctx context.Context, w io.Writer, config simu
 	if o.Sizes, err = f.curve.blocks(config.BlockSize()); err != nil {
 		return usageError{err}
 	}
-	curve, err := config.HitCurve(ctx, f.curve.serverRates(), o)
+	curve, err := config.HitCurve(ctx, f.curve.serverRates(), f.curve.order == "recorded", o)
 	if err != nil {
 		return err
 	}
@@ -155,6 +173,7 @@ type curveResult struct {
 	Pools       int            `json:"pools"`
 	BlockSize   int            `json:"block_size"`
 	TokenBytes  *int64         `json:"kv_bytes_per_token"` // null: not known
+	Order       string         `json:"order"`              // load or recorded
 	Load        simulate.Load  `json:"load"`
 	Concurrency int            `json:"concurrency"` // 0: load trace
 	ServerRates hitcurve.Rates `json:"server_rates"`
@@ -180,7 +199,7 @@ type curveFound struct {
 func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config, policies []hitcurve.Policy) *curveResult {
 	r := &curveResult{
 		Requests: curve.Requests, InputTokens: curve.InputTokens, Pools: curve.Pools, BlockSize: config.BlockSize(),
-		Load: config.LoadOf(), Concurrency: config.Concurrency, ServerRates: c.serverRates(),
+		Order: c.order, Load: config.LoadOf(), Concurrency: config.Concurrency, ServerRates: c.serverRates(),
 	}
 	if c.tokenBytes > 0 {
 		r.TokenBytes = &c.tokenBytes
@@ -222,7 +241,11 @@ func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
 	if r.Concurrency > 0 {
 		load += " " + strconv.Itoa(r.Concurrency)
 	}
-	line("order", "load %s, a server of %g prompt and %g output tokens/s", load, r.ServerRates.Prefill, r.ServerRates.Decode)
+	if r.Order == "recorded" {
+		line("order", "recorded")
+	} else {
+		line("order", "load %s, a server of %g prompt and %g output tokens/s", load, r.ServerRates.Prefill, r.ServerRates.Decode)
+	}
 	line("caches", "%d, blocks of %d tokens", r.Pools, r.BlockSize)
 	top := r.Unlimited.Policies[policies[0]]
 	line("unlimited", "%s of prompt tokens; no cache needs more than %s", shareFigure(top.HitRate), r.Unlimited.text())

@@ -1,0 +1,37 @@
+package workload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/simulate/preset"
+)
+
+// All turns of the demo come once, each after those of its trace that began before it.
+func TestRecorded(t *testing.T) {
+	demo := cachetest.Demo(t)
+	c, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
+	require.NoError(t, err)
+	defer c.Close()
+	s := c.Structure
+	list, err := Recorded(s, 0, 64, preset.Width64)
+	require.NoError(t, err)
+	require.Len(t, list, s.Turns.Len())
+	seen := map[int]bool{}
+	last := 0.0
+	for _, turn := range list {
+		row := s.Turns.At(int(s.Traces.At(turn.Session).FirstTurn) + turn.Number)
+		assert.Equal(t, int(row.In), turn.Prompt)
+		assert.GreaterOrEqual(t, row.T, last, "all traces of the demo begin at 0")
+		last = row.T
+		seen[turn.ID] = true
+	}
+	assert.Len(t, seen, len(list))
+	two, err := Recorded(s, 2, 64, preset.Width64)
+	require.NoError(t, err)
+	assert.Len(t, two, int(s.Traces.At(0).Turns+s.Traces.At(1).Turns))
+}

@@ -113,6 +113,25 @@ func TestRequestsWaitForThePrefills(t *testing.T) {
 	require.Empty(t, k.queue)
 }
 
+// Time alone lets no request out, even where prefills decay.
+//
+// Covers S-20, S-22.
+func TestTheQueueWaitsForAnEvent(t *testing.T) {
+	k := routerOf(t, 1, `{"router_queue_threshold":0.5,"router_prefill_load_model":"engine"}`, false)
+	k.Route(0, request(1000))
+	r := request(10)
+	_, ok := k.Route(0, r)
+	require.False(t, ok)
+	got, _ := k.Next(0)
+	require.Nil(t, got)
+	later := k.timing.Prefill(1000)
+	got, _ = k.Next(later)
+	require.Nil(t, got)
+	k.Completed(later, request(1)) // of another router
+	got, _ = k.Next(later)
+	require.Same(t, r, got)
+}
+
 // The policies decide who leaves first.
 //
 // Covers S-20.

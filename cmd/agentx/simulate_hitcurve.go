@@ -177,7 +177,7 @@ type curveResult struct {
 	Load        simulate.Load  `json:"load"`
 	Concurrency int            `json:"concurrency"` // 0: load trace
 	ServerRates hitcurve.Rates `json:"server_rates"`
-	Unlimited   curvePoint     `json:"unlimited"` // the least size at which nothing has to go
+	Unlimited   curvePoint     `json:"unlimited"` // the least size at which LRU finds what caches without a limit find
 	Points      []curvePoint   `json:"points"`
 }
 
@@ -223,7 +223,7 @@ func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config, poli
 	for _, p := range policies {
 		all[p] = curve.Found
 	}
-	r.Unlimited = point(curve.Blocks, all)
+	r.Unlimited = point(curve.Enough, all)
 	for _, p := range curve.Points {
 		r.Points = append(r.Points, point(p.Size, p.Found))
 	}
@@ -248,7 +248,7 @@ func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
 	}
 	line("caches", "%d, blocks of %d tokens", r.Pools, r.BlockSize)
 	top := r.Unlimited.Policies[policies[0]]
-	line("unlimited", "%s of prompt tokens; no cache needs more than %s", shareFigure(top.HitRate), r.Unlimited.text())
+	line("unlimited", "%s of prompt tokens; LRU needs %s", shareFigure(top.HitRate), r.Unlimited.text())
 
 	fmt.Fprintf(&b, "\n%12s %14s", "blocks", "tokens")
 	if r.TokenBytes != nil {

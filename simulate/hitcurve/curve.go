@@ -71,6 +71,7 @@ type Curve struct {
 	InputTokens int64
 	Pools       int
 	Blocks      int64 // different ones, of the pool that has the most: no larger cache finds more
+	Enough      int64 // the least size at which LRU finds what caches without a limit find
 	Found       int64 // tokens that caches without a limit find
 	Points      []Point
 }
@@ -114,6 +115,8 @@ func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
 	}
 	found.sum()
 	c.Found = found[c.Blocks] * int64(o.BlockSize)
+	enough, _ := slices.BinarySearch(found, found[c.Blocks]) // larger caches find no less
+	c.Enough = int64(enough)
 	c.points(found, &o)
 	return c, c.others(ctx, pools, &o)
 }
@@ -122,7 +125,7 @@ func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
 func (c *Curve) points(found distances, o *Options) {
 	sizes := slices.Clone(o.Sizes)
 	if len(sizes) == 0 {
-		sizes = defaultSizes(c.Blocks)
+		sizes = defaultSizes(c.Enough)
 	}
 	slices.Sort(sizes)
 	for _, size := range slices.Compact(sizes) {
@@ -134,10 +137,10 @@ func (c *Curve) points(found distances, o *Options) {
 	}
 }
 
-// defaultSizes returns powers of two, at most 16, of which the last holds all blocks.
-func defaultSizes(blocks int64) (sizes []int64) {
+// defaultSizes returns powers of two, at most 16, of which the last is enough.
+func defaultSizes(enough int64) (sizes []int64) {
 	last := int64(1)
-	for last < blocks {
+	for last < enough {
 		last *= 2
 	}
 	for size := last; size > 0 && len(sizes) < 16; size /= 2 {

@@ -130,6 +130,8 @@ func TestLists(t *testing.T) {
 				require.GreaterOrEqual(t, p.Found[Optimal], max(lru, fifo), "seed %d, %d blocks", seed, p.Size)
 			}
 		}
+		enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Found[LRU] == c.Found })
+		require.Equal(t, c.Enough, c.Points[enough].Size, "seed %d", seed)
 		last := c.Points[len(c.Points)-1].Found
 		require.Equal(t, []int64{c.Found, c.Found, c.Found}, []int64{last[LRU], last[FIFO], last[Optimal]})
 	}
@@ -160,7 +162,7 @@ func TestSizes(t *testing.T) {
 	list, _ := draw(rand.New(rand.NewPCG(1, 1)), 100, 8, 3)
 	c := compute(t, list, Options{BlockSize: 4})
 	require.NotEmpty(t, c.Points)
-	assert.GreaterOrEqual(t, c.Points[len(c.Points)-1].Size, c.Blocks)
+	assert.GreaterOrEqual(t, c.Points[len(c.Points)-1].Size, c.Enough)
 	assert.Equal(t, int64(1), c.Points[0].Size)
 	assert.Equal(t, []Point{{Size: 1, Found: map[Policy]int64{LRU: 0}}}, compute(t, nil, Options{BlockSize: 4}).Points)
 

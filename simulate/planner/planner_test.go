@@ -15,6 +15,12 @@ type constantTiming int64
 func (c constantTiming) Prefill(int) int64          { return int64(c) }
 func (c constantTiming) Decode(int, int, int) int64 { return int64(c) }
 
+// lineTiming takes so much, and a nanosecond for each token.
+type lineTiming int64
+
+func (c lineTiming) Prefill(tokens int) int64         { return int64(c) + int64(tokens) }
+func (c lineTiming) Decode(kv, _, requests int) int64 { return int64(c) + int64(kv) + int64(requests) }
+
 // step is what a pass of a flat engine takes.
 const step = 0.02
 

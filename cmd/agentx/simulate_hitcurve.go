@@ -159,7 +159,7 @@ func (f *simulateFlags) printCurve(ctx context.Context, w io.Writer, config simu
 	if err != nil {
 		return err
 	}
-	c := f.curve.result(curve, &config, o.Policies)
+	c := f.curve.result(curve, &config)
 	if f.asJSON {
 		return printJSON(w, c)
 	}
@@ -196,7 +196,7 @@ type curveFound struct {
 	SavedPrefill float64        `json:"saved_prefill"` // seconds of a server of the prefill rate
 }
 
-func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config, policies []hitcurve.Policy) *curveResult {
+func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config) *curveResult {
 	r := &curveResult{
 		Requests: curve.Requests, InputTokens: curve.InputTokens, Pools: curve.Pools, BlockSize: config.BlockSize(),
 		Order: c.order, Load: config.LoadOf(), Concurrency: config.Concurrency, ServerRates: c.serverRates(),
@@ -219,11 +219,7 @@ func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config, poli
 		}
 		return p
 	}
-	all := map[hitcurve.Policy]int64{}
-	for _, p := range policies {
-		all[p] = curve.Found
-	}
-	r.Unlimited = point(curve.Enough, all)
+	r.Unlimited = point(curve.Enough, map[hitcurve.Policy]int64{hitcurve.LRU: curve.Found})
 	for _, p := range curve.Points {
 		r.Points = append(r.Points, point(p.Size, p.Found))
 	}
@@ -247,7 +243,7 @@ func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
 		line("order", "load %s, a server of %g prompt and %g output tokens/s", load, r.ServerRates.Prefill, r.ServerRates.Decode)
 	}
 	line("caches", "%d, blocks of %d tokens", r.Pools, r.BlockSize)
-	top := r.Unlimited.Policies[policies[0]]
+	top := r.Unlimited.Policies[hitcurve.LRU]
 	line("unlimited", "%s of prompt tokens; LRU needs %s", shareFigure(top.HitRate), r.Unlimited.text())
 
 	fmt.Fprintf(&b, "\n%12s %14s", "blocks", "tokens")

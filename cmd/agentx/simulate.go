@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -107,6 +108,8 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	if f.curve.on {
 		return f.printCurve(cmd.Context(), cmd.OutOrStdout(), list[0].config)
 	}
+	f.stderr, f.next = cmd.ErrOrStderr(), time.Now().Add(lineEvery)
+	f.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
 	var answer *sizeAnswer
 	var err error
 	if size != nil {

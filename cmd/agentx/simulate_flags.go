@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +46,12 @@ type simulateFlags struct {
 	force, skipInvalid, strict    bool
 	curve                         curveFlags
 	waitFlags
+
+	stderr io.Writer
+	quiet  bool
+	mu     sync.Mutex
+	done   int       // runs that have ended
+	next   time.Time // of a line about them
 
 	switches map[string]given // by name: what sets them
 	rules    []string

@@ -162,9 +162,21 @@ func (f *simulateFlags) play(ctx context.Context, list []*simulateRun) {
 		all.Go(func() {
 			defer func() { <-places }()
 			f.playOne(ctx, r)
+			f.ended(r)
 		})
 	}
 	all.Wait()
+}
+
+// ended says, at most every five seconds, which of several runs has ended.
+func (f *simulateFlags) ended(r *simulateRun) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done++
+	if now := time.Now(); !f.quiet && r.Name != "" && now.After(f.next) {
+		f.next = now.Add(lineEvery)
+		fmt.Fprintf(f.stderr, "agentx: runs that have ended: %d, the last %s\n", f.done, r.Name)
+	}
 }
 
 // playOne simulates a run, writes its files and judges it.

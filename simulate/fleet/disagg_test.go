@@ -124,3 +124,21 @@ func TestPoolsThatCannotBeUsed(t *testing.T) {
 		require.EqualError(t, err, message)
 	}
 }
+
+// A hand-off that ends with a pass of its worker takes part in the pass that follows at once.
+//
+// Covers S-25, S-27.
+func TestHandOffsAtTheEndOfAPass(t *testing.T) {
+	for _, mode := range []string{"full_prompt", "destination_missing"} {
+		for _, plain := range []bool{true, false} {
+			o := disaggOf(t, fmt.Sprintf(`{"kv_bytes_per_token":100000,"kv_transfer_gb_s":1,"kv_transfer_timing":%q}`, mode), row(0, 100, 500, 0), row(200, 100, 2, 100))
+			timing := engine.NewTiming(o.Pools[0].Engine, &engine.Table{
+				PrefillISL: []float64{0, 100}, PrefillTTFT: []float64{0, 100}, DecodeKV: []float64{0}, DecodeContext: []float64{0}, DecodeITL: [][]float64{{2}},
+			})
+			o.Pools[0].Timing, o.Pools[1].Timing, o.Plain = timing, timing, plain
+			got, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			require.Equal(t, []int64{112e6, 312e6, 314e6}, []int64{got.Requests[0].First, got.Requests[1].First, got.Requests[1].Last}, mode)
+		}
+	}
+}

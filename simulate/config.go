@@ -160,6 +160,9 @@ func (c *Config) validateFleet() error {
 	if c.Disaggregated() && c.PrefillEngine.Config.BlockSize != c.DecodeEngine.Config.BlockSize {
 		wrong("block_size %d of the prefill engine, %d of the decode engine: want the same", c.PrefillEngine.Config.BlockSize, c.DecodeEngine.Config.BlockSize)
 	}
+	if c.Disaggregated() && slices.ContainsFunc(c.Engines(), func(e Engine) bool { return e.Config.Type == engine.TRTLLM }) {
+		wrong("engine_type %q in a disaggregated fleet: want %q", engine.TRTLLM, engine.VLLM)
+	}
 	switch {
 	case !slices.Contains(Routers, c.Router):
 		wrong("router %q: want %s", c.Router, words(Routers))

@@ -220,8 +220,20 @@ func (c *Config) fits() error {
 		return fmt.Errorf("load %s with concurrency %d: want at least 1", load, c.Concurrency)
 	case load == LoadTrace && c.Concurrency != 0:
 		return fmt.Errorf("load %s with concurrency %d: its requests leave as recorded", load, c.Concurrency)
+	case load == LoadLanes && (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces():
+		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once",
+			c.Concurrency, c.traces())
 	}
 	return nil
+}
+
+// traces returns how many traces of the input are played.
+func (c *Config) traces() int {
+	n := c.Input.Cache().Structure.Traces.Len()
+	if c.LimitTraces > 0 {
+		n = min(n, c.LimitTraces)
+	}
+	return n
 }
 
 func (c *Config) validateBounds() error {

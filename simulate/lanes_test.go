@@ -54,6 +54,10 @@ func TestLanes(t *testing.T) {
 		}
 		assert.Len(t, play(func(c *Config) { c.MaxTime = time.Duration(at) }).Requests, n, "what is due at the bound leaves")
 	}
+	assert.Len(t, play(func(c *Config) { c.Concurrency = 17 }).Requests, len(all.Requests), "a lane without a tree")
+	bounded := config
+	bounded.Concurrency, bounded.LimitRequests, bounded.LimitTraces = 9, 50, 8
+	require.ErrorContains(t, bounded.Validate(), "9 lanes, but 8 traces: within a bound of requests or time")
 	small := play(func(c *Config) { c.Engine.Config.Blocks, c.Workers = 100, 1 })
 	rejected := 0
 	for _, r := range small.Requests {

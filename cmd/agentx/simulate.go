@@ -167,7 +167,7 @@ func (f *simulateFlags) validate(list []*simulateRun, size *sizing) error {
 		}
 		checked := *c
 		if size != nil {
-			checked.Workers = max(size.least, 2)
+			checked.Workers = size.least
 		}
 		err := checked.Validate()
 		for _, one := range unjoin(err) {

@@ -125,7 +125,7 @@ func (f *simulateFlags) registerResults(flags *pflag.FlagSet) {
 	flags.StringVar(&f.out, "out", "", "directory of the files; of several runs, each has a directory in it")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the results in the directory of --out")
 	flags.BoolVar(&f.perRequest, "per-request", false, "also write requests.jsonl: a line of each request, in nanoseconds")
-	flags.BoolVar(&f.html, "html", false, "also write the page of the run")
+	flags.BoolVar(&f.html, "html", false, "also write the page of the run: refused, it is not built yet")
 	flags.StringVar(&f.format, "format", "", "also write a file of another tool: dynamo")
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the summary, of several runs all of them")
 	flags.IntVar(&f.jobs, "jobs", 0, "runs that are simulated at a time (default: one per core)")

@@ -33,6 +33,9 @@ func (f *simulateFlags) sizing() *sizing {
 		return nil
 	}
 	s := &sizing{1, maxSized}
+	if f.router == string(simulate.KVRouter) { // which needs a choice
+		s.least = 2
+	}
 	if rest == "" {
 		return s
 	}

@@ -24,7 +24,8 @@ type plan struct {
 	observer fleet.Observer // may be nil
 	kv       bool           // a KV router says what it knew of a prompt
 	block    int
-	targets  []int // before the tick
+	kept     map[*fleet.Request]bool // by their router, when they arrived
+	targets  []int                   // before the tick
 	result   *Planned
 }
 
@@ -58,7 +59,7 @@ func (c *Config) newPlan(pools []fleet.Pool) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &plan{Planner: p, observer: c.Observer, kv: c.Router == KVRouter, block: c.BlockSize()}
+	one := &plan{Planner: p, observer: c.Observer, kv: c.Router == KVRouter, block: c.BlockSize(), kept: map[*fleet.Request]bool{}}
 	one.result = &Planned{Config: c.Planner.Resolve(), Bootstrap: p.Bootstrap()}
 	for _, pool := range pools {
 		one.targets = append(one.targets, pool.Workers)
@@ -104,11 +105,20 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 // Released, Pass and Completed tell the planner, and who else watches.
 func (p *plan) Released(now int64, r *fleet.Request) {
 	p.Arrived(r.Prompt, r.Output)
-	if routed := routedBy(r); p.kv && routed.Worker >= 0 {
-		p.Routed(routed.Overlap, routed.Prompt/p.block)
+	if p.kv && routedBy(r).Worker < 0 {
+		p.kept[r] = true
+	} else {
+		p.routed(r)
 	}
 	if p.observer != nil {
 		p.observer.Released(now, r)
+	}
+}
+
+// routed tells the planner what the router knew of a prompt, whose last block may be a part of one.
+func (p *plan) routed(r *fleet.Request) {
+	if one := routedBy(r); p.kv && one.Worker >= 0 {
+		p.Routed(one.Overlap, (one.Prompt+p.block-1)/p.block)
 	}
 }
 
@@ -130,6 +140,10 @@ func (p *plan) Pass(pool, worker int, pass *engine.Pass) {
 
 // Completed tells of a request that has ended. A rejected one tells the planner nothing.
 func (p *plan) Completed(now int64, r *fleet.Request) {
+	if p.kept[r] { // nothing told when the router let it go
+		delete(p.kept, r)
+		p.routed(r)
+	}
 	if r.Tokens > 0 {
 		p.Planner.Completed(planner.Completion{Arrival: r.Arrival, First: r.First, Last: r.Last, HasFirst: true, Prompt: r.Prompt, Tokens: r.Tokens})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/simulate/planner"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
@@ -123,6 +124,33 @@ func checkTicks(t *testing.T, r *Result) {
 	require.Equal(t, len(r.Requests), requests+p.Rest.Requests)
 	require.Equal(t, r.Config.Router == KVRouter, hits > 0)
 	t.Log(decisions)
+}
+
+// The planner hears of every prompt that a KV router sends away, those that it kept for a while too.
+//
+// Covers S-33.
+func TestPlannerHearsOfRoutedPrompts(t *testing.T) {
+	for _, threshold := range []float64{0.1, 100} {
+		c := planned(planner.Aggregated)
+		keys := router.Default(c.Switches.RouterCost)
+		keys.QueueThreshold = &threshold
+		c.Workers, c.Router, c.RouterConfig = 2, KVRouter, &keys
+		c.Synthetic = &workload.SyntheticOptions{Sessions: 300, In: 3000, Out: 20, EveryMS: 50, Shared: 0.5, Groups: 3}
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		want, got, hits := 0.0, r.Planned.Rest.Hit, r.Planned.Rest.Hits
+		for _, q := range r.Requests {
+			want += float64(q.Overlap) / 47 // 3000 tokens are 46 blocks and a part of one
+		}
+		for _, tick := range r.Planned.Ticks {
+			if tick.Window != nil {
+				got, hits = got+tick.Window.Hit, hits+tick.Window.Hits
+			}
+		}
+		require.Positive(t, want)
+		require.InDelta(t, want, got, 1e-9)
+		require.Equal(t, 300, hits)
+	}
 }
 
 // checkCapacity compares what the planner thinks an engine can do with the engine's own configuration.

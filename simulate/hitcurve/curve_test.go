@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/workload"
 )
@@ -228,5 +229,14 @@ func TestBytesPerToken(t *testing.T) {
 	} {
 		_, err := BytesPerToken([]byte(config))
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// The block with the last token is computed, unless a prompt may be found whole.
+func TestFullHit(t *testing.T) {
+	twice := []Access{{8, []engine.Run{{First: 0, Count: 2}}}, {8, []engine.Run{{First: 0, Count: 2}}}}
+	for hit, want := range map[preset.FullHit]int64{preset.FullHitFree: 8, preset.FullHitRecomputeLast: 4} {
+		c := compute(t, twice, Options{BlockSize: 4, FullHit: hit, Policies: Policies, Sizes: []int64{2}})
+		assert.Equal(t, map[Policy]int64{LRU: want, FIFO: want, Optimal: want}, c.Points[0].Found)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Structure prepares the tables of the inputs alone, or finds them prepared: sessions, turns, and which blocks each prompt
 // consists of. It opens neither tokenizer nor corpus, and computes no placement. Convert of the same inputs finds the part.
 //
-// Path and Key of the result are those of the structure, which no dataset names: agentx cache gc removes it once nobody
+// Path and Key of the result are those of the structure, which no dataset names: agentx cache gc removes it once no process
 // uses it. Options that decide other parts, and VerifyHit, change nothing.
 func Structure(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {

@@ -17,7 +17,7 @@ import (
 func TestStructureAlone(t *testing.T) {
 	o := options(t, "@demo")
 	corpus := o.Corpus
-	o.Corpus = filepath.Join(t.TempDir(), "absent.u32le") // which nobody opens
+	o.Corpus = filepath.Join(t.TempDir(), "absent.u32le") // Structure does not open it
 	alone, err := Structure(context.Background(), o)
 	require.NoError(t, err)
 	assert.False(t, alone.Hit)
@@ -40,7 +40,7 @@ func TestStructureAlone(t *testing.T) {
 	part, err := cachestore.OpenStructure(context.Background(), o.Root, alone.Key)
 	require.NoError(t, err)
 	defer part.Close()
-	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.ArenasKind))) // which nobody opens
+	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.ArenasKind))) // Structure does not open it
 	tables, err := cachestore.OpenTables(context.Background(), o.Root, whole.Key)
 	require.NoError(t, err)
 	defer tables.Close()

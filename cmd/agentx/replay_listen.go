@@ -48,7 +48,7 @@ func (l *listenFlag) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), browsersWait)
 	defer cancel()
-	_ = l.server.Close(ctx) // nobody is served any more
+	_ = l.server.Close(ctx) // the command ends, whatever Close says
 }
 
 // liveServer is the key of the server of a command in its context.

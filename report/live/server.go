@@ -103,7 +103,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// policy is what the page may do: what a page on disk may, and fetch its data; and nobody may put it into a page of their own.
+// policy is what the page may do: what a page on disk may, and fetch its data; and no other page may embed it.
 var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // guard refuses what is not to be answered, and sets the header of answers.
@@ -194,7 +194,7 @@ func send(w http.ResponseWriter, kind string, text []byte, err error) {
 type watchers struct {
 	mu   sync.Mutex
 	at   map[string]time.Time // by remote address: when it last asked for data
-	left chan struct{}        // closed when all have the finished page; nil: nobody waits
+	left chan struct{}        // closed when all have the finished page; nil: Close does not wait
 }
 
 // watching is how long after its last question for data a page counts as open.

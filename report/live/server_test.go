@@ -159,7 +159,7 @@ func TestReaderWhoDoesNotRead(t *testing.T) {
 func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchers{at: map[string]time.Time{}}
-		w.wait(t.Context()) // nobody watches
+		w.wait(t.Context()) // there is no watcher to wait for
 		w.saw("gone")
 		time.Sleep(watching + 1)
 		w.wait(t.Context())

@@ -14,7 +14,7 @@ type Options struct {
 	Switches preset.Switches
 	Load     workload.Load
 	Planner  Planner      // scales the pools; nil: they stay as they are
-	Observer Observer     // nil: nobody watches
+	Observer Observer     // nil: the fleet tells no one what it does
 	Gaps     *engine.Gaps // counts the gaps between tokens; nil: a new one
 	Plain    bool         // play pass by pass, without skip-ahead: the oracle of tests
 }

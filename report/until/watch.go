@@ -19,7 +19,7 @@ type Watcher struct {
 	Tick    <-chan time.Time // is received from before each look but the first
 
 	End  func()     // ends the run; called once at most
-	Tell func(Look) // gets every look; nil: nobody does
+	Tell func(Look) // gets every look; nil: the watcher tells none
 }
 
 // Look is what a look has found.

@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 )
 
-// Config is the configuration of an engine: doc/spec/simulate.md 2. Default returns the one of keys that nobody sets.
+// Config is the configuration of an engine: doc/spec/simulate.md 2. Default returns the one of keys that the user leaves out.
 type Config struct {
 	Type               string  `json:"engine_type"`
 	Blocks             int     `json:"num_gpu_blocks"` // the pool

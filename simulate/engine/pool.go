@@ -26,7 +26,7 @@ type pool struct {
 	oldest, newest int32
 	evictions      int64
 	index          index
-	log            *eventLog // nil: nobody asks
+	log            *eventLog // nil: the caller does not ask
 }
 
 func newPool(blocks int) *pool {

@@ -18,9 +18,9 @@ type Options struct {
 	Timing   Timing
 	Switches preset.Switches
 	Role     Role
-	Gaps     *Gaps       // counts the gaps between tokens; nil: nobody asks
+	Gaps     *Gaps       // counts the gaps between tokens; nil: the caller does not ask
 	Events   bool        // TakeEvents is called
-	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: nobody asks
+	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: the caller does not ask
 	Plain    bool        // play pass by pass: the oracle of the stretches
 }
 

@@ -26,7 +26,7 @@ const (
 	Constant = "constant"
 )
 
-// Config is what a user says of a planner: doc/spec/simulate.md 11.1. Default returns what holds of keys that nobody sets.
+// Config is what a user says of a planner: doc/spec/simulate.md 11.1. Default returns what holds of keys that the user leaves out.
 type Config struct {
 	Mode                 string  `json:"mode"`
 	Target               string  `json:"optimization_target"`

@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/simulate/preset"
 )
 
-// Config is the configuration of a KV router: doc/spec/simulate.md 8.2 to 8.4. Default returns the one of keys that nobody sets.
+// Config is the configuration of a KV router: doc/spec/simulate.md 8.2 to 8.4. Default returns the one of keys that the user leaves out.
 type Config struct {
 	PrefillLoadScale    float64  `json:"prefill_load_scale"`           // of cost credit
 	OverlapCredit       float64  `json:"overlap_score_credit"`         // of cost credit

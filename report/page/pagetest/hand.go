@@ -63,7 +63,7 @@ func (b *Tab) Drag(selector string, from, to float64, modifiers int64) {
 	b.Release(selector, to, modifiers)
 }
 
-// Release lets go of the button of the mouse.
+// Release makes the browser release the button of the mouse.
 func (b *Tab) Release(selector string, at float64, modifiers int64) {
 	b.t.Helper()
 	x, y := b.place(selector, at)

@@ -73,6 +73,15 @@ func (p *plan) end() *Planned {
 	return p.result
 }
 
+// warnings returns what a user should know of the planner's decisions.
+func (p *Planned) warnings() []string {
+	list := []string{}
+	if why := p.Bootstrap.Failed; why != "" {
+		list = append(list, "its models begin empty, and decide nothing before passes have fed them: "+why)
+	}
+	return append(list, p.Warnings...)
+}
+
 // Tick asks the planner what the fleet should be.
 func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	if at := p.Next(); at != now {

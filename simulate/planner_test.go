@@ -198,6 +198,32 @@ func TestPlannerWithoutSkipAhead(t *testing.T) {
 	require.Greater(t, transitions, 20)
 }
 
+// A bootstrap that fails is no error: the summary says why, before what the planner found itself, and decisions begin when passes have
+// fed the models.
+//
+// Covers S-72.
+func TestSummaryOfAFailedBootstrap(t *testing.T) {
+	c := planned(planner.Aggregated)
+	c.Planner.ITL, c.Planner.LoadScaling, c.Planner.ThroughputInterval = 1, false, 6
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 100, In: 400, Out: 50, EveryMS: 200}
+	summary := func() *PlannerSummary {
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		return r.Summary().Planner
+	}
+	const missed = "agg: one engine misses its limit with a single request"
+	s := summary()
+	require.Equal(t, []string{missed}, s.Warnings)
+	require.Equal(t, []int{9 + 29}, s.Bootstrap.Samples)
+	c.Planner.ITL = 1000
+	require.Equal(t, []string{}, summary().Warnings, "null is no list")
+	c.Planner.ITL, c.Engine.Config.MaxBatchedTokens = 1, 99
+	s = summary()
+	const why = "agg: no bootstrap: max_num_batched_tokens 99 is below 100, the least point of prefill"
+	require.Equal(t, planner.Bootstrap{Failed: why}, s.Bootstrap)
+	require.Equal(t, []string{"its models begin empty, and decide nothing before passes have fed them: " + why, missed}, s.Warnings)
+}
+
 func TestPlannersThatDoNotFit(t *testing.T) {
 	c := planned(planner.Aggregated)
 	c.Synthetic = &workload.SyntheticOptions{Sessions: 1, In: 8844, Out: 173}

@@ -58,11 +58,13 @@ type Goodput struct {
 	E2E         *float64       `json:"e2e"`
 }
 
-// PlannerSummary counts what a planner did.
+// PlannerSummary counts what a planner did, and says what it could not know.
 type PlannerSummary struct {
-	Ticks       int `json:"ticks"`
-	Transitions int `json:"transitions"` // changes of a pool's size between neighbouring ticks
-	Events      int `json:"events"`      // decisions that changed a target
+	Ticks       int               `json:"ticks"`
+	Transitions int               `json:"transitions"` // changes of a pool's size between neighbouring ticks
+	Events      int               `json:"events"`      // decisions that changed a target
+	Bootstrap   planner.Bootstrap `json:"bootstrap"`
+	Warnings    []string          `json:"warnings"` // a failed bootstrap first
 }
 
 // RunInfo says what was simulated.
@@ -125,7 +127,9 @@ func (r *Result) Summary() *Summary {
 	s.Goodput = r.goodput(good)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
-		s.Planner = &PlannerSummary{Ticks: len(p.Ticks), Transitions: planner.Transitions(p.Ticks), Events: p.Events}
+		s.Planner = &PlannerSummary{
+			Ticks: len(p.Ticks), Transitions: planner.Transitions(p.Ticks), Events: p.Events, Bootstrap: p.Bootstrap, Warnings: p.warnings(),
+		}
 	}
 	return s
 }

@@ -120,6 +120,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
+	warnRuns(f.stderr, list)
 	if err := errors.Join(err, f.printSimulated(cmd.OutOrStdout(), list, answer)); err != nil {
 		return err
 	}

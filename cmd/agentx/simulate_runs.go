@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -221,6 +222,22 @@ func (f *simulateFlags) playOne(ctx context.Context, r *simulateRun) {
 func (f *simulateFlags) files(r *simulateRun) simulate.Files {
 	return simulate.Files{
 		Dir: filepath.Join(f.out, r.Name), PerRequest: f.perRequest, Dynamo: f.format == "dynamo", Overwrite: f.overwrite,
+	}
+}
+
+// warnRuns prints what a user should know of the planner of each run.
+func warnRuns(w io.Writer, list []*simulateRun) {
+	for _, r := range list {
+		if r.Summary == nil || r.Summary.Planner == nil {
+			continue
+		}
+		at := "planner: "
+		if r.Name != "" {
+			at = r.Name + ": " + at
+		}
+		for _, text := range r.Summary.Planner.Warnings {
+			printError(w, "agentx: warning: "+at+text)
+		}
 	}
 }
 

@@ -1,0 +1,111 @@
+package weka
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+)
+
+// Trie is the trie of all hash_ids lists of a trace, subagents included, in one namespace. What it says of a trace depends
+// neither on how blocks are numbered nor on the order of requests.
+type Trie struct {
+	parents []int32 // of each node; the root is node 0, and a parent comes before its children
+	ends    []trieEnd
+	next    map[trieEdge]int32
+	before  []int32 // the nodes on the path of the list before
+	last    IDs     // that list
+}
+
+// trieEnd is a request that ends at a node.
+type trieEnd struct {
+	node int32
+	in   uint64
+}
+
+type trieEdge struct {
+	parent int32
+	id     int64
+}
+
+// TrieOf returns the trie of a trace.
+func TrieOf(t *Trace) *Trie {
+	trie := &Trie{parents: []int32{-1}, next: map[trieEdge]int32{}}
+	for _, e := range t.Entries {
+		if e.Subagent == nil {
+			trie.add(e.Request)
+			continue
+		}
+		for _, r := range e.Subagent.Requests {
+			trie.add(r)
+		}
+	}
+	return trie
+}
+
+// add adds a request. It begins behind what the list shares with the list before, which most often is all but its end.
+func (t *Trie) add(r Request) {
+	shared := commonPrefix(t.last, r.IDs)
+	t.before, t.last = t.before[:shared], r.IDs
+	at := 0
+	for _, run := range r.IDs.Runs {
+		for k := range run.N {
+			if at++; at > shared {
+				t.before = append(t.before, t.child(t.tip(), run.First+int64(k)))
+			}
+		}
+	}
+	t.ends = append(t.ends, trieEnd{t.tip(), uint64(r.In)})
+}
+
+// tip returns the last node of the path, the root where it is empty.
+func (t *Trie) tip() int32 {
+	if len(t.before) == 0 {
+		return 0
+	}
+	return t.before[len(t.before)-1]
+}
+
+// child returns the node of an id below a parent, which it makes where it is missing.
+func (t *Trie) child(parent int32, id int64) int32 {
+	at := trieEdge{parent, id}
+	node, ok := t.next[at]
+	if !ok {
+		node = int32(len(t.parents))
+		t.parents = append(t.parents, parent)
+		t.next[at] = node
+	}
+	return node
+}
+
+// Nodes returns the number of nodes, the root left out.
+func (t *Trie) Nodes() int { return len(t.parents) - 1 }
+
+// Digest returns the digest of the root: doc/spec/capture.md 10. That of a node is the SHA-256 of "n", the number of requests
+// that end there (u32), their lengths ascending (u64), and the digests of its children ascending. Integers are little-endian.
+func (t *Trie) Digest() [sha256.Size]byte {
+	lengths := make([][]uint64, len(t.parents))
+	for _, e := range t.ends {
+		lengths[e.node] = append(lengths[e.node], e.in)
+	}
+	children := make([][][sha256.Size]byte, len(t.parents))
+	for node := len(t.parents) - 1; node > 0; node-- {
+		parent := t.parents[node]
+		children[parent] = append(children[parent], nodeDigest(lengths[node], children[node]))
+		children[node] = nil
+	}
+	return nodeDigest(lengths[0], children[0])
+}
+
+// nodeDigest returns the digest of a node. It sorts both lists.
+func nodeDigest(lengths []uint64, children [][sha256.Size]byte) [sha256.Size]byte {
+	slices.Sort(lengths)
+	slices.SortFunc(children, func(a, b [sha256.Size]byte) int { return slices.Compare(a[:], b[:]) })
+	text := binary.LittleEndian.AppendUint32([]byte{'n'}, uint32(len(lengths)))
+	for _, n := range lengths {
+		text = binary.LittleEndian.AppendUint64(text, n)
+	}
+	for _, d := range children {
+		text = append(text, d[:]...)
+	}
+	return sha256.Sum256(text)
+}

@@ -98,6 +98,28 @@ func TestPlannerOfAWholeTrace(t *testing.T) {
 	}
 }
 
+// The same of a load that asks for more workers than the budget has.
+//
+// Covers S-48.
+func TestPlannerOfASyntheticRun(t *testing.T) {
+	for _, mode := range []string{planner.Aggregated, planner.Disaggregated} {
+		c := planned(mode)
+		c.Synthetic = &workload.SyntheticOptions{Sessions: 6000, In: 9000, Out: 200, EveryMS: 30}
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		checkTicks(t, r)
+		most := 0
+		for _, tick := range r.Planned.Ticks {
+			asked := 0
+			for _, one := range tick.Pools {
+				asked += one.Recommended
+			}
+			most = max(most, asked)
+		}
+		require.Greater(t, most, c.Planner.MaxGPUBudget, "%s: the budget was never asked", mode)
+	}
+}
+
 func checkTicks(t *testing.T, r *Result) {
 	p, requests, hits := r.Planned, 0, 0
 	require.Empty(t, p.Bootstrap.Failed)

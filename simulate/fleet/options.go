@@ -15,6 +15,7 @@ type Options struct {
 	Load     workload.Load
 	Planner  Planner      // scales the pools; nil: they stay as they are
 	Observer Observer     // nil: the fleet tells no one what it does
+	Sampler  Sampler      // nil: no one looks at the workers
 	Gaps     *engine.Gaps // counts the gaps between tokens; nil: a new one
 	Plain    bool         // play pass by pass, without skip-ahead: the oracle of tests
 }

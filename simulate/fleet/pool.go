@@ -59,7 +59,7 @@ func (r *run) newPool(index int) *pool {
 // order begins the start-up of a worker.
 func (p *pool) order(now, ready int64) {
 	id := len(p.results) // ids rise and are never used again
-	p.results = append(p.results, WorkerResult{ID: id, Ordered: now, Ready: ready, Gone: never})
+	p.results = append(p.results, WorkerResult{ID: id, Ordered: now, Ready: ready, Drained: never, Gone: never})
 	p.starting = append(p.starting, start{id, ready})
 }
 

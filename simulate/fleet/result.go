@@ -16,6 +16,7 @@ type WorkerResult struct {
 	engine.Counts
 	Ordered int64 // when its start-up began
 	Ready   int64 // when it took requests from; after Gone, or after the run, where it was not needed any more
+	Drained int64 // when it left its router; Gone for those that never drained
 	Gone    int64 // when it disappeared, drained or cancelled; the end of the run for those that stay
 }
 

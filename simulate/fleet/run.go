@@ -39,7 +39,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if steps%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if r.now = min(at, max(r.nextTick(), r.now)); r.now == at {
+		next := min(at, max(r.nextTick(), r.now))
+		r.sample(next)
+		if r.now = next; r.now == at {
 			r.lastEvent = at
 		}
 		if err := r.instant(); err != nil {
@@ -278,7 +280,9 @@ func (r *run) finish() *Result {
 			p.results[w.id].Counts = w.Counts()
 		}
 		for k := range p.results {
-			p.results[k].Gone = min(p.results[k].Gone, r.now)
+			one := &p.results[k]
+			one.Gone = min(one.Gone, r.now)
+			one.Drained = min(one.Drained, one.Gone)
 		}
 		r.result.Workers = append(r.result.Workers, p.results)
 	}

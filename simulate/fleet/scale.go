@@ -23,6 +23,7 @@ func (p *pool) scale(now int64, target int) {
 	for k := len(p.workers) - 1; k >= 0 && more < 0; k-- {
 		if w := p.workers[k]; !w.draining {
 			w.draining = true
+			p.results[w.id].Drained = now
 			p.draining++
 			more++
 		}

@@ -100,9 +100,9 @@ func TestScaling(t *testing.T) {
 		{Active: []int{0, 1}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0}, Draining: []int{1, 2}},
 	}, states)
 	require.Equal(t, []int{0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 4}, workersOf(got))
-	var lives [][3]int64
+	var lives [][4]int64
 	for _, w := range got.Workers[0] {
-		lives = append(lives, [3]int64{w.Ordered, w.Ready, w.Gone})
+		lives = append(lives, [4]int64{w.Ordered, w.Ready, w.Drained, w.Gone})
 	}
 	last := func(worker int) (at int64) {
 		for _, r := range got.Requests {
@@ -112,8 +112,9 @@ func TestScaling(t *testing.T) {
 		}
 		return at
 	}
-	require.Equal(t, [][3]int64{
-		{0, 0, got.Duration}, {0, 0, last(1)}, {250e6, 550e6, last(2)}, {250e6, 550e6, last(3)}, {1450e6, 1750e6, got.Duration},
+	require.Equal(t, [][4]int64{
+		{0, 0, got.Duration, got.Duration}, {0, 0, 1050e6, last(1)}, {250e6, 550e6, 1050e6, last(2)}, {250e6, 550e6, 1050e6, last(3)},
+		{1450e6, 1750e6, got.Duration, got.Duration},
 	}, lives)
 }
 
@@ -136,6 +137,7 @@ func TestScalingDown(t *testing.T) {
 	}, states)
 	var gone []int64
 	for _, w := range got.Workers[0] {
+		require.LessOrEqual(t, w.Drained, w.Gone)
 		gone = append(gone, w.Gone)
 	}
 	require.Equal(t, []int64{got.Duration, 30e6, 30e6, 30e6, 20e6, got.Duration}, gone)

@@ -79,6 +79,23 @@ func (d *drawn) Tick(now int64, s State) (targets []int, err error) {
 	return targets, nil
 }
 
+// looker looks at the workers at even instants.
+type looker struct {
+	every, next int64
+	seen        []string
+}
+
+func (l *looker) Next() int64 { return l.next }
+
+func (l *looker) Sample(at int64, pools [][]WorkerState) {
+	l.next = at + l.every
+	for k, list := range pools {
+		for _, w := range list {
+			l.seen = append(l.seen, fmt.Sprint(at, k, w.ID, w.Running, w.Waiting, w.Passes, w.Preemptions, w.Evictions))
+		}
+	}
+}
+
 // randomRows returns sessions whose prompts share beginnings.
 func randomRows(draw *rand.Rand) (rows []json.RawMessage) {
 	for n := range 1 + draw.IntN(14) {
@@ -132,13 +149,13 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 
 // tally counts what random fleets did.
 type tally struct {
-	ends, dead, passes, handed, scaled, drained int
+	ends, dead, passes, handed, scaled, drained, looks int
 }
 
 // playBoth plays a random fleet with skip-ahead and pass by pass, and wants the same of both.
 func playBoth(t *testing.T, seed uint64, sum *tally) {
 	in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
-	play := func(plain bool) (*Result, *log, *drawn, error) {
+	play := func(plain bool, sampler Sampler) (*Result, *log, *drawn, error) {
 		o := optionsOf(t, in, name, s)
 		for one, value := range set {
 			require.NoError(t, o.Switches.Set(one, value))
@@ -149,6 +166,7 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 			config.Blocks, config.MaxSeqs, config.MaxBatchedTokens = 4+draw.IntN(100), 1+draw.IntN(9), 1+draw.IntN(300)
 			o.Pools[1].Timing = engine.NewTiming(*config, nil)
 		}
+		o.Sampler = sampler
 		o.Plain, o.Gaps = plain, &engine.Gaps{Exact: map[int64]int64{}}
 		planner := &drawn{draw: draw, every: 1 + draw.Int64N(200_000_000)}
 		l := &log{passes: map[[2]int][]engine.Pass{}}
@@ -174,8 +192,18 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 		got, err := Run(context.Background(), o)
 		return got, l, planner, err
 	}
-	want, wantLog, wantPlanner, wantErr := play(true)
-	got, gotLog, planner, err := play(false)
+	want, wantLog, wantPlanner, wantErr := play(true, nil)
+	got, gotLog, planner, err := play(false, nil)
+	if seed%4 == 0 { // who looks changes nothing, and sees the same of both
+		every := 777_777 + int64(seed%7)*5_000_000
+		wantSeen, seen := &looker{every: every}, &looker{every: every}
+		want, wantLog, wantPlanner, wantErr = play(true, wantSeen)
+		got, gotLog, planner, err = play(false, seen)
+		require.Equal(t, wantSeen.seen, seen.seen, "seed %d", seed)
+		_, plainLog, _, _ := play(true, nil)
+		require.Equal(t, plainLog.entries, gotLog.entries, "seed %d", seed)
+		sum.looks += len(seen.seen)
+	}
 	require.Equal(t, wantErr, err, "seed %d", seed)
 	require.Equal(t, wantPlanner.states, planner.states, "seed %d", seed)
 	require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
@@ -228,6 +256,7 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 	require.Greater(t, sum.handed, 150)
 	require.Greater(t, sum.scaled, 100)
 	require.Greater(t, sum.drained, 100)
+	require.Greater(t, sum.looks, 10_000)
 }
 
 // The same for as long as AGENTX_SIMULATE says: make test-simulate.

@@ -83,7 +83,8 @@ var imports = map[string][]string{
 	"report/gate":       {"replay/measure", "replay/slo", "report/compare"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
-	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/interval", "report/page"},
+	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
+	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads

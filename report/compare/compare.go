@@ -4,19 +4,20 @@ import (
 	"context"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/frontier"
 )
 
 // Comparison is what was found of several runs: the object of compare.json.
 type Comparison struct {
-	Title      string    `json:"title"`
-	Lead       []string  `json:"lead"` // lines of the caller
-	Comparable bool      `json:"comparable"`
-	Mismatches []Setting `json:"mismatches"` // settings that must be equal and are not
-	Settings   []Setting `json:"settings"`   // others that differ
-	Runs       []Run     `json:"runs"`
-	Verdicts   []Verdict `json:"verdicts"` // of every run but the first
-	Repeats    []Repeat  `json:"repeats"`  // of groups of runs
-	Frontier   Frontier  `json:"frontier"`
+	Title      string            `json:"title"`
+	Lead       []string          `json:"lead"` // lines of the caller
+	Comparable bool              `json:"comparable"`
+	Mismatches []Setting         `json:"mismatches"` // settings that must be equal and are not
+	Settings   []Setting         `json:"settings"`   // others that differ
+	Runs       []Run             `json:"runs"`
+	Verdicts   []Verdict         `json:"verdicts"` // of every run but the first
+	Repeats    []Repeat          `json:"repeats"`  // of groups of runs
+	Frontier   frontier.Frontier `json:"frontier"`
 
 	runs []*run
 }

@@ -15,7 +15,7 @@ pages.compare = function (page, root) {
   rangeBar(root, range, () => compareSelection(page, runs, range));
   new FigureTable(page, runs, range, root);
   repeatTables(page.head, root);
-  frontierCharts(page, runs, root);
+  compareFrontier(page.head.frontier, runs, root);
   compareDistributions(runs, range, root);
   compareTimes(page, runs, range, root);
   settingTable(page.head.settings, runs, section(root, "Settings that differ", "None of these keeps the runs from being compared."));
@@ -70,6 +70,16 @@ function compareSelection(page, runs, range) {
     `${run.name} ${groupDigits(String(run.sampled.points))} of ${groupDigits(String(run.sampled.all))}`).join(", ")}.` : "";
   if (!range.selected) return `All requests. Drag over a chart to select those that start in a range.${note}`;
   return `Requests that started in it: ${runs.map((run) => `${run.name} ${groupDigits(String(run.counts(range).started))}`).join(", ")}. Intervals are of whole runs alone.${note}`;
+}
+
+// compareFrontier draws the frontier of the runs, whose servers have as many GPUs as the reader said.
+function compareFrontier(frontier, runs, root) {
+  const { points, lines, gpus } = frontier, together = lines.some((line) => line.length === runs.length);
+  frontierCharts(frontier, runs, root, {
+    about: `Output tokens per second${gpus ? ` and GPU, of ${gpus}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`,
+    name: gpus ? "output tokens/s and GPU" : "output tokens/s",
+    labels: runs.map((run, k) => points[k].concurrency ? together ? String(points[k].concurrency) : `${run.name}, ${points[k].concurrency}` : run.name),
+  });
 }
 
 // repeatTables have a row a figure: its mean over runs that repeat one, with Student's interval.

@@ -44,15 +44,12 @@ function atLeastWide(span) {
 
 function spanOfKnown(values) { return values.length ? [Math.min(...values), Math.max(...values)] : null; }
 
-// frontierCharts draw what a server gives to all against what it gives to each.
-function frontierCharts(page, runs, root) {
-  const { points, lines, gpus } = page.head.frontier;
-  const parent = section(root, "Frontier", `Output tokens per second${gpus ? ` and GPU, of ${gpus}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`);
+// frontierCharts draw what a server gives to all against what it gives to each: head.frontier of compared runs. options: about, a
+// sentence; name of the throughput; labels of the runs.
+function frontierCharts({ points, lines }, runs, root, { about, name, labels }) {
+  const parent = section(root, "Frontier", about);
   const buttons = element("p", {}, "Statistic: "), charts = element("div", { class: "charts frontier" });
   parent.append(buttons, charts);
-  const together = lines.some((line) => line.length === runs.length);
-  const labels = runs.map((run, k) => points[k].concurrency ? together ? String(points[k].concurrency) : `${run.name}, ${points[k].concurrency}` : run.name);
-  const name = gpus ? "output tokens/s and GPU" : "output tokens/s";
   const kinds = [
     { title: "Output tokens/s against interactivity (tokens/s)", about: "Interactivity is the reciprocal of the inter-token latency. Right and up is better.", of: (at) => at.interactivity, dominated: (at) => at.dominated, x: { name: "interactivity", unit: "tokens/s" } },
     { title: "Output tokens/s against time to first token", about: "Left and up is better.", of: (at) => at.ttft, dominated: (at) => at.dominated_by_ttft, x: { name: "time to first token", unit: "s" } },

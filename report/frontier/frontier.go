@@ -1,0 +1,60 @@
+// Package frontier holds what servers give to all beside what they give to each: points of runs, and which of them other runs dominate.
+package frontier
+
+import "github.com/agentx/agentx/replay/measure"
+
+// Statistics are those that a reader may choose from.
+var Statistics = []string{"p50", "p90", "p95"}
+
+// Point is a run on the frontier: what it gives to all beside what it gives to each.
+type Point struct {
+	Run         int                `json:"run"`         // its place in the comparison
+	Concurrency int                `json:"concurrency"` // 0: no cap, or not known
+	Throughput  measure.Number     `json:"throughput"`  // output tokens per second, per GPU where their number is known
+	At          map[string]Figures `json:"at"`          // by statistic
+	Hollow      bool               `json:"hollow"`      // the run is marked
+}
+
+// Figures are the figures of a point at one statistic. A point is dominated where another run has as much of both, and more of
+// one; runs that are marked dominate none.
+type Figures struct {
+	Interactivity   measure.Number `json:"interactivity"` // output tokens per second that one reader gets: 1 / inter-token latency
+	TTFT            measure.Number `json:"ttft"`
+	Dominated       bool           `json:"dominated"`         // on throughput against interactivity
+	DominatedByTTFT bool           `json:"dominated_by_ttft"` // on throughput against the time to the first token
+}
+
+// Frontier is the points of all runs, and the lines that join them.
+type Frontier struct {
+	GPUs   int     `json:"gpus"` // 0: throughput is of the whole server
+	Points []Point `json:"points"`
+	Lines  [][]int `json:"lines"` // runs that differ in concurrency alone, by concurrency
+}
+
+// Judge finds which points are dominated.
+func (f *Frontier) Judge() {
+	for k := range f.Points {
+		for name, at := range f.Points[k].At {
+			at.Dominated = f.dominated(k, func(p *Point) measure.Number { return p.At[name].Interactivity })
+			at.DominatedByTTFT = f.dominated(k, func(p *Point) measure.Number { return -p.At[name].TTFT })
+			f.Points[k].At[name] = at
+		}
+	}
+}
+
+// dominated reports whether a run that is not marked is as good as a point in throughput and in a second figure, of which more is
+// better, and better in one.
+func (f *Frontier) dominated(k int, second func(*Point) measure.Number) bool {
+	p := &f.Points[k]
+	for j := range f.Points {
+		q := &f.Points[j]
+		if j == k || q.Hollow {
+			continue
+		}
+		x, y := second(p), second(q)
+		if q.Throughput >= p.Throughput && y >= x && (q.Throughput > p.Throughput || y > x) {
+			return true
+		}
+	}
+	return false
+}

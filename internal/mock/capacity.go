@@ -48,6 +48,7 @@ func (c *capacity) leave(j *job, now time.Duration) {
 		}
 	}
 	c.fill(now)
+	c.advance(now) // a prompt that takes no time has a slot now
 }
 
 // next returns the instant of the next event. There is none where nothing is read and the batch is empty.

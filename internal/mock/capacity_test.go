@@ -200,6 +200,8 @@ func TestSlotsOfClientsThatWentAway(t *testing.T) {
 		played(c, []visit{{0, 10, 2, 3}, {1, 10, 2, 0}, {2, 10, 2, 0}}))
 	require.Equal(t, [][]int{{10}, {20, 25}}, // the one in the batch
 		played(c, []visit{{0, 10, 9, 12}, {0, 10, 2, 0}}))
+	require.Equal(t, [][]int{nil, {1}}, // to a prompt that takes no time
+		played(c, []visit{{0, 2, 1, 1}, {0, 0, 1, 0}}))
 }
 
 // A request that waits for a slot counts as waiting on the page of metrics.

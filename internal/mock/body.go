@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type request struct {
 	includeUsage    bool
 	continuousUsage bool
 	ignoreEOS       bool
+	tool            []byte // that the answer must call, as model; nil: none
 	prompt          prompt
 
 	maxCompletionTokens, maxTokens int // 0 where absent; the first has precedence
@@ -81,7 +83,7 @@ func (q *request) parse(body []byte, e *endpoint) error {
 		return err
 	case len(q.prompt.contents) == 0:
 		return fmt.Errorf("%s: missing or empty", e.promptKey)
-	case e == &messagesEndpoint && q.maxTokens == 0:
+	case e.needsLimit && q.maxTokens == 0:
 		return errors.New("max_tokens: missing")
 	}
 	return nil
@@ -89,12 +91,11 @@ func (q *request) parse(body []byte, e *endpoint) error {
 
 // parseField reads the value of one key of a body.
 func (q *request) parseField(l *jsonlex.Lexer, e *endpoint, key []byte) (err error) {
-	if e == &messagesEndpoint && string(key) == "system" {
-		return q.prompt.parseSystem(l)
-	}
 	switch string(key) {
 	case e.promptKey:
 		err = q.prompt.parse(l, e)
+	case cmp.Or(e.systemKey, e.promptKey):
+		err = q.prompt.parseSystem(l)
 	case "model":
 		if !l.Null() {
 			q.model, err = quotedString(l)
@@ -105,10 +106,12 @@ func (q *request) parseField(l *jsonlex.Lexer, e *endpoint, key []byte) (err err
 		q.ignoreEOS, err = boolean(l)
 	case "max_tokens":
 		q.maxTokens, err = outputLimit(l)
-	case "max_completion_tokens":
+	case "max_completion_tokens", "max_output_tokens":
 		q.maxCompletionTokens, err = outputLimit(l)
 	case "stream_options":
 		err = q.parseStreamOptions(l)
+	case "tool_choice":
+		q.tool, err = forcedTool(l)
 	default:
 		err = l.Skip()
 	}
@@ -161,11 +164,30 @@ func (q *request) parseStreamOptions(l *jsonlex.Lexer) error {
 	})
 }
 
+// forcedTool reads which tool a tool_choice names, directly or as its function; nil where the model may choose.
+func forcedTool(l *jsonlex.Lexer) (name []byte, err error) {
+	if l.Kind() != jsonlex.Object {
+		return nil, l.Skip()
+	}
+	err = l.Object(func(key []byte) (err error) {
+		switch string(key) {
+		case "name":
+			name, err = quotedString(l)
+			return err
+		case "function":
+			name, err = forcedTool(l)
+			return err
+		}
+		return l.Skip()
+	})
+	return name, err
+}
+
 func (p *prompt) parse(l *jsonlex.Lexer, e *endpoint) error {
 	if l.Null() {
 		return nil
 	}
-	if e == &chatEndpoint || e == &messagesEndpoint {
+	if e.messages && (!e.text || l.Kind() != jsonlex.String) {
 		return l.Array(func() error { return p.parseMessage(l) })
 	}
 	if l.Kind() == jsonlex.Array {
@@ -196,13 +218,37 @@ func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 			p.contents[content].from += len(role)
 			p.contents[content].to += len(role)
 			return err
-		case "content":
+		case "content", "arguments", "output": // of a message; of a call and of its result in the Responses API
 			err := p.parseContent(l, true)
 			p.contents[content].to = len(p.stream)
 			return err
 		}
 		return l.Skip()
 	})
+}
+
+// parseSystem reads the system prompt, a string or a list of blocks, as the first message, wherever it stands in the body.
+func (p *prompt) parseSystem(l *jsonlex.Lexer) error {
+	if l.Null() {
+		return nil
+	}
+	from := len(p.stream)
+	p.stream = append(p.stream, "system"...)
+	if err := p.parseContent(l, false); err != nil {
+		return err
+	}
+	size := len(p.stream) - from
+	if from > 0 {
+		system := slices.Clone(p.stream[from:])
+		copy(p.stream[size:], p.stream[:from])
+		copy(p.stream, system)
+	}
+	for k := range p.contents {
+		p.contents[k].from += size
+		p.contents[k].to += size
+	}
+	p.contents = slices.Insert(p.contents, 0, span{len("system"), size})
+	return nil
 }
 
 // parseContent reads a string, the texts of an array of parts, or null for nothing. Parts may have contents, which have no parts

@@ -243,10 +243,10 @@ func TestIDPromptReadsAsEncodingJSONReadsIt(t *testing.T) {
 
 // requireServedOnlyJSON requires that parse accepts nothing that encoding/json refuses.
 func requireServedOnlyJSON(t require.TestingT, body []byte) {
-	for _, e := range []*endpoint{&chatEndpoint, &textEndpoint} {
+	for _, e := range []*endpoint{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint} {
 		var q request
 		if q.parse(body, e) == nil {
-			require.True(t, json.Valid(body), "%q is served as a %s", body, e.object)
+			require.True(t, json.Valid(body), "%q is served as a %s", body, e.promptKey)
 		}
 	}
 }

@@ -12,6 +12,7 @@
 //	POST /v1/chat/completions   messages with string or text-part contents
 //	POST /v1/completions        prompt as a string or as an array of token ids
 //	POST /v1/messages           Anthropic's: system, messages with string or part contents
+//	POST /v1/responses          OpenAI's: instructions, input as a string or as a list of items
 //	GET  /v1/models             one model, "mock"
 //	GET  /health                200
 //	POST /reset_prefix_cache    200; the prefix cache is empty

@@ -1,44 +1,28 @@
 package mock
 
-import "strconv"
-
-// endpoint is one of the endpoints of inference: where its requests have the prompt, and how its answers are written. Those of
-// messagesEndpoint are written in messages.go.
+// endpoint is one of the endpoints of inference: where its requests have the prompt, and how its answers are written.
 type endpoint struct {
-	promptKey   string // where a request has its prompt
-	id          string // what ids begin with
-	object      string // of an answer that is not streamed
-	chunkObject string // of a chunk of a stream
-	role        string // in the choice of a stream's first chunk; "" for no such chunk
-	open, shut  string // around the text in the choice of a chunk
-	last        string // in the choice of the chunk with the finish reason
-	wholeOpen   string // around the text in the choice of an answer that is not streamed
-	wholeShut   string
+	api
+	promptKey  string // where a request has its prompt
+	systemKey  string // where it has a system prompt apart; "": nowhere
+	messages   bool   // the prompt is a list of messages
+	text       bool   // the prompt is one text
+	needsLimit bool   // of the tokens to generate
 }
 
-var chatEndpoint = endpoint{
-	promptKey:   "messages",
-	id:          "chatcmpl-",
-	object:      "chat.completion",
-	chunkObject: "chat.completion.chunk",
-	role:        `"delta":{"role":"assistant","content":""}`,
-	open:        `"delta":{"content":"`,
-	shut:        `"}`,
-	last:        `"delta":{}`,
-	wholeOpen:   `"message":{"role":"assistant","content":"`,
-	wholeShut:   `"}`,
-}
+// api writes answers as the endpoints of one API have them. Most of its methods append to exchange.out.
+type api interface {
+	begin(x *exchange)              // of a stream, before the first token
+	token(x *exchange, text string) // an event
+	end(x *exchange)                // of a stream, behind the last token
+	whole(x *exchange)              // an answer that is not streamed
+	nothing(x *exchange)            // the beginning of an event that says nothing, an open object
 
-var textEndpoint = endpoint{
-	promptKey:   "prompt",
-	id:          "cmpl-",
-	object:      "text_completion",
-	chunkObject: "text_completion",
-	open:        `"text":"`,
-	shut:        `"`,
-	last:        `"text":""`,
-	wholeOpen:   `"text":"`,
-	wholeShut:   `"`,
+	countKeys() (prompt, output string)           // in a usage
+	failure(status int, e apiError) []byte        // a JSON document
+	overflow(tokens int, promptKey string) []byte // the same, to a prompt that is too long
+	errorEvent() string                           // an event named error
+	errorPayload() string                         // an event whose data is an error, and the end of the stream
 }
 
 // words are the tokens of an answer, repeated in this order. Each is one token of the usual vocabularies, and JSON escapes
@@ -47,35 +31,33 @@ var words = [...]string{" the", " of", " and", " to", " in", " is", " for", " th
 
 func word(i int) string { return words[i%len(words)] }
 
-// appendHead appends the beginning of a chunk, or of an answer that is not streamed, up to the list of choices.
-func appendHead(b []byte, id string, number uint64, object string, created int64, model []byte) []byte {
-	b = append(b, `{"id":"`...)
-	b = append(b, id...)
-	b = strconv.AppendUint(b, number, 10)
-	b = append(b, `","object":"`...)
-	b = append(b, object...)
-	b = append(b, `","created":`...)
-	b = strconv.AppendInt(b, created, 10)
-	b = append(b, `,"model":`...)
-	b = append(b, model...)
-	return append(b, `,"choices":[`...)
+// What stands around the words of an answer that is the call of a tool: its arguments, as JSON in a JSON string.
+const (
+	argumentsOpen = `{\"text\":\"`
+	argumentsShut = `\"}`
+)
+
+// argument returns what the token that was made last adds to the arguments of a call.
+func (x *exchange) argument(text string) string {
+	if x.produced == 1 {
+		text = argumentsOpen + text
+	}
+	if x.produced == x.outputTokens {
+		text += argumentsShut
+	}
+	return text
 }
 
-// appendFinish appends the end of a choice and of the list of choices. reason is JSON.
-func appendFinish(b []byte, reason string) []byte {
-	b = append(b, `,"logprobs":null,"finish_reason":`...)
-	b = append(b, reason...)
-	return append(b, `}]`...)
+// appendArguments appends the arguments of a whole call.
+func (x *exchange) appendArguments() {
+	x.out = append(x.out, argumentsOpen...)
+	x.appendWords()
+	x.out = append(x.out, argumentsShut...)
 }
 
-func appendUsage(b []byte, prompt, cached, output int) []byte {
-	b = append(b, `,"usage":{"prompt_tokens":`...)
-	b = strconv.AppendInt(b, int64(prompt), 10)
-	b = append(b, `,"completion_tokens":`...)
-	b = strconv.AppendInt(b, int64(output), 10)
-	b = append(b, `,"total_tokens":`...)
-	b = strconv.AppendInt(b, int64(prompt+output), 10)
-	b = append(b, `,"prompt_tokens_details":{"cached_tokens":`...)
-	b = strconv.AppendInt(b, int64(cached), 10)
-	return append(b, `}}`...)
+// appendWords appends all tokens of the answer.
+func (x *exchange) appendWords() {
+	for i := range x.outputTokens {
+		x.out = append(x.out, word(i)...)
+	}
 }

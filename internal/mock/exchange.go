@@ -38,7 +38,8 @@ type exchange struct {
 	start    time.Time // when the body had been read
 	now      time.Time // last reading of the clock
 	out      []byte    // buffered, not written yet
-	head     []byte    // what each chunk begins with
+	head     []byte    // what each chunk of completions begins with
+	events   int       // of a stream of the Responses API
 	unsent   int       // tokens in out
 	produced int       // tokens so far
 }
@@ -229,7 +230,7 @@ func (x *exchange) answerStream() {
 		x.now = x.server.clock.Now()
 	}
 	x.server.counters.ttft.observe(x.now.Sub(x.start))
-	x.begin()
+	x.endpoint.begin(x)
 	for i := range x.outputTokens {
 		if x.waitToken(i) != nil {
 			return
@@ -243,7 +244,7 @@ func (x *exchange) answerStream() {
 			return
 		}
 	}
-	x.end()
+	x.endpoint.end(x)
 	_ = x.send()
 }
 
@@ -251,54 +252,7 @@ func (x *exchange) answerStream() {
 func (x *exchange) token(i int) {
 	x.produced++
 	x.unsent++
-	if x.endpoint == &messagesEndpoint {
-		x.delta(word(i))
-		return
-	}
-	x.chunk(x.endpoint.open, word(i), x.endpoint.shut, "null")
-}
-
-// begin appends what a stream has before its first token.
-func (x *exchange) begin() {
-	if x.endpoint == &messagesEndpoint {
-		x.beginMessage()
-		return
-	}
-	x.head = append(x.head[:0], "data: "...)
-	x.head = appendHead(x.head, x.endpoint.id, x.number, x.endpoint.chunkObject, x.start.Unix(), x.request.model)
-	if x.endpoint.role != "" {
-		x.chunk(x.endpoint.role, "", "", "null")
-	}
-}
-
-// end appends the finish reason, the usage and the end of a stream.
-func (x *exchange) end() {
-	if x.endpoint == &messagesEndpoint {
-		x.endMessage()
-		return
-	}
-	x.chunk(x.endpoint.last, "", "", x.request.finishReason())
-	if x.request.includeUsage {
-		x.out = append(x.out, x.head...)
-		x.out = append(x.out, ']')
-		x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.produced)
-		x.out = append(x.out, "}\n\n"...)
-	}
-	x.out = append(x.out, "data: [DONE]\n\n"...)
-}
-
-// chunk appends an event with one choice, with its text between open and shut.
-func (x *exchange) chunk(open, text, shut, reason string) {
-	x.out = append(x.out, x.head...)
-	x.out = append(x.out, `{"index":0,`...)
-	x.out = append(x.out, open...)
-	x.out = append(x.out, text...)
-	x.out = append(x.out, shut...)
-	x.out = appendFinish(x.out, reason)
-	if x.request.continuousUsage {
-		x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.produced)
-	}
-	x.out = append(x.out, "}\n\n"...)
+	x.endpoint.token(x, word(i))
 }
 
 // answerWhole sends the answer as one JSON document, when its last token is due.
@@ -318,7 +272,7 @@ func (x *exchange) answerWhole() {
 		x.inject(hook)
 		return
 	}
-	x.wholeAnswer()
+	x.endpoint.whole(x)
 	if hook := x.fault.kind.midway; hook != nil {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.out = x.out[:len(x.out)/2]
@@ -329,29 +283,6 @@ func (x *exchange) answerWhole() {
 	writeBody(x.w, http.StatusOK, "application/json", x.out)
 }
 
-// wholeAnswer appends an answer that is not streamed.
-func (x *exchange) wholeAnswer() {
-	if x.endpoint == &messagesEndpoint {
-		x.wholeMessage()
-		return
-	}
-	x.wholeCompletion()
-}
-
-// wholeCompletion appends an answer that is not streamed.
-func (x *exchange) wholeCompletion() {
-	x.out = appendHead(x.out, x.endpoint.id, x.number, x.endpoint.object, x.start.Unix(), x.request.model)
-	x.out = append(x.out, `{"index":0,`...)
-	x.out = append(x.out, x.endpoint.wholeOpen...)
-	for i := range x.outputTokens {
-		x.out = append(x.out, word(i)...)
-	}
-	x.out = append(x.out, x.endpoint.wholeShut...)
-	x.out = appendFinish(x.out, x.request.finishReason())
-	x.out = appendUsage(x.out, x.promptTokens, x.cachedTokens, x.outputTokens)
-	x.out = append(x.out, '}')
-}
-
 // breakOff sends the part of the answer that is buffered and leaves the rest to a fault.
 func (x *exchange) breakOff(hook func(*exchange)) {
 	if x.flush() == nil {
@@ -359,16 +290,13 @@ func (x *exchange) breakOff(hook func(*exchange)) {
 	}
 }
 
+// fail answers with an error.
+func (x *exchange) fail(status int, e apiError) {
+	writeBody(x.w, status, "application/json", x.endpoint.failure(status, e))
+}
+
 // limit returns the number of tokens that q asks for, 0 where it sets none.
 func (q *request) limit() int { return cmp.Or(q.maxCompletionTokens, q.maxTokens) }
 
 // outputTokens returns the number of tokens of the answer to q.
 func (q *request) outputTokens() int { return cmp.Or(q.limit(), defaultOutput) }
-
-// finishReason returns, as JSON, why the answer to q ends: its length, unless q sets none and lets the model stop.
-func (q *request) finishReason() string {
-	if q.limit() == 0 && !q.ignoreEOS {
-		return `"stop"`
-	}
-	return `"length"`
-}

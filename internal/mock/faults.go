@@ -166,6 +166,8 @@ func (p *faultPlan) of(number uint64) *plannedFault {
 
 const faultMessage = "this fault was asked for"
 
+var faultError = apiError{Message: faultMessage, Type: "server_error"}
+
 // hijack takes the connection over from the HTTP server.
 func (x *exchange) hijack() net.Conn {
 	conn, _, err := x.rc.Hijack()
@@ -210,7 +212,7 @@ func (x *exchange) contentType() string {
 }
 
 func (x *exchange) answerStatus() {
-	x.fail(x.fault.status, apiError{Message: faultMessage, Type: "server_error"})
+	x.fail(x.fault.status, faultError)
 }
 
 func (x *exchange) answerPlainStatus() {
@@ -218,18 +220,7 @@ func (x *exchange) answerPlainStatus() {
 }
 
 func (x *exchange) answerOverflow() {
-	tokens := x.request.prompt.tokens()
-	if x.endpoint == &messagesEndpoint {
-		x.fail(http.StatusBadRequest, apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, max(0, tokens-1))})
-		return
-	}
-	param, code := x.endpoint.promptKey, "context_length_exceeded"
-	writeError(x.w, http.StatusBadRequest, apiError{
-		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has %d tokens.", max(0, tokens-1), tokens),
-		Type:    "invalid_request_error",
-		Param:   &param,
-		Code:    &code,
-	})
+	writeBody(x.w, http.StatusBadRequest, "application/json", x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey))
 }
 
 func (x *exchange) answerEmpty() {
@@ -254,23 +245,8 @@ func (x *exchange) answerGarbage() {
 		"data: {\"choices\":[{\"delta\":{\"content\":")) // not even an end
 }
 
-func (x *exchange) sendErrorEvent() {
-	if x.endpoint == &messagesEndpoint {
-		_, _ = x.w.Write(fmt.Appendf(nil, "event: error\ndata: %s\n\n", messagesError(529, faultMessage)))
-		return
-	}
-	_, _ = x.w.Write([]byte("event: error\n: " + faultMessage + "\ndata: {\"message\":\"" + faultMessage + "\"}\n\n"))
-}
+func (x *exchange) sendErrorEvent() { _, _ = x.w.Write([]byte(x.endpoint.errorEvent())) }
 
-func (x *exchange) sendErrorPayload() {
-	if x.endpoint == &messagesEndpoint { // an error without its name is a payload
-		_, _ = x.w.Write(fmt.Appendf(nil, "data: %s\n\n%s", messagesError(http.StatusInternalServerError, faultMessage), messageStop))
-		return
-	}
-	payload := apiError{Message: faultMessage, Type: "server_error"}.body()
-	_, _ = x.w.Write([]byte("data: " + string(payload) + "\n\ndata: [DONE]\n\n"))
-}
+func (x *exchange) sendErrorPayload() { _, _ = x.w.Write([]byte(x.endpoint.errorPayload())) }
 
-func (x *exchange) answerErrorObject() {
-	x.fail(http.StatusOK, apiError{Message: faultMessage, Type: "server_error"})
-}
+func (x *exchange) answerErrorObject() { x.fail(http.StatusOK, faultError) }

@@ -53,7 +53,7 @@ func (x *exchange) flood() {
 
 func (x *exchange) floodWhole() {
 	x.w.Header().Set("Content-Type", "application/json")
-	_, err := x.w.Write([]byte(`{"choices":[{` + x.endpoint.wholeOpen))
+	_, err := x.w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"`))
 	for words := bytes.Repeat([]byte(word(0)), 1<<14); err == nil && x.ctx.Err() == nil; {
 		_, err = x.w.Write(words)
 	}
@@ -74,13 +74,13 @@ func (x *exchange) keepAlive() {
 
 func (x *exchange) trickle() {
 	x.rest()
-	x.end()
+	x.endpoint.end(x)
 	x.drip()
 }
 
 func (x *exchange) trickleWhole() {
 	x.w.Header().Set("Content-Type", "application/json")
-	x.wholeAnswer()
+	x.endpoint.whole(x)
 	x.drip()
 }
 
@@ -106,19 +106,19 @@ func (x *exchange) halveEvents() {
 			x.out = append(x.out[:(from+len(x.out))/2], "\n\n"...)
 		}
 	}
-	x.end()
+	x.endpoint.end(x)
 	_ = x.send()
 }
 
 func (x *exchange) exaggerate() {
 	x.rest()
 	x.promptTokens, x.produced = 10*x.promptTokens, 10*x.produced
-	x.end()
+	x.endpoint.end(x)
 	_ = x.send()
 }
 
 func (x *exchange) exaggerateWhole() {
-	x.wholeAnswer()
+	x.endpoint.whole(x)
 	x.endWhole(10*x.promptTokens, 10*x.outputTokens)
 }
 
@@ -127,12 +127,12 @@ func (x *exchange) countOddly() {
 	x.usage("NaN", "Infinity")
 	x.usage(-1, 1.5)
 	x.request.includeUsage = false
-	x.end()
+	x.endpoint.end(x)
 	_ = x.send()
 }
 
 func (x *exchange) countOddlyWhole() {
-	x.wholeAnswer()
+	x.endpoint.whole(x)
 	x.endWhole(-1, 1.5)
 }
 
@@ -140,12 +140,12 @@ func (x *exchange) countTwice() {
 	x.rest()
 	x.usage(1, 1)
 	x.usage(x.promptTokens, x.produced)
-	x.end()
+	x.endpoint.end(x)
 	_ = x.send()
 }
 
 func (x *exchange) countTwiceWhole() {
-	x.wholeAnswer()
+	x.endpoint.whole(x)
 	x.out = x.out[:len(x.out)-1]
 	x.appendCounts(1, 1)
 	x.appendCounts(x.promptTokens, x.outputTokens)
@@ -154,22 +154,15 @@ func (x *exchange) countTwiceWhole() {
 
 // usage appends a message with nothing but counts. They need not be numbers.
 func (x *exchange) usage(prompt, output any) {
-	if x.endpoint == &messagesEndpoint {
-		x.out = append(x.out, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{}"...)
-	} else {
-		x.out = append(append(x.out, x.head...), ']')
-	}
+	x.endpoint.nothing(x)
 	x.appendCounts(prompt, output)
 	x.out = append(x.out, "}\n\n"...)
 }
 
 // appendCounts appends a member with counts to an object.
 func (x *exchange) appendCounts(prompt, output any) {
-	names := [2]string{"prompt_tokens", "completion_tokens"}
-	if x.endpoint == &messagesEndpoint {
-		names = [2]string{"input_tokens", "output_tokens"}
-	}
-	x.out = fmt.Appendf(x.out, `,"usage":{"%s":%v,"%s":%v}`, names[0], prompt, names[1], output)
+	promptKey, outputKey := x.endpoint.countKeys()
+	x.out = fmt.Appendf(x.out, `,"usage":{"%s":%v,"%s":%v}`, promptKey, prompt, outputKey, output)
 }
 
 // endWhole sends an answer that is not streamed, with other counts behind those that it has.

@@ -67,6 +67,7 @@ func (s *Server) route() {
 	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &chatEndpoint) })
 	s.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &textEndpoint) })
 	s.mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &messagesEndpoint) })
+	s.mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &responsesEndpoint) })
 	s.mux.HandleFunc("GET /v1/models", s.serveModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("POST /reset_prefix_cache", func(http.ResponseWriter, *http.Request) { s.cache.reset() })
@@ -141,10 +142,6 @@ type apiError struct {
 // body returns the JSON document that contains e.
 func (e apiError) body() []byte {
 	return mustJSON(map[string]apiError{"error": e})
-}
-
-func writeError(w http.ResponseWriter, status int, e apiError) {
-	writeBody(w, status, "application/json", e.body())
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -81,9 +81,9 @@ func newMock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mock",
 		Short: "Serve the OpenAI API without a model: for tests and demos",
-		Long: `Serve the OpenAI API without a model: chat and text completions (text or token ids), streamed or
-not, with set times and a prefix cache. The first line on standard output says where it listens.
-GET /stats returns counters.
+		Long: `Serve OpenAI's chats, completions (text or token ids) and Responses, and Anthropic's Messages, without a
+model: streamed or not, with set times and a prefix cache. The first line on standard output says where
+it listens. GET /stats returns counters.
 
 With --prefill-slots, --prefill-rate, --decode-slots or --itl-growth it has a capacity, and requests wait for one
 another. A prompt holds a prefill slot for TTFT + UNCACHED / RATE seconds; then its first token is there.

@@ -23,7 +23,8 @@
 //
 // There is no tokenizer here. A prompt of token ids has as many tokens as ids. A text prompt has a quarter of its contents'
 // bytes, rounded, unless Config.CountTokens counts them. An answer has exactly max_completion_tokens (else max_tokens, else
-// 16) tokens, with or without ignore_eos, one per chunk of a stream; each is a common English word behind a space.
+// 16) tokens, with or without ignore_eos, one per chunk of a stream; each is a common English word behind a space. A request
+// whose tool_choice names a tool gets a call of that tool, with the words as its argument "text".
 //
 // # Capacity
 //

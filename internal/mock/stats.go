@@ -9,7 +9,7 @@ import (
 )
 
 // Stats are the counts of a Server since New. A request counts when its headers have arrived, its prompt when its body has,
-// its output when it is sent. Only POSTs to the two completion endpoints are requests here.
+// its output when it is sent. Only POSTs to the endpoints of inference are requests here.
 type Stats struct {
 	Requests        int64 `json:"requests"`
 	OpenRequests    int64 `json:"open_requests"`    // in flight now

@@ -48,7 +48,7 @@ type PlayedTurn struct {
 // NewPlayer returns a player of what options play. It needs Cache alone, and ignores what Run does with servers and results. The error
 // names the first option that cannot be used, or that only a run with servers has.
 func NewPlayer(o Options) (*Player, error) {
-	if err := o.validatePlayer(); err != nil {
+	if err := o.ValidatePlayer(); err != nil {
 		return nil, err
 	}
 	o.Marker = payload.NoMarker
@@ -90,8 +90,8 @@ func newPlayer(o Options, p phase, played func(conductor.Dispatch) (trace, tree 
 	return l
 }
 
-// validatePlayer returns an error about an option that a Player cannot use.
-func (o Options) validatePlayer() error {
+// ValidatePlayer returns an error about the first option that NewPlayer cannot use.
+func (o Options) ValidatePlayer() error {
 	switch {
 	case o.Cache == nil:
 		return errNoCache

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type Config struct {
 	Synthetic   *workload.SyntheticOptions // BlockSize and Seed are those of the run
 	Load        Load                       // "": the one of the input
 	Concurrency int                        // sessions or requests of LoadConcurrency, lanes of LoadLanes
+	Lanes       Lanes                      // of LoadLanes: how they play trees
 	Speedup     float64                    // of LoadTrace: divides first arrivals and delays
 
 	LimitTraces   int           // 0: all
@@ -220,9 +222,10 @@ func (c *Config) fits() error {
 		return fmt.Errorf("load %s with concurrency %d: want at least 1", load, c.Concurrency)
 	case load == LoadTrace && c.Concurrency != 0:
 		return fmt.Errorf("load %s with concurrency %d: its requests leave as recorded", load, c.Concurrency)
-	case load == LoadLanes && (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces():
-		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once",
-			c.Concurrency, c.traces())
+	case load == LoadLanes:
+		return c.fitLanes()
+	case len(c.Lanes.Set) > 0:
+		return fmt.Errorf("load %s has no lanes: %s: want load %s of Weka traces", load, strings.Join(slices.Sorted(maps.Keys(c.Lanes.Set)), ", "), LoadLanes)
 	}
 	return nil
 }

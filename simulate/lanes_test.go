@@ -1,7 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,8 +13,95 @@ import (
 
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/simulate/engine"
 )
+
+// Lanes begin, recycle and pace as a replay of the same options does: a player that is told when the fleet ended each request gives out the
+// same turns at the same instants.
+//
+// Covers S-04.
+func TestLanesPlayTheirOptions(t *testing.T) {
+	demo := cachetest.Demo(t)
+	c, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
+	require.NoError(t, err)
+	defer c.Close()
+	input, err := NewInput(c)
+	require.NoError(t, err)
+	aiperf, _ := preset.Named(preset.AIPerf)
+	seen := map[string]string{}
+	for name, set := range map[string]func(*replay.Options){
+		"default": func(*replay.Options) {},
+		"sampled": func(o *replay.Options) { o.Start.Sampled = true },
+		"late": func(o *replay.Options) {
+			o.Start = replay.Start{Sampled: true, Ratios: &resume.Ratios{Min: 0.8, Max: 0.9}}
+		},
+		"burst":    func(o *replay.Options) { o.Start = replay.Start{Sampled: true, Burst: true} },
+		"guarded":  func(o *replay.Options) { o.Recycle = replay.RecycleFIFOGuarded },
+		"one each": func(o *replay.Options) { o.MaxLivePerTrace = true; o.Order = replay.Random },
+		"random":   func(o *replay.Options) { o.Order, o.AllowWrap = replay.Random, true },
+		"shuffled": func(o *replay.Options) { o.Order = replay.Shuffle },
+		"fast":     func(o *replay.Options) { o.Pace.Speed = 3 },
+		"capped":   func(o *replay.Options) { o.Pace.MaxGap = time.Second },
+		"flat out": func(o *replay.Options) { o.Pace.ASAP = true },
+		"idle":     func(o *replay.Options) { o.Limits.TraceIdle = 500 * time.Millisecond },
+		"switches": func(o *replay.Options) { o.Switches = &aiperf },
+	} {
+		config := Default()
+		config.Input, config.Concurrency, config.Workers, config.LimitRequests = input, 12, 2, 400
+		set(&config.Lanes.Options)
+		r, err := Run(context.Background(), config)
+		require.NoError(t, err)
+		require.Len(t, r.Requests, 400)
+		o := config.Lanes.Options
+		o.Cache, o.Concurrency, o.Requests, o.Seed = c, 12, 400, "42"
+		p, err := replay.NewPlayer(o)
+		require.NoError(t, err)
+		order := ""
+		for _, event := range eventsOf(r) {
+			if event.ends {
+				require.NoError(t, p.Returned(event.request, time.Duration(event.at), conductor.OK), name)
+				continue
+			}
+			turn, ok := p.Take(time.Duration(event.at))
+			require.True(t, ok, "%s: request %d leaves at %d ns", name, event.request, event.at)
+			q := r.Requests[event.request]
+			session := int(c.Structure.Traces.At(turn.Trace).FirstSession) + turn.Session
+			require.Equal(t, [2]int{q.Session, q.Number}, [2]int{session, turn.Turn}, name)
+			order += fmt.Sprintln(turn.Lane, session, turn.Turn, event.at)
+		}
+		require.True(t, p.Done(), name)
+		require.Empty(t, seen[order], "%s plays as it does", name)
+		seen[order] = name
+	}
+}
+
+// lanesEvent is a request that leaves or ends.
+type lanesEvent struct {
+	at      int64
+	ends    bool
+	request int
+}
+
+// eventsOf lists what happened to the requests of a result, in order: at one instant ends come first.
+func eventsOf(r *Result) (list []lanesEvent) {
+	for k, q := range r.Requests {
+		list = append(list, lanesEvent{q.Arrival, false, k}, lanesEvent{q.Last, true, k})
+	}
+	slices.SortStableFunc(list, func(a, b lanesEvent) int {
+		ends := func(e lanesEvent) int {
+			if e.ends {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(ends(a), ends(b)))
+	})
+	return list
+}
 
 // Trees of the demo on lanes, from their structure alone: without a bound each once, within bounds again and again.
 //

@@ -1,11 +1,6 @@
 package simulate
 
-import (
-	"strconv"
-
-	"github.com/agentx/agentx/replay"
-	"github.com/agentx/agentx/simulate/workload"
-)
+import "github.com/agentx/agentx/simulate/workload"
 
 // load returns the load of a run, within its bounds.
 func (c *Config) load() (load workload.Load, err error) {
@@ -25,21 +20,6 @@ func (c *Config) load() (load workload.Load, err error) {
 		return nil, err
 	}
 	return bound(load, c.LimitRequests, int64(c.MaxTime)), nil
-}
-
-// lanes returns the load of trees. The bounds are those of the player: without one it plays every tree once, else again and again.
-func (c *Config) lanes() (workload.Load, error) {
-	duration := c.MaxTime
-	if duration > 0 {
-		duration++ // what is due at the bound still leaves
-	}
-	return workload.Lanes(workload.LanesOptions{
-		Replay: replay.Options{
-			Cache: c.Input.Cache(), Concurrency: c.Concurrency, Seed: strconv.FormatUint(c.Seed, 10),
-			Traces: c.LimitTraces, Requests: c.LimitRequests, Duration: duration,
-		},
-		BlockSize: c.BlockSize(), IDWidth: c.Switches.IDWidth,
-	})
 }
 
 // sessions returns the sessions of the input, or of the synthetic load.

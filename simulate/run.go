@@ -6,6 +6,7 @@ import (
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/router"
+	"github.com/agentx/agentx/simulate/workload"
 )
 
 // Result is what came of a run.
@@ -41,6 +42,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		o.Planner, o.Observer = plan, plan
 	}
 	got, err := fleet.Run(ctx, o)
+	if lanes, ok := load.(*workload.LanesLoad); ok && err == nil {
+		err = lanes.Err()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"io"
+	"maps"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate/engine"
@@ -69,22 +70,23 @@ type PlannerSummary struct {
 
 // RunInfo says what was simulated.
 type RunInfo struct {
-	Seed           uint64         `json:"seed"`
-	Workers        int            `json:"workers"`
-	PrefillWorkers int            `json:"prefill_workers"`
-	DecodeWorkers  int            `json:"decode_workers"`
-	Engine         *engine.Config `json:"engine"` // null: the fleet is disaggregated
-	PrefillEngine  *engine.Config `json:"prefill_engine"`
-	DecodeEngine   *engine.Config `json:"decode_engine"`
-	Router         Router         `json:"router"`
-	RouterConfig   *router.Config `json:"router_config"` // null: no KV router
-	Load           Load           `json:"load"`
-	Concurrency    int            `json:"concurrency"` // 0: load trace
-	ArrivalSpeedup float64        `json:"arrival_speedup"`
-	LimitTraces    int            `json:"limit_traces"`
-	LimitRequests  int            `json:"limit_requests"`
-	MaxSimTime     float64        `json:"max_sim_time"`
-	Caveat         string         `json:"caveat"`
+	Seed           uint64            `json:"seed"`
+	Workers        int               `json:"workers"`
+	PrefillWorkers int               `json:"prefill_workers"`
+	DecodeWorkers  int               `json:"decode_workers"`
+	Engine         *engine.Config    `json:"engine"` // null: the fleet is disaggregated
+	PrefillEngine  *engine.Config    `json:"prefill_engine"`
+	DecodeEngine   *engine.Config    `json:"decode_engine"`
+	Router         Router            `json:"router"`
+	RouterConfig   *router.Config    `json:"router_config"` // null: no KV router
+	Load           Load              `json:"load"`
+	Concurrency    int               `json:"concurrency"` // 0: load trace
+	Lanes          map[string]string `json:"lanes"`       // settings of a replay that the user has set; null: no lanes
+	ArrivalSpeedup float64           `json:"arrival_speedup"`
+	LimitTraces    int               `json:"limit_traces"`
+	LimitRequests  int               `json:"limit_requests"`
+	MaxSimTime     float64           `json:"max_sim_time"`
+	Caveat         string            `json:"caveat"`
 }
 
 // Caveat is what every report says of durations that no table gives.
@@ -198,6 +200,10 @@ func (c *Config) info() RunInfo {
 		i.PrefillEngine, i.DecodeEngine = &c.PrefillEngine.Config, &c.DecodeEngine.Config
 	} else {
 		i.Engine = &c.Engine.Config
+	}
+	if i.Load == LoadLanes {
+		i.Lanes = map[string]string{}
+		maps.Copy(i.Lanes, c.Lanes.Set)
 	}
 	if c.Router == KVRouter {
 		keys := c.RouterKeys()

@@ -263,7 +263,7 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 // rules completes names for --set, and the words that a setting can have.
 func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	name, _, ok := strings.Cut(begun, "=")
-	if ok && cmd.Name() == "simulate" {
+	if ok && cmd.Name() == "simulate" && slices.Contains(simpreset.List(), name) {
 		return withPrefix(prefixed(name+"=", simpreset.Choices(name)), begun), cobra.ShellCompDirectiveNoFileComp
 	}
 	if ok {
@@ -276,7 +276,7 @@ func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellC
 		}
 	}
 	if cmd.Name() == "simulate" {
-		names = append(weka.RuleNames(), simpreset.List()...)
+		names = setNames()
 	}
 	slices.Sort(names)
 	for k := range names {
@@ -296,7 +296,7 @@ func prefixed(front string, words []string) (list []string) {
 // settingWords completes the words of a setting.
 func settingWords(cmd *cobra.Command, name, begun string) (values []string) {
 	s := settingNamed(name)
-	if s == nil || cmd.Flags().Lookup("start") == nil {
+	if s == nil || cmd.Flags().Lookup("start") == nil || cmd.Name() == "simulate" && !isLaneSetting(s) {
 		return nil
 	}
 	for _, w := range s.kind.words {

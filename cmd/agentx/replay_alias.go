@@ -37,10 +37,10 @@ func (a aliasValue) String() string {
 	return fmt.Sprint(a.setting.value)
 }
 
-// registerAliases registers the flags of settings.
-func registerAliases(flags *pflag.FlagSet) {
+// registerAliases registers the flags of those settings that a command has; nil: of all.
+func registerAliases(flags *pflag.FlagSet, has func(*setting) bool) {
 	for k := range settings {
-		if s := &settings[k]; s.alias != "" {
+		if s := &settings[k]; s.alias != "" && (has == nil || has(s)) {
 			f := flags.VarPF(aliasValue{s, new(string)}, s.alias, "", s.about)
 			if s.kind.flag == "bool" {
 				f.NoOptDefVal = "true"

@@ -56,7 +56,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.scenario.register(cmd)
 	flags := cmd.Flags()
 	f.flags = flags
-	registerAliases(flags)
+	registerAliases(flags, nil)
 	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-v1.0.5, as the AIPerf of InferenceX")
 	flags.StringVar(&f.config, "config", "", "YAML file with switches and options by their names, and flags by theirs (doc/replay.md)")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print every switch and option with its value and its origin, as --config takes them, and send nothing")

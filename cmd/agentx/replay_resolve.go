@@ -203,12 +203,17 @@ func (r *resolution) settle() {
 	}
 }
 
-// check adds what is wrong with values that are good one by one.
-func (r *resolution) check() {
+// checkStart adds that the part of a trace in which lanes begin ends before it begins.
+func (r *resolution) checkStart() {
 	least, most := r.values["StartMinRatio"], r.values["StartMaxRatio"]
 	if least.value.(float64) > most.value.(float64) {
 		r.add("%s: more than %s: want at most that", r.show("StartMinRatio"), r.show("StartMaxRatio"))
 	}
+}
+
+// check adds what is wrong with values that are good one by one.
+func (r *resolution) check() {
+	r.checkStart()
 	w, _ := parseWarmup(r.values["Warmup"].value.(string))
 	if w.Requests > 0 && r.values["WarmupStage"].value == string(preset.StageDuration) {
 		r.add("%s: under %s the pressure stage has a duration: want duration=D", r.show("Warmup"), r.show("WarmupStage"))

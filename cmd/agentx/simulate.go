@@ -41,6 +41,8 @@ What is not in the model: frontend, network and tokenizer time; contention of li
 the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and no GPU:
 results compare policies, not hardware.
 
+--start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.
+
 --preset sets all switches, --set NAME=VALUE one of those at the end of this help. Times of Weka rows that
 recorded what a server took are replaced by the engine. mooncake-delta, agentic_mooncake and
 dynamo.request.trace are refused.`,
@@ -79,6 +81,7 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 
 // simulate resolves the configuration, simulates, and prints what came of it.
 func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
+	f.stderr = cmd.ErrOrStderr()
 	f.resolve()
 	f.checkFleet()
 	base := f.base()
@@ -108,7 +111,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	if f.curve.on {
 		return f.printCurve(cmd.Context(), cmd.OutOrStdout(), list[0].config)
 	}
-	f.stderr, f.next = cmd.ErrOrStderr(), time.Now().Add(lineEvery)
+	f.next = time.Now().Add(lineEvery)
 	f.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
 	var answer *sizeAnswer
 	var err error
@@ -212,5 +215,14 @@ func simulateSwitches(w io.Writer) {
 			values = append(values, s.Get(name))
 		}
 		fmt.Fprintf(w, "  %-20s %s\n", name, strings.Join(values, ", "))
+	}
+	fmt.Fprint(w, "\nSettings of lanes for --set, as of agentx replay, whose help says more:\n")
+	for _, name := range laneSettings {
+		s := settingNamed(name)
+		text := s.about
+		if s.apply != nil {
+			text = optionHelp(s)
+		}
+		fmt.Fprintf(w, "  %-22s %s\n", name, text)
 	}
 }

@@ -21,6 +21,7 @@ import (
 // then the environment, then the file, then the preset.
 func (f *simulateFlags) resolve() {
 	f.switches = map[string]given{}
+	f.lanes = &resolution{flags: pflag.NewFlagSet("", pflag.ContinueOnError), problems: &f.problems, values: map[string]settled{}}
 	f.readEnvironment() // first: it may name the file
 	typed := f.set
 	setBy := origin{fromFlag, "--set"}
@@ -31,6 +32,7 @@ func (f *simulateFlags) resolve() {
 	for _, text := range typed {
 		f.giveSet(text, flagText("set", text), setBy)
 	}
+	f.settleLanes()
 	if !slices.Contains(preset.Names, f.preset) {
 		f.add("--preset %s: %w", f.preset, wrongWord(f.preset, either(preset.Names), preset.Names))
 		f.preset = preset.Default
@@ -42,7 +44,7 @@ func (f *simulateFlags) readEnvironment() {
 	f.flags.VisitAll(func(one *pflag.Flag) {
 		name := twin(one.Name)
 		text, ok := os.LookupEnv(name)
-		if !ok || one.Changed || text == "" && one.Name == "set" {
+		if !ok || one.Changed || text == "" && (one.Name == "set" || isAlias(one)) { // which is no value
 			return
 		}
 		f.setFlag(one, []string{text}, name+"="+text, origin{fromEnvironment, name})
@@ -76,10 +78,14 @@ func (f *simulateFlags) giveSet(text, shown string, from origin) {
 			return
 		}
 		f.switches[name] = given{text: value, from: from}
+	case isLaneSetting(settingNamed(name)):
+		f.giveLane(settingNamed(name), value, shown, from)
 	case slices.Contains(weka.RuleNames(), name):
 		f.rules = append(f.rules, text)
+	case settingNamed(name) != nil:
+		f.add("%s: a setting of a replay that a simulation does not have: it has %s", shown, strings.Join(laneSettings, ", "))
 	default:
-		f.add("%s: no switch and no rule of the reconstruction has this name: %s", shown, nearest(name, append(weka.RuleNames(), preset.List()...)))
+		f.add("%s: no switch, no setting of lanes and no rule of the reconstruction has this name: %s", shown, nearest(name, setNames()))
 	}
 }
 
@@ -120,7 +126,7 @@ func (f *simulateFlags) readEntry(at, key string, value *yaml.Node) {
 	switch {
 	case err != nil:
 		f.add("%s: %s: %w", at, key, err)
-	case slices.Contains(preset.List(), key) && len(texts) == 1:
+	case (slices.Contains(preset.List(), key) || isLaneSetting(settingNamed(key))) && len(texts) == 1:
 		f.giveSet(key+"="+texts[0], shown, from)
 	case one == nil || slices.Contains(notInFiles, key):
 		f.add("%s: %s: no switch and no flag of a file has this name: %s", at, key, nearest(key, f.fileKeys()))
@@ -162,9 +168,14 @@ func textsOf(n *yaml.Node) (texts []string, err error) {
 	return []string{string(data)}, err
 }
 
+// setNames lists the names that --set takes.
+func setNames() []string {
+	return slices.Concat(weka.RuleNames(), preset.List(), laneSettings)
+}
+
 // fileKeys lists the keys that a file may have.
 func (f *simulateFlags) fileKeys() []string {
-	names := preset.List()
+	names := append(preset.List(), laneSettings...)
 	f.flags.VisitAll(func(one *pflag.Flag) {
 		if !slices.Contains(notInFiles, one.Name) {
 			names = append(names, one.Name)
@@ -216,11 +227,12 @@ func (f *simulateFlags) configLines() (list []configLine) {
 		list = append(list, configLine{name: name, value: s.Get(name), from: from})
 	}
 	f.flags.VisitAll(func(one *pflag.Flag) {
-		hidden := slices.Contains([]string{"set", "preset", "json"}, one.Name) || slices.Contains(notInFiles, one.Name)
+		hidden := slices.Contains([]string{"set", "preset", "json"}, one.Name) || isAlias(one) || slices.Contains(notInFiles, one.Name)
 		if !hidden && one.Changed {
 			list = append(list, configLine{name: one.Name, value: shownFlag(one), from: originOf(one)})
 		}
 	})
+	list = append(list, f.laneLines()...)
 	if len(f.rules) > 0 {
 		list = append(list, configLine{name: "set", value: f.rules, from: origin{fromFlag, "--set"}})
 	}

@@ -54,6 +54,8 @@ type simulateFlags struct {
 	next   time.Time // of a line about them
 
 	switches map[string]given // by name: what sets them
+	lanes    *resolution      // of the settings of lanes
+	warned   map[string]bool  // about lanes
 	rules    []string
 	gateList []simulate.Gate
 	problems
@@ -63,6 +65,7 @@ type simulateFlags struct {
 var simulateGroups = []struct{ heading, flags string }{
 	{"Fleet", "workers prefill-workers decode-workers engine prefill-engine decode-engine router router-config planner"},
 	{"Load and its bounds", "load concurrency arrival-speedup synthetic trace-block-size limit-traces limit-requests max-sim-time"},
+	{"Lanes", "start recycle speed max-gap asap"},
 	{"Service levels", "sla-ttft sla-itl sla-e2e gate"},
 	{"Hit-rate curve", "hit-curve " + curveNames},
 	{"Results", "out overwrite per-request html format json jobs"},
@@ -74,10 +77,11 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.registerFleet(f.flags)
 	f.registerLoad(f.flags)
 	f.registerResults(f.flags)
+	registerAliases(f.flags, isLaneSetting)
 	f.curve.register(f.flags)
 	flags := f.flags
 	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: "+strings.Join(preset.Names, ", "))
-	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a switch, or a rule of the conversion of an INPUT (repeatable)")
+	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a switch, a setting of lanes as of agentx replay, or a rule of the conversion of an INPUT (repeatable)")
 	seedVar(flags, &f.seed, "seed", "42", "decides what a run draws: Poisson arrivals, groups, ties of routers; 0 to 2^64-1")
 	flags.StringVar(&f.config, "config", "", "YAML file with switches and flags by their names")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print every switch, and every flag that something sets, with its value and its origin; simulate nothing")
@@ -88,7 +92,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	}
 	f.registerConversion()
 	flags.VisitAll(func(one *pflag.Flag) {
-		if _, list := one.Value.(pflag.SliceValue); !list {
+		if _, list := one.Value.(pflag.SliceValue); !list && !isAlias(one) { // whose value is read with those of --set
 			one.Value = checkedValue{one.Value, one.Name, one.DefValue, kind{}, &f.problems}
 		}
 	})

@@ -90,6 +90,9 @@ func (f *simulateFlags) checkOrder() {
 				f.add("--%s beside --hit-order recorded, which plays no load", name)
 			}
 		}
+		for _, line := range f.laneLines() {
+			f.add("%s beside --hit-order recorded, which plays no load", f.lanes.show(line.name))
+		}
 	default:
 		f.add("--hit-order %s: want load or recorded", f.curve.order)
 	}

@@ -21,6 +21,7 @@ func (f *simulateFlags) base() simulate.Config {
 	c := simulate.Default()
 	c.Switches = f.switchesOf()
 	c.Router, c.Load, c.Speedup = simulate.Router(f.router), simulate.Load(f.load), f.speedup
+	c.Lanes = f.lanesOf()
 	c.LimitRequests, c.LimitTraces, c.MaxTime = f.limitRequests, f.limitTraces, f.maxTime
 	c.SLA = simulate.SLA{TTFT: int64(f.slaTTFT), ITL: int64(f.slaITL), E2E: int64(f.slaE2E)}
 	var err error

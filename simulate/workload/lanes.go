@@ -117,6 +117,14 @@ func (l *LanesLoad) Left() int {
 	return max(1, l.player.Counts().TreesOpen)
 }
 
+// Err returns what ended the play before its bounds.
+func (l *LanesLoad) Err() error {
+	if err := l.player.Err(); err != nil {
+		return fmt.Errorf("lanes: %w", err)
+	}
+	return nil
+}
+
 // Counts returns what the lanes have played so far.
 func (l *LanesLoad) Counts() conductor.Counts { return l.player.Counts() }
 

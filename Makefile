@@ -211,7 +211,7 @@ test-real: build
 # Pages of charts in chromium without a window, which is Debian's package chromium, or it skips: every gesture, dark, 400 pixels wide, no
 # error on the console. AGENTX_PICTURES=DIR keeps pictures to look at.
 test-browser:
-	AGENTX_BROWSER=1 AGENTX_PICTURES=$(abspath $(AGENTX_PICTURES)) go test -run Browser -count=1 -v ./report/...
+	AGENTX_BROWSER=1 AGENTX_PICTURES=$(abspath $(AGENTX_PICTURES)) go test -run Browser -count=1 -v ./report/... ./simulate/...
 
 # Half an hour at about 1,000 requests a second against a mock that fails in every way it knows: no goroutine, connection or memory
 # may leak, and every request has a record. SOAK=3m is shorter. It writes about 2 MB a second below TMPDIR, and removes them.

@@ -100,14 +100,15 @@ var imports = map[string][]string{
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
 	},
 
-	"simulate/preset":   {"internal/suggest"},
-	"simulate/engine":   {"internal/regular", "internal/suggest", "simulate/preset"},
-	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
-	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
-	"simulate/router":   {"internal/pyrand", "internal/suggest", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
-	"simulate/hitcurve": {"simulate/engine", "simulate/preset", "simulate/workload"},
-	"simulate/planner":  {"internal/suggest", "simulate/engine", "simulate/preset"},
+	"simulate/preset":     {"internal/suggest"},
+	"simulate/engine":     {"internal/regular", "internal/suggest", "simulate/preset"},
+	"simulate/workload":   {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
+	"simulate/fleet":      {"simulate/engine", "simulate/preset", "simulate/workload"},
+	"simulate/router":     {"internal/pyrand", "internal/suggest", "simulate/engine", "simulate/fleet", "simulate/preset"},
+	"simulate":            {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate/comparison": {"internal/durable", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/planner", "simulate/preset"},
+	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
+	"simulate/planner":    {"internal/suggest", "simulate/engine", "simulate/preset"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",

@@ -38,8 +38,8 @@ func single(name string, unit slo.Unit, of func(*Summary) measure.Number) metric
 	return metric{Metric: slo.Metric{Name: name, Unit: unit}, value: of}
 }
 
-// known are the metrics as conditions name them.
-func known() (list []slo.Metric) {
+// Metrics returns the metrics of a run as conditions name them.
+func Metrics() (list []slo.Metric) {
 	for _, m := range metrics {
 		list = append(list, m.Metric)
 	}
@@ -59,17 +59,17 @@ func ParseGate(text string) (g Gate, err error) {
 	if err != nil {
 		return g, fmt.Errorf("want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s' or 'good>=99%%'")
 	}
-	if g.Figure, err = slo.ParseFigure(name, known()); err != nil {
+	if g.Figure, err = slo.ParseFigure(name, Metrics()); err != nil {
 		return g, err
 	}
 	g.Text = text
-	g.Condition, err = slo.Parse(text, known())
+	g.Condition, err = slo.Parse(text, Metrics())
 	return g, err
 }
 
 // Judge returns why a run fails a gate; "" for one that passes. A figure that is not known fails.
 func (g *Gate) Judge(s *Summary) string {
-	v := s.figure(g.Figure)
+	v := s.Figure(g.Figure)
 	switch {
 	case v.IsMissing() && (g.Metric == "good" || g.Metric == "goodput"):
 		return g.Metric + " is not known: no limit is set (--sla-ttft, --sla-itl, --sla-e2e)"
@@ -81,8 +81,8 @@ func (g *Gate) Judge(s *Summary) string {
 	return ""
 }
 
-// figure returns a number of a run.
-func (s *Summary) figure(f slo.Figure) measure.Number {
+// Figure returns a number of a run.
+func (s *Summary) Figure(f slo.Figure) measure.Number {
 	for _, m := range metrics {
 		if m.Name != f.Name {
 			continue

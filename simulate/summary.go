@@ -94,7 +94,7 @@ const Caveat = "the default polynomials belong to no model and no GPU: results c
 
 // Summary computes the summary.
 func (r *Result) Summary() *Summary {
-	s := &Summary{Switches: r.Config.Switches, Run: r.Config.info(), Duration: seconds(r.Duration)}
+	s := &Summary{Switches: r.Config.Switches, Run: r.Config.Info(), Duration: seconds(r.Duration)}
 	var ttft, ttst, e2e []int64
 	var itl []float64
 	var reused, reusedMax int64
@@ -189,8 +189,8 @@ func (r *Result) gpuHours() measure.Number {
 	return measure.Number(ns / 1e9 / 3600)
 }
 
-// info says what a configuration simulates.
-func (c *Config) info() RunInfo {
+// Info says what a configuration simulates.
+func (c *Config) Info() RunInfo {
 	i := RunInfo{
 		Seed: c.Seed, Workers: c.Workers, PrefillWorkers: c.PrefillWorkers, DecodeWorkers: c.DecodeWorkers, Router: c.Router, Load: c.LoadOf(),
 		Concurrency: c.Concurrency, ArrivalSpeedup: c.Speedup, LimitTraces: c.LimitTraces, LimitRequests: c.LimitRequests,

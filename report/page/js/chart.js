@@ -8,7 +8,7 @@
 // The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value).
 
 class Chart {
-  // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to}; y {name, unit, log, zero, from, to, label}:
+  // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to, ticks}; y {name, unit, log, zero, from, to, label}:
   // name stands at the axis, label(value) writes a tick;
   // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values;
   // pointed(place), called with {x, y, px, py, mark, row} of a click, mark and row of the point under it, or null and -1; wide.
@@ -106,6 +106,7 @@ class Chart {
 
   ticksX(from, to, room) {
     if (this.time) return timeTicks(from, to, room);
+    if (this.x.ticks) return this.x.ticks;
     return this.x.log ? logTicks(from, to, room) : linearTicks(from, to, room);
   }
 

@@ -36,6 +36,8 @@ var imports = map[string][]string{
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
+	"capture/canon":               {"internal/jsonlex"}, // pure: no session, no tokenizer
+	"capture/chain":               {"capture/canon"},
 	"manifest":                    {},
 	"timeline":                    {},
 	"internal/cachedir":           {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace

@@ -1,0 +1,169 @@
+package canon
+
+import (
+	"strings"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// block writes a block of content, and returns which type of content it is.
+func (b *builder) block(i int32) Types {
+	switch b.kind(i) {
+	case jsonlex.String:
+		b.segment(Text, i)
+		return TypeText
+	case jsonlex.Object:
+	default:
+		return b.other(i)
+	}
+	switch kind := b.word(b.member(i, nType)); kind {
+	case "text", "input_text", "output_text", "refusal":
+		return b.textOrOther(i)
+	case "tool_use":
+		b.call(i, nInput)
+		return TypeToolUse
+	case "tool_result":
+		b.result(b.member(i, nToolUseID), b.member(i, nContent), b.isTrue(b.member(i, nIsError)))
+		return TypeToolResult
+	case "thinking":
+		b.segment(Thinking, b.member(i, nThinking))
+		return TypeThinking
+	case "redacted_thinking":
+		b.redacted(b.member(i, nData))
+		return TypeThinking
+	case "image", "image_url", "input_image":
+		b.image(i)
+		return TypeText
+	case "document", "file", "input_file":
+		b.document(i)
+		return TypeText
+	case "audio", "input_audio":
+		b.audio(i)
+		return TypeText
+	}
+	return b.other(i)
+}
+
+// textOf returns the text of a block that is text, 0 for other blocks.
+func (b *builder) textOf(i int32) int32 {
+	if b.kind(i) != jsonlex.Object {
+		return 0
+	}
+	at := nText
+	switch b.word(b.member(i, nType)) {
+	case "text", "input_text", "output_text":
+	case "refusal":
+		at = nRefusal
+	default:
+		return 0
+	}
+	if text := b.member(i, at); b.kind(text) == jsonlex.String {
+		return text
+	}
+	return 0
+}
+
+// textOrOther writes a block that says that it is text.
+func (b *builder) textOrOther(i int32) Types {
+	text := b.textOf(i)
+	if text == 0 {
+		return b.other(i)
+	}
+	b.segment(Text, text)
+	return TypeText
+}
+
+// segment writes a segment whose body is a string.
+func (b *builder) segment(kind uint32, text int32) {
+	b.token(kind)
+	b.text(b.bytes(text))
+	b.token(End)
+}
+
+// textBlock writes a segment of text.
+func (b *builder) textBlock(text []byte) {
+	b.token(Text)
+	b.text(text)
+	b.token(End)
+}
+
+// call writes the call of a tool. Its arguments are a string, which is taken as it is, or JSON, which becomes compact.
+func (b *builder) call(i int32, arguments name) {
+	b.token(ToolCall)
+	b.text(b.bytes(b.member(i, nName)))
+	b.token(Sep)
+	switch a := b.member(i, arguments); b.kind(a) {
+	case jsonlex.None:
+	case jsonlex.String:
+		b.text(b.bytes(a))
+	default:
+		b.text(b.compact(a))
+	}
+	b.token(End)
+}
+
+// result writes the result of a call: texts bare, what else it has as segments inside.
+func (b *builder) result(call, content int32, failed bool) {
+	if id := b.word(call); id != "" {
+		b.prompt.Results = append(b.prompt.Results, id)
+	}
+	b.token(ToolResult)
+	switch b.kind(content) {
+	case jsonlex.None:
+	case jsonlex.String:
+		b.text(b.bytes(content))
+	case jsonlex.Array:
+		for i := b.values[content].first; i != 0; i = b.values[i].next {
+			b.resultPart(i)
+		}
+	default:
+		b.other(content)
+	}
+	if failed {
+		b.token(Sep)
+	}
+	b.token(End)
+}
+
+// resultPart writes a part of the result of a call.
+func (b *builder) resultPart(i int32) {
+	text := b.textOf(i)
+	if b.kind(i) == jsonlex.String {
+		text = i
+	}
+	if text != 0 {
+		b.text(b.bytes(text))
+		return
+	}
+	b.block(i)
+}
+
+// other writes what no rule knows, as JSON. The ids that link calls and results go.
+func (b *builder) other(i int32) Types {
+	if b.otherTypes(i) == TypeText {
+		return b.otherWithout(i)
+	}
+	return b.otherWithout(i, "id", "tool_use_id", "call_id")
+}
+
+// otherTypes returns the type of content that a value is by the name of its type.
+func (b *builder) otherTypes(i int32) Types {
+	if b.kind(i) != jsonlex.Object {
+		return TypeText
+	}
+	switch kind := b.word(b.member(i, nType)); {
+	case strings.HasSuffix(kind, "tool_use"), strings.HasSuffix(kind, "_call"):
+		return TypeToolUse
+	case strings.HasSuffix(kind, "tool_result"), strings.HasSuffix(kind, "_call_output"):
+		return TypeToolResult
+	}
+	return TypeText
+}
+
+// otherWithout writes a value as JSON without cache_control and further members.
+func (b *builder) otherWithout(i int32, keys ...string) Types {
+	b.token(Other)
+	b.text(b.compactWithout(i, append(keys, "cache_control")...))
+	b.token(End)
+	return b.otherTypes(i)
+}

@@ -1,0 +1,121 @@
+package canon
+
+// Prompt is what canon reads from a request.
+type Prompt struct {
+	Segments []Segment // of the stream, in order
+	Tools    int       // the first segments that define tools
+	Head     int       // the first segments that are tools, or the field for the system prompt or the instructions
+	System   int       // the first segments that are Head, or the first messages if these are of the system or the developer
+
+	Model    string
+	Stream   bool
+	Previous string   // previous_response_id: the stream goes on behind another prompt and its output
+	Subagent bool     // the header for billing says that a subagent asks
+	UserID   string   // metadata.user_id
+	CacheKey string   // prompt_cache_key
+	Results  []string // ids of the calls whose results the prompt has, in order
+
+	MediaTokens int // how many tokens stand for media
+}
+
+// Segment is a part of a stream that is found again as a whole: a tool, or a block of a message with the role before the
+// first of them. A message without blocks is a segment that is its role.
+type Segment struct {
+	Parts []Part
+	Types Types  // kinds of content
+	Role  uint32 // token of the role of its message; 0 for tools and completions
+
+	// Follows: the first part is a role that goes if the segment follows one of the assistant. It is set where a prompt
+	// begins so, which does not have what is before it.
+	Follows bool
+
+	from, to int // its parts, while the prompt grows
+}
+
+// Part is what becomes tokens: one token of structure, a text, media, or token ids.
+type Part struct {
+	Kind  PartKind
+	Token uint32 // of a Structure
+	Data  []byte // of a PlainText its UTF-8; of Media its base64 text, or what refers to it
+	Count int    // tokens of Media
+
+	Base64 bool     // Data is base64 text
+	IDs    []uint32 // of TokenIDs
+}
+
+// PartKind is a kind of part.
+type PartKind uint8
+
+// Kinds of parts.
+const (
+	Structure PartKind = iota + 1
+	PlainText
+	MediaTokens
+	TokenIDs
+)
+
+// builder writes the segments of a prompt.
+type builder struct {
+	*reader
+	prompt *Prompt
+	parts  []Part
+	start  int    // the first part of the segment being written
+	role   uint32 // of the message being written
+	texts  []byte // texts that do not stand in the body as they are
+}
+
+// token writes a token of structure.
+func (b *builder) token(t uint32) { b.parts = append(b.parts, Part{Kind: Structure, Token: t}) }
+
+// text writes a text. An empty one has no tokens.
+func (b *builder) text(text []byte) {
+	if len(text) > 0 {
+		b.parts = append(b.parts, Part{Kind: PlainText, Data: text})
+	}
+}
+
+// beginMessage writes the role of a message.
+func (b *builder) beginMessage(name []byte) {
+	b.endMessage()
+	token, known := roles[string(name)]
+	if !known {
+		token = RoleOther
+	}
+	b.role = token
+	b.token(token)
+	if !known {
+		b.text(name)
+		b.token(Sep)
+	}
+}
+
+// endMessage ends the segment of a message without blocks.
+func (b *builder) endMessage() {
+	if len(b.parts) > b.start {
+		b.cut(0)
+	}
+}
+
+// cut ends a segment.
+func (b *builder) cut(types Types) {
+	b.prompt.Segments = append(b.prompt.Segments, Segment{Types: types, Role: b.role, from: b.start, to: len(b.parts)})
+	b.start = len(b.parts)
+}
+
+// finish gives the segments their parts, and counts the first messages of the system.
+func (b *builder) finish() error {
+	b.endMessage()
+	p := b.prompt
+	for i := range p.Segments {
+		s := &p.Segments[i]
+		s.Parts = b.parts[s.from:s.to:s.to]
+	}
+	p.System = p.Head
+	for p.System < len(p.Segments) && (p.Segments[p.System].Role == RoleSystem || p.Segments[p.System].Role == RoleDeveloper) {
+		p.System++
+	}
+	if p.MediaTokens > maxMediaTokens {
+		return unhashable("the prompt has more than %d tokens of media", maxMediaTokens)
+	}
+	return nil
+}

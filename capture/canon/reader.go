@@ -1,0 +1,267 @@
+package canon
+
+import (
+	"unicode/utf8"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// reader reads a body once, and keeps where the values are that decide about a prompt.
+type reader struct {
+	lex    jsonlex.Lexer
+	values []value // the first one is the body
+}
+
+// value is a JSON value of the body.
+type value struct {
+	start, end  int32 // of its text; of a string's without the quotes
+	first, next int32 // its first member or element; the next one beside it. 0 is none
+	name        name  // as a member
+	kind        jsonlex.Kind
+	escaped     bool // a string with escapes
+}
+
+// name is a key that canon looks at, at some place.
+type name uint8
+
+// The keys that canon looks at.
+const (
+	unnamed name = iota
+	nArguments
+	nAudio
+	nCacheKey
+	nCallID
+	nContent
+	nConversation
+	nCustom
+	nData
+	nEncrypted
+	nFile
+	nFileData
+	nFileID
+	nFileURL
+	nFunction
+	nFunctionCall
+	nFunctions
+	nID
+	nImageURL
+	nInput
+	nInputAudio
+	nInstructions
+	nIsError
+	nMessages
+	nMetadata
+	nModel
+	nName
+	nOutput
+	nPrevious
+	nPrompt
+	nReasoning
+	nRefusal
+	nRole
+	nSource
+	nStream
+	nSummary
+	nSystem
+	nText
+	nThinking
+	nToolCallID
+	nToolCalls
+	nToolUseID
+	nTools
+	nType
+	nURL
+	nUserID
+)
+
+var names = map[string]name{
+	"arguments": nArguments, "audio": nAudio, "prompt_cache_key": nCacheKey, "call_id": nCallID, "content": nContent,
+	"conversation": nConversation, "custom": nCustom, "data": nData, "encrypted_content": nEncrypted, "file": nFile,
+	"file_data": nFileData, "file_id": nFileID, "file_url": nFileURL, "function": nFunction, "function_call": nFunctionCall,
+	"functions": nFunctions, "id": nID, "image_url": nImageURL, "input": nInput, "input_audio": nInputAudio, "instructions": nInstructions,
+	"is_error": nIsError, "messages": nMessages, "metadata": nMetadata, "model": nModel, "name": nName, "output": nOutput,
+	"previous_response_id": nPrevious, "prompt": nPrompt, "reasoning_content": nReasoning, "refusal": nRefusal, "role": nRole,
+	"source": nSource, "stream": nStream, "summary": nSummary, "system": nSystem, "text": nText, "thinking": nThinking,
+	"tool_call_id": nToolCallID, "tool_calls": nToolCalls, "tool_use_id": nToolUseID, "tools": nTools, "type": nType, "url": nURL,
+	"user_id": nUserID,
+}
+
+// level says what may be looked at inside a value.
+type level uint8
+
+const (
+	nothing level = iota // it is taken as a whole
+	ofBody
+	ofList   // of blocks: messages, items, content
+	ofWholes // a list whose elements are taken as wholes
+	ofBlock  // a message, an item or a block of content
+	ofDetail // an object of a block, such as source
+)
+
+// bodyLevels has the members of a body into which canon looks. Those of blocks are blockLevels; the same key may stand for
+// something else there: input is a list of items of the body, and an argument of a tool inside a block.
+var bodyLevels = [...]level{
+	nMessages: ofList, nInput: ofList, nSystem: ofList, nInstructions: ofList, nTools: ofWholes, nFunctions: ofWholes, nMetadata: ofDetail,
+	nUserID: nothing,
+}
+
+var blockLevels = [...]level{
+	nContent: ofList, nSummary: ofList, nOutput: ofList, nToolCalls: ofList,
+	nSource: ofDetail, nImageURL: ofDetail, nFile: ofDetail, nInputAudio: ofDetail, nAudio: ofDetail,
+	nFunction: ofDetail, nCustom: ofDetail, nFunctionCall: ofDetail, nUserID: nothing,
+}
+
+// read reads a text of JSON that is an object, or a list where a list of items is wanted.
+func (r *reader) read(text []byte, at level) error {
+	if len(text) > maxBody {
+		return &Error{ParseRequest, "the body is too large"}
+	}
+	if !utf8.Valid(text) {
+		return &Error{ParseRequest, "the body is not UTF-8"}
+	}
+	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
+	r.values = r.values[:0]
+	_, err := r.value(at, unnamed)
+	if err == nil {
+		err = r.lex.End()
+	}
+	if err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+// value reads a value and those inside it that its level has.
+func (r *reader) value(at level, n name) (int32, error) {
+	if len(r.values) >= maxValues {
+		return 0, unhashable("the body has more than %d values", maxValues)
+	}
+	i := int32(len(r.values))
+	v := value{name: n, kind: r.lex.Kind()}
+	v.start = int32(r.lex.Pos)
+	r.values = append(r.values, v)
+	var err error
+	switch {
+	case v.kind == jsonlex.String:
+		return i, r.str(i)
+	case v.kind == jsonlex.Object && (at == ofBody || at == ofBlock || at == ofDetail):
+		err = r.members(i, at)
+	case v.kind == jsonlex.Array && (at == ofList || at == ofWholes):
+		err = r.elements(i, at)
+	default:
+		err = r.lex.Skip()
+	}
+	r.values[i].end = int32(r.lex.Pos)
+	return i, err
+}
+
+// str reads a string.
+func (r *reader) str(i int32) error {
+	text, escaped, err := r.lex.RawString()
+	v := &r.values[i]
+	v.start++
+	v.end = v.start + int32(len(text))
+	v.escaped = escaped
+	return err
+}
+
+// members reads the members of an object whose names canon knows.
+func (r *reader) members(object int32, at level) error {
+	last := int32(0)
+	return r.lex.Object(func(key []byte) error {
+		n := names[string(key)]
+		if n == unnamed {
+			return r.lex.Skip()
+		}
+		inside := nothing
+		switch at {
+		case ofBody:
+			inside = bodyLevels[n]
+		case ofBlock:
+			inside = blockLevels[n]
+		}
+		i, err := r.value(inside, n)
+		r.link(object, &last, i)
+		return err
+	})
+}
+
+// elements reads the elements of a list.
+func (r *reader) elements(list int32, at level) error {
+	inside := nothing
+	if at == ofList {
+		inside = ofBlock
+	}
+	last := int32(0)
+	return r.lex.Array(func() error {
+		i, err := r.value(inside, unnamed)
+		r.link(list, &last, i)
+		return err
+	})
+}
+
+// link puts value i behind the last one inside another.
+func (r *reader) link(outer int32, last *int32, i int32) {
+	if *last == 0 {
+		r.values[outer].first = i
+	} else {
+		r.values[*last].next = i
+	}
+	*last = i
+}
+
+// member returns a member of an object, 0 if it is not there or null. If a key is given twice, the last counts.
+func (r *reader) member(object int32, n name) (found int32) {
+	for i := r.values[object].first; i != 0; i = r.values[i].next {
+		if r.values[i].name == n {
+			found = i
+		}
+	}
+	if r.kind(found) == jsonlex.Null {
+		return 0
+	}
+	return found
+}
+
+// kind returns the kind of a value, None for none.
+func (r *reader) kind(i int32) jsonlex.Kind {
+	if i == 0 {
+		return jsonlex.None
+	}
+	return r.values[i].kind
+}
+
+// isTrue reports whether a value is true.
+func (r *reader) isTrue(i int32) bool {
+	return r.kind(i) == jsonlex.Bool && r.lex.Data[r.values[i].start] == 't'
+}
+
+// raw returns the text of a value; that of a string lacks its quotes.
+func (r *reader) raw(i int32) []byte { return r.lex.Data[r.values[i].start:r.values[i].end] }
+
+// bytes returns what a string means, and nil for values of other kinds. The bytes may be those of the body.
+func (b *builder) bytes(i int32) []byte {
+	if b.kind(i) != jsonlex.String {
+		return nil
+	}
+	raw := b.raw(i)
+	if !b.values[i].escaped {
+		return raw
+	}
+	b.reserve(len(raw))
+	from := len(b.texts)
+	b.lex.Pos = int(b.values[i].start) - 1
+	b.texts, _ = b.lex.AppendString(b.texts) // it was read before
+	return b.texts[from:len(b.texts):len(b.texts)]
+}
+
+// word returns a string as a string.
+func (b *builder) word(i int32) string { return string(b.bytes(i)) }
+
+// reserve makes room for a text. Texts that were written before stay where they are.
+func (b *builder) reserve(size int) {
+	const room = 8 // the lexer copies so many bytes at a time
+	if cap(b.texts)-len(b.texts) < size+room {
+		b.texts = make([]byte, 0, max(size+room, min(len(b.lex.Data), 1<<18)))
+	}
+}

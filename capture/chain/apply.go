@@ -1,0 +1,238 @@
+package chain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/agentx/agentx/capture/canon"
+)
+
+// Request is what the journal has of a prompt's blocks: the first Keep ids of the list of request Base, then New ids
+// from the counter.
+type Request struct {
+	Tokens  int // of the prompt
+	Tools   int // of the definitions of tools
+	System  int // of the system prompt
+	Base    int // the request whose list begins the longest alike, the first of them; -1 for none
+	Keep    int
+	New     int
+	FirstID int // the first of the new ids
+}
+
+// Apply numbers the blocks of request q that are new. The error is ErrOrder or ErrErased. p cannot be used again.
+func (t *Tree) Apply(q int, p *Prepared) (Request, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer p.erase()
+	if t.erased {
+		return Request{}, ErrErased
+	}
+	if n := len(t.requests); q < 0 || n > 0 && q <= int(t.requests[n-1].q) {
+		return Request{}, ErrOrder
+	}
+	keep, base, loose := t.numbered(p.from)
+	r := request{
+		q: uint32(q), base: base, keep: keep, firstID: uint32(len(t.blocks.keys)),
+		tokens: p.tokens, tools: p.tools, systems: p.systems, head: p.head,
+	}
+	for _, key := range append(loose, p.keys...) {
+		if id, found := t.blocks.find(key); found {
+			r.keep++
+			r.base = int32(t.creators[id])
+			continue
+		}
+		t.blocks.add(key)
+		t.creators = append(t.creators, uint32(len(t.requests)))
+		r.added++
+	}
+	clear(loose)
+	r.node = t.insert(p, false)
+	t.requests = appendErasing(t.requests, r)
+	return t.public(&r), nil
+}
+
+// public returns a request as the journal has it.
+func (t *Tree) public(r *request) Request {
+	base := -1
+	if r.base >= 0 {
+		base = int(t.requests[r.base].q)
+	}
+	return Request{
+		Tokens: int(r.tokens), Tools: int(r.tools), System: int(r.systems),
+		Base: base, Keep: int(r.keep), New: int(r.added), FirstID: int(r.firstID),
+	}
+}
+
+// numbered returns how many blocks before a node have numbers, the request that was the first to have the last of them,
+// and the blocks that outputs left without numbers. These belong to a prompt now.
+func (t *Tree) numbered(at uint32) (blocks uint32, base int32, loose []short) {
+	var path []uint32
+	for n := at; t.nodes[n].loose; n = t.nodes[n].parent {
+		path = append(path, n)
+		at = t.nodes[n].parent
+	}
+	for _, n := range slices.Backward(path) {
+		loose = append(loose, t.loose[n]...)
+		t.number(n)
+	}
+	base = -1
+	if blocks = t.nodes[at].tokens / uint32(t.options.BlockSize); blocks > 0 {
+		id, _ := t.blocks.find(shorten(t.nodes[at].last))
+		base = int32(t.creators[id])
+	}
+	return blocks, base, loose
+}
+
+// number says of a node of an output that a prompt has it now.
+func (t *Tree) number(n uint32) {
+	clear(t.loose[n])
+	delete(t.loose, n)
+	t.nodes[n].loose = false
+}
+
+// insert adds the segments of a prompt or of an output to the tree, and returns the last node.
+func (t *Tree) insert(p *Prepared, output bool) uint32 {
+	at, from := p.from, 0
+	for i := range p.added {
+		a := &p.added[i]
+		n, found := t.segments.find(a.digest)
+		switch {
+		case !found:
+			n = t.segments.add(a.digest)
+			tail := p.tails[a.tail:][:int(a.tokens)%t.options.BlockSize]
+			t.nodes = appendErasing(t.nodes, node{
+				last: a.last, parent: at, depth: t.nodes[at].depth + 1, tokens: a.tokens, tail: t.tails.add(tail),
+				types: a.types, assistant: a.assistant, loose: output,
+			})
+			if output {
+				t.loose[n] = slices.Clone(p.keys[from:a.keys])
+			}
+		case !output && t.nodes[n].loose:
+			t.number(n)
+		}
+		at, from = n, a.keys
+	}
+	return at
+}
+
+// Remember keeps where a prompt goes on that names a response. p is of PrepareOutput, and cannot be used again.
+func (t *Tree) Remember(id string, p *Prepared) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer p.erase()
+	if t.erased {
+		return ErrErased
+	}
+	t.responses[t.signer.response(id)] = response{node: t.insert(p, true), tools: p.tools, systems: p.systems, head: p.head}
+	return nil
+}
+
+// index returns the index of a request.
+func (t *Tree) index(q int) (int, bool) {
+	return slices.BinarySearchFunc(t.requests, q, func(r request, q int) int { return cmp.Compare(int(r.q), q) })
+}
+
+// AppendIDs appends the ids of the blocks of a request.
+func (t *Tree) AppendIDs(ids []uint32, q int) []uint32 {
+	if i, found := t.index(q); found {
+		return t.appendIDs(ids, i)
+	}
+	return ids
+}
+
+func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
+	r := &t.requests[i]
+	if r.base >= 0 {
+		from := len(ids)
+		ids = t.appendIDs(ids, int(r.base))[:from+int(r.keep)]
+	}
+	for k := range r.added {
+		ids = append(ids, r.firstID+k)
+	}
+	return ids
+}
+
+// Shared is how much the list of an earlier request has in common with that of another.
+type Shared struct {
+	Q      int // the earlier request
+	Blocks int // equal ids at the beginning of both lists
+}
+
+// AppendShared appends what each request before q shares with it, in their order.
+func (t *Tree) AppendShared(list []Shared, q int) []Shared {
+	last, found := t.index(q)
+	if !found {
+		return list
+	}
+	from := len(list)
+	for i := range last {
+		list = append(list, Shared{Q: int(t.requests[i].q), Blocks: -1})
+	}
+	shared := list[from:]
+	for r, limit := &t.requests[last], ^uint32(0); r.base >= 0; r = &t.requests[r.base] {
+		limit = min(limit, r.keep)
+		shared[r.base].Blocks = int(limit)
+	}
+	for i := range shared {
+		if r := &t.requests[i]; shared[i].Blocks < 0 {
+			shared[i].Blocks = 0
+			if r.base >= 0 {
+				shared[i].Blocks = min(int(r.keep), shared[r.base].Blocks)
+			}
+		}
+	}
+	return list
+}
+
+// InputTypes returns the types of content that request q adds to its predecessor, -1 for none: of the segments behind those that
+// both have, without the first ones of the assistant, which repeat what it answered. It is all of q if less than half of the
+// predecessor's blocks are in q.
+func (t *Tree) InputTypes(q, predecessor int) (types canon.Types) {
+	i, found := t.index(q)
+	if !found {
+		return 0
+	}
+	r, common := &t.requests[i], uint32(0)
+	if j, found := t.index(predecessor); found && predecessor < q {
+		p := &t.requests[j]
+		blocks := int(p.tokens) / t.options.BlockSize
+		if 2*t.sharedWith(i, j) >= blocks {
+			common = t.common(r.node, p.node)
+		}
+	}
+	return t.typesBehind(common, r.node)
+}
+
+// typesBehind returns the types of content of the segments between two nodes.
+func (t *Tree) typesBehind(from, to uint32) (types canon.Types) {
+	repeated := canon.Types(0) // of the assistant's segments before the first of somebody else
+	for n := to; n != from; n = t.nodes[n].parent {
+		at := &t.nodes[n]
+		if at.assistant {
+			repeated |= at.types
+			continue
+		}
+		types |= repeated | at.types
+		repeated = 0
+	}
+	if from == 0 {
+		types |= repeated
+	}
+	return types
+}
+
+// sharedWith returns how many blocks two requests share, by index.
+func (t *Tree) sharedWith(i, j int) int {
+	return t.AppendShared(nil, int(t.requests[i].q))[j].Blocks
+}
+
+// common returns the last segment that is before or at both of two nodes.
+func (t *Tree) common(a, b uint32) uint32 {
+	for a != b {
+		if t.nodes[a].depth < t.nodes[b].depth {
+			a, b = b, a
+		}
+		a = t.nodes[a].parent
+	}
+	return a
+}

@@ -1,0 +1,198 @@
+package chain
+
+import (
+	"sort"
+
+	"github.com/agentx/agentx/capture/canon"
+)
+
+// Prepared is a stream that is cut into blocks, ready to be applied.
+type Prepared struct {
+	from                   uint32  // the node behind which it is new
+	added                  []added // segments behind it
+	keys                   []short // blocks that end in them
+	tails                  []uint32
+	head                   short
+	tokens, tools, systems uint32
+}
+
+// added is a segment that was not known.
+type added struct {
+	digest    short
+	last      digest
+	tail      int // where the tokens behind the last whole block are
+	tokens    uint32
+	keys      int // how many blocks end in it and the added segments before it
+	types     canon.Types
+	assistant bool
+}
+
+// Tokens returns how many tokens the stream has.
+func (p *Prepared) Tokens() int { return int(p.tokens) }
+
+// erase overwrites what the tree has by now.
+func (p *Prepared) erase() {
+	clear(p.keys[:cap(p.keys)])
+	clear(p.tails[:cap(p.tails)])
+	clear(p.added[:cap(p.added)])
+	p.keys, p.tails, p.added = nil, nil, nil
+}
+
+// Prepare tokenizes the segments of a prompt that the session has not had, and cuts them into blocks. The error of a prompt
+// that names an unknown response, or one with other tools or instructions, is a *canon.Error of reason canon.Unhashable. A response
+// is known once it was remembered.
+func (t *Tree) Prepare(p *canon.Prompt) (*Prepared, error) {
+	c, root, err := t.cutter()
+	if err != nil {
+		return nil, err
+	}
+	defer c.erase()
+	if p.Previous != "" {
+		return t.prepareFurther(c, root, p)
+	}
+	digests := c.signer.chain(root, p.Segments)
+	r := &Prepared{head: root}
+	if p.Head > 0 {
+		r.head = digests[p.Head-1]
+	}
+	if err := t.cut(c, r, 0, digests, p.Segments); err != nil {
+		return nil, err
+	}
+	r.tools = t.tokensAt(r, digests, p.Tools)
+	r.systems = t.tokensAt(r, digests, p.System) - r.tools
+	return r, nil
+}
+
+// prepareFurther prepares a prompt that goes on behind a response.
+func (t *Tree) prepareFurther(c *cutter, root short, p *canon.Prompt) (*Prepared, error) {
+	head := root
+	if p.Head > 0 {
+		head = c.signer.chain(root, p.Segments[:p.Head])[p.Head-1]
+	}
+	known, before, err := t.response(c.signer.response(p.Previous), head)
+	if err != nil {
+		return nil, err
+	}
+	segments := following(p.Segments[p.Head:], before.assistant)
+	r := &Prepared{head: head, tools: known.tools, systems: known.systems}
+	return r, t.cut(c, r, known.node, c.signer.chain(before.digest, segments), segments)
+}
+
+// PrepareOutput tokenizes the output of the response to a request that was applied.
+func (t *Tree) PrepareOutput(q int, output *canon.Prompt) (*Prepared, error) {
+	c, _, err := t.cutter()
+	if err != nil {
+		return nil, err
+	}
+	defer c.erase()
+	asked, before, err := t.asked(q)
+	if err != nil {
+		return nil, err
+	}
+	segments := following(output.Segments, before.assistant)
+	r := &Prepared{head: asked.head, tools: asked.tools, systems: asked.systems}
+	return r, t.cut(c, r, asked.node, c.signer.chain(before.digest, segments), segments)
+}
+
+// ending is what a segment needs to know of the one before it.
+type ending struct {
+	digest    short
+	assistant bool
+}
+
+func (t *Tree) ending(n uint32) ending { return ending{t.segments.keys[n], t.nodes[n].assistant} }
+
+// response returns where a prompt goes on that names a response and begins with a head.
+func (t *Tree) response(id, head short) (response, ending, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, found := t.responses[id]
+	if !found {
+		return response{}, ending{}, &canon.Error{Reason: canon.Unhashable, Problem: "the session does not know the response from which the prompt goes on"}
+	}
+	if known.head != head {
+		return response{}, ending{}, &canon.Error{Reason: canon.Unhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
+	}
+	return known, t.ending(known.node), nil
+}
+
+// asked returns a request that was applied.
+func (t *Tree) asked(q int) (request, ending, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, found := t.index(q)
+	if !found {
+		return request{}, ending{}, ErrNoRequest
+	}
+	return t.requests[i], t.ending(t.requests[i].node), nil
+}
+
+// following returns segments as they are behind a segment of the assistant, or of somebody else: a call behind one of the
+// assistant has no role.
+func following(segments []canon.Segment, assistant bool) []canon.Segment {
+	if !assistant || len(segments) == 0 || !segments[0].Follows {
+		return segments
+	}
+	segments = append([]canon.Segment(nil), segments...)
+	segments[0].Parts = segments[0].Parts[1:]
+	return segments
+}
+
+// cut cuts the segments behind a node into blocks, those that the tree does not have.
+func (t *Tree) cut(c *cutter, r *Prepared, before uint32, digests []short, segments []canon.Segment) error {
+	if err := t.resume(c, r, before, digests); err != nil {
+		return err
+	}
+	c.segments(r, segments[len(segments)-len(r.added):])
+	return nil
+}
+
+// resume looks up the segments behind a node that the tree has. It leaves the others in added, and puts the cutter where
+// they begin. If the tree has a segment, it has those before it.
+func (t *Tree) resume(c *cutter, r *Prepared, before uint32, digests []short) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.erased {
+		return ErrErased
+	}
+	known := sort.Search(len(digests), func(i int) bool { _, found := t.segments.find(digests[i]); return !found })
+	r.from = before
+	if known > 0 {
+		r.from, _ = t.segments.find(digests[known-1])
+	}
+	n := &t.nodes[r.from]
+	c.last, c.tokens = n.last, n.tokens
+	c.block = append(c.block[:0], t.tails.at(n.tail, int(n.tokens)%t.options.BlockSize)...)
+	r.tokens = n.tokens
+	for _, d := range digests[known:] {
+		r.added = append(r.added, added{digest: d})
+	}
+	return nil
+}
+
+// tokensAt returns how many tokens the first segments of a prompt have.
+func (t *Tree) tokensAt(r *Prepared, digests []short, segments int) uint32 {
+	if segments == 0 {
+		return 0
+	}
+	if known := len(digests) - len(r.added); segments > known {
+		return r.added[segments-1-known].tokens
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, found := t.segments.find(digests[segments-1])
+	if !found { // the tree was erased meanwhile
+		return 0
+	}
+	return t.nodes[n].tokens
+}
+
+// chain returns the digests of segments behind others.
+func (s *signer) chain(before short, segments []canon.Segment) []short {
+	digests := make([]short, 0, len(segments))
+	for i := range segments {
+		before = s.segment(before, segments[i].Parts)
+		digests = append(digests, before)
+	}
+	return digests
+}

@@ -1,0 +1,174 @@
+package chain
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/agentx/agentx/capture/canon"
+)
+
+// Errors of a tree.
+var (
+	// ErrErased is about a tree that was erased.
+	ErrErased = errors.New("the session is over and its tree erased")
+	// ErrOrder is about requests that are not applied in the order of their numbers.
+	ErrOrder = errors.New("requests are applied out of order")
+	// ErrNoRequest is about a request that was not applied.
+	ErrNoRequest = errors.New("the request was not applied")
+)
+
+// MaxBlockSize bounds the tokens of a block.
+const MaxBlockSize = 1 << 16
+
+// Tokenizer turns text into token ids. Several goroutines call it.
+type Tokenizer interface {
+	AppendIDs(ids []uint32, text string) []uint32
+}
+
+// Options say how streams become blocks. All of them are in every digest.
+type Options struct {
+	Tokenizer Tokenizer
+	Name      string // of the tokenizer
+	BlockSize int    // tokens of a block
+}
+
+// Validate returns an error about options with which there are no blocks.
+func (o Options) Validate() error {
+	if o.Tokenizer == nil || o.Name == "" {
+		return errors.New("a chain of blocks needs a tokenizer and its name")
+	}
+	if o.BlockSize < 1 || o.BlockSize > MaxBlockSize {
+		return fmt.Errorf("a block of %d tokens: want 1 to %d", o.BlockSize, MaxBlockSize)
+	}
+	return nil
+}
+
+// Tree is what a session remembers of its prompts. Prepare and PrepareOutput may run in many goroutines; all other methods are for
+// one goroutine, that which applies.
+type Tree struct {
+	options Options
+
+	mu        sync.Mutex // guards what follows: Prepare reads, the others write; nothing slow happens under it
+	erased    bool
+	signer    *signer
+	segments  table // the number of a segment is that of its node
+	nodes     []node
+	tails     tails
+	blocks    table // a block's number is its id in the journal
+	creators  []uint32
+	requests  []request
+	loose     map[uint32][]short // blocks of outputs by node, until a prompt has them
+	responses map[short]response
+}
+
+// node is the end of a segment behind others. Node 0 is before all segments.
+type node struct {
+	last      digest // of the last whole block
+	parent    uint32
+	depth     uint32
+	tokens    uint32
+	tail      uint32 // where the tokens behind the last whole block are
+	types     canon.Types
+	assistant bool // the segment is the assistant's
+	loose     bool // its blocks have no numbers: it is of an output, and no prompt has it
+}
+
+// request is a prompt that was applied: the first blocks of another one, then new ones.
+type request struct {
+	q, node                uint32
+	base                   int32 // its index, -1 for none
+	keep, added            uint32
+	firstID                uint32
+	tokens, tools, systems uint32
+	head                   short
+}
+
+// response is where the prompt goes on that names a response.
+type response struct {
+	node           uint32
+	tools, systems uint32
+	head           short
+}
+
+// New returns the tree of a session. key is drawn for the session; the caller overwrites its own copy.
+func New(key [sha256.Size]byte, o Options) (*Tree, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}}
+	t.tails.size = max(4096, o.BlockSize)
+	root := t.signer.root(o.Name, o.BlockSize)
+	t.segments.add(shorten(root))
+	t.nodes = append(t.nodes, node{last: root})
+	return t, nil
+}
+
+// Blocks returns how many blocks have a number. Any goroutine may call it.
+func (t *Tree) Blocks() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.blocks.keys)
+}
+
+// Nodes returns how many segments the tree has. Any goroutine may call it.
+func (t *Tree) Nodes() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.nodes)
+}
+
+// Erase overwrites the key and all that was made with it. The tree cannot be used again.
+func (t *Tree) Erase() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.erased = true
+	t.signer.erase()
+	t.segments.erase()
+	t.blocks.erase()
+	clear(t.nodes[:cap(t.nodes)])
+	t.nodes = nil
+	t.tails.erase()
+	for _, keys := range t.loose {
+		clear(keys[:cap(keys)])
+	}
+	clear(t.requests[:cap(t.requests)])
+	clear(t.responses)
+	clear(t.loose)
+	t.requests, t.creators = nil, nil
+}
+
+// tails are the ends of streams behind their last whole blocks.
+type tails struct {
+	size   int // of a chunk
+	chunks [][]uint32
+}
+
+// add keeps a tail and returns where.
+func (t *tails) add(tail []uint32) uint32 {
+	if len(t.chunks) == 0 || len(t.chunks[len(t.chunks)-1])+len(tail) > t.size {
+		t.chunks = append(t.chunks, make([]uint32, 0, t.size))
+	}
+	last := len(t.chunks) - 1
+	at := last*t.size + len(t.chunks[last])
+	t.chunks[last] = append(t.chunks[last], tail...)
+	return uint32(at)
+}
+
+// at returns a tail of some length.
+func (t *tails) at(place uint32, length int) []uint32 {
+	if length == 0 {
+		return nil
+	}
+	from := int(place) % t.size
+	return t.chunks[int(place)/t.size][from : from+length]
+}
+
+// erase overwrites all tails.
+func (t *tails) erase() {
+	for _, chunk := range t.chunks {
+		clear(chunk[:cap(chunk)])
+	}
+	t.chunks = nil
+}

@@ -111,6 +111,7 @@ var imports = map[string][]string{
 	"simulate/comparison": {"internal/durable", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/planner", "simulate/preset"},
 	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/planner":    {"internal/suggest", "simulate/engine", "simulate/preset"},
+	"capture/journal":     {"internal/durable"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",

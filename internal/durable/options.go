@@ -62,6 +62,9 @@ func (o Options) sync(path string) error {
 	return errors.Join(force(f), f.Close())
 }
 
+// SyncDir forces to disk which names a directory has.
+func (o Options) SyncDir(path string) error { return o.sync(path) }
+
 // MkdirAll creates a directory, root or below it, and the missing ones above it, and syncs the directory above each.
 func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }
 

@@ -1,0 +1,139 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// Folder is the directory of a capture. One process at a time has it: lock is the lease. Open sessions lie in journal,
+// finished ones in traces, what is to know of them in notes.
+type Folder struct {
+	dir   string
+	disk  disk
+	lease *durable.Lease
+
+	mu   sync.Mutex
+	open map[*Writer]bool
+}
+
+// Names in the directory of a capture.
+const (
+	lockDir    = "lock"
+	journalDir = "journal"
+	TracesDir  = "traces"
+	NotesDir   = "notes"
+	suffix     = ".jnl"
+)
+
+// ErrBusy is wrapped by the error of OpenFolder while another process has the directory.
+var ErrBusy = errors.New("another process captures into it")
+
+// OpenFolder takes the directory of a capture, which it creates where it is missing. It does not wait for another process. ctx
+// ends the lease, besides Close.
+func OpenFolder(ctx context.Context, dir string, o Options) (*Folder, error) {
+	for _, name := range []string{lockDir, journalDir, TracesDir, NotesDir} {
+		if err := durable.MkdirAll(dir, filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	lease, err := durable.Acquire(ctx, filepath.Join(dir, lockDir), "capture", func() (bool, error) { return false, nil }, durable.Waiting{Limit: -1})
+	if errors.Is(err, durable.ErrBusy) {
+		return nil, fmt.Errorf("%s: %w: %w", dir, ErrBusy, err)
+	} else if err != nil {
+		return nil, err
+	}
+	return &Folder{dir: dir, disk: disk{o, durable.OptionsOf(ctx)}, lease: lease, open: map[*Writer]bool{}}, nil
+}
+
+// Context ends when another process has taken the directory, because it saw no heartbeat of this one.
+func (f *Folder) Context() context.Context { return f.lease.Context() }
+
+// Dir returns the directory.
+func (f *Folder) Dir() string { return f.dir }
+
+// Close gives the directory back. Journals that are open stay open.
+func (f *Folder) Close() error { return f.lease.Release() }
+
+// Path returns where the journal of a trace lies.
+func (f *Folder) Path(trace string) string { return filepath.Join(f.dir, journalDir, trace+suffix) }
+
+// Create creates the journal of a session and writes its head. The journal is on disk, under its name, when Create returns.
+func (f *Folder) Create(h Head) (*Writer, error) {
+	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	w, err := create(f.Path(h.Trace), h, f.disk)
+	if err == nil {
+		if err = f.SyncDir(journalDir); err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.closed = func() { f.forget(w) }
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[w] = true
+	return w, nil
+}
+
+func (f *Folder) forget(w *Writer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, w)
+}
+
+// Sync forces to disk what was written to open journals. Call it every --sync. The errors stay with their journals.
+func (f *Folder) Sync() {
+	f.mu.Lock()
+	list := make([]*Writer, 0, len(f.open))
+	for w := range f.open {
+		list = append(list, w)
+	}
+	f.mu.Unlock()
+	for _, w := range list {
+		_ = w.Sync() // w.Err has it
+	}
+}
+
+// SyncDir forces to disk which names a directory of the folder has.
+func (f *Folder) SyncDir(name string) error {
+	return f.disk.SyncDir(filepath.Join(f.dir, name))
+}
+
+// Unfinished lists the traces whose journals lie in the folder, sorted.
+func (f *Folder) Unfinished() (traces []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(f.dir, journalDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok && traceName.MatchString(name) {
+			traces = append(traces, name)
+		}
+	}
+	slices.Sort(traces)
+	return traces, nil
+}
+
+// Remove removes the journal of a trace, whose trace and note are on disk. It does nothing where there is none.
+func (f *Folder) Remove(trace string) error {
+	path := f.Path(trace)
+	if err := f.disk.step("remove", path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return f.SyncDir(journalDir)
+}

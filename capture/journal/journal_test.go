@@ -1,0 +1,183 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// example is the journal of doc/spec/capture.md 9.1, whole.
+func example(t testing.TB, w interface {
+	Model(Model) error
+	Begin(Begin) error
+	IDs(IDs) error
+	End(End) error
+	Agent(Agent) error
+	Final(Final) error
+}) {
+	for _, err := range []error{
+		w.Begin(Begin{Q: 0, T: 0}),
+		w.Model(Model{0, "m-large"}),
+		w.IDs(IDs{Q: 0, Stream: true, In: 22, System: 9, Base: -1, New: 5, Input: Text}),
+		w.End(End{Q: 0, T: 2004, First: 612, X: Complete, Status: 200, Out: 9, Output: Text | ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
+		w.Begin(Begin{Q: 1, T: 5107}),
+		w.IDs(IDs{Q: 1, Stream: true, In: 50, System: 9, Base: 0, Keep: 5, New: 7, Input: ToolResult}),
+		w.End(End{Q: 1, T: 8008, First: 5601, X: Complete, Status: 200, Out: 31, Output: ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
+		w.Begin(Begin{Q: 2, T: 8310, Place: Place{Agent: 1, Via: TierHeader}}),
+		w.Agent(Agent{Agent: 1, Type: Explore}),
+		w.Model(Model{1, "m-small"}),
+		w.IDs(IDs{Q: 2, Model: 1, In: 18, System: 9, Base: 0, Keep: 2, New: 2, Input: Text}),
+		w.End(End{Q: 2, T: 9520, First: -1, X: Complete, Status: 200, Out: 7, Output: Text, Stop: StopEndTurn, Word: "stop"}),
+		w.Final(Final{WhyIdle}),
+	} {
+		require.NoError(t, err)
+	}
+}
+
+// head is that of the example.
+var head = Head{Trace: "cap-3f9a1c20", BlockSize: 4, Canon: "canon-1", Tokenizer: "o200k_base", By: ByHeader}
+
+// folder returns the directory of a capture.
+func folder(t testing.TB, o Options) *Folder {
+	f, err := OpenFolder(t.Context(), filepath.Join(t.TempDir(), "capture"), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+// written returns the bytes of the example.
+func written(t testing.TB) []byte {
+	f := folder(t, Options{})
+	w, err := f.Create(head)
+	require.NoError(t, err)
+	example(t, w)
+	require.NoError(t, w.Close())
+	data, err := os.ReadFile(f.Path(head.Trace))
+	require.NoError(t, err)
+	return data
+}
+
+// The lines of the specification, byte for byte, and what they tell when read.
+//
+// Covers C-4.
+func TestLinesOfTheSpecification(t *testing.T) {
+	data := written(t)
+	for _, want := range []string{
+		`8365bff2 {"k":"head","v":1,"trace":"cap-3f9a1c20","bs":4,"canon":"canon-1","tok":"o200k_base","by":"header"}`,
+		`9c52f9ba {"k":"begin","q":0,"t":0,"a":0}`,
+		`6a3c30d4 {"k":"ids","q":0,"m":0,"s":1,"in":22,"tool":0,"sys":9,"base":-1,"keep":0,"new":5,"it":1}`,
+		`ad598796 {"k":"end","q":0,"t":2004,"first":612,"x":"complete","status":200,"out":9,"ot":5,"stop":1}`,
+		`d4c45120 {"k":"ids","q":1,"m":0,"s":1,"in":50,"tool":0,"sys":9,"base":0,"keep":5,"new":7,"it":2}`,
+		`7cf513f7 {"k":"begin","q":2,"t":8310,"a":1,"pa":0,"via":1}`,
+	} {
+		assert.Contains(t, strings.Split(string(data), "\n"), want)
+	}
+	s, err := Read(data)
+	require.NoError(t, err)
+	require.Nil(t, s.Torn)
+	assert.Equal(t, head, s.Head)
+	assert.Equal(t, []string{"m-large", "m-small"}, s.Models)
+	assert.Equal(t, WhyIdle, s.Why)
+	require.Len(t, s.Requests, 3)
+	assert.Equal(t, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, s.AppendBlocks(nil, &s.Requests[1]))
+	assert.Equal(t, []int32{0, 1, 12, 13}, s.AppendBlocks(nil, &s.Requests[2]))
+	assert.Equal(t, Place{Agent: 1, Via: TierHeader}, s.Requests[2].Place)
+	assert.Equal(t, Explore, s.Agents[1].Type)
+	assert.Equal(t, "stop", s.Requests[2].End.Word)
+	assert.Equal(t, 1, s.Requests[0].End.Calls)
+}
+
+// Everything that a line can hold comes back.
+func TestEveryFieldComesBack(t *testing.T) {
+	h := head
+	h.Export = Export{Grid: 1e9, MaxGap: 60e9, Masks: MaskModels | MaskTails, Holes: HolesKeep, MinRequests: 3}
+	for _, e := range []entry{
+		h, Model{3, "a/b:c@d"}, Begin{7, 12, Place{2, 1, TierMark}}, Hole{7, HoleQueue},
+		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}},
+		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77},
+		Agent{4, Custom, 9}, Final{WhyShutdown},
+	} {
+		text := e.append(nil)
+		got, err := parse(text[:len(text)-1])
+		require.NoError(t, err, "%s", text)
+		assert.Equal(t, e, got)
+	}
+}
+
+// Lines that break a rule end the journal before them.
+func TestLinesThatBreakARule(t *testing.T) {
+	whole := written(t)
+	sum := func(json string) string {
+		l := line{[]byte("00000000 " + json[:len(json)-1])}
+		return string(l.end())
+	}
+	for _, c := range []struct{ line, why string }{
+		{`{"k":"begin","q":0,"t":9000,"a":0}`, "behind the final one"},
+		{`{"k":"head","v":1,"trace":"cap-3f9a1c20","bs":4,"canon":"canon-1","tok":"o200k_base","by":"header"}`, "second head"},
+		{`{"k":"begin","q":2,"t":9000,"a":0}`, "before request 2"},
+		{`{"k":"begin","q":3,"t":1,"a":0}`, "before request 2"},
+		{`{"k":"begin","q":3,"t":9000,"a":1,"pa":1,"via":1}`, "own parent"},
+		{`{"k":"begin","q":3,"t":9000,"a":1,"pa":0}`, "no evidence"},
+		{`{"k":"begin","q":3,"t":9000}`, "no line that this version writes"},
+		{`{"k":"begin", "q":3,"t":9000,"a":0}`, "no line that this version writes"},
+		{`{"k":"begin","q":3,"t":9000,"a":0,"z":1}`, "no line that this version writes"},
+		{`{"k":"begin","q":-3,"t":9000,"a":0}`, "q -3"},
+		{`{"k":"ids","q":9,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "did not begin"},
+		{`{"k":"ids","q":2,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "come after"},
+		{`{"k":"hole","q":2,"why":"queue"}`, "come after"},
+		{`{"k":"hole","q":2,"why":"retry"}`, "not of its list"},
+		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "ended before"},
+		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"odd","status":200,"out":7,"ot":1,"stop":2}`, "not of its list"},
+		{`{"k":"model","i":7,"name":"m"}`, "model 7: want 2"},
+		{`{"k":"model","i":2,"name":"a b"}`, "name of a model"},
+		{`{"k":"agent","a":0}`, "no subagent"},
+		{`{"k":"final","why":"odd"}`, "not of its list"},
+		{`{"k":"odd"}`, `kind "odd"`},
+		{`{"k":7}`, "its JSON"},
+	} {
+		data := whole
+		if !strings.Contains(c.why, "behind") {
+			data = whole[:bytes.LastIndex(whole[:len(whole)-1], []byte("\n"))+1]
+		}
+		lines := bytes.Count(data, []byte("\n"))
+		s, err := Read(append(bytes.Clone(data), sum(c.line)...))
+		require.NoError(t, err)
+		require.NotNil(t, s.Torn, c.line)
+		assert.Equal(t, lines+1, s.Torn.Line, c.line)
+		assert.Contains(t, s.Torn.Why, c.why, c.line)
+		assert.Len(t, s.Requests, 3)
+	}
+	begun := string(head.append(nil)) + sum(`{"k":"model","i":0,"name":"m"}`) + sum(`{"k":"begin","q":0,"t":0,"a":0}`) + sum(`{"k":"begin","q":1,"t":0,"a":0}`) +
+		sum(`{"k":"ids","q":0,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":-1,"keep":0,"new":2,"it":1}`)
+	for _, c := range []struct{ line, why string }{
+		{`{"k":"ids","q":1,"m":1,"s":0,"in":9,"tool":0,"sys":0,"base":-1,"keep":0,"new":2,"it":1}`, "no name"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":3,"new":0,"it":1}`, "has no 3 blocks"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":0,"new":2,"it":1}`, "0 blocks of request 0"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":1,"new":2,"it":1}`, "1 and 2 blocks in 9 tokens"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":0,"tool":0,"sys":0,"base":-1,"keep":0,"new":0,"it":1}`, "in 0 tokens"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":5,"sys":5,"base":-1,"keep":0,"new":2,"it":1}`, "5, 5 and 0 tokens in 9"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":1,"keep":1,"new":1,"it":1}`, "request 1 has no 1 blocks"},
+		{`{"k":"end","q":1,"t":5,"first":6,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "first output 6"},
+		{`{"k":"agent","a":1,"result":9}`, "did not begin"},
+	} {
+		s, err := Read([]byte(begun + sum(c.line)))
+		require.NoError(t, err)
+		require.NotNil(t, s.Torn, c.line)
+		assert.Equal(t, 6, s.Torn.Line)
+		assert.Contains(t, s.Torn.Why, c.why, c.line)
+		assert.Equal(t, 2, s.Blocks())
+	}
+}
+
+// A journal without a whole first line is of no session.
+func TestJournalWithoutAHead(t *testing.T) {
+	for _, text := range []string{"", "8365bff2", "8365bff2 {}\n", string(Begin{}.append(nil))} {
+		_, err := Read([]byte(text))
+		require.ErrorIs(t, err, ErrNoHead, text)
+	}
+}

@@ -1,0 +1,203 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Session is what a journal tells.
+type Session struct {
+	Head
+	Models   []string
+	Requests []Request     // in the order of arrival
+	Agents   map[int]Agent // those that an agent line tells of
+	Why      Why           // "" where the session did not end by itself
+	Torn     *Torn         // nil where all was read
+
+	parents []int32     // of each block, the block before it in every prompt that has it; -1 for a first one
+	byQ     map[int]int // index in Requests of each number
+	applied int         // number of the last request of which ids or a hole is known, -1 before
+}
+
+// Torn says where a journal stops being one.
+type Torn struct {
+	Line int // from 1
+	Why  string
+}
+
+// Request is a request of a session.
+type Request struct {
+	Begin
+	IDs  *IDs   // nil where its blocks are not known
+	Hole Reason // why they are not; "" where no line says it
+	End  *End   // nil where it did not end
+	last int32  // its last block, -1 where it has none
+}
+
+// Blocks returns how many blocks the prompt has.
+func (r *Request) Blocks() int {
+	if r.IDs == nil {
+		return 0
+	}
+	return r.IDs.Keep + r.IDs.New
+}
+
+// Blocks returns how many blocks the session has in all. Their ids are 0 to that.
+func (s *Session) Blocks() int { return len(s.parents) }
+
+// AppendBlocks appends the ids of the blocks of a request's prompt.
+func (s *Session) AppendBlocks(dst []int32, r *Request) []int32 {
+	n := len(dst)
+	dst = slices.Grow(dst, r.Blocks())[:n+r.Blocks()]
+	id := r.last
+	for k := len(dst) - 1; k >= n; k-- {
+		dst[k] = id
+		id = s.parents[id]
+	}
+	return dst
+}
+
+// LastBlock returns the id of the last block of a request's prompt, -1 where it has none. Equal last blocks mean equal lists.
+func (s *Session) LastBlock(r *Request) int32 { return r.last }
+
+// Before returns the block before a block in every prompt that has it, -1 for a first one.
+func (s *Session) Before(block int32) int32 { return s.parents[block] }
+
+// apply adds a line to the session. An error is about a line that breaks a rule; the session is as before.
+func (s *Session) apply(e entry) error {
+	if s.Why != "" {
+		return errors.New("a line behind the final one")
+	}
+	switch v := e.(type) {
+	case Model:
+		return s.model(v)
+	case Begin:
+		return s.begin(v)
+	case IDs:
+		return s.ids(v)
+	case Hole:
+		r, err := s.next(v.Q)
+		if err == nil {
+			r.Hole, s.applied = v.Reason, v.Q
+		}
+		return err
+	case End:
+		return s.end(v)
+	case Agent:
+		return s.agent(v)
+	case Final:
+		s.Why = v.Why
+		return nil
+	}
+	return errors.New("a second head")
+}
+
+func (s *Session) model(v Model) error {
+	if v.Index != len(s.Models) {
+		return fmt.Errorf("model %d: want %d", v.Index, len(s.Models))
+	}
+	s.Models = append(s.Models, v.Name)
+	return nil
+}
+
+func (s *Session) begin(v Begin) error {
+	if n := len(s.Requests); n > 0 && (v.Q <= s.Requests[n-1].Q || v.T < s.Requests[n-1].T) {
+		return fmt.Errorf("request %d at %d ms: before request %d", v.Q, v.T, s.Requests[n-1].Q)
+	}
+	s.byQ[v.Q] = len(s.Requests)
+	s.Requests = append(s.Requests, Request{Begin: v, last: -1})
+	return nil
+}
+
+// request returns the request of a number.
+func (s *Session) request(q int) (*Request, error) {
+	k, ok := s.byQ[q]
+	if !ok {
+		return nil, fmt.Errorf("request %d: it did not begin", q)
+	}
+	return &s.Requests[k], nil
+}
+
+// next returns a request whose blocks, or the lack of them, may be told now: in the order of arrival, and once.
+func (s *Session) next(q int) (*Request, error) {
+	if q <= s.applied {
+		return nil, fmt.Errorf("request %d: its blocks come after those of %d", q, s.applied)
+	}
+	return s.request(q)
+}
+
+func (s *Session) ids(v IDs) error {
+	r, err := s.next(v.Q)
+	if err != nil {
+		return err
+	}
+	last := int32(-1)
+	if v.Base >= 0 {
+		base, err := s.request(v.Base)
+		switch {
+		case err != nil:
+			return err
+		case base.IDs == nil || v.Keep > base.Blocks():
+			return fmt.Errorf("request %d: request %d has no %d blocks", v.Q, v.Base, v.Keep)
+		}
+		last = base.last
+		for range base.Blocks() - v.Keep {
+			last = s.parents[last]
+		}
+	}
+	switch {
+	case (v.Base < 0) != (v.Keep == 0):
+		return fmt.Errorf("request %d: %d blocks of request %d", v.Q, v.Keep, v.Base)
+	case v.In < 1 || v.In/s.BlockSize != v.Keep+v.New:
+		return fmt.Errorf("request %d: %d and %d blocks in %d tokens", v.Q, v.Keep, v.New, v.In)
+	case v.Tools+v.System > v.In || v.Media > v.In:
+		return fmt.Errorf("request %d: %d, %d and %d tokens in %d", v.Q, v.Tools, v.System, v.Media, v.In)
+	case v.Model >= len(s.Models):
+		return fmt.Errorf("request %d: model %d has no name", v.Q, v.Model)
+	case len(s.parents)+v.New > MaxBlocks:
+		return fmt.Errorf("request %d: more than %d blocks", v.Q, MaxBlocks)
+	}
+	for range v.New {
+		s.parents = append(s.parents, last)
+		last = int32(len(s.parents) - 1)
+	}
+	r.IDs, r.last, s.applied = &v, last, v.Q
+	if v.Moved != nil {
+		r.Place = *v.Moved
+	}
+	return nil
+}
+
+func (s *Session) end(v End) error {
+	r, err := s.request(v.Q)
+	switch {
+	case err != nil:
+		return err
+	case r.End != nil:
+		return fmt.Errorf("request %d: it ended before", v.Q)
+	case v.T < r.T || v.First >= 0 && (v.First < r.T || v.First > v.T):
+		return fmt.Errorf("request %d: it begins at %d, first output %d, end %d ms", v.Q, r.T, v.First, v.T)
+	}
+	r.End = &v
+	return nil
+}
+
+func (s *Session) agent(v Agent) error {
+	if v.Agent == 0 {
+		return errors.New("agent 0 is no subagent")
+	}
+	known := s.Agents[v.Agent]
+	known.Agent = v.Agent
+	if v.Type != "" {
+		known.Type = v.Type
+	}
+	if v.Result != 0 {
+		if _, err := s.request(v.Result); err != nil {
+			return err
+		}
+		known.Result = v.Result
+	}
+	s.Agents[v.Agent] = known
+	return nil
+}

@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// Writer writes a journal: one write for each line. After an error it writes nothing more, so that the file ends with at most
+// one torn line, and every method returns that error. It is safe for concurrent use.
+type Writer struct {
+	path   string
+	disk   disk
+	closed func() // the folder forgets it
+
+	mu    sync.Mutex
+	file  *os.File
+	line  []byte
+	dirty bool
+	err   error
+}
+
+// Options says how journals are written. The zero value syncs when Sync is called.
+type Options struct {
+	SyncEach bool // sync after each line, which costs a disk's latency each time
+}
+
+// disk changes the disk, with the faults that tests inject.
+type disk struct {
+	own Options
+	durable.Options
+}
+
+func (d disk) step(name, path string) error {
+	if d.Step == nil {
+		return nil
+	}
+	if err := d.Step(name, path); err != nil {
+		return fmt.Errorf("%s %s: %w", name, path, err)
+	}
+	return nil
+}
+
+// create creates a journal and writes its head.
+func create(path string, h Head, d disk) (*Writer, error) {
+	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	if err := d.step("create", path); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{path: path, disk: d, file: file}
+	if err := errors.Join(w.write(h), w.Sync()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return w, nil
+}
+
+// Begin writes that a request arrived.
+func (w *Writer) Begin(v Begin) error { return w.write(v) }
+
+// IDs writes which blocks a prompt has.
+func (w *Writer) IDs(v IDs) error { return w.write(v) }
+
+// Hole writes that a prompt was lost.
+func (w *Writer) Hole(v Hole) error { return w.write(v) }
+
+// End writes how an exchange ended.
+func (w *Writer) End(v End) error { return w.write(v) }
+
+// Model writes the name of a model, as ModelName returns it.
+func (w *Writer) Model(v Model) error { return w.write(v) }
+
+// Agent writes what is learnt of a subagent.
+func (w *Writer) Agent(v Agent) error { return w.write(v) }
+
+// Final writes why the session was finished, and syncs.
+func (w *Writer) Final(v Final) error { return errors.Join(w.write(v), w.Sync()) }
+
+// Err returns the error after which nothing was written.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// write writes a line.
+func (w *Writer) write(e entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.line = e.append(w.line)
+	if w.err = w.disk.step("write", w.path); w.err == nil {
+		_, w.err = w.file.Write(w.line)
+	}
+	w.dirty = true
+	if w.err == nil && w.disk.own.SyncEach {
+		w.err = w.sync()
+	}
+	return w.err
+}
+
+// Sync forces what was written to disk. It does nothing where nothing was written since.
+func (w *Writer) Sync() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && w.dirty {
+		w.err = w.sync()
+	}
+	return w.err
+}
+
+func (w *Writer) sync() error {
+	if err := w.disk.step("sync", w.path); err != nil {
+		return err
+	}
+	w.dirty = false
+	return w.file.Sync()
+}
+
+// Close syncs and closes the file, which stays.
+func (w *Writer) Close() error {
+	err := w.Sync()
+	if w.closed != nil {
+		w.closed()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = os.ErrClosed
+	}
+	return errors.Join(err, w.file.Close())
+}
+
+// Path returns where the journal lies.
+func (w *Writer) Path() string { return w.path }

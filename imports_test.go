@@ -112,6 +112,8 @@ var imports = map[string][]string{
 	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/planner":    {"internal/suggest", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
+	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
+	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",

@@ -1,0 +1,166 @@
+package reply
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"mime"
+	"strings"
+
+	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/coding"
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// maxDepth of JSON in a reply: doc/spec/capture.md 6.3.
+const maxDepth = 1000
+
+// maxText bounds the output that is kept of a stream, to count it if the API does not.
+const maxText = 4 << 20
+
+// Reader reads one reply. It is not safe for concurrent use.
+type Reader struct {
+	stream bool
+	limit  int64 // of a body that is no stream
+	body   []byte
+	at     int64 // of the piece that is being read
+	got    int64 // bytes, decoded
+
+	events  events
+	decoder decoder
+	answer  answer
+
+	// Of a coded body: the decoder runs as a coroutine, which stops where it needs the next piece.
+	pieces *pieces
+	next   func() (struct{}, bool)
+	stop   func()
+}
+
+// Options say what a reader reads.
+type Options struct {
+	Format   canon.Format // of the request
+	Type     string       // value of Content-Type
+	Encoding string       // value of Content-Encoding
+	Limit    int64        // of a body that is no stream, in bytes; streams have no limit
+}
+
+// New returns a reader of the body of a reply with status 200.
+func New(o Options) *Reader {
+	r := &Reader{limit: o.Limit, answer: answer{first: -1, usage: usage{prompt: -1, output: -1, extra: map[string]int64{}}}}
+	media, _, err := mime.ParseMediaType(o.Type)
+	if err != nil {
+		media, _, _ = strings.Cut(o.Type, ";")
+	}
+	r.stream = strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
+	r.decoder = decoderOf(o.Format, &r.answer)
+	r.answer.stream = r.stream
+	r.events.emit = r.event
+	r.events.tooLong = func() { r.answer.marks |= journal.MarkReplyStream }
+	switch {
+	case coding.Identity(o.Encoding):
+	case coding.Known(o.Encoding):
+		r.pieces = &pieces{}
+		r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) { r.decode(o.Encoding, yield) })
+	default:
+		r.answer.lost = journal.HoleEncoding
+	}
+	return r
+}
+
+// Write reads the next piece, which arrived at an instant. It does not keep p.
+func (r *Reader) Write(p []byte, at int64) {
+	if r.answer.lost != "" || len(p) == 0 {
+		return
+	}
+	r.at = at
+	if r.pieces == nil {
+		r.read(p)
+		return
+	}
+	r.pieces.rest = p
+	r.next()
+}
+
+// read takes bytes that are not coded.
+func (r *Reader) read(p []byte) {
+	if r.got += int64(len(p)); r.stream {
+		r.events.write(p)
+		return
+	}
+	if r.got > r.limit {
+		r.answer.lost, r.body = journal.HoleOversize, nil
+		return
+	}
+	r.body = append(r.body, p...)
+}
+
+// event takes an event of the stream.
+func (r *Reader) event(name, data []byte) {
+	r.answer.at = r.at
+	r.decoder.event(name, data)
+}
+
+// End returns what the reply says. Broken says that it ended before its end. The reader is of no use afterwards.
+func (r *Reader) End(broken bool) *Facts {
+	if r.pieces != nil {
+		r.pieces.ended = true
+		r.next()
+		r.stop()
+		broken = broken || r.pieces.damaged
+	}
+	a := &r.answer
+	switch {
+	case a.lost != "":
+		return &Facts{First: -1, Prompt: -1, Out: -1, Lost: a.lost}
+	case r.stream:
+		r.events.finish()
+		if a.terminals != 1 && !broken || a.terminals > 1 {
+			a.marks |= journal.MarkReplyStream
+		}
+	case broken: // nothing can be said of a part of an object
+	default:
+		a.terminals = 1
+		r.decoder.whole(r.body)
+	}
+	return a.facts()
+}
+
+// pieces are the coded bytes of a reply, as a reader that the decoder of the coding reads.
+type pieces struct {
+	rest    []byte
+	ended   bool
+	damaged bool // the coding is
+	yield   func(struct{}) bool
+}
+
+var errStopped = errors.New("reply: the reader was stopped")
+
+// Read returns what there is of the current piece. Where there is nothing it hands over to the writer, for the next one.
+func (p *pieces) Read(b []byte) (int, error) {
+	for len(p.rest) == 0 {
+		if p.ended {
+			return 0, io.EOF
+		}
+		if !p.yield(struct{}{}) {
+			return 0, errStopped
+		}
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// decode runs the decoder of a coding over the pieces.
+func (r *Reader) decode(name string, yield func(struct{}) bool) {
+	r.pieces.yield = yield
+	decoded, err := coding.NewReader(name, r.pieces)
+	for buffer := make([]byte, 32<<10); err == nil; {
+		var n int
+		n, err = decoded.Read(buffer)
+		r.read(buffer[:n])
+	}
+	r.pieces.damaged = !errors.Is(err, io.EOF)
+	for !r.pieces.ended && yield(struct{}{}) { // what comes behind the end, or behind damage, is not read
+		r.pieces.rest = nil
+	}
+}

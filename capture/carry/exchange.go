@@ -1,0 +1,205 @@
+package carry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"sync"
+	"sync/atomic"
+)
+
+// exchange is one request on its way.
+type exchange struct {
+	p        *Proxy
+	w        http.ResponseWriter
+	flusher  *http.ResponseController
+	r        *http.Request
+	upstream *Upstream
+	path     string // raw, without prefix
+	query    string
+	hasQuery bool
+
+	ctx    context.Context // of the request upstream
+	cancel context.CancelFunc
+	untie  func() bool // from Proxy.Abort
+	body   upload
+	hold   bool
+
+	watch      watch
+	arrived    int64
+	firstByte  atomic.Int64 // of the reply; the transport writes it
+	dispatched atomic.Bool  // the head of the request was written
+	last       int64        // when bytes of the upstream came last
+	outcome    Outcome
+	gone       bool // the client left and the reply is read on
+
+	heading sync.Mutex // 1xx replies come by a goroutine of the transport
+	headed  bool
+}
+
+// arrive begins an exchange: it cuts the prefix off, tells the observer, and ties the request upstream to its client.
+func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{p: p, w: w, flusher: http.NewResponseController(w), r: r, arrived: p.o.Now()}
+	x.last = x.arrived
+	path, query, hasQuery := splitURI(r.RequestURI)
+	session, agent, path := CutPrefix(path)
+	x.path, x.query, x.hasQuery = path, query, hasQuery
+	x.upstream = choose(p.o.Upstreams, path, r.Header)
+	_ = x.flusher.EnableFullDuplex() // without it, no reply leaves before the whole request came; HTTP/1 alone knows it
+	ctx := r.Context()
+	if p.o.Detach {
+		ctx = context.WithoutCancel(ctx)
+	}
+	x.ctx, x.cancel = context.WithCancel(ctx)
+	x.untie = context.AfterFunc(p.running, x.cancel)
+	x.watch.budget, x.watch.limits = p.copies, &p.o.Limits
+	x.observe(&Arrival{At: x.arrived, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, Room: p.copies.ample()})
+	x.body.of(x)
+	return x
+}
+
+// observe tells the observer of the arrival. One that panics is told no more.
+func (x *exchange) observe(a *Arrival) {
+	if x.p.o.Observer == nil {
+		x.watch.deaf.Store(true)
+		return
+	}
+	defer x.watch.caught()
+	x.watch.deaf.Store(true)
+	course := x.p.o.Observer.Arrive(a)
+	x.hold = course.Hold
+	x.watch.begin(course, a.Room)
+}
+
+// admit asks the observer whether the request may go on, with its body read before where that is wanted.
+func (x *exchange) admit() bool {
+	if x.hold {
+		if !x.readBody() {
+			return false
+		}
+	}
+	if refusal := x.watch.dispatch(x.p.o.Now()); refusal != nil {
+		x.outcome = Refused
+		x.answer(refusal.Status, refusal.Message, refusal.RetryAfter, "")
+		return false
+	}
+	return true
+}
+
+// readBody reads the whole body into memory.
+func (x *exchange) readBody() bool {
+	var held bytes.Buffer
+	limit := x.p.o.Limits.Held
+	long := x.r.ContentLength > limit
+	if !long {
+		n, err := io.Copy(&held, io.LimitReader(&x.body, limit+1))
+		if err != nil {
+			x.outcome = Left
+			panic(http.ErrAbortHandler)
+		}
+		long = n > limit
+	}
+	if long {
+		x.outcome = Refused
+		x.answer(http.StatusRequestEntityTooLarge, "the request is longer than agentx capture --linear reads", 0, "")
+		return false
+	}
+	x.body.source = io.NopCloser(&held)
+	x.body.quiet = true
+	return true
+}
+
+// send sends the request and waits for the head of the final reply.
+func (x *exchange) send() (*http.Response, error) {
+	reply, err := x.p.transport.RoundTrip(x.request())
+	x.heading.Lock()
+	x.headed = true
+	x.heading.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	x.last = x.p.o.Now()
+	if reply.StatusCode < 200 && (reply.StatusCode != http.StatusSwitchingProtocols || protocol(x.r.Header) == "") {
+		reply.Body.Close()
+		return nil, errors.New("a reply without a final status")
+	}
+	return reply, nil
+}
+
+// request makes the request upstream.
+func (x *exchange) request() *http.Request {
+	in := x.r
+	out := &http.Request{
+		Method: in.Method, URL: x.upstream.target(x.path, x.query, x.hasQuery), Host: x.upstream.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(in.Header)), ContentLength: in.ContentLength, TransferEncoding: in.TransferEncoding,
+	}
+	passOn(out.Header, in.Header)
+	delete(out.Header, "X-Agentx-Capture")
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // net/http would send its own
+	}
+	if hasToken(in.Header["Te"], "trailers") {
+		out.Header["Te"] = []string{"trailers"}
+	}
+	if to := protocol(in.Header); to != "" {
+		out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{to}
+	}
+	switch {
+	case in.ContentLength != 0:
+		out.Body = &x.body
+		if in.ContentLength < 0 {
+			out.Trailer = http.Header{}
+			for name := range in.Trailer {
+				out.Trailer[name] = nil
+			}
+			x.body.trailer = out.Trailer
+		}
+	case in.Method != http.MethodPost && in.Method != http.MethodPut && in.Method != http.MethodPatch:
+		// net/http sends a request again whose body is nil. It does not do so with this body, which it finds empty.
+		out.Body, out.TransferEncoding = &x.body, []string{"identity"}
+	default:
+		x.watch.uploaded(nil, 0, io.EOF)
+	}
+	return out.WithContext(httptrace.WithClientTrace(x.ctx, x.trace()))
+}
+
+// trace times the dispatch and passes 1xx replies on.
+func (x *exchange) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		WroteHeaders: func() {
+			x.dispatched.Store(true)
+			if !x.hold {
+				x.p.o.Added(Dispatch, x.p.o.Now()-x.arrived)
+			}
+		},
+		GotFirstResponseByte: func() { x.firstByte.Store(x.p.o.Now()) },
+		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			x.heading.Lock()
+			defer x.heading.Unlock()
+			if x.headed || status == http.StatusContinue && x.r.Header.Get("Expect") != "" {
+				return nil // the server sends 100 itself when the body is first read, which this one causes
+			}
+			passOn(x.w.Header(), http.Header(header))
+			x.w.WriteHeader(status)
+			clear(x.w.Header())
+			return nil
+		},
+	}
+}
+
+// end ends the exchange, also when a panic passes through.
+func (x *exchange) end() {
+	x.untie()
+	x.cancel()
+	x.body.Close()
+	at := x.last
+	if x.outcome == Left {
+		at = x.p.o.Now()
+	}
+	x.watch.end(End{At: at, Outcome: x.outcome, ClientGone: x.gone})
+}

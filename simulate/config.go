@@ -163,7 +163,7 @@ func (c *Config) validateFleet() error {
 		wrong("block_size %d of the prefill engine, %d of the decode engine: want the same", c.PrefillEngine.Config.BlockSize, c.DecodeEngine.Config.BlockSize)
 	}
 	if c.Disaggregated() && slices.ContainsFunc(c.Engines(), func(e Engine) bool { return e.Config.Type == engine.TRTLLM }) {
-		wrong("engine_type %q in a disaggregated fleet: want %q", engine.TRTLLM, engine.VLLM)
+		wrong("engine_type %q in a disaggregated fleet: want %q or %q", engine.TRTLLM, engine.VLLM, engine.SGLang)
 	}
 	switch {
 	case !slices.Contains(Routers, c.Router):

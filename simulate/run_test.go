@@ -87,7 +87,7 @@ func TestValidate(t *testing.T) {
 		}, "block_size 64 of the prefill engine, 16 of the decode engine: want the same"},
 		{func(c *Config) {
 			c.Workers, c.PrefillWorkers, c.DecodeWorkers, c.DecodeEngine.Config.Type = 0, 1, 1, engine.TRTLLM
-		}, `engine_type "trtllm" in a disaggregated fleet: want "vllm"`},
+		}, `engine_type "trtllm" in a disaggregated fleet: want "vllm" or "sglang"`},
 		{func(c *Config) { c.Router = KVRouter }, "router kv_router with one worker: nothing to choose"},
 		{func(c *Config) { c.RouterConfig = &router.Config{} }, "a configuration of kv_router with router round_robin"},
 		{func(c *Config) { c.Workers, c.Router, c.RouterConfig = 2, KVRouter, &router.Config{} }, `router: router_queue_policy "": want fcfs`},

@@ -27,7 +27,7 @@ open at a time. Weka traces are played by the conductor of agentx replay: --conc
 with a tree of sessions at a time. --synthetic needs no input.
 
 An engine schedules passes as vLLM does: a token budget, prompts in chunks, a pool of blocks with a prefix
-cache, preemption. --engine '{"num_gpu_blocks":8192,"block_size":16}' or a file of such JSON changes it;
+cache, preemption; with "engine_type":"sglang" or "trtllm" as those do. --engine '{"num_gpu_blocks":8192,"block_size":16}' or a file of such JSON changes it;
 doc/simulate.md lists the keys. Durations come from polynomials, or from a table of yours.
 
 Several values of --concurrency, --workers, --prefill-workers, --decode-workers or --engine simulate every

@@ -107,14 +107,11 @@ func keysOf() (list []string) {
 
 // Validate returns an error about the first key whose value cannot be used.
 func (c Config) Validate() error {
-	if c.Type == SGLang {
-		return fmt.Errorf("engine: engine_type %q is not simulated: want %s or %s", c.Type, VLLM, TRTLLM)
-	}
 	for _, w := range []struct {
 		key, value string
 		choices    []string
 	}{
-		{"engine_type", c.Type, []string{VLLM, TRTLLM}},
+		{"engine_type", c.Type, []string{VLLM, TRTLLM, SGLang}},
 		{"preemption_mode", c.PreemptionMode, []string{LIFO, FIFO}},
 		{"kv_transfer_timing", c.KVTransferTiming, []string{FullPrompt, DestinationMissing}},
 	} {
@@ -147,6 +144,9 @@ func (c Config) validateCounts() error {
 		if n.value < n.least || n.value > maxCount {
 			return fmt.Errorf("engine: %s %d: want %d to %d", n.key, n.value, n.least, maxCount)
 		}
+	}
+	if c.Type == SGLang && c.ChunkedPrefill && c.MaxBatchedTokens < c.BlockSize {
+		return fmt.Errorf("engine: max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize)
 	}
 	return nil
 }

@@ -70,6 +70,16 @@ func (w *Worker) leaseHits(r *Request) {
 	w.hits = w.hits[:0]
 }
 
+// idleHits returns how many blocks of the hits nobody leases.
+func (w *Worker) idleHits() (n int) {
+	for _, s := range w.hits {
+		if w.pool.slots[s].refs == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // dropHits takes back the blocks of a waiting request that could not enter.
 func (w *Worker) dropHits(r *Request) {
 	w.hits = w.hits[:0]

@@ -18,12 +18,11 @@ func (w *Worker) maxIdlePasses() int {
 // play evaluates one pass: doc/spec/simulate.md 5.2.
 func (w *Worker) play(now int64) {
 	w.pass = passState{number: w.pass.number + 1, budget: w.rules.maxTokens}
-	for i := 0; i < len(w.running) && w.pass.budget > 0; i++ {
-		if r := w.running[i]; !w.advance(r, 0) && r.Status != Preempted {
-			break
-		}
+	if w.rules.sglang {
+		w.playSGLang(now)
+	} else {
+		w.playVLLM(now)
 	}
-	w.admit(now)
 	charged := charge(w.pass.prefills, w.pass.chunk, w.pass.prefix)
 	duration := int64(0)
 	if w.rules.role != Decode {
@@ -39,6 +38,16 @@ func (w *Worker) play(now int64) {
 	}
 	w.emit()
 	w.watch()
+}
+
+// playVLLM schedules one pass of vLLM: those that run, then those that wait.
+func (w *Worker) playVLLM(now int64) {
+	for i := 0; i < len(w.running) && w.pass.budget > 0; i++ {
+		if r := w.running[i]; !w.advance(r, 0) && r.Status != Preempted {
+			break
+		}
+	}
+	w.admit(now)
 }
 
 // watch notices that nothing can end any more.
@@ -132,15 +141,10 @@ func (w *Worker) retire(r *Request, s Status) {
 
 // admit takes waiting requests into the batch, the head first.
 func (w *Worker) admit(now int64) {
-	for !w.pass.preempted && len(w.running) < w.rules.maxSeqs && w.waiting.len() > 0 {
-		r := w.waiting.first()
-		if w.impossible(r) {
-			if w.rules.deadEnd {
-				w.stuck = r
-				return
-			}
-			w.refuse(w.waiting.pop())
-			continue
+	for !w.pass.preempted && len(w.running) < w.rules.maxSeqs {
+		r := w.head()
+		if r == nil {
+			return
 		}
 		cached := w.findHits(r)
 		if w.rules.gate && !w.fits(r) {
@@ -160,6 +164,22 @@ func (w *Worker) admit(now int64) {
 			return
 		}
 	}
+}
+
+// head returns the first request that waits and that the engine can hold. It ends those before it; nil: none waits, or it is stuck.
+func (w *Worker) head() *Request {
+	for w.waiting.len() > 0 {
+		r := w.waiting.first()
+		if !w.impossible(r) {
+			return r
+		}
+		if w.rules.deadEnd {
+			w.stuck = r
+			return nil
+		}
+		w.refuse(w.waiting.pop())
+	}
+	return nil
 }
 
 func (w *Worker) admitted(r *Request, now int64, cached int) {

@@ -18,7 +18,10 @@ func randomOptions(draw *rand.Rand) Options {
 	c.MaxSeqs, c.MaxBatchedTokens = 1+draw.IntN(6), 1+draw.IntN(80)
 	c.PrefixCaching, c.ChunkedPrefill = draw.IntN(5) > 0, draw.IntN(5) > 0
 	c.PreemptionMode = []string{LIFO, FIFO}[draw.IntN(2)]
-	c.Type = []string{VLLM, VLLM, VLLM, TRTLLM}[draw.IntN(4)]
+	c.Type = []string{VLLM, VLLM, VLLM, TRTLLM, SGLang}[draw.IntN(5)]
+	if c.Type == SGLang {
+		c.MaxBatchedTokens = max(c.MaxBatchedTokens, c.BlockSize)
+	}
 	if draw.IntN(5) == 0 {
 		c.MaxModelLen = 10 + draw.IntN(100)
 	}

@@ -17,7 +17,7 @@ func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
 // planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.
 func (w *Worker) planStretch(now int64) bool {
 	passes, length, ok := w.pureDecode()
-	if !ok || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && !w.headMustWait() {
+	if !ok || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && (w.rules.sglang || !w.headMustWait()) { // its room grows with every pass
 		return false
 	}
 	if passes = w.passesWithin(passes); passes == 0 {
@@ -211,6 +211,7 @@ func (w *Worker) commit(end int) {
 			w.own(r, max((r.computed-passes)/w.rules.blockSize, r.shared))
 		}
 	}
+	w.ratioFell += passes
 	w.counts.Passes += int64(passes)
 	w.counts.Output += int64(passes * len(w.running))
 	s.committed, w.ended = end, last

@@ -55,6 +55,7 @@ type Worker struct {
 	counts     Counts
 	stuck      *Request
 	idle       int       // passes without progress
+	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
 	hits       []int32   // of the waiting head
 	lists      [][]int32 // of blocks, of requests that ended
 }
@@ -65,7 +66,7 @@ type rules struct {
 	caching, chunked, fifo, reserveOutput            bool // reserveOutput: trtllm
 	gate, freeHit, partial, visibleAllocated, merge  bool
 	blockAtEmission, firstAtPrefill, uniqueKV        bool
-	deadEnd                                          bool
+	deadEnd, sglang                                  bool
 	role                                             Role
 }
 
@@ -91,6 +92,9 @@ func New(o Options) *Worker {
 	}
 	if c.Type == TRTLLM { // it reserves what a request can need, so that it never preempts
 		w.rules.reserveOutput, w.rules.gate, w.rules.partial, w.rules.blockAtEmission = true, true, false, false
+	}
+	if c.Type == SGLang { // it has an admission and a retraction of its own
+		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false
 	}
 	return w
 }

@@ -113,7 +113,7 @@ func TestPoolsThatCannotBeUsed(t *testing.T) {
 		"a fleet of 0 pools: want one, or prefill and decode":                         func(o *Options) { o.Pools = nil },
 		"a fleet of 3 pools: want one, or prefill and decode":                         func(o *Options) { o.Pools = append(o.Pools, o.Pools[0]) },
 		"workers 0: want at least 1":                                                  func(o *Options) { o.Pools[1].Workers = 0 },
-		`engine_type "trtllm" in a disaggregated fleet: want vllm`:                    func(o *Options) { o.Pools[0].Engine.Type = engine.TRTLLM },
+		`engine_type "trtllm" in a disaggregated fleet: want vllm or sglang`:          func(o *Options) { o.Pools[0].Engine.Type = engine.TRTLLM },
 		"block_size 64 of the prefill engine, 16 of the decode engine: want the same": func(o *Options) { o.Pools[1].Engine.BlockSize = 16 },
 		"engine: max_num_seqs 0: want 1 to 1073741824":                                func(o *Options) { o.Pools[1].Engine.MaxSeqs = 0 },
 		"a fleet needs a load":                                                        func(o *Options) { o.Load = nil },

@@ -41,7 +41,7 @@ func (o Options) Validate() error {
 			return err
 		}
 		if len(o.Pools) > 1 && p.Engine.Type == engine.TRTLLM {
-			return fmt.Errorf("engine_type %q in a disaggregated fleet: want %s", p.Engine.Type, engine.VLLM)
+			return fmt.Errorf("engine_type %q in a disaggregated fleet: want %s or %s", p.Engine.Type, engine.VLLM, engine.SGLang)
 		}
 		if size := o.Pools[0].Engine.BlockSize; p.Engine.BlockSize != size {
 			return fmt.Errorf("block_size %d of the prefill engine, %d of the decode engine: want the same", size, p.Engine.BlockSize)

@@ -120,7 +120,7 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 		"num_gpu_blocks": 4 + draw.IntN(60), "block_size": []int{1, 2, 8, 16, 24}[draw.IntN(5)], "max_num_seqs": 1 + draw.IntN(6),
 		"max_num_batched_tokens": 1 + draw.IntN(100), "preemption_mode": []string{"lifo", "fifo"}[draw.IntN(2)],
 		"enable_prefix_caching": draw.IntN(5) > 0, "enable_chunked_prefill": draw.IntN(6) > 0, "speedup_ratio": []float64{1, 0.5, 3, 0}[draw.IntN(4)],
-		"engine_type": []string{"vllm", "vllm", "vllm", "trtllm"}[draw.IntN(4)],
+		"engine_type": []string{"vllm", "vllm", "vllm", "trtllm", "sglang"}[draw.IntN(5)],
 	}
 	if draw.IntN(3) == 0 { // room enough
 		config["num_gpu_blocks"], config["max_num_batched_tokens"], config["max_num_seqs"] = 4000, 200, 20
@@ -128,9 +128,12 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 	in.Rows, in.Workers, in.TraceBlock = randomRows(draw), 1+draw.IntN(3), 16
 	config["startup_time"] = float64(draw.IntN(3)*draw.IntN(400)) / 1000
 	if draw.IntN(3) == 0 {
-		config["engine_type"], in.Prefill, in.Decode = "vllm", 1+draw.IntN(3), 1+draw.IntN(3)
+		config["engine_type"], in.Prefill, in.Decode = []string{"vllm", "vllm", "sglang"}[draw.IntN(3)], 1+draw.IntN(3), 1+draw.IntN(3)
 		config["kv_bytes_per_token"], config["kv_transfer_gb_s"] = draw.IntN(3)*200_000, draw.IntN(3)
 		config["kv_transfer_timing"] = []string{"full_prompt", "destination_missing"}[draw.IntN(2)]
+	}
+	if config["engine_type"] == "sglang" {
+		config["max_num_batched_tokens"] = max(config["max_num_batched_tokens"].(int), config["block_size"].(int))
 	}
 	in.Engine, _ = json.Marshal(config)
 	if draw.IntN(2) == 0 {
@@ -164,6 +167,9 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 		if in.Prefill > 0 && draw.IntN(2) == 0 { // pools that differ
 			config := &o.Pools[1].Engine
 			config.Blocks, config.MaxSeqs, config.MaxBatchedTokens = 4+draw.IntN(100), 1+draw.IntN(9), 1+draw.IntN(300)
+			if config.Type == engine.SGLang {
+				config.MaxBatchedTokens += config.BlockSize
+			}
 			o.Pools[1].Timing = engine.NewTiming(*config, nil)
 		}
 		o.Sampler = sampler

@@ -69,7 +69,7 @@ func TestListen(t *testing.T) {
 	waits, page := reader(), reader()
 	for finished := false; !finished; {
 		finished = strings.Contains(page("data?after=0"), `"ended":true`)
-		waits("data?after=1000000") // it has seen nothing yet
+		waits("data?after=9000000000000000") // it has seen nothing yet
 	}
 	metrics, html := page("metrics"), page("")
 	waits("data?after=0") // the finished page

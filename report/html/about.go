@@ -47,6 +47,19 @@ type rules struct {
 
 // Page returns the page of the records that were added.
 func (b *Builder) Page(a *About) *page.Page {
+	h := b.head(a)
+	p := &page.Page{Kind: "run", Title: title(&a.Info), Live: a.Live, Head: &h}
+	p.Tables, h.Common = b.tables()
+	p.Tables = append(p.Tables, laneTable(a.Lanes))
+	h.Notes = append(h.Notes, b.strangers(a.Lanes)...)
+	if a.Servers != nil {
+		p.Tables = append(p.Tables, serverTables(a.Servers, b.origin(&a.Info), b.end[1])...)
+	}
+	return p
+}
+
+// head returns what the page says besides its tables.
+func (b *Builder) head(a *About) head {
 	h := head{
 		Summary: a.Summary, Notes: append([]string{}, a.Notes...), Rules: rules{b.rules.AllButOne}, Buckets: buckets,
 		Intervals: a.Intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
@@ -59,15 +72,7 @@ func (b *Builder) Page(a *About) *page.Page {
 	if f := a.Info.Facts; f != nil {
 		h.Sending = measure.Nanos(f.Deadline)
 	}
-	p := &page.Page{Kind: "run", Title: title(&a.Info), Live: a.Live}
-	p.Tables, h.Common = b.tables()
-	p.Tables = append(p.Tables, laneTable(a.Lanes))
-	h.Notes = append(h.Notes, b.strangers(a.Lanes)...)
-	if a.Servers != nil {
-		p.Tables = append(p.Tables, serverTables(a.Servers, b.origin(&a.Info), b.end[1])...)
-	}
-	p.Head = &h
-	return p
+	return h
 }
 
 // title names the run.

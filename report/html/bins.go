@@ -8,6 +8,8 @@ type bins struct {
 	width int64 // ns
 	list  []bin
 	flow  []float64 // change of the output tokens per ns at the start of a bin; integrated when it is needed
+
+	touched int // the first bin that has changed since the last Mark
 }
 
 // bin has the sums of one slice.
@@ -29,6 +31,7 @@ func newBins() bins { return bins{width: firstBin} }
 func (b *bins) add(x *request) {
 	last := x.end()
 	b.reach(last)
+	b.touched = min(b.touched, int(x.sent/b.width))
 	b.at(x.sent).sent++
 	end := b.at(last)
 	end.ended++
@@ -101,6 +104,7 @@ func (b *bins) double() {
 		b.list[k/2] = one
 	}
 	n := (len(b.list) + 1) / 2
+	b.touched = 0
 	b.list, b.flow, b.width = slices.Clip(b.list[:n]), b.flow[:n], 2*b.width
 }
 

@@ -29,10 +29,14 @@ type Builder struct {
 
 	trees    map[int]*tree // by ordinal
 	sessions []session
-	byName   map[sessionName]int32
+	numbers  numbers
 	failures []failure
 	byError  map[failure]int32
 	bins     bins
+
+	marks  [maxMarks]mark // the latest ones
+	marked int            // how many there were
+	values []int64        // scratch of valuesOf
 
 	first int64    // earliest sent of profiling, ns; valid if sent > 0
 	end   [2]int64 // of the warmup and of profiling, ns of the phase
@@ -41,7 +45,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules are those of the run.
 func NewBuilder(rules measure.Rules) *Builder {
 	return &Builder{
-		rules: rules, limit: MaxRequests, stride: 1, trees: map[int]*tree{}, byName: map[sessionName]int32{}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, limit: MaxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
 	}
 }
 
@@ -102,20 +106,18 @@ func (b *Builder) thin() {
 	b.stride *= 2
 	kept, sessions, trees := b.requests[:0], b.sessions, b.trees
 	b.sessions, b.trees = nil, map[int]*tree{}
-	clear(b.byName)
+	clear(b.numbers.byName)
+	b.numbers.position = b.numbers.position[:0]
 	for _, x := range b.requests {
 		if !b.keeps(&x) {
 			continue
 		}
 		s := sessions[x.session]
-		k, ok := b.byName[s.id]
-		if !ok {
-			k = int32(len(b.sessions))
-			b.byName[s.id] = k
-			b.sessions = append(b.sessions, s)
+		number := b.numbers.of(s.id)
+		if x.session = b.numbers.position[number]; x.session < 0 {
+			x.session = b.addSession(s)
 			b.trees[s.id.tree] = trees[s.id.tree]
 		}
-		x.session = k
 		kept = append(kept, x)
 	}
 	b.requests = kept

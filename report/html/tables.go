@@ -27,9 +27,9 @@ func (b *Builder) tables() (list []page.Table, common map[string]int64) {
 	})
 	c := requestColumns(requests)
 	list = append([]page.Table{trees, sessions, {Name: "requests", Columns: c.dense}}, c.sparse...)
-	list = append(list, b.failureTable())
+	list = append(list, b.failureTable(0))
 	if b.stride > 1 {
-		list = append(list, b.bins.table(), b.bins.failureTable())
+		list = append(list, b.bins.table(0), b.bins.failureTable(0))
 	}
 	return list, c.common
 }
@@ -76,8 +76,8 @@ func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 	for _, k := range order {
 		s := &b.sessions[k]
 		above := page.Missing
-		if p, ok := b.byName[sessionName{s.id.tree, s.parent}]; ok && s.parent != "" {
-			above = int64(rows[p])
+		if s.above >= 0 && b.numbers.position[s.above] >= 0 {
+			above = int64(rows[b.numbers.position[s.above]])
 		}
 		tree, parent, depth, n = append(tree, treeRow[s.id.tree]), append(parent, above), append(depth, int64(s.depth)), append(n, requests[k])
 		whole, label = append(whole, number(s.whole)), append(label, s.label)
@@ -100,58 +100,73 @@ func number(b bool) int64 {
 // what follows.
 func requestColumns(list []request) *columns {
 	c := &columns{}
-	add := func(name, unit string, of func(x, before *request) int64) {
+	for _, of := range numbersOfRequests {
 		values := make([]int64, len(list))
-		none := request{session: -1, turn: -1, outer: -1}
 		for k := range list {
-			before := &none
-			if k > 0 && list[k-1].session == list[k].session {
-				before = &list[k-1]
-			}
-			values[k] = of(&list[k], before)
+			values[k] = of.value(&list[k])
 		}
-		c.add(name, unit, values)
+		c.add(of.name, of.unit, values)
 	}
-	add("sent", "ns", func(x, _ *request) int64 { return x.sent })
-	add("late", "ns", func(x, _ *request) int64 { return x.late })
-	add("queued", "ns", func(x, _ *request) int64 { return x.queued })
-	add("ttft", "ns", func(x, _ *request) int64 { return x.ttft })
-	add("decode", "ns", func(x, _ *request) int64 { return x.decode })
-	add("tail", "ns", func(x, _ *request) int64 { return x.tail })
-	add("prompt", "tokens", func(x, _ *request) int64 { return x.prompt })
-	add("cached", "tokens", func(x, _ *request) int64 { return x.cached })
-	add("output", "tokens", func(x, _ *request) int64 { return x.output })
-	add("reasoning", "tokens", func(x, _ *request) int64 { return x.reasoning })
-	add("first_tokens", "tokens", func(x, _ *request) int64 { return x.firstChunk })
-	add("asked_more", "tokens", func(x, _ *request) int64 { return x.asked - x.tokens() })
-	add("recorded", "tokens", func(x, _ *request) int64 { return x.recorded })
-	add("blocks", "blocks", func(x, _ *request) int64 { return x.blocks })
-	add("new_blocks", "blocks", func(x, _ *request) int64 { return x.blocks - x.hits })
-	add("turn_step", "", func(x, before *request) int64 { return int64(x.turn - before.turn) })
-	add("outer_step", "", func(x, before *request) int64 { return int64(x.outer - before.outer) })
-	add("inner", "", func(x, _ *request) int64 { return int64(x.inner) })
-	add("server", "", func(x, _ *request) int64 { return int64(x.server) })
-	add("bucket", "", func(x, _ *request) int64 { return int64(x.bucket) })
-	add("failure", "", func(x, _ *request) int64 { return int64(x.failure) })
+	c.add("turn_step", "", steps(list, func(x *request) int32 { return x.turn }))
+	c.add("outer_step", "", steps(list, func(x *request) int32 { return x.outer }))
 	return c
 }
 
-// failureTable returns why requests failed; the column failure of a request is its row plus 1.
-func (b *Builder) failureTable() page.Table {
+// steps returns by how much a number of each request differs from that of the one before in its session, and from -1 of the first.
+func steps(list []request, of func(*request) int32) []int64 {
+	values := make([]int64, len(list))
+	for k := range list {
+		before := int32(-1)
+		if k > 0 && list[k-1].session == list[k].session {
+			before = of(&list[k-1])
+		}
+		values[k] = int64(of(&list[k]) - before)
+	}
+	return values
+}
+
+// numbersOfRequests are the columns of requests that need no other request.
+var numbersOfRequests = []struct {
+	name, unit string
+	value      func(x *request) int64
+}{
+	{"sent", "ns", func(x *request) int64 { return x.sent }},
+	{"late", "ns", func(x *request) int64 { return x.late }},
+	{"queued", "ns", func(x *request) int64 { return x.queued }},
+	{"ttft", "ns", func(x *request) int64 { return x.ttft }},
+	{"decode", "ns", func(x *request) int64 { return x.decode }},
+	{"tail", "ns", func(x *request) int64 { return x.tail }},
+	{"prompt", "tokens", func(x *request) int64 { return x.prompt }},
+	{"cached", "tokens", func(x *request) int64 { return x.cached }},
+	{"output", "tokens", func(x *request) int64 { return x.output }},
+	{"reasoning", "tokens", func(x *request) int64 { return x.reasoning }},
+	{"first_tokens", "tokens", func(x *request) int64 { return x.firstChunk }},
+	{"asked_more", "tokens", func(x *request) int64 { return x.asked - x.tokens() }},
+	{"recorded", "tokens", func(x *request) int64 { return x.recorded }},
+	{"blocks", "blocks", func(x *request) int64 { return x.blocks }},
+	{"new_blocks", "blocks", func(x *request) int64 { return x.blocks - x.hits }},
+	{"inner", "", func(x *request) int64 { return int64(x.inner) }},
+	{"server", "", func(x *request) int64 { return int64(x.server) }},
+	{"bucket", "", func(x *request) int64 { return int64(x.bucket) }},
+	{"failure", "", func(x *request) int64 { return int64(x.failure) }},
+}
+
+// failureTable returns why requests failed, from a position on; the column failure of a request is its position plus 1.
+func (b *Builder) failureTable(first int) page.Table {
 	var code []int64
 	var category, message []string
-	for _, f := range b.failures {
+	for _, f := range b.failures[first:] {
 		code, category, message = append(code, int64(f.code)), append(category, f.category), append(message, f.message)
 	}
 	return page.Table{Name: "failures", Columns: []page.Column{page.Texts("category", category), page.Ints("code", "", code), page.Texts("message", message)}}
 }
 
-// table returns the bins that follow one another from the start of the phase.
-func (b *bins) table() page.Table {
+// table returns the bins from a position on; they follow one another from the start of the phase.
+func (b *bins) table(first int) page.Table {
 	b.integrate()
 	var sent, ended, prompt, miss []int64
 	var output []float64
-	for k := range b.list {
+	for k := first; k < len(b.list); k++ {
 		x := &b.list[k]
 		sent, ended, prompt, miss = append(sent, x.sent), append(ended, x.ended), append(prompt, x.prompt), append(miss, x.miss)
 		output = append(output, x.output)
@@ -162,10 +177,10 @@ func (b *bins) table() page.Table {
 	}}
 }
 
-// failureTable returns how many requests ended in a bin by a failure, with a row for each pair that has any.
-func (b *bins) failureTable() page.Table {
+// failureTable returns how many requests ended in a bin, from a position on, by a failure, with a row for each pair that has any.
+func (b *bins) failureTable(first int) page.Table {
 	var at, failure, n []int64
-	for k := range b.list {
+	for k := first; k < len(b.list); k++ {
 		for _, f := range slices.Sorted(maps.Keys(b.list[k].failed)) {
 			at, failure, n = append(at, int64(k)), append(failure, int64(f)), append(n, b.list[k].failed[f])
 		}

@@ -37,6 +37,8 @@ type session struct {
 	whole  bool
 	parent string // name; "": a root
 	depth  int32
+	number int32 // of numbers
+	above  int32 // that of the parent; -1: a root
 }
 
 // sessionName identifies a session of the run.
@@ -47,16 +49,43 @@ type sessionName struct {
 
 // sessionOf returns the position of the session of a record.
 func (b *Builder) sessionOf(r *measure.Record) int32 {
-	key := sessionName{r.Tree, r.Session}
-	k, ok := b.byName[key]
-	if ok {
+	number := b.numbers.of(sessionName{r.Tree, r.Session})
+	if k := b.numbers.position[number]; k >= 0 {
 		return k
 	}
-	k = int32(len(b.sessions))
-	key.name = strings.Clone(r.Session)
-	b.byName[key] = k
-	label, own := strings.CutPrefix(key.name, r.Trace)
-	b.sessions = append(b.sessions, session{id: key, label: cut(label), whole: !own, parent: strings.Clone(r.Parent), depth: clip(r.Depth)})
+	label, own := strings.CutPrefix(r.Session, r.Trace)
+	return b.addSession(session{
+		id: sessionName{r.Tree, strings.Clone(r.Session)}, label: cut(label), whole: !own, parent: strings.Clone(r.Parent), depth: clip(r.Depth),
+	})
+}
+
+// addSession adds a session that is not there yet, and returns its position.
+func (b *Builder) addSession(s session) int32 {
+	k := int32(len(b.sessions))
+	s.number, s.above = b.numbers.of(s.id), -1
+	if s.parent != "" {
+		s.above = b.numbers.of(sessionName{s.id.tree, s.parent})
+	}
+	b.numbers.position[s.number] = k
+	b.sessions = append(b.sessions, s)
+	return k
+}
+
+// numbers are those of sessions, and of their parents, which may have no request on the page yet.
+type numbers struct {
+	byName   map[sessionName]int32
+	position []int32 // in Builder.sessions, by number; -1: it is not there
+}
+
+// of returns the number of a session, which it gets here if it has none.
+func (n *numbers) of(s sessionName) int32 {
+	k, ok := n.byName[s]
+	if !ok {
+		k = int32(len(n.position))
+		s.name = strings.Clone(s.name)
+		n.byName[s] = k
+		n.position = append(n.position, -1)
+	}
 	return k
 }
 

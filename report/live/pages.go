@@ -13,30 +13,34 @@ import (
 	"github.com/agentx/agentx/report/page"
 )
 
-// Requests is how many requests the page of a run has while it is played: packing them takes 35 ms. The
-// finished page has more.
+// Requests is how many requests the page of a run has while it is played. The finished page has more.
 const Requests = 10_000
 
-// Pages makes the page of a run while it is played. Its methods may be called by many goroutines at once.
+// Pages makes the page of a run while it is played, and what it adds to itself. Its methods may be called by many goroutines at once.
 type Pages struct {
 	state *State
 	about html.About
+	shell []byte // the page before it has asked for its data
 
 	mu       sync.Mutex
 	builder  *html.Builder
-	position int       // how often there was something new
+	first    int       // position of mark 0 of the builder: no other run has the positions that follow
+	position int       // grows where there was something new
 	fresh    bool      // there were records since the last look
-	rest     time.Time // until then no page is packed
-	made     made      // of the position
-	finished *made     // nil: the run is not over
+	rest     time.Time // until then nothing is packed
+	packed   [2]packed // a whole page, and the last growth
+	finished *finished // nil: the run is not over
 	broken   []string  // why records are not on the page
 }
 
-// made is a page, packed for those who open it, and for those who have it open.
-type made struct {
-	position   int
-	html, data []byte
+// packed is what a page adds that has what there was after a position. At position 0 it is a whole page.
+type packed struct {
+	after, position int
+	data            []byte // nil: nothing
 }
+
+// finished is the page of a run that is over.
+type finished struct{ html, data []byte }
 
 // NewPages returns the pages of a run whose results are open in a directory, before its first request.
 func NewPages(state *State, dir string) (*Pages, error) {
@@ -44,9 +48,14 @@ func NewPages(state *State, dir string) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{state: state, builder: html.NewBuilder(run.Rules()), about: html.About{Info: run.Info, Live: true}, position: 1}
+	p := &Pages{state: state, builder: html.NewBuilder(run.Rules()), about: html.About{Info: run.Info, Live: true}}
 	p.builder.Limit(Requests)
-	return p, nil
+	p.first = int(max(0, run.Info.Start.UnixMilli()))
+	p.position = p.first + p.builder.Mark()
+	var shell bytes.Buffer
+	err = page.Write(&shell, &page.Page{Kind: "live", Title: "agentx run", Live: true})
+	p.shell = shell.Bytes()
+	return p, err
 }
 
 // Add adds a request that is over. It does not keep the record.
@@ -64,7 +73,7 @@ func (p *Pages) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fresh {
-		p.position++
+		p.position = p.first + p.builder.Mark()
 		p.fresh = false
 	}
 }
@@ -75,104 +84,97 @@ func (p *Pages) Finish(dir string) error {
 	if err != nil {
 		return err
 	}
-	made := new(made)
-	var finished *page.Page
-	if finished, made.html, err = html.Make(run); err != nil {
+	made, text, err := html.Make(run)
+	if err != nil {
 		return err
 	}
-	if made.data, err = json.Marshal(finished); err != nil {
+	data, err := made.AppendJSON(nil)
+	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.position++
-	made.position = p.position
-	p.finished = made
+	p.finished = &finished{text, data}
 	return nil
 }
 
-// HTML returns the page.
-func (p *Pages) HTML() ([]byte, error) {
-	now, err := p.now()
-	return now.html, err
+// HTML returns the page. While the run is played it has no data, and asks for them.
+func (p *Pages) HTML() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished != nil {
+		return p.finished.html
+	}
+	return p.shell
 }
 
-// answer is the object of /data.
-type answer struct {
-	Position int             `json:"position"` // to ask from the next time
-	Line     string          `json:"line"`     // what the run is like
-	Ended    bool            `json:"ended"`    // the page is that of the finished run
-	Page     json.RawMessage `json:"page"`     // null: there is nothing new
-}
-
-// Data returns what is new after a position, and whether that is the finished page.
-func (p *Pages) Data(after int) (text []byte, finished bool, err error) {
-	status := p.state.Status()
-	now, err := p.now()
+// Data returns what is new after a position, in pieces, and whether that is the finished page.
+func (p *Pages) Data(after int) (text [][]byte, over bool, err error) {
+	now, over, err := p.since(after)
 	if err != nil {
 		return nil, false, err
 	}
-	a := answer{Position: now.position, Line: status.Log()}
-	if now.position > after {
-		p.mu.Lock()
-		a.Ended = p.finished != nil
-		p.mu.Unlock()
-		a.Page = now.data
+	if now.data == nil {
+		now.data = []byte("null") // there is nothing new
 	}
-	text, err = json.Marshal(a)
-	return text, a.Ended, err
+	status := p.state.Status()
+	about, err := json.Marshal(struct {
+		Position int    `json:"position"` // to ask from the next time
+		Line     string `json:"line"`     // what the run is like
+		Ended    bool   `json:"ended"`    // the page is that of the finished run
+	}{now.position, status.Log(), over})
+	return [][]byte{bytes.TrimSuffix(about, []byte("}")), []byte(`,"page":`), now.data, []byte("}")}, over, err
 }
 
-// rests is for how many times as long as packing a page took none is packed: on a busy machine there are fewer of them.
+// rests is for how many times as long as packing took nothing is packed: on a busy machine there is less of it.
 const rests = 20
 
-// now returns the page of the last look, or an older one where packing takes long. It is packed once, however many ask for it.
-func (p *Pages) now() (made, error) {
-	status := p.state.Status()
-	summary, progress := p.state.summary(&p.about.Info), p.state.progressTable()
+// since returns what is new after a position. What several ask for is packed once. While packing rests, those who have nothing get the
+// last whole page, and others nothing.
+func (p *Pages) since(after int) (now packed, over bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	nothing := packed{position: after}
 	switch {
+	case p.finished != nil && after < p.position:
+		return packed{position: p.position, data: p.finished.data}, true, nil
 	case p.finished != nil:
-		return *p.finished, nil
-	case p.made.position == p.position, time.Now().Before(p.rest):
-		return p.made, nil
+		return nothing, false, nil
+	}
+	kind := 1
+	if !p.builder.Has(after - p.first) {
+		after, kind = 0, 0
+	}
+	last := &p.packed[kind]
+	switch {
+	case after == p.position:
+		return nothing, false, nil
+	case last.data != nil && last.after == after && last.position == p.position:
+		return *last, false, nil
+	case time.Now().Before(p.rest):
+		if kind == 0 && last.data != nil {
+			return *last, false, nil
+		}
+		return nothing, false, nil
 	}
 	begin := time.Now()
 	defer func() { p.rest = time.Now().Add(rests * time.Since(begin)) }()
+	*last, err = p.pack(after, len(last.data))
+	return *last, false, err
+}
+
+// pack packs what is new after a position, which will be about as large as is said; at 0 everything, and the facts of the run, which do
+// not change.
+func (p *Pages) pack(after, size int) (packed, error) {
 	about := p.about
-	about.Summary, about.Notes = summary, append([]string{"This run is being played. Percentiles of the whole run are good to 1 %."}, p.broken...)
-	run := p.builder.Page(&about)
-	run.Kind, run.Tables = "live", append(run.Tables, progress)
-	run.Head = head{run.Head, p.position, status.Log()}
-	var file bytes.Buffer
-	if err := page.Write(&file, run); err != nil {
-		return made{}, err
+	summary := p.state.summary(&about.Info)
+	if about.Summary = summary; after > 0 {
+		summary.Run = measure.Run{}
 	}
-	data, err := json.Marshal(run)
-	if err != nil {
-		return made{}, err
-	}
-	p.made = made{p.position, file.Bytes(), data}
-	return p.made, nil
-}
-
-// head is the head of the page of a run with what a live page needs.
-type head struct {
-	run      any
-	position int
-	line     string
-}
-
-// MarshalJSON adds keys to the object of the run.
-func (h head) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(h.run)
-	if err != nil {
-		return nil, err
-	}
-	own, err := json.Marshal(struct {
-		Position int    `json:"position"`
-		Line     string `json:"line"`
-	}{h.position, h.line})
-	return append(append(bytes.TrimSuffix(text, []byte("}")), ','), own[1:]...), err
+	about.Notes = append([]string{"This run is being played. Percentiles of the whole run are good to 1 %."}, p.broken...)
+	grown := p.builder.Since(after-p.first, &about)
+	grown.Tables = append(grown.Tables, p.state.progressTable())
+	data, err := grown.AppendJSON(make([]byte, 0, size+size/8))
+	return packed{after, p.position, data}, err
 }

@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -18,7 +16,7 @@ type recent struct {
 	sections [RecentLooks]section
 	last     int // the section that is filled
 
-	ttft, itl, lateness *hdrhistogram.WindowedHistogram // nanoseconds
+	ttft, itl, lateness latest
 
 	now Recent // at the last look
 }
@@ -30,12 +28,11 @@ type section struct {
 	prompt, cached, output int64
 }
 
-// Histograms have values from a nanosecond to three hours in cells that are at most 1 % wide: 38 KB each.
-const (
-	lowest  = 1
-	highest = 1e13
-	figures = 2
-)
+// latest are the values of the last looks, in nanoseconds.
+type latest struct {
+	all      cells
+	sections [RecentLooks][]uint16 // cells of the values
+}
 
 func newRecent() *recent {
 	r := new(recent)
@@ -45,10 +42,7 @@ func newRecent() *recent {
 
 // reset forgets all requests.
 func (r *recent) reset() {
-	histogram := func() *hdrhistogram.WindowedHistogram {
-		return hdrhistogram.NewWindowed(RecentLooks, lowest, highest, figures)
-	}
-	*r = recent{at: r.at, ttft: histogram(), itl: histogram(), lateness: histogram()}
+	*r = recent{at: r.at}
 	r.now = r.status()
 }
 
@@ -60,19 +54,28 @@ func (r *recent) add(record *measure.Record, rules measure.Rules) {
 	s.completed++
 	prompt, cached, output := tokens(record)
 	s.prompt, s.cached, s.output = s.prompt+prompt, s.cached+cached, s.output+output
-	observe(r.lateness, record.Lateness())
+	r.lateness.add(r.last, record.Lateness())
 	if v, ok := record.TTFT(); ok {
-		observe(r.ttft, v)
+		r.ttft.add(r.last, v)
 	}
 	if v, ok := rules.ITL(record); ok {
-		observe(r.itl, v)
+		r.itl.add(r.last, v)
 	}
 }
 
-// observe adds seconds to the section that is filled.
-func observe(h *hdrhistogram.WindowedHistogram, seconds float64) {
-	ns := math.Round(seconds * 1e9)
-	_ = h.Current.RecordValue(int64(min(max(ns, 0), highest))) // an error is of a value that does not fit
+// add adds seconds to a section.
+func (l *latest) add(section int, seconds float64) {
+	cell := cellOf(int64(min(max(math.Round(seconds*1e9), 0), highest)))
+	l.all.add(cell)
+	l.sections[section] = append(l.sections[section], cell)
+}
+
+// drop forgets a section.
+func (l *latest) drop(section int) {
+	for _, cell := range l.sections[section] {
+		l.all.remove(cell)
+	}
+	l.sections[section] = l.sections[section][:0]
 }
 
 // look ends a section. The first one has no known length, so it counts for no rate.
@@ -85,8 +88,8 @@ func (r *recent) look(now time.Time) {
 	r.at, r.now = now, r.status()
 	r.last = (r.last + 1) % RecentLooks
 	r.sections[r.last] = section{}
-	for _, h := range []*hdrhistogram.WindowedHistogram{r.ttft, r.itl, r.lateness} {
-		h.Rotate()
+	for _, l := range []*latest{&r.ttft, &r.itl, &r.lateness} {
+		l.drop(r.last)
 	}
 }
 
@@ -101,20 +104,20 @@ func (r *recent) status() Recent {
 	return Recent{
 		Seconds: sum.length.Seconds(), RequestRate: rate(int64(sum.completed)), PromptTokenRate: rate(sum.prompt), OutputTokenRate: rate(sum.output),
 		TokenHitRate: ratio(float64(sum.cached), float64(sum.prompt)),
-		TTFT:         stat(r.ttft), ITL: stat(r.itl), Lateness: stat(r.lateness),
+		TTFT:         r.ttft.stat(), ITL: r.itl.stat(), Lateness: r.lateness.stat(),
 	}
 }
 
 // stat returns the percentiles of the sections.
-func stat(w *hdrhistogram.WindowedHistogram) Stat {
-	h := w.Merge()
-	s := Stat{N: h.TotalCount(), P50: measure.Missing, P75: measure.Missing, P90: measure.Missing, P95: measure.Missing, P99: measure.Missing}
+func (l *latest) stat() Stat {
+	s := Stat{N: l.all.n, P50: measure.Missing, P75: measure.Missing, P90: measure.Missing, P95: measure.Missing, P99: measure.Missing}
 	if s.N == 0 {
 		return s
 	}
-	v := h.ValueAtPercentilesSlice([]float64{50, 75, 90, 95, 99})
+	var ns [5]int64
+	l.all.percentiles(ns[:], 50, 75, 90, 95, 99)
 	for k, p := range []*measure.Number{&s.P50, &s.P75, &s.P90, &s.P95, &s.P99} {
-		*p = measure.Number(float64(v[k]) / 1e9)
+		*p = measure.Number(float64(ns[k]) / 1e9)
 	}
 	return s
 }

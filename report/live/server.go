@@ -144,8 +144,7 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "The run is being prepared.", http.StatusServiceUnavailable)
 		return
 	}
-	text, err := pages.HTML()
-	send(w, "text/html; charset=utf-8", text, err)
+	send(w, "text/html; charset=utf-8", nil, pages.HTML())
 }
 
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +159,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, finished, err := pages.Data(after)
-	send(w, "application/json", text, err)
+	send(w, "application/json", err, text...)
 	if finished {
 		s.watchers.served(r.RemoteAddr)
 	} else {
@@ -170,24 +169,32 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	text, err := s.shown.Load().State.Metrics()
-	send(w, "text/plain; version=0.0.4; charset=utf-8", text, err)
+	send(w, "text/plain; version=0.0.4; charset=utf-8", err, text)
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	status := s.shown.Load().State.Status()
 	text, err := json.MarshalIndent(status, "", "  ")
-	send(w, "application/json", append(text, '\n'), err)
+	send(w, "application/json", err, text, []byte{'\n'})
 }
 
-// send answers with a text. Nothing that a run needs is locked meanwhile.
-func send(w http.ResponseWriter, kind string, text []byte, err error) {
+// send answers with a text in pieces. Nothing that a run needs is locked meanwhile.
+func send(w http.ResponseWriter, kind string, err error, text ...[]byte) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	length := 0
+	for _, piece := range text {
+		length += len(piece)
+	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) // an error is of a reader who is gone
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+	for _, piece := range text {
+		if _, err := w.Write(piece); err != nil {
+			return // the reader is gone
+		}
+	}
 }
 
 // watchers are the connections of pages that are open in browsers.

@@ -66,6 +66,13 @@ type distribution struct {
 	unit    float64                 // that a step of it is
 }
 
+// Histograms have values from a step to 1e13 of them, of nanoseconds three hours, in cells that are at most 1 % wide: 38 KB each.
+const (
+	lowest  = 1
+	highest = 1e13
+	figures = 2
+)
+
 // Steps of distributions.
 const (
 	nanosecond = 1e-9

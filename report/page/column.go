@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/bits"
+	"strconv"
 )
 
 // Missing is the whole number that is not known. It is NaN in the drawing code.
@@ -79,28 +81,42 @@ func wholeOf(values []float64, scale float64) ([]int64, bool) {
 	return whole, true
 }
 
-// Ints packs whole numbers of at most 2^51, or Missing.
+// Ints packs whole numbers of at most 2^51, or Missing. It does not keep the values.
 func Ints(name, unit string, values []int64) Column {
-	c := Column{name: name, unit: unit, rows: len(values), as: deltas}
-	var plain []byte
-	last := int64(0)
+	c := Column{name: name, unit: unit, rows: len(values)}
+	plain, different, last := 0, 0, int64(0) // bytes of the two ways of packing
 	for i, v := range values {
 		if v == Missing {
-			c.packed, plain = append(c.packed, 0), append(plain, 0)
+			plain, different = plain+1, different+1
 			continue
 		}
 		if v > maxWhole || v < -maxWhole {
 			return Column{name: name, err: fmt.Errorf("row %d is %d: a page holds whole numbers to 2^51", i, v)}
 		}
-		c.packed = binary.AppendUvarint(c.packed, zigzag(v-last)+1)
-		plain = binary.AppendUvarint(plain, zigzag(v)+1)
+		plain, different = plain+varintBytes(zigzag(v)+1), different+varintBytes(zigzag(v-last)+1)
 		last = v
 	}
-	if len(plain) < len(c.packed) {
-		c.as, c.packed = varints, plain
+	c.as, c.packed = deltas, make([]byte, 0, min(plain, different))
+	if plain < different {
+		c.as = varints
+	}
+	last = 0
+	for _, v := range values {
+		switch {
+		case v == Missing:
+			c.packed = append(c.packed, 0)
+		case c.as == varints:
+			c.packed = binary.AppendUvarint(c.packed, zigzag(v)+1)
+		default:
+			c.packed = binary.AppendUvarint(c.packed, zigzag(v-last)+1)
+			last = v
+		}
 	}
 	return c
 }
+
+// varintBytes returns how many bytes a number takes, of which each has 7 bits of it.
+func varintBytes(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // zigzag maps 0, -1, 1, -2 to 0, 1, 2, 3.
 func zigzag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
@@ -123,22 +139,20 @@ func Texts(name string, values []string) Column {
 	return c
 }
 
-// MarshalJSON returns the column as column.js unpacks it.
-func (c Column) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name  string    `json:"name"`
-		Unit  string    `json:"unit,omitempty"`
-		As    encoding  `json:"as"`
-		Scale float64   `json:"scale,omitempty"`
-		Words *[]string `json:"words,omitempty"`
-		Data  string    `json:"data"`
-	}{c.name, c.unit, c.as, c.scale, c.wordList(), base64.StdEncoding.EncodeToString(c.packed)})
-}
-
-// wordList returns the words of a column of texts, also where there are none, and nil of one of numbers.
-func (c Column) wordList() *[]string {
-	if c.words == nil {
-		return nil
+// appendJSON appends the column as column.js unpacks it.
+func (c *Column) appendJSON(to []byte) []byte {
+	to = appendText(append(to, `{"name":`...), c.name)
+	if c.unit != "" {
+		to = appendText(append(to, `,"unit":`...), c.unit)
 	}
-	return &c.words
+	to = appendText(append(to, `,"as":`...), string(c.as))
+	if c.scale != 0 {
+		to = strconv.AppendFloat(append(to, `,"scale":`...), c.scale, 'f', -1, 64)
+	}
+	if c.words != nil {
+		words, _ := json.Marshal(c.words) // of texts there is no error
+		to = append(append(to, `,"words":`...), words...)
+	}
+	to = base64.StdEncoding.AppendEncode(append(to, `,"data":"`...), c.packed)
+	return append(to, `"}`...)
 }

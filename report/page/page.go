@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strconv"
 )
 
 // Page is what is on a page.
@@ -46,7 +47,7 @@ func (p *Page) Policy() string {
 
 // Write writes the page as one HTML file.
 func Write(w io.Writer, p *Page) error {
-	data, err := json.Marshal(p)
+	data, err := p.AppendJSON(nil)
 	if err != nil {
 		return err
 	}
@@ -88,21 +89,36 @@ func writeSources(out *bufio.Writer, kind string) error {
 	return nil
 }
 
-// MarshalJSON returns the data of the page, with packed columns, as the drawing code unpacks it.
-func (p *Page) MarshalJSON() ([]byte, error) {
+// AppendJSON appends the data of the page, with packed columns, as the drawing code unpacks it.
+func (p *Page) AppendJSON(to []byte) ([]byte, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	head := p.Head
 	if head == nil {
 		head = struct{}{}
 	}
-	if err := p.check(); err != nil {
+	text, err := json.Marshal(head)
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(struct {
-		Kind   string  `json:"kind"`
-		Title  string  `json:"title"`
-		Head   any     `json:"head"`
-		Tables []Table `json:"tables"`
-	}{p.Kind, p.Title, head, append([]Table{}, p.Tables...)})
+	to = appendText(append(to, `{"kind":`...), p.Kind)
+	to = appendText(append(to, `,"title":`...), p.Title)
+	to = append(append(to, `,"head":`...), text...)
+	to = append(to, `,"tables":[`...)
+	for k := range p.Tables {
+		if k > 0 {
+			to = append(to, ',')
+		}
+		to = p.Tables[k].appendJSON(to)
+	}
+	return append(to, "]}"...), nil
+}
+
+// appendText appends a text as JSON. No text can end the script that it stands in.
+func appendText(to []byte, text string) []byte {
+	quoted, _ := json.Marshal(text) // of a text there is no error
+	return append(to, quoted...)
 }
 
 // check reports every table that cannot be drawn.
@@ -137,15 +153,19 @@ func (t *Table) check() error {
 	return errors.Join(errs...)
 }
 
-// MarshalJSON returns the table with packed columns.
-func (t Table) MarshalJSON() ([]byte, error) {
+func (t *Table) appendJSON(to []byte) []byte {
 	rows := 0
 	if len(t.Columns) > 0 {
 		rows = t.Columns[0].rows
 	}
-	return json.Marshal(struct {
-		Name    string   `json:"name"`
-		Rows    int      `json:"rows"`
-		Columns []Column `json:"columns"`
-	}{t.Name, rows, append([]Column{}, t.Columns...)})
+	to = appendText(append(to, `{"name":`...), t.Name)
+	to = strconv.AppendInt(append(to, `,"rows":`...), int64(rows), 10)
+	to = append(to, `,"columns":[`...)
+	for k := range t.Columns {
+		if k > 0 {
+			to = append(to, ',')
+		}
+		to = t.Columns[k].appendJSON(to)
+	}
+	return append(to, "]}"...)
 }

@@ -17,8 +17,8 @@ class Chart {
     this.y = { unit: "", ...options.y };
     this.time = options.x instanceof TimeRange ? options.x : null;
     this.stale = true;
-    this.build(parent);
     if (this.time) this.time.watch((what) => what === "range" ? this.invalidate() : this.drawCursor());
+    this.build(parent);
     new ResizeObserver(() => this.redraw()).observe(this.plot);
     new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: "300px" }).observe(this.plot);
     watchTheme(() => this.redraw());

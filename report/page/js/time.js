@@ -11,6 +11,7 @@ class TimeRange {
     this.from = this.whole.from;
     this.to = this.whole.to;
     this.cursor = null; // seconds under the pointer
+    this.follows = 0; // seconds at the end of the whole that are shown however it grows; 0: a reader has chosen
     this.watchers = [];
   }
 
@@ -22,20 +23,44 @@ class TimeRange {
 
   // set selects a range, on a round number of digits, within the whole.
   set(from, to) {
+    this.follows = 0;
+    if (this.place(from, to)) this.tell("range");
+  }
+
+  // place does so without a word, and reports whether that is another range.
+  place(from, to) {
     if (!(from <= to)) [from, to] = [to, from];
     const step = 10 ** Math.floor(Math.log10(Math.max(to - from, shortestRange) / 1000));
     from = from < this.whole.from + step ? this.whole.from : roundTo(from, step);
     to = to > this.whole.to - step ? this.whole.to : roundTo(to, step);
-    if (!(to - from >= shortestRange * 0.999) || from === this.from && to === this.to) return;
+    if (!(to - from >= shortestRange * 0.999) || from === this.from && to === this.to) return false;
     this.from = from;
     this.to = to;
-    this.tell("range");
+    return true;
   }
 
   reset() {
-    if (!this.selected) return;
+    const followed = this.follows;
+    this.follows = 0;
+    if (!this.selected && !followed) return;
     this.from = this.whole.from;
     this.to = this.whole.to;
+    this.tell("range");
+  }
+
+  // follow shows the last seconds of the whole, also when it grows, until a reader selects something else.
+  follow(seconds) {
+    this.follows = seconds;
+    this.place(Math.max(this.whole.from, this.whole.to - seconds), this.whole.to);
+    this.tell("range");
+  }
+
+  // grow says that the whole is another. What is selected stays; without a selection all of it is shown.
+  grow(from, to) {
+    const all = !this.selected;
+    this.whole = { from, to: Math.max(to, from + shortestRange) };
+    if (this.follows) return this.follow(this.follows);
+    if (all) [this.from, this.to] = [this.whole.from, this.whole.to];
     this.tell("range");
   }
 
@@ -90,7 +115,7 @@ function bindFragment(range) {
     if (wanted) range.set(wanted.from, wanted.to); else range.reset();
   };
   range.watch((what) => {
-    const fragment = toFragment(range);
+    const fragment = range.follows ? "" : toFragment(range);
     if (what === "range" && fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
   });
   addEventListener("hashchange", read, untilReplaced());

@@ -1,98 +1,79 @@
 "use strict";
-// Live: the page of a run while it is played. Every second it asks its server for what the run is like, draws the page of the run
-// again from that, and puts it in the place of the old one: the last minute, until a reader selects something else.
+// Live: the page of a run while it is played. Every second it asks its server for what is new, and draws it: the last minute, until a
+// reader selects something else. A page that nobody sees draws nothing.
 
 const shownMinute = 60; // seconds
+const leastRest = 1000; // milliseconds between two questions
 
-pages.live = (page, root) => new LivePage(page, root);
+pages.live = (_, root) => new LivePage(root);
 
 class LivePage {
-  constructor(page, root) {
+  constructor(root) {
     this.root = root;
-    this.view = fromFragment(location.hash) ? "own" : "minute"; // or "whole"
-    this.position = page.head.position;
+    this.growth = new Growth();
+    this.position = 0;
     this.ended = false;
-    this.text = element("span", {}, page.head.line);
-    this.buttons = { minute: "Last minute", whole: "Whole run" };
-    for (const [view, name] of Object.entries(this.buttons)) this.buttons[view] = element("button", { type: "button", onclick: () => this.choose(view) }, name);
-    root.append(element("p", { class: "live", role: "status" }, this.text, ...Object.values(this.buttons)));
+    this.text = element("span", {}, "The page asks the run for its numbers.");
+    this.minute = element("button", { type: "button", onclick: () => this.range.follow(shownMinute) }, "Last minute");
+    this.whole = element("button", { type: "button", onclick: () => this.range.reset() }, "Whole run");
+    root.append(element("p", { class: "live", role: "status" }, this.text, this.minute, this.whole));
     for (const [type, held] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) addEventListener(type, () => { this.held = held; }, true);
-    this.replace(page);
+    document.addEventListener("visibilitychange", () => this.draw());
     this.ask();
   }
 
+  get range() { return this.drawn && this.drawn.range; }
+
   // ask asks for what is new, a second after the last answer was drawn, and less often where drawing is slow.
   async ask() {
-    let failures = 0;
-    for (let rest = 1000; !this.ended && failures < 10;) {
-      await new Promise((done) => setTimeout(done, rest));
+    for (let failures = 0; (!this.ended || this.stale) && failures < 10;) {
+      let rest = leastRest;
       try {
-        const answer = await fetch(`data?after=${this.position}`);
-        if (!answer.ok) throw new Error(await answer.text());
+        if (!this.ended) this.take(await answerOf(`data?after=${this.position}`));
         failures = 0;
-        rest = this.take(await answer.json());
+        rest = Math.max(leastRest, 20 * await this.draw());
       } catch (error) {
         this.text.textContent = `No answer from the run: ${error.message}`;
         failures++;
       }
+      await new Promise((done) => setTimeout(done, rest));
     }
     if (!this.ended) this.text.textContent = "The command has ended, or was killed: this is the last that it said.";
   }
 
-  // take shows an answer, and returns for how many milliseconds nothing is asked.
+  // take keeps an answer until it is drawn.
   take(answer) {
     this.text.textContent = answer.line;
-    if (!answer.page || this.busy()) return 1000;
-    const begin = performance.now();
+    if (!answer.page) return;
     this.position = answer.position;
     this.ended = answer.ended;
-    if (this.ended) this.end(); else this.noteView();
-    this.replace(unpackPage(answer.page));
-    return Math.max(1000, 5 * (performance.now() - begin));
+    const page = unpackPage(answer.page);
+    if (this.ended) this.finished = page; else this.growth.add(page);
+    this.stale = true;
+  }
+
+  // draw draws what has come, and returns how many milliseconds that took.
+  async draw() {
+    if (!this.stale || document.hidden || this.busy()) return 0;
+    this.stale = false;
+    const begin = performance.now(), page = this.finished || this.growth.page();
+    if (this.finished || !this.drawn || !this.drawn.replace(page)) this.replace(page);
+    await nextFrame();
+    return performance.now() - begin;
   }
 
   // busy reports whether a reader does something that a new page would break.
   busy() { return this.held || this.next || ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement && document.activeElement.tagName); }
 
-  // end shows the whole run, unless a reader has selected a part of it.
-  end() {
-    this.noteView();
-    if (this.view === "minute") this.view = "whole";
-    for (const button of Object.values(this.buttons)) button.hidden = true;
-  }
-
-  choose(view) {
-    this.view = view;
-    if (this.range) this.select(this.range);
-  }
-
-  // noteView finds out what the reader has selected since the page was drawn.
-  noteView() {
-    const range = this.range;
-    if (!range || this.shown && range.from === this.shown.from && range.to === this.shown.to) return;
-    this.view = range.selected ? "own" : "whole";
-  }
-
-  // select shows a part of the run. Only what a reader has selected stands in the address.
-  select(range) {
-    const { from, to } = range.whole;
-    if (this.view === "minute") range.set(Math.max(from, to - shownMinute), to);
-    if (this.view === "whole") range.reset();
-    if (this.view !== "own") history.replaceState(null, "", location.pathname + location.search);
-    this.shown = { from: range.from, to: range.to };
-    for (const [view, button] of Object.entries(this.buttons)) button.setAttribute("aria-pressed", String(view === this.view));
-  }
-
   // replace draws a page where it cannot be seen, and shows it when its charts are drawn.
   replace(page) {
-    const old = this.area, before = drawing;
+    const old = this.area, before = drawing, shown = this.range;
     drawing = new AbortController();
-    if (this.view !== "own") history.replaceState(null, "", location.pathname + location.search);
     this.area = element("div", old ? { class: "coming", style: { top: `${old.offsetTop}px` } } : {});
     this.root.append(this.area);
-    pages.run(page, this.area);
-    this.range = page.range;
-    if (this.range) this.select(this.range);
+    document.title = page.title;
+    this.drawn = pages.run(page, this.area);
+    this.select(shown);
     if (!old) return;
     copyChoices(old, this.area);
     this.next = true;
@@ -107,6 +88,33 @@ class LivePage {
       this.next = false;
     }, 120);
   }
+
+  // select selects on a new page what was selected before; at first the last minute, and at the end the whole.
+  select(before) {
+    this.minute.hidden = this.whole.hidden = Boolean(this.finished) || !this.range;
+    if (!this.range) return;
+    const note = () => {
+      this.minute.setAttribute("aria-pressed", String(this.range.follows > 0));
+      this.whole.setAttribute("aria-pressed", String(!this.range.selected && !this.range.follows));
+    };
+    this.range.watch((what) => { if (what === "range") note(); });
+    if (!this.finished && (before ? before.follows : !this.range.selected)) this.range.follow(shownMinute);
+    note();
+  }
+}
+
+async function answerOf(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+}
+
+// nextFrame waits until charts are drawn; a page that is hidden meanwhile draws none.
+function nextFrame() {
+  return new Promise((done) => {
+    requestAnimationFrame(() => setTimeout(done));
+    setTimeout(done, leastRest);
+  });
 }
 
 // copyChoices does on a new page what a reader did on the old one: series that are hidden, tables that are open.

@@ -23,13 +23,10 @@ function drawDistributions(root, page, requests, range) {
 
 // drawPrefill draws the time to the first token against what the server had to compute for it.
 function drawPrefill(add, requests, within) {
-  const missed = requests.prompt.map((n, i) => Math.max(1, n - (requests.cached[i] || 0))), heat = new Heat({ name: "requests", style: 0 });
-  const keep = new Uint8Array(requests.length);
+  const heat = new Heat({ name: "requests", style: 0 }), missed = requests.remembered(() => requests.prompt.map((n, i) => Math.max(1, n - (requests.cached[i] || 0))));
   add({ title: "Time to first token by prompt tokens that were not cached", about: "The darker, the more requests.", x: { unit: "", log: true, name: "prompt tokens not cached" }, y: { unit: "s", log: true }, marks: [heat], prepare: () => {
     const [from, to] = within();
-    keep.fill(0);
-    for (let i = from; i < to; i++) keep[i] = requests.measured[i];
-    heat.set(missed, requests.metrics.ttft, keep);
+    heat.set(missed().subarray(from, to), requests.metrics.ttft.subarray(from, to), requests.measured.subarray(from, to));
   } });
 }
 

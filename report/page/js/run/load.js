@@ -37,19 +37,23 @@ function reported(page, name) {
 }
 
 function drawLoad(charts, page, requests, range) {
-  const tracks = requests.tracks, flying = inFlight(page, requests), sessions = countOpen(tracks.begin, tracks.end);
-  const told = Boolean(page.tables.progress), playing = told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, tracks.treeEnd), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
-  const marks = [
-    new Line({ name: "requests in flight", style: 0, step: true, ...flying }), new Line({ name: `sessions open${part}`, style: 1, step: true, ...sessions }),
-    new Line({ name: `${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, style: 2, step: true, ...playing }),
-  ];
-  const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
-  if (waited.length) {
-    const opened = waited.map((i) => requests.due[i]), arrived = waited.map((i) => requests.due[i] - requests.queued[i] / 1e9);
-    marks.push(new Line({ name: `trees waiting${part}`, style: 3, step: true, ...countOpen(arrived, opened) }));
-  }
-  new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks });
+  const { tracks } = requests, told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
+  const line = (name, style) => new Line({ name, style, step: true });
+  const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
+  if (haveWaited(requests)) marks.push(line(`trees waiting${part}`, 3));
+  const show = requests.remembered(() => {
+    const lines = [inFlight(page, requests), countOpen(tracks.begin, tracks.end), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, tracks.treeEnd)];
+    if (marks.length > 3) {
+      const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
+      lines.push(countOpen(waited.map((i) => requests.due[i] - requests.queued[i] / 1e9), waited.map((i) => requests.due[i])));
+    }
+    lines.forEach(({ x, y }, i) => marks[i].set(x, y));
+  });
+  new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks, prepare: show });
 }
+
+// haveWaited reports whether there is a tree that waited to be opened.
+function haveWaited(requests) { return requests.queued.some((ns) => ns > 0); }
 
 // drawTokens draws sums over windows: of the table bins where there is one, else of the requests.
 function drawTokens(charts, page, requests, range) {
@@ -75,15 +79,18 @@ function drawTokens(charts, page, requests, range) {
 
 // drawScatter draws a point a request, and percentiles of windows.
 function drawScatter(charts, requests, range, name, title) {
-  const values = requests.metrics[name], main = new Uint8Array(requests.length), child = new Uint8Array(requests.length);
-  for (let i = 0; i < requests.length; i++) (requests.isChild(i) ? child : main)[i] = requests.failure[i] === 0 ? 1 : 0;
-  const points = [new Points({ name: "main sessions", style: 0, x: requests.time, y: values, keep: main })];
-  if (child.some((one) => one)) points.push(new Points({ name: "subagents", style: 1, x: requests.time, y: values, keep: child }));
+  const points = [new Points({ name: "main sessions", style: 0 })];
+  if (haveChildren(requests)) points.push(new Points({ name: "subagents", style: 1 }));
+  const show = requests.remembered(() => points.forEach((mark, child) => mark.set(requests.time, requests.metrics[name],
+    Uint8Array.from({ length: requests.length }, (_, i) => Number(requests.failure[i] === 0 && (points.length === 1 || Number(requests.isChild(i)) === child))))));
   const lines = [new Line({ name: "p50", style: 4, width: 2, halo: true }), new Line({ name: "p95", style: 3, width: 2, halo: true })];
-  const prepare = () => showWindows(requests, range, name, [50, 95], lines);
+  const prepare = () => { show(); showWindows(requests, range, name, [50, 95], lines); };
   const chart = new Chart(charts, { title, about: "A point a request; p50 and p95 of windows. Click a point for its request.", x: range, y: { unit: "s", log: true }, marks: [...points, ...lines], prepare,
     pointed: ({ px, py }) => requests.pick(points.map((mark) => mark.hidden ? -1 : mark.nearest(chart.pen, px, py)).find((i) => i >= 0) ?? -1) });
 }
+
+// haveChildren reports whether there is a request of a subagent that did not fail.
+function haveChildren(requests) { return requests.failure.some((failure, i) => failure === 0 && requests.isChild(i)); }
 
 // showWindows gives lines the percentiles of the measured requests of each window.
 function showWindows(requests, range, name, asked, lines) {
@@ -98,15 +105,20 @@ function drawWindows(charts, requests, range, { title, name, asked, about }) {
 
 // drawErrors draws how many requests failed in each window, by category, when they ended.
 function drawErrors(charts, page, requests, range) {
-  const { category } = page.tables.failures.columns, names = [];
-  for (let k = 0; k < category.length; k++) if (!names.includes(category.at(k))) names.push(category.at(k));
-  const apart = ["cancelled", "context_overflow"], order = [...names.filter((n) => !apart.includes(n)).sort(), ...names.filter((n) => apart.includes(n)).sort()];
+  const order = failuresOf(page);
   const areas = stackAreas(order.map((name, style) => ({ name: name.replaceAll("_", " "), style: style + 2 })));
   const prepare = () => {
     const windows = cutWindows(range.from, range.to);
     order.forEach((name, i) => areas[i].set(windowStarts(windows), failuresOver(page, requests, windows, name)));
   };
-  new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { zero: true }, marks: areas, prepare, empty: names.length ? "nothing in this range" : "no request failed" });
+  new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { zero: true }, marks: areas, prepare, empty: order.length ? "nothing in this range" : "no request failed" });
+}
+
+// failuresOf returns the categories of the requests that failed, those last that are no errors of the rate.
+function failuresOf(page) {
+  const { category } = page.tables.failures.columns, names = [], apart = ["cancelled", "context_overflow"];
+  for (let k = 0; k < category.length; k++) if (!names.includes(category.at(k))) names.push(category.at(k));
+  return [...names.filter((n) => !apart.includes(n)).sort(), ...names.filter((n) => apart.includes(n)).sort()];
 }
 
 function failuresOver(page, requests, windows, name) {

@@ -18,21 +18,50 @@ const requestMetrics = [
 class Requests {
   // page is unpacked. Columns are in the order of sending; a request is known by its place in it.
   constructor(page) {
+    this.pickers = [];
+    this.picked = -1;
+    this.tracks = new Tracks(this);
+    this.version = 0; // how often the rows were replaced
+    this.read(page);
+  }
+
+  // read takes the rows of a page.
+  read(page) {
     this.page = page;
     this.readSessions();
     this.length = this.firstRow[this.firstRow.length - 1];
     const raw = this.readColumns();
     this.order(raw);
     this.compute();
-    this.tracks = new Tracks(this);
-    this.pickers = [];
+    this.tracks.read();
     this.samples = {}; // by metric
+    this.counted = null;
     page.requests = this;
+  }
+
+  // replace takes the rows of a later page of the same run. The request that is picked stays so, unless the page has it no more.
+  replace(page) {
+    const arrival = this.picked < 0 ? -1 : this.arrival[this.picked];
+    this.read(page);
+    this.version++;
+    if (arrival >= 0) this.pick(page.head.from.whole ? -1 : this.arrival.indexOf(arrival));
+  }
+
+  // remembered returns a function that returns what make returns, and calls that anew when the rows were replaced.
+  remembered(make) {
+    let version = -1, made;
+    return () => {
+      if (version !== this.version) [version, made] = [this.version, make()];
+      return made;
+    };
   }
 
   // watchPicked calls back with the request that a reader has picked; -1: none. pick picks one.
   watchPicked(watcher) { this.pickers.push(watcher); }
-  pick(i) { for (const watcher of this.pickers) watcher(i); }
+  pick(i) {
+    this.picked = i;
+    for (const watcher of this.pickers) watcher(i);
+  }
 
   // readColumns returns the packed columns by row, those that the page has sparsely filled up.
   readColumns() {
@@ -108,15 +137,18 @@ class Requests {
     return first >= 1 && first < tokens && !allButOne ? tokens - first : tokens - 1;
   }
 
-  // sorted returns the sorted values of a metric, of the measured requests between two places.
+  // sorted returns the sorted values of a metric, of the measured requests between two places. All are sorted once, but for rows that
+  // will soon be replaced.
   sorted(name, from, to) {
     const values = this.metrics[name];
+    if (this.page.head.from) return values.subarray(from, to).filter((value, i) => this.measured[from + i] && !Number.isNaN(value)).sort();
     this.samples[name] ??= new Samples(values.map((value, i) => this.measured[i] ? value : NaN));
     return this.samples[name].within(from, to);
   }
 
   // sortSoon sorts the metrics one by one while nothing else is to be done, so that the first selection need not.
   sortSoon() {
+    if (this.page.head.from) return;
     const next = [...requestMetrics.map(({ name }) => name), "asked"].find((name) => !this.samples[name]);
     if (!next) return;
     setTimeout(() => { this.sorted(next, 0, 0); this.sortSoon(); }, 50);

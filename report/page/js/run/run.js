@@ -3,15 +3,16 @@
 
 pages.run = (page, root) => {
   root.append(element("h1", {}, page.title));
-  drawVerdict(root, page);
+  const verdict = element("div", {});
+  root.append(verdict);
+  drawVerdict(verdict, page);
   const requests = new Requests(page);
   if (requests.length === 0) {
     root.append(element("p", { class: "note" }, "There is no record of a request: there is nothing to draw."));
     drawSettings(root, page);
-    return;
+    return null;
   }
   const range = new TimeRange(requests.time[0], pageEnd(page.head));
-  page.range = range; // for a page that is drawn again
   range.shades = shadesOf(page, range);
   rangeBar(root, range, (r) => describeRange(page, requests, r));
   drawNumbers(root, page, requests, range);
@@ -21,7 +22,35 @@ pages.run = (page, root) => {
   drawSettings(root, page);
   bindFragment(range);
   requests.sortSoon();
+  return new DrawnRun(page, requests, range, verdict);
 };
+
+// DrawnRun is what is drawn of a run that is played: a later page of the run takes its place where it has the same charts.
+class DrawnRun {
+  constructor(page, requests, range, verdict) {
+    Object.assign(this, { page, requests, range, verdict, outline: this.outlineOf(requests) });
+  }
+
+  // outlineOf tells pages apart that do not have the same charts with the same marks.
+  outlineOf(requests) {
+    const { head, tables } = requests.page;
+    return JSON.stringify([head.stride > 1, Boolean(head.summary.arrivals), haveWaited(requests), haveChildren(requests), failuresOf(requests.page), Array.from(requests.tracks.lanes), Boolean(tables.bins)]);
+  }
+
+  // replace draws a later page; false: it needs charts that are not there.
+  replace(page) {
+    const { requests, range } = this;
+    if (page.tables.requests.rows === 0) return false;
+    Object.assign(this.page, page); // the charts hold it
+    requests.replace(this.page);
+    if (this.outlineOf(requests) !== this.outline) return false;
+    drawVerdict(this.verdict, page);
+    range.whole.to = pageEnd(page.head);
+    range.shades = shadesOf(page, range);
+    range.grow(requests.time[0], range.whole.to);
+    return true;
+  }
+}
 
 // pageEnd returns when the last request was over.
 function pageEnd(head) {

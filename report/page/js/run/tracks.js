@@ -3,8 +3,9 @@
 // root session, and below it tracks for the others: a session takes the first one that is free.
 
 class Tracks {
-  constructor(requests) {
-    this.requests = requests;
+  constructor(requests) { this.requests = requests; }
+
+  read() {
     this.readSessions();
     this.readTrees();
     this.readLanes();

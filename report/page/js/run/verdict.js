@@ -86,6 +86,7 @@ function chosenOf(run) {
   return (run.options || []).filter((o) => o.from !== "default" && o.from !== "preset").map((o) => [o.name, textOf(o.value), o.from]);
 }
 
+// drawVerdict puts the verdict, the notes and the facts into an element, in the place of those before.
 function drawVerdict(root, page) {
   const { head } = page, list = element("ul", { class: "verdict" });
   for (const { good, text, more } of verdictsOf(head)) {
@@ -93,11 +94,9 @@ function drawVerdict(root, page) {
     list.append(element("li", { class: good === true ? "good" : good === false ? "bad" : "" }, element("b", { "aria-hidden": "true" }, mark), element("span", {}, text),
       more.length ? element("ul", {}, ...more.slice(0, 20).map((line) => element("li", {}, line))) : null));
   }
-  root.append(list);
-  for (const note of head.notes) root.append(element("p", { class: "note" }, note));
-  const facts = element("dl", { class: "facts" });
+  const notes = head.notes.map((note) => element("p", { class: "note" }, note)), facts = element("dl", { class: "facts" });
   for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  root.append(facts);
+  root.replaceChildren(list, ...notes, facts);
 }
 
 // drawSettings shows the options that were chosen.

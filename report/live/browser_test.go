@@ -141,6 +141,34 @@ func TestLiveInABrowser(t *testing.T) {
 	b.RequireQuiet()
 }
 
+// What a page that is open computes for each second of a run with as many requests as it may have: figures, no bounds.
+func TestLiveSpeedInABrowser(t *testing.T) {
+	s, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	p := newPlayed(t)
+	defer func() { require.NoError(t, errors.Join(p.writer.Close(), s.http.Close())) }()
+	p.play(Requests/16 - 60)
+	s.Show(&View{State: p.state, Pages: p.pages})
+	b := pagetest.Open(t, s.URL(), 1280, 900)
+	for _, view := range []string{"Last minute", "Whole run"} {
+		require.Eventually(t, func() bool {
+			return pagetest.Eval[bool](b, fmt.Sprintf(`(([...document.querySelectorAll(".live button")].find((one) => one.textContent === %q && !one.hidden) || {click() {}}).click(), Boolean(document.querySelector(".bar")))`, view))
+		}, time.Minute, 50*time.Millisecond)
+		for _, place := range []string{"0", "1100"} {
+			pagetest.Eval[bool](b, fmt.Sprintf(`(scrollTo(0, %s), true)`, place))
+			b.Settle()
+			before := b.CPU()
+			const seconds = 8
+			for range seconds {
+				p.play(1)
+				pagetest.Eval[bool](b, `new Promise((done) => setTimeout(done, 1000, true))`)
+			}
+			t.Logf("%s, scrolled to %s, %d requests: %.0f ms of a core a second", view, place, p.credit, float64((b.CPU()-before).Milliseconds())/seconds)
+		}
+	}
+	b.RequireQuiet()
+}
+
 // BenchmarkPack is packing everything for a page that has just been opened, of a run with as many requests as a page may have.
 func BenchmarkPack(b *testing.B) {
 	p := newPlayed(b)

@@ -112,6 +112,7 @@ var imports = map[string][]string{
 	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/planner":    {"internal/suggest", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
+	"capture/session":     {"capture/canon", "capture/journal"},
 	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"capture/carry":       {}, // carries while everything of ours is stuck

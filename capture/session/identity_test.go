@@ -1,0 +1,105 @@
+package session
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// header makes a header of pairs.
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for k := 0; k < len(pairs); k += 2 {
+		h.Set(pairs[k], pairs[k+1])
+	}
+	return h
+}
+
+// Every row of the table, each with the rows below it present too: the first that matches decides.
+//
+// Covers C-18.
+func TestIdentityOfHeads(t *testing.T) {
+	rows := []struct {
+		pairs []string
+		want  Identity
+	}{
+		{[]string{"X-My-Session", "mine"}, Identity{By: journal.ByHeader, Session: "header mine"}},
+		{[]string{"X-Claude-Code-Session-Id", "cc", "x-claude-code-agent-id", "a1", "x-claude-code-parent-agent-id", "a0"},
+			Identity{By: journal.ByHeader, Session: "claude-code cc", Agent: "a1", Parent: "a0", Via: journal.TierHeader}},
+		{[]string{"session-id", "cx", "thread-id", "th"}, Identity{By: journal.ByHeader, Session: "codex cx", Agent: "th", Via: journal.TierHeader}},
+		{[]string{"session_id", "old", "thread-id", "old"}, Identity{By: journal.ByHeader, Session: "codex old"}},
+		{[]string{"x-session-id", "child", "x-parent-session-id", "root"},
+			Identity{By: journal.ByHeader, Session: "opencode ", Agent: "child", Parent: "root", Via: journal.TierHeader, Chain: true}},
+		{[]string{"X-Dynamo-Session-ID", "d1", "X-Dynamo-Parent-Session-ID", "d0"},
+			Identity{By: journal.ByHeader, Session: "dynamo ", Agent: "d1", Parent: "d0", Via: journal.TierHeader, Chain: true}},
+		{[]string{"X-Session-Affinity", "af"}, Identity{By: journal.ByHeader, Session: "affinity af"}},
+	}
+	for k, row := range rows {
+		h := header(row.pairs...)
+		for _, below := range rows[k+1:] {
+			for name, values := range header(below.pairs...) {
+				if h[name] == nil && http.CanonicalHeaderKey(name) != "Thread-Id" {
+					h[name] = values
+				}
+			}
+		}
+		id, ok := OfHead(Head{Header: h}, "x-my-session")
+		require.True(t, ok)
+		require.Equal(t, row.want, id)
+		id, ok = OfHead(Head{Session: "NAME", Agent: "sub", Header: h}, "x-my-session")
+		require.True(t, ok)
+		require.Equal(t, Identity{By: journal.ByURL, Session: "url NAME", Agent: "sub", Via: journal.TierHeader}, id)
+	}
+	_, ok := OfHead(Head{Header: header("Session-Id", string(make([]byte, maxID+1)))}, "")
+	require.False(t, ok, "an id that is too long")
+	id, _ := OfHead(Head{Header: header("session-id", "cx", "x-codex-turn-metadata", `{"turn_id":"x","thread_source":"subagent"}`)}, "")
+	require.True(t, id.Marked)
+	id, _ = OfHead(Head{Header: header("session-id", "cx", "x-codex-turn-metadata", `{"thread_source":"user"}`)}, "")
+	require.False(t, id.Marked)
+	id, _ = OfHead(Head{Header: header("X-Parent-Session-Id", "root")}, "")
+	require.Equal(t, Identity{By: journal.ByHeader, Session: "opencode ", Agent: "root", Via: journal.TierHeader, Chain: true}, id)
+}
+
+// Covers C-18.
+func TestIdentityOfBodies(t *testing.T) {
+	for _, c := range []struct {
+		prompt canon.Prompt
+		want   Identity
+	}{
+		{canon.Prompt{UserID: "user_ab_account__session_5b1c", CacheKey: "k"}, Identity{By: journal.ByBody, Session: "user text 5b1c"}},
+		{canon.Prompt{UserID: `{"session_id":"s1"}`}, Identity{By: journal.ByBody, Session: "user ", Agent: "s1", Via: journal.TierMark, Chain: true}},
+		{canon.Prompt{UserID: `{"session_id":"s1","parent_session_id":"s0"}`}, Identity{By: journal.ByBody, Session: "user ", Agent: "s1", Parent: "s0", Via: journal.TierMark, Chain: true}},
+		{canon.Prompt{UserID: "someone", CacheKey: "k"}, Identity{By: journal.ByBody, Session: "cache key k"}},
+	} {
+		id, ok := OfBody(&c.prompt)
+		require.True(t, ok)
+		require.Equal(t, c.want, id)
+	}
+	for _, p := range []canon.Prompt{{}, {UserID: "someone"}, {UserID: "x_session_"}, {UserID: `{"session_id":7}`}, {CacheKey: string(make([]byte, maxID+1))}} {
+		_, ok := OfBody(&p)
+		require.False(t, ok)
+	}
+}
+
+// A client is an address without its port, and a credential.
+func TestIdentityOfClients(t *testing.T) {
+	c := NewClients([32]byte{1})
+	of := func(addr string, pairs ...string) string {
+		return c.Identity(Head{RemoteAddr: addr, Header: header(pairs...)}).Session
+	}
+	one := of("10.0.0.1:1000", "Authorization", "Bearer a")
+	require.Equal(t, one, of("10.0.0.1:2000", "Authorization", "Bearer a", "User-Agent", "x"))
+	for _, other := range []string{
+		of("10.0.0.2:1000", "Authorization", "Bearer a"), of("10.0.0.1:1000", "Authorization", "Bearer b"), of("10.0.0.1:1000"),
+		of("10.0.0.1:1000", "X-Api-Key", "Bearer a"), of("[::1]:1000", "Authorization", "Bearer a"), of("a pipe", "Authorization", "Bearer a"),
+		NewClients([32]byte{2}).Identity(Head{RemoteAddr: "10.0.0.1:1000", Header: header("Authorization", "Bearer a")}).Session,
+	} {
+		require.NotEqual(t, one, other)
+	}
+	require.NotContains(t, one, "Bearer")
+	require.NotContains(t, one, "10.0.0.1")
+}

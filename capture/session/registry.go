@@ -1,0 +1,362 @@
+package session
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// Why a request, or a call on the admin listener, is refused. The texts are those of the admin listener.
+var (
+	ErrNotFound = errors.New("session not found")
+	ErrClosing  = errors.New("session closing")
+	ErrBusy     = errors.New("session busy")
+	ErrTooMany  = errors.New("too many sessions")
+)
+
+// Bounds of what is remembered.
+const (
+	maxChain      = 16        // links from an agent to the main one
+	maxAgents     = 1 << 14   // of a session: one more finishes it
+	maxTombstones = 4096      // sessions that are finished and still known
+	tombstoneLife = time.Hour // how long they are
+)
+
+// Options of a registry.
+type Options[R Recorder] struct {
+	Limit   int           // of sessions that are not finished; one more finishes the one that is idle longest
+	Idle    time.Duration // a session that is idle so long is finished
+	Drain   time.Duration // how long a closing session waits for its requests
+	Linear  bool          // a session has at most one request in flight
+	Random  io.Reader     // of ids
+	Open    func(*Session[R]) R
+	Clients *Clients
+}
+
+// Registry knows the sessions. Its lock is held for as long as it takes to look into a map.
+type Registry[R Recorder] struct {
+	options Options[R]
+
+	mu       sync.Mutex
+	current  map[string]*Session[R] // by key: the one that requests join, or the last one
+	byID     map[string]*Session[R] // that are not forgotten
+	parents  map[string]string      // links of chains, with their sources
+	alive    int                    // sessions that are not finished
+	finished []*Session[R]          // tombstones, oldest first
+}
+
+// NewRegistry returns a registry without sessions.
+func NewRegistry[R Recorder](o Options[R]) *Registry[R] {
+	return &Registry[R]{options: o, current: map[string]*Session[R]{}, byID: map[string]*Session[R]{}, parents: map[string]string{}}
+}
+
+// ends are sessions that a call has finished. Their recorders hear of it behind the lock.
+type ends[R Recorder] []*Session[R]
+
+func (e ends[R]) tell() {
+	for _, s := range e {
+		s.Recorder.Finish(s.why)
+	}
+}
+
+// Join puts a request that arrived at an instant into its session, which is made if there is none that is open. head is what
+// tells the client apart where the identity leads nowhere.
+//
+// Where sessions are linear it also takes the slot of the session. The error is ErrClosing or ErrBusy then, and nil otherwise.
+func (r *Registry[R]) Join(id Identity, head Head, at int64) (t Ticket[R], err error) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := id
+	key, agent, parent, ok := r.resolve(id)
+	if !ok {
+		id = r.options.Clients.Identity(head)
+		key, agent, parent = id.Session, "", ""
+	}
+	s := r.current[key]
+	if r.options.Linear && s != nil && (s.state == Closing || s.held) {
+		if s.state == Closing {
+			return t, ErrClosing
+		}
+		return t, ErrBusy
+	}
+	if s == nil || s.state != Open || len(s.agents) >= maxAgents && s.agents[agent] == 0 && agent != "" {
+		if s != nil {
+			over = r.close(over, s, journal.WhyLimit, at)
+		}
+		if s, over, err = r.open(over, key, id.By, "", at); err != nil {
+			return t, err
+		}
+	}
+	if asked.Chain {
+		r.link(s, asked)
+	}
+	if !s.begun {
+		s.begun, s.start = true, at
+	}
+	t = Ticket[R]{Session: s, Q: s.requests, T: max(0, at-s.start), Place: s.place(agent, parent, id.Via), Marked: id.Marked && agent == ""}
+	s.requests++
+	s.inFlight++
+	s.held = r.options.Linear
+	s.last = max(s.last, at)
+	return t, nil
+}
+
+// resolve returns the key of the session of an identity, and its agent there. It follows a chain of parents to the first agent
+// that names none; ok is false where the chain is too long or goes in a circle.
+func (r *Registry[R]) resolve(id Identity) (key, agent, parent string, ok bool) {
+	if !id.Chain {
+		return id.Session, id.Agent, id.Parent, true
+	}
+	root, above := id.Agent, id.Parent
+	for links := 0; above != "" && above != root; links++ {
+		if links == maxChain || above == id.Agent {
+			return "", "", "", false
+		}
+		root, above = above, r.parents[id.Session+above]
+	}
+	key, agent, parent = id.Session+root, id.Agent, id.Parent
+	if agent == root {
+		agent = ""
+	}
+	if parent == root {
+		parent = ""
+	}
+	return key, agent, parent, true
+}
+
+// link remembers the parent of an agent. What an agent said first counts.
+func (r *Registry[R]) link(s *Session[R], id Identity) {
+	own := id.Session + id.Agent
+	if _, known := r.parents[own]; !known {
+		r.parents[own] = id.Parent
+		s.ids = append(s.ids, own)
+	}
+}
+
+// open makes a session. Where there are too many it finishes the one that is idle longest.
+func (r *Registry[R]) open(over ends[R], key string, by journal.By, id string, at int64) (*Session[R], ends[R], error) {
+	if r.options.Limit > 0 && r.alive >= r.options.Limit {
+		if idle := r.idlest(); idle != nil {
+			over = r.close(over, idle, journal.WhyLimit, at)
+		}
+	}
+	trace, err := r.draw(4)
+	for err == nil && r.byID["cap-"+trace] != nil {
+		trace, err = r.draw(4)
+	}
+	if err != nil {
+		return nil, over, err
+	}
+	s := &Session[R]{ID: cmp.Or(id, "cap-"+trace), Trace: "cap-" + trace, By: by, key: key, last: at}
+	s.Recorder = r.options.Open(s)
+	r.current[key], r.byID[s.ID], r.byID[s.Trace] = s, s, s
+	r.alive++
+	return s, over, nil
+}
+
+// idlest returns the open session that has been idle longest, nil where all have requests in flight.
+func (r *Registry[R]) idlest() (idle *Session[R]) {
+	for _, s := range r.current {
+		if s.state == Open && s.inFlight == 0 && (idle == nil || s.last < idle.last || s.last == idle.last && s.Trace < idle.Trace) {
+			idle = s
+		}
+	}
+	return idle
+}
+
+func (r *Registry[R]) draw(bytes int) (string, error) {
+	b := make([]byte, bytes)
+	if _, err := io.ReadFull(r.options.Random, b); err != nil {
+		return "", fmt.Errorf("an id for a session: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// Leave ends a request.
+func (r *Registry[R]) Leave(s *Session[R], at int64) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.inFlight--
+	s.held = false
+	s.last = max(s.last, at)
+	if s.state == Closing && s.inFlight == 0 {
+		over = r.finish(over, s, at)
+	}
+}
+
+// Close makes a session take no more requests. It is finished when those in flight are over. Closing it again does nothing.
+func (r *Registry[R]) Close(s *Session[R], why journal.Why, at int64) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	over = r.close(over, s, why, at)
+}
+
+func (r *Registry[R]) close(over ends[R], s *Session[R], why journal.Why, at int64) ends[R] {
+	if s.state != Open {
+		return over
+	}
+	s.state, s.why, s.closed = Closing, why, at
+	if s.inFlight == 0 {
+		over = r.finish(over, s, at)
+	}
+	return over
+}
+
+func (r *Registry[R]) finish(over ends[R], s *Session[R], at int64) ends[R] {
+	s.state, s.closed = Finished, at
+	r.alive--
+	for _, id := range s.ids {
+		delete(r.parents, id)
+	}
+	s.ids, s.agents = nil, nil
+	r.finished = append(r.finished, s)
+	if len(r.finished) > maxTombstones {
+		r.forget(1)
+	}
+	return append(over, s)
+}
+
+// forget drops the oldest tombstones.
+func (r *Registry[R]) forget(n int) {
+	for _, s := range r.finished[:n] {
+		delete(r.byID, s.ID)
+		delete(r.byID, s.Trace)
+		if r.current[s.key] == s {
+			delete(r.current, s.key)
+		}
+	}
+	r.finished = slices.Delete(r.finished, 0, n)
+}
+
+// Sweep finishes sessions that have been idle too long, gives up requests of sessions that have been closing too long, and
+// forgets those that were finished an hour ago. It is called now and then.
+func (r *Registry[R]) Sweep(at int64) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.current {
+		if s.state == Open && s.inFlight == 0 && r.options.Idle > 0 && at-s.last >= int64(r.options.Idle) {
+			over = r.close(over, s, journal.WhyIdle, at)
+		}
+	}
+	for _, s := range r.byID {
+		if s.state == Closing && at-s.closed >= int64(r.options.Drain) {
+			over = r.finish(over, s, at)
+		}
+	}
+	old := 0
+	for old < len(r.finished) && at-r.finished[old].closed >= int64(tombstoneLife) {
+		old++
+	}
+	r.forget(old)
+}
+
+// Shutdown closes all sessions. force gives up what is in flight.
+func (r *Registry[R]) Shutdown(force bool, at int64) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.byID {
+		over = r.close(over, s, journal.WhyShutdown, at)
+		if force && s.state == Closing {
+			over = r.finish(over, s, at)
+		}
+	}
+}
+
+// Create makes a session without requests, for the prefix of a path.
+func (r *Registry[R]) Create(at int64) (s *Session[R], err error) {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.options.Limit > 0 && r.alive >= r.options.Limit && r.idlest() == nil {
+		return nil, ErrTooMany
+	}
+	id, err := r.draw(16)
+	if err != nil {
+		return nil, err
+	}
+	s, over, err = r.open(over, "url "+id, journal.ByURL, id, at)
+	return s, err
+}
+
+// Delete closes a session by its id.
+func (r *Registry[R]) Delete(id string, at int64) error {
+	var over ends[R]
+	defer func() { over.tell() }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.byID[id]
+	if s == nil {
+		return ErrNotFound
+	}
+	if s.state != Open {
+		return ErrClosing
+	}
+	over = r.close(over, s, journal.WhyDelete, at)
+	return nil
+}
+
+// Get returns a session by its id.
+func (r *Registry[R]) Get(id string) (*Session[R], Info, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.byID[id]
+	if s == nil {
+		return nil, Info{}, ErrNotFound
+	}
+	return s, s.info(), nil
+}
+
+// List returns all sessions that are known, by their traces.
+func (r *Registry[R]) List() []*Session[R] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*Session[R]
+	for id, s := range r.byID {
+		if id == s.Trace {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Session[R]) int { return cmp.Compare(a.Trace, b.Trace) })
+	return list
+}
+
+// Info returns what may be told of a session.
+func (r *Registry[R]) Info(s *Session[R]) Info {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.info()
+}
+
+func (s *Session[R]) info() Info {
+	return Info{Trace: s.Trace, State: s.state.String(), Requests: s.requests, InFlight: s.inFlight}
+}
+
+// Counts returns how many sessions there are in each state.
+func (r *Registry[R]) Counts() (n [3]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range r.byID {
+		if id == s.Trace {
+			n[s.state]++
+		}
+	}
+	return n
+}

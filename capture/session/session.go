@@ -1,0 +1,91 @@
+package session
+
+import (
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// State is where a session is in its life.
+type State int
+
+// States, in the order in which a session has them.
+const (
+	Open     State = iota
+	Closing        // nothing joins any more; requests are in flight
+	Finished       // nothing is in flight
+)
+
+func (s State) String() string { return [...]string{"open", "closing", "finished"}[s] }
+
+// Recorder is what records a session.
+type Recorder interface {
+	// Finish is called once, when nothing of the session is in flight any more, or when what is has to be given up. It must
+	// return at once.
+	Finish(why journal.Why)
+}
+
+// Session is one session. Its fields do not change; what does is the registry's.
+type Session[R Recorder] struct {
+	ID       string // on the admin listener, and in the path of sessions that it made
+	Trace    string
+	By       journal.By
+	Recorder R
+
+	key      string // in the registry
+	state    State
+	begun    bool
+	start    int64 // instant of the first arrival
+	last     int64 // of the last arrival or end
+	closed   int64 // when it began to close
+	why      journal.Why
+	requests int
+	inFlight int
+	agents   map[string]int
+	ids      []string // links of chains that are this session's
+	held     bool     // the slot of linear sessions
+}
+
+// Ticket is the place of a request in its session.
+type Ticket[R Recorder] struct {
+	Session *Session[R]
+	Q       int           // number of the request, in the order of arrival
+	T       int64         // nanoseconds since the first arrival of the session
+	Place   journal.Place // its agent
+	Marked  bool          // a mark says that a subagent asks, but not which
+}
+
+// Info is what may be told of a session.
+type Info struct {
+	Trace    string `json:"trace"`
+	State    string `json:"state"`
+	Requests int    `json:"requests"`
+	InFlight int    `json:"inflight"`
+}
+
+// agent returns the number of an agent by its id; 0 is the main agent.
+func (s *Session[R]) agent(id string) int {
+	if id == "" {
+		return 0
+	}
+	n, ok := s.agents[id]
+	if !ok {
+		n = len(s.agents) + 1
+		if s.agents == nil {
+			s.agents = map[string]int{}
+		}
+		s.agents[id] = n
+	}
+	return n
+}
+
+// place returns the agent of an identity. A parent that was never seen is the main agent.
+func (s *Session[R]) place(agent, parent string, via journal.Tier) journal.Place {
+	if agent == "" {
+		return journal.Place{}
+	}
+	above := s.agents[parent] // 0 where it was not seen
+	p := journal.Place{Agent: s.agent(agent), Parent: above, Via: via}
+	if p.Parent == p.Agent {
+		p.Parent = 0
+	}
+	return p
+}

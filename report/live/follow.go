@@ -38,4 +38,4 @@ func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-cha
 }
 
 // turn is after how many records a follower lets others run: a third of a millisecond.
-const turn = 64
+const turn = 32

@@ -136,8 +136,6 @@ const (
 	MarkReplyShape
 	MarkReplyUsage
 	MarkReplyStream
-
-	allMarks = 1<<iota - 1
 )
 
 var markNames = []string{"partial", "client_gone", "out_counted", "clock", "reply_json", "reply_shape", "reply_usage", "reply_stream"}

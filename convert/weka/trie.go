@@ -109,3 +109,20 @@ func nodeDigest(lengths []uint64, children [][sha256.Size]byte) [sha256.Size]byt
 	}
 	return sha256.Sum256(text)
 }
+
+// leaves returns how many prompts no other goes on from, and how many of the nodes below the root there are.
+func (t *Trie) leaves() (leaves, roots int) {
+	inner := make([]bool, len(t.parents))
+	for _, parent := range t.parents[1:] {
+		inner[parent] = true
+		if parent == 0 {
+			roots++
+		}
+	}
+	for _, is := range inner[1:] {
+		if !is {
+			leaves++
+		}
+	}
+	return leaves, roots
+}

@@ -1,0 +1,104 @@
+package weka
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// checkedTrace is a trace with every key that a capture writes, and no other. A pointer is nil where a key is missing or null.
+type checkedTrace struct {
+	ID           string         `json:"id"`
+	Models       []string       `json:"models"`
+	BlockSize    int64          `json:"block_size"`
+	Scope        string         `json:"hash_id_scope"`
+	ToolTokens   *int64         `json:"tool_tokens"`
+	SystemTokens *int64         `json:"system_tokens"`
+	Requests     []checkedEntry `json:"requests"`
+	Totals       *Totals        `json:"totals"`
+}
+
+// checkedEntry has the keys of requests and of subagents; Scan has refused those of the other.
+type checkedEntry struct {
+	checkedRequest
+	AgentID      string           `json:"agent_id"`
+	SubagentType *string          `json:"subagent_type"`
+	Status       *string          `json:"status"`
+	DurationMS   *int64           `json:"duration_ms"`
+	TotalTokens  *int64           `json:"total_tokens"`
+	ToolUseCount *int64           `json:"tool_use_count"`
+	Models       []string         `json:"models"`
+	ToolTokens   *int64           `json:"tool_tokens"`
+	SystemTokens *int64           `json:"system_tokens"`
+	Requests     []checkedRequest `json:"requests"`
+}
+
+type checkedRequest struct {
+	T           float64   `json:"t"`
+	Type        string    `json:"type"`
+	Model       string    `json:"model"`
+	In          *int64    `json:"in"`
+	Out         *int64    `json:"out"`
+	IDs         unread    `json:"hash_ids"`
+	InputTypes  *[]string `json:"input_types"`
+	OutputTypes *[]string `json:"output_types"`
+	Stop        *string   `json:"stop"`
+	APITime     *float64  `json:"api_time"`
+	TTFT        *float64  `json:"ttft"`
+	ThinkTime   *float64  `json:"think_time"`
+}
+
+// unread is a value that Scan has read.
+type unread struct{}
+
+// UnmarshalJSON keeps nothing.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
+// decodeChecked decodes a trace that Scan has read. Unknown keys are an error, and so are the second names of in and out.
+func decodeChecked(data []byte) (*checkedTrace, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var f checkedTrace
+	if err := d.Decode(&f); err != nil {
+		return nil, err
+	}
+	return &f, nil
+}
+
+// modelsOf lists the models of the requests of a trace in the order of first use.
+func (f *checkedTrace) modelsOf() (names []string) {
+	for _, e := range f.Requests {
+		if e.Type != "subagent" {
+			names = addName(names, e.Model)
+			continue
+		}
+		for _, m := range e.modelsOf() {
+			names = addName(names, m)
+		}
+	}
+	return names
+}
+
+// modelsOf lists the models of a subagent in the order of first use.
+func (e *checkedEntry) modelsOf() (names []string) {
+	for _, r := range e.Requests {
+		names = addName(names, r.Model)
+	}
+	return names
+}
+
+// totalsOf sums up the requests of a trace.
+func (f *checkedTrace) totalsOf() (t Totals) {
+	for _, e := range f.Requests {
+		if e.Type != "subagent" {
+			t.Parent.add(*e.In, *e.Out)
+			continue
+		}
+		t.Count++
+		for _, r := range e.Requests {
+			t.Subagents.add(*r.In, *r.Out)
+		}
+	}
+	t.Combined = t.Parent
+	t.Combined.add(t.Subagents.Input, t.Subagents.Output)
+	return t
+}

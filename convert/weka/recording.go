@@ -1,0 +1,290 @@
+package weka
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Recording is a trace to be written: doc/spec/reconstruction.md 1 with every key, in the order of doc/spec/capture.md 9.3. Its
+// hash_id_scope is local. models and totals are computed.
+type Recording struct {
+	ID           string
+	BlockSize    int
+	ToolTokens   int
+	SystemTokens int
+	Entries      []RecordedEntry
+}
+
+// RecordedEntry is a request, or a subagent.
+type RecordedEntry struct {
+	RecordedRequest
+	Subagent *RecordedSubagent // nil for a request
+}
+
+// RecordedRequest is a request of a Recording.
+type RecordedRequest struct {
+	T           Millis
+	Streamed    bool
+	Model       string
+	In, Out     int
+	IDs         IDs
+	InputTypes  []string
+	OutputTypes []string
+	Stop        string
+	APITime     Millis
+	TTFT        Millis // Unknown where it is left out
+	ThinkTime   Millis // likewise
+}
+
+// RecordedSubagent is a subagent of a Recording.
+type RecordedSubagent struct {
+	T            Millis
+	AgentID      string
+	Type         string
+	Status       string
+	Duration     Millis // Unknown is written as null, and so in the next two
+	TotalTokens  int64
+	ToolUses     int64
+	ToolTokens   int
+	SystemTokens int
+	Requests     []RecordedRequest
+}
+
+// Millis is a time or a number of milliseconds, which is written in seconds.
+type Millis int64
+
+// Unknown stands for a number that a recording does not have.
+const Unknown = -1
+
+// Append appends an id to the list.
+func (l *IDs) Append(id int64) { l.push(id) }
+
+// AppendJSON appends the trace as one JSON object and LF.
+func (r *Recording) AppendJSON(dst []byte) []byte {
+	w := recordingWriter{text: append(dst, '{')}
+	w.string("id", r.ID)
+	w.strings("models", r.Models())
+	w.number("block_size", int64(r.BlockSize))
+	w.string("hash_id_scope", "local")
+	w.number("tool_tokens", int64(r.ToolTokens))
+	w.number("system_tokens", int64(r.SystemTokens))
+	w.key("requests")
+	w.text = append(w.text, '[')
+	for k, e := range r.Entries {
+		w.separate(k)
+		if e.Subagent != nil {
+			w.subagent(e.Subagent)
+		} else {
+			w.request(&e.RecordedRequest)
+		}
+	}
+	w.text = append(w.text, ']')
+	w.totals(r.Totals())
+	return append(w.text, '}', '\n')
+}
+
+// Models lists the models of all requests in the order of first use.
+func (r *Recording) Models() []string {
+	var names []string
+	for _, e := range r.Entries {
+		if e.Subagent == nil {
+			names = addName(names, e.Model)
+			continue
+		}
+		for _, q := range e.Subagent.Requests {
+			names = addName(names, q.Model)
+		}
+	}
+	return names
+}
+
+// Models lists the models of the subagent in the order of first use.
+func (s *RecordedSubagent) Models() (names []string) {
+	for _, q := range s.Requests {
+		names = addName(names, q.Model)
+	}
+	return names
+}
+
+func addName(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
+}
+
+// Totals are the sums that a trace states.
+type Totals struct {
+	Parent    TokenTotals `json:"parent_tokens"`
+	Subagents TokenTotals `json:"subagent_tokens"`
+	Combined  TokenTotals `json:"combined_tokens"`
+	Count     int         `json:"subagent_count"`
+}
+
+// TokenTotals are sums of tokens.
+type TokenTotals struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+}
+
+func (t *TokenTotals) add(in, out int64) {
+	t.Input += in
+	t.Output += out
+}
+
+// Totals returns the sums of the recording.
+func (r *Recording) Totals() (t Totals) {
+	for _, e := range r.Entries {
+		if e.Subagent == nil {
+			t.Parent.add(int64(e.In), int64(e.Out))
+			continue
+		}
+		t.Count++
+		for _, q := range e.Subagent.Requests {
+			t.Subagents.add(int64(q.In), int64(q.Out))
+		}
+	}
+	t.Combined = t.Parent
+	t.Combined.add(t.Subagents.Input, t.Subagents.Output)
+	return t
+}
+
+// recordingWriter writes the objects of a recording.
+type recordingWriter struct{ text []byte }
+
+// separate writes a comma before all but the first.
+func (w *recordingWriter) separate(k int) {
+	if k > 0 {
+		w.text = append(w.text, ',')
+	}
+}
+
+func (w *recordingWriter) key(name string) {
+	if w.text[len(w.text)-1] != '{' {
+		w.text = append(w.text, ',')
+	}
+	w.text = append(append(append(w.text, '"'), name...), '"', ':')
+}
+
+func (w *recordingWriter) number(name string, v int64) {
+	w.key(name)
+	w.text = strconv.AppendInt(w.text, v, 10)
+}
+
+// orNull writes a number, or null where it is unknown.
+func (w *recordingWriter) orNull(name string, v int64) {
+	if v == Unknown {
+		w.key(name)
+		w.text = append(w.text, "null"...)
+		return
+	}
+	w.number(name, v)
+}
+
+func (w *recordingWriter) quoted(v string) {
+	text, _ := json.Marshal(v) // a string always marshals
+	w.text = append(w.text, text...)
+}
+
+func (w *recordingWriter) string(name, v string) {
+	w.key(name)
+	w.quoted(v)
+}
+
+func (w *recordingWriter) strings(name string, list []string) {
+	w.key(name)
+	w.text = append(w.text, '[')
+	for k, v := range list {
+		w.separate(k)
+		w.quoted(v)
+	}
+	w.text = append(w.text, ']')
+}
+
+// seconds writes milliseconds as seconds, with at most three decimals and no trailing zeros.
+func (w *recordingWriter) seconds(name string, v Millis) {
+	w.key(name)
+	w.text = strconv.AppendInt(w.text, int64(v/1000), 10)
+	if rest := v % 1000; rest != 0 {
+		digits := strconv.AppendInt(nil, int64(rest+1000), 10)[1:]
+		for digits[len(digits)-1] == '0' {
+			digits = digits[:len(digits)-1]
+		}
+		w.text = append(append(w.text, '.'), digits...)
+	}
+}
+
+func (w *recordingWriter) ids(list IDs) {
+	w.key("hash_ids")
+	w.text = append(w.text, '[')
+	for _, run := range list.Runs {
+		for k := range run.N {
+			w.text = append(strconv.AppendInt(w.text, run.First+int64(k), 10), ',')
+		}
+	}
+	if list.Len > 0 {
+		w.text = w.text[:len(w.text)-1]
+	}
+	w.text = append(w.text, ']')
+}
+
+func (w *recordingWriter) request(r *RecordedRequest) {
+	w.text = append(w.text, '{')
+	w.seconds("t", r.T)
+	w.string("type", map[bool]string{false: "n", true: "s"}[r.Streamed])
+	w.string("model", r.Model)
+	w.number("in", int64(r.In))
+	w.number("out", int64(r.Out))
+	w.ids(r.IDs)
+	w.strings("input_types", r.InputTypes)
+	w.strings("output_types", r.OutputTypes)
+	w.string("stop", r.Stop)
+	w.seconds("api_time", r.APITime)
+	if r.Streamed && r.TTFT != Unknown {
+		w.seconds("ttft", r.TTFT)
+	}
+	if r.ThinkTime != Unknown {
+		w.seconds("think_time", r.ThinkTime)
+	}
+	w.text = append(w.text, '}')
+}
+
+func (w *recordingWriter) subagent(s *RecordedSubagent) {
+	w.text = append(w.text, '{')
+	w.seconds("t", s.T)
+	w.string("type", "subagent")
+	w.string("agent_id", s.AgentID)
+	w.string("subagent_type", s.Type)
+	w.orNull("duration_ms", int64(s.Duration))
+	w.orNull("total_tokens", s.TotalTokens)
+	w.orNull("tool_use_count", s.ToolUses)
+	w.string("status", s.Status)
+	w.strings("models", s.Models())
+	w.number("tool_tokens", int64(s.ToolTokens))
+	w.number("system_tokens", int64(s.SystemTokens))
+	w.key("requests")
+	w.text = append(w.text, '[')
+	for k := range s.Requests {
+		w.separate(k)
+		w.request(&s.Requests[k])
+	}
+	w.text = append(w.text, ']', '}')
+}
+
+func (w *recordingWriter) totals(t Totals) {
+	w.key("totals")
+	w.text = append(w.text, '{')
+	for _, sum := range []struct {
+		name string
+		TokenTotals
+	}{{"parent_tokens", t.Parent}, {"subagent_tokens", t.Subagents}, {"combined_tokens", t.Combined}} {
+		w.key(sum.name)
+		w.text = append(w.text, '{')
+		w.number("input", sum.Input)
+		w.number("output", sum.Output)
+		w.text = append(w.text, '}')
+	}
+	w.number("subagent_count", int64(t.Count))
+	w.text = append(w.text, '}')
+}

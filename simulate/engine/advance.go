@@ -41,49 +41,40 @@ func (w *Worker) schedule(r *Request, before, want int) {
 	if w.rules.caching && !w.rules.visibleAllocated {
 		size := w.rules.blockSize
 		w.publish(r, before/size, min(after/size, r.shared))
-		w.own(r, max(before/size, r.shared))
+		w.pool.own(&r.leases, max(before/size, r.shared), w.full(r))
 	}
 }
 
 // publish makes the blocks of a request from first to before end visible.
 func (w *Worker) publish(r *Request, first, end int) {
-	if first >= end {
-		return
-	}
 	i := 0
 	for _, run := range r.Chain {
-		for k := max(first-i, 0); k < int(run.Count) && i+k < end; k++ {
-			switch s := r.blocks[i+k]; {
-			case w.pool.slots[s].key != 0:
-			case w.rules.merge:
-				w.publishBlock(r, i+k, run.First+uint32(k))
-			default:
-				w.pool.publish(s, run.First+uint32(k))
-			}
+		if from, to := max(first, i), min(end, i+int(run.Count)); from < to {
+			w.publishRun(r, from, Run{run.First + uint32(from-i), uint32(to - from)})
 		}
 		i += int(run.Count)
 	}
 }
 
-// publishBlock makes one block visible. Where equal content merges, the request leases the one that is there.
-func (w *Worker) publishBlock(r *Request, i int, chain uint32) {
-	if w.rules.merge {
-		if there := w.pool.index.find(chain); there != none {
-			w.pool.lease(there)
-			w.pool.release(r.blocks[i])
-			r.blocks[i] = there
-			return
+// publishRun makes blocks from first on visible. Where equal content merges, the request leases those that are there.
+func (w *Worker) publishRun(r *Request, first int, numbers Run) {
+	if !w.rules.merge {
+		w.pool.publish(&r.leases, first, numbers)
+		return
+	}
+	for k := range int(numbers.Count) {
+		if chain := numbers.First + uint32(k); !w.pool.merge(&r.leases, first+k, chain) {
+			w.pool.publish(&r.leases, first+k, Run{chain, 1})
 		}
 	}
-	w.pool.publish(r.blocks[i], chain)
 }
 
 // reserve leases the blocks of the tokens before and want. It preempts requests where the pool has none, and returns how many
 // tokens may be computed; false when the request is blocked, or was preempted itself.
 func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
-	if r.blocks == nil {
+	if r.leases.list == nil {
 		if n := len(w.lists); n > 0 {
-			r.blocks, w.lists = w.lists[n-1], w.lists[:n-1]
+			r.leases.list, w.lists = w.lists[n-1], w.lists[:n-1]
 		}
 	}
 	target := blocksOf(before+want, w.rules.blockSize)
@@ -93,45 +84,37 @@ func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 	if w.rules.partial {
 		return w.reservePartly(r, before, want, target)
 	}
-	for !w.has(target - len(r.blocks) - len(w.hits)) {
+	for !w.has(target - r.leases.blocks - w.hits.blocks) {
 		if v := w.victim(); v == nil || w.preempt(v) == r {
 			return 0, false
 		}
 	}
-	w.leaseHits(r)
-	for len(r.blocks) < target {
-		r.blocks = append(r.blocks, w.pool.take())
-		if w.rules.visibleAllocated {
-			w.publishAllocated(r)
+	w.pool.lease(&r.leases, &w.hits)
+	for r.leases.blocks < target {
+		if !w.rules.visibleAllocated {
+			w.pool.take(&r.leases, target-r.leases.blocks)
+			break
 		}
+		w.pool.take(&r.leases, 1)
+		w.publishAllocated(r)
 	}
 	return want, true
 }
 
 // has reports whether the pool can give so many blocks beside the hits.
 func (w *Worker) has(blocks int) bool {
-	room := w.rules.blocks - w.pool.active - blocks
-	if room >= len(w.hits) {
-		return true
-	}
-	for _, s := range w.hits {
-		if w.pool.slots[s].refs == 0 {
-			room--
-		}
-	}
-	return room >= 0
+	room := w.rules.blocks - w.used.active - blocks
+	return room >= w.hits.blocks || room >= w.hits.blocks-w.pool.leased(&w.hits)
 }
 
 // reservePartly leases block by block, and keeps what it got when there is no request left to preempt.
 func (w *Worker) reservePartly(r *Request, before, want, target int) (int, bool) {
-	w.leaseHits(r)
-	for len(r.blocks) < target {
-		if s := w.duplicate(r, len(r.blocks)); s != none {
-			w.pool.lease(s)
-			r.blocks = append(r.blocks, s)
+	w.pool.lease(&r.leases, &w.hits)
+	for r.leases.blocks < target {
+		if w.duplicate(r) {
 			continue
 		}
-		if w.pool.active == w.rules.blocks {
+		if w.used.active == w.rules.blocks {
 			v := w.victim()
 			if v == nil {
 				break
@@ -141,40 +124,46 @@ func (w *Worker) reservePartly(r *Request, before, want, target int) (int, bool)
 			}
 			continue
 		}
-		r.blocks = append(r.blocks, w.pool.take())
+		w.pool.take(&r.leases, 1)
 		w.publishAllocated(r)
 	}
-	got := min(want, len(r.blocks)*w.rules.blockSize-before)
+	got := min(want, r.leases.blocks*w.rules.blockSize-before)
 	return got, got > 0 || want == 0
 }
 
 // publishAllocated makes the newest block of a request visible, where blocks are from their allocation on.
 func (w *Worker) publishAllocated(r *Request) {
-	i := len(r.blocks) - 1
+	i := r.leases.blocks - 1
 	switch {
 	case !w.rules.visibleAllocated || !w.rules.caching || (i+1)*w.rules.blockSize > r.length():
 	case i < r.shared:
-		w.publishBlock(r, i, r.chainOf(i))
+		w.publishRun(r, i, Run{r.chainOf(i), 1})
 	default:
-		w.pool.own(r.blocks[i])
+		w.pool.own(&r.leases, i, i+1)
 	}
 }
 
-// duplicate returns the block with the content of block i of a request, where equal content merges; none without one.
-func (w *Worker) duplicate(r *Request, i int) int32 {
+// duplicate leases the block with the content of the next block of a request, where equal content merges. It reports false without one.
+func (w *Worker) duplicate(r *Request) bool {
+	i := r.leases.blocks
 	if !w.rules.merge || !w.rules.caching || (i+1)*w.rules.blockSize > r.length() {
-		return none
+		return false
 	}
 	if i < r.shared {
-		return w.pool.index.find(r.chainOf(i))
+		return w.pool.share(&r.leases, r.chainOf(i))
 	}
-	return w.findPrivate(r, i)
+	one, ok := w.findPrivate(r, i)
+	if ok {
+		w.hits.add(one)
+		w.pool.lease(&r.leases, &w.hits)
+	}
+	return ok
 }
 
 // extend gives a request the block of the token that it emits. It returns false when the request was preempted instead.
 func (w *Worker) extend(r *Request) bool {
 	w.fill(r) // even where no block is left
-	for w.pool.active == w.rules.blocks {
+	for w.used.active == w.rules.blocks {
 		if w.preempt(w.victim()) == r {
 			return false
 		}
@@ -186,16 +175,15 @@ func (w *Worker) extend(r *Request) bool {
 // fill makes the last block of a request one that it finds again, and grow gives it one more, of tokens that it generates.
 func (w *Worker) fill(r *Request) {
 	if w.rules.blockAtEmission && w.rules.caching {
-		w.pool.own(r.blocks[len(r.blocks)-1])
+		w.pool.own(&r.leases, r.leases.blocks-1, r.leases.blocks)
 	}
 }
 
 func (w *Worker) grow(r *Request) {
 	w.fill(r)
-	s := w.pool.take()
-	r.blocks = append(r.blocks, s)
+	w.pool.take(&r.leases, 1)
 	if w.rules.caching && w.rules.visibleAllocated && !w.rules.blockAtEmission && w.rules.blockSize == 1 {
-		w.pool.own(s) // a block of one token is full when it is taken
+		w.pool.own(&r.leases, r.leases.blocks-1, r.leases.blocks) // a block of one token is full when it is taken
 	}
 }
 
@@ -235,13 +223,6 @@ func (w *Worker) preempt(r *Request) *Request {
 	return r
 }
 
-// own makes the full blocks of a request from first on, which no chain number names, ones that it finds again.
-func (w *Worker) own(r *Request, first int) {
-	for i, full := first, w.full(r); i < full; i++ {
-		w.pool.own(r.blocks[i])
-	}
-}
-
 // full returns how many leading blocks of a request have content that can be found again.
 func (w *Worker) full(r *Request) int {
 	switch size := w.rules.blockSize; {
@@ -256,20 +237,15 @@ func (w *Worker) full(r *Request) int {
 
 // drop ends the leases of a request, its last block first. Where it comes back, it remembers the blocks that only it can find.
 func (w *Worker) drop(r *Request, back bool) {
+	if w.rules.visibleAllocated || w.rules.blockAtEmission { // else they are owned when they are full
+		w.pool.own(&r.leases, 0, min(w.full(r), r.leases.blocks))
+	}
 	if back {
 		r.private = slices.DeleteFunc(r.private, func(s saved) bool { return !w.pool.holds(s) })
+		known := len(r.private)
+		r.private = w.pool.privates(r.private, &r.leases)
+		again := slices.DeleteFunc(r.private[known:], func(s saved) bool { return slices.Contains(r.private[:known], s) })
+		r.private = r.private[:known+len(again)]
 	}
-	full := w.full(r)
-	for i := len(r.blocks) - 1; i >= 0; i-- {
-		s := r.blocks[i]
-		b := &w.pool.slots[s]
-		if b.key == 0 && i < full {
-			w.pool.own(s)
-		}
-		if back && b.key == private && !slices.Contains(r.private, saved{int32(i), s, b.generation}) {
-			r.private = append(r.private, saved{int32(i), s, b.generation})
-		}
-		w.pool.release(s)
-	}
-	r.blocks = r.blocks[:0]
+	w.pool.release(&r.leases)
 }

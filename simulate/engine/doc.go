@@ -16,7 +16,13 @@
 //
 // While a batch cannot change, Start plans a stretch of passes of pure decode at once, and End is the end of the last. The
 // caller must then say what it does in the middle of a stretch: [Worker.Submit] cuts the stretch to the pass in flight,
-// [Worker.Settle] makes the passes that have ended visible. [Options.Plain] plays pass by pass, as the oracle of tests.
+// [Worker.Settle] makes the passes that have ended visible.
+//
+// # Pool
+//
+// The blocks of a worker are held in extents: runs of blocks that are alike. What a request leases, publishes, releases or evicts is
+// moved extent by extent, whatever the length of its prompt. [Options.Plain] plays pass by pass on a pool block by block with a Go map:
+// the oracle of both in tests.
 //
 // # Identity of blocks
 //

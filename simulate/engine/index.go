@@ -1,65 +1,61 @@
 package engine
 
-// index finds the slot of the oldest visible copy of a block by its chain number. Chain numbers come in runs, so the table
-// is in pages of consecutive numbers, which exist while one of their blocks does: its size follows the pool, not the load.
+import "math/bits"
+
+// index finds extents by the chain number that they begin with. Chain numbers come in runs, so the table is in pages of consecutive
+// numbers, which exist while an extent begins in them: its size follows the pool, not the load.
 type index struct {
 	pages  []int32 // of each pageSize chain numbers: the page + 1; 0: none
-	slots  [][pageSize]int32
-	counts []int32 // of each page: its blocks
+	list   []indexPage
 	unused []int32
 }
 
+// indexPage is the extents that begin in a page, and which numbers have one.
+type indexPage struct {
+	begins  uint64
+	extents [pageSize]int32
+}
+
 const (
-	pageBits = 5
+	pageBits = 6
 	pageSize = 1 << pageBits
 )
 
-// find returns the slot of a chain number, or none.
+// find returns the extent that begins with a chain number, or none.
 func (x *index) find(chain uint32) int32 {
 	p := chain >> pageBits
 	if int(p) >= len(x.pages) || x.pages[p] == 0 {
 		return none
 	}
-	return x.slots[x.pages[p]-1][chain%pageSize] - 1
+	page := &x.list[x.pages[p]-1]
+	if page.begins>>(chain%pageSize)&1 == 0 {
+		return none
+	}
+	return page.extents[chain%pageSize]
 }
 
-// put stores the slot of a chain number that has none. It returns the slot of one that has, which stays.
-func (x *index) put(chain uint32, slot int32) (there int32) {
+// put stores the extent that begins with a chain number. Another one that did is forgotten.
+func (x *index) put(chain uint32, extent int32) {
 	p := chain >> pageBits
 	if int(p) >= len(x.pages) {
 		x.pages = append(x.pages, make([]int32, int(p)+1-len(x.pages))...)
 	}
-	page := x.pages[p]
-	if page == 0 {
-		page = x.newPage() + 1
-		x.pages[p] = page
+	if x.pages[p] == 0 {
+		x.pages[p] = x.newPage() + 1
 	}
-	place := &x.slots[page-1][chain%pageSize]
-	if *place != 0 {
-		return *place - 1
-	}
-	*place = slot + 1
-	x.counts[page-1]++
-	return none
+	page := &x.list[x.pages[p]-1]
+	page.begins |= 1 << (chain % pageSize)
+	page.extents[chain%pageSize] = extent
 }
 
-// swap replaces the slot of a chain number, which has one, if it is from; to may be none. It returns the slot that was there.
-func (x *index) swap(chain uint32, from, to int32) (there int32) {
+// remove forgets the extent that begins with a chain number.
+func (x *index) remove(chain uint32) {
 	p := chain >> pageBits
-	page := x.pages[p] - 1
-	place := &x.slots[page][chain%pageSize]
-	if there = *place - 1; there != from {
-		return there
-	}
-	*place = to + 1
-	if to != none {
-		return there
-	}
-	if x.counts[page]--; x.counts[page] == 0 {
+	page := &x.list[x.pages[p]-1]
+	if page.begins &^= 1 << (chain % pageSize); page.begins == 0 {
+		x.unused = append(x.unused, x.pages[p]-1)
 		x.pages[p] = 0
-		x.unused = append(x.unused, page)
 	}
-	return there
 }
 
 // newPage returns an empty page.
@@ -69,7 +65,38 @@ func (x *index) newPage() int32 {
 		x.unused = x.unused[:n-1]
 		return page
 	}
-	x.slots = append(x.slots, [pageSize]int32{})
-	x.counts = append(x.counts, 0)
-	return int32(len(x.slots) - 1)
+	x.list = append(x.list, indexPage{})
+	return int32(len(x.list) - 1)
+}
+
+// next returns the first chain number from first on, before end, with which an extent begins; end without one.
+func (x *index) next(first, end uint32) uint32 {
+	for first < end {
+		p := first >> pageBits
+		if int(p) >= len(x.pages) {
+			return end
+		}
+		if x.pages[p] > 0 {
+			if begins := x.list[x.pages[p]-1].begins >> (first % pageSize); begins != 0 {
+				return min(first+uint32(bits.TrailingZeros64(begins)), end)
+			}
+		}
+		first = (p + 1) << pageBits
+	}
+	return end
+}
+
+// before returns the last chain number from first on, at most last, with which an extent begins; false without one.
+func (x *index) before(first, last uint32) (uint32, bool) {
+	for at := int64(last); at >= int64(first); at = at>>pageBits<<pageBits - 1 {
+		p := at >> pageBits
+		if int(p) >= len(x.pages) || x.pages[p] == 0 {
+			continue
+		}
+		if begins := x.list[x.pages[p]-1].begins << (pageSize - 1 - at%pageSize); begins != 0 {
+			at -= int64(bits.LeadingZeros64(begins))
+			return uint32(at), at >= int64(first)
+		}
+	}
+	return 0, false
 }

@@ -74,7 +74,7 @@ func (w *Worker) emitters() (requests, length int) {
 // kvTokens returns how many tokens a decode step reads.
 func (w *Worker) kvTokens(length int) int {
 	if w.rules.uniqueKV {
-		return w.pool.active * w.rules.blockSize
+		return w.used.active * w.rules.blockSize
 	}
 	return length
 }
@@ -86,7 +86,7 @@ func (w *Worker) emit() {
 		if r.computed < r.length() {
 			continue
 		}
-		if w.rules.blockAtEmission && r.length() == len(r.blocks)*w.rules.blockSize && !w.extend(r) {
+		if w.rules.blockAtEmission && r.length() == r.leases.blocks*w.rules.blockSize && !w.extend(r) {
 			i-- // r has lost its place
 			continue
 		}
@@ -132,9 +132,9 @@ func (w *Worker) retire(r *Request, s Status) {
 	w.pass.progress = true
 	r.Status = s
 	r.private = nil
-	if r.blocks != nil {
-		w.lists = append(w.lists, r.blocks[:0])
-		r.blocks = nil
+	if r.leases.list != nil {
+		w.lists = append(w.lists, r.leases.list)
+		r.leases = leases{}
 	}
 	w.completed = append(w.completed, r)
 }
@@ -148,7 +148,7 @@ func (w *Worker) admit(now int64) {
 		}
 		cached := w.findHits(r)
 		if w.rules.gate && !w.fits(r) {
-			w.hits = w.hits[:0]
+			w.hits.reset()
 			return
 		}
 		w.waiting.pop()
@@ -216,13 +216,6 @@ func (w *Worker) refuse(r *Request) {
 // fits reports whether a waiting request, whose hits were found, fits beside the running ones.
 func (w *Worker) fits(r *Request) bool {
 	need := w.known(r)
-	if room := w.rules.blocks - w.pool.active; need > room {
-		for _, s := range w.hits {
-			if w.pool.slots[s].refs > 0 {
-				need--
-			}
-		}
-		return need <= room
-	}
-	return true
+	room := w.rules.blocks - w.used.active
+	return need <= room || need-w.pool.leased(&w.hits) <= room
 }

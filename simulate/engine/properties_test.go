@@ -52,53 +52,74 @@ func randomRequests(draw *rand.Rand, c Config) (list []*Request) {
 	return list
 }
 
-// checkPool compares the counts of a pool with what its slots say.
+// checkPool compares the counts of a pool with what its blocks say.
 func checkPool(t *testing.T, w *Worker) {
-	p, leases := w.pool, map[int32]int{}
 	for _, r := range w.running {
-		for _, s := range r.blocks {
-			leases[s]++
-		}
-		require.GreaterOrEqual(t, len(r.blocks)*w.rules.blockSize, r.computed)
+		require.GreaterOrEqual(t, r.leases.blocks*w.rules.blockSize, r.computed)
 	}
 	for _, r := range w.waiting.all() {
-		require.Empty(t, r.blocks)
+		require.Empty(t, r.leases.list)
 	}
-	inactive := 0
-	for s := p.oldest; s != none; s = p.slots[s].next {
-		require.Zero(t, p.slots[s].refs)
-		require.NotZero(t, p.slots[s].key)
-		inactive++
-	}
-	require.Equal(t, []int{len(leases), inactive}, []int{p.active, p.inactive})
-	require.LessOrEqual(t, p.active+p.inactive, w.rules.blocks)
-	require.Equal(t, p.unused(), len(p.free)+len(p.slots)-p.fresh)
-	visible := map[uint32]int{}
-	for s := range p.slots {
-		b := &p.slots[s]
-		require.Equal(t, leases[int32(s)], int(max(b.refs, 0)), "leases of block %d", s)
-		if b.key != 0 && b.key != private && (b.refs > 0 || held(p, int32(s))) {
-			visible[b.key-1]++
-		}
-	}
-	for chain, copies := range visible {
-		n := 0
-		for s := p.index.find(chain); s != none; s = p.slots[s].newer {
-			require.Equal(t, chain+1, p.slots[s].key)
-			n++
-		}
-		require.Equal(t, copies, n, "copies of chain %d", chain)
+	require.LessOrEqual(t, w.used.active+w.used.inactive, w.rules.blocks)
+	if p, ok := w.pool.(*extents); ok {
+		p.check(t, w.running)
 	}
 }
 
-// held reports whether a slot is among the inactive ones.
-func held(p *pool, slot int32) bool {
-	for s := p.oldest; s != none; s = p.slots[s].next {
-		if s == slot {
-			return true
+// check compares extents with the leases of the running requests.
+func (p *extents) check(t *testing.T, running []*Request) {
+	leases, active, inactive := map[int32]int{}, 0, 0
+	for _, r := range running {
+		blocks := 0
+		for _, q := range r.leases.list {
+			for left := q.count; left > 0; q.at = p.list[q.at].rest {
+				leases[q.at]++
+				left -= p.list[q.at].count
+				require.GreaterOrEqual(t, left, int32(0))
+			}
+			blocks += int(q.count)
+		}
+		require.Equal(t, blocks, r.leases.blocks)
+	}
+	for at := range leases {
+		active += int(p.list[at].count)
+	}
+	last := int32(none)
+	for at := p.oldest; at != none; at = p.list[at].next {
+		require.Zero(t, p.list[at].refs)
+		require.NotZero(t, p.list[at].key)
+		require.Equal(t, last, p.list[at].prev)
+		inactive += int(p.list[at].count)
+		last = at
+	}
+	require.Equal(t, last, p.newest)
+	require.Equal(t, []int{active, inactive}, []int{p.active, p.inactive})
+	p.checkIndex(t, leases)
+}
+
+// checkIndex wants every visible extent among the copies that the index has.
+func (p *extents) checkIndex(t *testing.T, leases map[int32]int) {
+	visible, numbers := 0, map[uint32]bool{}
+	for at, e := range p.list {
+		require.Equal(t, leases[int32(at)], int(e.refs), "leases of extent %d", at)
+		if e.visible() {
+			visible++
 		}
 	}
-	return false
+	for page := range p.index.pages {
+		for c := uint32(page) * pageSize; c < uint32(page+1)*pageSize; c++ {
+			first := p.index.find(c)
+			for at := first; at != none; at = p.list[at].newer {
+				require.Equal(t, []int{int(c) + 1, int(p.list[first].count)}, []int{int(p.list[at].key), int(p.list[at].count)})
+				visible--
+			}
+			for k := uint32(0); first != none && k < uint32(p.list[first].count); k++ {
+				require.False(t, numbers[c+k], "two extents have number %d", c+k)
+				numbers[c+k] = true
+			}
+		}
+	}
+	require.Zero(t, visible)
 }
 
 // playRandom plays a random engine, looks at its pool after every pass, and at its requests when they have ended.
@@ -136,7 +157,7 @@ func playRandom(t *testing.T, seed uint64, ended, preempted *int) {
 	}
 	if w.Stuck() == nil {
 		require.Equal(t, len(list), completed, "seed %d", seed)
-		require.Zero(t, w.pool.active, "seed %d", seed)
+		require.Zero(t, w.used.active, "seed %d", seed)
 	}
 	for _, r := range list {
 		if r.Status == Done {

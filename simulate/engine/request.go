@@ -42,20 +42,14 @@ type Request struct {
 	Preemptions, Admissions       int
 	Status                        Status
 
-	limit    int     // tokens that it may emit
-	reached  int     // known tokens that were computed at some time
-	farthest int     // the same, those included whose pass was undone
-	shared   int     // blocks that its chain numbers
-	computed int     // known tokens whose KV is in its blocks
-	blocks   []int32 // leased slots of the pool
+	limit    int // tokens that it may emit
+	reached  int // known tokens that were computed at some time
+	farthest int // the same, those included whose pass was undone
+	shared   int // blocks that its chain numbers
+	computed int // known tokens whose KV is in its blocks
+	leases   leases
 	private  []saved // blocks of its own that it lost in a preemption
 	used     taken   // by this pass
-}
-
-// saved is a full block that no other request finds, as it was when its request lost it.
-type saved struct {
-	index, slot int32
-	generation  uint32
 }
 
 // taken is what a request took of a pass; a preemption gives it back.

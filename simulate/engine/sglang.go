@@ -68,10 +68,10 @@ func (w *Worker) prefillAll(now int64) (any bool) {
 		cached := w.findHits(r)
 		left := r.length() - cached
 		need := float64(w.pages(left) + min(r.limit-r.Tokens, clipReserve))
-		room -= float64(w.idleHits() * w.rules.blockSize)
+		room -= float64((w.hits.blocks - w.pool.leased(&w.hits)) * w.rules.blockSize)
 		chunk := w.chunkOf(left, left, !any)
 		if need >= room && len(w.running) > 0 || chunk == 0 { // alone, a request gets what there is
-			w.hits = w.hits[:0]
+			w.hits.reset()
 			return any
 		}
 		w.waiting.pop()
@@ -133,7 +133,7 @@ func (w *Worker) decodeAll() bool {
 func (w *Worker) growth() (n int) {
 	for _, r := range w.running {
 		if !begun(r) {
-			n += blocksOf(r.computed+1, w.rules.blockSize) - len(r.blocks)
+			n += blocksOf(r.computed+1, w.rules.blockSize) - r.leases.blocks
 		}
 	}
 	return n

@@ -47,7 +47,7 @@ func (w *Worker) pureDecode() (passes, length int, ok bool) {
 		if r.computed != n-1 || r.Tokens == 0 || r.computed < r.Prompt {
 			return 0, 0, false
 		}
-		if w.rules.blockAtEmission && n > len(r.blocks)*w.rules.blockSize { // it came back, and has no block of its last token yet
+		if w.rules.blockAtEmission && n > r.leases.blocks*w.rules.blockSize { // it came back, and has no block of its last token yet
 			return 0, 0, false
 		}
 		passes = min(passes, r.limit-r.Tokens)
@@ -64,7 +64,7 @@ func (w *Worker) headMustWait() bool {
 	}
 	w.findHits(r)
 	fits := w.fits(r)
-	w.hits = w.hits[:0]
+	w.hits.reset()
 	return !fits
 }
 
@@ -79,26 +79,23 @@ func (w *Worker) held(r *Request, passes int) int {
 // missing returns how many blocks the requests take in so many passes.
 func (w *Worker) missing(passes int) (n int) {
 	for _, r := range w.running {
-		n += max(blocksOf(w.held(r, passes), w.rules.blockSize)-len(r.blocks), 0)
+		n += max(blocksOf(w.held(r, passes), w.rules.blockSize)-r.leases.blocks, 0)
 	}
 	return n
 }
 
-// passesWithin returns how many of the passes need no block but free ones.
+// passesWithin returns how many of the passes need no block but those that are not leased.
 func (w *Worker) passesWithin(passes int) int {
-	free := w.pool.unused()
-	if free == 0 {
-		for _, r := range w.running {
-			passes = min(passes, len(r.blocks)*w.rules.blockSize-w.held(r, 0))
-		}
-		return passes
+	room := w.rules.blocks - w.used.active
+	if w.rules.freeOnly {
+		room = w.used.unused()
 	}
-	if w.missing(passes) <= free {
+	if w.missing(passes) <= room {
 		return passes
 	}
 	low, high := 0, passes // of low there are enough, of high not
 	for high-low > 1 {
-		if mid := (low + high) / 2; w.missing(mid) <= free {
+		if mid := (low + high) / 2; w.missing(mid) <= room {
 			low = mid
 		} else {
 			high = mid
@@ -130,11 +127,11 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 	}
 	clear(s.crossings)
 	for _, r := range w.running {
-		if first := len(r.blocks)*size - w.held(r, 0); first < size {
+		if first := r.leases.blocks*size - w.held(r, 0); first < size {
 			s.crossings[first]++
 		}
 	}
-	active, phase := w.pool.active, 0
+	active, phase := w.used.active, 0
 	ends := s.ends[:0]
 	for range passes {
 		taken := int(s.crossings[phase])
@@ -204,15 +201,16 @@ func (w *Worker) commit(end int) {
 		r.Tokens += passes
 		r.computed += passes
 		r.reached, r.farthest = max(r.reached, r.computed), max(r.farthest, r.computed)
-		for target := blocksOf(w.held(r, 0), w.rules.blockSize); len(r.blocks) < target; {
+		for target := blocksOf(w.held(r, 0), w.rules.blockSize); r.leases.blocks < target; {
 			w.grow(r)
 		}
 		if w.rules.caching && !w.rules.visibleAllocated {
-			w.own(r, max((r.computed-passes)/w.rules.blockSize, r.shared))
+			w.pool.own(&r.leases, max((r.computed-passes)/w.rules.blockSize, r.shared), w.full(r))
 		}
 	}
 	w.ratioFell += passes
 	w.counts.Passes += int64(passes)
+	w.counts.Evictions = w.used.evictions
 	w.counts.Output += int64(passes * len(w.running))
 	s.committed, w.ended = end, last
 }
@@ -269,7 +267,7 @@ func (w *Worker) observeStretch(end int) {
 		at = s.ends[s.committed-1]
 	}
 	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) { return r.length(), true })
-	length, active := w.record.Decode.Tokens, w.pool.active
+	length, active := w.record.Decode.Tokens, w.used.active
 	for j := s.committed; j < end; j++ {
 		if j == s.queued && j > 0 {
 			w.recordQueue()

@@ -20,8 +20,9 @@ type Options struct {
 	Role     Role
 	Gaps     *Gaps       // counts the gaps between tokens; nil: the caller does not ask
 	Events   bool        // TakeEvents is called
+	Lookups  bool        // Cached is called
 	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: the caller does not ask
-	Plain    bool        // play pass by pass: the oracle of the stretches
+	Plain    bool        // play pass by pass, on a pool block by block: the oracle
 }
 
 // Counts are totals of a worker.
@@ -40,7 +41,8 @@ type Worker struct {
 	observe func(*Pass)
 	plain   bool
 
-	pool    *pool
+	pool    pool
+	used    *usage // of the pool
 	waiting queue
 	running []*Request
 	pass    passState
@@ -56,8 +58,8 @@ type Worker struct {
 	stuck      *Request
 	idle       int       // passes without progress
 	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
-	hits       []int32   // of the waiting head
-	lists      [][]int32 // of blocks, of requests that ended
+	hits       leases    // that the waiting head would get
+	lists      [][]piece // of leases, of requests that ended
 }
 
 // rules are a configuration and its switches, resolved to what the passes ask.
@@ -67,6 +69,7 @@ type rules struct {
 	gate, freeHit, partial, visibleAllocated, merge  bool
 	blockAtEmission, firstAtPrefill, uniqueKV        bool
 	deadEnd, sglang                                  bool
+	freeOnly                                         bool // a stretch evicts nothing
 	role                                             Role
 }
 
@@ -74,7 +77,7 @@ type rules struct {
 func New(o Options) *Worker {
 	c, s := o.Config, o.Switches
 	w := &Worker{
-		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain, pool: newPool(c.Blocks),
+		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain,
 		rules: rules{
 			blockSize: c.BlockSize, blocks: c.Blocks, maxSeqs: c.MaxSeqs, maxTokens: c.MaxBatchedTokens, maxLength: c.MaxModelLen,
 			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == FIFO, reserveOutput: c.Type == TRTLLM,
@@ -87,8 +90,11 @@ func New(o Options) *Worker {
 	if w.gaps == nil {
 		w.gaps = &Gaps{}
 	}
-	if o.Events {
-		w.pool.log = &eventLog{}
+	if w.pool = newExtents(c.Blocks); o.Plain {
+		w.pool = newPlainPool(c.Blocks)
+	}
+	if w.used = w.pool.state(); o.Events {
+		w.used.log = &eventLog{}
 	}
 	if c.Type == TRTLLM { // it reserves what a request can need, so that it never preempts
 		w.rules.reserveOutput, w.rules.gate, w.rules.partial, w.rules.blockAtEmission = true, true, false, false
@@ -96,6 +102,7 @@ func New(o Options) *Worker {
 	if c.Type == SGLang { // it has an admission and a retraction of its own
 		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false
 	}
+	w.rules.freeOnly = o.Lookups || w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
 	return w
 }
 
@@ -139,6 +146,7 @@ func (w *Worker) Finish() {
 		w.endStretch()
 	} else {
 		w.counts.Passes++
+		w.counts.Evictions = w.used.evictions
 		if w.observe != nil {
 			w.observe(&w.record)
 		}
@@ -162,15 +170,15 @@ func (w *Worker) Progressed() bool { return w.inStretch() || w.pass.progress }
 func (w *Worker) Cached(r *Request) int {
 	r.prepare(w.rules.maxLength)
 	cached := w.findHits(r)
-	w.hits = w.hits[:0]
+	w.hits.reset()
 	return cached
 }
 
 // TakeEvents returns the KV events since the last call, in their order. They are valid until Start. Those of a pass are there from
 // its Start on.
 func (w *Worker) TakeEvents() []KVEvent {
-	list := w.pool.log.list
-	w.pool.log.list = list[:0]
+	list := w.used.log.list
+	w.used.log.list = list[:0]
 	return list
 }
 
@@ -194,14 +202,10 @@ func (w *Worker) Queued() []*Request { return w.waiting.all() }
 func (w *Worker) Batch() []*Request { return w.running }
 
 // ActiveBlocks returns how many blocks of the pool are leased, InactiveBlocks how many are cached beside them.
-func (w *Worker) ActiveBlocks() int { return w.pool.active }
+func (w *Worker) ActiveBlocks() int { return w.used.active }
 
 // InactiveBlocks returns how many blocks are cached and leased by no request.
-func (w *Worker) InactiveBlocks() int { return w.pool.inactive }
+func (w *Worker) InactiveBlocks() int { return w.used.inactive }
 
 // Counts returns the totals of the passes that have ended, or were settled.
-func (w *Worker) Counts() Counts {
-	c := w.counts
-	c.Evictions = w.pool.evictions
-	return c
-}
+func (w *Worker) Counts() Counts { return w.counts }

@@ -48,6 +48,7 @@ func (r *run) newPool(index int) *pool {
 	}
 	if len(r.Pools) == 2 {
 		p.engine.Role = [...]engine.Role{engine.Prefill, engine.Decode}[index]
+		p.engine.Lookups = index == 1 && r.Pools[0].Engine.KVTransferTiming == engine.DestinationMissing
 	}
 	for range p.Pool.Workers {
 		p.order(0, 0)

@@ -3,12 +3,12 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/jsonobject"
 )
 
 // Config is the configuration of an engine: doc/spec/simulate.md 2. Default returns the one of keys that the user leaves out.
@@ -70,39 +70,23 @@ func Default() Config {
 // Parse returns base with the keys of a JSON object. It refuses keys that do not exist, with the nearest name, and does
 // not validate the values.
 func Parse(data []byte, base Config) (Config, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
-		return base, fmt.Errorf("engine: want a JSON object: %w", err)
+	keys, err := jsonobject.Members(data)
+	if err != nil {
+		return base, fmt.Errorf("engine: %w", err)
 	}
-	known := keysOf()
-	for key := range keys {
+	known := jsonobject.Keys[Config]()
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
-			return base, unknownKey(key, known)
+			return base, fmt.Errorf("engine: %w", jsonobject.Unknown(key, known))
 		}
 	}
-	if err := json.Unmarshal(data, &base); err != nil {
+	if err := jsonobject.Decode(data, &base); err != nil {
 		return base, fmt.Errorf("engine: %w", err)
 	}
 	if base.BlockSize == 0 {
 		base.BlockSize = defaultBlockSize
 	}
 	return base, nil
-}
-
-func unknownKey(key string, known []string) error {
-	if near := suggest.Closest(key, known); near != "" {
-		return fmt.Errorf("engine: unknown key %q; did you mean %q?", key, near)
-	}
-	return fmt.Errorf("engine: unknown key %q; the keys are %s", key, strings.Join(known, ", "))
-}
-
-// keysOf lists the keys of a configuration.
-func keysOf() (list []string) {
-	for field := range reflect.TypeFor[Config]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		list = append(list, name)
-	}
-	return list
 }
 
 // Validate returns an error about the first key whose value cannot be used.

@@ -27,12 +27,13 @@ func TestConfigsAreReadOverABase(t *testing.T) {
 
 func TestConfigsThatCannotBeUsed(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"num_gpu_block":1}`:      `engine: unknown key "num_gpu_block"; did you mean "num_gpu_blocks"?`,
-		`{"zzz":1}`:                `engine: unknown key "zzz"; the keys are engine_type, `,
-		`[]`:                       `engine: want a JSON object`,
-		`{"block_size":"x"}`:       `engine: json`,
-		`{"timing":"fast"}`:        `timing "fast": want "poly" or {"table": FILE}`,
-		`{"timing":{"tabel":"t"}}`: `want "poly" or {"table": FILE}`,
+		`{"num_gpu_block":1}`:             `engine: unknown key "num_gpu_block"; did you mean "num_gpu_blocks"?`,
+		`{"zzz":1}`:                       `engine: unknown key "zzz"; the keys are engine_type, `,
+		`[]`:                              `engine: want a JSON object, not []`,
+		`{"block_size":1,"block_size":2}`: `engine: block_size: twice`,
+		`{"block_size":"x"}`:              `engine: block_size: want a whole number, not a text`,
+		`{"timing":"fast"}`:               `timing "fast": want "poly" or {"table": FILE}`,
+		`{"timing":{"tabel":"t"}}`:        `want "poly" or {"table": FILE}`,
 	} {
 		_, err := Parse([]byte(text), Default())
 		require.ErrorContains(t, err, want, text)

@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/jsonobject"
 	"github.com/agentx/agentx/internal/regular"
 )
 
@@ -28,9 +31,7 @@ func ReadTable(path string) (*Table, error) {
 	if bytes.HasPrefix(data, []byte("PK")) {
 		err = t.readArchive(data)
 	} else {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(t)
+		err = t.readObject(data)
 	}
 	if err == nil {
 		err = t.Validate()
@@ -41,16 +42,68 @@ func ReadTable(path string) (*Table, error) {
 	return t, nil
 }
 
+// numbers is an array without holes.
+type numbers []float64
+
+// UnmarshalJSON refuses null, which encoding/json takes for 0.
+func (n *numbers) UnmarshalJSON(data []byte) error {
+	var list []*float64
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for k, v := range list {
+		if v == nil {
+			return fmt.Errorf("value %d of %.60s is null: want a number", k, data)
+		}
+		*n = append(*n, *v)
+	}
+	return nil
+}
+
+// readObject reads the arrays of a JSON object.
+func (t *Table) readObject(data []byte) error {
+	keys, err := jsonobject.Members(data)
+	if err != nil {
+		return err
+	}
+	var rows []numbers
+	flat := t.flat()
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		switch list := flat[key]; {
+		case list != nil:
+			var one numbers
+			err = json.Unmarshal(keys[key], &one)
+			*list = one
+		case key == "decode_itl":
+			err = json.Unmarshal(keys[key], &rows)
+		default:
+			return jsonobject.Unknown(key, jsonobject.Keys[Table]())
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	for _, row := range rows {
+		t.DecodeITL = append(t.DecodeITL, row)
+	}
+	return nil
+}
+
+// flat returns the arrays of one dimension by their names.
+func (t *Table) flat() map[string]*[]float64 {
+	return map[string]*[]float64{
+		"prefill_isl": &t.PrefillISL, "prefill_ttft_ms": &t.PrefillTTFT,
+		"decode_active_kv_tokens": &t.DecodeKV, "decode_context_length": &t.DecodeContext,
+	}
+}
+
 // readArchive reads the arrays of an .npz file. Arrays of other names are left alone.
 func (t *Table) readArchive(data []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return err
 	}
-	flat := map[string]*[]float64{
-		"prefill_isl": &t.PrefillISL, "prefill_ttft_ms": &t.PrefillTTFT,
-		"decode_active_kv_tokens": &t.DecodeKV, "decode_context_length": &t.DecodeContext,
-	}
+	flat := t.flat()
 	for _, f := range archive.File {
 		name := strings.TrimSuffix(f.Name, ".npy")
 		list, wanted := flat[name]

@@ -90,7 +90,9 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 		require.EqualError(t, table.Validate(), want)
 	}
 	for want, data := range map[string][]byte{
-		`unknown field "prefil_isl"`:                []byte(`{"prefil_isl":[1]}`),
+		`unknown key "prefil_isl"; did you mean`:    []byte(`{"prefil_isl":[1]}`),
+		"prefill_isl: value 1 of [1,null] is null":  []byte(`{"prefill_isl":[1,null]}`),
+		"decode_itl: value 0 of [null] is null":     []byte(`{"decode_itl":[[1],[null]]}`),
 		"prefill_isl has no values":                 archive(t, nil),
 		"prefill_isl: no array of numpy":            archive(t, map[string][]byte{"prefill_isl.npy": []byte("text")}),
 		`prefill_isl: type "|O"`:                    archive(t, map[string][]byte{"prefill_isl.npy": array("|O", "(1,)", []int64{1})}),

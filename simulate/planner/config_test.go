@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		require.EqualError(t, err, message)
 	}
 	_, err = Parse([]byte(`{"ttft":"fast"}`), Default())
-	require.ErrorContains(t, err, "planner: json")
+	require.ErrorContains(t, err, "planner: ttft_ms: want a number, not a text")
 }
 
 func TestValidate(t *testing.T) {

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/jsonobject"
 )
 
 // upstream are the keys of Dynamo's planner that mean one of ours.
@@ -28,13 +26,13 @@ const (
 // Parse returns base with the keys of a JSON object, upstream's spellings included. It refuses keys that do not exist, with the nearest
 // name, and does not validate the values.
 func Parse(data []byte, base Config) (Config, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil || keys == nil {
-		return base, fmt.Errorf("planner: want a JSON object, not %.60s", data)
+	keys, err := jsonobject.Members(data)
+	if err != nil {
+		return base, fmt.Errorf("planner: %w", err)
 	}
 	own := map[string]json.RawMessage{}
 	said := map[string]string{} // own key: as it was written
-	known := keysOf()
+	known := jsonobject.Keys[Config]()
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		name, value, err := translate(key, keys[key], known)
 		if err != nil {
@@ -52,7 +50,7 @@ func Parse(data []byte, base Config) (Config, error) {
 	if err != nil {
 		return base, err
 	}
-	if err := json.Unmarshal(merged, &base); err != nil {
+	if err := jsonobject.Decode(merged, &base); err != nil {
 		return base, fmt.Errorf("planner: %w", err)
 	}
 	return base, nil
@@ -82,16 +80,5 @@ func translate(key string, value json.RawMessage, known []string) (name string, 
 	}
 	known = append(slices.Collect(maps.Keys(upstream)), append(known, keySensitivity)...)
 	slices.Sort(known)
-	if near := suggest.Closest(key, known); near != "" {
-		return "", nil, fmt.Errorf("planner: unknown key %q; did you mean %q?", key, near)
-	}
-	return "", nil, fmt.Errorf("planner: unknown key %q; the keys are %s", key, strings.Join(keysOf(), ", "))
-}
-
-// keysOf lists the keys of a configuration.
-func keysOf() (list []string) {
-	for field := range reflect.TypeFor[Config]().Fields() {
-		list = append(list, field.Tag.Get("json"))
-	}
-	return list
+	return "", nil, fmt.Errorf("planner: %w", jsonobject.Unknown(key, known))
 }

@@ -1,14 +1,13 @@
 package router
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/jsonobject"
 	"github.com/agentx/agentx/simulate/preset"
 )
 
@@ -55,38 +54,23 @@ func Default(cost preset.RouterCost) Config {
 // keys that the cost function does not read.
 func Parse(data []byte, cost preset.RouterCost) (Config, error) {
 	c := Default(cost)
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
-		return c, fmt.Errorf("router: want a JSON object: %w", err)
+	keys, err := jsonobject.Members(data)
+	if err != nil {
+		return c, fmt.Errorf("router: %w", err)
 	}
-	known := keysOf()
-	for key := range keys {
+	known := jsonobject.Keys[Config]()
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
-			return c, unknownKey(key, known)
+			return c, fmt.Errorf("router: %w", jsonobject.Unknown(key, known))
 		}
 		if of := costKeys[key]; of != "" && of != cost {
 			return c, fmt.Errorf("router: %s belongs to router_cost %s; router_cost is %s", key, of, cost)
 		}
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := jsonobject.Decode(data, &c); err != nil {
 		return c, fmt.Errorf("router: %w", err)
 	}
 	return c, c.Validate()
-}
-
-func unknownKey(key string, known []string) error {
-	if near := suggest.Closest(key, known); near != "" {
-		return fmt.Errorf("router: unknown key %q; did you mean %q?", key, near)
-	}
-	return fmt.Errorf("router: unknown key %q; the keys are %s", key, strings.Join(known, ", "))
-}
-
-// keysOf lists the keys of a configuration.
-func keysOf() (list []string) {
-	for field := range reflect.TypeFor[Config]().Fields() {
-		list = append(list, field.Tag.Get("json"))
-	}
-	return list
 }
 
 // Validate returns an error about the first key whose value cannot be used.

@@ -29,13 +29,13 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for config, want := range map[string]string{
-		`[]`:                               "router: want a JSON object: ",
+		`[]`:                               "router: want a JSON object, not []",
 		`{"overlap_score_credits":1}`:      `router: unknown key "overlap_score_credits"; did you mean "overlap_score_credit"?`,
 		`{"zzz":1}`:                        `router: unknown key "zzz"; the keys are prefill_load_scale, `,
 		`{"overlap_score_weight":1}`:       "router: overlap_score_weight belongs to router_cost weight; router_cost is credit",
 		`{"router_temperature":-1}`:        "router: router_temperature -1: want 0 to 1e+09",
 		`{"router_queue_threshold":-1}`:    "router: router_queue_threshold -1: want 0 to 1e+09",
-		`{"router_temperature":"hot"}`:     "router: json: cannot unmarshal",
+		`{"router_temperature":"hot"}`:     "router: router_temperature: want a number, not a text",
 		`{"router_queue_policy":"edf"}`:    `router: router_queue_policy "edf": want fcfs or lcfs or wspt`,
 		`{"router_prefill_load_model":""}`: `router: router_prefill_load_model "": want none or engine`,
 	} {

@@ -113,6 +113,7 @@ var imports = map[string][]string{
 	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
+	"capture/agents":      {"capture/journal", "capture/reply"},
 	"capture/session":     {"capture/canon", "capture/journal"},
 	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},

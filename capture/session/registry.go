@@ -102,7 +102,8 @@ func (r *Registry[R]) Join(id Identity, head Head, at int64) (t Ticket[R], err e
 	if !s.begun {
 		s.begun, s.start = true, at
 	}
-	t = Ticket[R]{Session: s, Q: s.requests, T: max(0, at-s.start), Place: s.place(agent, parent, id.Via), Marked: id.Marked && agent == ""}
+	s.arrived = max(s.arrived, at) // goroutines may come here in another order than that in which they read the clock
+	t = Ticket[R]{Session: s, Q: s.requests, T: max(0, s.arrived-s.start), Place: s.place(agent, parent, id.Via), Marked: id.Marked && agent == ""}
 	s.requests++
 	s.inFlight++
 	s.held = r.options.Linear

@@ -54,6 +54,10 @@ func TestLife(t *testing.T) {
 	second := join(t, r, named("a"), 3000)
 	require.Same(t, first.Session, second.Session)
 	require.Equal(t, [4]int64{0, 0, 1, 2000}, [4]int64{int64(first.Q), first.T, int64(second.Q), second.T})
+	late := join(t, r, named("late"), 100)
+	require.EqualValues(t, 500, join(t, r, named("late"), 600).T)
+	require.EqualValues(t, 500, join(t, r, named("late"), 400).T, "times never fall")
+	r.Close(late.Session, journal.WhyFinal, 600)
 	s := first.Session
 	require.Regexp(t, "^cap-[0-9a-f]{8}$", s.Trace)
 	require.NoError(t, r.Delete(s.ID, 4000))
@@ -74,7 +78,7 @@ func TestLife(t *testing.T) {
 	require.NoError(t, err)
 	r.Sweep(7000 + int64(time.Hour))
 	require.ErrorIs(t, r.Delete(s.ID, 0), ErrNotFound)
-	require.Len(t, r.List(), 1)
+	require.Len(t, r.List(), 2)
 	require.Same(t, successor.Session, join(t, r, named("a"), 9000).Session, "what was forgotten is not the successor")
 
 	for k := range 20 { // quick cycles

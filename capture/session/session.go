@@ -34,7 +34,8 @@ type Session[R Recorder] struct {
 	state    State
 	begun    bool
 	start    int64 // instant of the first arrival
-	last     int64 // of the last arrival or end
+	arrived  int64 // of the last arrival
+	last     int64 // of the last arrival or end of a request
 	closed   int64 // when it began to close
 	why      journal.Why
 	requests int
@@ -48,7 +49,7 @@ type Session[R Recorder] struct {
 type Ticket[R Recorder] struct {
 	Session *Session[R]
 	Q       int           // number of the request, in the order of arrival
-	T       int64         // nanoseconds since the first arrival of the session
+	T       int64         // nanoseconds since the first arrival of the session; it never falls from request to request
 	Place   journal.Place // its agent
 	Marked  bool          // a mark says that a subagent asks, but not which
 }
@@ -60,6 +61,9 @@ type Info struct {
 	Requests int    `json:"requests"`
 	InFlight int    `json:"inflight"`
 }
+
+// Start returns the instant of the first arrival. It is for those who hold a ticket of the session.
+func (s *Session[R]) Start() int64 { return s.start }
 
 // agent returns the number of an agent by its id; 0 is the main agent.
 func (s *Session[R]) agent(id string) int {

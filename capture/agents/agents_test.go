@@ -1,0 +1,115 @@
+package agents
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/capture/reply"
+)
+
+// world is a session whose prompts are lists of block ids.
+type world struct {
+	Tracker
+	prompts [][]int
+}
+
+func (w *world) shared(a, b int) (n int) {
+	for n < len(w.prompts[a]) && n < len(w.prompts[b]) && w.prompts[a][n] == w.prompts[b][n] {
+		n++
+	}
+	return n
+}
+
+// ask places the next request.
+func (w *world) ask(prompt []int, change func(*Request)) (journal.Place, []journal.Agent) {
+	q := len(w.prompts)
+	w.prompts = append(w.prompts, prompt)
+	r := Request{Q: q, Blocks: len(prompt), Shared: func(p int) int { return w.shared(p, q) }}
+	if change != nil {
+		change(&r)
+	}
+	return w.Place(r)
+}
+
+func results(ids ...string) func(*Request) { return func(r *Request) { r.Results = ids } }
+func marked(r *Request)                    { r.Marked = true }
+
+// ids returns a prompt: a first block, and numbers from there on.
+func ids(first, n int) (list []int) {
+	for k := range n {
+		list = append(list, 1000*first+k)
+	}
+	return list
+}
+
+// A call begins a subagent; prompts that share less than half with the main agent's are its own, until the result is seen.
+//
+// Covers C-31.
+func TestLinkage(t *testing.T) {
+	var w world
+	place, _ := w.ask(ids(1, 4), nil)
+	require.Zero(t, place)
+	place, _ = w.ask(ids(9, 2), nil) // a call for a title: nothing has begun a subagent
+	require.Zero(t, place)
+	w.Reply(0, []reply.Call{{ID: "c1", Name: "Task", Type: "Explore"}, {ID: "c2", Name: "Agent", Type: "my-own"}, {ID: "c3", Name: "ls"}})
+	place, learnt := w.ask(ids(2, 3), nil)
+	require.Equal(t, journal.Place{Agent: First, Via: journal.TierLinkage}, place)
+	require.Equal(t, []journal.Agent{{Agent: First, Type: journal.Explore}}, learnt)
+	place, learnt = w.ask(ids(3, 3), nil) // beside it
+	require.Equal(t, First+1, place.Agent)
+	require.Equal(t, []journal.Agent{{Agent: First + 1, Type: journal.Custom}}, learnt)
+	place, learnt = w.ask(ids(2, 5), nil) // goes on
+	require.Equal(t, First, place.Agent)
+	require.Empty(t, learnt)
+	place, learnt = w.ask(ids(1, 6), results("c1", "unknown"))
+	require.Zero(t, place)
+	require.Equal(t, []journal.Agent{{Agent: First, Result: 5}}, learnt)
+	place, _ = w.ask(ids(3, 6), nil) // the other one still runs
+	require.Equal(t, First+1, place.Agent)
+	_, learnt = w.ask(ids(1, 8), results("c1", "c2"))
+	require.Equal(t, []journal.Agent{{Agent: First + 1, Result: 7}}, learnt)
+	place, _ = w.ask(ids(7, 3), nil) // nothing is pending: a compaction, or a rewind
+	require.Zero(t, place)
+}
+
+// A mark says that a subagent asks; what its prompt goes on from says which.
+//
+// Covers C-31.
+func TestMarks(t *testing.T) {
+	var w world
+	w.ask(ids(1, 4), nil)
+	place, learnt := w.ask(ids(2, 3), marked)
+	require.Equal(t, journal.Place{Agent: First, Via: journal.TierMark}, place)
+	require.Empty(t, learnt)
+	place, _ = w.ask(ids(3, 3), marked)
+	require.Equal(t, First+1, place.Agent)
+	place, _ = w.ask(ids(2, 4), marked)
+	require.Equal(t, First, place.Agent)
+	place, _ = w.ask(ids(1, 5), marked) // a fork of the main agent, with a mark
+	require.Equal(t, First+2, place.Agent)
+	place, _ = w.ask(ids(5, 5), func(r *Request) { r.Marked, r.Place = true, journal.Place{Agent: 3, Via: journal.TierHeader} })
+	require.Equal(t, journal.Place{Agent: 3, Via: journal.TierHeader}, place, "an id is better than a mark")
+}
+
+// A subagent that a subagent begins has it for its parent.
+//
+// Covers C-31.
+func TestNested(t *testing.T) {
+	var w world
+	w.ask(ids(1, 4), nil)
+	w.Reply(0, []reply.Call{{ID: "c1", Name: "Task", Type: "Plan"}})
+	w.ask(ids(2, 4), nil)
+	w.Reply(1, []reply.Call{{ID: "c2", Name: "Task"}})
+	place, learnt := w.ask(ids(3, 4), nil)
+	require.Equal(t, journal.Place{Agent: First + 1, Parent: First, Via: journal.TierLinkage}, place)
+	require.Equal(t, journal.Custom, learnt[0].Type)
+	for k := range Limit + 10 {
+		place, _ = w.ask(ids(10+k, 2), marked)
+	}
+	require.Zero(t, place, "too many to tell apart")
+	w.Erase()
+	place, _ = w.ask(ids(2, 4), nil)
+	require.Zero(t, place)
+}

@@ -83,7 +83,7 @@ var imports = map[string][]string{
 	"report":            {"internal/regular", "replay/measure", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
-	"report/gate":       {"replay/measure", "replay/slo", "report/compare"},
+	"report/gate":       {"replay/measure", "replay/slo", "report/compare", "report/interval"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},

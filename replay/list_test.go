@@ -206,6 +206,35 @@ func TestEndJudgesTheRunsOfAList(t *testing.T) {
 	require.Empty(t, list.Out+list.Runs[0].Dir)
 }
 
+// Next is asked before each run, and sees those that have ended; 0 ends the list. A directory that has a run of any concurrency already is
+// refused.
+func TestNextChoosesTheRunsOfAList(t *testing.T) {
+	_, url := mocked(t, mock.Config{})
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Requests = 5
+	var seen [][]int
+	l := List{Concurrencies: []int{1}, Next: func(runs []measure.ListedRun) int {
+		var ended []int
+		for _, r := range runs {
+			require.Equal(t, 5, r.Summary.Requests)
+			ended = append(ended, r.Concurrency)
+		}
+		seen = append(seen, ended)
+		return []int{3, 2, 0}[len(runs)]
+	}}
+	list, err := RunList(context.Background(), o, l)
+	require.NoError(t, err)
+	require.Equal(t, [][]int{nil, {3}, {3, 2}}, seen)
+	require.Equal(t, []string{"c0003", "c0002"}, []string{list.Runs[0].Dir, list.Runs[1].Dir})
+	require.FileExists(t, filepath.Join(o.Out, "c0003", SummaryFile))
+	require.NoDirExists(t, filepath.Join(o.Out, "c0001"))
+
+	require.NoError(t, os.Remove(filepath.Join(o.Out, ConcurrenciesFile)))
+	_, err = RunList(context.Background(), o, l)
+	require.ErrorContains(t, err, "c0002: results exist already")
+	require.Len(t, seen, 3, "nothing was asked")
+}
+
 // An interrupt ends the run that is played, whose results are written, and no other begins.
 func TestAListIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

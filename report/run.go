@@ -79,7 +79,7 @@ func (run *Run) readLanes() error {
 	for n := 1; lines.Scan(); n++ {
 		var l measure.LaneReport
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("%s: line %d: %w", path, n, err)
+			return fmt.Errorf("%s: line %d: %w; no run writes this: restore the file, or remove it, and the page does without", path, n, err)
 		}
 		run.Lanes = append(run.Lanes, l)
 	}

@@ -48,6 +48,7 @@ func TestWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
 	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.LanesFile), []byte("{}\n{\n"), 0o600))
 	_, err = Open(run.Dir)
+	require.ErrorContains(t, err, "no run writes this: restore the file, or remove it")
 	require.ErrorContains(t, err, filepath.Join(run.Dir, measure.LanesFile)+": line 2: ")
 	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.RunFile), []byte(`{"preset":"x"}`), 0o600))
 	_, err = Open(run.Dir)

@@ -54,12 +54,12 @@ func parseAuto(text string, most int) (a *autoRange, ok bool) {
 // lanes is the value of --concurrency: numbers with commas between, or a search.
 type lanes struct {
 	counts
-	auto **autoRange
+	search *autoFlags
 }
 
 func (l lanes) String() string {
-	if l.auto != nil && *l.auto != nil {
-		return (*l.auto).text
+	if l.search != nil && l.search.auto != nil {
+		return l.search.auto.text
 	}
 	return l.counts.String()
 }
@@ -67,20 +67,22 @@ func (l lanes) String() string {
 // Set replaces all numbers, or the search. A search has the first number of its range.
 func (l lanes) Set(text string) error {
 	if a, ok := parseAuto(text, replay.MaxConcurrency); ok {
-		*l.auto, *l.to = a, []int{a.From}
+		l.search.auto, *l.to = a, []int{a.From}
 		return nil
 	}
 	if strings.HasPrefix(text, auto) {
+		l.search.refused = true
 		return fmt.Errorf("want auto, or auto:FROM-TO with 1 to %d lanes, the smaller number first", replay.MaxConcurrency)
 	}
-	*l.auto = nil
+	l.search.auto = nil
 	return l.counts.Set(text)
 }
 
 // autoFlags are those of a search.
 type autoFlags struct {
-	auto  *autoRange // nil: there is no search
-	drain time.Duration
+	auto    *autoRange // nil: there is no search
+	refused bool       // one was asked for in a way that means nothing, which is said already
+	drain   time.Duration
 }
 
 func (f *autoFlags) register(flags *pflag.FlagSet) {
@@ -90,7 +92,7 @@ func (f *autoFlags) register(flags *pflag.FlagSet) {
 // resolveSearch sets how long a probe lasts where nothing does, and adds what a search cannot do.
 func (f *replayFlags) resolveSearch() {
 	if f.auto.auto == nil {
-		if f.flags.Lookup("drain").Changed {
+		if f.flags.Lookup("drain").Changed && !f.auto.refused {
 			f.add("%s: nothing is searched: it goes with --concurrency auto", f.named("drain"))
 		}
 		return

@@ -118,7 +118,7 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 	if c, ok := value.(checkedValue); ok {
 		value = c.Value
 	}
-	if l, ok := value.(lanes); ok && *l.auto != nil {
+	if l, ok := value.(lanes); ok && l.search.auto != nil {
 		return jsonOf(l.String())
 	} else if ok && len(*l.to) > 1 {
 		return jsonOf(*l.to)

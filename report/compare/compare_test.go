@@ -28,12 +28,12 @@ func TestVerdicts(t *testing.T) {
 	require.NotContains(t, other.Figures, "output_tokens.mean")
 	d := c.Runs[2].Figures["ttft.mean"].Difference
 	require.InDelta(t, 0.1, float64(d.Ratio), 0.01)
-	require.True(t, d.Interval.has(0.1))
+	require.True(t, d.Interval.Has(0.1))
 	require.InDelta(t, float64(d.Ratio*c.Runs[0].value("ttft.mean")), float64(d.Absolute), 1e-9)
 	rate := c.Runs[2].Figures["request_rate"].Difference
 	require.Equal(t, c.Runs[2].value("request_rate")-c.Runs[0].value("request_rate"), rate.Absolute)
 	require.Equal(t, NoInterval, rate.Method)
-	require.False(t, d.Interval.has(0))
+	require.False(t, d.Interval.Has(0))
 	require.True(t, *d.Overlap, "the intervals of the runs themselves are far wider than that of the difference of their pairs")
 	require.Regexp(t, `\nslower against before: 9 figures differ beyond their intervals \(paired: 40 trees that both played\): ttft.mean \+1\d\.\d %`, c.tableText(t))
 }

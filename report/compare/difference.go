@@ -50,7 +50,7 @@ func addIntervals(r *run, to map[string]*Figure) (why error) {
 		}
 		for k, i := range list {
 			if f, ok := sampledFigure(&sampled[n], k); ok && i.Known() {
-				to[f.String()].Interval, added = &Interval{i.Low, i.High}, true
+				to[f.String()].Interval, added = &i, true
 			}
 		}
 	}
@@ -120,20 +120,20 @@ func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []st
 
 // judge adds what resampling says of a difference. Of paired runs it is that of the trees that both played.
 func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
-	d.Method, d.Interval = method, &Interval{r.Relative.Low, r.Relative.High}
+	d.Method, d.Interval = method, &r.Relative
 	if method == Paired && r.B != 0 {
 		d.Absolute, d.Ratio = measure.Number(r.A-r.B), measure.Number((r.A-r.B)/r.B)
 	}
-	d.Beyond = !d.Interval.has(0)
+	d.Beyond = !d.Interval.Has(0)
 	if d.Judged = isJudged(f); d.Judged {
-		wide := d.Interval.widened(float64(d.Ratio), widening)
-		d.Differs = d.Beyond && !wide.has(0) && math.Abs(float64(d.Ratio)) >= leastDifference
+		wide := widened(d.Interval, float64(d.Ratio), widening)
+		d.Differs = d.Beyond && !wide.Has(0) && math.Abs(float64(d.Ratio)) >= leastDifference
 	}
 }
 
 // widened returns the interval with its distances from a value multiplied.
-func (i *Interval) widened(about, by float64) *Interval {
-	return &Interval{about - by*(about-i.Low), about + by*(i.High-about)}
+func widened(i *interval.Interval, about, by float64) interval.Interval {
+	return interval.Interval{Low: about - by*(about-i.Low), High: about + by*(i.High-about)}
 }
 
 // widening is how much wider the interval of one of the judged figures must be, so that together they hold their values with a

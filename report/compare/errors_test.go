@@ -17,11 +17,11 @@ func TestErrorRatesHaveIntervals(t *testing.T) {
 		f := c.Runs[k].Figures["error-rate"]
 		require.EqualValues(t, want, f.Value)
 		require.NotNil(t, f.Interval)
-		require.True(t, f.Interval.has(want) && f.Interval.Low > 0 && f.Interval.High < 1, "%v", f.Interval)
+		require.True(t, f.Interval.Has(want) && f.Interval.Low > 0 && f.Interval.High < 1, "%v", f.Interval)
 	}
 	d := c.Runs[1].Figures["error-rate"].Difference
 	require.Equal(t, Paired, d.Method)
 	require.EqualValues(t, 0.25, d.Ratio)
-	require.True(t, d.Interval.has(0.25) && d.Interval.Low > 0)
+	require.True(t, d.Interval.Has(0.25) && d.Interval.Low > 0)
 	require.Empty(t, c.Runs[1].Why)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report/interval"
 )
 
 // eachRequest are the metrics that every request has, ofRun those of which a run has one value.
@@ -47,30 +48,21 @@ func isJudged(f slo.Figure) bool { return slices.Contains(judged, f.String()) }
 
 // Figure is one number of one run.
 type Figure struct {
-	Value      measure.Number `json:"value"`
-	Interval   *Interval      `json:"interval"`             // in which the value lies with a probability of 95 %; nil: there is none
-	Difference *Difference    `json:"difference,omitempty"` // to the first run; nil of that run, and where one has no value
+	Value      measure.Number     `json:"value"`
+	Interval   *interval.Interval `json:"interval"`             // in which the value lies with a probability of 95 %; nil: there is none
+	Difference *Difference        `json:"difference,omitempty"` // to the first run; nil of that run, and where one has no value
 }
-
-// Interval is where a number lies with a probability of 95 %.
-type Interval struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
-
-// has reports whether a number lies in the interval.
-func (i *Interval) has(v float64) bool { return i.Low <= v && v <= i.High }
 
 // Difference is how a figure differs from that of the first run. All but Absolute are parts of the figure of the first run.
 type Difference struct {
-	Absolute measure.Number `json:"absolute"`
-	Ratio    measure.Number `json:"ratio"`    // 0.1: 10 % more than the first
-	Interval *Interval      `json:"interval"` // of Ratio; nil: there is none
-	Method   Method         `json:"method"`   // how the interval came about
-	Overlap  *bool          `json:"overlap"`  // the intervals of the two values have a number in common; nil: one has none
-	Beyond   bool           `json:"beyond"`   // the interval does not have 0
-	Judged   bool           `json:"judged"`   // the figure decides whether the runs differ
-	Differs  bool           `json:"differs"`  // it does: by leastDifference, and the interval that is widened for the number of such figures does not have 0
+	Absolute measure.Number     `json:"absolute"`
+	Ratio    measure.Number     `json:"ratio"`    // 0.1: 10 % more than the first
+	Interval *interval.Interval `json:"interval"` // of Ratio; nil: there is none
+	Method   Method             `json:"method"`   // how the interval came about
+	Overlap  *bool              `json:"overlap"`  // the intervals of the two values have a number in common; nil: one has none
+	Beyond   bool               `json:"beyond"`   // the interval does not have 0
+	Judged   bool               `json:"judged"`   // the figure decides whether the runs differ
+	Differs  bool               `json:"differs"`  // it does: by leastDifference, and the interval that is widened for the number of such figures does not have 0
 }
 
 // leastDifference is the part of a figure below which a difference is not named, however narrow its interval: two runs of one

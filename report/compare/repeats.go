@@ -18,8 +18,8 @@ type Repeat struct {
 
 // RepeatFigure is a figure over runs.
 type RepeatFigure struct {
-	Mean     float64   `json:"mean"`
-	Interval *Interval `json:"interval"` // of the mean, by Student's law, 95 %
+	Mean     float64            `json:"mean"`
+	Interval *interval.Interval `json:"interval"` // of the mean, by Student's law, 95 %
 }
 
 // repeats returns the groups of two and more runs, in the order of their first runs.
@@ -57,7 +57,7 @@ func (c *Comparison) repeat(r *Repeat, name string) {
 	}
 	mean, i, err := interval.Student(values)
 	if err == nil && i.Known() {
-		r.Figures[name] = RepeatFigure{mean, &Interval{i.Low, i.High}}
+		r.Figures[name] = RepeatFigure{mean, &i}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -46,7 +47,8 @@ func readRun(s Source, name string) (*run, error) {
 // readOurs reads a run of agentx.
 func readOurs(s Source, name string) (*run, error) {
 	info, err := measure.ReadInfo(s.Dir)
-	if err != nil {
+	unknown := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !unknown {
 		return nil, err
 	}
 	if s.SLO != nil {
@@ -63,7 +65,11 @@ func readOurs(s Source, name string) (*run, error) {
 	if r.samples.Seed, err = interval.SeedOf(filepath.Join(s.Dir, measure.RecordsFile)); err != nil {
 		return nil, err
 	}
-	if info.Facts == nil {
+	switch {
+	case unknown:
+		r.lacks = append(r.lacks, fmt.Sprintf("there is no %s: what was run is not known", measure.RunFile))
+		return r, nil
+	case info.Facts == nil:
 		r.lacks = append(r.lacks, "the run has not ended, or was killed")
 	}
 	r.settings = settingsOf(&info, rules)

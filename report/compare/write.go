@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/interval"
 )
 
 // Names of the files of a comparison.
@@ -75,7 +76,7 @@ func (c *Comparison) csv() ([]byte, error) {
 				continue
 			}
 			line := []string{r.Name, f.String(), string(f.Unit), exact(x.Value)}
-			line = append(line, x.Interval.cells(1)...)
+			line = append(line, cellsOf(x.Interval, 1)...)
 			line = append(line, x.Difference.cells()...)
 			_ = w.Write(append(line, joined(r.Marks)))
 		}
@@ -84,8 +85,8 @@ func (c *Comparison) csv() ([]byte, error) {
 	return text.Bytes(), w.Error()
 }
 
-// cells returns the interval, multiplied, as two cells; empty ones where there is none.
-func (i *Interval) cells(by float64) []string {
+// cellsOf returns an interval, multiplied, as two cells; empty ones where there is none.
+func cellsOf(i *interval.Interval, by float64) []string {
 	if i == nil {
 		return []string{"", ""}
 	}
@@ -100,7 +101,7 @@ func (d *Difference) cells() []string {
 	if d.Overlap != nil {
 		overlap = strconv.FormatBool(*d.Overlap)
 	}
-	list := append([]string{exact(d.Absolute), exact(100 * d.Ratio)}, d.Interval.cells(100)...)
+	list := append([]string{exact(d.Absolute), exact(100 * d.Ratio)}, cellsOf(d.Interval, 100)...)
 	return append(list, string(d.Method), overlap, strconv.FormatBool(d.Beyond), strconv.FormatBool(d.Differs))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/interval"
 )
 
 func parse(t *testing.T, text string) *Gate {
@@ -46,7 +47,7 @@ func TestJudge(t *testing.T) {
 }
 
 // comparison returns a comparison of two runs with one figure.
-func comparison(name string, base, value float64, interval *compare.Interval, why string) *compare.Comparison {
+func comparison(name string, base, value float64, interval *interval.Interval, why string) *compare.Comparison {
 	d := &compare.Difference{Ratio: measure.Number((value - base) / base), Interval: interval, Method: compare.NoInterval}
 	verdict := compare.Verdict{Run: 1, Method: compare.NoInterval, Why: why}
 	if interval != nil {
@@ -62,19 +63,19 @@ func comparison(name string, base, value float64, interval *compare.Interval, wh
 //
 //
 func TestJudgeAgainst(t *testing.T) {
-	interval := func(low, high float64) *compare.Interval { return &compare.Interval{Low: low, High: high} }
+	between := func(low, high float64) *interval.Interval { return &interval.Interval{Low: low, High: high} }
 	for _, c := range []struct {
 		text        string
 		base, value float64
-		interval    *compare.Interval
+		interval    *interval.Interval
 		reason      string
 	}{
-		{"ttft.p95<+5%", 1, 1.2, interval(-0.02, 0.42), ""},
-		{"ttft.p95<+5%", 1, 1.2, interval(0.049, 0.42), ""},
-		{"ttft.p95<+5%", 1, 1.2, interval(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)"},
-		{"ttft.p95<=+5%", 1, 1.2, interval(0.05, 0.42), ""},
-		{"ttft.p95>-5%", 1, 0.8, interval(-0.3, -0.04), ""},
-		{"ttft.p95>-5%", 1, 0.8, interval(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)"},
+		{"ttft.p95<+5%", 1, 1.2, between(-0.02, 0.42), ""},
+		{"ttft.p95<+5%", 1, 1.2, between(0.049, 0.42), ""},
+		{"ttft.p95<+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)"},
+		{"ttft.p95<=+5%", 1, 1.2, between(0.05, 0.42), ""},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.04), ""},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)"},
 		{"ttft.p95<+5%", 1, 1.04, nil, ""},
 		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20"},
 		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20"},

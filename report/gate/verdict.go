@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/interval"
 )
 
 // Verdict is what a gate says of a run.
@@ -14,11 +15,11 @@ type Verdict struct {
 	Passed bool    `json:"passed"`
 	Reason string  `json:"reason,omitempty"` // why it did not pass
 
-	Value    *measure.Number   `json:"value,omitempty"`    // of the run
-	Base     *measure.Number   `json:"base,omitempty"`     // of the other run
-	Change   *measure.Number   `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
-	Interval *compare.Interval `json:"interval,omitempty"` // of Change
-	Method   compare.Method    `json:"method,omitempty"`   // of Interval
+	Value    *measure.Number    `json:"value,omitempty"`    // of the run
+	Base     *measure.Number    `json:"base,omitempty"`     // of the other run
+	Change   *measure.Number    `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
+	Interval *interval.Interval `json:"interval,omitempty"` // of Change
+	Method   compare.Method     `json:"method,omitempty"`   // of Interval
 }
 
 // String returns the gate as it was written.

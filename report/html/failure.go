@@ -19,7 +19,7 @@ func (b *Builder) failureOf(r *measure.Record) int32 {
 	if r.Error == nil {
 		return 0
 	}
-	f := failure{string(r.Error.Category), r.Error.Code, cut(r.Error.Message)}
+	f := failure{cut(string(r.Error.Category)), r.Error.Code, cut(r.Error.Message)}
 	if _, ok := b.byError[f]; !ok && len(b.failures) >= maxFailures {
 		f.code, f.message = 0, "(one of many messages: records.jsonl has them all)"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/page/pagetest"
 )
@@ -76,4 +77,26 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	_, html, err = Make(run)
 	require.NoError(t, err)
 	require.NotContains(t, drawn(t, string(html)), "goodput")
+}
+
+// Categories of failures of a file that somebody has edited may be many and long: the page says some of them, cut.
+func TestCategoriesOfAPageAreBounded(t *testing.T) {
+	s, a := newSample(60), measure.NewAggregate(measure.Rules{})
+	b := NewBuilder(measure.Rules{})
+	for k := range s.records {
+		r := &s.records[k]
+		r.Error = &measure.Error{Category: wire.Category(fmt.Sprintf("%03d %s", k, strings.Repeat("x", 5000))), Message: "m"}
+		r.FirstToken, r.LastToken, r.Phase, r.Bucket = 0, 0, measure.ProfilingPhase, measure.Profiling
+		a.Add(r)
+		require.NoError(t, b.Add(r))
+	}
+	_, html, err := b.fit(&About{Info: s.info(), Summary: a.Summary(s.info())})
+	require.NoError(t, err)
+	text := drawn(t, string(html))
+	require.Contains(t, text, "1 000 xxx")
+	require.Contains(t, text, "and of 48 more categories")
+	require.Less(t, len(text), 20_000)
+	e := pagetest.NewEngine(t, string(html))
+	require.Less(t, e.Eval(`Math.max(...verdictsOf(page.head).flatMap((line) => [line.text, ...line.more]).map((text) => text.length))`), int64(300))
+	require.Equal(t, int64(maxName+1), e.Eval(`Math.max(...page.tables.failures.columns.category.words.map((word) => word.length))`))
 }

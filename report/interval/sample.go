@@ -26,14 +26,20 @@ type Sample struct {
 	Trees  []int32 // as long as Values
 }
 
-// Interval is where a figure lies in the resamples, but for the lowest and the highest 2.5 %.
-type Interval struct{ Low, High float64 }
+// Interval is where a figure lies with a probability of Level, such as in the resamples but for the lowest and the highest 2.5 %.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
 
 // Unknown is the interval of a figure that has none.
 var Unknown = Interval{math.NaN(), math.NaN()}
 
 // Known reports whether there is an interval.
 func (i Interval) Known() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
+
+// Has reports whether a number lies in the interval.
+func (i Interval) Has(v float64) bool { return i.Low <= v && v <= i.High }
 
 // Statistic is how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
 type Statistic float64

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/interval"
 )
 
 // growing is a run that writes its records when the test says so.
@@ -123,7 +124,7 @@ func TestWatchEndsAtTheThirdNarrowLook(t *testing.T) {
 	require.NoError(t, err)
 	for k, name := range []string{"ttft.mean", "latency.p50"} {
 		got := found.Targets[k]
-		require.Equal(t, reported.Figures[name].Interval, &compare.Interval{Low: float64(got.Low), High: float64(got.High)})
+		require.Equal(t, reported.Figures[name].Interval, &interval.Interval{Low: float64(got.Low), High: float64(got.High)})
 		require.Equal(t, reported.Figures[name].Value, got.Value)
 		require.Empty(t, got.Why)
 	}

@@ -129,10 +129,19 @@ function sumsText(page, requests, range) {
     `${sum(summary.output_tokens, c.output)} output tokens (${rate(summary.output_token_rate, c.output)})`,
   ];
   const failed = whole ? summary.errors || {} : c.errors;
-  const errors = Object.keys(failed).sort().map((category) => `${groupDigits(String(failed[category]))} ${category}`);
-  parts.push(errors.length ? `failed: ${errors.join(", ")}` : "none failed");
+  parts.push(failedText(failed));
   if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds));
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
+}
+
+const mostCategories = 12; // of failures, in one sentence
+
+// failedText says how many requests failed, by category.
+function failedText(failed) {
+  const names = Object.keys(failed).sort(), more = names.length - mostCategories;
+  if (!names.length) return "none failed";
+  const list = names.slice(0, mostCategories).map((category) => `${groupDigits(String(failed[category]))} ${shorten(category, longestCategory)}`);
+  return `failed: ${list.join(", ")}${more > 0 ? `, and of ${more} more categories` : ""}`;
 }
 
 function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }

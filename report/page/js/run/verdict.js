@@ -15,13 +15,15 @@ function verdictsOf(head) {
     add(true, `The client was not the bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
   }
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
-    `${category}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
+    `${shorten(category, longestCategory)}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
   if (s.wedged_trees > 0) add(false, `${s.wedged_trees} trees could not be played to their end.`);
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${groupDigits(String(d.requests))} requests were answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
   for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);
   return lines;
 }
+
+const longestCategory = 60; // characters of a category of failures: one of a file that somebody has edited may have any length
 
 function cpuText(client) {
   if (!client || client.cpu_share === null || client.cpu_share === undefined) return "";

@@ -144,7 +144,7 @@ func (r *reader) value(at level, n name) (int32, error) {
 	switch {
 	case v.kind == jsonlex.String:
 		return i, r.str(i)
-	case v.kind == jsonlex.Object && (at == ofBody || at == ofBlock || at == ofDetail):
+	case v.kind == jsonlex.Object && at != nothing && at != ofWholes:
 		err = r.members(i, at)
 	case v.kind == jsonlex.Array && (at == ofList || at == ofWholes):
 		err = r.elements(i, at)
@@ -177,7 +177,7 @@ func (r *reader) members(object int32, at level) error {
 		switch at {
 		case ofBody:
 			inside = bodyLevels[n]
-		case ofBlock:
+		case ofBlock, ofList: // one block where a list may be
 			inside = blockLevels[n]
 		}
 		i, err := r.value(inside, n)

@@ -89,7 +89,9 @@ func (b *builder) otherItem(i int32, kind string) {
 // ofAssistant writes an item that needs no role behind another one of the assistant.
 func (b *builder) ofAssistant(write func() Types) {
 	first := b.role == 0
-	if b.role != RoleAssistant {
+	if b.role == RoleAssistant {
+		b.endMessage()
+	} else {
 		b.beginMessage([]byte("assistant"))
 	}
 	b.cut(write())

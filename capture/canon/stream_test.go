@@ -11,17 +11,9 @@ import (
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
-// o200k is the tokenizer of the vectors.
-func o200k(t testing.TB) *tokenizer.Tokenizer {
-	tk, err := tokenizer.Load("o200k_base")
-	require.NoError(t, err)
-	return tk
-}
-
 // stream writes the tokens of segments as the specification does: structure in hexadecimal, text as ids. Media are M and
 // their number.
-func stream(t testing.TB, segments []Segment) string {
-	tk := o200k(t)
+func stream(tk *tokenizer.Tokenizer, segments []Segment) string {
 	var words []string
 	for _, s := range segments {
 		for _, p := range s.Parts {
@@ -73,6 +65,8 @@ func TestStreamsOfTheSpecification(t *testing.T) {
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"func parse() error {"}]}`
 		billing = `{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.36.b2c; cc_entrypoint=cli; cch=0a1b2;"}`
 	)
+	o200k, err := tokenizer.Load("o200k_base")
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		format Format
 		body   string
@@ -93,6 +87,6 @@ func TestStreamsOfTheSpecification(t *testing.T) {
 		"special token":             {Completions, `{"prompt":"<|endoftext|>"}`, "A0000010 27 91 419 1440 919 91 29 A000001F"},
 		"characters":                {Completions, `{"prompt":"na\u00efve 日本"}`, "A0000010 1503 9954 737 17428 A000001F"},
 	} {
-		require.Equal(t, c.want, stream(t, parse(t, c.format, c.body).Segments), name)
+		require.Equal(t, c.want, stream(o200k, parse(t, c.format, c.body).Segments), name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,11 +22,18 @@ func counting() (key digest) {
 	return key
 }
 
+// o200k is the tokenizer of the vectors.
+var o200k = sync.OnceValue(func() *tokenizer.Tokenizer {
+	tk, err := tokenizer.Load("o200k_base")
+	if err != nil {
+		panic(err)
+	}
+	return tk
+})
+
 // newTree returns a tree with the tokenizer of the vectors.
 func newTree(t testing.TB, key digest, blockSize int) *Tree {
-	tk, err := tokenizer.Load("o200k_base")
-	require.NoError(t, err)
-	tree, err := New(key, Options{Tokenizer: tk, Name: "o200k_base", BlockSize: blockSize})
+	tree, err := New(key, Options{Tokenizer: o200k(), Name: "o200k_base", BlockSize: blockSize})
 	require.NoError(t, err)
 	return tree
 }

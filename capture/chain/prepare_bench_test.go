@@ -1,0 +1,82 @@
+package chain
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/capture/canon"
+)
+
+// rounds returns the prompt of an agent after some rounds with 4 KB of code each.
+func rounds(t testing.TB, n int) *canon.Prompt {
+	code, err := os.ReadFile("prepare.go")
+	require.NoError(t, err)
+	text := string(code)
+	var p canon.Prompt
+	segment := func(role uint32, text string) {
+		p.Segments = append(p.Segments, canon.Segment{Role: role, Parts: []canon.Part{
+			{Kind: canon.Structure, Token: role}, {Kind: canon.Structure, Token: canon.Text}, {Kind: canon.PlainText, Data: []byte(text)}, {Kind: canon.Structure, Token: canon.End},
+		}})
+	}
+	for i := range n {
+		from := i * 700 % (len(text) - 4000)
+		segment(canon.RoleAssistant, fmt.Sprint("Reading ", i))
+		segment(canon.RoleUser, fmt.Sprint(i, text[from:from+4000]))
+	}
+	return &p
+}
+
+// What a turn costs that adds a round of 4 KB to a prompt of 1 MB, against tokenizing the round alone and against a session
+// without a memory.
+func BenchmarkPrepare(b *testing.B) {
+	before, after := rounds(b, 250), rounds(b, 251)
+	size := 0
+	for _, s := range after.Segments {
+		size += len(s.Parts[2].Data)
+	}
+	b.Run("turn", func(b *testing.B) {
+		tree := newTree(b, counting(), 64)
+		apply(b, tree, 0, before)
+		b.SetBytes(int64(size))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := tree.Prepare(after); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("tokenize", func(b *testing.B) {
+		tree := newTree(b, counting(), 64)
+		var ids []uint32
+		for b.Loop() {
+			for _, s := range after.Segments[len(before.Segments):] {
+				ids = tree.options.Tokenizer.AppendIDs(ids[:0], string(s.Parts[2].Data))
+			}
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		for b.Loop() {
+			if _, err := newTree(b, counting(), 64).Prepare(after); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("tokenizeWhole", func(b *testing.B) {
+		tree := newTree(b, counting(), 64)
+		var all strings.Builder
+		for _, s := range after.Segments {
+			all.Write(s.Parts[2].Data)
+		}
+		text := all.String()
+		b.SetBytes(int64(size))
+		var ids []uint32
+		for b.Loop() {
+			ids = tree.options.Tokenizer.AppendIDs(ids[:0], text)
+		}
+	})
+}

@@ -46,6 +46,7 @@ type Config struct {
 	SLA SLA
 
 	Planner  *planner.Config // scales the fleet; nil: it stays as it is
+	Sampling Sampling        // whether Result has Samples
 	Observer fleet.Observer  // may be nil
 	Plain    bool            // play pass by pass, without skip-ahead: the oracle of tests
 }
@@ -136,7 +137,7 @@ func (c *Config) LoadOf() Load {
 
 // Validate returns everything that is wrong with the configuration, joined.
 func (c Config) Validate() error {
-	errs := []error{c.Switches.Validate(), c.validateFleet(), c.validateLoad(), c.validateBounds(), c.validatePlanner()}
+	errs := []error{c.Switches.Validate(), c.validateFleet(), c.validateLoad(), c.validateBounds(), c.validatePlanner(), c.Sampling.Validate()}
 	return errors.Join(errs...)
 }
 

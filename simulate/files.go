@@ -18,6 +18,8 @@ const (
 	RequestsFile = "requests.jsonl"
 	TimingFile   = "timing.json"
 	DynamoFile   = "dynamo.json"
+	PageFile     = "simulate.html"
+	LogFile      = "simulate.log.jsonl.gz" // beside the page
 )
 
 // ErrResultsExist says that a directory holds the results of a run.
@@ -37,6 +39,13 @@ type Files struct {
 	PerRequest bool // RequestsFile
 	Dynamo     bool // DynamoFile
 	Overwrite  bool // replaces the files of another run
+	Made       []MadeFile
+}
+
+// MadeFile is a file of a run that somebody else makes, such as its page.
+type MadeFile struct {
+	Name string
+	Data []byte
 }
 
 // Check returns an error that wraps ErrResultsExist if the directory holds results that stay.
@@ -73,6 +82,7 @@ func (f Files) Write(r *Result, s *Summary, t Timing) error {
 	if f.Dynamo {
 		errs = append(errs, f.writeJSON(DynamoFile, r.Dynamo(s, t.Wall)))
 	}
+	errs = append(errs, WriteMade(f.Dir, f.Made))
 	var line bytes.Buffer
 	errs = append(errs, f.writeJSON(TimingFile, t), s.WriteJSON(&line), f.write(SummaryFile, line.Bytes()))
 	if err := errors.Join(errs...); err != nil {
@@ -81,9 +91,18 @@ func (f Files) Write(r *Result, s *Summary, t Timing) error {
 	return nil
 }
 
+// WriteMade writes files that somebody else has made to a directory. Each appears whole.
+func WriteMade(dir string, files []MadeFile) error {
+	var errs []error
+	for _, one := range files {
+		errs = append(errs, durable.WriteFile(filepath.Join(dir, one.Name), one.Data))
+	}
+	return errors.Join(errs...)
+}
+
 // remove removes the files of another run: readers would take those that are not written again for those of this one.
 func (f Files) remove() error {
-	for _, name := range []string{SummaryFile, RequestsFile, TimingFile, DynamoFile} {
+	for _, name := range []string{SummaryFile, RequestsFile, TimingFile, DynamoFile, PageFile, LogFile} {
 		if err := os.Remove(filepath.Join(f.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

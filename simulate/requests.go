@@ -29,8 +29,8 @@ type RequestLine struct {
 	Status       string `json:"status"`
 }
 
-// lineOf returns the line of a request.
-func lineOf(q *fleet.Request) RequestLine {
+// LineOf returns the line of a request.
+func LineOf(q *fleet.Request) RequestLine {
 	when := func(at int64, happened bool) *int64 {
 		if !happened {
 			return nil
@@ -55,7 +55,7 @@ func (r *Result) WriteRequests(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(out)
 	for _, q := range r.Requests {
-		if err := e.Encode(lineOf(q)); err != nil {
+		if err := e.Encode(LineOf(q)); err != nil {
 			return err
 		}
 	}

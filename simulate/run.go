@@ -17,6 +17,7 @@ type Result struct {
 	Workers  [][]fleet.WorkerResult // of each pool, by id
 	Duration int64                  // nanoseconds until the last token
 	Planned  *Planned               // nil without a planner
+	Samples  *Samples               // nil: Config.Sampling is off
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -41,6 +42,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if plan != nil {
 		o.Planner, o.Observer = plan, plan
 	}
+	var samples *sampler
+	if c.Sampling.On {
+		samples = newSampler(c.Sampling)
+		o.Sampler = samples
+	}
 	got, err := fleet.Run(ctx, o)
 	if lanes, ok := load.(*workload.LanesLoad); ok && err == nil {
 		err = lanes.Err()
@@ -51,6 +57,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	r := &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}
 	if plan != nil {
 		r.Planned = plan.end()
+	}
+	if samples != nil {
+		r.Samples = &samples.Samples
 	}
 	return r, nil
 }

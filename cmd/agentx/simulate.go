@@ -34,6 +34,8 @@ Several values of --concurrency, --workers, --prefill-workers, --decode-workers 
 combination, in parallel, and print one table. --workers auto finds the fewest workers that keep
 every --gate; with --sla-ttft, --sla-itl or --sla-e2e alone, that 99 % of the requests are good.
 
+--html writes a page: charts of the fleet and its planner on one axis of simulated time, and every request.
+
 --hit-curve simulates no engine. It prints the share of prompt tokens that prefix caches of several sizes
 would hold, as --workers caches in round robin see the load, played against a server of --server-rates.
 
@@ -50,7 +52,7 @@ dynamo.request.trace are refused.`,
 			"  agentx simulate toolagent_trace.jsonl --workers 8 --sla-ttft 2s --out results --per-request\n" +
 			"  agentx simulate CACHE --concurrency 8,16,32,64 --workers 4\n" +
 			"  agentx simulate conversation_trace.jsonl --workers auto --gate 'ttft.p95<2s' --gate 'token_gap.p99<50ms'\n" +
-			"  agentx simulate --synthetic in=4000,out=200,n=1000,rate=5 --workers 2",
+			"  agentx simulate --synthetic in=4000,out=200,n=1000,rate=5 --workers 2 --html",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,6 +89,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	base := f.base()
 	list := f.runs(base)
 	size := f.sizing()
+	f.checkPages(len(list) > 1 || size != nil)
 	f.readGates(size)
 	f.checkCurve(list)
 	if f.printConfig {

@@ -39,7 +39,9 @@ type simulateFlags struct {
 	slaTTFT, slaITL, slaE2E       time.Duration
 	gates                         []string
 	out, format                   string
-	perRequest, html, asJSON      bool
+	perRequest, asJSON            bool
+	html                          string // FILE; empty: no page
+	sample                        time.Duration
 	overwrite                     bool
 	jobs                          int
 	profile                       string
@@ -68,7 +70,7 @@ var simulateGroups = []struct{ heading, flags string }{
 	{"Lanes", "start recycle speed max-gap asap"},
 	{"Service levels", "sla-ttft sla-itl sla-e2e gate"},
 	{"Hit-rate curve", "hit-curve " + curveNames},
-	{"Results", "out overwrite per-request html format json jobs"},
+	{"Results", "out overwrite per-request html sample format json jobs"},
 	{"Presets and configuration", "preset set seed config print-config"},
 }
 
@@ -129,7 +131,9 @@ func (f *simulateFlags) registerResults(flags *pflag.FlagSet) {
 	flags.StringVar(&f.out, "out", "", "directory of the files; of several runs, each has a directory in it")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the results in the directory of --out")
 	flags.BoolVar(&f.perRequest, "per-request", false, "also write requests.jsonl: a line of each request, in nanoseconds")
-	flags.BoolVar(&f.html, "html", false, "also write the page of the run: refused, it is not built yet")
+	flags.StringVar(&f.html, "html", "", "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws")
+	flags.Lookup("html").NoOptDefVal = simulate.PageFile
+	durationVar(flags, &f.sample, "sample", 0, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s")
 	flags.StringVar(&f.format, "format", "", "also write a file of another tool: dynamo")
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the summary, of several runs all of them")
 	flags.IntVar(&f.jobs, "jobs", 0, "runs that are simulated at a time (default: one per core)")

@@ -39,9 +39,7 @@ func (f *simulateFlags) base() simulate.Config {
 	if f.planner != "" {
 		c.Planner = f.plannerOf()
 	}
-	if f.html {
-		f.add("--html: not built yet")
-	}
+	c.Sampling = f.sampling(c.Planner != nil)
 	if f.format != "" && f.format != "dynamo" {
 		f.add("--format %s: want dynamo", f.format)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -26,7 +27,7 @@ func (f *simulateFlags) printSimulated(w io.Writer, list []*simulateRun, a *size
 			Out    string         `json:"out"`
 		}{list, a, f.out})
 	case one:
-		return writeSimulated(w, list[0].Summary)
+		return errors.Join(writeSimulated(w, list[0].Summary), printPage(w, list[0].Page))
 	}
 	return f.writeRuns(w, list, a)
 }

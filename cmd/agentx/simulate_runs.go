@@ -21,9 +21,10 @@ import (
 
 // simulateRun is one run of a command: what is simulated, and what came of it.
 type simulateRun struct {
-	Name    string            `json:"name"` // what tells it from the others; empty: there is one
-	Dir     string            `json:"dir"`  // of its files, below that of --out; empty: none
-	Exit    int               `json:"exit"` // exit status that the command would have for this run alone
+	Name    string            `json:"name"`           // what tells it from the others; empty: there is one
+	Dir     string            `json:"dir"`            // of its files, below that of --out; empty: none
+	Exit    int               `json:"exit"`           // exit status that the command would have for this run alone
+	Page    string            `json:"page,omitempty"` // file; empty: none
 	Reasons []string          `json:"reasons"`
 	Summary *simulate.Summary `json:"summary"` // null: it came to no end
 
@@ -204,10 +205,19 @@ func (f *simulateFlags) playOne(ctx context.Context, r *simulateRun) {
 		timing := simulate.Timing{
 			Wall: wall.Seconds(), CPU: (usage.CPU - before.CPU).Seconds(), RequestRate: float64(s.Requests) / wall.Seconds(), PeakRSS: usage.PeakRSS,
 		}
-		if err := f.files(r).Write(result, s, timing); err != nil {
-			r.Exit, r.err = exitFailed, err
-			return
+		files := f.files(r)
+		if files.Made, err = f.pageOf(result, s); err == nil {
+			err = files.Write(result, s, timing)
 		}
+	} else {
+		err = f.writePage(result, s)
+	}
+	if err != nil {
+		r.Exit, r.err = exitFailed, err
+		return
+	}
+	if f.html != "" {
+		r.Page = filepath.Join(f.out, r.Name, f.html)
 	}
 	for _, g := range f.gateList {
 		if why := g.Judge(s); why != "" {

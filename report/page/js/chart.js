@@ -2,7 +2,7 @@
 // Charts: a title, a legend, two axes, and marks drawn between them. A chart whose x is a TimeRange follows it and changes it
 // (gesture.js); another has an x axis of its own.
 //
-// A mark has: name, style (number of its colour), swatch ("line", "area", "point"); spanX(log) and spanY(from, to, log), which return
+// A mark has: name, style (number of its colour), swatch ("line", "area", "hatch", "point"); quiet, which keeps it out of the legend; spanX(log) and spanY(from, to, log), which return
 // [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
 // shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table. All but draw may be left out.
 // The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value).

@@ -4,7 +4,7 @@
 class Legend {
   constructor(marks, changed) {
     const buttons = [];
-    this.items = marks.filter((mark) => mark.name).map((mark) => {
+    this.items = marks.filter((mark) => mark.name && !mark.quiet).map((mark) => {
       const value = mark.read ? element("output", {}) : null, note = element("span", { class: "about" });
       const button = element("button", { type: "button", "aria-pressed": String(!mark.hidden), title: "Hide or show", onclick: () => {
         mark.hidden = !mark.hidden;
@@ -37,10 +37,14 @@ function swatch(mark) {
   const path = element("path", {});
   if (mark.swatch === "line") {
     path.setAttribute("d", "M0 5H24");
-    Object.assign(path.style, { stroke: colour, strokeWidth: "2", strokeDasharray: dashes[mark.style % dashes.length].join(" "), fill: "none" });
+    Object.assign(path.style, { stroke: colour, strokeWidth: "2", strokeDasharray: dashOf(mark).join(" "), fill: "none" });
+  } else if (mark.swatch === "hatch") {
+    path.setAttribute("d", hatchPath(1, 0, 0, 24, 10));
+    Object.assign(path.style, { stroke: colour, strokeWidth: "1.5", fill: "none" });
   } else {
-    path.setAttribute("d", mark.swatch === "area" ? "M0 0H24V10H0Z" : shapePath(shapes[mark.style % shapes.length], 12, 5, 4));
-    const hollow = mark.swatch !== "area" && isHollow(shapes[mark.style % shapes.length]);
+    const shape = mark.shape ?? shapes[mark.style % shapes.length];
+    path.setAttribute("d", mark.swatch === "area" ? "M0 0H24V10H0Z" : shapePath(shape, 12, 5, 4));
+    const hollow = mark.swatch !== "area" && (mark.outline || isHollow(shape));
     Object.assign(path.style, hollow ? { stroke: colour, strokeWidth: "2", fill: "none" } : { fill: colour });
   }
   svg.append(path);

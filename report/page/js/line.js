@@ -2,8 +2,8 @@
 // Lines: one value for each instant. NaN breaks a line.
 
 class Line {
-  // options: name; style, the number of its colour and dash; x ascending and y; step: a value holds until the next one, the last until
-  // end, or for ever; dots: its points are drawn too; halo: it is drawn over points.
+  // options: name; style, the number of its colour and dash; dash, another one; x ascending and y; step: a value holds until the next
+  // one, the last until end, or for ever; dots: its points are drawn too; halo: it is drawn over points.
   constructor(options) {
     Object.assign(this, { style: 0, swatch: "line", width: 1.6, x: [], y: [] }, options);
   }
@@ -35,7 +35,7 @@ class Line {
     const points = thinLine(this.x, this.y, first, last, x);
     context.strokeStyle = context.fillStyle = pen.colour(this.style);
     context.lineWidth = this.width;
-    context.setLineDash(dashes[this.style % dashes.length]);
+    context.setLineDash(dashOf(this));
     context.lineJoin = "round";
     context.beginPath();
     let open = false;

@@ -6,6 +6,9 @@ const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 2], [14, 
 const shapes = ["circle", "triangle", "square", "diamond", "cross", "ring", "bar"];
 const seriesCount = 7;
 
+// dashOf returns the dash of a line: its own, or that of its style.
+function dashOf(mark) { return mark.dash ?? dashes[mark.style % dashes.length]; }
+
 let theme = null; // of the last reading
 
 function readTheme() {

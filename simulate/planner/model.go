@@ -32,7 +32,7 @@ func (m *model) line() Line {
 }
 
 // observe learns from a pass.
-func (m *model) observe(r record) {
+func (m *model) observe(r *record) {
 	if r.prompts > 0 {
 		m.prompt.add(float64(r.prefill) / float64(r.prompts))
 	}

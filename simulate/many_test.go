@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // conversation is the public conversation trace, which is no part of the project.
@@ -66,14 +67,16 @@ func TestManyRunsOnOneInput(t *testing.T) {
 	}
 }
 
-// BenchmarkManyRuns plays the conversation trace at 16 concurrencies, one after another and all at once: the ratio is what the
-// cores give.
+// BenchmarkManyRuns plays the conversation trace at 16 concurrencies, one after another and all at once: x-one is what the cores give, x-cpu
+// what the runs cost one another in CPU seconds.
 func BenchmarkManyRuns(b *testing.B) {
 	if _, err := os.Stat(conversation); errors.Is(err, fs.ErrNotExist) {
 		b.Skipf("%s is not here", conversation)
 	}
 	in := inputOf(b, conversation)
-	play := func(places int) time.Duration {
+	play := func(places int) (wall, cpu time.Duration) {
+		runtime.GC()
+		used := measure.ReadProcessUsage().CPU
 		free := make(chan struct{}, places)
 		begin := time.Now()
 		var all sync.WaitGroup
@@ -88,12 +91,14 @@ func BenchmarkManyRuns(b *testing.B) {
 			})
 		}
 		all.Wait()
-		return time.Since(begin)
+		return time.Since(begin), measure.ReadProcessUsage().CPU - used
 	}
 	play(1) // numbers the blocks
 	for b.Loop() {
-		one, many := play(1), play(runtime.GOMAXPROCS(0))
+		one, oneCPU := play(1)
+		many, manyCPU := play(runtime.GOMAXPROCS(0))
 		b.ReportMetric(16*12_031/many.Seconds(), "requests/s")
 		b.ReportMetric(one.Seconds()/many.Seconds(), "x-one")
+		b.ReportMetric(manyCPU.Seconds()/oneCPU.Seconds(), "x-cpu")
 	}
 }

@@ -137,8 +137,12 @@ func (c *Config) LoadOf() Load {
 
 // Validate returns everything that is wrong with the configuration, joined.
 func (c Config) Validate() error {
-	errs := []error{c.Switches.Validate(), c.validateFleet(), c.validateLoad(), c.validateBounds(), c.validatePlanner(), c.Sampling.Validate()}
-	return errors.Join(errs...)
+	return errors.Join(c.ValidateWithoutInput(), c.validateLoad())
+}
+
+// ValidateWithoutInput returns everything that is wrong whatever is played, joined: a caller may ask before it has opened Input.
+func (c Config) ValidateWithoutInput() error {
+	return errors.Join(c.Switches.Validate(), c.validateFleet(), c.validateSpeedup(), c.validateBounds(), c.validatePlanner(), c.Sampling.Validate())
 }
 
 func (c *Config) validateFleet() error {
@@ -201,13 +205,17 @@ func (c *Config) validateLoad() error {
 			errs = append(errs, err)
 		}
 	}
-	if !(c.Speedup > 0) || math.IsInf(c.Speedup, 0) {
-		wrong("arrival speed-up %g: want a finite number above 0", c.Speedup)
-	}
-	if c.Speedup != 1 && c.LoadOf() != LoadTrace {
+	if c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
 		wrong("arrival speed-up %g with load %s: it divides the arrivals of load %s alone", c.Speedup, c.LoadOf(), LoadTrace)
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) validateSpeedup() error {
+	if !(c.Speedup > 0) || math.IsInf(c.Speedup, 0) {
+		return fmt.Errorf("arrival speed-up %g: want a finite number above 0", c.Speedup)
+	}
+	return nil
 }
 
 // fits returns an error where load and input do not go together.

@@ -67,9 +67,12 @@ func (c *Config) newPlan(pools []fleet.Pool) (*plan, error) {
 	return one, nil
 }
 
-// end returns what the planner did.
-func (p *plan) end() *Planned {
+// end returns what the planner did in a run of so many nanoseconds.
+func (p *plan) end(duration int64) *Planned {
 	p.result.Warnings, p.result.Rest = p.Warnings(), p.Window()
+	if len(p.result.Ticks) == 0 {
+		p.result.Warnings = append(p.result.Warnings, fmt.Sprintf("it never decided: its first tick is at %g s, and the run ended at %.3g s", float64(p.Next())/1e9, float64(duration)/1e9))
+	}
 	return p.result
 }
 

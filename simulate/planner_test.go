@@ -237,7 +237,9 @@ func TestSummaryOfAFailedBootstrap(t *testing.T) {
 	s := summary()
 	require.Equal(t, []string{missed}, s.Warnings)
 	require.Equal(t, []int{9 + 29}, s.Bootstrap.Samples)
-	c.Planner.ITL = 1000
+	c.Synthetic.Sessions = 20
+	require.Equal(t, []string{"it never decided: its first tick is at 6 s, and the run ended at 4.11 s"}, summary().Warnings)
+	c.Synthetic.Sessions, c.Planner.ITL = 100, 1000
 	require.Equal(t, []string{}, summary().Warnings, "null is no list")
 	c.Planner.ITL, c.Engine.Config.MaxBatchedTokens = 1, 99
 	s = summary()

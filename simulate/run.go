@@ -56,7 +56,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	r := &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}
 	if plan != nil {
-		r.Planned = plan.end()
+		r.Planned = plan.end(got.Duration)
 	}
 	if samples != nil {
 		r.Samples = &samples.Samples

@@ -22,6 +22,13 @@ func (p *problems) add(format string, args ...any) {
 }
 
 // err returns everything that is wrong, nil for nothing.
+// addOnce adds an error unless one reads the same.
+func (p *problems) addOnce(err error) {
+	if !slices.ContainsFunc(p.errs, func(other error) bool { return other.Error() == err.Error() }) {
+		p.add("%w", err)
+	}
+}
+
 func (p *problems) err() error {
 	if len(p.errs) == 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -88,13 +89,13 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.checkFleet()
 	base := f.base()
 	list := f.runs(base)
-	size := f.sizing()
+	size := f.readGates()
 	f.checkPages(len(list) > 1 || size != nil)
-	f.readGates(size)
 	f.checkCurve(list)
 	if f.printConfig {
 		return errors.Join(f.printConfiguration(cmd.OutOrStdout()), f.err())
 	}
+	f.checkRuns(list, size)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -113,6 +114,9 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	}
 	if f.curve.on {
 		return f.printCurve(cmd.Context(), cmd.OutOrStdout(), list[0].config)
+	}
+	if err := f.prepareOut(); err != nil {
+		return err
 	}
 	f.next = time.Now().Add(lineEvery)
 	f.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
@@ -139,8 +143,12 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	return judgeRuns(list)
 }
 
-// readGates reads the gates. A search that has none looks for the service levels.
-func (f *simulateFlags) readGates(size *sizing) {
+// readGates reads the gates, and the search that --workers may ask for. One that has no gate looks for the service levels.
+func (f *simulateFlags) readGates() *sizing {
+	size, err := f.sizing()
+	if err != nil {
+		f.add("%w", err)
+	}
 	texts := f.gates
 	levels := f.slaTTFT > 0 || f.slaITL > 0 || f.slaE2E > 0
 	if size != nil && len(texts) == 0 && levels {
@@ -152,6 +160,9 @@ func (f *simulateFlags) readGates(size *sizing) {
 			f.add("%s: %w", flagText("gate", text), err)
 			continue
 		}
+		if g.NeedsSLA() && !levels {
+			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", flagText("gate", text))
+		}
 		f.gateList = append(f.gateList, g)
 	}
 	switch {
@@ -160,12 +171,65 @@ func (f *simulateFlags) readGates(size *sizing) {
 		f.add("--workers %s: nothing to keep: add --gate 'ttft.p95<2s', or --sla-ttft, --sla-itl, --sla-e2e", f.workers)
 	case len(f.concurrency) > 1 || len(f.engines) > 1:
 		f.add("--workers %s with several values of --concurrency or --engine: want one of each", f.workers)
+	case f.planner != "":
+		f.add("--workers %s beside --planner, which chooses the workers itself: want one of them", f.workers)
+	}
+	return size
+}
+
+// checkRuns adds what is wrong with runs whatever they play, and with the directories of their results.
+func (f *simulateFlags) checkRuns(list []*simulateRun, size *sizing) {
+	var p problems
+	for _, r := range list {
+		checked := r.config
+		if size != nil {
+			checked.Workers = size.least
+		}
+		for _, one := range unjoin(checked.ValidateWithoutInput()) {
+			p.addOnce(one)
+		}
+	}
+	f.errs = append(f.errs, p.errs...)
+	if f.out == "" || f.printConfig || f.curve.on {
+		return
+	}
+	if size != nil {
+		list = nil
+		for n := size.least; n <= size.most; n++ {
+			list = append(list, sizedRun(n, simulate.Config{}))
+		}
+	}
+	for _, r := range list {
+		switch err := f.files(r).Check(); {
+		case errors.Is(err, simulate.ErrResultsExist):
+			f.errs = append(f.errs, hintError{usageError{err}, "--overwrite, or another --out"})
+		case err != nil:
+			f.errs = append(f.errs, usageError{fmt.Errorf("--out %s: %w", f.out, err)})
+			return // the others say the same
+		}
 	}
 }
 
-// validate checks every run before any begins, and that no result is in the way.
+// prepareOut makes the directory of the results, and finds out before anything runs whether files can be written to it.
+func (f *simulateFlags) prepareOut() error {
+	if f.out == "" {
+		return nil
+	}
+	err := os.MkdirAll(f.out, 0o777)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(f.out, ".agentx-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("--out %s: %w", f.out, err)}
+	}
+	return nil
+}
+
+// validate checks every run before any begins.
 func (f *simulateFlags) validate(list []*simulateRun, size *sizing) error {
-	seen := map[string]bool{}
 	var p problems
 	for _, r := range list {
 		c := &r.config
@@ -176,17 +240,8 @@ func (f *simulateFlags) validate(list []*simulateRun, size *sizing) error {
 		if size != nil {
 			checked.Workers = size.least
 		}
-		err := checked.Validate()
-		for _, one := range unjoin(err) {
-			if !seen[one.Error()] {
-				seen[one.Error()] = true
-				p.add("%w", one)
-			}
-		}
-		if f.out != "" {
-			if err := f.files(r).Check(); err != nil {
-				p.errs = append(p.errs, hintError{usageError{err}, "--overwrite, or another --out"})
-			}
+		for _, one := range unjoin(checked.Validate()) {
+			p.addOnce(one)
 		}
 	}
 	return p.err()

@@ -22,8 +22,8 @@ func (f *simulateFlags) base() simulate.Config {
 	c.Switches = f.switchesOf()
 	c.Router, c.Load, c.Speedup = simulate.Router(f.router), simulate.Load(f.load), f.speedup
 	c.Lanes = f.lanesOf()
-	c.LimitRequests, c.LimitTraces, c.MaxTime = f.limitRequests, f.limitTraces, f.maxTime
-	c.SLA = simulate.SLA{TTFT: int64(f.slaTTFT), ITL: int64(f.slaITL), E2E: int64(f.slaE2E)}
+	c.LimitRequests, c.LimitTraces, c.MaxTime = max(f.limitRequests, 0), max(f.limitTraces, 0), max(f.maxTime, 0) // checkBounds tells of others
+	c.SLA = simulate.SLA{TTFT: int64(max(f.slaTTFT, 0)), ITL: int64(max(f.slaITL, 0)), E2E: int64(max(f.slaE2E, 0))}
 	var err error
 	if c.Seed, err = strconv.ParseUint(f.seed, 10, 64); err != nil {
 		f.add("--seed %s: want 0 to 2^64-1", f.seed)
@@ -62,6 +62,9 @@ func (f *simulateFlags) checkBounds() {
 		if one := f.flags.Lookup(bound.name); bound.value < 0 {
 			f.add("%s %s: want no negative value", named(one), one.Value)
 		}
+	}
+	if f.synthetic != "" && f.traceBlock != 0 {
+		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.traceBlock)
 	}
 	if f.traceBlock < 0 || f.traceBlock > weka.MaxBlockSize {
 		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, weka.MaxBlockSize)
@@ -160,6 +163,14 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s=%s: %w", name, value, explainValue(err))
+		}
+	}
+	if seen["rate"] && o.Rate == 0 {
+		return nil, errors.New("rate=0: want a number above 0")
+	}
+	for _, name := range []string{"turns", "groups"} {
+		if seen[name] && *counts[name] == 0 {
+			return nil, fmt.Errorf("%s=0: want 1 or more", name)
 		}
 	}
 	for _, name := range []string{"in", "out", "n"} {

@@ -28,8 +28,9 @@ type simulateRun struct {
 	Reasons []string          `json:"reasons"`
 	Summary *simulate.Summary `json:"summary"` // null: it came to no end
 
-	config simulate.Config
-	err    error
+	config   simulate.Config
+	warnings []string
+	err      error
 }
 
 // variant is one value of something that runs differ in.
@@ -96,7 +97,9 @@ func (f *simulateFlags) workerVariants() (list []variant) {
 		f.checkCounts("decode-workers", f.decodeWorkers)
 		for _, p := range orOne(f.prefillWorkers) {
 			for _, d := range orOne(f.decodeWorkers) {
-				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) { c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, p, d }})
+				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) {
+					c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, max(p, min(1, len(f.prefillWorkers))), max(d, min(1, len(f.decodeWorkers))) // checkCounts tells of others
+				}})
 			}
 		}
 		return list
@@ -198,7 +201,7 @@ func (f *simulateFlags) playOne(ctx context.Context, r *simulateRun) {
 		return
 	}
 	s := result.Summary()
-	r.Summary = s
+	r.Summary, r.warnings = s, result.Warnings()
 	if f.out != "" {
 		r.Dir = r.Name
 		s.Out = filepath.Join(f.out, r.Name)
@@ -235,17 +238,14 @@ func (f *simulateFlags) files(r *simulateRun) simulate.Files {
 	}
 }
 
-// warnRuns prints what a user should know of the planner of each run.
+// warnRuns prints what a user should know of each run beside its numbers.
 func warnRuns(w io.Writer, list []*simulateRun) {
 	for _, r := range list {
-		if r.Summary == nil || r.Summary.Planner == nil {
-			continue
-		}
-		at := "planner: "
+		at := ""
 		if r.Name != "" {
-			at = r.Name + ": " + at
+			at = r.Name + ": "
 		}
-		for _, text := range r.Summary.Planner.Warnings {
+		for _, text := range r.warnings {
 			printError(w, "agentx: warning: "+at+text)
 		}
 	}

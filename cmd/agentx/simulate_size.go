@@ -26,32 +26,32 @@ type sizeAnswer struct {
 // maxSized bounds a search without a bound of its own.
 const maxSized = 256
 
-// sizing reads auto[:FROM-TO]; nil for another value of --workers.
-func (f *simulateFlags) sizing() *sizing {
+// sizing reads auto[:FROM-TO]; nil for another value of --workers. The search is one of 1 where the value is wrong.
+func (f *simulateFlags) sizing() (*sizing, error) {
 	rest, auto := strings.CutPrefix(f.workers, "auto")
 	if !auto {
-		return nil
+		return nil, nil
 	}
 	s := &sizing{1, maxSized}
 	if f.router == string(simulate.KVRouter) { // which needs a choice
 		s.least = 2
 	}
 	if rest == "" {
-		return s
+		return s, nil
 	}
 	from, to, ok := strings.Cut(strings.TrimPrefix(rest, ":"), "-")
 	var errs [2]error
 	s.least, errs[0] = strconv.Atoi(from)
 	s.most, errs[1] = strconv.Atoi(to)
 	if !strings.HasPrefix(rest, ":") || !ok || errs != [2]error{} || s.least < 1 || s.most < s.least {
-		f.add("--workers %s: want auto, or auto:FROM-TO such as auto:2-64", f.workers)
+		return &sizing{1, 1}, fmt.Errorf("--workers %s: want auto, or auto:FROM-TO such as auto:2-64", f.workers)
 	}
-	return s
+	return s, nil
 }
 
 // fleetSizes returns the numbers of --workers.
 func (f *simulateFlags) fleetSizes() (list []int) {
-	if s := f.sizing(); s != nil {
+	if s, _ := f.sizing(); s != nil { // simulate tells the error
 		return []int{s.least}
 	}
 	for text := range strings.SplitSeq(f.workers, ",") {
@@ -68,6 +68,13 @@ func (f *simulateFlags) fleetSizes() (list []int) {
 	return list
 }
 
+// sizedRun is a probe of a search.
+func sizedRun(workers int, base simulate.Config) *simulateRun {
+	r := &simulateRun{Name: "workers-" + strconv.Itoa(workers), config: base}
+	r.config.Workers = workers
+	return r
+}
+
 // findSize searches for the fewest workers with which a run keeps its gates: it doubles their number until one does, and halves what
 // lies between. More workers are taken to be no worse.
 func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.Config) ([]*simulateRun, *sizeAnswer, error) {
@@ -77,8 +84,7 @@ func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.C
 	}
 	var tried []*simulateRun
 	keeps := func(n int) (bool, error) {
-		r := &simulateRun{Name: "workers-" + strconv.Itoa(n), config: base}
-		r.config.Workers = n
+		r := sizedRun(n, base)
 		f.play(ctx, []*simulateRun{r})
 		tried, a.Tried = append(tried, r), append(a.Tried, n)
 		if r.Exit == exitFailed {

@@ -68,11 +68,11 @@ func Listen(address string) (*Server, error) {
 	case err != nil:
 		return nil, err
 	}
-	return serve(l), nil
+	return Serve(l), nil
 }
 
-// serve begins to serve on a listener.
-func serve(l net.Listener) *Server {
+// Serve begins to serve on a listener. The caller must call Close.
+func Serve(l net.Listener) *Server {
 	s := &Server{listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}}}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()

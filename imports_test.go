@@ -115,6 +115,7 @@ var imports = map[string][]string{
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
 	"capture/agents":      {"capture/journal", "capture/reply"},
+	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular"},
 	"capture/session":     {"capture/canon", "capture/journal"},
 	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},

@@ -61,8 +61,8 @@ func (s *Session) AppendBlocks(dst []int32, r *Request) []int32 {
 // LastBlock returns the id of the last block of a request's prompt, -1 where it has none. Equal last blocks mean equal lists.
 func (s *Session) LastBlock(r *Request) int32 { return r.last }
 
-// Before returns the block before a block in every prompt that has it, -1 for a first one.
-func (s *Session) Before(block int32) int32 { return s.parents[block] }
+// Parents returns for each block the block before it in every prompt that has it, -1 for a first one. It must not be changed.
+func (s *Session) Parents() []int32 { return s.parents }
 
 // apply adds a line to the session. An error is about a line that breaks a rule; the session is as before.
 func (s *Session) apply(e entry) error {

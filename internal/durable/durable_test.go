@@ -291,7 +291,7 @@ func TestStepsOfWriteFile(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "f")
 		require.NoError(t, os.WriteFile(path, []byte("old"), 0o666))
-		err := w.options().writeFile(path, []byte("new"))
+		err := w.options().WriteFile(path, []byte("new"))
 		got := files(t, dir)
 		require.Len(t, got, 1, "nothing else is left")
 		if fail == 0 {

@@ -93,9 +93,10 @@ func RemoveUnfinished(path string) error {
 }
 
 // WriteFile makes a single file appear whole under path. It replaces an existing file.
-func WriteFile(path string, data []byte) error { return Options{}.writeFile(path, data) }
+func WriteFile(path string, data []byte) error { return Options{}.WriteFile(path, data) }
 
-func (o Options) writeFile(path string, data []byte) error {
+// WriteFile is the function of that name, with options.
+func (o Options) WriteFile(path string, data []byte) error {
 	f, err := NewFile(path, o)
 	if err != nil {
 		return err

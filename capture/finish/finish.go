@@ -1,0 +1,106 @@
+package finish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/regular"
+)
+
+// maxJournal bounds the bytes of a journal: a request takes a few hundred.
+const maxJournal = 8 << 30
+
+// suffixBad is added to the name of a file that is set aside.
+const suffixBad = ".bad"
+
+// Finish turns the journal of a trace into its note and its trace, and removes it. The journal is closed. ctx has the options of
+// internal/durable.
+//
+// Each file is synced, renamed to its name, and its folder synced, before the next begins; the journal goes last. A process
+// that is killed between two steps leaves what Finish makes again from the journal.
+func Finish(ctx context.Context, folder *journal.Folder, trace string) (Result, error) {
+	if err := context.Cause(folder.Context()); err != nil {
+		return Result{Trace: trace}, err
+	}
+	path := folder.Path(trace)
+	data, err := regular.Read(path, maxJournal)
+	if err != nil {
+		return Result{Trace: trace}, err
+	}
+	s, err := journal.Read(data)
+	if err == nil && s.Trace != trace {
+		err = fmt.Errorf("it is of the trace %q", s.Trace)
+	}
+	if err != nil {
+		return setAside(folder, trace, data, err)
+	}
+	made := build(s)
+	return made.Result, made.write(ctx, folder)
+}
+
+// setAside renames a journal of which nothing can be told. One that ends within its first line has nothing to tell, and is removed.
+func setAside(folder *journal.Folder, trace string, data []byte, why error) (Result, error) {
+	r := Result{Trace: trace, Incomplete: true}
+	if !bytes.Contains(data, []byte("\n")) {
+		return r, folder.Remove(trace)
+	}
+	r.Bad, r.Problems = true, []string{"its journal: " + why.Error()}
+	path := folder.Path(trace)
+	return r, errors.Join(os.Rename(path, path+suffixBad), folder.Remove(trace))
+}
+
+// write writes the files of a journal, and removes it.
+func (f *files) write(ctx context.Context, folder *journal.Folder) error {
+	o := durable.OptionsOf(ctx)
+	trace := filepath.Join(folder.Dir(), journal.TracesDir, f.Trace+".json")
+	err := writeFile(o, filepath.Join(folder.Dir(), journal.NotesDir, f.Trace+".json"), f.note)
+	if err == nil && f.trace != nil {
+		if f.Bad {
+			trace += suffixBad
+		}
+		err = writeFile(o, trace, f.trace)
+	}
+	if err != nil {
+		return err
+	}
+	return folder.Remove(f.Trace)
+}
+
+// writeFile makes a file appear whole, and removes what processes that were killed left of it.
+func writeFile(o durable.Options, path string, data []byte) error {
+	if err := durable.RemoveUnfinished(path); err != nil {
+		return err
+	}
+	return o.WriteFile(path, data)
+}
+
+// Recover finishes the journals that a crash left. It goes on after an error, and returns all of them at the end. Call it before
+// the first journal is created.
+func Recover(ctx context.Context, folder *journal.Folder) (list []Result, err error) {
+	traces, err := folder.Unfinished()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, trace := range traces {
+		if err := context.Cause(ctx); err != nil {
+			return list, errors.Join(append(errs, err)...)
+		}
+		r, err := Finish(ctx, folder, trace)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", folder.Path(trace), err))
+		default:
+			list = append(list, r)
+		}
+	}
+	return list, errors.Join(errs...)
+}

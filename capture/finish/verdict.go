@@ -1,0 +1,100 @@
+package finish
+
+import (
+	"slices"
+
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// retryWithin is how soon after an attempt, in milliseconds, an equal prompt counts as another attempt.
+const retryWithin = 600_000
+
+// verdicts says of each request why it is not in the trace, "" where it is.
+type verdicts struct {
+	reasons []journal.Reason
+	cut     int // index of the first request that is a hole; -1: none
+}
+
+// judge decides which requests of a session are in its trace: doc/spec/capture.md 6.2 and 8.4. Orphans are found later.
+func judge(s *journal.Session) verdicts {
+	v := verdicts{reasons: make([]journal.Reason, len(s.Requests))}
+	retried := retries(s)
+	for k := range s.Requests {
+		v.reasons[k] = reasonOf(&s.Requests[k], retried[k])
+	}
+	v.cut = slices.IndexFunc(v.reasons, journal.Reason.LeavesHole)
+	if v.cut < 0 || s.Export.Holes == journal.HolesKeep {
+		return v
+	}
+	from := v.cut
+	if s.Export.Holes == journal.HolesDrop {
+		from = 0
+	}
+	for k := range v.reasons[from:] {
+		if v.reasons[from+k] == "" {
+			v.reasons[from+k] = v.reasons[v.cut]
+		}
+	}
+	return v
+}
+
+// outcome returns how an exchange ended. What did not end was aborted.
+func outcome(r *journal.Request) journal.Outcome {
+	if r.End == nil {
+		return journal.Aborted
+	}
+	return r.End.X
+}
+
+// served reports whether a request can be in a trace: its prompt was read to some purpose.
+func served(x journal.Outcome) bool {
+	return x == journal.Complete || x == journal.Partial || x == journal.ClientGone
+}
+
+// reasonOf returns why a request is not in the trace, without regard to others but a later attempt.
+func reasonOf(r *journal.Request, retried bool) journal.Reason {
+	x := outcome(r)
+	switch {
+	case x == journal.BadStatus:
+		return journal.ReasonStatus
+	case x == journal.Transport:
+		return journal.ReasonTransport
+	case x == journal.NoOutput:
+		return journal.ReasonNoOutput
+	case r.Hole != "":
+		return r.Hole
+	case retried:
+		return journal.ReasonRetry
+	case r.IDs == nil || x == journal.Aborted:
+		return journal.HoleAborted
+	}
+	return ""
+}
+
+// prompt is what attempts of one prompt have in common: the last block stands for all before it.
+type prompt struct {
+	agent, in int
+	last      int32
+}
+
+// retries says of each request whether it is an attempt that did not complete, and was soon made again with success.
+func retries(s *journal.Session) []bool {
+	retried := make([]bool, len(s.Requests))
+	next := map[prompt]int64{} // when the next request with the prompt began
+	for k := len(s.Requests) - 1; k >= 0; k-- {
+		r := &s.Requests[k]
+		if r.IDs == nil {
+			continue
+		}
+		p, end := prompt{r.Agent, r.IDs.In, s.LastBlock(r)}, r.T
+		if r.End != nil {
+			end = r.End.T
+		}
+		began, again := next[p]
+		retried[k] = again && outcome(r) != journal.Complete && began-end <= retryWithin
+		if served(outcome(r)) {
+			next[p] = r.T
+		}
+	}
+	return retried
+}

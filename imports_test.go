@@ -110,7 +110,7 @@ var imports = map[string][]string{
 	"simulate/router":     {"internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
 	"simulate":            {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
 	"simulate/comparison": {"internal/durable", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/planner", "simulate/preset"},
-	"simulate/hitcurve":   {"simulate/engine", "simulate/preset", "simulate/workload"},
+	"simulate/hitcurve":   {"simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"simulate/page":       {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
@@ -120,11 +120,13 @@ var imports = map[string][]string{
 	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"capture/carry":       {}, // carries while everything of ours is stuck
+
+	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
 	"cmd/agentx": {
 		"cachestore", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
-		"simulate", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
+		"simulate", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

@@ -5,19 +5,41 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/hitcurve"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
 // HitCurve returns the share of prompt tokens that prefix caches of several sizes would hold: doc/spec/simulate.md 16. The load is
-// that of the run, against a server of given rates, or its turns come in the order of their recorded times; each worker is a pool. Block size, switches and pools are those of the run.
+// that of the run, against a server of given rates, or its turns come in the order of their recorded times; each worker is a pool. Block size, switches, pools and router are those of the run.
 func (c Config) HitCurve(ctx context.Context, r hitcurve.Rates, recorded bool, o hitcurve.Options) (*hitcurve.Curve, error) {
 	if c.Disaggregated() {
 		return nil, errors.New("hit curve: the fleet is disaggregated: want workers of one kind")
 	}
-	if c.Router != RoundRobin {
-		return nil, fmt.Errorf("hit curve: router %s: its choices depend on what the caches hold at one size; want %s", c.Router, RoundRobin)
+	o.BlockSize, o.FullHit, o.Pools = c.BlockSize(), c.Switches.FullHit, c.Workers
+	var curve *hitcurve.Curve
+	var err error
+	switch {
+	case c.Router == KVRouter && recorded:
+		err = fmt.Errorf("router %s needs to know which requests are at work: want the order of the load, not the recorded one", c.Router)
+	case c.Router == KVRouter:
+		curve, err = c.routed(r).Compute(ctx, o)
+	default:
+		curve, err = c.inTurn(ctx, r, recorded, o)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("hit curve: %w", err)
+	}
+	return curve, nil
+}
+
+// routed returns the load as the KV router sends it to the workers.
+func (c *Config) routed(r hitcurve.Rates) hitcurve.Routed {
+	return hitcurve.Routed{Load: c.load, Router: func() (fleet.Router, error) { return c.router(c.Engine, false) }, Rates: r}
+}
+
+// inTurn returns the curve of workers that get the requests in turn.
+func (c *Config) inTurn(ctx context.Context, r hitcurve.Rates, recorded bool, o hitcurve.Options) (*hitcurve.Curve, error) {
 	var list []hitcurve.Access
 	var err error
 	if recorded {
@@ -26,14 +48,9 @@ func (c Config) HitCurve(ctx context.Context, r hitcurve.Rates, recorded bool, o
 		list, err = c.order(ctx, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hit curve: %w", err)
+		return nil, err
 	}
-	o.BlockSize, o.FullHit, o.Pools = c.BlockSize(), c.Switches.FullHit, c.Workers
-	curve, err := hitcurve.Compute(ctx, list, o)
-	if err != nil {
-		return nil, fmt.Errorf("hit curve: %w", err)
-	}
-	return curve, nil
+	return hitcurve.Compute(ctx, list, o)
 }
 
 // order returns the requests of the load against a server of given rates.

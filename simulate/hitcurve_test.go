@@ -17,7 +17,7 @@ import (
 
 // A cache without a limit finds what a simulation counts for one, on the same order of requests.
 //
-// Covers S-92.
+// Covers S-92, S-93.
 func TestHitCurve(t *testing.T) {
 	demo := cachetest.Demo(t)
 	cache, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
@@ -54,6 +54,15 @@ func TestHitCurve(t *testing.T) {
 	}
 	c := Default()
 	c.Input, c.Concurrency, c.Workers, c.Router = input, 4, 2, KVRouter
-	_, err = c.HitCurve(context.Background(), rates, false, hitcurve.Options{})
+	routed, err := c.HitCurve(context.Background(), rates, false, hitcurve.Options{})
+	require.NoError(t, err)
+	c.Router = RoundRobin
+	inTurn, err := c.HitCurve(context.Background(), rates, false, hitcurve.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []any{inTurn.Requests, inTurn.InputTokens}, []any{routed.Requests, routed.InputTokens})
+	assert.Equal(t, routed.Found, routed.Points[len(routed.Points)-1].Found[hitcurve.LRU], "where nothing is evicted")
+	assert.Greater(t, routed.Found, inTurn.Found, "a router that looks at prefixes finds more of them")
+	c.Router = KVRouter
+	_, err = c.HitCurve(context.Background(), rates, true, hitcurve.Options{})
 	require.ErrorContains(t, err, "router kv_router")
 }

@@ -38,7 +38,8 @@ every --gate; with --sla-ttft, --sla-itl or --sla-e2e alone, that 99 % of the re
 --html writes a page: charts of the fleet and its planner on one axis of simulated time, and every request.
 
 --hit-curve simulates no engine. It prints the share of prompt tokens that prefix caches of several sizes
-would hold, as --workers caches in round robin see the load, played against a server of --server-rates.
+would hold, as --workers caches see the load, played against a server of --server-rates; --router says who
+chooses the cache. Several values of --workers or --concurrency give a curve each.
 
 What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
 the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and no GPU:
@@ -113,7 +114,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if f.curve.on {
-		return f.printCurve(cmd.Context(), cmd.OutOrStdout(), list[0].config)
+		return f.printCurves(cmd.Context(), cmd.OutOrStdout(), list)
 	}
 	if err := f.prepareOut(); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/hitcurve"
+	"github.com/agentx/agentx/simulate/hitcurve/chart"
 )
 
 // curveFlags say which caches --hit-curve compares.
@@ -52,16 +53,13 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 		}
 		return
 	}
-	for _, name := range []string{"out", "per-request", "html", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner", "router-config"} {
+	for _, name := range []string{"out", "per-request", "html", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
 		if f.flags.Lookup(name).Changed {
 			f.add("--%s beside --hit-curve, which simulates no engine", name)
 		}
 	}
-	if f.router != string(simulate.RoundRobin) {
-		f.add("--router %s beside --hit-curve: want round_robin; the choices of others depend on what caches of one size hold", f.router)
-	}
-	if len(list) > 1 || strings.HasPrefix(f.workers, "auto") {
-		f.add("--hit-curve with several runs: want one value of --workers, --engine and --concurrency")
+	if len(f.engines) > 1 || strings.HasPrefix(f.workers, "auto") {
+		f.add("--hit-curve: want one --engine, and numbers of --workers")
 	}
 	for _, p := range c.policies {
 		if !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
@@ -85,6 +83,9 @@ func (f *simulateFlags) checkOrder() {
 	switch f.curve.order {
 	case "load":
 	case "recorded":
+		if f.router == string(simulate.KVRouter) {
+			f.add("--router kv_router beside --hit-order recorded: a router needs to know which requests are at work")
+		}
 		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
 			if f.flags.Lookup(name).Changed {
 				f.add("--%s beside --hit-order recorded, which plays no load", name)
@@ -148,92 +149,54 @@ func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
 	return list, nil
 }
 
-// printCurve computes the curve and prints it.
-func (f *simulateFlags) printCurve(ctx context.Context, w io.Writer, config simulate.Config) error {
+// printCurves computes the curves and prints them.
+func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*simulateRun) error {
 	o := hitcurve.Options{}
 	for _, p := range f.curve.policies {
 		o.Policies = append(o.Policies, hitcurve.Policy(p))
 	}
 	var err error
-	if o.Sizes, err = f.curve.blocks(config.BlockSize()); err != nil {
+	if o.Sizes, err = f.curve.blocks(list[0].config.BlockSize()); err != nil {
 		return usageError{err}
 	}
-	curve, err := config.HitCurve(ctx, f.curve.serverRates(), f.curve.order == "recorded", o)
-	if err != nil {
-		return err
+	var curves []*chart.Result
+	recorded := f.curve.order == "recorded"
+	for _, r := range list {
+		curve, err := r.config.HitCurve(ctx, f.curve.serverRates(), recorded, o)
+		if err != nil {
+			return err
+		}
+		one := chart.New(curve, &r.config, f.curve.serverRates(), recorded, f.curve.tokenBytes)
+		one.Name = r.Name
+		curves = append(curves, one)
 	}
-	c := f.curve.result(curve, &config)
 	if f.asJSON {
-		return printJSON(w, c)
-	}
-	return c.write(w, o.Policies)
-}
-
-// curveResult is the object of --json.
-type curveResult struct {
-	Requests    int            `json:"requests"`
-	InputTokens int64          `json:"input_tokens"`
-	Pools       int            `json:"pools"`
-	BlockSize   int            `json:"block_size"`
-	TokenBytes  *int64         `json:"kv_bytes_per_token"` // null: not known
-	Order       string         `json:"order"`              // load or recorded
-	Load        simulate.Load  `json:"load"`
-	Concurrency int            `json:"concurrency"` // 0: load trace
-	ServerRates hitcurve.Rates `json:"server_rates"`
-	Unlimited   curvePoint     `json:"unlimited"` // the least size at which LRU finds what caches without a limit find
-	Points      []curvePoint   `json:"points"`
-}
-
-// curvePoint is one size of each cache.
-type curvePoint struct {
-	Blocks   int64                          `json:"blocks"`
-	Tokens   int64                          `json:"tokens"`
-	GiB      *float64                       `json:"gib"` // null: what a token costs is not known
-	Policies map[hitcurve.Policy]curveFound `json:"policies"`
-}
-
-// curveFound is what the caches of a size find, all together.
-type curveFound struct {
-	HitRate      measure.Number `json:"hit_rate"` // of prompt tokens
-	SavedTokens  int64          `json:"saved_tokens"`
-	SavedPrefill float64        `json:"saved_prefill"` // seconds of a server of the prefill rate
-}
-
-func (c *curveFlags) result(curve *hitcurve.Curve, config *simulate.Config) *curveResult {
-	r := &curveResult{
-		Requests: curve.Requests, InputTokens: curve.InputTokens, Pools: curve.Pools, BlockSize: config.BlockSize(),
-		Order: c.order, Load: config.LoadOf(), Concurrency: config.Concurrency, ServerRates: c.serverRates(),
-	}
-	if c.tokenBytes > 0 {
-		r.TokenBytes = &c.tokenBytes
-	}
-	point := func(size int64, found map[hitcurve.Policy]int64) curvePoint {
-		p := curvePoint{Blocks: size, Tokens: size * int64(r.BlockSize), Policies: map[hitcurve.Policy]curveFound{}}
-		if c.tokenBytes > 0 {
-			gib := float64(p.Tokens) * float64(c.tokenBytes) / (1 << 30)
-			p.GiB = &gib
+		if len(curves) == 1 {
+			return printJSON(w, curves[0])
 		}
-		for policy, tokens := range found {
-			rate := measure.Number(math.NaN())
-			if r.InputTokens > 0 {
-				rate = measure.Number(float64(tokens) / float64(r.InputTokens))
-			}
-			p.Policies[policy] = curveFound{rate, tokens, float64(tokens) / r.ServerRates.Prefill}
+		return printJSON(w, struct {
+			Curves []*chart.Result `json:"curves"`
+		}{curves})
+	}
+	for k, c := range curves {
+		if k > 0 {
+			fmt.Fprintln(w)
 		}
-		return p
+		if err := writeCurve(w, c, o.Policies); err != nil {
+			return err
+		}
 	}
-	r.Unlimited = point(curve.Enough, map[hitcurve.Policy]int64{hitcurve.LRU: curve.Found})
-	for _, p := range curve.Points {
-		r.Points = append(r.Points, point(p.Size, p.Found))
-	}
-	return r
+	return nil
 }
 
-// write prints the curve for people.
-func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
+// writeCurve prints a curve for people.
+func writeCurve(w io.Writer, r *chart.Result, policies []hitcurve.Policy) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-16s"+format+"\n", append([]any{name}, args...)...)
+	}
+	if r.Name != "" {
+		line("curve", "%s", r.Name)
 	}
 	line("requests", "%s, %s prompt tokens", groupDigits(r.Requests), groupDigits(int(r.InputTokens)))
 	load := string(r.Load)
@@ -245,9 +208,14 @@ func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
 	} else {
 		line("order", "load %s, a server of %g prompt and %g output tokens/s", load, r.ServerRates.Prefill, r.ServerRates.Decode)
 	}
-	line("caches", "%d, blocks of %d tokens", r.Pools, r.BlockSize)
-	top := r.Unlimited.Policies[hitcurve.LRU]
-	line("unlimited", "%s of prompt tokens; LRU needs %s", shareFigure(top.HitRate), r.Unlimited.text())
+	top, words := r.Unlimited.Policies[hitcurve.LRU], "LRU needs"
+	if r.Pools > 1 && r.Router == simulate.KVRouter {
+		line("caches", "%d, blocks of %d tokens, by %s", r.Pools, r.BlockSize, r.Router)
+		words = "nothing is evicted from"
+	} else {
+		line("caches", "%d, blocks of %d tokens", r.Pools, r.BlockSize)
+	}
+	line("unlimited", "%s of prompt tokens; %s %s", shareFigure(top.HitRate), words, sizeText(&r.Unlimited))
 
 	fmt.Fprintf(&b, "\n%12s %14s", "blocks", "tokens")
 	if r.TokenBytes != nil {
@@ -277,8 +245,8 @@ func (r *curveResult) write(w io.Writer, policies []hitcurve.Policy) error {
 	return err
 }
 
-// text says how large a cache is.
-func (p *curvePoint) text() string {
+// sizeText says how large a cache is.
+func sizeText(p *chart.Point) string {
 	text := fmt.Sprintf("%s blocks (%s tokens", groupDigits(int(p.Blocks)), groupDigits(int(p.Tokens)))
 	if p.GiB != nil {
 		text += fmt.Sprintf(", %.2f GiB", *p.GiB)

@@ -64,7 +64,7 @@ func Write(w io.Writer, p *Page) error {
 }
 
 // folders are those of js whose files a kind of page needs, besides the files of js itself, which are for all.
-var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}, "simulate": {"simulate"}, "simulate-compare": {"compare", "simulate-compare"}}
+var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}, "simulate": {"simulate"}, "simulate-compare": {"compare", "simulate-compare"}, "hitcurve": {"hitcurve"}}
 
 // writeSources writes the style, and the drawing code of a kind, a script a file.
 func writeSources(out *bufio.Writer, kind string) error {

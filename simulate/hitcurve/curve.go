@@ -1,9 +1,11 @@
 package hitcurve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -31,6 +33,7 @@ type Options struct {
 	Pools     int      // access k goes to pool k mod Pools; 0: one
 	Policies  []Policy // none: LRU
 	Sizes     []int64  // of each pool, blocks; none: powers of two
+	Fine      int      // sizes at which LRU is told besides, for a smooth line; 0: none
 
 	chains int // chain numbers of the accesses are below it
 }
@@ -48,6 +51,9 @@ func (o *Options) Validate() (err error) {
 		if !slices.Contains(Policies, p) {
 			wrong("policy %q: want lru, fifo or optimal", p)
 		}
+	}
+	if o.Fine < 0 {
+		wrong("%d fine sizes: want 0 or more", o.Fine)
 	}
 	for _, size := range o.Sizes {
 		if size < 0 {
@@ -74,6 +80,13 @@ type Curve struct {
 	Enough      int64 // the least size at which LRU finds what caches without a limit find
 	Found       int64 // tokens that caches without a limit find
 	Points      []Point
+	Fine        []Fine // by size; none: they were not asked for, or a router chooses otherwise at every size
+}
+
+// Fine is what LRU finds at a size.
+type Fine struct {
+	Size  int64 // of each pool, blocks
+	Found int64 // tokens
 }
 
 // Point is one size.
@@ -117,12 +130,16 @@ func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
 	c.Found = found[c.Blocks] * int64(o.BlockSize)
 	enough, _ := slices.BinarySearch(found, found[c.Blocks]) // larger caches find no less
 	c.Enough = int64(enough)
-	c.points(found, &o)
+	at := func(size int64) int64 { return found[min(size, c.Blocks)] * int64(o.BlockSize) }
+	c.points(at, &o)
+	for _, size := range fineSizes(c.Enough, o.Fine) {
+		c.Fine = append(c.Fine, Fine{size, at(size)})
+	}
 	return c, c.others(ctx, pools, &o)
 }
 
 // points adds a point for each size, with what LRU finds.
-func (c *Curve) points(found distances, o *Options) {
+func (c *Curve) points(found func(size int64) int64, o *Options) {
 	sizes := slices.Clone(o.Sizes)
 	if len(sizes) == 0 {
 		sizes = defaultSizes(c.Enough)
@@ -131,10 +148,24 @@ func (c *Curve) points(found distances, o *Options) {
 	for _, size := range slices.Compact(sizes) {
 		p := Point{Size: size, Found: map[Policy]int64{}}
 		if slices.Contains(o.Policies, LRU) {
-			p.Found[LRU] = found[min(size, c.Blocks)] * int64(o.BlockSize)
+			p.Found[LRU] = found(size)
 		}
 		c.Points = append(c.Points, p)
 	}
+}
+
+// fineSizes returns about n different sizes in equal ratios, from 1 to what is enough.
+func fineSizes(enough int64, n int) (sizes []int64) {
+	for k := range n {
+		size := enough
+		if k < n-1 {
+			size = int64(math.Exp(math.Log(float64(max(enough, 1))) * float64(k) / float64(n-1)))
+		}
+		if size > 0 && (len(sizes) == 0 || size > sizes[len(sizes)-1]) {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
 }
 
 // defaultSizes returns powers of two, at most 16, of which the last is enough.
@@ -151,46 +182,62 @@ func defaultSizes(enough int64) (sizes []int64) {
 
 // others adds what policies other than LRU find. They look at each size on its own, and sizes are computed at the same time.
 func (c *Curve) others(ctx context.Context, pools [][]Access, o *Options) error {
-	uses := make([]*pieces, len(pools))
-	if slices.Contains(o.Policies, Optimal) {
-		owner := make([]int32, o.chains)
-		for k, pool := range pools {
-			clear(owner)
-			uses[k] = cut(pool, owner, true)
-		}
-	}
+	uses := nextUses(pools, o)
+	return eachPoint(ctx, c.Points, func(p *Point) error {
+		other(p, pools, uses, o)
+		return nil
+	})
+}
+
+// eachPoint calls a function for every point, several at a time.
+func eachPoint(ctx context.Context, points []Point, call func(p *Point) error) error {
+	errs := make([]error, len(points))
 	var group sync.WaitGroup
-	next := make(chan *Point)
+	next := make(chan int)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			var came []int64
-			if slices.Contains(o.Policies, FIFO) {
-				came = make([]int64, o.chains)
-			}
-			for p := range next {
-				c.other(p, pools, uses, came, o)
+			for k := range next {
+				errs[k] = call(&points[k])
 			}
 		})
 	}
-	for k := range c.Points {
+	for k := range points {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- &c.Points[k]
+		next <- k
 	}
 	close(next)
 	group.Wait()
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), errors.Join(errs...))
+}
+
+// nextUses returns the pieces of each pool that the optimal policy needs; nil for others.
+func nextUses(pools [][]Access, o *Options) []*pieces {
+	if !slices.Contains(o.Policies, Optimal) {
+		return nil
+	}
+	uses := make([]*pieces, len(pools))
+	owner := make([]int32, o.chains)
+	for k, pool := range pools {
+		clear(owner)
+		uses[k] = cut(pool, owner, true)
+	}
+	return uses
 }
 
 // other adds to a point what policies other than LRU find.
-func (c *Curve) other(p *Point, pools [][]Access, uses []*pieces, came []int64, o *Options) {
+func other(p *Point, pools [][]Access, uses []*pieces, o *Options) {
+	var came []int64
+	if slices.Contains(o.Policies, FIFO) {
+		came = make([]int64, o.chains)
+	}
 	for k, pool := range pools {
 		if came != nil {
 			clear(came)
 			p.Found[FIFO] += fifo(pool, came, o, p.Size) * int64(o.BlockSize)
 		}
-		if uses[k] != nil {
+		if uses != nil {
 			p.Found[Optimal] += optimal(pool, uses[k], o, p.Size) * int64(o.BlockSize)
 		}
 	}

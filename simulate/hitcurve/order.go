@@ -1,9 +1,7 @@
 package hitcurve
 
 import (
-	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -41,58 +39,20 @@ func Order(ctx context.Context, load workload.Load, r Rates) (list []Access, err
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	var busy completions
-	for now := int64(0); ; {
-		progress := false
-		for len(busy) > 0 && busy[0].at <= now {
-			load.Completed(heap.Pop(&busy).(completion).id, now)
-			progress = true
-		}
-		for t, ok := load.Release(now); ok; t, ok = load.Release(now) {
-			list = append(list, Access{t.Prompt, t.Chain})
-			heap.Push(&busy, completion{now + r.duration(t), len(list), t.ID})
-			progress = true
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		at, ok := load.Next()
-		switch {
-		case ok && (at > now || progress) && (len(busy) == 0 || at < busy[0].at):
-			now = max(now, at)
-		case len(busy) > 0:
-			now = busy[0].at
-		case ok || load.Left() > 0:
-			return nil, errors.New("the load waits for what no completion brings")
-		default:
-			return list, nil
-		}
+	p := &player{load: load}
+	p.arrive = func(now int64, t workload.Turn) {
+		list = append(list, Access{t.Prompt, t.Chain})
+		p.begin(event{at: now + r.duration(t), turn: t.ID})
 	}
+	return list, p.play(ctx)
 }
 
-// duration returns the nanoseconds that a request takes, at least 1.
+// prefill returns the nanoseconds until the first token of a request, and duration those until its end: at least 1.
+func (r Rates) prefill(t workload.Turn) int64 { return nanoseconds(float64(t.Prompt) / r.Prefill) }
 func (r Rates) duration(t workload.Turn) int64 {
-	seconds := float64(float64(t.Prompt)/r.Prefill) + float64(float64(t.Output)/r.Decode)
+	return nanoseconds(float64(float64(t.Prompt)/r.Prefill) + float64(float64(t.Output)/r.Decode))
+}
+
+func nanoseconds(seconds float64) int64 {
 	return int64(min(max(1, math.RoundToEven(seconds*1e9)), 1e17))
-}
-
-type completion struct {
-	at    int64
-	order int
-	id    int
-}
-
-// completions are a heap, the earliest first.
-type completions []completion
-
-func (c completions) Len() int { return len(c) }
-func (c completions) Less(i, j int) bool {
-	return c[i].at < c[j].at || c[i].at == c[j].at && c[i].order < c[j].order
-}
-func (c completions) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *completions) Push(x any)   { *c = append(*c, x.(completion)) }
-func (c *completions) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
-	return last
 }

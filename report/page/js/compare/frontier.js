@@ -48,8 +48,8 @@ function spanOfKnown(values) { return values.length ? [Math.min(...values), Math
 // sentence; name of the throughput; labels of the runs.
 function frontierCharts({ points, lines }, runs, root, { about, name, labels }) {
   const parent = section(root, "Frontier", about);
-  const buttons = element("p", {}, "Statistic: "), charts = element("div", { class: "charts frontier" });
-  parent.append(buttons, charts);
+  const choices = element("p", {}), charts = element("div", { class: "charts frontier" });
+  parent.append(choices, charts);
   const kinds = [
     { title: "Output tokens/s against interactivity (tokens/s)", about: "Interactivity is the reciprocal of the inter-token latency. Right and up is better.", of: (at) => at.interactivity, dominated: (at) => at.dominated, x: { name: "interactivity", unit: "tokens/s" } },
     { title: "Output tokens/s against time to first token", about: "Left and up is better.", of: (at) => at.ttft, dominated: (at) => at.dominated_by_ttft, x: { name: "time to first token", unit: "s" } },
@@ -58,17 +58,15 @@ function frontierCharts({ points, lines }, runs, root, { about, name, labels }) 
     const chart = new Chart(charts, { title: kind.title, about: kind.about, x: kind.x, y: { unit: "tokens/s", zero: true }, marks: [mark], height: 300, empty: "no run has both figures" });
     return { ...kind, mark, chart };
   });
-  const choose = (statistic) => {
-    for (const button of buttons.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.textContent === statistic));
+  const statistics = ["p50", "p90", "p95"];
+  chooseOne(choices, "Statistic:", statistics, 0, (chosen) => {
     for (const { mark, chart, of, dominated, title } of kinds) {
-      mark.x = points.map((point) => of(point.at[statistic]));
+      mark.x = points.map((point) => of(point.at[statistics[chosen]]));
       mark.y = points.map((point) => point.throughput);
-      mark.hollow = points.map((point) => point.hollow || dominated(point.at[statistic]));
+      mark.hollow = points.map((point) => point.hollow || dominated(point.at[statistics[chosen]]));
       mark.labels = labels;
-      chart.figure.querySelector("h3").textContent = `${title}, ${statistic}`;
+      chart.figure.querySelector("h3").textContent = `${title}, ${statistics[chosen]}`;
       chart.invalidate();
     }
-  };
-  for (const statistic of ["p50", "p90", "p95"]) buttons.append(element("button", { type: "button", onclick: () => choose(statistic) }, statistic), " ");
-  choose("p50");
+  });
 }

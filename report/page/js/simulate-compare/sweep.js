@@ -50,18 +50,6 @@ function sweepCharts(page, root) {
   chooseOne(choices, "Statistic:", sweepStatistics, sweepStatistics.indexOf(firstStatistic(head)), (chosen) => parts.forEach((part) => part.choose(sweepStatistics[chosen])));
 }
 
-// chooseOne adds a button for each text, of which one is chosen; none where there is no choice.
-function chooseOne(parent, name, texts, first, choose) {
-  const buttons = texts.map((text, k) => element("button", { type: "button", onclick: () => press(k) }, text));
-  const press = (k) => {
-    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === k)));
-    choose(k);
-  };
-  if (texts.length > 1) for (const [k, button] of buttons.entries()) parent.append(k ? " " : `${name} `, button);
-  parent.append(" ");
-  press(first);
-}
-
 // firstStatistic is that of the first gate that has one.
 function firstStatistic(head) {
   const gate = head.gates.find(({ statistic }) => sweepStatistics.includes(statistic));

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,11 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		check = cobra.MaximumNArgs(1)
 	}
 	if err := checkArgs(check)(cmd, args); err != nil {
-		if f.synthetic != "" {
+		page := slices.IndexFunc(args, func(name string) bool { return strings.HasSuffix(name, ".html") })
+		switch {
+		case f.html != "" && page >= 0:
+			err = usageError{fmt.Errorf("--html %s: want --html=%[1]s", args[page])}
+		case f.synthetic != "":
 			err = usageError{fmt.Errorf("%s beside --synthetic: want one of them", args[0])}
 		}
 		return errorList(append(f.errs, err))

@@ -42,6 +42,7 @@ func TestSimulationsInABrowser(t *testing.T) {
 			b := pagetest.OpenHTML(t, html, 1280, 900)
 			pagetest.Eval[bool](b, drawAll)
 			require.Len(t, pagetest.Eval[[]string](b, rangesOf), 1)
+			t.Logf("%d bytes; all charts are drawn in %.0f ms", len(html), pagetest.Eval[float64](b, `(() => { const begin = performance.now(); `+drawAll+`; return performance.now() - begin; })()`))
 			whole := pagetest.Eval[[]string](b, rangesOf)
 			b.Picture("simulate-" + name)
 			rate := plotOf(t, b, "Request rate")

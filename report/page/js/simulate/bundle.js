@@ -19,9 +19,15 @@ class Bundle {
 
   draw(pen) {
     const { context } = pen;
-    context.globalAlpha = Math.max(0.25, 0.9 - this.lines.length / 40);
+    context.globalAlpha = Math.max(0.3, 0.9 - this.overlap() / 40);
     for (const { x, y } of this.lines) new Line({ style: this.style, dash: [], width: 1.1, step: this.step, end: x[x.length - 1], x, y }).draw(pen);
     context.globalAlpha = 1;
+  }
+
+  // overlap is how many lines there are at a time, on average.
+  overlap() {
+    const begin = Math.min(...this.lines.map(({ x }) => x[0])), end = Math.max(...this.lines.map(({ x }) => x[x.length - 1]));
+    return this.lines.reduce((sum, { x }) => sum + x[x.length - 1] - x[0], 0) / (end - begin || 1);
   }
 
   // near returns {line, row} of the point nearest to a place, or null if none is within ten pixels.

@@ -42,7 +42,7 @@ const simulatedMetrics = [
 function simulatedNumbers(page, requests, range) {
   const [from, to] = rowsWithin(range, requests.time);
   return simulatedMetrics.map(({ name, label, whole }) => {
-    const stat = range.selected ? whole ? simulatedStat([]) : requests.stat(name, from, to) : page.head.summary[name];
+    const stat = range.selected ? whole ? { ...simulatedStat([]), n: NaN } : requests.stat(name, from, to) : page.head.summary[name];
     return { label, stat };
   });
 }
@@ -54,7 +54,7 @@ function drawSimulatedNumbers(root, page, requests, range) {
   part.append(sums);
   const show = () => {
     table.show(simulatedNumbers(page, requests, range).map(({ label, stat }) => [
-      label, { text: groupDigits(String(stat.n)), value: stat.n }, ...names.map((name) => ({ text: formatValue(stat[name], "s"), value: stat[name] ?? NaN, title: String(stat[name]) })),
+      label, { text: Number.isNaN(stat.n) ? unknown : groupDigits(String(stat.n)), value: stat.n }, ...names.map((name) => ({ text: formatValue(stat[name], "s"), value: stat[name] ?? NaN, title: String(stat[name]) })),
     ]));
     sums.textContent = simulatedSums(page, requests, range);
   };

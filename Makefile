@@ -55,10 +55,11 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock
 	go test -run '^$$' -fuzz FuzzTargets -fuzztime $(FUZZTIME) ./replay/payload
 	go test -run '^$$' -fuzz FuzzParseRecord -fuzztime $(FUZZTIME) ./replay/measure
+	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./capture/canon
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
-	go test -race -short ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
+	go test -race -short ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
 
 # Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
 # names them. NFS_RUN=Killed chooses among the scenarios; NFS_ROUNDS=40 reads for longer beside one who removes and makes.

@@ -11,8 +11,21 @@ import (
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
 // Parse returns the prompt of a request's body, after decompression. The error is an *Error.
-func Parse(format Format, body []byte) (*Prompt, error) {
-	p, err := build(body, ofBody, func(b *builder) error {
+func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(format, body, nil) }
+
+// ParseBehind is Parse for a body whose messages may begin like earlier ones. find returns the longest beginning of a text
+// that it knows: the list of messages from behind its bracket. Prefix and Elements of the prompt say what was found,
+// and where further messages end.
+func ParseBehind(format Format, body []byte, find func(list []byte) (Prefix, bool)) (*Prompt, error) {
+	l := messageList{find: find}
+	switch {
+	case find == nil:
+	case format == Responses:
+		l.name = nInput
+	case format != Completions:
+		l.name = nMessages
+	}
+	p, err := build(body, ofBody, l, func(b *builder) error {
 		if b.values[0].kind != jsonlex.Object {
 			return &Error{ParseRequest, "the body is no JSON object"}
 		}
@@ -29,7 +42,7 @@ func Parse(format Format, body []byte) (*Prompt, error) {
 		}
 		return unhashable("the format has no canonical stream")
 	})
-	if err == nil && len(p.Segments) == 0 && p.Previous == "" {
+	if err == nil && len(p.Segments) == 0 && p.Previous == "" && p.Prefix.Bytes == 0 {
 		return nil, unhashable("the prompt is empty")
 	}
 	return p, err
@@ -38,16 +51,17 @@ func Parse(format Format, body []byte) (*Prompt, error) {
 // ParseOutput returns the segments that the output of a response of OpenAI's Responses adds to its prompt: a JSON list of
 // items. The prompt that names the response goes on behind them.
 func ParseOutput(output []byte) (*Prompt, error) {
-	return build(output, ofList, func(b *builder) error { return b.items(0) })
+	return build(output, ofList, messageList{}, func(b *builder) error { return b.items(0) })
 }
 
 // build reads a text and makes a prompt of it.
-func build(text []byte, at level, write func(b *builder) error) (*Prompt, error) {
+func build(text []byte, at level, l messageList, write func(b *builder) error) (*Prompt, error) {
 	r := readers.Get().(*reader)
 	defer func() {
-		r.lex = jsonlex.Lexer{} // the body is the caller's
+		r.lex, r.list.find = jsonlex.Lexer{}, nil // the body is the caller's
 		readers.Put(r)
 	}()
+	r.list.name, r.list.find = l.name, l.find
 	b := &builder{reader: r, prompt: &Prompt{}}
 	err := r.read(text, at)
 	if err == nil {
@@ -173,13 +187,15 @@ func (b *builder) messages(list int32, write func(message int32) error) error {
 	if b.kind(list) != jsonlex.Array {
 		return unhashable("there is no list of messages")
 	}
-	for i := b.values[list].first; i != 0; i = b.values[i].next {
+	b.beginList(list)
+	for i, index := b.values[list].first, 0; i != 0; i, index = b.values[i].next, index+1 {
 		if b.kind(i) != jsonlex.Object {
 			return unhashable("a message is no object")
 		}
 		if err := write(i); err != nil {
 			return err
 		}
+		b.endElement(list, index)
 	}
 	return nil
 }

@@ -16,6 +16,10 @@ type Prompt struct {
 	Results  []string // ids of the calls whose results the prompt has, in order
 
 	MediaTokens int // how many tokens stand for media
+
+	Prefix   Prefix    // of ParseBehind: messages behind the head whose segments are left out, and their Results
+	Elements []Element // of ParseBehind: the messages whose segments are there
+	List     []byte    // of ParseBehind: the text of the messages, from behind the bracket
 }
 
 // Segment is a part of a stream that is found again as a whole: a tool, or a block of a message with the role before the
@@ -110,6 +114,7 @@ func (b *builder) finish() error {
 		s := &p.Segments[i]
 		s.Parts = b.parts[s.from:s.to:s.to]
 	}
+	p.List = b.listText()
 	p.System = p.Head
 	for p.System < len(p.Segments) && (p.Segments[p.System].Role == RoleSystem || p.Segments[p.System].Role == RoleDeveloper) {
 		p.System++

@@ -10,6 +10,7 @@ import (
 type reader struct {
 	lex    jsonlex.Lexer
 	values []value // the first one is the body
+	list   messageList
 }
 
 // value is a JSON value of the body.
@@ -121,6 +122,7 @@ func (r *reader) read(text []byte, at level) error {
 	}
 	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
 	r.values = r.values[:0]
+	r.list.begin()
 	_, err := r.value(at, unnamed)
 	if err == nil {
 		err = r.lex.End()
@@ -193,11 +195,15 @@ func (r *reader) elements(list int32, at level) error {
 		inside = ofBlock
 	}
 	last := int32(0)
-	return r.lex.Array(func() error {
+	element := func() error {
 		i, err := r.value(inside, unnamed)
 		r.link(list, &last, i)
 		return err
-	})
+	}
+	if n := r.values[list].name; n != unnamed && n == r.list.name {
+		return r.readMessages(list, element)
+	}
+	return r.lex.Array(element)
 }
 
 // link puts value i behind the last one inside another.
@@ -262,6 +268,6 @@ func (b *builder) word(i int32) string { return string(b.bytes(i)) }
 func (b *builder) reserve(size int) {
 	const room = 8 // the lexer copies so many bytes at a time
 	if cap(b.texts)-len(b.texts) < size+room {
-		b.texts = make([]byte, 0, max(size+room, min(len(b.lex.Data), 1<<18)))
+		b.texts = make([]byte, 0, max(size+room, min(len(b.lex.Data), 1<<15)))
 	}
 }

@@ -41,10 +41,12 @@ func (b *builder) items(list int32) error {
 		return unhashable("the input is neither text nor a list")
 	}
 	b.role = 0
-	for i := b.values[list].first; i != 0; i = b.values[i].next {
+	b.beginList(list)
+	for i, index := b.values[list].first, 0; i != 0; i, index = b.values[i].next, index+1 {
 		if err := b.item(i); err != nil {
 			return err
 		}
+		b.endElement(list, index)
 	}
 	return nil
 }

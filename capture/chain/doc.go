@@ -5,9 +5,10 @@
 // seen, so that a prompt costs what it adds.
 //
 //	tree, err := chain.New(key, chain.Options{Tokenizer: t, Name: "o200k_base", BlockSize: 64})
-//	prepared, err := tree.Prepare(prompt)       // tokenizes; any goroutine, many at a time
-//	request, err := tree.Apply(q, prepared)     // numbers; one goroutine, in order of q
+//	prompt, prepared, err := tree.Read(canon.Chat, body) // parses, tokenizes; any goroutine, many at a time
+//	request, err := tree.Apply(q, prepared)              // numbers; one goroutine, in order of q
 //
-// Prepare only adds to what Apply needs, never to the tree: the result does not depend on who else prepares, or when. A
-// response of OpenAI's Responses is remembered by PrepareOutput and Remember, so that a prompt that names it goes on there.
+// Prepare is Read for a body that was parsed before its session was known. Neither adds segments to the tree: the result does
+// not depend on who else reads, or when. A response of OpenAI's Responses is remembered by PrepareOutput and Remember, so that
+// a prompt that names it goes on there.
 package chain

@@ -11,6 +11,7 @@ type Prepared struct {
 	from                   uint32  // the node behind which it is new
 	added                  []added // segments behind it
 	keys                   []short // blocks that end in them
+	digests                []short // of the segments behind a node, or of all
 	tails                  []uint32
 	head                   short
 	tokens, tools, systems uint32
@@ -35,7 +36,8 @@ func (p *Prepared) erase() {
 	clear(p.keys[:cap(p.keys)])
 	clear(p.tails[:cap(p.tails)])
 	clear(p.added[:cap(p.added)])
-	p.keys, p.tails, p.added = nil, nil, nil
+	clear(p.digests[:cap(p.digests)])
+	p.keys, p.tails, p.added, p.digests = nil, nil, nil, nil
 }
 
 // Prepare tokenizes the segments of a prompt that the session has not had, and cuts them into blocks. The error of a prompt
@@ -65,10 +67,7 @@ func (t *Tree) Prepare(p *canon.Prompt) (*Prepared, error) {
 
 // prepareFurther prepares a prompt that goes on behind a response.
 func (t *Tree) prepareFurther(c *cutter, root short, p *canon.Prompt) (*Prepared, error) {
-	head := root
-	if p.Head > 0 {
-		head = c.signer.chain(root, p.Segments[:p.Head])[p.Head-1]
-	}
+	head := c.signer.headOf(root, p)
 	known, before, err := t.response(c.signer.response(p.Previous), head)
 	if err != nil {
 		return nil, err
@@ -144,6 +143,7 @@ func (t *Tree) cut(c *cutter, r *Prepared, before uint32, digests []short, segme
 		return err
 	}
 	c.segments(r, segments[len(segments)-len(r.added):])
+	r.digests = digests
 	return nil
 }
 
@@ -185,6 +185,14 @@ func (t *Tree) tokensAt(r *Prepared, digests []short, segments int) uint32 {
 		return 0
 	}
 	return t.nodes[n].tokens
+}
+
+// headOf returns the digest of the tools and the system prompt of a prompt.
+func (s *signer) headOf(root short, p *canon.Prompt) short {
+	if p.Head == 0 {
+		return root
+	}
+	return s.chain(root, p.Segments[:p.Head])[p.Head-1]
 }
 
 // chain returns the digests of segments behind others.

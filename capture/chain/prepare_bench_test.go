@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -30,6 +31,21 @@ func rounds(t testing.TB, n int) *canon.Prompt {
 	return &p
 }
 
+// bodyOfRounds returns a request of Anthropic's Messages with them.
+func bodyOfRounds(t testing.TB, n int) []byte {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	var messages []message
+	for _, s := range rounds(t, n).Segments {
+		messages = append(messages, message{map[bool]string{true: "user", false: "assistant"}[s.Role == canon.RoleUser], string(s.Parts[2].Data)})
+	}
+	body, err := json.Marshal(map[string]any{"messages": messages, "model": "m"})
+	require.NoError(t, err)
+	return body
+}
+
 // What a turn costs that adds a round of 4 KB to a prompt of 1 MB, against tokenizing the round alone and against a session
 // without a memory.
 func BenchmarkPrepare(b *testing.B) {
@@ -45,6 +61,23 @@ func BenchmarkPrepare(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := tree.Prepare(after); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		tree := newTree(b, counting(), 64)
+		body := bodyOfRounds(b, 250)
+		_, prepared, err := tree.Read(canon.Messages, body)
+		require.NoError(b, err)
+		_, err = tree.Apply(0, prepared)
+		require.NoError(b, err)
+		body, kept := bodyOfRounds(b, 251), tree.seen[0]
+		b.SetBytes(int64(size))
+		b.ReportAllocs()
+		for b.Loop() {
+			tree.seen = []*seen{kept}
+			if _, _, err := tree.Read(canon.Messages, body); err != nil {
 				b.Fatal(err)
 			}
 		}

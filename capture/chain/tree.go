@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -17,6 +18,8 @@ var (
 	ErrOrder = errors.New("requests are applied out of order")
 	// ErrNoRequest is about a request that was not applied.
 	ErrNoRequest = errors.New("the request was not applied")
+
+	errOtherHead = errors.New("messages that are known stand behind another head")
 )
 
 // MaxBlockSize bounds the tokens of a block.
@@ -61,6 +64,10 @@ type Tree struct {
 	requests  []request
 	loose     map[uint32][]short // blocks of outputs by node, until a prompt has them
 	responses map[short]response
+	seen      []*seen // the latest first
+
+	marks sync.RWMutex // held where marks are read: Erase overwrites them
+	raw   [2]maphash.Seed
 }
 
 // node is the end of a segment behind others. Node 0 is before all segments.
@@ -97,7 +104,7 @@ func New(key [sha256.Size]byte, o Options) (*Tree, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}}
+	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}, raw: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	t.tails.size = max(4096, o.BlockSize)
 	root := t.signer.root(o.Name, o.BlockSize)
 	t.segments.add(shorten(root))
@@ -121,6 +128,8 @@ func (t *Tree) Nodes() int {
 
 // Erase overwrites the key and all that was made with it. The tree cannot be used again.
 func (t *Tree) Erase() {
+	t.marks.Lock()
+	defer t.marks.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.erased = true
@@ -136,7 +145,10 @@ func (t *Tree) Erase() {
 	clear(t.requests[:cap(t.requests)])
 	clear(t.responses)
 	clear(t.loose)
-	t.requests, t.creators = nil, nil
+	for _, s := range t.seen {
+		clear(s.marks[:cap(s.marks)])
+	}
+	t.requests, t.creators, t.seen = nil, nil, nil
 }
 
 // tails are the ends of streams behind their last whole blocks.

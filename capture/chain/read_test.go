@@ -1,0 +1,143 @@
+package chain
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/capture/canon"
+)
+
+// bodyOf returns a body whose head stands before or behind its messages.
+func bodyOf(f canon.Format, headLast bool, head string, messages []string, space string) string {
+	list := map[canon.Format]string{canon.Chat: `"messages"`, canon.Messages: `"messages"`, canon.Responses: `"input"`}[f] + ":[" + strings.Join(messages, ","+space) + space + "]"
+	if headLast {
+		return "{" + list + "," + head + "}"
+	}
+	return "{" + head + "," + list + "}"
+}
+
+// genItem draws an item of Responses.
+var genItem = rapid.OneOf(
+	rapid.SampledFrom([]string{asked, called, thought, returned, `{"type":"message","role":"assistant","content":[]}`, `{"type":"message","role":"developer","content":"Mind."}`,
+		`{"role":"user","content":[{"type":"input_image","file_id":"f"}]}`}),
+	rapid.Map(genMessage, func(m string) string { return m }),
+)
+
+// Bodies that begin like earlier ones, byte for byte or not, behind the same head or another, have the requests of a tree that
+// parses each as a whole.
+//
+// Covers C-17.
+func TestReadIsParseAndPrepare(t *testing.T) {
+	recognized := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		format := rapid.SampledFrom([]canon.Format{canon.Chat, canon.Messages, canon.Responses}).Draw(rt, "format")
+		gen := genMessage
+		if format == canon.Responses {
+			gen = genItem
+		}
+		tree, plain := newTree(t, counting(), 4), newTree(t, counting(), 4)
+		lists := [][]string{{`{"role":"system","content":"Mind."}`}}
+		for q := range 10 {
+			messages := slices.Clone(rapid.SampledFrom(lists).Draw(rt, "earlier"))
+			if rapid.IntRange(0, 3).Draw(rt, "rewind") == 0 {
+				messages = messages[:rapid.IntRange(0, len(messages)).Draw(rt, "cut")]
+			}
+			messages = append(messages, rapid.SliceOfN(gen, 1, 3).Draw(rt, "new")...)
+			lists = append(lists, messages)
+			head := rapid.SampledFrom([]string{`"tools":[{"name":"read"}],"system":"a","instructions":"b"`, `"tools":[{"name":"read"}],"system":"a","instructions":"b"`, `"system":"c"`}).Draw(rt, "head")
+			space := rapid.SampledFrom([]string{"", "", " "}).Draw(rt, "space")
+			body := bodyOf(format, rapid.Bool().Draw(rt, "head last"), head, messages, space)
+			if rapid.IntRange(0, 5).Draw(rt, "twice") == 0 { // the last list counts
+				body = strings.Replace(body, "{", `{"messages":[],"input":[],`, 1)
+			}
+
+			prompt, prepared, err := tree.Read(format, []byte(body))
+			require.NoError(rt, err, body)
+			if prompt.Prefix.Bytes > 0 {
+				recognized++
+			}
+			got, err := tree.Apply(q, prepared)
+			require.NoError(rt, err)
+			require.Equal(rt, apply(t, plain, q, parse(t, format, body)), got, body)
+			require.Equal(rt, plain.AppendIDs(nil, q), tree.AppendIDs(nil, q))
+			require.Equal(rt, plain.InputTypes(q, q-1), tree.InputTypes(q, q-1))
+			require.Equal(rt, parse(t, format, body).MediaTokens, prompt.MediaTokens)
+		}
+		require.Equal(rt, plain.Nodes(), tree.Nodes())
+	})
+	require.NotZero(t, recognized)
+}
+
+// Messages are recognized only behind their own head, if they were applied, and up to the first that changed.
+func TestWhatIsRecognized(t *testing.T) {
+	const first, second = `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`
+	messages := func(list ...string) []byte {
+		return []byte(`{"system":"s","messages":[` + strings.Join(list, ",") + `]}`)
+	}
+	tree := newTree(t, counting(), 4)
+	read := func(q int, body []byte) *canon.Prompt {
+		t.Helper()
+		prompt, prepared, err := tree.Read(canon.Messages, body)
+		require.NoError(t, err)
+		if q >= 0 {
+			_, err = tree.Apply(q, prepared)
+			require.NoError(t, err)
+		}
+		return prompt
+	}
+	require.Zero(t, read(0, messages(first)).Prefix.Bytes)
+	p := read(1, messages(first, second))
+	require.Equal(t, len(first), p.Prefix.Bytes)
+	require.Len(t, p.Segments, 2) // the system prompt and the new message
+	require.Equal(t, len(first+second)+1, read(2, messages(first, second, first)).Prefix.Bytes)
+	require.Equal(t, len(first), read(3, messages(first, first)).Prefix.Bytes)
+	require.Zero(t, read(4, []byte(strings.Replace(string(messages(first, second)), `"s"`, `"t"`, 1))).Prefix.Bytes)
+	require.Zero(t, read(5, messages(first, second)).Prefix.Bytes) // the latest list like it has another head
+	require.Equal(t, len(first+second)+1, read(6, messages(first, second)).Prefix.Bytes)
+
+	other := `{"role":"user","content":"c"}`
+	read(-1, messages(other)) // dropped, as by a full queue
+	require.Zero(t, read(7, messages(other, second)).Prefix.Bytes)
+
+	for _, bad := range []string{`{"system":"s","messages":[` + first + `x]}`, `{"system":"s","messages":[` + first + ` `, `{"system":"s","messages":[` + first + `,]}`, `{"system":"s","messages":[` + first + `}`} {
+		_, _, err := tree.Read(canon.Messages, []byte(bad))
+		var own *canon.Error
+		require.ErrorAs(t, err, &own, bad)
+		require.Equal(t, canon.ParseRequest, own.Reason)
+	}
+	deep := strings.Repeat("[", 996) + strings.Repeat("]", 996) // with the body, the list, the message and the content: 1,000
+	block := func(inside string) string { return `{"role":"user","content":[` + inside + `]}` }
+	read(8, messages(first, block(deep)))
+	_, _, err := tree.Read(canon.Messages, messages(first, block(`[`+deep+`]`)))
+	require.ErrorContains(t, err, canon.ParseRequest)
+
+	tree.Erase()
+	_, _, err = tree.Read(canon.Messages, messages(first))
+	require.ErrorIs(t, err, ErrErased)
+}
+
+// A tree keeps few lists: those of agents that take turns, each with its latest.
+func TestListsOfAgentsThatTakeTurns(t *testing.T) {
+	tree := newTree(t, counting(), 4)
+	lists := make([]string, maxSeen)
+	q := 0
+	for turn := range 5 {
+		for agent := range lists {
+			if turn > 0 {
+				lists[agent] += ","
+			}
+			lists[agent] += `{"role":"user","content":"` + strings.Repeat("a", agent) + strings.Repeat("b", turn) + `"}`
+			prompt, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+lists[agent]+`]}`))
+			require.NoError(t, err)
+			require.Equal(t, turn > 0, prompt.Prefix.Bytes > 0)
+			_, err = tree.Apply(q, prepared)
+			require.NoError(t, err)
+			q++
+		}
+		require.Len(t, tree.seen, maxSeen)
+	}
+}

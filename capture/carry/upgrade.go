@@ -32,7 +32,8 @@ func (x *exchange) upgrade(reply *http.Response) {
 	x.last = x.p.o.Now()
 }
 
-// tunnel copies both ways. What one side ends is ended on the other side; what breaks ends both.
+// tunnel copies both ways. What one side ends is ended on the other side; what breaks ends both. The client's context does
+// not serve here: net/http ends it with the client's half of the connection.
 func (x *exchange) tunnel(client net.Conn, ahead io.Reader, server io.ReadWriteCloser) {
 	ended := make(chan error, 2)
 	pass := func(dst io.Writer, src io.Reader) {
@@ -53,10 +54,10 @@ func (x *exchange) tunnel(client net.Conn, ahead io.Reader, server io.ReadWriteC
 			select {
 			case <-ended:
 				open--
-			case <-x.ctx.Done():
+			case <-x.p.running.Done():
 			}
 		}
-	case <-x.ctx.Done():
+	case <-x.p.running.Done():
 	}
 	client.Close()
 	server.Close()

@@ -11,7 +11,7 @@ import (
 // unanswered ends an exchange that got no head of a reply.
 func (x *exchange) unanswered(err error) {
 	var wait net.Error
-	x.gone = x.r.Context().Err() != nil
+	x.gone = x.p.o.Detach && x.r.Context().Err() != nil
 	switch {
 	case x.p.running.Err() != nil:
 		panic(http.ErrAbortHandler)

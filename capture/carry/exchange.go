@@ -31,7 +31,7 @@ type exchange struct {
 
 	watch      watch
 	arrived    int64
-	firstByte  atomic.Int64 // of the reply; the transport writes it
+	firstByte  atomic.Int64 // of the reply, -1 before it; the transport writes it
 	dispatched atomic.Bool  // the head of the request was written
 	last       int64        // when bytes of the upstream came last
 	outcome    Outcome
@@ -45,6 +45,7 @@ type exchange struct {
 func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{p: p, w: w, flusher: http.NewResponseController(w), r: r, arrived: p.o.Now()}
 	x.last = x.arrived
+	x.firstByte.Store(-1)
 	path, query, hasQuery := splitURI(r.RequestURI)
 	session, agent, path := CutPrefix(path)
 	x.path, x.query, x.hasQuery = path, query, hasQuery
@@ -137,6 +138,9 @@ func (x *exchange) request() *http.Request {
 		Method: in.Method, URL: x.upstream.target(x.path, x.query, x.hasQuery), Host: x.upstream.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(in.Header)), ContentLength: in.ContentLength, TransferEncoding: in.TransferEncoding,
+	}
+	if in.Header.Get("Expect") != "" {
+		out.Close = true // on a connection to be kept, net/http asks for the body that the upstream refused
 	}
 	passOn(out.Header, in.Header)
 	delete(out.Header, "X-Agentx-Capture")

@@ -34,7 +34,7 @@ func New(o Options) (*Proxy, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	p.transport = &http.Transport{
-		DialContext: o.Dial, TLSClientConfig: o.TLS, TLSHandshakeTimeout: o.Timeouts.TLS,
+		DialContext: p.o.dial, TLSClientConfig: o.TLS, TLSHandshakeTimeout: o.Timeouts.TLS,
 		ResponseHeaderTimeout: o.Timeouts.Header, ExpectContinueTimeout: o.Timeouts.Continue,
 		IdleConnTimeout: o.Timeouts.Idle, MaxIdleConnsPerHost: 1 << 16,
 		DisableCompression: true, Protocols: protocols,
@@ -55,7 +55,7 @@ func (o *Options) fill() {
 	l.Copies = cmp.Or(l.Copies, 1<<30)
 	l.Held = cmp.Or(l.Held, 64<<20)
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: t.Connect}).DialContext
+		o.Dial = (&net.Dialer{}).DialContext
 	}
 	if o.Now == nil {
 		begin := time.Now()
@@ -64,6 +64,13 @@ func (o *Options) fill() {
 	if o.Added == nil {
 		o.Added = func(Stage, int64) {}
 	}
+}
+
+// dial opens a connection within its time.
+func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeouts.Connect)
+	defer cancel()
+	return o.Dial(ctx, network, address)
 }
 
 // CopyBytes returns the bytes of all copies that no observer has released.

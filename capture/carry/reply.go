@@ -32,7 +32,7 @@ func (x *exchange) head(reply *http.Response) {
 	if reply.ContentLength != 0 {
 		x.flush()
 	}
-	if first := x.firstByte.Load(); first != 0 {
+	if first := x.firstByte.Load(); first >= 0 {
 		x.p.o.Added(FirstByte, x.p.o.Now()-first)
 	}
 }
